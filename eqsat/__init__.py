@@ -1,0 +1,1 @@
+from eqsat.expr import Expr, var, const
