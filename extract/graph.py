@@ -1,0 +1,26 @@
+"""A frozen e-graph as plain data: what the extractors read.
+
+A class is an integer. A node is a triple ``(op, value, operands)``: an operator name of the language, the literal or the
+variable's name for a leaf (else ``None``), and the classes of its operands. All nodes of a class have equal values
+for every value of the variables; ``bounds`` gives the inclusive range of that value, from which nodes are priced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+Node = tuple[str, int | str | None, tuple[int, ...]]
+Bounds = tuple[int, int]
+
+
+@dataclass
+class EGraph:
+    """Classes of equal nodes, the bounds of each class, and the classes that are wanted."""
+
+    classes: dict[int, list[Node]] = field(default_factory=dict)
+    bounds: dict[int, Bounds] = field(default_factory=dict)
+    roots: list[int] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """The number of e-nodes."""
+        return sum(map(len, self.classes.values()))
