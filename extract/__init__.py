@@ -1,0 +1,23 @@
+"""What is cheap: frozen e-graphs as plain data, cost models, and extractors.
+
+``graph`` is the data, ``cost`` the models, ``select`` the extractors. Nothing here knows expressions or egglog.
+"""
+
+from eqsat.extract.cost import COST_MODELS, CostModel, Latency, OpCount
+from eqsat.extract.graph import EGraph, Node
+from eqsat.extract.select import Choice, Priced, dag, reachable, total_cost, tree
+
+__all__ = [
+    "COST_MODELS",
+    "Choice",
+    "CostModel",
+    "EGraph",
+    "Latency",
+    "Node",
+    "OpCount",
+    "Priced",
+    "dag",
+    "reachable",
+    "total_cost",
+    "tree",
+]

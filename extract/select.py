@@ -1,0 +1,189 @@
+"""Extraction: choose one node per class so that the roots are cheap.
+
+``tree`` is exact when nothing is shared: it pays a subterm once per use. ``dag`` pays every class once over all roots and
+starts from the tree's choice, then changes one choice at a time while the total falls: what a root has paid for, another
+uses for nothing. Both break ties by the order of nodes within a class, so equal graphs give equal answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from eqsat.extract.cost import CostModel
+from eqsat.extract.graph import EGraph, Node
+
+#: A choice: the node for each class that some root needs.
+Choice = dict[int, Node]
+
+
+@dataclass
+class Priced:
+    """A graph with the price of each of its nodes, in the order of ``graph.classes``."""
+
+    graph: EGraph
+    prices: dict[int, list[int]]
+
+    @classmethod
+    def of(cls, graph: EGraph, model: CostModel) -> Priced:
+        """Price every node of ``graph`` once."""
+        bounds = graph.bounds
+        prices = {
+            c: [model.price(op, [bounds[a] for a in args], bounds[c]) if args else 0 for op, _, args in nodes]
+            for c, nodes in graph.classes.items()
+        }
+        return cls(graph, prices)
+
+
+def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
+    """The classes that ``roots`` need under ``choice``, operands before users."""
+    done: set[int] = set()
+    order: list[int] = []
+    stack = list(roots)[::-1]
+    while stack:
+        c = stack[-1]
+        if c in done:
+            stack.pop()
+            continue
+        waiting = [a for a in choice[c][2] if a not in done]
+        if waiting:
+            stack.extend(reversed(waiting))
+        else:
+            stack.pop()
+            done.add(c)
+            order.append(c)
+    return order
+
+
+def tree(priced: Priced) -> Choice:
+    """The node of least tree cost for every class that has a finite term (Knuth's generalisation of Dijkstra)."""
+    classes = priced.graph.classes
+    users: dict[int, list[tuple[int, int]]] = {}
+    missing: dict[tuple[int, int], int] = {}
+    heap: list[tuple[int, int, int]] = []
+    for c, nodes in classes.items():
+        for index, (_, _, args) in enumerate(nodes):
+            distinct = set(args)
+            if distinct:
+                missing[c, index] = len(distinct)
+                for a in distinct:
+                    users.setdefault(a, []).append((c, index))
+            else:
+                heappush(heap, (priced.prices[c][index], c, index))
+    best: dict[int, int] = {}
+    choice: Choice = {}
+    while heap:
+        cost, c, index = heappop(heap)
+        if c in best:
+            continue
+        best[c] = cost
+        choice[c] = classes[c][index]
+        for user, position in users.get(c, ()):
+            missing[user, position] -= 1
+            if not missing[user, position] and user not in best:
+                args = classes[user][position][2]
+                heappush(heap, (priced.prices[user][position] + sum(best[a] for a in args), user, position))
+    return choice
+
+
+def dag(priced: Priced, start: Choice | None = None, rounds: int = 8) -> Choice:
+    """A choice that no single change makes cheaper, each class paid once over all roots."""
+    search = _Search(priced, dict(start) if start is not None else tree(priced))
+    for _ in range(rounds):
+        if not search.improve():
+            break
+    return search.choice
+
+
+class _Search:
+    """Local search: how much the total changes is counted by reference counts, exactly."""
+
+    def __init__(self, priced: Priced, choice: Choice) -> None:
+        self.graph = priced.graph
+        self.price = {
+            (c, node): price
+            for c, nodes in priced.graph.classes.items()
+            for node, price in zip(nodes, priced.prices[c], strict=True)
+        }
+        self.choice = choice
+        self.uses: dict[int, int] = {}
+        for root in self.graph.roots:
+            self._take(root)
+
+    def _take(self, c: int) -> int:
+        """Count one more use of ``c``; the cost of what becomes needed."""
+        cost = 0
+        stack = [c]
+        while stack:
+            c = stack.pop()
+            count = self.uses.get(c, 0)
+            self.uses[c] = count + 1
+            if not count:
+                node = self.choice[c]
+                cost += self.price[c, node]
+                stack.extend(node[2])
+        return cost
+
+    def _release(self, c: int) -> int:
+        """Count one use of ``c`` less; the cost of what is no longer needed."""
+        cost = 0
+        stack = [c]
+        while stack:
+            c = stack.pop()
+            count = self.uses[c] - 1
+            self.uses[c] = count
+            if not count:
+                node = self.choice[c]
+                cost += self.price[c, node]
+                stack.extend(node[2])
+        return cost
+
+    def _reaches(self, start: Iterable[int], target: int) -> bool:
+        seen: set[int] = set()
+        stack = list(start)
+        while stack:
+            c = stack.pop()
+            if c == target:
+                return True
+            if c not in seen:
+                seen.add(c)
+                stack.extend(self.choice[c][2])
+        return False
+
+    def improve(self) -> bool:
+        """Try every alternative of every needed class once; whether the total fell."""
+        changed = False
+        for c in reachable(self.choice, self.graph.roots)[::-1]:
+            nodes = self.graph.classes[c]
+            if len(nodes) == 1 or not self.uses.get(c):
+                continue
+            for node in nodes:
+                current = self.choice[c]
+                if node is current or any(a not in self.choice for a in node[2]):
+                    continue
+                if self._gain(c, current, node) > 0:
+                    changed = True
+        return changed
+
+    def _gain(self, c: int, current: Node, node: Node) -> int:
+        """Change the choice of ``c`` if the total falls; by how much it fell."""
+        # taking before releasing keeps what both need alive; the operands of `node` may not need `c` itself
+        if self._reaches(node[2], c):
+            return 0
+        taken = self.price[c, node] + sum(self._take(a) for a in node[2])
+        released = self.price[c, current] + sum(self._release(a) for a in current[2])
+        if released > taken:
+            self.choice[c] = node
+            return released - taken
+        for a in current[2]:
+            self._take(a)
+        for a in node[2]:
+            self._release(a)
+        return 0
+
+
+def total_cost(priced: Priced, choice: Mapping[int, Node]) -> int:
+    """The cost of the roots under ``choice``, every class paid once."""
+    classes = priced.graph.classes
+    return sum(priced.prices[c][classes[c].index(choice[c])] for c in reachable(choice, priced.graph.roots))
