@@ -7,6 +7,7 @@ it is built. Terms may be thousands of levels deep: every walk here is iterative
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any, NoReturn, SupportsIndex, cast
@@ -18,8 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from eqsat.ops import DIVISIONS, MAX_SHIFT, OPS
 
 IntLike = SupportsIndex
-
-_I64 = (-(2**63), 2**63 - 1)
 
 
 class _Draft:
@@ -401,18 +400,28 @@ def substitute(roots: Iterable[Expr], replacement: Mapping[Expr, ExprLike]) -> l
     return rebuild(roots, lambda term, args: images.get(term))
 
 
+def number_type(*terms: Expr) -> Any:
+    """The narrowest NumPy type that holds the bounds of all ``terms`` and their negations."""
+    low, high = min(t.vmin for t in terms), max(t.vmax for t in terms)
+    most = max(high, -low)
+    return np.int32 if most < 2**31 else np.int64 if most < 2**63 else object
+
+
 def evaluate(roots: Iterable[Expr], values: Mapping[str, ArrayLike]) -> list[NDArray[Any]]:
     """The values of ``roots``: the reference semantics, vectorised.
+
+    A subterm costs only the points of the variables that it depends on, so give each variable an axis of its own where
+    all combinations are wanted. Its array is freed after its last use.
 
     Parameters
     ----------
     values : mapping from variable name to array_like of int
-        Broadcast against one another. They are not checked against the variables' ranges.
+        Broadcast against one another. They should lie in the variables' ranges, which is not checked.
 
     Returns
     -------
     list of ndarray
-        One per root, of dtype bool or int64; of dtype object (Python ints) where some bound does not fit int64.
+        One per root, of dtype bool or int64; of dtype object (Python ints) where its bounds do not fit int64.
         Where a divisor is zero the result is unspecified.
 
     Raises
@@ -426,24 +435,33 @@ def evaluate(roots: Iterable[Expr], values: Mapping[str, ArrayLike]) -> list[NDA
     """
     roots = list(roots)
     order = list(topological(roots))
-    wide = any(t.vmin < _I64[0] or t.vmax > _I64[1] for t in order)
-    integer: Any = object if wide else np.int64
+    users = Counter(arg for term in order for arg in term.args)
+    users.update(roots)
     results: dict[Expr, Any] = {}
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for term in order:
-            if term.op == "const":
-                results[term] = np.asarray(term.value, dtype=integer)
-            elif term.op == "bool":
-                results[term] = np.asarray(term.value)
-            elif term.op == "var":
-                try:
-                    results[term] = np.asarray(values[cast(str, term.value)]).astype(integer)
-                except KeyError:
-                    raise KeyError(f"no value for variable {term.value!r}") from None
-            else:
-                args = [results[a] for a in term.args]
-                if wide and term.op in DIVISIONS:
-                    args[1] = np.where(np.equal(args[1], 0), 1, args[1])
-                result = OPS[term.op].evaluate(*args)
-                results[term] = np.asarray(result, dtype=bool if term.is_bool else integer)
-    return [results[root] for root in roots]
+    for term in order:
+        if term.op == "var":
+            if term.value not in values:
+                raise KeyError(f"no value for variable {term.value!r}")
+            result = np.asarray(values[cast(str, term.value)])
+        elif not term.args:
+            result = np.asarray(term.value)
+        else:
+            result = _apply(term, [results[a] for a in term.args])
+        kind = bool if term.is_bool else number_type(term)
+        results[term] = np.asarray(result).astype(kind, copy=False)
+        for arg in term.args:
+            users[arg] -= 1
+            if not users[arg]:
+                del results[arg]
+    return [results[r] if r.is_bool or results[r].dtype == object else results[r].astype(np.int64) for r in roots]
+
+
+def _apply(term: Expr, args: list[Any]) -> Any:
+    """The operator of ``term`` on arrays, in a type that holds its operands and its result."""
+    kind = number_type(term, *term.args)
+    args = [x if a.is_bool else x.astype(kind, copy=False) for x, a in zip(args, term.args, strict=True)]
+    if term.op in DIVISIONS and term.args[1].vmin <= 0 <= term.args[1].vmax:
+        # any divisor of the range will do there: the result is unspecified, but its bounds hold
+        other = term.args[1].vmin or term.args[1].vmax
+        args[1] = np.where(np.equal(args[1], 0), np.asarray(other, dtype=kind), args[1])
+    return OPS[term.op].evaluate(*args)

@@ -1,0 +1,131 @@
+"""Equality checks: what they must find, what they must not trip over, and that they agree with one another."""
+
+import pytest
+
+from eqsat.expr import FALSE, Expr, make, rebuild, var, variables
+from eqsat.text import parse
+from eqsat.verify import check_equal, prove_equal
+
+WIDE = (-(2**40), 2**40)
+
+
+def read(text: str, ranges: dict[str, tuple[int, int]]) -> Expr:
+    return parse(text, {name: var(name, *bounds) for name, bounds in ranges.items()})
+
+
+EQUAL = [
+    # left, right, ranges, constraints, gate
+    ("x // 4 * 4 + x % 4", "x", {"x": (-100, 100)}, [], None),
+    ("x // -3", "-x // 3", {"x": (-20, 20)}, [], None),
+    ("tdiv(x, y)", "where(x < 0, -(-x // y), x // y)", {"x": (-20, 20), "y": (1, 5)}, [], None),
+    ("tmod(x, y)", "x - y*tdiv(x, y)", {"x": (-20, 20), "y": (-5, 5)}, ["y != 0"], None),
+    ("x // d", "x // max(d, 1)", {"x": (0, 20), "d": (0, 5)}, ["d != 0"], None),
+    ("x % d", "x % max(d, 1)", {"x": (0, 20), "d": (0, 5)}, ["d > 0"], None),
+    ("x", "x % 5", {"x": (-20, 20)}, [], "0 <= x < 5"),
+    ("min(x, y) + max(x, y)", "x + y", {"x": (-9, 9), "y": (-9, 9)}, [], None),
+    ("shl(x, 3) + shr(y, 1)", "x*8 + y//2", {"x": (-9, 9), "y": (-9, 9)}, [], None),
+    ("x < 3 and y < 3", "max(x, y) < 3", {"x": (-9, 9), "y": (-9, 9)}, [], None),
+    ("x // 8", "y // 4", {"x": WIDE, "y": WIDE}, ["x == y*2"], None),
+    ("x + 0", "x", {"x": (2**70, 2**70 + 5)}, [], None),
+]
+
+DIFFERENT = [
+    ("x // 4", "x // 5", {"x": (0, 4)}, [], None),
+    ("x", "x % 1000000007", {"x": (0, 10**9 + 7)}, [], None),
+    ("x", "max(x, 1 - 2*x*x)", {"x": WIDE}, [], None),
+    ("x // d", "x", {"x": (0, 20), "d": (0, 5)}, ["d != 0"], None),
+    ("x", "y", {"x": WIDE, "y": WIDE}, ["x == y*3 + 1"], None),
+    ("x", "0", {"x": WIDE, "y": WIDE}, [], "x == y*1024 and y != 0"),
+    ("x", "x + y - 7*2", {"x": WIDE, "y": (0, 20)}, [], "(x + 3) % 4096 == 17"),
+    ("x", "x + 1", {"x": (-(2**80), 2**80)}, [], None),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "ranges", "constraints", "gate"), EQUAL)
+def test_equal(left, right, ranges, constraints, gate):
+    before, after = [read(left, ranges)], [read(right, ranges)]
+    facts = {"constraints": [read(c, ranges) for c in constraints], "gates": [read(gate, ranges)] if gate else []}
+    assert check_equal(before, after, **facts).equal
+    proof = prove_equal(before, after, **facts, seconds=5)
+    assert proof is None or proof.equal
+    if not {"y", "d"} & ranges.keys():
+        assert proof is not None
+
+
+@pytest.mark.parametrize(("left", "right", "ranges", "constraints", "gate"), DIFFERENT)
+def test_a_difference_is_found_and_is_real(left, right, ranges, constraints, gate):
+    before, after = read(left, ranges), read(right, ranges)
+    known = [read(c, ranges) for c in constraints]
+    gates = [read(gate, ranges)] if gate else []
+    for found in (
+        check_equal([before], [after], constraints=known, gates=gates),
+        prove_equal([before], [after], constraints=known, gates=gates, seconds=5),
+    ):
+        assert found is not None
+        assert found.counterexample is not None
+        inputs = variables([before, after, *known, *gates])
+        assert all(v.vmin <= found.counterexample.get(v.value, v.vmin) <= v.vmax for v in inputs)
+        point = {v.value: v.vmin for v in inputs} | found.counterexample
+        assert before.evaluate(point) != after.evaluate(point)
+        assert all(condition.evaluate(point) for condition in [*known, *gates])
+
+
+def test_small_domains_are_swept_and_large_ones_sampled():
+    i, j = var("i", 0, 999), var("j", 0, 999)
+    k = var("k", 0, 1)
+    swept = check_equal([i + j], [j + i])
+    assert (swept.kind, swept.points) == ("exhaustive", 10**6)
+    assert check_equal([i + j + k], [j + i + k]).kind == "sampled"
+
+
+def test_roots_with_small_domains_of_their_own_are_swept():
+    letters = [var(name, 0, 99) for name in "abcdef"]
+    swept = check_equal([x + 0 for x in letters], letters)
+    assert swept.kind == "exhaustive"
+    mixed = check_equal([*[x + 0 for x in letters], sum(letters) + 0], [*letters, sum(letters)])
+    assert mixed.kind == "sampled"
+
+
+def test_constraints_join_the_domains_that_they_tie():
+    a, b = var("a", 0, 9), var("b", 0, 9)
+    tied = check_equal([a + 0], [b], constraints=[a.eq(b)])
+    assert (tied.kind, tied.points, tied.equal) == ("exhaustive", 10, True)
+
+
+def test_a_divisor_that_is_zero_outside_the_gate_is_no_difference():
+    x, d = var("x", 0, 50), var("d", 0, 4)
+    assert check_equal([x // d], [x // d + 0], gates=[d > 0]).equal
+
+
+def test_identical_roots_need_no_points():
+    x = var("x", 0, 10**30)
+    assert check_equal([x % 7], [x % 7]).points == 0
+
+
+def test_the_numbers_of_roots_must_agree():
+    x = var("x", 0, 9)
+    with pytest.raises(ValueError, match="1 roots before, 2 after"):
+        check_equal([x], [x, x])
+
+
+def test_equal_results_for_equal_seeds():
+    x, y = var("x", *WIDE), var("y", *WIDE)
+    found = [check_equal([x], [x + (y % 997) // 996], seed=3) for _ in range(2)]
+    assert found[0] == found[1]
+
+
+def test_deep_terms_are_checked_and_proved_or_left_undecided():
+    x = var("x", 0, 10)
+    deep = x
+    for _ in range(5000):
+        deep = (deep + 1) // 2
+    again = rebuild([deep], lambda t, a: make("add", a[1], a[0]) if t.op == "add" else None)
+    assert check_equal([deep], again).kind == "exhaustive"
+    proof = prove_equal([deep], again, seconds=1)
+    assert proof is None or proof.equal
+
+
+def test_what_z3_cannot_decide_in_time_is_none():
+    x, y, z = (var(name, -(2**60), 2**60) for name in "xyz")
+    three_cubes = (x * x * x + y * y * y + z * z * z).eq(42)
+    assert prove_equal([three_cubes], [FALSE], seconds=0.3) is None
