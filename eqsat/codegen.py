@@ -1,0 +1,437 @@
+"""C99 source for expressions: one function that computes any number of roots over shared variables.
+
+Every operation is exact: it is emitted at the width that :mod:`eqsat.dtypes` gives it, so nothing overflows, and floor
+division is spelled by what the bounds allow: a shift or mask for a power of two, plain ``/`` and ``%`` for operands
+that are never negative, else a small helper. Every operation is also total, so terms may be computed where a ``where``
+would not need them: a divisor whose range contains 0 is replaced by 1 or -1 where it is 0.
+
+A right shift of a negative value is implementation-defined in C99, and so is the conversion of a large unsigned value;
+both are taken to be arithmetic and modular, as gcc and clang define them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from eqsat.dtypes import LIMITS, select_width, widths
+from eqsat.expr import Expr, brief, topological, variables
+
+#: A text longer than this becomes a local of its own, which also bounds how deep C expressions nest.
+LONGEST = 60
+
+#: Helper functions by name: parameters and statements. ``T`` stands for the type of the width, ``U`` for its unsigned
+#: twin.
+HELPERS = {
+    "floor_div_by_positive": ("T x, T y", ["return x / y - (x % y < 0);"]),
+    "floor_mod_by_positive": ("T x, T y", ["const T r = x % y;", "return r < 0 ? r + y : r;"]),
+    "floor_div": ("T x, T y", ["return x / y - (x % y != 0 && (x < 0) != (y < 0));"]),
+    # the least integer % -1 overflows, though its value is 0
+    "floor_mod": (
+        "T x, T y",
+        ["const T r = y == -1 ? 0 : x % y;", "return r != 0 && (r < 0) != (y < 0) ? r + y : r;"],
+    ),
+    "trunc_mod": ("T x, T y", ["return y == -1 ? 0 : x % y;"]),
+    "nonzero": ("T y, T otherwise", ["return y != 0 ? y : otherwise;"]),
+    "shift_left": ("T x, int y", ["return (T)((U)x << y);"]),
+    "min": ("T x, T y", ["return x < y ? x : y;"]),
+    "max": ("T x, T y", ["return x > y ? x : y;"]),
+}
+
+#: Names that a C compiler (C99 to C23), ``<stdbool.h>``, ``<stdint.h>`` or a helper may have taken.
+_TAKEN = re.compile(
+    r"_.*|\w*_t|(U?INT|PTRDIFF|SIG_ATOMIC|SIZE|WCHAR|WINT)\w*|main"
+    r"|alignas|alignof|asm|auto|bool|break|case|char|const|constexpr|continue|default|do|double|else|enum|extern|false"
+    r"|float|for|fortran|goto|if|inline|int|long|nullptr|register|restrict|return|short|signed|sizeof|static"
+    r"|static_assert|struct|switch|thread_local|true|typedef|typeof|typeof_unqual|union|unsigned|void|volatile|while"
+    rf"|({'|'.join(HELPERS)})_i(32|64)"
+)
+
+# how tightly C's operators bind
+_TERNARY, _OR, _AND, _MASK, _EQUAL, _LESS, _SHIFT, _ADD, _MUL, _PREFIX, _ATOM = 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """A C expression: its text, how tightly its outermost operator binds, and the width of its C type."""
+
+    text: str
+    precedence: int
+    width: int
+
+    def within(self, least: int) -> str:
+        """The text as an operand that must bind at least as tightly as ``least``."""
+        return self.text if self.precedence >= least else f"({self.text})"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A C function: its name, its text without what it includes, and the helpers (name, width) that it calls."""
+
+    name: str
+    text: str
+    helpers: frozenset[tuple[str, int]]
+
+
+def to_c(roots: Sequence[Expr], name: str = "kernel", order: Sequence[Expr] | None = None) -> str:
+    """C99 source of a function ``void name(variables..., pointers to the results...)``; it compiles on its own.
+
+    Parameters
+    ----------
+    roots : sequence of Expr
+        Terms used more than once, by one root or by several, are computed once.
+    name : str
+        The name of the function: a C identifier.
+    order : sequence of Expr, optional
+        The variables in the order of the arguments, by default sorted by name; may name variables that no root uses.
+        An argument is called like its variable, unless C has taken that name.
+
+    Raises
+    ------
+    ValueError
+        If a term does not fit 64 bits, if ``name`` cannot name a C function, if ``roots`` is empty, or if ``order``
+        lacks a variable.
+
+    >>> from eqsat.expr import var
+    >>> i, j = var("i", 0, 7), var("j", -4, 31)
+    >>> print(to_c([(i*32 + j) // 32, (i*32 + j) % 7]))
+    #include <stdbool.h>
+    #include <stdint.h>
+    <BLANKLINE>
+    static inline int32_t floor_mod_by_positive_i32(int32_t x, int32_t y)
+    {
+        const int32_t r = x % y;
+        return r < 0 ? r + y : r;
+    }
+    <BLANKLINE>
+    /* for i in [0, 7], j in [-4, 31]:
+     *   out0 = (i*32 + j)//32
+     *   out1 = (i*32 + j)%7
+     */
+    void kernel(int32_t i, int32_t j, int32_t *out0, int32_t *out1)
+    {
+        const int32_t t0 = i * 32 + j;
+        *out0 = t0 >> 5;
+        *out1 = floor_mod_by_positive_i32(t0, 7);
+    }
+    <BLANKLINE>
+    """
+    written = function(roots, name, order)
+    return preamble([written]) + "\n" + written.text
+
+
+def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = None, storage: str = "") -> Function:
+    """The function that :func:`to_c` prints, without what it needs before it; ``storage`` may be ``"static "``."""
+    if not roots:
+        raise ValueError("there is no expression to lower: give at least one")
+    if _is_taken(name) or not name.isascii() or not name.isidentifier():
+        raise ValueError(f"{name!r} cannot name a C function: use letters, digits and underscores, but no word of C's")
+    return _Writer(roots, name, arguments(roots, order)).function(storage)
+
+
+def arguments(roots: Sequence[Expr], order: Sequence[Expr] | None) -> list[Expr]:
+    """The variables of a function in the order of its arguments: ``order``, or those of ``roots`` sorted by name.
+
+    Raises
+    ------
+    ValueError
+        If ``order`` lacks a variable of ``roots``, or a name has two ranges.
+    """
+    used = variables(roots)
+    if order is None:
+        return used
+    variables([*used, *order])
+    missing = [str(v.value) for v in used if v not in set(order)]
+    if missing:
+        raise ValueError(f"the order of arguments lacks the variables {', '.join(missing)}")
+    return list(dict.fromkeys(order))
+
+
+def preamble(functions: Iterable[Function]) -> str:
+    """What must precede ``functions`` in one C file: headers and the helpers that they call."""
+    parts = ["#include <stdbool.h>\n#include <stdint.h>\n"]
+    for helper, width in sorted({h for f in functions for h in f.helpers}):
+        parameters, statements = HELPERS[helper]
+        head = f"static inline T {helper}_i{width}({parameters})"
+        text = "\n".join([head, "{", *["    " + s for s in statements], "}", ""])
+        parts.append(re.sub(r"\bT\b", f"int{width}_t", re.sub(r"\bU\b", f"uint{width}_t", text)))
+    return "\n".join(parts)
+
+
+def points_function(roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> str:
+    """C source of ``name_points``: the function ``name`` applied to ``count`` points held in arrays.
+
+    Its type is the same for every kernel: ``(start, count, in, out)``, with one array of int64 per argument in ``in``,
+    and one of int64 or bool per root in ``out``, filled from index ``start``.
+    """
+    results = [f"o{index}" for index in range(len(roots))]
+    inputs = [f"({_type(v)})in[{index}][p]" for index, v in enumerate(order)]
+    lines = [
+        f"static void {name}_points(int64_t start, int64_t count, const int64_t *const *in, void *const *out)",
+        "{",
+        *["    (void)in;"] * (not inputs),
+        "    for (int64_t p = 0; p < count; p++) {",
+        *[f"        {_type(root)} {result};" for root, result in zip(roots, results, strict=True)],
+        f"        {name}({', '.join(inputs + ['&' + result for result in results])});",
+    ]
+    for index, (root, result) in enumerate(zip(roots, results, strict=True)):
+        lines.append(f"        (({'bool' if root.is_bool else 'int64_t'} *)out[{index}])[start + p] = {result};")
+    return "\n".join([*lines, "    }", "}", ""])
+
+
+def _type(term: Expr) -> str:
+    return "bool" if term.is_bool else f"int{select_width(term)}_t"
+
+
+def _is_taken(name: str) -> bool:
+    return _TAKEN.fullmatch(name) is not None
+
+
+class _Writer:
+    """Writes one function: an expression text per term, and a local for each term that is shared or long."""
+
+    def __init__(self, roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> None:
+        self.roots = roots
+        self.name = name
+        self.order = order
+        self.widths = widths([*roots, *order])
+        self.helpers: set[tuple[str, int]] = set()
+        self.names: set[str] = {name}
+        self.code: dict[Expr, _Code] = {}
+        for variable in order:
+            self.code[variable] = _Code(self.argument_name(variable), _ATOM, select_width(variable))
+        self.outputs = [self.fresh("out", index) for index in range(len(roots))]
+
+    def argument_name(self, variable: Expr) -> str:
+        name = cast(str, variable.value)
+        if not name.isascii():
+            name = "".join(c if c.isascii() else f"u{ord(c):x}" for c in name)
+        while _is_taken(name) or name in self.names:
+            name = f"v_{name}_"
+        self.names.add(name)
+        return name
+
+    def fresh(self, prefix: str, number: int) -> str:
+        name = f"{prefix}{number}"
+        while name in self.names:
+            name += "_"
+        self.names.add(name)
+        return name
+
+    def function(self, storage: str) -> Function:
+        users: dict[Expr, int] = {}
+        for term in self.widths:
+            for arg in term.args:
+                users[arg] = users.get(arg, 0) + 1
+        outputs: dict[Expr, list[str]] = {}
+        for root, output in zip(self.roots, self.outputs, strict=True):
+            outputs.setdefault(root, []).append(output)
+            users[root] = users.get(root, 0) + 1
+        lines: list[str] = []
+        local = 0
+        for term in topological(self.roots):
+            if term.op != "var":
+                self.code[term] = _WRITE[term.op](self, term)
+            if term.args and (users[term] > 1 or len(self.code[term].text) > LONGEST):
+                name = self.fresh("t", local)
+                local += 1
+                lines.append(f"const {_type(term)} {name} = {self.value(term)};")
+                self.code[term] = _Code(name, _ATOM, select_width(term))
+            lines += [f"*{output} = {self.value(term)};" for output in outputs.get(term, ())]
+        head = self.head(f"{storage}void {self.name}(")
+        text = "\n".join([*self.comment(), head, "{", *["    " + line for line in lines], "}", ""])
+        return Function(self.name, text, frozenset(self.helpers))
+
+    def head(self, start: str) -> str:
+        """The line that declares the function, broken between parameters where it is long."""
+        results = [f"{_type(root)} *{output}" for root, output in zip(self.roots, self.outputs, strict=True)]
+        lines = [start]
+        for parameter in [*[f"{_type(v)} {self.code[v].text}" for v in self.order], *results]:
+            if len(lines[-1]) + len(parameter) > 110:
+                lines.append(" " * len(start))
+            lines[-1] += parameter + ", "
+        return "\n".join([line.rstrip() for line in lines])[:-1] + ")"
+
+    def comment(self) -> list[str]:
+        ranges = ", ".join(f"{v.value} in [{v.vmin}, {v.vmax}]" for v in self.order)
+        texts = [f" *   {out} = {brief(root, 200)}" for out, root in zip(self.outputs, self.roots, strict=True)]
+        return [f"/* for {ranges}:" if ranges else "/* constant:", *texts, " */"]
+
+    def value(self, term: Expr) -> str:
+        """The text of ``term``, cast where its C type is wider than its value."""
+        return self.at(term, select_width(term)).text if not term.is_bool else self.code[term].text
+
+    def at(self, term: Expr, width: int) -> _Code:
+        """``term`` as an expression of type ``width``, which must hold its value."""
+        code = self.code[term]
+        return code if code.width == width else _Code(f"(int{width}_t){code.within(_PREFIX)}", _PREFIX, width)
+
+    def operands(self, term: Expr) -> list[_Code]:
+        """The operands of an arithmetic term, cast so that C computes it at its width."""
+        width = self.widths[term]
+        if width == 32:
+            return [self.at(a, 32) for a in term.args]
+        codes = [self.code[a] for a in term.args]
+        if not any(c.width == 64 for c in codes):
+            # C widens the others; a literal is never the one to cast if there is another
+            index = next((i for i, a in enumerate(term.args) if a.op != "const"), 0)
+            codes[index] = self.at(term.args[index], 64)
+        return codes
+
+    def call(self, helper: str, width: int, *operands: str) -> _Code:
+        self.helpers.add((helper, width))
+        return _Code(f"{helper}_i{width}({', '.join(operands)})", _ATOM, width)
+
+    def helper(self, term: Expr, name: str) -> _Code:
+        """A call of helper ``name`` on the operands of ``term``; C converts the arguments."""
+        return self.call(name, self.widths[term], *[self.code[a].text for a in term.args])
+
+    def literal(self, term: Expr) -> _Code:
+        number = cast(int, term.value)
+        width = select_width(term)
+        if number == LIMITS[width][0]:
+            return _Code(f"INT{width}_MIN", _ATOM, width)
+        digits = str(abs(number)) if width == 32 else f"INT64_C({abs(number)})"
+        return _Code("-" + digits, _PREFIX, width) if number < 0 else _Code(digits, _ATOM, width)
+
+    def literal_bool(self, term: Expr) -> _Code:
+        return _Code("true" if term.value else "false", _ATOM, 32)
+
+    def infix(self, term: Expr, symbol: str, precedence: int) -> _Code:
+        """Arithmetic that associates to the left."""
+        left, right = self.operands(term)
+        text = f"{left.within(precedence)} {symbol} {right.within(precedence + 1)}"
+        return _Code(text, precedence, self.widths[term])
+
+    def compare(self, term: Expr, symbol: str, precedence: int) -> _Code:
+        left, right = [self.code[a].within(_SHIFT) for a in term.args]
+        return _Code(f"{left} {symbol} {right}", precedence, 32)
+
+    def negate(self, term: Expr) -> _Code:
+        (operand,) = self.operands(term)
+        # C would read two signs in a row as a decrement
+        text = operand.within(_ATOM if operand.text.startswith("-") else _PREFIX)
+        return _Code("-" + text, _PREFIX, self.widths[term])
+
+    def both(self, term: Expr) -> _Code:
+        return _Code(" && ".join(self.code[a].within(_AND) for a in term.args), _AND, 32)
+
+    def either(self, term: Expr) -> _Code:
+        operands = [self.code[a] for a in term.args]
+        texts = [c.text if c.precedence == _OR else c.within(_MASK) for c in operands]
+        return _Code(" || ".join(texts), _OR, 32)
+
+    def invert(self, term: Expr) -> _Code:
+        return _Code("!" + self.code[term.args[0]].within(_PREFIX), _PREFIX, 32)
+
+    def choose(self, term: Expr) -> _Code:
+        condition, yes, no = [self.code[a] for a in term.args]
+        text = f"{condition.within(_OR)} ? {yes.within(_OR)} : {no.within(_TERNARY)}"
+        return _Code(text, _TERNARY, max(yes.width, no.width))
+
+    def smaller(self, term: Expr) -> _Code:
+        return self.both(term) if term.is_bool else self.helper(term, "min")
+
+    def larger(self, term: Expr) -> _Code:
+        return self.either(term) if term.is_bool else self.helper(term, "max")
+
+    def floor_div(self, term: Expr) -> _Code:
+        x, y = term.args
+        shift = _log2(y)
+        if shift is not None:
+            return self.shift_right(term, str(shift))
+        if x.vmin >= 0 and y.vmin >= 0:
+            return self.divide(term, "/")
+        return self.divide_by_helper(term, "floor_div_by_positive" if y.vmin >= 0 else "floor_div")
+
+    def floor_mod(self, term: Expr) -> _Code:
+        x, y = term.args
+        if _log2(y) is not None:
+            mask = y.vmax - 1
+            digits = str(mask) if mask <= LIMITS[32][1] else f"INT64_C({mask})"
+            code = self.at(x, self.widths[term])
+            return _Code(f"{code.within(_PREFIX)} & {digits}", _MASK, code.width)
+        if x.vmin >= 0 and y.vmin >= 0:
+            return self.divide(term, "%")
+        return self.divide_by_helper(term, "floor_mod_by_positive" if y.vmin >= 0 else "floor_mod")
+
+    def trunc_div(self, term: Expr) -> _Code:
+        return self.divide(term, "/")
+
+    def trunc_mod(self, term: Expr) -> _Code:
+        x, y = term.args
+        if x.vmin == LIMITS[self.widths[term]][0] and y.vmin <= -1 <= y.vmax:
+            return self.divide_by_helper(term, "trunc_mod")
+        return self.divide(term, "%")
+
+    def divide(self, term: Expr, symbol: str) -> _Code:
+        if not _may_be_zero(term.args[1]):
+            return self.infix(term, symbol, _MUL)
+        left = self.at(term.args[0], self.widths[term])
+        return _Code(f"{left.within(_MUL)} {symbol} {self.divisor(term).text}", _MUL, left.width)
+
+    def divide_by_helper(self, term: Expr, helper: str) -> _Code:
+        return self.call(helper, self.widths[term], self.code[term.args[0]].text, self.divisor(term).text)
+
+    def divisor(self, term: Expr) -> _Code:
+        """The divisor of ``term``, with 1 or -1, whichever its range holds, in place of 0."""
+        y = term.args[1]
+        if not _may_be_zero(y):
+            return self.code[y]
+        return self.call("nonzero", self.widths[term], self.code[y].text, "1" if y.vmax > 0 else "-1")
+
+    def shift_left(self, term: Expr) -> _Code:
+        x, y = term.args
+        width = self.widths[term]
+        factor = 1 << y.vmax
+        if y.op == "const" and factor <= LIMITS[width][1]:
+            # a shifted negative value is undefined in C, a multiplied one is not
+            digits = str(factor) if factor <= LIMITS[32][1] else f"INT64_C({factor})"
+            return _Code(f"{self.at(x, width).within(_MUL)} * {digits}", _MUL, width)
+        return self.call("shift_left", width, self.code[x].text, self.code[y].text)
+
+    def shift_right(self, term: Expr, amount: str | None = None) -> _Code:
+        code = self.at(term.args[0], self.widths[term])
+        amount = amount or self.code[term.args[1]].within(_PREFIX)
+        return _Code(f"{code.within(_PREFIX)} >> {amount}", _SHIFT, code.width)
+
+
+def _log2(divisor: Expr) -> int | None:
+    """The exponent of a literal power of two."""
+    number = divisor.vmin
+    if divisor.op != "const" or number <= 0 or number & (number - 1):
+        return None
+    return number.bit_length() - 1
+
+
+def _may_be_zero(divisor: Expr) -> bool:
+    return divisor.vmin <= 0 <= divisor.vmax
+
+
+#: How each operator is written.
+_WRITE: dict[str, Callable[[_Writer, Expr], _Code]] = {
+    "const": _Writer.literal,
+    "bool": _Writer.literal_bool,
+    "or": _Writer.either,
+    "and": _Writer.both,
+    "not": _Writer.invert,
+    "lt": lambda writer, term: writer.compare(term, "<", _LESS),
+    "le": lambda writer, term: writer.compare(term, "<=", _LESS),
+    "eq": lambda writer, term: writer.compare(term, "==", _EQUAL),
+    "ne": lambda writer, term: writer.compare(term, "!=", _EQUAL),
+    "add": lambda writer, term: writer.infix(term, "+", _ADD),
+    "sub": lambda writer, term: writer.infix(term, "-", _ADD),
+    "mul": lambda writer, term: writer.infix(term, "*", _MUL),
+    "neg": _Writer.negate,
+    "floordiv": _Writer.floor_div,
+    "mod": _Writer.floor_mod,
+    "tdiv": _Writer.trunc_div,
+    "tmod": _Writer.trunc_mod,
+    "shl": _Writer.shift_left,
+    "shr": _Writer.shift_right,
+    "min": _Writer.smaller,
+    "max": _Writer.larger,
+    "where": _Writer.choose,
+}

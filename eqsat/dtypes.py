@@ -1,0 +1,76 @@
+"""How wide an index is in C: 32 or 64 bits, chosen for each term from its own bounds.
+
+A term has two widths. Its *value* is kept in the narrowest type that holds its bounds (:func:`select_width`). It is
+*computed* at the least upper width of its value and of its operands' values (:func:`widths`), so that no C operation
+can overflow; the result is then narrowed to the value's width, which loses nothing. A width therefore never spreads
+further than one operation: ``(i*2**20 + j) % 8`` multiplies at 64 bits and is a 32-bit value again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eqsat.expr import Expr, brief, topological, variables
+
+#: Inclusive bounds of the two's complement integers of each width.
+LIMITS = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
+
+
+def width_of(low: int, high: int) -> int | None:
+    """The narrowest width that holds ``[low, high]``, or None if 64 bits do not.
+
+    >>> width_of(0, 2**31 - 1), width_of(0, 2**31), width_of(0, 2**63)
+    (32, 64, None)
+    """
+    for width, (least, most) in LIMITS.items():
+        if least <= low and high <= most:
+            return width
+    return None
+
+
+def select_width(term: Expr) -> int:
+    """The width of the value of ``term``: 32 if its bounds fit ``[-2**31, 2**31 - 1]``, else 64; 32 for a condition.
+
+    Raises
+    ------
+    ValueError
+        If the bounds do not fit 64 bits; the message names the term, its range and the remedy.
+
+    >>> from eqsat.expr import var
+    >>> select_width(var("i", 0, 2**31 - 1)), select_width(var("i", 0, 2**31 - 1) + 1)
+    (32, 64)
+    """
+    width = width_of(term.vmin, term.vmax)
+    if width is None:
+        names = ", ".join(repr(v.value) for v in variables([term])[:4])
+        remedy = f"narrow the range of {names}" if names else "use a smaller literal"
+        raise ValueError(
+            f"the term {brief(term)!r} has range [{term.vmin}, {term.vmax}], which no 64-bit integer holds: {remedy}"
+        )
+    return width
+
+
+def widths(roots: Iterable[Expr]) -> dict[Expr, int]:
+    """The width at which each term below ``roots`` is computed.
+
+    The least upper width of its value and of its operands' values: an operand that needs 64 bits makes the operation a
+    64-bit one even if its result is small. A comparison is computed at the width of what it compares. A shift is
+    computed at 64 bits if its amount can reach 32, which no 32-bit shift allows.
+
+    Raises
+    ------
+    ValueError
+        If some term does not fit 64 bits; see :func:`select_width`.
+
+    >>> from eqsat.expr import var
+    >>> i = var("i", 0, 2**20)
+    >>> [widths([e])[e] for e in (i, i*4096, i*4096 % 8, i*4096 % 8 + 1)]
+    [32, 64, 64, 32]
+    """
+    own: dict[Expr, int] = {}
+    computed: dict[Expr, int] = {}
+    for term in topological(roots):
+        own[term] = select_width(term)
+        far_shift = term.op in ("shl", "shr") and term.args[1].vmax >= 32
+        computed[term] = 64 if far_shift else max(own[term], *[own[a] for a in term.args], 32)
+    return computed

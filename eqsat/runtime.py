@@ -1,0 +1,401 @@
+"""Compile expressions with the system's C compiler and run them.
+
+A library holds any number of kernels, so that hundreds cost one start of the compiler. It is built by the compiler that
+``CC`` names, or else the first of cc, gcc and clang, into the user's cache directory (``EQSAT_CACHE_DIR``, if set)
+under a name made of its source, its flags and the compiler's version; it is loaded through cffi. It appears there by
+one atomic rename, so any number of processes may build the same library at once.
+
+The code is scalar (vectorisation is off): :meth:`Kernel.measure` times one evaluation, not a vector lane.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+from math import prod
+from pathlib import Path
+from statistics import median
+from time import perf_counter_ns
+from typing import Any, cast
+
+import cffi
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from platformdirs import user_cache_dir
+
+from eqsat.codegen import Function, arguments, function, points_function, preamble
+from eqsat.expr import Expr
+
+#: What every library is compiled with.
+FLAGS = ("-std=c99", "-O2", "-fno-tree-vectorize", "-fno-tree-slp-vectorize")
+
+#: Points computed at a time over a domain.
+BLOCK = 1024
+
+#: Elements that a sample of points and its results may hold: they stay in a first-level cache of 32 KiB.
+SAMPLE = 2048
+
+#: Nanoseconds that one repetition of a measurement lasts at least.
+LEAST_NS = 1_000_000
+
+_DECLARATIONS = """
+typedef void (*points_function)(int64_t start, int64_t count, const int64_t *const *in, void *const *out);
+extern const points_function eqsat_kernels[];
+void eqsat_domain(points_function points, int64_t total, int64_t block_size, int64_t variables, const int64_t *low,
+                  const int64_t *high, int64_t *at, int64_t *const *block, void *const *out);
+void eqsat_repeat(points_function points, int64_t rounds, int64_t count, const int64_t *const *in, void *const *out);
+"""
+
+_DRIVERS = """
+/* Apply a kernel to the points from `at` on, in row-major order, a block at a time. */
+void eqsat_domain(points_function points, int64_t total, int64_t block_size, int64_t variables, const int64_t *low,
+                  const int64_t *high, int64_t *at, int64_t *const *block, void *const *out)
+{
+    for (int64_t start = 0; start < total; start += block_size) {
+        const int64_t count = total - start < block_size ? total - start : block_size;
+        for (int64_t p = 0; p < count; p++) {
+            for (int64_t v = 0; v < variables; v++)
+                block[v][p] = at[v];
+            int64_t v = variables - 1;
+            for (; v >= 0 && at[v] == high[v]; v--)
+                at[v] = low[v];
+            if (v >= 0)
+                at[v]++;
+        }
+        points(start, count, (const int64_t *const *)block, out);
+    }
+}
+
+/* Apply a kernel to the same points again and again. */
+void eqsat_repeat(points_function points, int64_t rounds, int64_t count, const int64_t *const *in, void *const *out)
+{
+    for (int64_t round = 0; round < rounds; round++)
+        points(0, count, in, out);
+}
+"""
+
+
+class CompileError(RuntimeError):
+    """No C compiler was found, or it failed; one line that says what to do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """Compiled expressions.
+
+    Attributes
+    ----------
+    roots : tuple of Expr
+        What it computes.
+    variables : tuple of Expr
+        Its arguments, in order; variables that no root uses may be among them.
+    source : str
+        Its C text: one function.
+    """
+
+    roots: tuple[Expr, ...]
+    variables: tuple[Expr, ...]
+    source: str
+    _library: Any = field(repr=False)
+    _points: Any = field(repr=False)
+
+    def __call__(self, values: Mapping[str, ArrayLike]) -> list[NDArray[Any]]:
+        """The values of the roots at the given values of the variables.
+
+        Parameters
+        ----------
+        values : mapping from variable name to array_like of int
+            Within the variables' ranges; broadcast against one another.
+
+        Returns
+        -------
+        list of ndarray
+            One per root, int64 or bool, all of the shape that the values broadcast to.
+
+        Raises
+        ------
+        KeyError
+            If a variable has no value.
+        TypeError
+            If a value is not an integer.
+        ValueError
+            If a value lies outside its variable's range, or the shapes do not broadcast.
+        """
+        columns = np.broadcast_arrays(*[_checked(v, values) for v in self.variables])
+        shape = columns[0].shape if columns else ()
+        results = self._results(shape)
+        inputs = [np.ascontiguousarray(c) for c in columns]
+        self._points(0, prod(shape), _pointers("const int64_t *[]", inputs), _pointers("void *[]", results))
+        return results
+
+    def over_domain(self, most: int = 10**8) -> list[NDArray[Any]]:
+        """The values of the roots at every point of the domain.
+
+        Parameters
+        ----------
+        most : int
+            The most values to compute, over all roots.
+
+        Returns
+        -------
+        list of ndarray
+            One per root, int64 or bool, with one axis per variable in the order of ``variables``: element
+            ``[a, b, ...]`` is the value where the first variable is ``vmin + a``, the second ``vmin + b``, and so on.
+
+        Raises
+        ------
+        ValueError
+            If there are more than ``most`` values, or more variables than an array has axes (64).
+
+        >>> from eqsat.expr import var
+        >>> compile_exprs([var("i", -2, 1) * 10 + var("j", 0, 2)]).over_domain()[0]
+        array([[-20, -19, -18],
+               [-10,  -9,  -8],
+               [  0,   1,   2],
+               [ 10,  11,  12]])
+        """
+        shape = tuple([v.vmax - v.vmin + 1 for v in self.variables])
+        total = prod(shape)
+        if total * len(self.roots) > most:
+            raise ValueError(
+                f"the domain has {total} points and {len(self.roots)} roots: more than {most} values; "
+                "narrow the ranges, or call the kernel on some points"
+            )
+        if len(shape) > 64:
+            raise ValueError(f"{len(shape)} variables are more than an array has axes (64): call the kernel on points")
+        results = self._results(shape)
+        low = np.array([v.vmin for v in self.variables], dtype=np.int64)
+        high = np.array([v.vmax for v in self.variables], dtype=np.int64)
+        block_size = min(total, BLOCK)
+        block = [np.empty(block_size, dtype=np.int64) for _ in self.variables]
+        self._library.eqsat_domain(
+            self._points,
+            total,
+            block_size,
+            len(shape),
+            _pointer("const int64_t *", low),
+            _pointer("const int64_t *", high),
+            _pointer("int64_t *", low.copy()),
+            _pointers("int64_t *[]", block),
+            _pointers("void *[]", results),
+        )
+        return results
+
+    def measure(self, repeats: int = 5) -> float:
+        """Nanoseconds to evaluate all roots once: the median of ``repeats`` runs of at least a millisecond.
+
+        The kernel is inlined in a loop that reads the variables from arrays and stores every root, so nothing is known
+        to the compiler but the types, nothing is hoisted out of the loop, and nothing is optimised away. The points
+        are runs of the domain in row-major order, spread over all of it, as many as stay in the first-level cache.
+        """
+        if repeats < 1:
+            raise ValueError(f"cannot repeat a measurement {repeats} times: give at least 1")
+        columns = self._sample(max(16, SAMPLE // (len(self.variables) + len(self.roots))))
+        count = len(columns[0]) if columns else 1
+        results = self._results((count,))
+        inputs, outputs = _pointers("const int64_t *[]", columns), _pointers("void *[]", results)
+
+        def run(rounds: int) -> int:
+            start = perf_counter_ns()
+            self._library.eqsat_repeat(self._points, rounds, count, inputs, outputs)
+            return perf_counter_ns() - start
+
+        rounds = 1
+        while (elapsed := run(rounds)) < LEAST_NS // 4:
+            rounds *= 4
+        rounds = max(1, -(-rounds * LEAST_NS // elapsed))
+        return median(run(rounds) for _ in range(repeats)) / (rounds * count)
+
+    def _results(self, shape: tuple[int, ...]) -> list[NDArray[Any]]:
+        return [np.empty(shape, dtype=bool if root.is_bool else np.int64) for root in self.roots]
+
+    def _sample(self, most: int) -> list[NDArray[np.int64]]:
+        """Points of the domain, one array per variable: all, or up to ``most`` in 8 evenly spread runs."""
+        total = prod([v.vmax - v.vmin + 1 for v in self.variables])
+        if total <= most:
+            flat = np.arange(total, dtype=object)
+        else:
+            run, runs = most // 8, 8
+            starts = [(total - run) * index // (runs - 1) for index in range(runs)]
+            flat = np.array([start + step for start in starts for step in range(run)], dtype=object)
+        columns = []
+        for variable in reversed(self.variables):
+            extent = variable.vmax - variable.vmin + 1
+            columns.append((flat % extent + variable.vmin).astype(np.int64))
+            flat = flat // extent
+        return columns[::-1]
+
+
+def compile_exprs(
+    roots: Sequence[Expr], variables: Sequence[Expr] | None = None, *, flags: Sequence[str] = FLAGS
+) -> Kernel:
+    """Compile ``roots`` into one function; see :func:`compile_many`.
+
+    >>> from eqsat.expr import var
+    >>> i = var("i", -100, 100)
+    >>> kernel = compile_exprs([i // 7, i % 7 < 3])
+    >>> kernel({"i": [-1, 0, 50]})
+    [array([-1,  0,  7]), array([False,  True,  True])]
+    """
+    return compile_many([roots], None if variables is None else [variables], flags=flags)[0]
+
+
+def compile_many(
+    programs: Sequence[Sequence[Expr]],
+    variables: Sequence[Sequence[Expr] | None] | None = None,
+    *,
+    flags: Sequence[str] = FLAGS,
+) -> list[Kernel]:
+    """Compile each list of roots into a function of its own, all in one library.
+
+    Parameters
+    ----------
+    programs : sequence of sequences of Expr
+        The roots of each kernel.
+    variables : sequence, optional
+        Per kernel its arguments in order, or None for the variables of its roots sorted by name. Kernels that are to be
+        compared over one domain need the same arguments.
+    flags : sequence of str
+        Options of the C compiler.
+
+    Raises
+    ------
+    ValueError
+        If a term does not fit 64 bits, a kernel has no root, or its arguments lack a variable.
+    CompileError
+        If there is no C compiler, or it fails, or the cache directory cannot be written.
+    """
+    if not programs:
+        return []
+    given = variables if variables is not None else [None] * len(programs)
+    orders = [arguments(roots, order) for roots, order in zip(programs, given, strict=True)]
+    functions = [
+        function(roots, f"kernel{index}", order, storage="static ")
+        for index, (roots, order) in enumerate(zip(programs, orders, strict=True))
+    ]
+    library = _load(_build(_unit(programs, orders, functions), tuple(flags)))
+    return [
+        Kernel(tuple(roots), tuple(order), written.text, library, library.eqsat_kernels[index])
+        for index, (roots, order, written) in enumerate(zip(programs, orders, functions, strict=True))
+    ]
+
+
+def _unit(programs: Sequence[Sequence[Expr]], orders: Sequence[Sequence[Expr]], functions: Sequence[Function]) -> str:
+    """The C file of a library: its kernels, a table of them, and the loops that drive them."""
+    parts = [preamble(functions)]
+    for roots, order, written in zip(programs, orders, functions, strict=True):
+        parts += [written.text, points_function(roots, written.name, order)]
+    entries = ", ".join(f"{written.name}_points" for written in functions)
+    parts += [_DECLARATIONS, f"const points_function eqsat_kernels[] = {{{entries}}};", _DRIVERS]
+    return "\n".join(parts)
+
+
+def find_compiler() -> list[str]:
+    """The command of the C compiler: ``CC``, or else the first of cc, gcc and clang that is installed.
+
+    Raises
+    ------
+    CompileError
+        If there is none.
+    """
+    chosen = shlex.split(os.environ.get("CC", ""))
+    for command in [chosen] if chosen else [["cc"], ["gcc"], ["clang"]]:
+        if shutil.which(command[0]):
+            return command
+    if chosen:
+        raise CompileError(f"the C compiler that CC names, {chosen[0]!r}, is not installed: install it or set CC")
+    raise CompileError("no C compiler (cc, gcc or clang) is installed: install one, or set CC to the command of yours")
+
+
+@cache
+def _version(command: tuple[str, ...]) -> str:
+    """What the compiler says of itself: a new version makes new libraries."""
+    return _run([*command, "--version"]).stdout
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True)
+    except subprocess.CalledProcessError as error:
+        lines = [line for line in error.stderr.splitlines() if "error" in line] or error.stderr.splitlines() or ["?"]
+        raise CompileError(f"the C compiler {command[0]!r} failed: {lines[0].strip()}") from None
+    except OSError as error:
+        raise CompileError(f"cannot run the C compiler {command[0]!r}: {error}") from None
+
+
+def cache_directory() -> Path:
+    """Where libraries are kept: ``EQSAT_CACHE_DIR``, or the user's cache directory. It may be deleted at any time."""
+    return Path(os.environ.get("EQSAT_CACHE_DIR") or user_cache_dir("eqsat", appauthor=False))
+
+
+def _build(source: str, flags: tuple[str, ...]) -> Path:
+    """The library compiled from ``source``, from the cache if it is there."""
+    compiler = find_compiler()
+    identity = "\0".join([source, *flags, *compiler, _version(tuple(compiler))])
+    directory = cache_directory()
+    library = directory / (blake2b(identity.encode(), digest_size=16).hexdigest() + ".so")
+    if library.exists():
+        return library
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=directory, prefix="build-") as scratch:
+            file, built = Path(scratch, "kernels.c"), Path(scratch, "kernels.so")
+            file.write_text(source, encoding="utf-8")
+            _run([*compiler, *flags, "-shared", "-fPIC", "-o", str(built), str(file)])
+            os.replace(built, library)
+    except OSError as error:
+        raise CompileError(
+            f"cannot write the cache directory {str(directory)!r} ({error.strerror}): set EQSAT_CACHE_DIR to another"
+        ) from None
+    return library
+
+
+@cache
+def _ffi() -> Any:
+    ffi = cffi.FFI()
+    ffi.cdef(_DECLARATIONS)
+    return ffi
+
+
+def _load(library: Path) -> Any:
+    try:
+        return _ffi().dlopen(str(library))
+    except OSError as error:
+        raise CompileError(f"cannot load the compiled library {str(library)!r}: {error}; delete it") from None
+
+
+def _checked(variable: Expr, values: Mapping[str, ArrayLike]) -> NDArray[np.int64]:
+    """The values of one variable as int64, refused where its range does not hold them."""
+    name = cast(str, variable.value)
+    if name not in values:
+        raise KeyError(f"no value for variable {name!r}")
+    given = np.asarray(values[name])
+    if not given.size:
+        return given.astype(np.int64)
+    if given.dtype.kind not in "biu":
+        raise TypeError(f"the values of variable {name!r} are {given.dtype}, not integers")
+    least, most = int(given.min()), int(given.max())
+    if least < variable.vmin or most > variable.vmax:
+        raise ValueError(
+            f"variable {name!r} is given {least if least < variable.vmin else most}, "
+            f"outside its range [{variable.vmin}, {variable.vmax}]"
+        )
+    return given.astype(np.int64)
+
+
+def _pointer(c_type: str, array: NDArray[Any]) -> Any:
+    """A C pointer that keeps ``array`` alive."""
+    return _ffi().cast(c_type, _ffi().from_buffer(array))
+
+
+def _pointers(c_type: str, arrays: Sequence[NDArray[Any]]) -> Any:
+    """A C array of pointers to ``arrays``, which the caller keeps alive."""
+    ffi = _ffi()
+    return ffi.new(c_type, [ffi.cast("void *", array.ctypes.data) for array in arrays])

@@ -1,0 +1,151 @@
+"""The C text: how each operator is spelled, what becomes a local, and what names are escaped."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from eqsat.codegen import _WRITE, to_c
+from eqsat.expr import Expr, const, minimum, var
+from eqsat.ops import OPS
+from eqsat.text import parse
+
+X = {
+    "i": var("i", 0, 100),
+    "j": var("j", -50, 50),
+    "w": var("w", -(2**31), 2**31 - 1),
+    "n": var("n", 0, 2**40),
+    "d": var("d", 1, 9),
+    "z": var("z", 0, 9),
+    "y": var("y", -9, 0),
+    "q": var("q", -9, -1),
+}
+
+
+def statements(*roots: Expr) -> list[str]:
+    """The lines between the braces of the kernel."""
+    return re.findall(r"^    (.*;)$", to_c(roots).split("void kernel(")[1], re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("i - (j + 1)*2", "i - (j + 1) * 2"),
+        ("i - (j - 1)", "i - (j - 1)"),
+        ("-(-j)", "-(-j)"),
+        ("i*-3", "i * -3"),
+        ("i // 8", "i >> 3"),
+        ("(j + 1) // 8", "(j + 1) >> 3"),
+        ("j % 8 + 1", "(j & 7) + 1"),
+        ("i // 7", "i / 7"),
+        ("i % 7", "i % 7"),
+        ("j // 7", "floor_div_by_positive_i32(j, 7)"),
+        ("j % d", "floor_mod_by_positive_i32(j, d)"),
+        ("i // q", "floor_div_i32(i, q)"),
+        ("w % q", "floor_mod_i32(w, q)"),
+        ("i // z", "i / nonzero_i32(z, 1)"),
+        ("j // y", "floor_div_i32(j, nonzero_i32(y, -1))"),
+        ("tdiv(j, 7)", "j / 7"),
+        ("tmod(j, y)", "j % nonzero_i32(y, -1)"),
+        ("tmod(w, q)", "trunc_mod_i32(w, q)"),
+        ("shl(j, 3)", "j * 8"),
+        ("shl(j, d)", "shift_left_i32(j, d)"),
+        ("shr(j, d)", "j >> d"),
+        ("w + 1", "(int64_t)w + 1"),
+        ("n % 7", "(int32_t)(n % 7)"),
+        ("n % 7 + i", "(int32_t)(n % 7) + i"),
+        ("min(i, n)", "(int32_t)min_i64(i, n)"),
+        ("i*5000000000", "i * INT64_C(5000000000)"),
+        ("min(j, -2147483648)", "min_i32(j, INT32_MIN)"),
+        ("where(i < 3, j, where(i == 4, i, 0))", "i < 3 ? j : i == 4 ? i : 0"),
+        ("i < 3 and j < 3 or not i != 4", "(i < 3 && j < 3) || !(i != 4)"),
+        ("(i < 3) == (j <= 3)", "(i < 3) == (j <= 3)"),
+        ("max(i < 3, j < 3)", "i < 3 || j < 3"),
+        ("True", "true"),
+    ],
+)
+def test_spelling(text: str, expected: str) -> None:
+    assert statements(parse(text, X)) == [f"*out0 = {expected};"]
+
+
+def test_every_operator_can_be_written() -> None:
+    assert set(_WRITE) == set(OPS) | {"const", "bool"}
+
+
+def test_shared_terms_become_locals_and_others_are_inlined() -> None:
+    i, j = X["i"], X["j"]
+    flat = i * 32 + j
+    assert statements(flat // 7 + 1, flat % 7) == [
+        "const int32_t t0 = i * 32 + j;",
+        "*out0 = floor_div_by_positive_i32(t0, 7) + 1;",
+        "*out1 = floor_mod_by_positive_i32(t0, 7);",
+    ]
+
+
+def test_a_root_that_another_root_uses_is_computed_once() -> None:
+    i = X["i"]
+    assert statements(i * 3, i * 3 + 1, i * 3) == [
+        "const int32_t t0 = i * 3;",
+        "*out0 = t0;",
+        "*out2 = t0;",
+        "*out1 = t0 + 1;",
+    ]
+
+
+def test_a_narrow_local_of_a_wide_computation_is_cast() -> None:
+    digit = X["n"] % 10
+    assert statements(digit * digit)[0] == "const int32_t t0 = (int32_t)(n % 10);"
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [
+        ("i", "i"),
+        ("for", "v_for_"),
+        ("int32_t", "v_int32_t_"),
+        ("INT32_MIN", "v_INT32_MIN_"),
+        ("__LINE__", "v___LINE___"),
+        ("floor_div_i32", "v_floor_div_i32_"),
+        ("kernel", "v_kernel_"),
+        ("α", "u3b1"),
+        ("t0", "t0"),
+        ("out0", "out0"),
+    ],
+)
+def test_names_that_c_has_taken_are_escaped(name: str, argument: str) -> None:
+    text = to_c([(var(name, 0, 9) + 1) * (var(name, 0, 9) + 1)])
+    assert f"void kernel(int32_t {argument}, " in text
+    declared = re.findall(r"(?:int32_t|,) \*?(\w+)(?=[,)]| =)", text.split("void kernel")[1])
+    assert len(declared) == len(set(declared)) == 3
+
+
+def test_arguments_follow_the_given_order() -> None:
+    i, j = X["i"], X["j"]
+    assert "void kernel(int32_t j, int32_t i, int32_t *out0)" in to_c([i + 1], order=[j, i])
+    with pytest.raises(ValueError, match="lacks the variables i"):
+        to_c([i + j], order=[j])
+
+
+@pytest.mark.parametrize("name", ["", "a b", "for", "int8_t", "π", "_x"])
+def test_a_name_that_c_cannot_take_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="cannot name a C function"):
+        to_c([X["i"]], name)
+
+
+def test_no_expression_is_refused() -> None:
+    with pytest.raises(ValueError, match="no expression"):
+        to_c([])
+
+
+def test_deep_terms_do_not_nest_deeply_in_c() -> None:
+    deep = X["i"]
+    for step in range(5000):
+        deep = minimum(-deep, const(step))
+    text = to_c([deep])
+    assert max(line.count("(") for line in text.splitlines()) < 40
+
+
+def test_the_comment_names_ranges_and_sources() -> None:
+    text = to_c([X["i"] // 8, X["j"] < 3])
+    assert "/* for i in [0, 100], j in [-50, 50]:\n *   out0 = i//8\n *   out1 = j < 3\n */\n" in text

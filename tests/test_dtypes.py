@@ -1,0 +1,74 @@
+"""Width selection at its exact boundaries."""
+
+from __future__ import annotations
+
+import pytest
+
+from eqsat.dtypes import select_width, widths
+from eqsat.expr import Expr, const, var
+from eqsat.text import parse
+
+I32 = (-(2**31), 2**31 - 1)
+I64 = (-(2**63), 2**63 - 1)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "width"),
+    [
+        (0, 0, 32),
+        (*I32, 32),
+        (0, I32[1], 32),
+        (0, I32[1] + 1, 64),
+        (I32[0] - 1, 0, 64),
+        (I32[1] + 1, I32[1] + 1, 64),
+        (*I64, 64),
+    ],
+)
+def test_the_width_of_a_value_is_that_of_its_bounds(low: int, high: int, width: int) -> None:
+    assert select_width(var("x", low, high)) == width
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, I64[1] + 1), (I64[0] - 1, 0)])
+def test_beyond_64_bits_is_an_error_that_names_term_range_and_remedy(low: int, high: int) -> None:
+    with pytest.raises(ValueError, match=rf"'x' has range \[{low}, {high}\].*narrow the range of 'x'"):
+        select_width(var("x", low, high))
+    with pytest.raises(ValueError, match="use a smaller literal"):
+        select_width(const(2**70))
+
+
+def test_a_condition_is_32_bits_wide() -> None:
+    assert select_width(var("x", *I64) < 3) == 32
+
+
+X = {"i": var("i", *I32), "j": var("j", 0, 100), "n": var("n", *I64), "s": var("s", 0, 40)}
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [
+        ("j + 1", 32),
+        ("i + 1", 64),  # its result leaves 32 bits
+        ("-i", 64),
+        ("i // -1", 64),
+        ("i // -2", 32),
+        ("i % -1", 32),
+        ("n % 8", 64),  # its operand does not fit 32 bits
+        ("n % 8 + 1", 32),  # but its value does
+        ("n < 3", 64),
+        ("where(n < 3, i, j)", 32),
+        ("where(j < 3, n % 8, n)", 64),
+        ("min(n, 3)", 64),
+        ("shr(i, 31)", 32),
+        ("shr(i, s)", 64),  # 32 bits cannot be shifted by 40
+        ("shl(j, 24)", 32),
+        ("shl(j, 25)", 64),
+    ],
+)
+def test_a_term_is_computed_at_the_widest_of_its_value_and_operands(text: str, width: int) -> None:
+    root: Expr = parse(text, X)
+    assert widths([root])[root] == width
+
+
+def test_every_term_is_checked_not_only_roots() -> None:
+    with pytest.raises(ValueError, match="which no 64-bit integer holds"):
+        widths([(X["n"] * X["n"]) % 8])

@@ -1,0 +1,301 @@
+"""Compiled kernels: equal to the reference semantics everywhere, cached, and safe under concurrent builds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import bool_expressions, expressions, grid
+
+from eqsat.expr import Expr, const, evaluate, var, variables
+from eqsat.runtime import FLAGS, CompileError, cache_directory, compile_exprs, compile_many, find_compiler
+from eqsat.text import parse
+
+#: Options added to every compilation of a property test: how the sanitizer's run is asked for.
+EXTRA = tuple(os.environ.get("EQSAT_TEST_FLAGS", "").split())
+QUICK = ("-std=c99", "-O0")
+I32 = (-(2**31), 2**31 - 1)
+I64 = (-(2**63), 2**63 - 1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EQSAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+Case = tuple[Expr, list[Expr]]
+
+
+def agree(cases: list[Case], well_defined: bool = True) -> None:
+    """Compare compiled code with the reference at every point; elsewhere only demand that nothing traps."""
+    kernels = compile_many([[root] for root, _ in cases], flags=[*FLAGS, *EXTRA])
+    for (root, domain), kernel in zip(cases, kernels, strict=True):
+        everywhere = kernel.over_domain()[0]
+        points = grid(domain)
+        (expected,) = evaluate([root], points)
+        (called,) = kernel(points)
+        assert everywhere.dtype == called.dtype == expected.dtype
+        assert np.array_equal(called, everywhere.ravel())
+        if well_defined:
+            assert np.array_equal(np.broadcast_to(expected, called.shape), called), kernel.source
+
+
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(st.lists(expressions() | bool_expressions(), min_size=8, max_size=24))
+def test_random_expressions_equal_their_evaluation(cases: list[Case]) -> None:
+    agree(cases)
+
+
+@settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(st.lists(expressions(zero_divisors=True) | bool_expressions(zero_divisors=True), min_size=8, max_size=24))
+def test_random_zero_divisors_do_not_trap(cases: list[Case]) -> None:
+    with np.errstate(all="ignore"):
+        agree(cases, well_defined=False)
+
+
+DIVISORS = [-(2**31), -7, -4, -2, -1, 1, 2, 3, 7, 8, 2**30, 2**31 - 1]
+
+
+@pytest.mark.parametrize("op", ["x // y", "x % y", "tdiv(x, y)", "tmod(x, y)"])
+def test_division_tables(op: str) -> None:
+    """Each range of the dividend, which decides the spelling, by each literal divisor, and by a variable one."""
+    cases: list[Case] = []
+    for low, high in [(-20, 20), (0, 20), (-20, -1), (I32[0], I32[0] + 20), (I32[1] - 20, I32[1] + 1)]:
+        x = var("x", low, high)
+        for divisor in [const(d) for d in DIVISORS] + [var("y", 1, 9), var("y", -9, -1)]:
+            root = parse(op, {"x": x, "y": divisor})
+            cases.append((root, variables([root])))
+    agree(cases)
+
+
+ENDS = [
+    ("x // y", I32[0], -1, 2**31),
+    ("x % y", I32[0], -1, 0),
+    ("tmod(x, y)", I32[0], -1, 0),
+    ("x % y", I64[0], -1, 0),
+    ("tmod(x, y)", I64[0], -1, 0),
+    ("x // y", I64[0], 3, I64[0] // 3),
+    ("x % y", I64[0], 3, I64[0] % 3),
+    ("x // y", I64[1], -2, I64[1] // -2),
+    ("tdiv(x, y)", I64[0], 2, -(2**62)),
+    ("x // y", I64[0], I64[0], 1),
+    ("x % y", I64[1], I64[0], -1),
+    ("shl(x, y)", -1, 63, I64[0]),
+    ("shl(x, y)", -1, 31, I32[0]),
+    ("shr(x, y)", -5, 63, -1),
+    ("shr(x, y)", 5, 40, 0),
+    ("-x + y*0", I32[0], 1, 2**31),
+    ("x - y", I64[0], -1, I64[0] + 1),
+    ("x + y", I32[1], 1, 2**31),
+    ("x*y", I32[0], I32[0], 2**62),
+    ("min(x, y)", I64[0], I64[1], I64[0]),
+    ("x // 9223372036854775807 % 7 + y", I64[0], 0, 5),
+    ("x % 4611686018427387904 + y", -1, 0, 2**62 - 1),
+]
+
+
+@pytest.mark.parametrize("literal", [False, True])
+def test_values_at_the_ends_of_the_widths(literal: bool) -> None:
+    roots = [parse(text, {"x": var("x", x, x), "y": const(y) if literal else var("y", y, y)}) for text, x, y, _ in ENDS]
+    kernels = compile_many([[root] for root in roots], flags=[*FLAGS, *EXTRA])
+    got = [int(kernel({"x": x, "y": y})[0]) for kernel, (_, x, y, _) in zip(kernels, ENDS, strict=True)]
+    assert got == [expected for *_, expected in ENDS]
+
+
+def test_a_division_that_a_gate_excludes_does_not_trap() -> None:
+    x, y = var("x", 100, 120), var("y", -2, 3)
+    for division in ("x // y", "x % y", "tdiv(x, y)", "tmod(x, y)"):
+        quotient = parse(division, {"x": x, "y": y})
+        # used by two roots, so it is computed before the condition is known
+        roots = [parse("where(y != 0, q, 0)", {"y": y, "q": quotient}), quotient + 1]
+        points = grid([x, y])
+        gated, _ = compile_exprs(roots)(points)
+        assert np.array_equal(gated, evaluate(roots[:1], points)[0])
+
+
+def test_values_at_zero_divisors_stay_within_bounds() -> None:
+    x, y = var("x", 2**30, I32[1]), var("y", 0, 1)
+    (quotient,) = compile_exprs([x // y])({"x": I32[1], "y": [0, 1]})
+    assert quotient.min() >= (x // y).vmin
+
+
+@pytest.mark.skipif("EQSAT_TEST_FLAGS" in os.environ, reason="this is the sanitizer's run")
+def test_no_undefined_behaviour() -> None:
+    sanitizer = ["-fsanitize=undefined", "-fno-sanitize-recover=all"]
+    try:
+        compile_exprs([const(1)], flags=[*FLAGS, *sanitizer])
+    except CompileError:
+        pytest.skip("the C compiler has no sanitizer for undefined behaviour")
+    chosen = "random or tables or ends_of_the_widths"
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", chosen],
+        env={**os.environ, "EQSAT_TEST_FLAGS": " ".join(["-O0", *sanitizer])},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_source_compiles_without_warnings() -> None:
+    x, y = var("x", -9, 9), var("y", 0, 2**40)
+    roots = [x // 7 + y, (x % 8 < 3) & ((y < 5) | ~(x < 1)), -x * 3 - (y - x) % 11, (x < 1).eq(y < 2)]
+    compile_exprs(roots, flags=[*FLAGS, "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
+
+
+def test_values_broadcast() -> None:
+    i, j = var("i", 0, 9), var("j", 0, 9)
+    total, less, seven = compile_exprs([i * 10 + j, i < j, const(7)])({"i": [[1], [2]], "j": [3, 4, 5], "unused": 0})
+    assert total.tolist() == [[13, 14, 15], [23, 24, 25]]
+    assert less.tolist() == [[True] * 3, [True] * 3]
+    assert less.dtype == bool
+    assert seven.tolist() == [[7] * 3] * 2
+
+
+def test_kernels_without_variables_or_points() -> None:
+    (seven,) = compile_exprs([const(7)])({})
+    assert seven.shape == ()
+    assert seven == 7
+    assert compile_exprs([const(7)]).over_domain()[0] == 7
+    assert compile_exprs([const(7)]).measure(1) > 0
+    assert compile_exprs([var("i", 0, 9) + 1])({"i": []})[0].shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        ({}, KeyError, "no value for variable 'i'"),
+        ({"i": [3, 10]}, ValueError, r"'i' is given 10, outside its range \[0, 9\]"),
+        ({"i": np.uint64(2**64 - 1)}, ValueError, "outside its range"),
+        ({"i": 0.5}, TypeError, "'i' are float64, not integers"),
+    ],
+)
+def test_bad_values_are_refused(values: dict[str, object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        compile_exprs([var("i", 0, 9)])(values)  # type: ignore[arg-type]
+
+
+def test_the_domain_is_walked_in_row_major_order_of_the_given_variables() -> None:
+    i, j, k = var("i", -1, 40), var("j", 5, 44), var("k", 3, 3)
+    (value,) = compile_exprs([i * 1000 + j], [j, k, i]).over_domain()
+    assert value.shape == (40, 1, 42)
+    assert value[2, 0, 7] == (-1 + 7) * 1000 + 5 + 2
+    assert np.array_equal(value, (np.arange(-1, 41) * 1000)[None, None, :] + np.arange(5, 45)[:, None, None])
+
+
+def test_a_domain_that_is_too_large_is_refused() -> None:
+    with pytest.raises(ValueError, match="has 4294967296 points and 1 roots: more than"):
+        compile_exprs([var("i", *I32)]).over_domain()
+
+
+def test_hundreds_of_roots() -> None:
+    i, j = var("i", 0, 63), var("j", 0, 63)
+    roots = [((i * 64 + j) // (n + 1)) % (n + 3) for n in range(500)]
+    points = {"i": [0, 13, 63], "j": [63, 5, 1]}
+    for got, expected in zip(compile_exprs(roots, flags=QUICK)(points), evaluate(roots, points), strict=True):
+        assert np.array_equal(got, expected)
+
+
+def test_terms_thousands_deep() -> None:
+    deep = i = var("i", 0, 100)
+    for step in range(5000):
+        deep = (deep + step) % 1009 if step % 3 else -deep - step
+    (got,) = compile_exprs([deep], flags=QUICK).over_domain()
+    assert np.array_equal(got, evaluate([deep], {"i": np.arange(i.vmax + 1)})[0])
+
+
+def test_measured_time_grows_with_the_work() -> None:
+    i, n = var("i", 0, 2**20), var("n", 1, 99)
+    cheap, dear = compile_many([[i + n], [sum(((i + k) // (n + k) for k in range(20)), const(0))]])
+    assert 0 < 3 * cheap.measure(3) < dear.measure(3)
+    with pytest.raises(ValueError, match="give at least 1"):
+        cheap.measure(0)
+
+
+def test_a_measurement_samples_the_whole_of_a_huge_domain() -> None:
+    kernel = compile_exprs([var("a", *I64) // 7 + var("b", *I32) % 3 + var("c", 2, 2)])
+    a, b, c = kernel._sample(100)
+    assert a[0] == I64[0]
+    assert a[-1] == I64[1]
+    assert b.min() == I32[0]
+    assert len(a) == len(b) == len(c) <= 100
+    assert kernel.measure(1) > 0
+
+
+def test_many_programs_share_one_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path))
+    i = var("i", 0, 9)
+    kernels = compile_many([[i * k, i % (k + 1)] for k in range(50)], flags=QUICK)
+    assert [int(kernel({"i": 9})[0]) for kernel in kernels] == [9 * k for k in range(50)]
+    assert len(list(tmp_path.iterdir())) == 1
+    assert compile_many([]) == []
+
+
+def logging_compiler(directory: Path) -> tuple[str, Path]:
+    """A command that compiles and notes each compilation in a file."""
+    log, script = directory / "log", directory / "compiler"
+    script.write_text(f'#!/bin/sh\n[ "$1" = --version ] || echo run >> {log}\nexec {find_compiler()[0]} "$@"\n')
+    script.chmod(0o755)
+    return str(script), log
+
+
+def test_a_cached_library_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command, log = logging_compiler(tmp_path)
+    monkeypatch.setenv("CC", command)
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path / "cache"))
+    root = var("i", 0, 9) + 1
+    for _ in range(2):
+        assert compile_exprs([root])({"i": 3})[0] == 4
+    assert log.read_text() == "run\n"
+    compile_exprs([root], flags=QUICK)
+    assert log.read_text() == "run\nrun\n"
+
+
+def test_two_processes_at_once(tmp_path: Path) -> None:
+    script = (
+        "from eqsat.expr import var\nfrom eqsat.runtime import compile_exprs\n"
+        "print(sum(compile_exprs([var('i', 0, 9) * 3]).over_domain()[0]))"
+    )
+    environment = {**os.environ, "EQSAT_CACHE_DIR": str(tmp_path / "new" / "cache")}
+    runs = [
+        subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    assert [run.communicate()[0] for run in runs] == ["135\n"] * 3
+    assert [path.suffix for path in (tmp_path / "new" / "cache").iterdir()] == [".so"]
+
+
+def test_a_missing_compiler_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler -m64")
+    with pytest.raises(CompileError, match="'no-such-compiler', is not installed: install it or set CC"):
+        compile_exprs([const(1)])
+    monkeypatch.delenv("CC")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(CompileError, match=r"no C compiler .* is installed: install one, or set CC"):
+        compile_exprs([const(1)])
+
+
+def test_a_compiler_that_fails_is_one_line() -> None:
+    with pytest.raises(CompileError, match=r"failed: .*no-such-option") as raised:
+        compile_exprs([const(1)], flags=["--no-such-option"])
+    assert "\n" not in str(raised.value)
+
+
+def test_an_unwritable_cache_is_one_line_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    with pytest.raises(CompileError, match=r"cannot write the cache directory .*set EQSAT_CACHE_DIR"):
+        compile_exprs([const(1)])
+
+
+def test_the_cache_is_the_users_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EQSAT_CACHE_DIR")
+    assert "eqsat" in str(cache_directory())
