@@ -1,0 +1,757 @@
+"""The only module that talks to egglog: compile rules, insert terms, saturate within a budget, freeze.
+
+A :class:`Session` compiles its rules once; every :meth:`Session.saturate` is push, insert, rounds, freeze, pop. One
+round runs the analyses (bounds ``lo`` and ``hi``, a known divisor ``fac``), then each rule set whose operators can occur.
+The result is plain data: an :class:`eqsat.extract.graph.EGraph`.
+
+What a node means is in :mod:`eqsat.rule`; ``Ref`` rows name the classes that Python knows, ``True`` is the class of all
+facts. Facts may be used anywhere in the graph: every equality found holds where all of them hold.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from eqsat.expr import Expr, brief, topological, var
+from eqsat.extract.graph import Bounds, EGraph, Node
+from eqsat.ops import OPS
+from eqsat.rule import CONSTRUCTORS, CompiledRule, Rule, compile_rule, encode, floor_parts
+
+_I64 = range(-(2**63), 2**63)
+
+#: What a hook between rounds asks to be united: a class and a term or another class.
+Union = tuple[int, "Expr | int"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one saturation may use: rows in the e-graph, seconds, and rounds."""
+
+    nodes: int = 20_000
+    seconds: float = 2.0
+    rounds: int = 24
+
+
+@dataclass
+class Saturation:
+    """A saturated (or stopped) e-graph.
+
+    Attributes
+    ----------
+    graph : EGraph
+        Its roots are the classes of the inserted roots, in order.
+    stop : str
+        ``"saturated"``, or which budget ran out: ``"nodes"``, ``"time"``, ``"iterations"``.
+    rounds : int
+        Rounds run.
+    matches : dict from rule name to int
+        How often each rule matched.
+    seconds : dict from rule name to float
+        Time that each rule's search took.
+    """
+
+    graph: EGraph
+    stop: str
+    rounds: int
+    matches: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class UnsoundUnion(RuntimeError):
+    """Two different values in one class: some rule is false. The message names the rules that fired."""
+
+
+def class_reference(number: int, bounds: Bounds) -> Expr:
+    """A stand-in for class ``number`` in terms handed back by a hook between rounds."""
+    return var(f"{_REFERENCE}{number}", *bounds)
+
+
+_REFERENCE = "__class_"
+
+# The program ---------------------------------------------------------------------------------------------------------
+
+_SORTS = """
+(sort T)
+(constructor Num (i64) T) (constructor Var (String) T) (constructor Ref (i64) T)
+(constructor True () T) (constructor False () T)
+(constructor AddK (T i64) T) (constructor MulK (T i64) T) (constructor DivK (T i64) T) (constructor ModK (T i64) T)
+(function lo (T) i64 :merge (max old new))
+(function hi (T) i64 :merge (min old new))
+(function fac (T) i64 :merge (max old new))
+(ruleset insert) (ruleset bounds) (ruleset facts)
+"""
+
+_FOUR = "(= p (* a c)) (= q (* a d)) (= r (* b c)) (= s (* b d))"
+_X, _Y = "(= a (lo x)) (= b (hi x))", "(= c (lo y)) (= d (hi y))"
+
+
+def _corner_quotients() -> str:
+    facts = [floor_parts(f"{i}{j}_", i, j) for i in "ab" for j in "cd"]
+    quotients = [f[1] for f in facts]
+    low = f"(min (min {quotients[0]} {quotients[1]}) (min {quotients[2]} {quotients[3]}))"
+    return f"{' '.join(f[0] for f in facts)} (= l {low}) (= h {low.replace('min', 'max')})"
+
+
+def _floors(divisor: str) -> str:
+    low, high = floor_parts("l_", "a", divisor), floor_parts("h_", "b", divisor)
+    return f"{low[0]} {high[0]}"
+
+
+#: Interval analysis: what is known of a node from what is known of its operands.
+_BOUNDS = [
+    ("(= e (Num l))", "(= h l)"),
+    ("(= e (AddK x k))", f"{_X} (= l (+ a k)) (= h (+ b k))"),
+    ("(= e (MulK x k))", f"{_X} (= p (* a k)) (= q (* b k)) (= l (min p q)) (= h (max p q))"),
+    ("(= e (DivK x k))", f"{_X} {_floors('k')} (= l (min l_q h_q)) (= h (max l_q h_q))"),
+    ("(= e (ModK x k))", "(> k 0) (= l 0) (= h (- k 1))"),
+    ("(= e (ModK x k))", "(< k 0) (= l (+ k 1)) (= h 0)"),
+    ("(= e (ModK x k))", "(> k 0) (= l 0) (= h (hi x)) (>= (lo x) 0)"),
+    ("(= e (ModK x k))", "(> k 0) (= f (fac x)) (= l 0) (= h (- k (/ f (numer (rational f k)))))"),
+    ("(= e (Add x y))", f"{_X} {_Y} (= l (+ a c)) (= h (+ b d))"),
+    ("(= e (Mul x y))", f"{_X} {_Y} {_FOUR} (= l (min (min p q) (min r s))) (= h (max (max p q) (max r s)))"),
+    ("(= e (Div x y))", f"{_X} {_Y} (> c 0) {_corner_quotients()}"),
+    ("(= e (Div x y))", f"{_X} {_Y} (< d 0) {_corner_quotients()}"),
+    ("(= e (Mod x y))", f"{_Y} (> c 0) (= l 0) (= h (- d 1))"),
+    ("(= e (Mod x y))", f"{_Y} (< d 0) (= l (+ c 1)) (= h 0)"),
+    ("(= e (Mod x y))", "(> (lo y) 0) (>= (lo x) 0) (= l 0) (= h (hi x))"),
+    ("(= e (Min x y))", f"{_X} {_Y} (= l (min a c)) (= h (min b d))"),
+    ("(= e (Max x y))", f"{_X} {_Y} (= l (max a c)) (= h (max b d))"),
+    ("(= e (Where w x y))", f"{_X} {_Y} (= l (min a c)) (= h (max b d))"),
+]
+
+#: A divisor of every value of the class; no row means none is known.
+_FACTORS = [
+    ("(= e (MulK x k))", "(= f (abs k)) (> f 1)"),
+    ("(= e (MulK x k))", "(= f (abs (* k (fac x)))) (> f 1)"),
+    ("(= e (Mul x y))", "(= f (fac x))"),
+    ("(= e (Mul x y))", "(= f (fac y))"),
+    ("(= e (Add x y))", "(= g (fac x)) (= f (/ g (numer (rational g (fac y))))) (> f 1)"),
+    ("(= e (AddK x k))", "(= g (fac x)) (= f (abs (/ g (numer (rational g k))))) (> f 1)"),
+    ("(= e (ModK x k))", "(= g (fac x)) (= f (abs (/ g (numer (rational g k))))) (> f 1)"),
+    ("(= e (DivK x k))", "(= g (fac x)) (> k 0) (= 0 (% g k)) (= f (/ g k)) (> f 1)"),
+    ("(= (Num 0) (ModK e k))", "(= f (abs k))"),
+]
+
+#: One spelling for literal operands, and a class whose bounds meet is a literal.
+_SPELLING = [
+    ("(= e (Add x y)) (= y (Num k))", "(union e (AddK x k)) (subsume (Add x y))"),
+    ("(= e (Add y x)) (= y (Num k))", "(union e (AddK x k)) (subsume (Add y x))"),
+    ("(= e (Mul x y)) (= y (Num k))", "(union e (MulK x k)) (subsume (Mul x y))"),
+    ("(= e (Mul y x)) (= y (Num k))", "(union e (MulK x k)) (subsume (Mul y x))"),
+    ("(= e (Div x y)) (= y (Num k)) (!= k 0)", "(union e (DivK x k)) (subsume (Div x y))"),
+    ("(= e (Mod x y)) (= y (Num k)) (!= k 0)", "(union e (ModK x k)) (subsume (Mod x y))"),
+    ("(= k (lo e)) (= k (hi e))", "(union e (Num k))"),
+]
+
+#: What a fact says about its operands; true of any graph, needed only where something is known to hold.
+_FACT_RULES = [
+    ("(= (True) (And x y))", "(union x (True)) (union y (True))"),
+    ("(= (False) (Or x y))", "(union x (False)) (union y (False))"),
+    ("(= (True) (Not x))", "(union x (False))"),
+    ("(= (False) (Not x))", "(union x (True))"),
+    ("(= (True) (Eq x y))", "(union x y)"),
+    ("(= (True) (Lt x y)) (= h (- (hi y) 1))", "(set (hi x) h)"),
+    ("(= (True) (Lt x y)) (= l (+ (lo x) 1))", "(set (lo y) l)"),
+    ("(= (False) (Lt x y)) (= h (hi x))", "(set (hi y) h)"),
+    ("(= (False) (Lt x y)) (= l (lo y))", "(set (lo x) l)"),
+    ("(= (False) (Eq x (Num k))) (= k (lo x)) (= l (+ k 1))", "(set (lo x) l)"),
+    ("(= (False) (Eq x (Num k))) (= k (hi x)) (= h (- k 1))", "(set (hi x) h)"),
+    ("(= e (AddK x k)) (= l (- (lo e) k)) (= h (- (hi e) k))", "(set (lo x) l) (set (hi x) h)"),
+    ("(= e (Add x y)) (= l (- (lo e) (hi y))) (= h (- (hi e) (lo y)))", "(set (lo x) l) (set (hi x) h)"),
+    ("(= e (Add y x)) (= l (- (lo e) (hi y))) (= h (- (hi e) (lo y)))", "(set (lo x) l) (set (hi x) h)"),
+    (
+        f"(= e (MulK x k)) (> k 0) (= a (- 0 (lo e))) (= b (hi e)) {_floors('k')} (= l (- 0 l_q))",
+        "(set (lo x) l) (set (hi x) h_q)",
+    ),
+    (
+        f"(= e (MulK x n)) (< n 0) (= k (- 0 n)) (= a (hi e)) (= b (- 0 (lo e))) {_floors('k')} (= l (- 0 l_q))",
+        "(set (lo x) l) (set (hi x) h_q)",
+    ),
+    (
+        "(= e (DivK x k)) (> k 0) (= l (* k (lo e))) (= h (+ (* k (hi e)) (- k 1)))",
+        "(set (lo x) l) (set (hi x) h)",
+    ),
+    ("(= (Num c) (ModK x k)) (!= (lo x) (hi x))", "(union x (AddK (MulK (DivK x k) k) c))"),
+]
+
+#: Operators that the prelude itself can build.
+_ALWAYS = frozenset({"Num", "True", "False", "AddK", "MulK", "DivK", "ModK"})
+
+
+def _prelude() -> str:
+    lines = [_SORTS]
+    lines += [f"(constructor {CONSTRUCTORS[n]} ({' '.join('T' * len(OPS[n].takes))}) T)" for n in CONSTRUCTORS]
+    lines += [_rule_text(f"{node} {facts}", "(set (lo e) l) (set (hi e) h)", "bounds") for node, facts in _BOUNDS]
+    lines += [_rule_text(f"{node} {facts}", "(set (fac e) f)", "bounds") for node, facts in _FACTORS]
+    lines += [_rule_text(body, head, "bounds") for body, head in _SPELLING]
+    lines += [_rule_text(body, head, "facts") for body, head in _FACT_RULES]
+    return "\n".join(lines)
+
+
+def _rule_text(body: str, head: str, ruleset: str, name: str = "") -> str:
+    return f"(rule ({body}) ({head}) :ruleset {ruleset}{f' :name "{name}"' if name else ''})"
+
+
+# Sessions ------------------------------------------------------------------------------------------------------------
+
+
+class Session:
+    """A warm engine for one set of rules.
+
+    Parameters
+    ----------
+    rules : sequence of Rule
+        Names must be distinct.
+    extra : str
+        Raw egglog text added to the program, in the encoding that :mod:`eqsat.rule` describes; its rules belong in the
+        ruleset ``bounds``, which runs in every round.
+
+    Raises
+    ------
+    ValueError
+        If two rules share a name, or egglog refuses the program.
+
+    >>> from eqsat.expr import var
+    >>> x = var("x", 0, 100)
+    >>> session = Session([Rule("mod-core", "x % n + (x // n)*n", "x")])
+    >>> found = session.saturate([x % 8 + x // 8 * 8, x])
+    >>> found.stop, found.graph.roots[0] == found.graph.roots[1], found.matches["mod-core"]
+    ('saturated', True, 1)
+    """
+
+    def __init__(self, rules: Sequence[Rule], extra: str = "") -> None:
+        from egglog import bindings
+
+        names = Counter(rule.name for rule in rules)
+        if repeated := [name for name, count in names.items() if count > 1]:
+            raise ValueError(f"two rules are named {repeated[0]!r}")
+        self.rules = tuple(rules)
+        self._actions = 0
+        self._egraph = bindings.EGraph()
+        self._errors = (bindings.EggSmolError,)
+        self._groups: dict[frozenset[str], list[CompiledRule]] = {}
+        self._schedules: dict[frozenset[str], list[str]] = {}
+        for rule in self.rules:
+            for part in compile_rule(rule):
+                self._groups.setdefault(part.reads - _ALWAYS, []).append(part)
+        lines = [_prelude()]
+        for index, group in enumerate(self._groups.values()):
+            lines.append(f"(ruleset g{index})")
+            lines += [
+                _rule_text(part.body, part.head, f"g{index}", f"{part.name}@{number}")
+                for number, part in enumerate(group)
+            ]
+        try:
+            self._run("\n".join(lines) + extra)
+        except self._errors as error:
+            raise ValueError(f"egglog refuses the rules: {error}") from None
+
+    def _run(self, text: str) -> list[Any]:
+        return self._egraph.run_program(*self._egraph.parse_program(text))
+
+    def _act(self, actions: str) -> None:
+        """Carry out actions once."""
+        self._actions += 1
+        ruleset = f"act{self._actions}"
+        self._run(f"(ruleset {ruleset}) (rule () ({actions}) :ruleset {ruleset}) (run {ruleset} 1)")
+
+    def saturate(
+        self,
+        roots: Sequence[Expr],
+        facts: Sequence[Expr] = (),
+        budget: Budget = Budget(),
+        between: Callable[[EGraph], Sequence[Union]] | None = None,
+    ) -> Saturation:
+        """Insert ``roots``, apply the rules until nothing changes or a budget runs out, and freeze the e-graph.
+
+        Parameters
+        ----------
+        facts : sequence of Expr
+            Conditions known to hold.
+        between : callable, optional
+            Called after every round with the frozen graph; returns what is to be united: pairs of a class and a term or
+            another class. Class numbers stay the same from round to round; terms may use :func:`class_reference`.
+
+        Raises
+        ------
+        ValueError
+            If the facts contradict one another.
+        UnsoundUnion
+            If two values end up in one class without that.
+        """
+        self._run("(push)")
+        try:
+            return _Run(self, roots, facts, budget, between).run()
+        except _Contradiction as error:
+            contradiction = error
+        finally:
+            self._run("(pop)")
+        if facts:
+            self.saturate(roots, (), budget)
+            shown = ", ".join(brief(fact) for fact in facts)
+            raise ValueError(f"the constraints contradict each other: {shown} ({contradiction})") from None
+        raise UnsoundUnion(str(contradiction)) from None
+
+    def schedule(self, present: frozenset[str]) -> list[str]:
+        """The rulesets that can match, given the constructors of the inserted terms."""
+        if present not in self._schedules:
+            reach = set(present)
+            chosen: dict[int, None] = {}
+            size = -1
+            while size != len(chosen):
+                size = len(chosen)
+                for index, (needs, group) in enumerate(self._groups.items()):
+                    if index not in chosen and needs <= reach:
+                        chosen[index] = None
+                        reach.update(*[part.writes for part in group])
+            self._schedules[present] = [f"g{index}" for index in sorted(chosen)]
+        return self._schedules[present]
+
+
+class _Contradiction(Exception):
+    """Two values in one class."""
+
+
+class _Run:
+    """One saturation: the state that lives between push and pop."""
+
+    def __init__(
+        self,
+        session: Session,
+        roots: Sequence[Expr],
+        facts: Sequence[Expr],
+        budget: Budget,
+        between: Callable[[EGraph], Sequence[Union]] | None,
+    ) -> None:
+        self.session = session
+        self.roots = list(roots)
+        self.facts = list(facts)
+        self.budget = budget
+        self.between = between
+        self.deadline = time.perf_counter() + budget.seconds
+        self.matches: Counter[str] = Counter()
+        self.seconds: Counter[str] = Counter()
+        self.inserted: dict[Expr, int] = {}
+        self.numbering = _Numbering()
+        self.leaves: dict[str, Bounds] = {}
+        self.defined: set[int] = set()
+        self.present: set[str] = set()
+
+    def run(self) -> Saturation:
+        self.insert(self.roots, self.facts)
+        rounds = 0
+        stop = "iterations"
+        while rounds < self.budget.rounds:
+            rounds += 1
+            changed = self.round()
+            if self.between is not None:
+                frozen = self.freeze()
+                changed |= self.unite(frozen, self.between(frozen.graph))
+            if not changed:
+                stop = "saturated"
+                break
+            if self.size() > self.budget.nodes:
+                stop = "nodes"
+                break
+            if time.perf_counter() > self.deadline:
+                stop = "time"
+                break
+        graph = self.freeze().graph
+        names = [rule.name for rule in self.session.rules]
+        matches = {name: self.matches[name] for name in names if self.matches[name]}
+        return Saturation(graph, stop, rounds, matches, {n: self.seconds[n] for n in names if self.seconds[n]})
+
+    def round(self) -> bool:
+        """Run every ruleset once; whether anything changed."""
+        facts = "(run facts)" if self.facts else ""
+        analysis = f"(repeat 3 (run bounds) {facts})"
+        families = " ".join(f"(run {group})" for group in self.session.schedule(frozenset(self.present)))
+        output = self.session._run(f"(run-schedule {analysis} {families} (repeat 2 (run bounds) {facts}))")
+        report = output[-1].report
+        for name, count in report.num_matches_per_rule.items():
+            self.matches[name.partition("@")[0]] += count
+        for name, spent in report.search_and_apply_time_per_rule.items():
+            self.seconds[name.partition("@")[0]] += spent.total_seconds()
+        return bool(report.updated)
+
+    def size(self) -> int:
+        (output,) = self.session._run("(print-size)")
+        return sum(count for name, count in output.sizes if name[0].isupper())
+
+    # Insertion
+
+    def insert(self, roots: Sequence[Expr], facts: Sequence[Expr]) -> None:
+        script = _Script(self)
+        for root in roots:
+            script.refer(root)
+        for fact in facts:
+            script.actions.append(f"(union {script.refer(fact)} (True))")
+        script.run()
+
+    def unite(self, frozen: _Frozen, unions: Sequence[Union]) -> bool:
+        """Carry out what the hook asked for; whether there was anything."""
+        if not unions:
+            return False
+        wanted = {number for number, _ in unions}
+        for _, other in unions:
+            wanted |= {other} if isinstance(other, int) else _referenced(other)
+        script = _Script(self)
+        script.define(frozen, wanted - self.defined)
+        for number, other in unions:
+            text = f"(Ref {other})" if isinstance(other, int) else script.refer(other)
+            script.actions.append(f"(union (Ref {number}) {text})")
+        script.run()
+        return True
+
+
+    def freeze(self) -> _Frozen:
+        return _Frozen(self)
+
+
+def _referenced(term: Expr) -> set[int]:
+    """The classes that a hook's term speaks of."""
+    names = [str(t.value) for t in topological([term]) if t.op == "var"]
+    return {int(name.removeprefix(_REFERENCE)) for name in names if name.startswith(_REFERENCE)}
+
+
+class _Script:
+    """Actions that insert terms: nested text, with a local name for what is shared or deep."""
+
+    #: Longer rules take more than linear time to compile.
+    CHUNK = 60
+    DEEP = 60
+
+    def __init__(self, run: _Run) -> None:
+        self.owner = run
+        self.actions: list[str] = []
+        self.local: dict[Expr, str] = {}
+
+    def refer(self, root: Expr) -> str:
+        """Make ``root`` known to Python; the egglog text that names its class."""
+        known = self.owner.inserted
+        if root not in known:
+            name = self.insert(root)
+            known[root] = self.owner.numbering.fresh()
+            self.actions.append(f"(union (Ref {known[root]}) {name})")
+        return f"(Ref {known[root]})"
+
+    def insert(self, root: Expr) -> str:
+        """Insert ``root``; the egglog text that names its class in this script."""
+        text: dict[Expr, str] = dict(self.local)
+        text |= {term: f"(Ref {number})" for term, number in self.owner.inserted.items() if term not in text}
+        order = [term for term in topological([root]) if term not in text]
+        uses = Counter(arg for term in order for arg in term.args)
+        depth: Counter[Expr] = Counter()
+        for term in order:
+            depth[term] = 1 + max((depth[arg] for arg in term.args), default=0)
+            text[term] = self._text(term, text)
+            self.owner.present.update(_CONSTRUCTOR.findall(text[term]) if term.args else ())
+            bounded = term.op == "var" or term.op in _OPAQUE
+            if bounded or term.args and (uses[term] > 1 or depth[term] > self.DEEP):
+                self.local[term] = text[term] = self.name(text[term])
+                depth[term] = 0
+            if bounded:
+                self._bound(text[term], term)
+        return text[root]
+
+    def name(self, text: str) -> str:
+        name = f"v{self.owner.numbering.fresh()}"
+        self.actions.append(f"(let {name} {text})")
+        return name
+
+    def _text(self, term: Expr, text: Mapping[Expr, str]) -> str:
+        number = _literal(term)
+        if number is not None:
+            return f"(Num {number})"
+        if term.op in ("const", "var"):
+            name = str(term.value)
+            if name.startswith(_REFERENCE):
+                return f"(Ref {name.removeprefix(_REFERENCE)})"
+            self.owner.leaves[name] = (term.vmin, term.vmax)
+            return f'(Var "{name}")'
+        return encode(term, text, _literal)
+
+    def _bound(self, text: str, term: Expr) -> None:
+        if term.vmin in _I64 and term.vmax in _I64 and not str(term.value).startswith(_REFERENCE):
+            self.actions += [f"(set (lo {text}) {term.vmin})", f"(set (hi {text}) {term.vmax})"]
+
+    def define(self, frozen: _Frozen, numbers: set[int]) -> None:
+        """Give classes a ``Ref`` row, each through one of its terms."""
+        built: dict[int, str] = {}
+        stack = sorted(numbers)
+        while stack:
+            number = stack[-1]
+            if number in built:
+                stack.pop()
+                continue
+            constructor, operands = frozen.representative[number]
+            waiting = [o for o in operands if isinstance(o, int) and o not in built]
+            if waiting:
+                stack += waiting
+                continue
+            text = f"({constructor} {' '.join(built[o] if isinstance(o, int) else o for o in operands)})"
+            built[number] = self.name(text)
+        for number in sorted(numbers):
+            self.actions.append(f"(union (Ref {number}) {built[number]})")
+        self.owner.defined |= numbers
+
+    def run(self) -> None:
+        """Carry the actions out, in rules of bounded length; a name used beyond its own becomes a ``Ref``."""
+        chunks = [self.actions[start : start + self.CHUNK] for start in range(0, len(self.actions), self.CHUNK)]
+        seen: set[str] = set()
+        later: list[set[str]] = [set()]
+        for chunk in reversed(chunks[1:]):
+            later.append(later[-1] | set(_LOCAL.findall(" ".join(chunk))))
+        for chunk, needed in zip(chunks, reversed(later), strict=True):
+            own = {match[1] for action in chunk if (match := _LET.match(action))}
+            text = _LOCAL.sub(lambda m: f"(Ref {m[0][1:]})" if m[0] in seen else m[0], " ".join(chunk))
+            text += "".join(f"(union (Ref {name[1:]}) {name})" for name in sorted(own & needed))
+            self.owner.session._act(text)
+            seen |= own
+
+
+_LOCAL = re.compile(r"\bv\d+\b(?!\")")
+_LET = re.compile(r"\(let (v\d+) ")
+_CONSTRUCTOR = re.compile(r"\(([A-Z]\w*)")
+#: Operators whose bounds the interval analysis does not derive: they keep those that they were built with.
+_OPAQUE = frozenset({"tdiv", "tmod", "shl", "shr"})
+
+
+def _literal(term: Expr) -> str | None:
+    """The number that ``term`` is for egglog; a literal too large for that stays an opaque leaf."""
+    if term.op == "const" and -(2**62) <= term.vmin <= 2**62:
+        return str(term.value)
+    return None
+
+
+# Freezing ------------------------------------------------------------------------------------------------------------
+
+_OPERATORS = {constructor: op for op, constructor in CONSTRUCTORS.items()}
+_LITERAL_OPERATORS = {f"{CONSTRUCTORS[op]}K": op for op in ("add", "mul", "floordiv", "mod")}
+
+Row = tuple[str, tuple["int | str", ...]]
+
+
+class _Numbering:
+    """Integers for classes, stable while a class lives; literals that have no class of their own get one."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[object, int] = {}
+        self.next = 0
+
+    def fresh(self) -> int:
+        self.next += 1
+        return self.next - 1
+
+    def __getitem__(self, key: object) -> int:
+        number = self.numbers.get(key)
+        if number is None:
+            number = self.numbers[key] = self.fresh()
+        return number
+
+
+class _Frozen:
+    """One frozen state: the e-graph in the language's own operators, and the rows that it was read from."""
+
+    def __init__(self, run: _Run) -> None:
+        self.egraph = run.session._egraph
+        self.numbering = run.numbering
+        self.leaves = run.leaves
+        self.graph = EGraph()
+        self.rows: dict[int, list[Row]] = {}
+        functions = self.egraph.freeze().functions
+        low, high = self._read(functions)
+        self._translate()
+        self._bound(low, high)
+        self._check(run.matches)
+        self.graph.roots = [self.references[run.inserted[root]] for root in run.roots]
+
+    def _read(self, functions: Mapping[str, Any]) -> tuple[dict[int, int], dict[int, int]]:
+        number = self.numbering.__getitem__
+        integer = self.egraph.value_to_i64
+        self.references: dict[int, int] = {}
+        for row in functions["Ref"].rows:
+            self.references[integer(row.inputs[0])] = number(row.output)
+        for name in ("Num", "Var"):
+            decode = integer if name == "Num" else self.egraph.value_to_string
+            for row in functions[name].rows:
+                value = decode(row.inputs[0])
+                self._add(number(row.output), name, (str(value) if name == "Num" else f'"{value}"',))
+        for name in ("True", "False"):
+            for row in functions[name].rows:
+                self._add(number(row.output), name, ())
+        for name in _LITERAL_OPERATORS:
+            for row in functions[name].rows:
+                operand, literal = row.inputs
+                self._add(number(row.output), name, (number(operand), str(integer(literal))))
+        for name in _OPERATORS:
+            for row in functions[name].rows:
+                self._add(number(row.output), name, tuple([number(value) for value in row.inputs]))
+        low, high = (
+            {number(row.inputs[0]): integer(row.output) for row in functions[name].rows} for name in ("lo", "hi")
+        )
+        return low, high
+
+    def _add(self, number: int, constructor: str, operands: tuple[int | str, ...]) -> None:
+        self.rows.setdefault(number, []).append((constructor, operands))
+
+    @cached_property
+    def representative(self) -> dict[int, Row]:
+        """For every class a row whose operands' rows come before it: together, a term."""
+        users: dict[int, list[tuple[int, Row]]] = {}
+        missing: dict[tuple[int, Row], int] = {}
+        ready: list[tuple[int, Row]] = []
+        for number, rows in self.rows.items():
+            for row in rows:
+                operands = {o for o in row[1] if isinstance(o, int)}
+                missing[number, row] = len(operands)
+                if not operands:
+                    ready.append((number, row))
+                for operand in operands:
+                    users.setdefault(operand, []).append((number, row))
+        found: dict[int, Row] = {}
+        for number, row in ready:
+            if number in found:
+                continue
+            found[number] = row
+            for user in users.get(number, ()):
+                missing[user] -= 1
+                if not missing[user]:
+                    ready.append(user)
+        return found
+
+    def _translate(self) -> None:
+        """Rows into nodes: literals become operands, and ``sub neg le ne`` are offered where they apply."""
+        self.scaled: dict[tuple[int, int], int] = {}
+        self.pieces: dict[int, list[tuple[str, tuple[Any, ...]]]] = {}
+        self.literals = {
+            int(str(row[1][0])): number for number, rows in self.rows.items() for row in rows if row[0] == "Num"
+        }
+        for number, rows in self.rows.items():
+            for constructor, operands in rows:
+                if constructor == "MulK":
+                    self.scaled[operands[0], int(operands[1])] = number  # type: ignore[index]
+        for number, rows in list(self.rows.items()):
+            nodes = self.graph.classes.setdefault(number, [])
+            for row in rows:
+                nodes += [node for node in self._nodes(*row) if node not in nodes]
+
+    def _nodes(self, constructor: str, operands: tuple[Any, ...]) -> Iterable[Node]:
+        match constructor:
+            case "Num":
+                yield "const", int(operands[0]), ()
+            case "True" | "False":
+                yield "bool", constructor == "True", ()
+            case "Var":
+                name = operands[0].strip('"')
+                # a literal beyond egglog's integers travels under its digits
+                yield ("var", name, ()) if name.isidentifier() else ("const", int(name), ())
+            case "AddK":
+                yield from self._offset(operands[0], int(operands[1]))
+            case "MulK":
+                yield from self._scale(operands[0], int(operands[1]))
+            case "DivK" | "ModK":
+                yield _LITERAL_OPERATORS[constructor], None, (operands[0], self.literal(int(operands[1])))
+            case _:
+                yield _OPERATORS[constructor], None, operands
+                yield from self._second_spelling(constructor, operands)
+
+    def _offset(self, operand: int, offset: int) -> Iterable[Node]:
+        yield "add", None, (operand, self.literal(offset))
+        if offset < 0:
+            yield "sub", None, (operand, self.literal(-offset))
+        for positive in self._negated(operand):
+            yield "sub", None, (self.literal(offset), positive)
+
+    def _scale(self, operand: int, scale: int) -> Iterable[Node]:
+        yield "mul", None, (operand, self.literal(scale))
+        if scale < 0:
+            yield "neg", None, (self.times(operand, -scale),)
+
+    def _second_spelling(self, constructor: str, operands: tuple[int, ...]) -> Iterable[Node]:
+        match constructor:
+            case "Add":
+                for left, right in (operands, operands[::-1]):
+                    for positive in self._negated(right):
+                        yield "sub", None, (left, positive)
+            case "Lt":
+                left, right = operands
+                for name, row in self.rows.get(right, ()):
+                    if name == "AddK" and row[1] == "1":
+                        yield "le", None, (left, int(row[0]))
+                for name, row in self.rows.get(left, ()):
+                    if name == "AddK" and row[1] == "-1":
+                        yield "le", None, (int(row[0]), right)
+            case "Not":
+                for name, row in self.rows.get(operands[0], ()):
+                    if name == "Eq":
+                        yield "ne", None, (int(row[0]), int(row[1]))
+                    elif name == "Lt":
+                        yield "le", None, (int(row[1]), int(row[0]))
+
+    def _negated(self, number: int) -> Iterable[int]:
+        """Classes whose negative is in class ``number``."""
+        for constructor, operands in self.rows.get(number, ()):
+            if constructor == "MulK" and str(operands[1]).startswith("-"):
+                yield self.times(int(operands[0]), -int(operands[1]))
+
+    def times(self, operand: int, scale: int) -> int:
+        """The class of ``operand * scale``, made if there is none."""
+        if scale == 1:
+            return operand
+        number = self.scaled.get((operand, scale))
+        if number is None:
+            number = self.scaled[operand, scale] = self.numbering["MulK", operand, scale]
+            self.graph.classes[number] = [("mul", None, (operand, self.literal(scale)))]
+        return number
+
+    def literal(self, value: int) -> int:
+        """The class of a literal, made if there is none."""
+        number = self.literals.get(value)
+        if number is None:
+            number = self.literals[value] = self.numbering["Num", value]
+            self.graph.classes[number] = [("const", value, ())]
+        return number
+
+    def _bound(self, low: Mapping[int, int], high: Mapping[int, int]) -> None:
+        """The bounds of every class: the analysis's, else those of a node."""
+        bounds = {n: (low[n], high[n]) for n in self.graph.classes if n in low and n in high}
+        waiting = [n for n in self.graph.classes if n not in bounds]
+        while waiting:
+            for number in waiting:
+                for node in self.graph.classes[number]:
+                    found = self._node_bounds(node, bounds)
+                    if found is not None:
+                        bounds[number] = found
+                        break
+            still = [n for n in waiting if n not in bounds]
+            if len(still) == len(waiting):
+                raise AssertionError("an e-class has no term")
+            waiting = still
+        self.graph.bounds = bounds
+
+    def _node_bounds(self, node: Node, bounds: Mapping[int, Bounds]) -> Bounds | None:
+        op, value, operands = node
+        if op in ("const", "bool"):
+            return int(value), int(value)  # type: ignore[arg-type]
+        if op == "var":
+            return self.leaves[str(value)]
+        if any(operand not in bounds for operand in operands):
+            return None
+        return OPS[op].bounds(*[bounds[operand] for operand in operands])
+
+    def _check(self, matches: Mapping[str, int]) -> None:
+        """The tripwires: one class, one value."""
+        for number, nodes in self.graph.classes.items():
+            literals = sorted({str(node[1]) for node in nodes if node[0] in ("const", "bool")})
+            low, high = self.graph.bounds[number]
+            if len(literals) > 1 or low > high:
+                what = " and ".join(literals) if len(literals) > 1 else f"bounds [{low}, {high}]"
+                fired = ", ".join(name for name, count in matches.items() if count and name) or "none"
+                raise _Contradiction(f"one class has {what}; rules that fired: {fired}")

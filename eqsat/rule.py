@@ -1,0 +1,586 @@
+"""Rules: one line of data each, and everything that is derived from that line.
+
+A :class:`Rule` says that two patterns are equal where a guard holds, in the syntax of expressions. In a pattern
+``a b c d k m n s`` match integer literals (``s`` a shift amount), ``u v w x y z`` match any term, ``p q`` any condition,
+and a repeated letter means the same term. A guard may ask for ``vmin(x)``, ``vmax(x)``, ``factor(x)`` (a known divisor
+of every value of ``x``), ``gcd(c, d)`` and ``gcd(x, d)`` (that of ``factor(x)``), and for a comparison of two terms
+(``x < y``) that must be a known fact. A rule may assume that no divisor in its left side is zero.
+
+From the data come the egglog rules (:func:`compile_rule`) and the truth test (:func:`check_rule`).
+
+In the e-graph a literal operand is part of the node: ``AddK MulK DivK ModK`` carry it. ``sub``, ``neg``, ``le``, ``ne``
+are spelled with ``add``, ``mul``, ``lt``, ``eq``. The right operand of the one sum under a ``//``, ``%`` or comparison
+of a left side may also be a literal or end in one: the compiler writes those cases out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+
+from eqsat.expr import FALSE, TRUE, Expr, const, make, substitute, topological, var, variables
+from eqsat.expr import evaluate as evaluate_terms
+from eqsat.ops import DIVISIONS, MAX_SHIFT
+from eqsat.text import parse, to_text
+
+LITERALS = "abcdkmns"
+TERMS = "uvwxyz"
+CONDITIONS = "pqr"
+
+_WIDE = 2**62
+_LETTERS = {
+    **{name: var(name, -_WIDE, _WIDE) for name in LITERALS + TERMS},
+    "s": var("s", 0, MAX_SHIFT),
+    **{name: make("ne", var(name, 0, 1), const(0)) for name in CONDITIONS},
+}
+#: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
+_MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd)\(\s*(\w+)\s*(?:,\s*(\w+)\s*)?\)")
+_MEASURES = {
+    **{f"{f}_{x}": var(f"{f}_{x}", -_WIDE, _WIDE) for f in ("vmin", "vmax") for x in TERMS},
+    **{f"factor_{x}": var(f"factor_{x}", 1, _WIDE) for x in TERMS},
+    **{
+        f"gcd_{x}_{y}": var(f"gcd_{x}_{y}", 0, _WIDE)
+        for x in TERMS + LITERALS
+        for y in LITERALS
+    },
+}
+#: Where the right operand of a sum may be a literal: below these operators.
+_SEES_OFFSETS = frozenset({"floordiv", "mod", "lt", "le", "eq", "ne"})
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``left`` equals ``right`` for all values of the letters for which ``when`` holds.
+
+    Parameters
+    ----------
+    name : str
+        Unique in a rule set; shown in profiles and explanations.
+    left, right : str
+        The patterns; see the module's text. A literal on the right may be computed, as in ``x*(c//d)``.
+    when : str
+        The guard; empty means always.
+    why : str
+        The reason, for a reader.
+    both_ways : bool
+        Whether ``right`` is rewritten to ``left`` too.
+
+    Raises
+    ------
+    ValueError
+        If a pattern or the guard does not parse, or uses a letter that the left side does not bind.
+
+    >>> Rule("div-multiple", "(x*c + y) // d", "x*(c//d) + y//d", "d > 0 and c % d == 0", "x*(c/d) is whole").name
+    'div-multiple'
+    """
+
+    name: str
+    left: str
+    right: str
+    when: str = ""
+    why: str = ""
+    both_ways: bool = False
+
+    def __post_init__(self) -> None:
+        compile_rule(self)
+
+    def reverse(self) -> Rule:
+        """The rule from right to left."""
+        return Rule(self.name, self.right, self.left, self.when, self.why)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A rule's three parts as terms over letters."""
+
+    left: Expr
+    right: Expr
+    when: Expr
+
+
+@cache
+def pattern_of(rule: Rule) -> Pattern:
+    """The parts of ``rule`` parsed.
+
+    Raises
+    ------
+    ValueError
+        If a part does not parse or a letter is unbound; one line that names the rule.
+    """
+    try:
+        left = parse(rule.left, _LETTERS)
+        right = _parse_measured(rule.right)
+        when = _parse_measured(rule.when) if rule.when else TRUE
+    except ValueError as error:
+        raise ValueError(f"rule {rule.name!r}: {error}") from None
+    if left.is_bool is not right.is_bool:
+        raise ValueError(f"rule {rule.name!r}: one side is a condition, the other a number")
+    bound = {v.value for v in variables([left])}
+    for term in variables([right, when]):
+        for letter in _letters_of(str(term.value)):
+            if letter not in bound:
+                raise ValueError(f"rule {rule.name!r}: the left side does not bind {letter!r}")
+    return Pattern(left, right, when)
+
+
+def _parse_measured(text: str) -> Expr:
+    flat = _MEASURE.sub(lambda m: "_".join(g for g in m.groups() if g), text)
+    return parse(flat, _LETTERS | _MEASURES)
+
+
+def _letters_of(name: str) -> list[str]:
+    """The letters that a scalar such as ``vmin_x`` or ``gcd_x_d`` speaks of."""
+    return name.split("_")[1:] if name in _MEASURES else [name]
+
+
+# Compilation ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CompiledRule:
+    """One egglog rule.
+
+    Attributes
+    ----------
+    name : str
+        The name of the rule it comes from.
+    body, head : str
+        The query and the actions, as egglog text.
+    reads, writes : frozenset of str
+        The constructors that the query needs, and those that the actions build.
+    """
+
+    name: str
+    body: str
+    head: str
+    reads: frozenset[str]
+    writes: frozenset[str]
+
+
+#: Constructors by operator; those with a literal operand are written with a K.
+CONSTRUCTORS = {
+    "add": "Add",
+    "mul": "Mul",
+    "floordiv": "Div",
+    "mod": "Mod",
+    "lt": "Lt",
+    "eq": "Eq",
+    "and": "And",
+    "or": "Or",
+    "not": "Not",
+    "min": "Min",
+    "max": "Max",
+    "where": "Where",
+    "tdiv": "TDiv",
+    "tmod": "TMod",
+    "shl": "Shl",
+    "shr": "Shr",
+}
+
+
+def encode(term: Expr, text: Mapping[Expr, str], literal: Callable[[Expr], str | None]) -> str:
+    """``term`` as a nest of egglog constructors, given the texts of its operands.
+
+    ``literal`` gives the egglog number that a term is, or ``None`` if it is not one.
+    """
+    args = [text[a] for a in term.args]
+    numbers = [literal(a) for a in term.args]
+    match term.op:
+        case "bool":
+            return "(True)" if term.value else "(False)"
+        case "neg":
+            return f"(MulK {args[0]} -1)"
+        case "sub":
+            return _encode_sub(args, numbers)
+        case "add" | "mul" if numbers[0] is not None and numbers[1] is None:
+            return f"({CONSTRUCTORS[term.op]}K {args[1]} {numbers[0]})"
+        case "add" | "mul" | "floordiv" | "mod" if numbers[1] is not None and numbers[1] != "0":
+            return f"({CONSTRUCTORS[term.op]}K {args[0]} {numbers[1]})"
+        case "le":
+            return _encode_le(args, numbers)
+        case "ne":
+            return f"(Not (Eq {args[0]} {args[1]}))"
+    return f"({CONSTRUCTORS[term.op]} {' '.join(args)})"
+
+
+def _encode_sub(args: list[str], numbers: list[str | None]) -> str:
+    if numbers[1] is not None:
+        return f"(AddK {args[0]} {_shifted('0', numbers[1], '-')})"
+    if numbers[0] is not None:
+        return f"(AddK (MulK {args[1]} -1) {numbers[0]})"
+    return f"(Add {args[0]} (MulK {args[1]} -1))"
+
+
+def _encode_le(args: list[str], numbers: list[str | None]) -> str:
+    if numbers[1] is not None:
+        return f"(Lt {args[0]} (Num {_shifted(numbers[1], '1', '+')}))"
+    if numbers[0] is not None:
+        return f"(Lt (Num {_shifted(numbers[0], '1', '-')}) {args[1]})"
+    return f"(Lt {args[0]} (AddK {args[1]} 1))"
+
+
+def _shifted(left: str, right: str, sign: str) -> str:
+    """The sum or difference of two egglog numbers, computed now where both are known."""
+    if _is_number(left) and _is_number(right):
+        return str(int(left) + int(right) if sign == "+" else int(left) - int(right))
+    return f"({sign} {left} {right})"
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("-").isdigit()
+
+
+def floor_parts(fresh: str, dividend: str, divisor: str) -> tuple[str, str, str]:
+    """Floor division of egglog numbers, whose ``/`` and ``%`` truncate: facts, quotient, remainder."""
+    remainder, quotient = f"{fresh}r", f"{fresh}q"
+    facts = (
+        f"(= {remainder} (% (+ (% {dividend} {divisor}) {divisor}) {divisor}))"
+        f" (= {quotient} (/ (- {dividend} {remainder}) {divisor}))"
+    )
+    return facts, quotient, remainder
+
+
+@cache
+def compile_rule(rule: Rule) -> tuple[CompiledRule, ...]:
+    """The egglog rules that ``rule`` stands for: one for each way an offset can be written and each alternative of its guard.
+
+    Raises
+    ------
+    ValueError
+        If the rule is malformed; one line that names it.
+    """
+    pattern = pattern_of(rule)
+    found = []
+    for variant in _with_offsets(pattern):
+        for conjuncts in _alternatives(variant.when):
+            found.append(_Compiler(rule.name, variant).run(conjuncts))
+    if rule.both_ways:
+        found += compile_rule(rule.reverse())
+    return tuple(found)
+
+
+def _with_offsets(pattern: Pattern) -> Iterator[Pattern]:
+    """``pattern``, and its copies in which the open operand of its sum is a literal, or ends in one."""
+    yield pattern
+    below = {a for t in topological([pattern.left]) if t.op in _SEES_OFFSETS for a in t.args}
+    sums = [t for t in topological([pattern.left]) if t.op == "add" and t in below]
+    if len(sums) != 1:
+        return
+    whole, letter = sums[0], sums[0].args[1]
+    name = str(letter.value)
+    uses = sum(t.args.count(letter) for t in topological([pattern.left]))
+    used = {n for v in variables([pattern.right, pattern.when]) for n in _measured(str(v.value))}
+    if letter.op != "var" or name not in TERMS or uses != 1 or ("factor", name) in used or ("gcd", name) in used:
+        return
+    offset = var(f"{name}_k", -_WIDE, _WIDE)
+    low, high = _MEASURES[f"vmin_{name}"], _MEASURES[f"vmax_{name}"]
+    alone = {letter: offset, low: offset, high: offset}
+    yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], alone))
+    ended = {letter: letter + offset, low: low + offset, high: high + offset}
+    left = pattern.left.substitute({whole: whole + offset})
+    yield Pattern(left, *substitute([pattern.right, pattern.when], ended))
+
+
+def _measured(name: str) -> list[tuple[str, str]]:
+    """(function, letter) pairs of a scalar such as ``gcd_x_d``."""
+    function, *letters = name.split("_")
+    return [(function, letter) for letter in letters] if name in _MEASURES else []
+
+
+_NEGATED = {"lt": "ge", "le": "gt", "eq": "ne", "ne": "eq"}
+_FACTS = {"lt": "<", "le": "<=", "eq": "=", "ne": "!=", "ge": ">=", "gt": ">"}
+
+Conjunct = tuple[str, Expr, Expr]
+
+
+def _alternatives(when: Expr) -> list[list[Conjunct]]:
+    """The guard in disjunctive normal form."""
+    holds: dict[Expr, list[list[Conjunct]]] = {}
+    fails: dict[Expr, list[list[Conjunct]]] = {}
+    for term in topological([when]):
+        if term.op == "bool":
+            holds[term], fails[term] = ([[]], []) if term.value else ([], [[]])
+        elif term.op == "not":
+            holds[term], fails[term] = fails[term.args[0]], holds[term.args[0]]
+        elif term.op in ("and", "or"):
+            left, right = term.args
+            one, other = (holds, fails) if term.op == "and" else (fails, holds)
+            one[term] = [f + g for f in one[left] for g in one[right]]
+            other[term] = other[left] + other[right]
+        elif term.is_bool:
+            holds[term] = [[(term.op, *term.args)]]  # type: ignore[list-item]
+            fails[term] = [[(_NEGATED[term.op], *term.args)]]  # type: ignore[list-item]
+    return holds[when]
+
+
+class _Compiler:
+    """Builds one egglog rule; every computed number is bound in the body, where overflow means no match."""
+
+    def __init__(self, name: str, pattern: Pattern) -> None:
+        self.name = name
+        self.pattern = pattern
+        self.facts: list[str] = []
+        self.measures: dict[str, str] = {}
+        self.numbers: dict[Expr, str] = {}
+
+    def fail(self, what: str) -> ValueError:
+        return ValueError(f"rule {self.name!r}: {what}")
+
+    def run(self, conjuncts: Iterable[Conjunct]) -> CompiledRule:
+        left = self.match()
+        for conjunct in conjuncts:
+            self.guard(*conjunct)
+        right = self.build()
+        body = f"(= e {left}) " + " ".join(self.facts)
+        head = f"(union e {right})"
+        if self.pattern.right.op == "var" and self.pattern.right in self.pattern.left.args:
+            # the node would be an operand of itself: nothing is to be learnt through it any more
+            head += f" (subsume {left})"
+        reads, writes = (frozenset(re.findall(r"\(([A-Z]\w*)", text)) for text in (body, right))
+        return CompiledRule(self.name, body, head, reads, writes)
+
+    def match(self) -> str:
+        """The left side as a query; a literal in it is a letter or a number."""
+        text: dict[Expr, str] = {}
+        for term in topological([self.pattern.left]):
+            if term.op == "const":
+                text[term] = f"(Num {term.value})"
+            elif term.op == "var":
+                text[term] = f"(Num {term.value})" if _is_literal_letter(term) else str(term.value)
+            elif _is_condition_letter(term):
+                text[term] = str(term.args[0].value)
+            else:
+                text[term] = self.bind_payload(encode(term, text, _plain_number))
+        return text[self.pattern.left]
+
+    def bind_payload(self, text: str) -> str:
+        """Give a computed literal of a query a name of its own, and say what it is."""
+
+        def bound(match: re.Match[str]) -> str:
+            name = f"_{len(self.facts)}"
+            sign, left, right = match.groups()
+            # solved for the letter, so that the fact binds it
+            if left == "0" and sign == "-":
+                self.facts.append(f"(= {right} (- 0 {name}))")
+            else:
+                self.facts.append(f"(= {left} ({'-' if sign == '+' else '+'} {name} {right}))")
+            return name
+
+        return re.sub(r"\(([-+]) (\w+) (\w+)\)", bound, text)
+
+    def guard(self, op: str, left: Expr, right: Expr) -> None:
+        terms = [v for v in variables([left, right]) if str(v.value) in TERMS]
+        if not terms:
+            self.facts.append(f"({_FACTS[op]} {self.number(left)} {self.number(right)})")
+        elif op == "lt":
+            text = {t: str(t.value) for t in terms}
+            for term in topological([left, right]):
+                if term not in text:
+                    number = self.number_or_none(term)
+                    text[term] = f"(Num {number})" if number is not None else encode(term, text, self.number_or_none)
+            self.facts.append(f"(= (True) (Lt {text[left]} {text[right]}))")
+        else:
+            raise self.fail("a guard may compare terms with < only, as in 'x < y'; bounds with vmin(x), vmax(x)")
+
+    def build(self) -> str:
+        """The right side as an action."""
+        text: dict[Expr, str] = {}
+        for term in topological([self.pattern.right]):
+            if (number := self.number_or_none(term)) is not None:
+                text[term] = f"(Num {number})"
+            elif term.op == "var":
+                text[term] = str(term.value)
+            elif _is_condition_letter(term):
+                text[term] = str(term.args[0].value)
+            else:
+                text[term] = self.bind_computed(encode(term, text, self.number_or_none))
+        return text[self.pattern.right]
+
+    def bind_computed(self, text: str) -> str:
+        def bound(match: re.Match[str]) -> str:
+            name = f"_{len(self.facts)}"
+            self.facts.append(f"(= {name} {match[0]})")
+            return name
+
+        return re.sub(r"\(([-+]) (\w+) (\w+)\)", bound, text)
+
+    def number_or_none(self, term: Expr) -> str | None:
+        letters = [t for t in topological([term]) if t.op == "var"]
+        if term.is_bool or any(str(t.value) in TERMS + CONDITIONS for t in letters):
+            return None
+        return self.number(term)
+
+    def number(self, term: Expr) -> str:
+        """The egglog name of a computed literal, bound by facts of the body."""
+        for part in topological([term]):
+            if part not in self.numbers:
+                self.numbers[part] = self.compute(part, [self.numbers[a] for a in part.args])
+        return self.numbers[term]
+
+    def compute(self, term: Expr, args: list[str]) -> str:
+        name = f"_{len(self.facts)}"
+        match term.op:
+            case "const":
+                return str(term.value)
+            case "var":
+                return self.measure(str(term.value))
+            case "floordiv" | "mod":
+                facts, quotient, remainder = floor_parts(name, *args)
+                self.facts.append(facts)
+                return quotient if term.op == "floordiv" else remainder
+            case "neg":
+                value = f"(- 0 {args[0]})"
+            case "add" | "sub" | "mul" | "min" | "max":
+                symbol = {"add": "+", "sub": "-", "mul": "*"}.get(term.op, term.op)
+                value = f"({symbol} {args[0]} {args[1]})"
+            case "shl":
+                # egglog's shift does not check for overflow
+                self.facts.append(f"(< {args[1]} 62)")
+                value = f"(<< {args[0]} {args[1]})"
+            case _:
+                raise self.fail(f"{to_text(term)!r} cannot be computed from literals")
+        self.facts.append(f"(= {name} {value})")
+        return name
+
+    def measure(self, name: str) -> str:
+        """The egglog name of a literal letter or of a scalar such as ``vmin_x``."""
+        if name not in _MEASURES:
+            return name
+        if name not in self.measures:
+            function, *letters = name.split("_")
+            self.measures[name] = fact = f"_{name}"
+            if function == "gcd":
+                first = letters[0] if letters[0] in LITERALS else self.measure(f"factor_{letters[0]}")
+                # a fraction in lowest terms has been divided by the greatest common divisor
+                self.facts.append(f"(= {fact} (abs (/ {first} (numer (rational {first} {letters[1]})))))")
+            else:
+                table = {"vmin": "lo", "vmax": "hi", "factor": "fac"}[function]
+                self.facts.append(f"(= {fact} ({table} {letters[0]}))")
+        return self.measures[name]
+
+
+def _is_literal_letter(term: Expr) -> bool:
+    name = str(term.value)
+    return name in LITERALS or name.endswith("_k")
+
+
+def _is_condition_letter(term: Expr) -> bool:
+    return term.op == "ne" and term.args[0].op == "var" and str(term.args[0].value) in CONDITIONS
+
+
+def _plain_number(term: Expr) -> str | None:
+    """The number that a leaf of a query is."""
+    if term.op == "const" or term.op == "var" and _is_literal_letter(term):
+        return str(term.value)
+    return None
+
+
+# Truth ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """Values of the letters (and what is known of them) for which the guard holds and the sides differ."""
+
+    rule: str
+    values: dict[str, int]
+    left: str
+    right: str
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{name} = {value}" for name, value in self.values.items())
+        return f"{self.rule}: with {values} the left side is {self.left}, the right side {self.right}"
+
+
+#: How many points one check may try, and how many values a letter has at most.
+_POINTS = 400_000
+_MOST_VALUES = 19
+
+
+def check_rule(rule: Rule, points: int = _POINTS) -> Counterexample | None:
+    """Look for values that refute ``rule``: every combination of small ones, negative ones and zero included.
+
+    ``vmin(x)``, ``vmax(x)`` and ``factor(x)`` range over everything that is true of the value of ``x``. Where a divisor of
+    the left side is zero the rule claims nothing; a divisor that is zero only on the right refutes it.
+
+    >>> check_rule(Rule("mod-core", "x % n + (x // n)*n", "x")) is None
+    True
+    >>> print(check_rule(Rule("wrong", "x // c // d", "x // (c*d)")))  # doctest: +ELLIPSIS
+    wrong: with ... the left side is ..., the right side ...
+    """
+    pattern = pattern_of(rule)
+    values, allowed = _grid(pattern, points)
+    parts = [pattern.left, pattern.right, pattern.when]
+    left, right, holds = evaluate_terms(parts, values)
+    defined = _nonzero_divisors(pattern.left, values)
+    unsafe = ~_nonzero_divisors(pattern.right, values)
+    bad = np.broadcast_to(allowed & holds & defined & (unsafe | (left != right)), allowed.shape)
+    if not bad.any():
+        return None
+    # the smallest values make the best example
+    sizes = sum(np.abs(v) for v in values.values()) + np.zeros(allowed.shape, dtype=np.int64)
+    where = np.unravel_index(int(np.argmin(np.where(bad, sizes, np.iinfo(np.int64).max))), allowed.shape)
+    at = partial(_value_at, shape=allowed.shape, where=where)
+    shown = {name.replace("_", "(", 1).replace("_", ", ") + ")" * ("_" in name): at(v) for name, v in values.items()}
+    return Counterexample(rule.name, shown, str(at(left)), "undefined" if at(unsafe) else str(at(right)))
+
+
+def _value_at(array: np.ndarray, shape: tuple[int, ...], where: tuple[int, ...]) -> int:
+    return int(np.broadcast_to(array, shape)[where])
+
+
+def _grid(pattern: Pattern, points: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Values for the letters and measures of ``pattern`` as broadcastable arrays, and where they agree."""
+    names = [str(v.value) for v in variables([pattern.left, pattern.right, pattern.when])]
+    gcds = [n for n in names if n.startswith("gcd_")]
+    hidden = {f"factor_{g.split('_')[1]}" for g in gcds if g.split("_")[1] in TERMS}
+    axes = sorted({n for n in names if n not in gcds} | hidden)
+    each = int(min(_MOST_VALUES, max(3, round(points ** (1 / max(1, len(axes)))))))
+    values: dict[str, np.ndarray] = {}
+    for index, name in enumerate(axes):
+        shape = [1] * len(axes)
+        shape[index] = -1
+        values[name] = _values(name, each).reshape(shape)
+    allowed: np.ndarray = np.ones(np.broadcast_shapes(*[v.shape for v in values.values()]), dtype=bool)
+    for name in axes:
+        function, _, letter = name.partition("_")
+        if function == "vmin":
+            allowed = allowed & (values[name] <= values[letter])
+        elif function == "vmax":
+            allowed = allowed & (values[letter] <= values[name])
+        elif function == "factor":
+            allowed = allowed & (values[letter] % values[name] == 0)
+    for name in gcds:
+        _, first, second = name.split("_")
+        values[name] = np.gcd(values[first if first in LITERALS else f"factor_{first}"], values[second])
+    return values, allowed
+
+
+def _values(name: str, count: int) -> np.ndarray:
+    """``count`` small values for a letter or measure, around zero."""
+    if name in CONDITIONS:
+        return np.arange(2)
+    if name == "s":
+        return np.arange(min(count, 4))
+    if name.startswith("factor_"):
+        return np.arange(1, min(count, 7) + 1)
+    return np.arange(-((count - 1) // 2), count // 2 + 1)
+
+
+def _nonzero_divisors(term: Expr, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Where no divisor in ``term`` is zero."""
+    result = np.asarray(True)
+    divisors = [t.args[1] for t in topological([term]) if t.op in DIVISIONS]
+    for value in evaluate_terms(divisors, values):
+        result = result & (value != 0)
+    return result
+
+
+__all__ = ["CompiledRule", "Counterexample", "Rule", "check_rule", "compile_rule", "encode", "floor_parts", "pattern_of"]
+
+_ = (FALSE, itertools)

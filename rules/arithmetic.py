@@ -1,0 +1,38 @@
+"""Sums and products: commutativity, associativity, distribution and factoring, literals.
+
+Letters a b c d k m n match integer literals; x y z match anything.
+"""
+
+from eqsat.rule import Rule
+
+ARITHMETIC = [
+    #    name                 left                right               guard        reason
+    Rule("add-commutes",      "x + y",            "y + x",            why="addition commutes"),
+    Rule("add-associates",    "(x + y) + z",      "x + (y + z)",      why="addition associates"),
+    Rule("mul-commutes",      "x * y",            "y * x",            why="multiplication commutes"),
+    Rule("mul-associates",    "(x * y) * z",      "x * (y * z)",      why="multiplication associates"),
+
+    Rule("add-zero",          "x + 0",            "x",                why="0 is neutral"),
+    Rule("mul-one",           "x * 1",            "x",                why="1 is neutral"),
+    Rule("mul-zero",          "x * 0",            "0",                why="0 absorbs"),
+    Rule("fold-add",          "c + d",            "c + d",            why="literals are computed"),
+    Rule("fold-mul",          "c * d",            "c * d",            why="literals are computed"),
+    Rule("fold-div",          "c // d",           "c // d",           why="literals are computed"),
+    Rule("fold-mod",          "c % d",            "c % d",            why="literals are computed"),
+
+    Rule("offsets-add",       "(x + c) + d",      "x + (c + d)",      why="literals meet"),
+    Rule("scales-multiply",   "(x * c) * d",      "x * (c * d)",      why="literals meet"),
+    Rule("offset-outward",    "(x + c) + y",      "(x + y) + c",      why="literals go last, so that they meet"),
+    Rule("scale-outward",     "(x * c) * y",      "(x * y) * c",      why="literals go last, so that they meet"),
+
+    Rule("distribute",        "(x + y) * z",      "x*z + y*z",        both_ways=True, why="multiplication distributes over addition"),
+    Rule("distribute-scale",  "(x + y) * c",      "x*c + y*c",        both_ways=True, why="multiplication distributes over addition"),
+    Rule("distribute-offset", "(x + c) * d",      "x*d + c*d",        why="multiplication distributes over addition"),
+    Rule("distribute-whole",  "(x + c) * z",      "x*z + z*c",        why="multiplication distributes over addition"),
+    Rule("factor-scale",      "x*c + y*d",        "(x + y*(d//c))*c", "c != 1 and c != -1 and d != c and d % c == 0", "c divides both terms"),
+    Rule("factor-offset",     "x*c + d",          "(x + d//c)*c",     "c != 1 and c != -1 and d % c == 0", "c divides both terms"),
+    Rule("factor-term",       "x*z + z",          "(x + 1)*z",        why="z is in both terms"),
+    Rule("add-same",          "x + x",            "x * 2",            why="like terms add"),
+    Rule("add-like",          "x*c + x",          "x * (c + 1)",      why="like terms add"),
+    Rule("add-likes",         "x*c + x*d",        "x * (c + d)",      why="like terms add"),
+]

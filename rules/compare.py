@@ -1,0 +1,61 @@
+"""Comparisons. ``<=`` and ``!=`` are spelled with ``<``, ``==`` and ``not``.
+
+Letters a b c d k m n match integer literals; x y z match anything; p q conditions.
+"""
+
+from eqsat.rule import Rule
+
+COMPARE = [
+    #    name                 left                  right                      guard                       reason
+    Rule("lt-always",         "x < y",              "True",                    "vmax(x) < vmin(y)",        "the ranges do not meet"),
+    Rule("lt-never",          "x < y",              "False",                   "vmin(x) >= vmax(y)",       "the ranges do not meet"),
+    Rule("lt-self",           "x < x",              "False",                   why="nothing is below itself"),
+    Rule("eq-never-below",    "x == y",             "False",                   "vmax(x) < vmin(y)",        "the ranges do not meet"),
+    Rule("eq-self",           "x == x",             "True",                    why="equal terms are equal"),
+    Rule("eq-commutes",       "x == y",             "y == x",                  why="equality is symmetric"),
+    Rule("not-lt",            "not x < y",          "y <= x",                  both_ways=True, why="the order is total"),
+    Rule("not-lt-literal",    "not x < c",          "c - 1 < x",               why="the order is total"),
+    Rule("not-literal-lt",    "not c < x",          "x < c + 1",               why="the order is total"),
+
+    Rule("lt-lift-literal",   "x + c < d",          "x < d - c",               why="both sides less c"),
+    Rule("literal-lt-lift",   "d < x + c",          "d - c < x",               why="both sides less c"),
+    Rule("lt-lift-offset",    "x + c < y",          "x < y - c",               why="both sides less c"),
+    Rule("lt-cancel",         "x + z < y + z",      "x < y",                   why="both sides less z"),
+    Rule("lt-cancel-left",    "x + y < x",          "y < 0",                   why="both sides less x"),
+    Rule("lt-cancel-right",   "x < x + y",          "0 < y",                   why="both sides less x"),
+    Rule("lt-lift-term",      "y*d + x < z",        "x < y*(-d) + z",          "d < 0",                    "a subtracted term goes to the other side"),
+    Rule("lt-lift-negative",  "x*d < c",            "(-c)//(-d) < x",          "d < 0",                    "dividing by a negative number turns the order"),
+    Rule("eq-lift-literal",   "x + c == d",         "x == d - c",              why="both sides less c"),
+    Rule("eq-cancel",         "x + z == y + z",     "x == y",                  why="both sides less z"),
+    Rule("eq-cancel-zero",    "x + y == x",         "y == 0",                  why="both sides less x"),
+
+    Rule("lt-scaled",         "x + y < d",          "x//factor(x) < (d - 1 - vmin(y))//factor(x) + 1",
+         "factor(x) > 1 and (d - 1 - vmin(y))//factor(x) == (d - 1 - vmax(y))//factor(x)", "y never decides"),
+    Rule("scaled-lt",         "d < x + y",          "(d - vmin(y))//factor(x) < x//factor(x)",
+         "factor(x) > 1 and (d - vmin(y))//factor(x) == (d - vmax(y))//factor(x)", "y never decides"),
+    Rule("lt-factor",         "x < d",              "x//factor(x) < (d - 1)//factor(x) + 1", "factor(x) > 1", "a common divisor cancels"),
+    Rule("factor-lt",         "d < x",              "d//factor(x) < x//factor(x)", "factor(x) > 1", "a common divisor cancels"),
+    Rule("eq-scaled",         "x + y == d",         "x//factor(x) == (d - vmin(y))//factor(x) and y == d - (d - vmin(y))//factor(x)*factor(x)",
+         "factor(x) > 1 and vmax(y) - vmin(y) < factor(x) and (d - vmin(y))//factor(x) == (d - vmax(y))//factor(x)", "quotient and remainder are unique"),
+    Rule("eq-factor",         "x == d",             "x//factor(x) == d//factor(x)", "factor(x) > 1 and d % factor(x) == 0", "a common divisor cancels"),
+    Rule("eq-indivisible",    "x == d",             "False",                   "d % factor(x) != 0",       "no multiple of factor(x) is d"),
+    Rule("lt-scales",         "x*c < y*c",          "x < y",                   "c > 0",                    "a common positive factor cancels"),
+    Rule("lt-div",            "x//d < c",           "x < c*d",                 "d > 0",                    "the bucket ends at c*d"),
+    Rule("div-lt",            "c < x//d",           "(c + 1)*d - 1 < x",       "d > 0",                    "the next bucket starts at (c+1)*d"),
+    Rule("eq-div",            "x//d == c",          "c*d - 1 < x and x < c*d + d", "d > 0",                "the bucket of c"),
+
+    Rule("lt-and-lt",         "x < c and x < d",    "x < min(c, d)",           why="the tighter bound"),
+    Rule("lt-or-lt",          "x < c or x < d",     "x < max(c, d)",           why="the looser bound"),
+    Rule("gt-and-gt",         "c < x and d < x",    "max(c, d) < x",           why="the tighter bound"),
+    Rule("gt-or-gt",          "c < x or d < x",     "min(c, d) < x",           why="the looser bound"),
+    Rule("lt-and-gt",         "x < c and d < x",    "False",                   "c <= d + 1",               "no integer lies between"),
+    Rule("lt-or-gt",          "x < c or d < x",     "True",                    "d < c",                    "every integer is on one side"),
+    Rule("between-is-eq",     "x < c and d < x",    "x == d + 1",              "c == d + 2",               "one integer lies between"),
+    Rule("eq-and-lt",         "x == c and x < d",   "x == c",                  "c < d",                    "equality decides"),
+    Rule("eq-and-not-lt",     "x == c and x < d",   "False",                   "c >= d",                   "equality decides"),
+    Rule("eq-and-gt",         "x == c and d < x",   "x == c",                  "d < c",                    "equality decides"),
+    Rule("eq-and-not-gt",     "x == c and d < x",   "False",                   "d >= c",                   "equality decides"),
+    Rule("eq-and-eq",         "x == c and x == d",  "False",                   "c != d",                   "one value at a time"),
+    Rule("eq-or-lt",          "x == c or x < d",    "x < d",                   "c < d",                    "the order covers it"),
+    Rule("eq-extends-lt",     "x == c or x < c",    "x < c + 1",               why="the next integer"),
+]

@@ -1,0 +1,38 @@
+"""Quotients of quotients, exact quotients, negative divisors, truncating division and shifts.
+
+Letters a b c d k m n match integer literals (s a shift amount); x y z match anything.
+"""
+
+from eqsat.rule import Rule
+
+DIVISION = [
+    #    name                  left                right                guard                             reason
+    Rule("div-one",            "x // 1",           "x",                 why="x/1 is x"),
+    Rule("mod-one",            "x % 1",            "0",                 why="every integer is a multiple of 1"),
+    Rule("div-div",            "(x // c) // d",    "x // (c*d)",        "d > 0",                          "floors compose if the outer divisor is positive"),
+    Rule("div-div-symbolic",   "(x // y) // z",    "x // (y*z)",        "vmin(z) > 0",                    "floors compose if the outer divisor is positive"),
+    Rule("div-div-literal",    "(x // y) // d",    "x // (y*d)",        "d > 0",                          "floors compose if the outer divisor is positive"),
+    Rule("div-offset-div",     "(x//c + k) // d",  "(x + c*k) // (c*d)", "d > 0",                         "k whole steps of c go into the floor"),
+    Rule("div-sum-div",        "(x//c + y) // d",  "(x + y*c) // (c*d)", "d > 0 and vmin(y) < vmax(y)",   "y whole steps of c go into the floor"),
+    Rule("div-of-mod",         "(x % c) // d",     "(x // d) % (c//d)", "d > 0 and c > 0 and c % d == 0", "the upper digits of x%c"),
+    Rule("mod-of-mod-div",     "(x % d) // d",     "0",                 why="a remainder is smaller than its divisor"),
+    Rule("symbolic-mod-div",   "(x % y) // y",     "0",                 why="a remainder is smaller than its divisor"),
+    Rule("symbolic-mod-mod",   "(x % y) % y",      "x % y",             why="a remainder is its own remainder"),
+    Rule("exact-scale",        "(x*c) // d",       "x*(c//d)",          "c % d == 0",                     "d divides c"),
+    Rule("exact-sum",          "(x + y) // d",     "x//d + y//d",       "gcd(x, d) == d and gcd(y, d) == d", "d divides both terms"),
+    Rule("exact-multiple",     "(x // d)*d",       "x",                 "gcd(x, d) == d",                 "d divides x"),
+    Rule("div-negative",       "x // d",           "(-x) // (-d)",      "d < 0",                          "a fraction's sign may move"),
+    Rule("mod-negative",       "x % d",            "-((-x) % (-d))",    "d < 0",                          "a remainder has the sign of its divisor"),
+    Rule("tdiv-same-sign",     "tdiv(x, d)",       "x // d",            "vmin(x) >= 0 and d > 0",         "truncation is floor above zero"),
+    Rule("tdiv-below-zero",    "tdiv(x, d)",       "-((-x) // d)",      "vmax(x) <= 0 and d > 0",         "truncation is ceiling below zero"),
+    Rule("tdiv-negative",      "tdiv(x, d)",       "-tdiv(x, -d)",      "d < 0",                          "truncation is symmetric"),
+    Rule("tdiv-exact",         "tdiv(x, d)",       "x // d",            "gcd(x, d) == d",                 "nothing to round"),
+    Rule("tdiv-symbolic",      "tdiv(x, y)",       "x // y",            "vmin(x) >= 0 and vmin(y) > 0",   "truncation is floor above zero"),
+    Rule("tmod-same-sign",     "tmod(x, d)",       "x % d",             "vmin(x) >= 0 and d > 0",         "truncation is floor above zero"),
+    Rule("tmod-below-zero",    "tmod(x, d)",       "-((-x) % d)",       "vmax(x) <= 0 and d > 0",         "the remainder has the sign of x"),
+    Rule("tmod-negative",      "tmod(x, d)",       "tmod(x, -d)",       "d < 0",                          "the divisor's sign does not matter"),
+    Rule("tmod-exact",         "tmod(x, d)",       "0",                 "gcd(x, d) == d",                 "nothing remains"),
+    Rule("tmod-symbolic",      "tmod(x, y)",       "x % y",             "vmin(x) >= 0 and vmin(y) > 0",   "truncation is floor above zero"),
+    Rule("shl-is-mul",         "shl(x, s)",        "x * shl(1, s)",     why="a left shift multiplies"),
+    Rule("shr-is-div",         "shr(x, s)",        "x // shl(1, s)",    why="an arithmetic right shift is a floor division"),
+]

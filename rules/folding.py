@@ -1,0 +1,64 @@
+"""The eight rules of fold_divmod_general, each for // and for %, as rules on two addends that compose to any sum.
+
+Letters a b c d k m n match integer literals; x y z match anything. ``factor(x)`` is a known divisor of x.
+"""
+
+from eqsat.rule import Rule
+
+FOLDING = [
+    # 1 cancel_divmod: the four corner quotients agree
+    Rule("cancel-mod", "x % d", "x - d*(vmin(x)//d)", "vmin(x)//d == vmax(x)//d and vmin(x)//d != 0", "all of x lies in one bucket"),
+    Rule("cancel-div-symbolic", "x // y", "vmin(x)//vmin(y)",
+         "vmin(y)*vmax(y) > 0 and vmin(x)//vmin(y) == vmax(x)//vmax(y) and vmin(x)//vmax(y) == vmax(x)//vmin(y) and vmin(x)//vmin(y) == vmin(x)//vmax(y)",
+         "the quotient is monotone in x and in y, and its four corners agree"),
+    Rule("cancel-mod-symbolic", "x % y", "x - y*(vmin(x)//vmin(y))",
+         "vmin(y)*vmax(y) > 0 and vmin(x)//vmin(y) == vmax(x)//vmax(y) and vmin(x)//vmax(y) == vmax(x)//vmin(y) and vmin(x)//vmin(y) == vmin(x)//vmax(y)",
+         "x%y = x - y*(x//y)"),
+    # 2 remove_nested_mod
+    Rule("mod-of-mod", "(x % c) % d", "x % d", "c % d == 0", "x%c differs from x by a multiple of d"),
+    Rule("mod-of-mod-sum", "(x % c + y) % d", "(x + y) % d", "c % d == 0", "x%c differs from x by a multiple of d"),
+    Rule("mod-of-scaled-mod", "((x % c)*k + y) % d", "(x*k + y) % d", "(c*k) % d == 0", "(x%c)*k differs from x*k by a multiple of d"),
+    # 3 fold_binary_numerator: a variable with two values makes any function of it linear
+    Rule("two-values-div", "(x*a + b) // d", "(x - vmin(x))*((vmax(x)*a + b)//d - (vmin(x)*a + b)//d) + (vmin(x)*a + b)//d",
+         "vmax(x) == vmin(x) + 1", "the line through the two values"),
+    Rule("two-values-mod", "(x*a + b) % d", "(x - vmin(x))*((vmax(x)*a + b)%d - (vmin(x)*a + b)%d) + (vmin(x)*a + b)%d",
+         "vmax(x) == vmin(x) + 1", "the line through the two values"),
+    Rule("two-values-scaled-div", "(x*a) // d", "(x - vmin(x))*((vmax(x)*a)//d - (vmin(x)*a)//d) + (vmin(x)*a)//d",
+         "vmax(x) == vmin(x) + 1", "the line through the two values"),
+    Rule("two-values-scaled-mod", "(x*a) % d", "(x - vmin(x))*((vmax(x)*a)%d - (vmin(x)*a)%d) + (vmin(x)*a)%d",
+         "vmax(x) == vmin(x) + 1", "the line through the two values"),
+    Rule("two-values-plain-div", "x // d", "(x - vmin(x))*(vmax(x)//d - vmin(x)//d) + vmin(x)//d",
+         "vmax(x) == vmin(x) + 1", "the line through the two values"),
+    Rule("two-values-plain-mod", "x % d", "(x - vmin(x))*(vmax(x)%d - vmin(x)%d) + vmin(x)%d",
+         "vmax(x) == vmin(x) + 1", "the line through the two values"),
+    # 4 congruence: coefficients modulo d, first into [0, d), then to the closest residue
+    Rule("congruent-mod", "(x*c + y) % d", "(x*(c%d) + y) % d", "d > 0 and c % d != 0 and (c >= d or 2*c <= -d)", "c and c%d agree modulo d"),
+    Rule("congruent-mod-alone", "(x*c) % d", "(x*(c%d)) % d", "d > 0 and c % d != 0 and (c >= d or 2*c <= -d)", "c and c%d agree modulo d"),
+    Rule("congruent-div", "(x*c + y) // d", "x*(c//d) + (x*(c%d) + y)//d", "d > 0 and c % d != 0 and (c >= d or 2*c <= -d)", "whole multiples leave the floor"),
+    Rule("congruent-div-alone", "(x*c) // d", "x*(c//d) + (x*(c%d))//d", "d > 0 and c % d != 0 and (c >= d or 2*c <= -d)", "whole multiples leave the floor"),
+    Rule("closest-mod", "(x*c + y) % d", "(x*(c - d) + y) % d", "c < d and d < 2*c", "c - d is closer to 0 than c"),
+    Rule("closest-div", "(x*c + y) // d", "x + (x*(c - d) + y)//d", "c < d and d < 2*c", "c - d is closer to 0 than c"),
+    # 5 gcd_with_remainder, and 8 nest_div_by_smallest_factor, which it makes one step
+    Rule("gcd-div", "x // d", "(x // gcd(x, d)) // (d // gcd(x, d))", "d > 0 and 1 < gcd(x, d) and gcd(x, d) < d", "a common divisor cancels"),
+    Rule("gcd-mod", "x % d", "(x // gcd(x, d)) % (d // gcd(x, d)) * gcd(x, d)", "d > 0 and 1 < gcd(x, d) and gcd(x, d) < d", "a common divisor moves out"),
+    Rule("gcd-div-rest", "(x + y) // d", "(x//gcd(x, d) + vmin(y)//gcd(x, d)) // (d // gcd(x, d))",
+         "d > 0 and 1 < gcd(x, d) and gcd(x, d) < d and vmin(y)//gcd(x, d) == vmax(y)//gcd(x, d)", "y stays in one bucket of the common divisor"),
+    Rule("gcd-mod-rest", "(x + y) % d", "(x//gcd(x, d) + vmin(y)//gcd(x, d)) % (d // gcd(x, d)) * gcd(x, d) + (y - gcd(x, d)*(vmin(y)//gcd(x, d)))",
+         "d > 0 and 1 < gcd(x, d) and gcd(x, d) < d and vmin(y)//gcd(x, d) == vmax(y)//gcd(x, d)", "y stays in one bucket of the common divisor"),
+    # 6 divide_by_gcd: a common factor, literal or symbolic
+    Rule("cancel-factor-div", "(x*z) // (y*z)", "x // y", why="z cancels"),
+    Rule("cancel-factor-mod", "(x*z) % (y*z)", "(x % y)*z", why="z moves out"),
+    Rule("cancel-literal-div", "x // (y*c)", "(x // gcd(x, c)) // (y*(c // gcd(x, c)))", "1 < gcd(x, c)", "a common divisor cancels"),
+    Rule("cancel-literal-mod", "x % (y*c)", "(x // gcd(x, c)) % (y*(c // gcd(x, c))) * gcd(x, c)", "1 < gcd(x, c)", "a common divisor moves out"),
+    # 7 factor_remainder with a symbolic divisor (for literals: div-multiple and mod-multiple)
+    Rule("symbolic-multiple-div", "(x*z + y) // z", "x + y//z", why="x*z/z is whole"),
+    Rule("symbolic-multiple-mod", "(x*z + y) % z", "y % z", why="x*z is a multiple of z"),
+    Rule("symbolic-unit-div", "(z + y) // z", "y//z + 1", why="z/z is 1"),
+    Rule("symbolic-unit-mod", "(z + y) % z", "y % z", why="z is a multiple of z"),
+    Rule("symbolic-whole-div", "(x*z) // z", "x", why="x*z/z is x"),
+    Rule("symbolic-whole-mod", "(x*z) % z", "0", why="x*z is a multiple of z"),
+    Rule("symbolic-self-div", "z // z", "1", why="z/z is 1"),
+    Rule("symbolic-self-mod", "z % z", "0", why="z is a multiple of z"),
+    Rule("symbolic-below-div", "x // y", "0", "0 <= vmin(x) and x < y", "0 <= x < y"),
+    Rule("symbolic-below-mod", "x % y", "x", "0 <= vmin(x) and x < y", "0 <= x < y"),
+]

@@ -1,0 +1,18 @@
+"""What the range of a term says about its quotients and remainders.
+
+Letters a b c d k m n match integer literals; x y z match anything.
+"""
+
+from eqsat.rule import Rule
+
+RANGES = [
+    #    name                left            right                       guard                                      reason
+    Rule("mod-in-range",     "x % d",        "x",                        "0 <= vmin(x) and vmax(x) < d",            "0 <= x < d"),
+    Rule("mod-multiple",     "(x + y) % d",  "y % d",                    "gcd(x, d) == d",                          "d divides x"),
+    Rule("mod-whole",        "x % d",        "0",                        "gcd(x, d) == d",                          "d divides x"),
+    Rule("div-multiple",     "(x + y) // d", "x//d + y//d",              "gcd(x, d) == d",                          "x/d is whole, so it leaves the floor"),
+    Rule("div-bucket",       "x // d",       "vmin(x)//d",               "vmin(x)//d == vmax(x)//d",                "all of x lies in one bucket"),
+    Rule("div-small-rest",   "(x + y) // d", "x // d",                   "0 <= vmin(y) and vmax(y) < gcd(x, d)",    "x steps by a divisor of d, so y never crosses a bucket"),
+    Rule("div-offset",       "(x + c) // d", "(x + c%d)//d + c//d",      "c >= d or c < 0",                         "whole multiples of d leave the floor"),
+    Rule("mod-offset",       "(x + c) % d",  "(x + c%d) % d",            "c >= d or c < 0",                         "whole multiples of d vanish"),
+]
