@@ -21,7 +21,7 @@ from typing import Any
 from eqsat.expr import Expr, brief, topological, var
 from eqsat.extract.graph import Bounds, EGraph, Node
 from eqsat.ops import OPS
-from eqsat.rule import CONSTRUCTORS, CompiledRule, Rule, compile_rule, encode, floor_parts
+from eqsat.rule import CONSTRUCTORS, CompiledRule, Rule, common_divisor, compile_rule, encode, floor_parts
 
 _I64 = range(-(2**63), 2**63)
 
@@ -84,6 +84,7 @@ _SORTS = """
 (function lo (T) i64 :merge (max old new))
 (function hi (T) i64 :merge (min old new))
 (function fac (T) i64 :merge (max old new))
+(function size (T) i64 :merge (min old new))
 (ruleset insert) (ruleset bounds) (ruleset facts)
 """
 
@@ -112,7 +113,7 @@ _BOUNDS = [
     ("(= e (ModK x k))", "(> k 0) (= l 0) (= h (- k 1))"),
     ("(= e (ModK x k))", "(< k 0) (= l (+ k 1)) (= h 0)"),
     ("(= e (ModK x k))", "(> k 0) (= l 0) (= h (hi x)) (>= (lo x) 0)"),
-    ("(= e (ModK x k))", "(> k 0) (= f (fac x)) (= l 0) (= h (- k (/ f (numer (rational f k)))))"),
+    ("(= e (ModK x k))", f"(> k 0) (= f (fac x)) (= l 0) (= h (- k {common_divisor('f', 'k')}))"),
     ("(= e (Add x y))", f"{_X} {_Y} (= l (+ a c)) (= h (+ b d))"),
     ("(= e (Mul x y))", f"{_X} {_Y} {_FOUR} (= l (min (min p q) (min r s))) (= h (max (max p q) (max r s)))"),
     ("(= e (Div x y))", f"{_X} {_Y} (> c 0) {_corner_quotients()}"),
@@ -131,9 +132,9 @@ _FACTORS = [
     ("(= e (MulK x k))", "(= f (abs (* k (fac x)))) (> f 1)"),
     ("(= e (Mul x y))", "(= f (fac x))"),
     ("(= e (Mul x y))", "(= f (fac y))"),
-    ("(= e (Add x y))", "(= g (fac x)) (= f (/ g (numer (rational g (fac y))))) (> f 1)"),
-    ("(= e (AddK x k))", "(= g (fac x)) (= f (abs (/ g (numer (rational g k))))) (> f 1)"),
-    ("(= e (ModK x k))", "(= g (fac x)) (= f (abs (/ g (numer (rational g k))))) (> f 1)"),
+    ("(= e (Add x y))", f"(= g (fac x)) (= k (fac y)) (= f {common_divisor('g', 'k')}) (> f 1)"),
+    ("(= e (AddK x k))", f"(= g (fac x)) (= f {common_divisor('g', 'k')}) (> f 1)"),
+    ("(= e (ModK x k))", f"(= g (fac x)) (= f {common_divisor('g', 'k')}) (> f 1)"),
     ("(= e (DivK x k))", "(= g (fac x)) (> k 0) (= 0 (% g k)) (= f (/ g k)) (> f 1)"),
     ("(= (Num 0) (ModK e k))", "(= f (abs k))"),
 ]
@@ -184,12 +185,42 @@ _FACT_RULES = [
 _ALWAYS = frozenset({"Num", "True", "False", "AddK", "MulK", "DivK", "ModK"})
 
 
+#: How many classes a node of each constructor refers to.
+_ARITIES = {
+    **dict.fromkeys(("Num", "Var", "True", "False"), 0),
+    **dict.fromkeys(("AddK", "MulK", "DivK", "ModK"), 1),
+    **{CONSTRUCTORS[name]: len(OPS[name].takes) for name in CONSTRUCTORS},
+}
+_LEAVES = frozenset({"Num", "Var", "AddK", "MulK", "DivK", "ModK"})
+
+
+def _size(constructor: str, arity: int) -> tuple[str, str]:
+    """The rule that counts the operators and leaves of a class's smallest term."""
+    operands = [f"x{index}" for index in range(arity)]
+    literal = ["k"] if constructor in _LEAVES else []
+    total = "1"
+    for operand in operands:
+        total = f"(+ {total} (size {operand}))"
+    return f"(= e ({' '.join([constructor, *operands, *literal])})) (= s {total})", "(set (size e) s)"
+
+
+def _fence(part: CompiledRule, slack: int) -> str:
+    """Match only terms that are little larger than the smallest term known to equal them."""
+    if part.writes <= {"Num", "True", "False"}:
+        return ""
+    total = str(part.operators - slack)
+    for letter in part.letters:
+        total = f"(+ {total} (size {letter}))"
+    return f" (= within {total}) (<= within (size e))"
+
+
 def _prelude() -> str:
     lines = [_SORTS]
     lines += [f"(constructor {CONSTRUCTORS[n]} ({' '.join('T' * len(OPS[n].takes))}) T)" for n in CONSTRUCTORS]
     lines += [_rule_text(f"{node} {facts}", "(set (lo e) l) (set (hi e) h)", "bounds") for node, facts in _BOUNDS]
     lines += [_rule_text(f"{node} {facts}", "(set (fac e) f)", "bounds") for node, facts in _FACTORS]
     lines += [_rule_text(body, head, "bounds") for body, head in _SPELLING]
+    lines += [_rule_text(*_size(constructor, arity), "bounds") for constructor, arity in _ARITIES.items()]
     lines += [_rule_text(body, head, "facts") for body, head in _FACT_RULES]
     return "\n".join(lines)
 
@@ -225,7 +256,7 @@ class Session:
     ('saturated', True, 1)
     """
 
-    def __init__(self, rules: Sequence[Rule], extra: str = "") -> None:
+    def __init__(self, rules: Sequence[Rule], extra: str = "", slack: int = 4) -> None:
         from egglog import bindings
 
         names = Counter(rule.name for rule in rules)
@@ -244,7 +275,7 @@ class Session:
         for index, group in enumerate(self._groups.values()):
             lines.append(f"(ruleset g{index})")
             lines += [
-                _rule_text(part.body, part.head, f"g{index}", f"{part.name}@{number}")
+                _rule_text(part.body + _fence(part, slack), part.head, f"g{index}", f"{part.name}@{number}")
                 for number, part in enumerate(group)
             ]
         try:
@@ -375,9 +406,10 @@ class _Run:
         output = self.session._run(f"(run-schedule {analysis} {families} (repeat 2 (run bounds) {facts}))")
         report = output[-1].report
         for name, count in report.num_matches_per_rule.items():
-            self.matches[name.partition("@")[0]] += count
-        for name, spent in report.search_and_apply_time_per_rule.items():
-            self.seconds[name.partition("@")[0]] += spent.total_seconds()
+            rule, marked, _ = name.partition("@")
+            if marked:
+                self.matches[rule] += count
+                self.seconds[rule] += report.search_and_apply_time_per_rule[name].total_seconds()
         return bool(report.updated)
 
     def size(self) -> int:
@@ -753,5 +785,5 @@ class _Frozen:
             low, high = self.graph.bounds[number]
             if len(literals) > 1 or low > high:
                 what = " and ".join(literals) if len(literals) > 1 else f"bounds [{low}, {high}]"
-                fired = ", ".join(name for name, count in matches.items() if count and name) or "none"
+                fired = ", ".join(name for name, count in matches.items() if count) or "none"
                 raise _Contradiction(f"one class has {what}; rules that fired: {fired}")

@@ -3,7 +3,7 @@
 A :class:`Rule` says that two patterns are equal where a guard holds, in the syntax of expressions. In a pattern
 ``a b c d k m n s`` match integer literals (``s`` a shift amount), ``u v w x y z`` match any term, ``p q`` any condition,
 and a repeated letter means the same term. A guard may ask for ``vmin(x)``, ``vmax(x)``, ``factor(x)`` (a known divisor
-of every value of ``x``), ``gcd(c, d)`` and ``gcd(x, d)`` (that of ``factor(x)``), and for a comparison of two terms
+of every value of ``x``), ``gcd(x, d)`` (that of ``factor(x)`` and ``d``), and for a comparison of two terms
 (``x < y``) that must be a known fact. A rule may assume that no divisor in its left side is zero.
 
 From the data come the egglog rules (:func:`compile_rule`) and the truth test (:func:`check_rule`).
@@ -15,7 +15,6 @@ of a left side may also be a literal or end in one: the compiler writes those ca
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from eqsat.expr import FALSE, TRUE, Expr, const, make, substitute, topological, var, variables
+from eqsat.expr import TRUE, Expr, const, make, substitute, topological, var, variables
 from eqsat.expr import evaluate as evaluate_terms
 from eqsat.ops import DIVISIONS, MAX_SHIFT
 from eqsat.text import parse, to_text
@@ -32,7 +31,8 @@ LITERALS = "abcdkmns"
 TERMS = "uvwxyz"
 CONDITIONS = "pqr"
 
-_WIDE = 2**62
+#: Letters are parsed as variables of this range, small enough for the truth test to stay in machine integers.
+_WIDE = 2**15
 _LETTERS = {
     **{name: var(name, -_WIDE, _WIDE) for name in LITERALS + TERMS},
     "s": var("s", 0, MAX_SHIFT),
@@ -45,7 +45,7 @@ _MEASURES = {
     **{f"factor_{x}": var(f"factor_{x}", 1, _WIDE) for x in TERMS},
     **{
         f"gcd_{x}_{y}": var(f"gcd_{x}_{y}", 0, _WIDE)
-        for x in TERMS + LITERALS
+        for x in TERMS
         for y in LITERALS
     },
 }
@@ -153,6 +153,10 @@ class CompiledRule:
         The query and the actions, as egglog text.
     reads, writes : frozenset of str
         The constructors that the query needs, and those that the actions build.
+    letters : tuple of str
+        The terms that the query binds, once per occurrence.
+    operators : int
+        How many operators the query matches.
     """
 
     name: str
@@ -160,6 +164,8 @@ class CompiledRule:
     head: str
     reads: frozenset[str]
     writes: frozenset[str]
+    letters: tuple[str, ...]
+    operators: int
 
 
 #: Constructors by operator; those with a literal operand are written with a K.
@@ -199,7 +205,7 @@ def encode(term: Expr, text: Mapping[Expr, str], literal: Callable[[Expr], str |
             return _encode_sub(args, numbers)
         case "add" | "mul" if numbers[0] is not None and numbers[1] is None:
             return f"({CONSTRUCTORS[term.op]}K {args[1]} {numbers[0]})"
-        case "add" | "mul" | "floordiv" | "mod" if numbers[1] is not None and numbers[1] != "0":
+        case "add" | "mul" | "floordiv" | "mod" if numbers[1] is not None and (numbers[1] != "0" or term.op in ("add", "mul")):
             return f"({CONSTRUCTORS[term.op]}K {args[0]} {numbers[1]})"
         case "le":
             return _encode_le(args, numbers)
@@ -243,6 +249,13 @@ def floor_parts(fresh: str, dividend: str, divisor: str) -> tuple[str, str, str]
         f" (= {quotient} (/ (- {dividend} {remainder}) {divisor}))"
     )
     return facts, quotient, remainder
+
+
+def common_divisor(left: str, right: str) -> str:
+    """The greatest common divisor of egglog numbers, ``left`` positive; where ``right`` is 0 the answer is 1."""
+    # a fraction in lowest terms has been divided by it; a zero denominator would panic
+    positive = f"(max 1 (max {right} (- 0 {right})))"
+    return f"(/ {left} (numer (rational {left} {positive})))"
 
 
 @cache
@@ -342,7 +355,11 @@ class _Compiler:
             # the node would be an operand of itself: nothing is to be learnt through it any more
             head += f" (subsume {left})"
         reads, writes = (frozenset(re.findall(r"\(([A-Z]\w*)", text)) for text in (body, right))
-        return CompiledRule(self.name, body, head, reads, writes)
+        left_terms = [t for t in topological([self.pattern.left]) if t.op != "const"]
+        found = [t for t in left_terms if t.op == "var" and not _is_literal_letter(t)]
+        counted = [str(t.value) for t in found for user in left_terms for a in user.args if a is t]
+        operators = sum(bool(t.args) and not _is_condition_letter(t) for t in left_terms)
+        return CompiledRule(self.name, body, head, reads, writes, tuple(counted), operators)
 
     def match(self) -> str:
         """The left side as a query; a literal in it is a letter or a number."""
@@ -455,9 +472,8 @@ class _Compiler:
             function, *letters = name.split("_")
             self.measures[name] = fact = f"_{name}"
             if function == "gcd":
-                first = letters[0] if letters[0] in LITERALS else self.measure(f"factor_{letters[0]}")
-                # a fraction in lowest terms has been divided by the greatest common divisor
-                self.facts.append(f"(= {fact} (abs (/ {first} (numer (rational {first} {letters[1]})))))")
+                first = self.measure(f"factor_{letters[0]}")
+                self.facts.append(f"(= {fact} {common_divisor(first, letters[1])})")
             else:
                 table = {"vmin": "lo", "vmax": "hi", "factor": "fac"}[function]
                 self.facts.append(f"(= {fact} ({table} {letters[0]}))")
@@ -498,7 +514,7 @@ class Counterexample:
 
 
 #: How many points one check may try, and how many values a letter has at most.
-_POINTS = 400_000
+_POINTS = 2_000_000
 _MOST_VALUES = 19
 
 
@@ -517,7 +533,7 @@ def check_rule(rule: Rule, points: int = _POINTS) -> Counterexample | None:
     values, allowed = _grid(pattern, points)
     parts = [pattern.left, pattern.right, pattern.when]
     left, right, holds = evaluate_terms(parts, values)
-    defined = _nonzero_divisors(pattern.left, values)
+    defined = _nonzero_divisors(pattern.left, values) & _nonzero_divisors(pattern.when, values)
     unsafe = ~_nonzero_divisors(pattern.right, values)
     bad = np.broadcast_to(allowed & holds & defined & (unsafe | (left != right)), allowed.shape)
     if not bad.any():
@@ -538,7 +554,7 @@ def _grid(pattern: Pattern, points: int) -> tuple[dict[str, np.ndarray], np.ndar
     """Values for the letters and measures of ``pattern`` as broadcastable arrays, and where they agree."""
     names = [str(v.value) for v in variables([pattern.left, pattern.right, pattern.when])]
     gcds = [n for n in names if n.startswith("gcd_")]
-    hidden = {f"factor_{g.split('_')[1]}" for g in gcds if g.split("_")[1] in TERMS}
+    hidden = {f"factor_{g.split('_')[1]}" for g in gcds}
     axes = sorted({n for n in names if n not in gcds} | hidden)
     each = int(min(_MOST_VALUES, max(3, round(points ** (1 / max(1, len(axes)))))))
     values: dict[str, np.ndarray] = {}
@@ -557,7 +573,7 @@ def _grid(pattern: Pattern, points: int) -> tuple[dict[str, np.ndarray], np.ndar
             allowed = allowed & (values[letter] % values[name] == 0)
     for name in gcds:
         _, first, second = name.split("_")
-        values[name] = np.gcd(values[first if first in LITERALS else f"factor_{first}"], values[second])
+        values[name] = np.gcd(values[f"factor_{first}"], values[second])
     return values, allowed
 
 
@@ -582,5 +598,3 @@ def _nonzero_divisors(term: Expr, values: Mapping[str, np.ndarray]) -> np.ndarra
 
 
 __all__ = ["CompiledRule", "Counterexample", "Rule", "check_rule", "compile_rule", "encode", "floor_parts", "pattern_of"]
-
-_ = (FALSE, itertools)
