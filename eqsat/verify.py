@@ -77,8 +77,10 @@ def check_equal(
     most: int = 10**6,
     samples: int = 10_000,
     seed: int = 0,
+    prove: bool = False,
+    seconds: float = 10.0,
 ) -> Check:
-    """Compare each root of ``before`` with the same root of ``after`` by evaluating both.
+    """Compare each root of ``before`` with the same root of ``after`` by evaluating both, and by z3 if asked to.
 
     Parameters
     ----------
@@ -94,11 +96,15 @@ def check_equal(
     samples : int
         Points to compare at otherwise: the ends of each range, 0, 1 and -1, random ones, and points found by a search
         where constraints or gates are tight.
+    prove : bool
+        Ask z3 too, for up to ``seconds``. Where it does not decide, the answer is the one without it.
 
     Raises
     ------
     ValueError
         If the numbers of roots or gates differ, or a variable has two ranges.
+    ImportError
+        If a proof is asked for and z3 is not installed (the extra ``check``).
 
     >>> from eqsat import var
     >>> i, j = var("i", 0, 63), var("j", 0, 31)
@@ -108,6 +114,15 @@ def check_equal(
     {'i': 32}
     """
     differs = _differences(before, after, gates)
+    check = _evaluated(differs, constraints, [g for g in dict.fromkeys(gates) if g is not None], most, samples, seed)
+    if prove and check.equal:
+        return prove_equal(before, after, constraints=constraints, gates=gates, seconds=seconds) or check
+    return check
+
+
+def _evaluated(
+    differs: list[Expr], constraints: Sequence[Expr], gates: list[Expr], most: int, samples: int, seed: int
+) -> Check:
     small, large = _groups(differs, list(constraints), most)
     points = 0
     for group in small:
@@ -117,7 +132,7 @@ def check_equal(
             return Check("exhaustive", points, counterexample)
     if large is None:
         return Check("exhaustive", points)
-    count, counterexample = _probe(large, [g for g in dict.fromkeys(gates) if g is not None], samples, seed)
+    count, counterexample = _probe(large, gates, samples, seed)
     return Check("sampled", points + count, counterexample)
 
 

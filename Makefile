@@ -1,0 +1,47 @@
+# make demo: optimise the bundled kernels and print what it gained. make test: every check.
+# Both first build .venv with the newest Python >= 3.12 that runs; make PYTHON=/path/to/python chooses another.
+
+SHELL := /bin/bash
+BIN := .venv/bin
+INSTALLED := .venv/installed
+TYPES := build/types/eqsat
+
+.PHONY: demo test format clean
+
+demo: $(INSTALLED)
+	@$(BIN)/python benchmarks/demo.py
+
+test: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@# mypy cannot follow the package directories of an editable install: give it the installed layout as links
+	@mkdir -p $(TYPES) && find $(TYPES) -type l -delete
+	@ln -s $(CURDIR)/eqsat/* $(TYPES)/ && ln -s $(CURDIR)/rules $(CURDIR)/extract $(TYPES)/
+	MYPYPATH=build/types $(BIN)/mypy -p eqsat
+	$(BIN)/python -m pytest -q -n 2
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv build
+
+# a name on the path may be a shim that does not run, so every candidate is tried
+$(INSTALLED): pyproject.toml
+	@for python in "$(PYTHON)" python3.14 python3.13 python3.12 \
+	    "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.1[2-9]*/bin/python \
+	    "$$(pyenv root 2>/dev/null)"/versions/3.1[2-9]*/bin/python python3; do \
+	  if [ -n "$$python" ] && "$$python" -c \
+	      'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 12))' 2>/dev/null; then \
+	    found="$$python"; break; \
+	  fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo "eqsat needs Python 3.12 or newer with venv: install python3.12 (and python3.12-venv) or run 'pyenv install 3.12'" >&2; \
+	  exit 1; \
+	fi; \
+	echo "building .venv with $$("$$found" --version)"; \
+	"$$found" -m venv --clear .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[exact,check,dev]'
+	@touch $@

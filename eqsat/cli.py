@@ -1,0 +1,295 @@
+"""The command line: ``eqsat optimize``, ``eqsat corpus`` and ``eqsat rules``.
+
+Results go to standard output, remarks to standard error. Every error is one line on standard error and exit code 2.
+What is slow to import (egglog, z3, rich, the compiler) is imported by the command that needs it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from eqsat.corpus import Row, Settings, one_line, run
+from eqsat.expr import Expr, var
+from eqsat.text import parse, to_program, to_text
+
+if TYPE_CHECKING:
+    from eqsat.optimize import Result
+    from eqsat.verify import Check
+
+#: Results up to so many characters are printed without naming their shared subterms.
+SHORT = 160
+
+_COST = click.option("--cost", type=click.Choice(["latency", "opcount"]), default="latency", help="What is cheap.")
+_EXTRACT = click.option(
+    "--extract", type=click.Choice(["tree", "dag", "exact"]), default="dag", help="How the cheapest terms are picked."
+)
+_ENGINE = click.option(
+    "--engine",
+    type=click.Choice(["egraph", "greedy", "theory"]),
+    default="egraph",
+    help="How equal terms are found: all rules at once, one path of rewrites, or linear arithmetic alone.",
+)
+_NO_THEORY = click.option("--no-theory", is_flag=True, help="Rules alone, without linear arithmetic beside them.")
+_PROVE = click.option("--prove", is_flag=True, help="Ask z3 to prove the result (extra: check).")
+
+
+def _prove_allowed(prove: bool) -> bool:
+    if prove and find_spec("z3") is None:
+        raise click.UsageError("--prove needs z3: pip install 'eqsat[check]'")
+    return prove
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="eqsat", message="eqsat %(version)s")
+def app() -> None:
+    """Optimise integer index expressions by equality saturation."""
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+@click.argument("expressions", nargs=-1, required=True, metavar="EXPR...")
+@click.option("--range", "ranges", multiple=True, metavar="NAME=N", help="A loop variable: 0 <= NAME < N.")
+@click.option("--var", "variables", multiple=True, metavar="NAME=LOW:HIGH", help="A variable: LOW <= NAME <= HIGH.")
+@click.option("--constraint", "constraints", multiple=True, metavar="COND", help="A condition known to hold.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--c", "as_c", is_flag=True, help="Print the result as a C function.")
+@click.option("--explain", is_flag=True, help="Print the rules that fired.")
+@_COST
+@_EXTRACT
+@_ENGINE
+@_NO_THEORY
+@_PROVE
+def optimize(
+    expressions: tuple[str, ...],
+    ranges: tuple[str, ...],
+    variables: tuple[str, ...],
+    constraints: tuple[str, ...],
+    as_json: bool,
+    as_c: bool,
+    explain: bool,
+    cost: Any,
+    extract: Any,
+    engine: Any,
+    no_theory: bool,
+    prove: bool,
+) -> None:
+    """Print the cheapest expressions equal to EXPR... for every value of their variables.
+
+    Several expressions are optimised together: what they share is paid once.
+    """
+    for text in expressions:
+        if text.startswith("--"):
+            raise click.UsageError(f"No such option: {text}")
+    _prove_allowed(prove)
+    names = _names(ranges, variables)
+    roots = [parse(text, names) for text in expressions]
+    known = [parse(text, names) for text in constraints]
+
+    from eqsat.extract.cost import COST_MODELS
+    from eqsat.optimize import optimize as optimise
+
+    result = optimise(
+        roots, constraints=known, cost=COST_MODELS[cost], engine=engine, theory=not no_theory, extract=extract
+    )
+    check = result.check(prove=prove)
+    if not check.equal:
+        raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(map(to_text, result.exprs))}")
+    if as_json:
+        click.echo(json.dumps(_record(result, check, names, as_c, explain)))
+        return
+    click.echo(_c(result) if as_c else _listing(result.exprs, names))
+    if explain:
+        for line in _fired(result):
+            click.echo(line)
+    click.echo(_remark(result, check, prove), err=True)
+
+
+def _names(ranges: Iterable[str], variables: Iterable[str]) -> dict[str, Expr]:
+    """The variables that ``--range`` and ``--var`` give."""
+    names: dict[str, Expr] = {}
+    for option, items, form in (("--range", ranges, "NAME=N"), ("--var", variables, "NAME=LOW:HIGH")):
+        for item in items:
+            name, _, bounds = item.partition("=")
+            low, _, high = bounds.partition(":") if option == "--var" else ("0", "", bounds)
+            try:
+                first, last = int(low), int(high)
+            except ValueError:
+                raise click.UsageError(f"{option} {item!r} is not of the form {form}") from None
+            if name in names:
+                raise click.UsageError(f"variable {name!r} is given twice")
+            names[name] = var(name, first, last - (option == "--range"))
+    return names
+
+
+def _listing(exprs: Sequence[Expr], taken: Iterable[str]) -> str:
+    """One line per root; if they are long, shared subterms are named on lines before them."""
+    lines = [to_text(expr, most=SHORT) for expr in exprs]
+    if all(len(line) <= SHORT for line in lines):
+        return "\n".join(lines)
+    lets, texts = to_program(exprs, taken)
+    return "\n".join([*(f"{name} = {text}" for name, text in lets), *texts])
+
+
+def _c(result: Result) -> str:
+    from eqsat.codegen import to_c
+
+    return to_c(result.exprs)
+
+
+def _fired(result: Result) -> list[str]:
+    from eqsat.rules import DEFAULT
+
+    rules = {rule.name: rule for rule in DEFAULT}
+    lines = []
+    for name, matches in sorted(result.rules.items(), key=lambda item: (-item[1], item[0])):
+        if matches:
+            about = f"{rules[name].left} -> {rules[name].right}  because {rules[name].why}" if name in rules else ""
+            lines.append(f"{name:<28} {matches:>7}  {about}".rstrip())
+    return lines or ["no rule fired"]
+
+
+def _record(result: Result, check: Check, taken: Iterable[str], as_c: bool, explain: bool) -> Row:
+    lets, out = to_program(result.exprs, taken)
+    return {
+        "out": out,
+        **({"lets": lets} if lets else {}),
+        "cost_before": result.cost_before,
+        "cost": result.cost,
+        "ms": round(result.milliseconds, 3),
+        "stop": result.stop,
+        "nodes": result.nodes,
+        "checked": check.kind,
+        "points": check.points,
+        **({"c": _c(result)} if as_c else {}),
+        **({"rules": dict(result.rules)} if explain else {}),
+    }
+
+
+def _remark(result: Result, check: Check, prove: bool) -> str:
+    checked = "proved" if check.kind == "proved" else f"{check.kind} check at {check.points} points"
+    if prove and check.kind != "proved":
+        checked += " (z3 did not decide)"
+    return (
+        f"# cost {result.cost_before} -> {result.cost}, {result.stop}, {result.nodes} nodes, "
+        f"{result.milliseconds:.1f} ms, {checked}"
+    )
+
+
+@app.command()
+@click.argument("source", metavar="IN.jsonl", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("-o", "--output", metavar="OUT.jsonl", type=click.Path(path_type=Path), help="Default: standard output.")
+@_COST
+@_EXTRACT
+@_ENGINE
+@_NO_THEORY
+@click.option("--no-gates", is_flag=True, help="Ignore gates: every root must be equal everywhere.")
+@_PROVE
+@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Worker processes.")
+def corpus(
+    source: Path,
+    output: Path | None,
+    cost: str,
+    extract: str,
+    engine: str,
+    no_theory: bool,
+    no_gates: bool,
+    prove: bool,
+    jobs: int,
+) -> None:
+    """Optimise every case of a JSON Lines file; write one row each, in order.
+
+    A bad case becomes a row with an "error"; the others go on. Rows are written as they are ready.
+    """
+    settings = Settings(cost, extract, engine, not no_theory, not no_gates, _prove_allowed(prove))
+    data = sys.stdin.buffer.read() if str(source) == "-" else source.read_bytes()
+    lines: list[str | bytes] = [*data.split(b"\n")]
+    errors = written = 0
+    with _opened(output) as stream, _progress(sum(1 for line in lines if line.strip())) as advance:
+        try:
+            for row in run(lines, settings, jobs):
+                stream.write(json.dumps(row) + "\n")
+                stream.flush()
+                written += 1
+                errors += "error" in row
+                advance()
+        except KeyboardInterrupt:
+            raise click.exceptions.Abort(f"interrupted after {written} rows") from None
+    click.echo(f"# {written} cases, {errors} errors", err=True)
+
+
+@contextmanager
+def _opened(output: Path | None) -> Iterator[TextIO]:
+    if output is None:
+        yield sys.stdout
+        return
+    with output.open("w", encoding="utf-8") as stream:
+        yield stream
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Any]:
+    """A function to call once per case; it moves a bar if standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("optimising"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda: progress.advance(task)
+
+
+@app.command()
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+def rules(as_json: bool) -> None:
+    """List the rules: what they rewrite, under which guard, and why they are true."""
+    from eqsat.rules import DEFAULT
+
+    if as_json:
+        keys = ("name", "left", "right", "when", "why", "both_ways")
+        click.echo(json.dumps([{key: getattr(rule, key) for key in keys} for rule in DEFAULT], indent=1))
+        return
+    rows = [
+        (rule.name, rule.left, "<->" if rule.both_ways else "->", rule.right, rule.when or "", rule.why)
+        for rule in DEFAULT
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        click.echo("  ".join([*cells, row[5]]).rstrip())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code: 0, or 2 after a one-line error, or 130 after Ctrl-C."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    try:
+        sys.exit(app.main(args=arguments, prog_name="eqsat", standalone_mode=False))
+    except click.exceptions.Abort as abort:
+        _fail(str(abort) or "interrupted", 130)
+    except BrokenPipeError:
+        # the reader has left, as head does: nothing more to say, and nothing to flush at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except click.ClickException as error:
+        _fail(error.format_message())
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except ValueError as error:
+        _fail(str(error))
+    except Exception as error:
+        _fail(f"internal error: {type(error).__name__}: {error}")
+
+
+def _fail(message: str, code: int = 2) -> None:
+    click.echo(f"eqsat: {one_line(message)}", err=True)
+    sys.exit(code)

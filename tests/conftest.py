@@ -1,0 +1,6 @@
+"""Settings for every test: examples are drawn the same way each time, without a clock."""
+
+from hypothesis import settings
+
+settings.register_profile("eqsat", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("eqsat")

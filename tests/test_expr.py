@@ -1,0 +1,201 @@
+"""Terms: identity, bounds, evaluation, and what is refused."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from strategies import expressions, grid
+
+from eqsat.expr import (
+    FALSE,
+    TRUE,
+    Expr,
+    as_expr,
+    const,
+    evaluate,
+    make,
+    maximum,
+    minimum,
+    rebuild,
+    substitute,
+    tdiv,
+    tmod,
+    topological,
+    var,
+    variables,
+    where,
+)
+from eqsat.ops import OPS
+
+X, Y = var("x", -5, 7), var("y", 0, 3)
+
+
+def plain(term: Expr, point: dict[str, int]) -> int | bool:
+    """The value of a term at one point by Python's own operators: the meaning that evaluation must agree with."""
+    args = [plain(arg, point) for arg in term.args]
+    if term.op == "var":
+        return point[term.value]
+    if not args:
+        return term.value
+    if term.op in ("tdiv", "tmod"):
+        quotient = abs(args[0]) // abs(args[1]) * (1 if (args[0] < 0) == (args[1] < 0) else -1)
+        return quotient if term.op == "tdiv" else args[0] - args[1] * quotient
+    if term.op in ("min", "max"):
+        return {"min": min, "max": max}[term.op](args)
+    if term.op == "where":
+        return args[1] if args[0] else args[2]
+    symbol = {"shl": "<<", "shr": ">>"}.get(term.op, OPS[term.op].symbol)
+    names = dict(zip("xy", args, strict=False))
+    return eval(f"{symbol} x" if len(args) == 1 else f"x {symbol} y", names)
+
+
+def test_equal_terms_are_one_object():
+    assert (X * 4 + Y) // 3 is (X * 4 + Y) // 3
+    assert X + Y is not Y + X
+    assert var("x", -5, 7) is X
+    assert var("x", -5, 8) is not X
+
+
+def test_terms_are_immutable():
+    with pytest.raises(AttributeError, match="immutable"):
+        X.vmin = 3
+
+
+def test_bool_literals_are_not_the_numbers():
+    assert as_expr(True) is TRUE
+    assert as_expr(np.bool_(False)) is FALSE
+    assert as_expr(1) is const(1) is as_expr(np.int64(1)) is not TRUE
+
+
+BOUNDS = [
+    (X + Y, -5, 10),
+    (X - Y, -8, 7),
+    (X * Y, -15, 21),
+    (-X, -7, 5),
+    (X // 2, -3, 3),
+    (X // -2, -4, 2),
+    (Y % 2, 0, 1),
+    (Y % 9, 0, 3),
+    (X % 4, 0, 3),
+    (X % -4, -3, 0),
+    (var("x", 8, 11) % 8, 0, 3),
+    (tdiv(X, 2), -2, 3),
+    (tmod(X, 4), -3, 3),
+    (minimum(X, Y), -5, 3),
+    (maximum(X, Y), 0, 7),
+    (where(X < Y, X, 9), -5, 9),
+    (X < 8, 1, 1),
+    (X > 7, 0, 0),
+    (X.eq(Y), 0, 1),
+    (X.eq(9), 0, 0),
+    (X << 2, -20, 28),
+    (X >> 1, -3, 3),
+]
+
+
+@pytest.mark.parametrize(("term", "low", "high"), BOUNDS, ids=lambda value: str(value))
+def test_bounds(term, low, high):
+    assert (term.vmin, term.vmax) == (low, high)
+
+
+@given(expressions())
+def test_bounds_hold_at_every_point(drawn):
+    term, inputs = drawn
+    values = evaluate(list(topological([term])), grid(inputs))
+    for part, results in zip(topological([term]), values, strict=True):
+        assert part.vmin <= results.min()
+        assert results.max() <= part.vmax
+
+
+@given(expressions())
+@settings(max_examples=50)
+def test_evaluation_means_what_python_means(drawn):
+    term, inputs = drawn
+    points = grid(inputs)
+    results = np.broadcast_to(term.evaluate(points), len(next(iter(points.values()), [0])))
+    for index in range(0, len(results), 7):
+        assert results[index] == plain(term, {name: int(column[index]) for name, column in points.items()})
+
+
+def test_evaluation_gives_each_term_its_own_axes():
+    a, b = np.arange(3).reshape(3, 1), np.arange(4).reshape(1, 4)
+    x, y = var("x", 0, 2), var("y", 0, 3)
+    results = evaluate([x * 2, x + y, const(5)], {"x": a, "y": b})
+    assert [result.shape for result in results] == [(3, 1), (3, 4), ()]
+    assert all(result.dtype == np.int64 for result in results)
+
+
+@pytest.mark.parametrize("size", [31, 62, 63, 70, 200])
+def test_evaluation_is_exact_at_every_width(size):
+    x = var("x", -(2**size), 2**size)
+    values = np.array([2**size, -(2**size), 3], dtype=object)
+    wanted = [(value * 6 - 5) // 7 for value in values.tolist()]
+    assert ((x * 6 - 5) // 7).evaluate({"x": values}).tolist() == wanted
+
+
+def test_a_zero_divisor_that_does_not_matter_is_harmless():
+    x, d = var("x", 0, 2**70), var("d", -2, 2)
+    safe = where(d.ne(0), x // d + tmod(x, d), -1)
+    assert safe.evaluate({"x": [7, 7, 2**70], "d": [0, 2, -1]}).tolist() == [-1, 4, -(2**70)]
+
+
+def test_a_missing_value_is_named():
+    with pytest.raises(KeyError, match="'y'"):
+        (X + Y).evaluate({"x": 3})
+
+
+REFUSED = [
+    (lambda: X // 0, ValueError, "division by zero"),
+    (lambda: X % (Y * 0), ValueError, "always 0"),
+    (lambda: X << 64, ValueError, r"shift amount '64' has range \[64, 64\]"),
+    (lambda: X >> (Y - 1), ValueError, r"\[-1, 2\]: it must lie in \[0, 63\]"),
+    (lambda: var("x", 3, 2), ValueError, r"the range of variable 'x' is empty: \[3, 2\]"),
+    (lambda: var("x y", 0, 2), ValueError, "not a variable name"),
+    (lambda: (X < Y) + 1, TypeError, "needs an integer"),
+    (lambda: where(X, 1, 2), TypeError, "needs a condition"),
+    (lambda: where(X < Y, 1, TRUE), TypeError, "condition"),
+    (lambda: make("add", X), TypeError, "takes 2 operands, not 1"),
+    (lambda: bool(X < Y), TypeError, "truth of 'x < y' depends"),
+    (lambda: as_expr(1.5), TypeError, "1.5 is not an index expression"),
+    (lambda: variables([X, var("x", 0, 1)]), ValueError, "two ranges"),
+]
+
+
+@pytest.mark.parametrize(("build", "error", "message"), REFUSED)
+def test_refused_with_one_line(build, error, message):
+    with pytest.raises(error, match=message) as caught:
+        build()
+    assert "\n" not in str(caught.value)
+
+
+def test_substitution_is_simultaneous():
+    k = var("k", 0, 9)
+    assert substitute([X + Y, X], {X: Y, Y: k}) == [Y + k, Y]
+
+
+def test_literals_of_any_size():
+    assert (const(2**70) * X).vmax == 7 * 2**70
+
+
+def deep(levels: int) -> Expr:
+    term = X
+    for level in range(levels):
+        term = (term + level % 3) // 2
+    return term
+
+
+def test_five_thousand_levels():
+    term = deep(5000)
+    assert term.evaluate({"x": [0]}).shape == (1,)
+    assert len(str(term)) > 5000
+    assert len(repr(term)) > 5000
+    assert rebuild([term], lambda t, args: None) == [term]
+    assert pickle.loads(pickle.dumps(term)) is term
+    assert term.substitute({X: Y}) is not term
+
+
+@given(expressions())
+@settings(max_examples=30)
+def test_pickling_gives_the_same_object(drawn):
+    assert pickle.loads(pickle.dumps(drawn[0])) is drawn[0]

@@ -1,0 +1,76 @@
+"""Dependencies point one way: eqsat -> extract, rules; slow packages are imported only where they are used."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+OUTSIDE = {"egglog", "numpy", "cffi", "click", "rich", "z3", "highspy", "platformdirs", "setuptools"}
+
+
+def modules(package: str) -> list[tuple[str, ast.Module]]:
+    paths = sorted((ROOT / package).rglob("*.py"))
+    return [(str(path.relative_to(ROOT)), ast.parse(path.read_text())) for path in paths]
+
+
+def imports(tree: ast.AST) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return found
+
+
+def at_import(tree: ast.Module) -> set[str]:
+    """What the module imports when it is imported itself: not in functions, not for the type checker alone."""
+    eager = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return imports(ast.Module(body=eager, type_ignores=[]))
+
+
+def outside(names: set[str]) -> set[str]:
+    return {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - {"eqsat"}
+
+
+@pytest.mark.parametrize(("path", "tree"), modules("rules"), ids=lambda value: value if isinstance(value, str) else "")
+def test_rules_are_tables_that_know_nothing_else(path, tree):
+    own = {name for name in imports(tree) if name.startswith("eqsat")}
+    assert own <= {"eqsat.rule"} or path == "rules/__init__.py"
+    assert all(name == "eqsat.rule" or name.startswith("eqsat.rules") for name in own)
+    assert not outside(imports(tree))
+
+
+@pytest.mark.parametrize(
+    ("path", "tree"), modules("extract"), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_extract_takes_plain_data(path, tree):
+    assert all(name.startswith("eqsat.extract") for name in imports(tree) if name.startswith("eqsat"))
+    assert outside(at_import(tree)) <= {"numpy"}
+    assert outside(imports(tree)) <= {"numpy", "highspy"}
+
+
+def test_only_the_engine_talks_to_egglog():
+    for path, tree in modules("eqsat"):
+        assert "egglog" not in outside(imports(tree)) or path == "eqsat/engine.py"
+
+
+@pytest.mark.parametrize("package", ["z3", "highspy", "rich", "egglog"])
+def test_slow_or_optional_packages_are_imported_lazily(package):
+    for path, tree in modules("eqsat"):
+        assert package not in outside(at_import(tree)), path
+
+
+def test_nothing_undeclared_is_imported():
+    for package in ("eqsat", "rules", "extract"):
+        for path, tree in modules(package):
+            assert outside(imports(tree)) <= OUTSIDE, path
+
+
+def test_the_command_line_starts_without_the_engine():
+    code = "import sys, eqsat.cli; print([m for m in ('egglog', 'z3', 'rich', 'cffi') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,143 @@
+"""The text form: what is read, what is printed, and that one undoes the other."""
+
+import pytest
+from hypothesis import given
+from strategies import expressions
+
+from eqsat.expr import Expr, const, topological, var
+from eqsat.text import from_rows, parse, parse_program, to_program, to_rows, to_text
+
+NAMES = {name: var(name, -8, 8) for name in "ijk"} | {"n": var("n", 1, 9)}
+
+PRINTED = [
+    # given, printed
+    ("(i)", "i"),
+    ("i+j*k", "i + j*k"),
+    ("(i+j)*k", "(i + j)*k"),
+    ("i - (j - k)", "i - (j - k)"),
+    ("i - j - k", "i - j - k"),
+    ("i*(j*k)", "i*(j*k)"),
+    ("i//n%3", "i//n%3"),
+    ("i//(n%3+1)", "i//(n%3 + 1)"),
+    ("-i*3", "-i*3"),
+    ("-(i*3)", "-(i*3)"),
+    ("- 3", "-3"),
+    ("i - -3", "i - -3"),
+    ("1_000", "1000"),
+    ("i > j", "j < i"),
+    ("i >= j", "j <= i"),
+    ("0 <= i < n", "0 <= i and i < n"),
+    ("i < j or i < k and not i == 3", "i < j or i < k and not i == 3"),
+    ("(i < j or i < k) and True", "(i < j or i < k) and True"),
+    ("min(i, j, k)", "min(i, min(j, k))"),
+    ("where(i < j, i, min(j, 3))", "where(i < j, i, min(j, 3))"),
+    ("tdiv(i, 2) + tmod(i, 2)", "tdiv(i, 2) + tmod(i, 2)"),
+    ("i << 2", "shl(i, 2)"),
+    ("i >> n", "shr(i, n)"),
+    ("(i < j) + 1", "where(i < j, 1, 0) + 1"),
+]
+
+
+@pytest.mark.parametrize(("given_text", "printed"), PRINTED)
+def test_printed(given_text, printed):
+    term = parse(given_text, NAMES)
+    assert str(term) == printed
+    assert parse(printed, NAMES) is term
+
+
+REFUSED = [
+    ("", "an operand is missing"),
+    ("i +", "an operand is missing"),
+    ("i j", "an operator is missing before 'j'"),
+    ("(i", "a closing bracket is missing"),
+    ("i)", "unexpected ')'"),
+    ("i +* j", "unexpected '*'"),
+    ("i ** 2", "unexpected '*'"),
+    ("i / 2", "unexpected '/'"),
+    ("i, j", "unexpected ','"),
+    ("min(i)", "min takes 2 arguments, not 1"),
+    ("where(i < j, i)", "where takes 3 arguments, not 2"),
+    ("exp(i)", "unknown function 'exp'"),
+    ("q + 1", "unknown variable 'q'"),
+    ("i // 0", "division by zero"),
+    ("i and j", "needs a condition"),
+    ("i << 70", "shift amount"),
+    ("i ? j", "unexpected '?'"),
+    ("min(i, j", "a closing bracket is missing"),
+    ("(", "an operand is missing"),
+    ("()", "unexpected ')'"),
+    ("2i", "an operator is missing before 'i'"),
+    ("lambda: 1", "unexpected ':'"),
+    ("__import__('os')", "unexpected"),
+    ("1" * 5000, "digits"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED)
+def test_refused_with_one_line(text, message):
+    with pytest.raises(ValueError, match=r".") as caught:
+        parse(text, NAMES)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@given(expressions())
+def test_parsing_undoes_printing(drawn):
+    term, inputs = drawn
+    assert parse(to_text(term), {v.value: v for v in inputs}) is term
+
+
+@given(expressions())
+def test_a_program_undoes_into_the_same_terms(drawn):
+    term, inputs = drawn
+    lets, texts = to_program([term, *term.args])
+    assert parse_program(lets, texts, {v.value: v for v in inputs}) == [term, *term.args]
+
+
+@given(expressions())
+def test_rows_undo_into_the_same_term(drawn):
+    assert from_rows(to_rows(drawn[0])) is drawn[0]
+
+
+def test_shared_subterms_are_named_once():
+    i = NAMES["i"]
+    term: Expr = i
+    for _ in range(60):
+        term = (term + term) % 97 + term
+    lets, texts = to_program([term])
+    assert sum(len(text) for _, text in lets) < 2000
+    assert parse_program(lets, texts, NAMES) == [term]
+
+
+def test_let_names_avoid_variables():
+    t0 = var("t0", 0, 9)
+    lets, _ = to_program([(t0 + 1) * (t0 + 1)])
+    assert lets == [("t1", "t0 + 1")]
+
+
+def test_a_brief_text_of_a_huge_term_is_cheap():
+    i = NAMES["i"]
+    term = i
+    for _ in range(200):
+        term = term + term
+    assert len(to_text(term, most=100)) < 1000
+
+
+@pytest.mark.parametrize("template", ["({})", "-{}", "({} + 1)", "min({}, 3)", "not ({})"])
+def test_five_thousand_levels(template):
+    head, tail = template.split("{}")
+    inner = "i < 3" if template.startswith("not") else "i"
+    term = parse(head * 5000 + inner + tail * 5000, NAMES)
+    lets, texts = to_program([term])
+    assert parse_program(lets, texts, NAMES) == [term]
+
+
+def test_five_thousand_lets():
+    lets = [("t0", "i + 1")] + [(f"t{n}", f"t{n - 1}//2 + {n % 7}") for n in range(1, 5000)]
+    (term,) = parse_program(lets, ["t4999"], NAMES)
+    assert sum(1 for _ in topological([term])) > 5000
+
+
+def test_a_literal_beyond_64_bits():
+    assert parse(f"i + {2**70}", NAMES) is NAMES["i"] + const(2**70)
