@@ -1,0 +1,215 @@
+"""The command line: what it prints, and one-line errors for everything else."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from eqsat import cli
+
+GOOD = '{"id": "good", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8"]}\n'
+COMMAND = [sys.executable, "-c", "from eqsat.cli import main; main()"]
+
+
+@pytest.fixture
+def eqsat(capsys):
+    """Run the command line in this process: its exit code, standard output and standard error."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as done:
+            cli.main(arguments)
+        captured = capsys.readouterr()
+        return int(done.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+def test_the_contract_example(eqsat):
+    code, out, err = eqsat(
+        "optimize", "(R3*8 + R4*4 + R2) // 8", "--range", "R3=4", "--range", "R4=2", "--range", "R2=4"
+    )
+    assert (code, out) == (0, "R3\n")
+    assert err.startswith("# cost ")
+    assert "saturated" in err
+    assert "exhaustive check at 32 points" in err
+
+
+def test_json(eqsat):
+    code, out, err = eqsat("optimize", "x // 4 * 4 + x % 4", "x < 40", "--var", "x=0:31", "--json", "--explain", "--c")
+    record = json.loads(out)
+    assert (code, err) == (0, "")
+    assert record["out"] == ["x", "True"]
+    assert record["stop"] == "saturated"
+    assert record["checked"] == "exhaustive"
+    assert record["points"] == 32
+    assert record["cost"] < record["cost_before"]
+    assert "kernel" in record["c"]
+    assert isinstance(record["rules"], dict)
+
+
+def test_an_expression_may_begin_with_a_minus(eqsat):
+    assert eqsat("optimize", "-x // 1", "--var", "x=-5:5")[:2] == (0, "-x\n")
+
+
+def test_constraints_are_used(eqsat):
+    assert eqsat("optimize", "x // d", "--var", "x=0:9", "--var", "d=0:9", "--constraint", "d == 1")[:2] == (0, "x\n")
+
+
+def test_c(eqsat):
+    code, out, _ = eqsat("optimize", "i // 3", "--range", "i=10", "--c")
+    assert code == 0
+    assert "int32_t" in out
+
+
+def test_a_proof_on_request(eqsat):
+    wide = f"x={-(2**40)}:{2**40}"
+    code, out, err = eqsat("optimize", "(x*6 + 5) // 3", "--var", wide, "--prove")
+    assert (code, out) == (0, "x*2 + 1\n")
+    assert "proved" in err
+
+
+@pytest.mark.parametrize("engine", ["egraph", "greedy", "theory"])
+@pytest.mark.parametrize("extract", ["tree", "dag", "exact"])
+def test_engines_and_extractors(eqsat, engine, extract):
+    code, out, _ = eqsat(
+        "optimize", "(i*4 + j) // 4", "--range", "i=4", "--range", "j=4", "--engine", engine, "--extract", extract
+    )
+    assert (code, out) == (0, "i\n")
+
+
+def test_rules_are_listed(eqsat):
+    code, out, _ = eqsat("rules")
+    assert code == 0
+    assert len(out.splitlines()) > 20
+    rules = json.loads(eqsat("rules", "--json")[1])
+    assert len(rules) == len(out.splitlines())
+    assert set(rules[0]) == {"name", "left", "right", "when", "why", "both_ways"}
+
+
+def test_version_and_help(eqsat):
+    assert eqsat("--version")[1].startswith("eqsat ")
+    assert "optimize" in eqsat("--help")[1]
+    assert eqsat()[1] == eqsat("--help")[1]
+
+
+WRONG = [
+    (["optimize"], "Missing argument"),
+    (["optimize", "x +", "--var", "x=0:3"], "an operand is missing"),
+    (["optimize", "x"], "unknown variable 'x'"),
+    (["optimize", "x", "--var", "x=3"], "NAME=LOW:HIGH"),
+    (["optimize", "x", "--range", "x=a"], "NAME=N"),
+    (["optimize", "x", "--var", "x=5:3"], "empty: [5, 3]"),
+    (["optimize", "x", "--range", "x=0"], "empty: [0, -1]"),
+    (["optimize", "x", "--var", "x=0:3", "--range", "x=4"], "given twice"),
+    (["optimize", "x", "--var", "x y=0:3"], "not a variable name"),
+    (["optimize", "x", "--vra", "x=0:3"], "No such option"),
+    (["optimize", "x", "--cost", "beauty", "--var", "x=0:3"], "'beauty' is not one of"),
+    (["optimize", "x // x", "--var", "x=0:3"], "[0, 3]"),
+    (["optimize", "x // d", "--var", "x=0:3", "--var", "d=-1:1"], "[-1, 1]"),
+    (["optimize", "x", "--var", "x=0:3", "--constraint", "x +"], "an operand is missing"),
+    (["beautify"], "No such command"),
+    (["corpus"], "Missing argument"),
+    (["corpus", "/nonexistent.jsonl"], "No such file"),
+    (["corpus", "."], "Is a directory"),
+    (["corpus", "x", "--jobs", "0"], "--jobs"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG)
+def test_wrong_use_is_one_line(eqsat, arguments, message):
+    code, out, err = eqsat(*arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_a_bug_is_one_line(eqsat, monkeypatch):
+    monkeypatch.setattr(cli, "parse", lambda *given: {}["surprise"])
+    assert eqsat("optimize", "x", "--var", "x=0:1") == (2, "", "eqsat: internal error: KeyError: 'surprise'\n")
+
+
+def test_a_proof_without_z3_is_one_line(eqsat, monkeypatch):
+    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    code, _, err = eqsat("optimize", "x", "--var", "x=0:1", "--prove")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "eqsat[check]" in err
+
+
+def test_a_corpus(eqsat, tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(GOOD + '{"id": "half\n\n' + GOOD)
+    code, out, err = eqsat("corpus", str(source), "-o", str(target), "--jobs", "2")
+    assert (code, out, err) == (0, "", "# 3 cases, 1 errors\n")
+    rows = [json.loads(line) for line in target.read_text().splitlines()]
+    assert [row["id"] for row in rows] == ["good", "line 2", "good"]
+    assert eqsat("corpus", str(source))[1].count("\n") == 3
+
+
+def test_an_unwritable_output_is_one_line(eqsat, tmp_path):
+    source = tmp_path / "in.jsonl"
+    source.write_text(GOOD)
+    code, _, err = eqsat("corpus", str(source), "-o", str(tmp_path / "no" / "out.jsonl"))
+    assert (code, err.count("\n")) == (2, 1)
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path):
+    source = tmp_path / "in.jsonl"
+    source.write_text(GOOD * 2000)
+    done = subprocess.run(
+        ["bash", "-c", '"$@" | head -1', "bash", *COMMAND, "corpus", str(source)], capture_output=True, text=True
+    )
+    assert json.loads(done.stdout)["id"] == "good"
+    assert done.stderr == ""
+
+
+def test_interrupting_a_corpus_keeps_what_is_done(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(GOOD * 20_000)
+    run = subprocess.Popen(
+        [*COMMAND, "corpus", str(source), "-o", str(target)], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    wait_until(lambda: target.exists() and target.read_text().count("\n") >= 3)
+    os.killpg(run.pid, signal.SIGINT)
+    _, err = run.communicate(timeout=20)
+    assert run.returncode == 130
+    assert err.startswith("eqsat: interrupted after ")
+    assert err.count("\n") == 1
+    assert all(json.loads(line)["id"] == "good" for line in target.read_text().splitlines())
+
+
+def test_a_progress_bar_on_a_terminal(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(GOOD * 3)
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([*COMMAND, "corpus", str(source), "-o", str(target)], stderr=theirs) as run:
+        os.close(theirs)
+        shown = read_all(ours)
+    assert run.returncode == 0
+    assert "optimising" in shown
+    assert "3/3" in shown
+
+
+def wait_until(condition, seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def read_all(terminal: int) -> str:
+    chunks = []
+    while True:
+        try:
+            chunk = os.read(terminal, 4096)
+        except OSError:  # how Linux says that the other end is closed
+            break
+        if not chunk:
+            break
+        chunks.append(chunk)
+    os.close(terminal)
+    return b"".join(chunks).decode()

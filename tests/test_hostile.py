@@ -1,0 +1,118 @@
+"""Hostile input: an answer within the budget or a one-line error, never a hang, a crash or a traceback."""
+
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import pytest
+
+from eqsat.engine import Budget
+from eqsat.expr import Expr, const, var
+from eqsat.optimize import optimize
+from eqsat.text import parse, parse_program
+
+#: Seconds that any single input here may take, on a busy machine.
+LIMIT = 20.0
+
+V = var("v", 0, 99)
+
+
+def answered(*roots: Expr, **options) -> None:
+    """Optimise within the limit and check the answer."""
+    start = time.monotonic()
+    result = optimize(list(roots), **options)
+    assert time.monotonic() - start < LIMIT
+    assert result.check().equal
+    assert result.cost <= result.cost_before
+
+
+def refused(build, *words: str) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        build()
+    assert "\n" not in str(caught.value)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_constant_that_distribution_could_expand_for_ever():
+    answered((V + (const(3) - 3)) * 32)
+
+
+@pytest.mark.parametrize("count", [12, 40])
+def test_long_sums(count):
+    terms = [var(f"x{n}", 0, 9) * (n + 1) for n in range(count)]
+    total = terms[0]
+    for term in terms[1:]:
+        total = term + total
+    answered(total, total // 7)
+
+
+def test_twelve_distinct_products():
+    total = const(0)
+    for n in range(12):
+        total = total + var(f"x{n}", 0, 9) * var(f"y{n}", 0, 9)
+    answered(total)
+
+
+def test_five_hundred_roots():
+    i, j = var("i", 0, 31), var("j", 0, 31)
+    answered(*[(i * 32 + j + n) // 8 % 4 for n in range(500)])
+
+
+def test_a_divisor_that_may_be_zero():
+    x, d = var("x", 0, 9), var("d", -2, 2)
+    refused(lambda: optimize([V + x // x]), "x", "[0, 9]")
+    refused(lambda: optimize([x // d]), "d", "[-2, 2]")
+    refused(lambda: optimize([x // d], constraints=[x > 3]), "d", "[-2, 2]")
+    answered(x // d, constraints=[d.ne(0)])
+    answered(x % d, constraints=[d > 0])
+
+
+def test_an_empty_range():
+    refused(lambda: optimize("x + 1", x=(3, 2)), "'x'", "[3, 2]")
+
+
+def test_literals_beyond_64_bits():
+    answered(V + 2**70)
+    answered((V * 2**70 + 5) // 2**69)
+    answered(var("w", -(2**70), 2**70) // 3 * 3)
+
+
+@pytest.mark.parametrize("text", ["({} + 1)", "({} + 1)//2", "min({}, 50)", "({} * 3) % 101", "-{}"])
+def test_five_thousand_levels_of_text(text):
+    head, tail = text.split("{}")
+    answered(parse(head * 5000 + "v" + tail * 5000, {"v": V}), budget=Budget(seconds=2.0))
+
+
+def test_five_thousand_lets():
+    lets = [("t0", "v + 1")] + [(f"t{n}", f"(t{n - 1} + {n % 7})//2") for n in range(1, 5000)]
+    answered(*parse_program(lets, ["t4999"], {"v": V}), budget=Budget(seconds=2.0))
+
+
+def test_shared_terms_are_not_a_tree():
+    term: Expr = V
+    for _ in range(50):
+        term = (term + term) % 97
+    answered(term)
+
+
+@pytest.mark.parametrize("text", ["x +", "(x", "x ** 2", "f(x)", "", "x // 0", "x; y", "x if x else y"])
+def test_syntax_errors(text):
+    refused(lambda: optimize(text, x=(0, 9), y=(0, 9)))
+
+
+def test_contradictory_constraints_end():
+    start = time.monotonic()
+    with suppress(ValueError):
+        optimize([V % 7], constraints=[V > 50, V < 20])
+    assert time.monotonic() - start < LIMIT
+
+
+@pytest.mark.parametrize("text", ["v" + " + v" * 3000, "(" * 5000 + "v", "9" * 6000, "v//(v - v)", "v" * 9999])
+def test_the_command_line_survives(text):
+    command = [sys.executable, "-c", "from eqsat.cli import main; main()", "optimize", text, "--var", "v=0:9"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode in (0, 2)
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == 1
