@@ -208,8 +208,9 @@ class Theory:
         self.children: dict[Expr, Theory | None] = {}
         self.spare: list[int] = parent.spare if parent else [MAX_CONTEXTS]
         self._quotients: dict[tuple[Form, int], Form] = {}
-        self._bounds: dict[Form, Bounds] = {}
+        self._bounds: dict[Form, tuple[int, int, int]] = {}
         self._inner: dict[Expr, Form] = parent._inner if parent else {}
+        self._remainders: dict[Expr, tuple[Form, Form, int] | None] = {}
         self.changed = False
         for fact in facts:
             self.assume(fact)
@@ -228,7 +229,7 @@ class Theory:
             raise Unsupported("the facts contradict each other")
         self._forget()
         self.known[literal] = TRUE
-        self.known[self._negate(literal)] = FALSE
+        self.known[self.negate(literal)] = FALSE
         if literal.op in ("lt", "le", "eq", "ne") and not literal.args[0].is_bool:
             left, right = self.form(literal.args[0]), self.form(literal.args[1])
             if literal.op in ("lt", "le"):
@@ -390,19 +391,22 @@ class Theory:
 
     def bounds(self, form: Form, depth: int = MAX_CORRELATION_DEPTH) -> Bounds:
         """The tightest bounds known: correlation of terms with their own quotients, and facts about sums, counted."""
-        found = self._bounds.get(form)
-        if found is not None:
-            return found
+        if len(form.terms) < 2:
+            return self.plain_bounds(form)
+        low, high, known_depth = self._bounds.get(form, (0, 0, -1))
+        if known_depth >= depth:
+            return low, high
         low, high = self.plain_bounds(form)
-        if depth and low != high and len(form.terms) > 1:
+        if depth:
             for other_low, other_high in self._other_bounds(form, depth):
                 low, high = max(low, other_low), min(high, other_high)
-        if depth == MAX_CORRELATION_DEPTH:
-            self._bounds[form] = (low, high)
+        self._bounds[form] = (low, high, depth)
         return low, high
 
     def _other_bounds(self, form: Form, depth: int) -> Iterator[Bounds]:
-        for atom, coefficient in form.terms.items():
+        for atom in form.terms:
+            if atom.op == "var":
+                continue
             remainder = self.remainder_of(atom)
             if remainder is None:
                 continue
@@ -423,17 +427,18 @@ class Theory:
 
     def remainder_of(self, atom: Expr) -> tuple[Form, Form, int] | None:
         """For a quotient, or a product of a divisor with its quotient: numerator, divisor*quotient, largest remainder."""
-        if atom.op == "floordiv":
-            divisor = atom.args[1]
-            if divisor.op == "const" and cast(int, divisor.value) > 0:
-                value = cast(int, divisor.value)
-                return self.inner(atom.args[0]), Form({atom: value}, 0), value - 1
-        elif atom.op == "mul":
-            for factor in factors(atom):
-                if factor.op == "floordiv" and factor.args[1].op != "const" and factor.args[1].vmin > 0:
-                    divisor_form = self.inner(factor.args[1])
-                    if self.times(divisor_form, atom_form(factor)) == atom_form(atom):
-                        return self.inner(factor.args[0]), atom_form(atom), self.bounds(divisor_form)[1] - 1
+        if atom not in self._remainders:
+            self._remainders[atom] = self._remainder_of(atom)
+        return self._remainders[atom]
+
+    def _remainder_of(self, atom: Expr) -> tuple[Form, Form, int] | None:
+        for quotient in factors(atom):
+            if quotient.op != "floordiv" or quotient.args[1].vmin <= 0:
+                continue
+            divisor = self.inner(quotient.args[1])
+            multiple = self.times(divisor, atom_form(quotient))
+            if quotient is atom and not divisor.terms or multiple == atom_form(atom):
+                return self.inner(quotient.args[0]), multiple, self.bounds(divisor)[1] - 1
         return None
 
     def inner(self, term: Expr) -> Form:
@@ -716,8 +721,8 @@ class Theory:
             return self.forms[term.args[1] if condition is TRUE else term.args[2]]
         yes, no = term.args[1:]
         if _is_negative(condition):
-            condition, yes, no = self._negate(condition), no, yes
-        holds, fails = self.under(condition), self.under(self._negate(condition))
+            condition, yes, no = self.negate(condition), no, yes
+        holds, fails = self.under(condition), self.under(self.negate(condition))
         if holds is None:
             return self.forms[no]
         if fails is None:
@@ -754,7 +759,7 @@ class Theory:
         if op in ("and", "or"):
             result = self._junction(op, [self.conditions[a] for a in args])
         elif op == "not":
-            result = self._negate(self.conditions[args[0]])
+            result = self.negate(self.conditions[args[0]])
         elif op == "where" or args[0].is_bool:
             result = self._choice(term)
         else:
@@ -766,7 +771,7 @@ class Theory:
             else:
                 result = self.equal_zero(x.plus(y, -1))
                 if op == "ne":
-                    result = self._negate(result)
+                    result = self.negate(result)
         return self.known.get(result, result)
 
     def _choice(self, term: Expr) -> Expr:
@@ -774,14 +779,14 @@ class Theory:
         parts = [self.conditions[a] for a in term.args]
         if term.op == "where":
             c, x, y = parts
-            return self._junction("or", [self._junction("and", [c, x]), self._junction("and", [self._negate(c), y])])
+            return self._junction("or", [self._junction("and", [c, x]), self._junction("and", [self.negate(c), y])])
         if term.op in ("min", "max"):
             return self._junction("and" if term.op == "min" else "or", parts)
         x, y = parts
         both = self._junction("and", [x, y])
-        neither = self._junction("and", [self._negate(x), self._negate(y)])
+        neither = self._junction("and", [self.negate(x), self.negate(y)])
         same = self._junction("or", [both, neither])
-        return same if term.op == "eq" else self._negate(same)
+        return same if term.op == "eq" else self.negate(same)
 
     def at_least_zero(self, form: Form) -> Expr:
         """The normal form of ``form >= 0``."""
@@ -845,7 +850,7 @@ class Theory:
                     return self._junction("and", [self.equal_zero(multiples), self.equal_zero(rest)])
         return make("eq", to_expr(Form(form.terms, 0)), const(-form.constant))
 
-    def _negate(self, condition: Expr) -> Expr:
+    def negate(self, condition: Expr) -> Expr:
         if condition is TRUE:
             return FALSE
         if condition is FALSE:
@@ -855,7 +860,7 @@ class Theory:
             complement = _COMPLEMENT[op]
             return make(complement, *(args[::-1] if op in ("lt", "le") else args))
         if op in ("and", "or"):
-            return self._junction("or" if op == "and" else "and", [self._negate(a) for a in _operands(condition, op)])
+            return self._junction("or" if op == "and" else "and", [self.negate(a) for a in _operands(condition, op)])
         if op == "not":
             return args[0]
         return make("not", condition)
@@ -872,7 +877,7 @@ class Theory:
             return zero
         found = set(merged)
         for member in merged:
-            if self._negate(member) in found:
+            if self.negate(member) in found:
                 return zero
         other = "or" if op == "and" else "and"
         # absorption: p and (p or q) is p
@@ -930,7 +935,7 @@ class Theory:
             others = [m for m in kept if m is not member and m.op in ("lt", "le", "eq", "ne")]
             theory: Theory | None = self
             for other in others:
-                theory = theory and theory.under(other if op == "and" else self._negate(other))
+                theory = theory and theory.under(other if op == "and" else self.negate(other))
             if theory is None:
                 return [FALSE] if op == "and" else [TRUE]
             if theory is not self and theory.condition(member) is (TRUE if op == "and" else FALSE):

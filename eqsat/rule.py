@@ -15,6 +15,7 @@ of a left side may also be a literal or end in one: the compiler writes those ca
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -544,6 +545,41 @@ def check_rule(rule: Rule, points: int = _POINTS) -> Counterexample | None:
     at = partial(_value_at, shape=allowed.shape, where=where)
     shown = {name.replace("_", "(", 1).replace("_", ", ") + ")" * ("_" in name): at(v) for name, v in values.items()}
     return Counterexample(rule.name, shown, str(at(left)), "undefined" if at(unsafe) else str(at(right)))
+
+
+def rule_instances(rule: Rule, count: int = 8, seed: int = 0) -> Iterator[tuple[Expr, Expr]]:
+    """Both sides of ``rule`` over variables with small ranges, for literals and ranges that its guard admits."""
+    pattern = pattern_of(rule)
+    letters = variables([pattern.left, pattern.right, pattern.when])
+    source = random.Random(seed)
+    found = 0
+    for _ in range(400):
+        image: dict[Expr, Expr] = {}
+        measures: dict[str, int] = {}
+        for letter in letters:
+            name = str(letter.value)
+            if _is_literal_letter(letter):
+                image[letter] = const(source.randint(-3, 12))
+            elif name in CONDITIONS:
+                image[letter] = var(name, 0, 1).ne(0)
+            elif name not in _MEASURES:
+                low = source.randint(-8, 8)
+                high = low + source.randint(1, 12)
+                image[letter] = var(name, low, high)
+                measures |= {f"vmin_{name}": low, f"vmax_{name}": high, f"factor_{name}": 1}
+        for letter in letters:
+            name = str(letter.value)
+            if name in _MEASURES:
+                image[letter] = const(measures.get(name, 1))
+        try:
+            left, right, when = substitute([pattern.left, pattern.right, pattern.when], image)
+        except ValueError:
+            continue
+        if when.vmin == 1:
+            yield left, right
+            found += 1
+            if found == count:
+                return
 
 
 def _value_at(array: np.ndarray, shape: tuple[int, ...], where: tuple[int, ...]) -> int:

@@ -1,0 +1,396 @@
+"""The walk: expressions in, the cheapest equal expressions found out.
+
+Terms are normalised by the theory (:mod:`eqsat.linear`), their normal forms spelled as an e-graph
+(:mod:`eqsat.spelling`), what is not linear goes through the rules in egglog (:mod:`eqsat.engine`), whose findings join that
+e-graph and are normalised in turn; a cost model picks the answer (:mod:`eqsat.extract`). Every entry point comes through
+:func:`optimize`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import cast
+
+from eqsat.expr import Expr, as_expr, brief, topological, var
+from eqsat.extract.cost import CostModel, Latency
+from eqsat.extract.graph import EGraph, Node
+from eqsat.extract.select import Choice, Priced, dag, total_cost, tree
+from eqsat.engine import Budget, Saturation, Session
+from eqsat.linear import Theory, Unsupported
+from eqsat.ops import DIVISIONS
+from eqsat.rule import Rule, rule_instances
+from eqsat.rules import DEFAULT
+from eqsat.spelling import Speller, Value, share_sums, to_exprs
+from eqsat.text import parse
+from eqsat.verify import Check, check_equal
+
+ENGINES = ("egraph", "theory")
+EXTRACTORS = ("tree", "dag")
+
+#: Operators on which the normal form is the last word: terms of these alone need no rules.
+_LINEAR = frozenset({"const", "bool", "var", "add", "sub", "neg", "lt", "le"})
+#: How often the rules start again from the best term so far.
+MAX_PULSES = 3
+
+
+@dataclass(frozen=True)
+class Result:
+    """What :func:`optimize` found.
+
+    Attributes
+    ----------
+    before, exprs : tuple of Expr
+        The roots as given and as found, in the same order.
+    constraints, gates
+        The known facts under which they are equal.
+    cost_before, cost : int
+        Under the cost model, over all roots, shared subterms paid once.
+    stop : str
+        ``"saturated"``, or the budget that ran out: ``"nodes"``, ``"time"``, ``"iterations"``.
+    nodes, rounds : int
+        E-nodes of the final e-graph, and rounds of the rules.
+    milliseconds : float
+        Time of the optimisation alone; ``engine_milliseconds`` is the rules' share of it.
+    rules : dict from rule name to int
+        How often each rule matched.
+    """
+
+    before: tuple[Expr, ...]
+    exprs: tuple[Expr, ...]
+    constraints: tuple[Expr, ...]
+    gates: tuple[Expr | None, ...]
+    cost_before: int
+    cost: int
+    stop: str
+    nodes: int
+    rounds: int
+    milliseconds: float
+    engine_milliseconds: float
+    rules: dict[str, int]
+
+    @property
+    def expr(self) -> Expr:
+        """The single root's answer.
+
+        Raises
+        ------
+        ValueError
+            If there are several roots.
+        """
+        if len(self.exprs) != 1:
+            raise ValueError(f"there are {len(self.exprs)} roots; use .exprs")
+        return self.exprs[0]
+
+    def check(self, **options: int) -> Check:
+        """Check that input and output are equal; see :func:`eqsat.verify.check_equal` for the options."""
+        return check_equal(self.before, self.exprs, constraints=self.constraints, gates=self.gates, **options)
+
+
+def cost_of(roots: Iterable[Expr], model: CostModel) -> int:
+    """The cost of ``roots`` under ``model``: each distinct node once."""
+    return sum(
+        model.price(t.op, [(a.vmin, a.vmax) for a in t.args], (t.vmin, t.vmax)) for t in topological(roots) if t.args
+    )
+
+
+def optimize(
+    exprs: Expr | str | Sequence[Expr | str],
+    *,
+    gates: Sequence[Expr | str | None] = (),
+    constraints: Sequence[Expr | str] = (),
+    rules: Sequence[Rule] = DEFAULT,
+    cost: CostModel = Latency(),
+    budget: Budget = Budget(),
+    engine: str = "egraph",
+    theory: bool = True,
+    extract: str = "dag",
+    **ranges: tuple[int, int],
+) -> Result:
+    """Return the cheapest expressions found equal to ``exprs`` for every value of their variables.
+
+    Parameters
+    ----------
+    exprs : Expr, str or sequence of them
+        Roots optimised together: shared subterms are paid once. Text is parsed with the variables of ``ranges``.
+    gates : sequence of bool Expr, str or None
+        Per root, the condition under which its value matters; empty for none.
+    constraints : sequence of bool Expr or str
+        Conditions known to hold.
+    rules : sequence of Rule
+        The rewrite rules.
+    cost : CostModel
+        What is cheap.
+    budget : Budget
+        Rows, seconds and rounds. When one runs out the best terms so far are returned and ``Result.stop`` says which.
+    engine : {"egraph", "theory"}
+        ``"theory"`` takes the normal form alone, without rules.
+    theory : bool
+        Whether linear integer arithmetic works beside the rules; without it the rules are alone.
+    extract : {"tree", "dag"}
+        Whether a subterm that is used twice is paid once (``"dag"``) or twice.
+    **ranges : (int, int)
+        Inclusive bounds of the variables of text.
+
+    Raises
+    ------
+    ValueError
+        If a divisor can be zero, a variable's range is empty, or the constraints contradict each other; the message
+        names it.
+
+    >>> optimize("(i*32 + j) // 32", i=(0, 63), j=(0, 31)).expr
+    Expr('i')
+    """
+    if engine not in ENGINES:
+        raise ValueError(f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}")
+    if extract not in EXTRACTORS:
+        raise ValueError(f"unknown extractor {extract!r}: use one of {', '.join(EXTRACTORS)}")
+    names = {name: var(name, *bounds) for name, bounds in ranges.items()}
+    given = [exprs] if isinstance(exprs, Expr | str) else list(exprs)
+    roots = tuple(_term(e, names) for e in given)
+    if not roots:
+        raise ValueError("there is nothing to optimise: give at least one expression")
+    facts = tuple(_fact(c, names) for c in constraints)
+    gated = tuple(None if g is None else _fact(g, names) for g in gates) or (None,) * len(roots)
+    if len(gated) != len(roots):
+        raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
+    walk = _Walk(roots, facts, gated, tuple(rules), cost, budget, extract)
+    return walk.by_theory(engine == "egraph") if theory or engine == "theory" else walk.by_rules()
+
+
+def _term(given: Expr | str, names: dict[str, Expr]) -> Expr:
+    return parse(given, names) if isinstance(given, str) else as_expr(given)
+
+
+def _fact(given: Expr | str, names: dict[str, Expr]) -> Expr:
+    fact = _term(given, names)
+    if not fact.is_bool:
+        raise ValueError(f"a constraint or gate must be a condition, not {brief(fact)!r}")
+    return fact
+
+
+@lru_cache(maxsize=16)
+def _session(rules: tuple[Rule, ...]) -> Session:
+    return Session(rules)
+
+
+@lru_cache(maxsize=16)
+def _beside_theory(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """The rules worth running beside the theory: those that its normal forms do not already decide."""
+    return tuple(rule for rule in rules if not _decided_by_theory(rule))
+
+
+def _decided_by_theory(rule: Rule) -> bool:
+    """Whether both sides of every sampled instance of the rule have the same normal form."""
+    instances = list(rule_instances(rule))
+    theory = Theory()
+    return bool(instances) and all(theory.simplify(left) is theory.simplify(right) for left, right in instances)
+
+
+@dataclass
+class _Walk:
+    """One optimisation: the inputs, and what has been counted so far."""
+
+    roots: tuple[Expr, ...]
+    facts: tuple[Expr, ...]
+    gates: tuple[Expr | None, ...]
+    rules: tuple[Rule, ...]
+    model: CostModel
+    budget: Budget
+    extract: str
+    started: float = field(default_factory=time.perf_counter)
+    stop: str = "saturated"
+    rounds: int = 0
+    engine_seconds: float = 0.0
+    matches: Counter[str] = field(default_factory=Counter)
+
+    # ---- with the theory
+
+    def by_theory(self, with_rules: bool) -> Result:
+        base, contexts = self._theories()
+        self._check_divisors(contexts)
+        speller = Speller(base)
+        values = self._values(base, contexts, speller)
+        speller.graph.roots = sorted({speller.need(value) for value in _in_fixed_order(values)})
+        speller.grow()
+        choice, spent = self._choose(speller)
+        if with_rules:
+            choice = self._pulses(speller, values, choice, spent)
+        terms = dict(zip(values, speller.to_expr(choice, [speller.need(v) for v in values]), strict=True))
+        return self._result([terms[v] for v in values], len(speller.graph))
+
+    def _theories(self) -> tuple[Theory, list[Theory]]:
+        """The theory of the constraints, and the theory of each root with its gate."""
+        try:
+            base = Theory(self.facts)
+        except Unsupported as error:
+            shown = ", ".join(brief(fact) for fact in self.facts)
+            raise ValueError(f"the constraints contradict each other: {shown} ({error})") from None
+        of_gate: dict[Expr | None, Theory] = {None: base}
+        for gate in self.gates:
+            if gate is not None and gate not in of_gate:
+                # a gate that never holds leaves its roots free: any value is right, so the base theory will do
+                of_gate[gate] = base.under(base.condition(gate)) or base
+        return base, [of_gate[gate] for gate in self.gates]
+
+    def _check_divisors(self, contexts: Sequence[Theory]) -> None:
+        """Refuse divisors that may be zero under all that is known where they are evaluated."""
+        seen: set[tuple[int, Expr]] = set()
+        suspects = _suspects(self.roots)
+        stack = [(root, theory) for root, theory in zip(self.roots, contexts, strict=True) if root in suspects]
+        while stack:
+            term, theory = stack.pop()
+            if (id(theory), term) in seen or term not in suspects:
+                continue
+            seen.add((id(theory), term))
+            if term.op in DIVISIONS and not theory.is_nonzero(theory.form(term.args[1])):
+                divisor = term.args[1]
+                low, high = theory.bounds(theory.form(divisor))
+                raise ValueError(
+                    f"the divisor {brief(divisor)!r} of {brief(term)!r} may be zero: its range is [{low}, {high}]; "
+                    f"narrow the range or give the constraint {brief(divisor)} != 0"
+                )
+            if term.op == "where":
+                condition = theory.condition(term.args[0])
+                stack.append((term.args[0], theory))
+                branches = (theory.under(condition), theory.under(theory.negate(condition)))
+                stack += [(a, branch) for a, branch in zip(term.args[1:], branches, strict=True) if branch]
+            else:
+                stack += [(a, theory) for a in term.args]
+
+    def _values(self, base: Theory, contexts: Sequence[Theory], speller: Speller) -> list[Value]:
+        """The class of each root: its normal form under the facts that hold for it."""
+        values: list[Value] = []
+        for root, theory in zip(self.roots, contexts, strict=True):
+            values.append(theory.condition(root) if root.is_bool else theory.form(root))
+        speller.add_originals(root for root, theory in zip(self.roots, contexts, strict=True) if theory is base)
+        return values
+
+    def _choose(self, speller: Speller, start: Choice | None = None) -> tuple[Choice, int]:
+        """The cheapest choice found over the graph as it is, and its cost."""
+        priced = Priced.of(speller.graph, self.model)
+        everywhere = tree(priced)
+        if self.extract == "tree":
+            return everywhere, total_cost(priced, everywhere)
+        choice = dag(priced, {**everywhere, **(start or {})})
+        spent = total_cost(priced, choice)
+        shared = share_sums(speller, choice, self.model)
+        priced = Priced.of(speller.graph, self.model)
+        shared = dag(priced, {**tree(priced), **shared})
+        cost = total_cost(priced, shared)
+        return (shared, cost) if cost <= spent else (choice, spent)
+
+    def _pulses(self, speller: Speller, values: Sequence[Value], choice: Choice, spent: int) -> Choice:
+        """Let the rules start from the best terms, normalise what they find, and choose again, while that pays."""
+        classes = speller.graph.roots
+        for _ in range(MAX_PULSES):
+            terms = speller.to_expr(choice, classes)
+            seeds = {c: term for c, term in zip(classes, terms, strict=True) if _needs_rules(term)}
+            if not seeds:
+                break
+            saturation = self._saturate(_beside_theory(self.rules), list(seeds.values()), self.facts)
+            if not _join(speller, list(seeds), saturation.graph):
+                break
+            new_choice, cost = self._choose(speller, choice)
+            if cost >= spent:
+                break
+            choice, spent = new_choice, cost
+        return choice
+
+    def _saturate(self, rules: tuple[Rule, ...], terms: Sequence[Expr], facts: Sequence[Expr]) -> Saturation:
+        started = time.perf_counter()
+        left = max(0.0, self.budget.seconds - (started - self.started))
+        saturation = _session(rules).saturate(terms, facts, replace(self.budget, seconds=left))
+        self.engine_seconds += time.perf_counter() - started
+        self.rounds += saturation.rounds
+        self.matches.update(saturation.matches)
+        if saturation.stop != "saturated":
+            self.stop = saturation.stop
+        return saturation
+
+    # ---- without it
+
+    def by_rules(self) -> Result:
+        base, contexts = self._theories()
+        self._check_divisors(contexts)
+        groups: dict[Expr | None, list[int]] = {}
+        for index, gate in enumerate(self.gates):
+            groups.setdefault(gate, []).append(index)
+        found: dict[int, Expr] = {}
+        nodes = 0
+        variables = {cast(str, t.value): t for t in topological(self.roots) if t.op == "var"}
+        for gate, members in groups.items():
+            facts = self.facts if gate is None else (*self.facts, gate)
+            graph = self._saturate(self.rules, [self.roots[i] for i in members], facts).graph
+            nodes += len(graph)
+            priced = Priced.of(graph, self.model)
+            choice = tree(priced) if self.extract == "tree" else dag(priced)
+            found.update(zip(members, to_exprs(graph, choice, graph.roots, variables), strict=True))
+        return self._result([found[i] for i in range(len(self.roots))], nodes)
+
+    def _result(self, exprs: Sequence[Expr], nodes: int) -> Result:
+        cost_before, cost = cost_of(self.roots, self.model), cost_of(exprs, self.model)
+        if cost > cost_before:
+            exprs, cost = self.roots, cost_before
+        elapsed = time.perf_counter() - self.started
+        return Result(
+            before=self.roots,
+            exprs=tuple(exprs),
+            constraints=self.facts,
+            gates=self.gates,
+            cost_before=cost_before,
+            cost=cost,
+            stop=self.stop,
+            nodes=nodes,
+            rounds=self.rounds,
+            milliseconds=1000 * elapsed,
+            engine_milliseconds=1000 * self.engine_seconds,
+            rules=dict(self.matches),
+        )
+
+
+def _in_fixed_order(values: Iterable[Value]) -> list[Value]:
+    """Distinct values in an order that depends on them alone."""
+    return sorted(dict.fromkeys(values), key=lambda v: v.key if isinstance(v, Expr) else hash(v))
+
+
+def _suspects(roots: Iterable[Expr]) -> set[Expr]:
+    """The terms that contain a division whose divisor has a range with 0."""
+    found: set[Expr] = set()
+    for term in topological(roots):
+        divides = term.op in DIVISIONS and term.args[1].vmin <= 0 <= term.args[1].vmax
+        if divides or any(a in found for a in term.args):
+            found.add(term)
+    return found
+
+
+def _needs_rules(term: Expr) -> bool:
+    """Whether ``term`` has an operator on which rules may know more than the normal form."""
+    return any(
+        t.op not in _LINEAR and not (t.op == "mul" and t.args[1].op == "const") for t in topological([term])
+    )
+
+
+def _join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:
+    """Offer what the rules found to the speller's graph; whether anything was new."""
+    priced = Priced.of(found, Latency())
+    representatives = tree(priced)
+    order = [c for c in found.classes if c in representatives]
+    terms = dict(zip(order, to_exprs(found, representatives, order, speller.variables()), strict=True))
+    home = dict(zip(found.roots, classes, strict=True))
+    before = len(speller.graph)
+    for c in sorted(order, key=lambda c: terms[c].key):
+        if c not in home:
+            home[c] = speller.need(speller.value_of(terms[c]))
+    speller.grow()
+    for c in order:
+        nodes: list[Node] = []
+        for op, value, args in found.classes[c]:
+            if all(a in home for a in args):
+                nodes.append((op, value, tuple([home[a] for a in args])))
+        for node in sorted(nodes, key=repr):
+            speller.offer(home[c], node)
+    return len(speller.graph) > before
