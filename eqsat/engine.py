@@ -1,11 +1,14 @@
 """The only module that talks to egglog: compile rules, insert terms, saturate within a budget, freeze.
 
 A :class:`Session` compiles its rules once; every :meth:`Session.saturate` is push, insert, rounds, freeze, pop. One
-round runs the analyses (bounds ``lo`` and ``hi``, a known divisor ``fac``), then each rule set whose operators can occur.
-The result is plain data: an :class:`eqsat.extract.graph.EGraph`.
+round runs the analyses (bounds ``lo`` and ``hi``, a known divisor ``fac``, the ``size`` of the smallest term), then
+each ruleset whose operators can occur. The result is plain data: an :class:`eqsat.extract.graph.EGraph`.
 
 What a node means is in :mod:`eqsat.rule`; ``Ref`` rows name the classes that Python knows, ``True`` is the class of all
 facts. Facts may be used anywhere in the graph: every equality found holds where all of them hold.
+
+What keeps e-graphs small: literals are part of the node, so that they are never addends; a term that contains its own
+class is subsumed; and a rule that builds terms matches only terms within ``slack`` operators of the smallest equal one.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from eqsat.expr import Expr, brief, topological, var
 from eqsat.extract.graph import Bounds, EGraph, Node
@@ -63,7 +66,7 @@ class Saturation:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-class UnsoundUnion(RuntimeError):
+class UnsoundUnionError(RuntimeError):
     """Two different values in one class: some rule is false. The message names the rules that fired."""
 
 
@@ -79,7 +82,7 @@ _REFERENCE = "__class_"
 _SORTS = """
 (sort T)
 (constructor Num (i64) T) (constructor Var (String) T) (constructor Ref (i64) T)
-(constructor True () T) (constructor False () T)
+(constructor True () T) (constructor False () T) (relation Contradiction ())
 (constructor AddK (T i64) T) (constructor MulK (T i64) T) (constructor DivK (T i64) T) (constructor ModK (T i64) T)
 (function lo (T) i64 :merge (max old new))
 (function hi (T) i64 :merge (min old new))
@@ -148,6 +151,9 @@ _SPELLING = [
     ("(= e (Div x y)) (= y (Num k)) (!= k 0)", "(union e (DivK x k)) (subsume (Div x y))"),
     ("(= e (Mod x y)) (= y (Num k)) (!= k 0)", "(union e (ModK x k)) (subsume (Mod x y))"),
     ("(= k (lo e)) (= k (hi e))", "(union e (Num k))"),
+    ("(> (lo e) (hi e))", "(Contradiction)"),
+    ("(= (Num a) (Num b)) (!= a b)", "(Contradiction)"),
+    ("(= (True) (False))", "(Contradiction)"),
 ]
 
 #: What a fact says about its operands; true of any graph, needed only where something is known to hold.
@@ -256,7 +262,7 @@ class Session:
     ('saturated', True, 1)
     """
 
-    def __init__(self, rules: Sequence[Rule], extra: str = "", slack: int = 4) -> None:
+    def __init__(self, rules: Sequence[Rule], extra: str = "", slack: int = 2) -> None:
         from egglog import bindings
 
         names = Counter(rule.name for rule in rules)
@@ -313,13 +319,13 @@ class Session:
         ------
         ValueError
             If the facts contradict one another.
-        UnsoundUnion
+        UnsoundUnionError
             If two values end up in one class without that.
         """
         self._run("(push)")
         try:
             return _Run(self, roots, facts, budget, between).run()
-        except _Contradiction as error:
+        except _ContradictionError as error:
             contradiction = error
         finally:
             self._run("(pop)")
@@ -327,7 +333,7 @@ class Session:
             self.saturate(roots, (), budget)
             shown = ", ".join(brief(fact) for fact in facts)
             raise ValueError(f"the constraints contradict each other: {shown} ({contradiction})") from None
-        raise UnsoundUnion(str(contradiction)) from None
+        raise UnsoundUnionError(str(contradiction)) from None
 
     def schedule(self, present: frozenset[str]) -> list[str]:
         """The rulesets that can match, given the constructors of the inserted terms."""
@@ -345,7 +351,7 @@ class Session:
         return self._schedules[present]
 
 
-class _Contradiction(Exception):
+class _ContradictionError(Exception):
     """Two values in one class."""
 
 
@@ -378,6 +384,7 @@ class _Run:
         self.insert(self.roots, self.facts)
         rounds = 0
         stop = "iterations"
+        nodes = before = self.size()
         while rounds < self.budget.rounds:
             rounds += 1
             changed = self.round()
@@ -387,7 +394,9 @@ class _Run:
             if not changed:
                 stop = "saturated"
                 break
-            if self.size() > self.budget.nodes:
+            nodes, before = self.size(), nodes
+            # a round cannot be interrupted: one that would grow as the last did, far beyond the budget, is not begun
+            if nodes > self.budget.nodes or nodes * nodes > 4 * self.budget.nodes * before:
                 stop = "nodes"
                 break
             if time.perf_counter() > self.deadline:
@@ -413,8 +422,12 @@ class _Run:
         return bool(report.updated)
 
     def size(self) -> int:
+        """The number of e-nodes; stops the run if a tripwire has been touched."""
         (output,) = self.session._run("(print-size)")
-        return sum(count for name, count in output.sizes if name[0].isupper())
+        sizes = dict(output.sizes)
+        if sizes.pop("Contradiction"):
+            self.freeze()
+        return sum(count for name, count in sizes.items() if name[0].isupper() and name != "Ref")
 
     # Insertion
 
@@ -440,7 +453,6 @@ class _Run:
             script.actions.append(f"(union (Ref {number}) {text})")
         script.run()
         return True
-
 
     def freeze(self) -> _Frozen:
         return _Frozen(self)
@@ -485,7 +497,7 @@ class _Script:
             text[term] = self._text(term, text)
             self.owner.present.update(_CONSTRUCTOR.findall(text[term]) if term.args else ())
             bounded = term.op == "var" or term.op in _OPAQUE
-            if bounded or term.args and (uses[term] > 1 or depth[term] > self.DEEP):
+            if bounded or (term.args and (uses[term] > 1 or depth[term] > self.DEEP)):
                 self.local[term] = text[term] = self.name(text[term])
                 depth[term] = 0
             if bounded:
@@ -542,7 +554,9 @@ class _Script:
             later.append(later[-1] | set(_LOCAL.findall(" ".join(chunk))))
         for chunk, needed in zip(chunks, reversed(later), strict=True):
             own = {match[1] for action in chunk if (match := _LET.match(action))}
-            text = _LOCAL.sub(lambda m: f"(Ref {m[0][1:]})" if m[0] in seen else m[0], " ".join(chunk))
+            text = " ".join(chunk)
+            for name in seen.intersection(_LOCAL.findall(text)):
+                text = re.sub(rf"\b{name}\b", f"(Ref {name[1:]})", text)
             text += "".join(f"(union (Ref {name[1:]}) {name})" for name in sorted(own & needed))
             self.owner.session._act(text)
             seen |= own
@@ -741,6 +755,7 @@ class _Frozen:
         if number is None:
             number = self.scaled[operand, scale] = self.numbering["MulK", operand, scale]
             self.graph.classes[number] = [("mul", None, (operand, self.literal(scale)))]
+            self.rows[number] = [("MulK", (operand, str(scale)))]
         return number
 
     def literal(self, value: int) -> int:
@@ -749,6 +764,7 @@ class _Frozen:
         if number is None:
             number = self.literals[value] = self.numbering["Num", value]
             self.graph.classes[number] = [("const", value, ())]
+            self.rows[number] = [("Num", (str(value),))]
         return number
 
     def _bound(self, low: Mapping[int, int], high: Mapping[int, int]) -> None:
@@ -771,7 +787,7 @@ class _Frozen:
     def _node_bounds(self, node: Node, bounds: Mapping[int, Bounds]) -> Bounds | None:
         op, value, operands = node
         if op in ("const", "bool"):
-            return int(value), int(value)  # type: ignore[arg-type]
+            return int(cast(int, value)), int(cast(int, value))
         if op == "var":
             return self.leaves[str(value)]
         if any(operand not in bounds for operand in operands):
@@ -786,4 +802,4 @@ class _Frozen:
             if len(literals) > 1 or low > high:
                 what = " and ".join(literals) if len(literals) > 1 else f"bounds [{low}, {high}]"
                 fired = ", ".join(name for name, count in matches.items() if count) or "none"
-                raise _Contradiction(f"one class has {what}; rules that fired: {fired}")
+                raise _ContradictionError(f"one class has {what}; rules that fired: {fired}")

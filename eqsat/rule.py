@@ -1,7 +1,7 @@
 """Rules: one line of data each, and everything that is derived from that line.
 
 A :class:`Rule` says that two patterns are equal where a guard holds, in the syntax of expressions. In a pattern
-``a b c d k m n s`` match integer literals (``s`` a shift amount), ``u v w x y z`` match any term, ``p q`` any condition,
+``a b c d k m n s`` match integer literals (``s`` a shift amount), ``u v w x y z`` any term, ``p q r`` any condition,
 and a repeated letter means the same term. A guard may ask for ``vmin(x)``, ``vmax(x)``, ``factor(x)`` (a known divisor
 of every value of ``x``), ``gcd(x, d)`` (that of ``factor(x)`` and ``d``), and for a comparison of two terms
 (``x < y``) that must be a known fact. A rule may assume that no divisor in its left side is zero.
@@ -20,8 +20,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eqsat.expr import TRUE, Expr, const, make, substitute, topological, var, variables
 from eqsat.expr import evaluate as evaluate_terms
@@ -31,6 +33,8 @@ from eqsat.text import parse, to_text
 LITERALS = "abcdkmns"
 TERMS = "uvwxyz"
 CONDITIONS = "pqr"
+
+Array = NDArray[Any]
 
 #: Letters are parsed as variables of this range, small enough for the truth test to stay in machine integers.
 _WIDE = 2**15
@@ -44,11 +48,7 @@ _MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd)\(\s*(\w+)\s*(?:,\s*(\w+)\s*)?\)
 _MEASURES = {
     **{f"{f}_{x}": var(f"{f}_{x}", -_WIDE, _WIDE) for f in ("vmin", "vmax") for x in TERMS},
     **{f"factor_{x}": var(f"factor_{x}", 1, _WIDE) for x in TERMS},
-    **{
-        f"gcd_{x}_{y}": var(f"gcd_{x}_{y}", 0, _WIDE)
-        for x in TERMS
-        for y in LITERALS
-    },
+    **{f"gcd_{x}_{y}": var(f"gcd_{x}_{y}", 0, _WIDE) for x in TERMS for y in LITERALS},
 }
 #: Where the right operand of a sum may be a literal: below these operators.
 _SEES_OFFSETS = frozenset({"floordiv", "mod", "lt", "le", "eq", "ne"})
@@ -206,7 +206,9 @@ def encode(term: Expr, text: Mapping[Expr, str], literal: Callable[[Expr], str |
             return _encode_sub(args, numbers)
         case "add" | "mul" if numbers[0] is not None and numbers[1] is None:
             return f"({CONSTRUCTORS[term.op]}K {args[1]} {numbers[0]})"
-        case "add" | "mul" | "floordiv" | "mod" if numbers[1] is not None and (numbers[1] != "0" or term.op in ("add", "mul")):
+        case "add" | "mul" if numbers[1] is not None:
+            return f"({CONSTRUCTORS[term.op]}K {args[0]} {numbers[1]})"
+        case "floordiv" | "mod" if numbers[1] is not None and numbers[1] != "0":
             return f"({CONSTRUCTORS[term.op]}K {args[0]} {numbers[1]})"
         case "le":
             return _encode_le(args, numbers)
@@ -261,7 +263,7 @@ def common_divisor(left: str, right: str) -> str:
 
 @cache
 def compile_rule(rule: Rule) -> tuple[CompiledRule, ...]:
-    """The egglog rules that ``rule`` stands for: one for each way an offset can be written and each alternative of its guard.
+    """The egglog rules of ``rule``: one for each way to write an offset and each alternative of its guard.
 
     Raises
     ------
@@ -318,7 +320,7 @@ def _alternatives(when: Expr) -> list[list[Conjunct]]:
     fails: dict[Expr, list[list[Conjunct]]] = {}
     for term in topological([when]):
         if term.op == "bool":
-            holds[term], fails[term] = ([[]], []) if term.value else ([], [[]])
+            holds[term], fails[term] = [[] for _ in range(term.vmax)], [[] for _ in range(1 - term.vmax)]
         elif term.op == "not":
             holds[term], fails[term] = fails[term.args[0]], holds[term.args[0]]
         elif term.op in ("and", "or"):
@@ -492,7 +494,7 @@ def _is_condition_letter(term: Expr) -> bool:
 
 def _plain_number(term: Expr) -> str | None:
     """The number that a leaf of a query is."""
-    if term.op == "const" or term.op == "var" and _is_literal_letter(term):
+    if term.op == "const" or (term.op == "var" and _is_literal_letter(term)):
         return str(term.value)
     return None
 
@@ -522,7 +524,7 @@ _MOST_VALUES = 19
 def check_rule(rule: Rule, points: int = _POINTS) -> Counterexample | None:
     """Look for values that refute ``rule``: every combination of small ones, negative ones and zero included.
 
-    ``vmin(x)``, ``vmax(x)`` and ``factor(x)`` range over everything that is true of the value of ``x``. Where a divisor of
+    ``vmin(x)``, ``vmax(x)`` and ``factor(x)`` range over all that is true of the value of ``x``. Where a divisor of
     the left side is zero the rule claims nothing; a divisor that is zero only on the right refutes it.
 
     >>> check_rule(Rule("mod-core", "x % n + (x // n)*n", "x")) is None
@@ -561,7 +563,7 @@ def rule_instances(rule: Rule, count: int = 8, seed: int = 0) -> Iterator[tuple[
             if _is_literal_letter(letter):
                 image[letter] = const(source.randint(-3, 12))
             elif name in CONDITIONS:
-                image[letter] = var(name, 0, 1).ne(0)
+                image[letter] = var(name, 0, 1)
             elif name not in _MEASURES:
                 low = source.randint(-8, 8)
                 high = low + source.randint(1, 12)
@@ -582,23 +584,23 @@ def rule_instances(rule: Rule, count: int = 8, seed: int = 0) -> Iterator[tuple[
                 return
 
 
-def _value_at(array: np.ndarray, shape: tuple[int, ...], where: tuple[int, ...]) -> int:
+def _value_at(array: Array, shape: tuple[int, ...], where: tuple[Any, ...]) -> int:
     return int(np.broadcast_to(array, shape)[where])
 
 
-def _grid(pattern: Pattern, points: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def _grid(pattern: Pattern, points: int) -> tuple[dict[str, Array], Array]:
     """Values for the letters and measures of ``pattern`` as broadcastable arrays, and where they agree."""
     names = [str(v.value) for v in variables([pattern.left, pattern.right, pattern.when])]
     gcds = [n for n in names if n.startswith("gcd_")]
     hidden = {f"factor_{g.split('_')[1]}" for g in gcds}
     axes = sorted({n for n in names if n not in gcds} | hidden)
     each = int(min(_MOST_VALUES, max(3, round(points ** (1 / max(1, len(axes)))))))
-    values: dict[str, np.ndarray] = {}
+    values: dict[str, Array] = {}
     for index, name in enumerate(axes):
         shape = [1] * len(axes)
         shape[index] = -1
         values[name] = _values(name, each).reshape(shape)
-    allowed: np.ndarray = np.ones(np.broadcast_shapes(*[v.shape for v in values.values()]), dtype=bool)
+    allowed: Array = np.ones(np.broadcast_shapes(*[v.shape for v in values.values()]), dtype=bool)
     for name in axes:
         function, _, letter = name.partition("_")
         if function == "vmin":
@@ -613,7 +615,7 @@ def _grid(pattern: Pattern, points: int) -> tuple[dict[str, np.ndarray], np.ndar
     return values, allowed
 
 
-def _values(name: str, count: int) -> np.ndarray:
+def _values(name: str, count: int) -> Array:
     """``count`` small values for a letter or measure, around zero."""
     if name in CONDITIONS:
         return np.arange(2)
@@ -624,13 +626,10 @@ def _values(name: str, count: int) -> np.ndarray:
     return np.arange(-((count - 1) // 2), count // 2 + 1)
 
 
-def _nonzero_divisors(term: Expr, values: Mapping[str, np.ndarray]) -> np.ndarray:
+def _nonzero_divisors(term: Expr, values: Mapping[str, Array]) -> Array:
     """Where no divisor in ``term`` is zero."""
     result = np.asarray(True)
     divisors = [t.args[1] for t in topological([term]) if t.op in DIVISIONS]
     for value in evaluate_terms(divisors, values):
         result = result & (value != 0)
     return result
-
-
-__all__ = ["CompiledRule", "Counterexample", "Rule", "check_rule", "compile_rule", "encode", "floor_parts", "pattern_of"]
