@@ -23,6 +23,7 @@ from eqsat.text import parse, to_program, to_text
 
 if TYPE_CHECKING:
     from eqsat.optimize import Result
+    from eqsat.rule import Rule
     from eqsat.verify import Check
 
 #: Results up to so many characters are printed without naming their shared subterms.
@@ -30,13 +31,13 @@ SHORT = 160
 
 _COST = click.option("--cost", type=click.Choice(["latency", "opcount"]), default="latency", help="What is cheap.")
 _EXTRACT = click.option(
-    "--extract", type=click.Choice(["tree", "dag", "exact"]), default="dag", help="How the cheapest terms are picked."
+    "--extract", type=click.Choice(["tree", "dag"]), default="dag", help="How the cheapest terms are picked."
 )
 _ENGINE = click.option(
     "--engine",
-    type=click.Choice(["egraph", "greedy", "theory"]),
+    type=click.Choice(["egraph", "theory"]),
     default="egraph",
-    help="How equal terms are found: all rules at once, one path of rewrites, or linear arithmetic alone.",
+    help="How equal terms are found: all rules at once, or linear arithmetic alone.",
 )
 _NO_THEORY = click.option("--no-theory", is_flag=True, help="Rules alone, without linear arithmetic beside them.")
 _PROVE = click.option("--prove", is_flag=True, help="Ask z3 to prove the result (extra: check).")
@@ -151,8 +152,8 @@ def _fired(result: Result) -> list[str]:
     lines = []
     for name, matches in sorted(result.rules.items(), key=lambda item: (-item[1], item[0])):
         if matches:
-            about = f"{rules[name].left} -> {rules[name].right}  because {rules[name].why}" if name in rules else ""
-            lines.append(f"{name:<28} {matches:>7}  {about}".rstrip())
+            about = f"  {_rewrite(rules[name])}  # {rules[name].why}" if name in rules else ""
+            lines.append(f"{name:<28} {matches:>7}{about}")
     return lines or ["no rule fired"]
 
 
@@ -259,14 +260,13 @@ def rules(as_json: bool) -> None:
         keys = ("name", "left", "right", "when", "why", "both_ways")
         click.echo(json.dumps([{key: getattr(rule, key) for key in keys} for rule in DEFAULT], indent=1))
         return
-    rows = [
-        (rule.name, rule.left, "<->" if rule.both_ways else "->", rule.right, rule.when or "", rule.why)
-        for rule in DEFAULT
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        click.echo("  ".join([*cells, row[5]]).rstrip())
+    for rule in DEFAULT:
+        guard = f"  when {rule.when}" if rule.when else ""
+        click.echo(f"{rule.name:<28} {_rewrite(rule)}{guard}  # {rule.why}")
+
+
+def _rewrite(rule: Rule) -> str:
+    return f"{rule.left} {'<->' if rule.both_ways else '->'} {rule.right}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -283,12 +283,9 @@ class _Worker:
             return cast(Row, self.pipe.recv())
         except (EOFError, OSError):
             self.process.join()
-            row = {
-                "id": _id(line, self.number),
-                "error": f"the worker process died (exit code {self.process.exitcode})",
-            }
+            code = self.process.exitcode
             self.start()
-            return row
+            return {"id": _id(line, f"line {self.number}"), "error": f"the worker process died (exit code {code})"}
 
     def stop(self) -> None:
         self.process.terminate()

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from eqsat import cli
+from eqsat.optimize import ENGINES, EXTRACTORS
 
 GOOD = '{"id": "good", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8"]}\n'
 COMMAND = [sys.executable, "-c", "from eqsat.cli import main; main()"]
@@ -73,8 +74,8 @@ def test_a_proof_on_request(eqsat):
     assert "proved" in err
 
 
-@pytest.mark.parametrize("engine", ["egraph", "greedy", "theory"])
-@pytest.mark.parametrize("extract", ["tree", "dag", "exact"])
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("extract", EXTRACTORS)
 def test_engines_and_extractors(eqsat, engine, extract):
     code, out, _ = eqsat(
         "optimize", "(i*4 + j) // 4", "--range", "i=4", "--range", "j=4", "--engine", engine, "--extract", extract
