@@ -24,8 +24,8 @@ from eqsat.verify import Check
 SAMPLE = Path(__file__).parent / "data" / "tinygrad_sample.jsonl"
 
 HEADING = """\
-                                        div+mod           cost          ms  checked       ns per evaluation
-kernel                               before  after   before   after                        before    after"""
+                                          div+mod           cost          ms  checked       ns per evaluation
+kernel                                 before  after   before   after                        before    after"""
 
 
 @dataclass
@@ -82,7 +82,7 @@ def row(name: str, lines: list[Line], checked: str) -> str:
     milliseconds = sum(line.result.milliseconds for line in lines)
     old, new = sum(line.before_ns for line in lines), sum(line.after_ns for line in lines)
     counts = f"{before:>7}{after:>7}{cost_before:>9}{cost:>8}"
-    return f"{name:<36}{counts}{milliseconds:>8.1f}  {checked:<13}{old:>9.1f}{new:>9.1f}"
+    return f"{name:<38}{counts}{milliseconds:>8.1f}  {checked:<13}{old:>9.1f}{new:>9.1f}"
 
 
 def report(lines: list[Line]) -> str:

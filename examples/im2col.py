@@ -2,7 +2,7 @@
 
 >>> before, after = convolution()
 >>> [str(term) for term in after]
-['y0 + ky', 'x0 + kx']
+['ky + y0', 'x0 + kx']
 """
 
 from __future__ import annotations
