@@ -1,8 +1,8 @@
 """The only module that talks to egglog: compile rules, insert terms, saturate within a budget, freeze.
 
-A :class:`Session` compiles its rules once; every :meth:`Session.saturate` is push, insert, rounds, freeze, pop. One
-round runs the analyses (bounds ``lo`` and ``hi``, a known divisor ``fac``, the ``size`` of the smallest term), then
-each ruleset whose operators can occur. The result is plain data: an :class:`eqsat.extract.graph.EGraph`.
+A :class:`Session` compiles its rules once; every :meth:`Session.saturate` is insert, rounds, freeze, clear. One round
+runs the analyses (bounds ``lo`` and ``hi``, a known divisor ``fac``, the ``size`` of the smallest term), then all rules
+whose operators can occur. The result is plain data: an :class:`eqsat.extract.graph.EGraph`.
 
 What a node means is in :mod:`eqsat.rule`; ``Ref`` rows name the classes that Python knows, ``True`` is the class of all
 facts. Facts may be used anywhere in the graph: every equality found holds where all of them hold.
@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
@@ -258,8 +258,8 @@ class Session:
     >>> x = var("x", 0, 100)
     >>> session = Session([Rule("mod-core", "x % n + (x // n)*n", "x")])
     >>> found = session.saturate([x % 8 + x // 8 * 8, x])
-    >>> found.stop, found.graph.roots[0] == found.graph.roots[1], found.matches["mod-core"]
-    ('saturated', True, 1)
+    >>> found.stop, found.graph.roots[0] == found.graph.roots[1], list(found.matches)
+    ('saturated', True, ['mod-core'])
     """
 
     def __init__(self, rules: Sequence[Rule], extra: str = "", slack: int = 2) -> None:
@@ -272,20 +272,15 @@ class Session:
         self._actions = 0
         self._egraph = bindings.EGraph()
         self._errors = (bindings.EggSmolError,)
-        self._groups: dict[frozenset[str], list[CompiledRule]] = {}
-        self._schedules: dict[frozenset[str], list[str]] = {}
-        for rule in self.rules:
-            for part in compile_rule(rule):
-                self._groups.setdefault(part.reads - _ALWAYS, []).append(part)
+        self._parts = [part for rule in self.rules for part in compile_rule(rule)]
+        self._schedules: dict[tuple[frozenset[str], frozenset[str]], str] = {}
         lines = [_prelude()]
-        for index, group in enumerate(self._groups.values()):
-            lines.append(f"(ruleset g{index})")
-            lines += [
-                _rule_text(part.body + _fence(part, slack), part.head, f"g{index}", f"{part.name}@{number}")
-                for number, part in enumerate(group)
-            ]
+        for index, part in enumerate(self._parts):
+            lines.append(f"(ruleset r{index})")
+            lines.append(_rule_text(part.body + _fence(part, slack), part.head, f"r{index}", f"{part.name}@{index}"))
         try:
             self._run("\n".join(lines) + extra)
+            self._run(self._clearing())
         except self._errors as error:
             raise ValueError(f"egglog refuses the rules: {error}") from None
 
@@ -304,6 +299,7 @@ class Session:
         facts: Sequence[Expr] = (),
         budget: Budget = Budget(),
         between: Callable[[EGraph], Sequence[Union]] | None = None,
+        without: Collection[str] = (),
     ) -> Saturation:
         """Insert ``roots``, apply the rules until nothing changes or a budget runs out, and freeze the e-graph.
 
@@ -314,6 +310,8 @@ class Session:
         between : callable, optional
             Called after every round with the frozen graph; returns what is to be united: pairs of a class and a term or
             another class. Class numbers stay the same from round to round; terms may use :func:`class_reference`.
+        without : collection of str
+            Names of rules to leave out this time.
 
         Raises
         ------
@@ -322,33 +320,40 @@ class Session:
         UnsoundUnionError
             If two values end up in one class without that.
         """
-        self._run("(push)")
         try:
-            return _Run(self, roots, facts, budget, between).run()
+            return _Run(self, roots, facts, budget, between, frozenset(without)).run()
         except _ContradictionError as error:
             contradiction = error
         finally:
-            self._run("(pop)")
+            self._run("(run clear 1)")
         if facts:
-            self.saturate(roots, (), budget)
+            self.saturate(roots, (), budget, between, without)
             shown = ", ".join(brief(fact) for fact in facts)
             raise ValueError(f"the constraints contradict each other: {shown} ({contradiction})") from None
         raise UnsoundUnionError(str(contradiction)) from None
 
-    def schedule(self, present: frozenset[str]) -> list[str]:
-        """The rulesets that can match, given the constructors of the inserted terms."""
-        if present not in self._schedules:
-            reach = set(present)
-            chosen: dict[int, None] = {}
-            size = -1
-            while size != len(chosen):
-                size = len(chosen)
-                for index, (needs, group) in enumerate(self._groups.items()):
-                    if index not in chosen and needs <= reach:
-                        chosen[index] = None
-                        reach.update(*[part.writes for part in group])
-            self._schedules[present] = [f"g{index}" for index in sorted(chosen)]
-        return self._schedules[present]
+    def _clearing(self) -> str:
+        """The ruleset that empties every table: push and pop would copy all rules each time."""
+        lines = ["(ruleset clear)"]
+        for name, table in self._egraph.freeze().functions.items():
+            row = f"({name} {' '.join(f'x{index}' for index in range(len(table.input_sorts)))})"
+            if not table.is_let_binding:
+                lines.append(f"(rule ((= o {row})) ((delete {row})) :ruleset clear :internal-include-subsumed)")
+        return "\n".join(lines)
+
+    def _schedule(self, present: frozenset[str], without: frozenset[str]) -> str:
+        """The ruleset of all that can match, given the constructors of the inserted terms."""
+        key = present, without
+        if key not in self._schedules:
+            waiting = {index: part for index, part in enumerate(self._parts) if part.name not in without}
+            reach = present | _ALWAYS
+            chosen: list[int] = []
+            while able := [index for index, part in waiting.items() if part.reads <= reach]:
+                chosen += able
+                reach |= frozenset().union(*[waiting.pop(index).writes for index in able])
+            self._schedules[key] = name = f"combined{len(self._schedules)}"
+            self._run(f"(unstable-combined-ruleset {name} {' '.join(f'r{index}' for index in sorted(chosen))})")
+        return self._schedules[key]
 
 
 class _ContradictionError(Exception):
@@ -356,7 +361,7 @@ class _ContradictionError(Exception):
 
 
 class _Run:
-    """One saturation: the state that lives between push and pop."""
+    """One saturation: the state that lives until the tables are cleared."""
 
     def __init__(
         self,
@@ -365,6 +370,7 @@ class _Run:
         facts: Sequence[Expr],
         budget: Budget,
         between: Callable[[EGraph], Sequence[Union]] | None,
+        without: frozenset[str],
     ) -> None:
         self.session = session
         self.roots = list(roots)
@@ -379,6 +385,7 @@ class _Run:
         self.leaves: dict[str, Bounds] = {}
         self.defined: set[int] = set()
         self.present: set[str] = set()
+        self.without = without
 
     def run(self) -> Saturation:
         self.insert(self.roots, self.facts)
@@ -411,8 +418,8 @@ class _Run:
         """Run every ruleset once; whether anything changed."""
         facts = "(run facts)" if self.facts else ""
         analysis = f"(repeat 3 (run bounds) {facts})"
-        families = " ".join(f"(run {group})" for group in self.session.schedule(frozenset(self.present)))
-        output = self.session._run(f"(run-schedule {analysis} {families} (repeat 2 (run bounds) {facts}))")
+        rules = self.session._schedule(frozenset(self.present), self.without)
+        output = self.session._run(f"(run-schedule {analysis} (run {rules}) (repeat 2 (run bounds) {facts}))")
         report = output[-1].report
         for name, count in report.num_matches_per_rule.items():
             rule, marked, _ = name.partition("@")
