@@ -22,7 +22,7 @@ from eqsat.extract.select import Choice, Priced, dag, total_cost, tree
 from eqsat.engine import Budget, Saturation, Session
 from eqsat.linear import Theory, Unsupported
 from eqsat.ops import DIVISIONS
-from eqsat.rule import Rule, rule_instances
+from eqsat.rule import Rule, edges, is_commutativity, needed_edges, rule_instances
 from eqsat.rules import DEFAULT
 from eqsat.spelling import Speller, Value, share_sums, to_exprs
 from eqsat.text import parse
@@ -31,8 +31,6 @@ from eqsat.verify import Check, check_equal
 ENGINES = ("egraph", "theory")
 EXTRACTORS = ("tree", "dag")
 
-#: Operators on which the normal form is the last word: terms of these alone need no rules.
-_LINEAR = frozenset({"const", "bool", "var", "add", "sub", "neg", "lt", "le"})
 #: How often the rules start again from the best term so far.
 MAX_PULSES = 3
 
@@ -179,8 +177,11 @@ def _session(rules: tuple[Rule, ...]) -> Session:
 
 @lru_cache(maxsize=16)
 def _beside_theory(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """The rules worth running beside the theory: those that its normal forms do not already decide."""
-    return tuple(rule for rule in rules if not _decided_by_theory(rule))
+    """The rules worth running beside the theory: those that its normal forms do not already decide.
+
+    Commutativity stays, for the others to match in either order.
+    """
+    return tuple(rule for rule in rules if is_commutativity(rule) or not _decided_by_theory(rule))
 
 
 def _decided_by_theory(rule: Rule) -> bool:
@@ -276,22 +277,21 @@ class _Walk:
         if self.extract == "tree":
             return everywhere, total_cost(priced, everywhere)
         choice = dag(priced, {**everywhere, **(start or {})})
-        spent = total_cost(priced, choice)
         shared = share_sums(speller, choice, self.model)
         priced = Priced.of(speller.graph, self.model)
-        shared = dag(priced, {**tree(priced), **shared})
-        cost = total_cost(priced, shared)
-        return (shared, cost) if cost <= spent else (choice, spent)
+        shared = dag(priced, shared)
+        return shared, total_cost(priced, shared)
 
     def _pulses(self, speller: Speller, values: Sequence[Value], choice: Choice, spent: int) -> Choice:
         """Let the rules start from the best terms, normalise what they find, and choose again, while that pays."""
         classes = speller.graph.roots
         for _ in range(MAX_PULSES):
             terms = speller.to_expr(choice, classes)
-            seeds = {c: term for c, term in zip(classes, terms, strict=True) if _needs_rules(term)}
-            if not seeds:
+            rules = _beside_theory(self.rules)
+            if not _can_match(rules, terms):
                 break
-            saturation = self._saturate(_beside_theory(self.rules), list(seeds.values()), self.facts)
+            seeds = {c: term for c, term in zip(classes, terms, strict=True) if _can_match(rules, [term])}
+            saturation = self._saturate(rules, list(seeds.values()), self.facts)
             if not _join(speller, list(seeds), saturation.graph):
                 break
             new_choice, cost = self._choose(speller, choice)
@@ -367,11 +367,10 @@ def _suspects(roots: Iterable[Expr]) -> set[Expr]:
     return found
 
 
-def _needs_rules(term: Expr) -> bool:
-    """Whether ``term`` has an operator on which rules may know more than the normal form."""
-    return any(
-        t.op not in _LINEAR and not (t.op == "mul" and t.args[1].op == "const") for t in topological([term])
-    )
+def _can_match(rules: Sequence[Rule], terms: Sequence[Expr]) -> bool:
+    """Whether the left side of some rule can occur in ``terms``; if not, they are saturated as they stand."""
+    present = edges(terms)
+    return any(needed_edges(rule) <= present for rule in rules if not is_commutativity(rule))
 
 
 def _join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:

@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -565,14 +566,17 @@ def rule_instances(rule: Rule, count: int = 8, seed: int = 0) -> Iterator[tuple[
             elif name in CONDITIONS:
                 image[letter] = var(name, 0, 1)
             elif name not in _MEASURES:
-                low = source.randint(-8, 8)
+                low, factor = source.randint(-8, 8), source.choice((1, 2, 3, 4, 6))
                 high = low + source.randint(1, 12)
-                image[letter] = var(name, low, high)
-                measures |= {f"vmin_{name}": low, f"vmax_{name}": high, f"factor_{name}": 1}
+                image[letter] = var(name, low, high) * factor if factor > 1 else var(name, low, high)
+                measures |= {f"vmin_{name}": low * factor, f"vmax_{name}": high * factor, f"factor_{name}": factor}
         for letter in letters:
             name = str(letter.value)
-            if name in _MEASURES:
-                image[letter] = const(measures.get(name, 1))
+            if name in measures:
+                image[letter] = const(measures[name])
+            elif name.startswith("gcd_"):
+                _, term, literal = name.split("_")
+                image[letter] = const(gcd(measures[f"factor_{term}"], image[_LETTERS[literal]].vmin))
         try:
             left, right, when = substitute([pattern.left, pattern.right, pattern.when], image)
         except ValueError:
@@ -582,6 +586,44 @@ def rule_instances(rule: Rule, count: int = 8, seed: int = 0) -> Iterator[tuple[
             found += 1
             if found == count:
                 return
+
+
+@cache
+def is_commutativity(rule: Rule) -> bool:
+    """Whether ``rule`` only swaps the operands of one operator."""
+    pattern = pattern_of(rule)
+    left, right = pattern.left, pattern.right
+    return len(left.args) == 2 and right.op == left.op and right.args == left.args[::-1]
+
+
+#: What the engine spells with other operators.
+_SPELLED = {"sub": ("add", "mul"), "neg": ("mul",), "le": ("not", "lt"), "ne": ("not", "eq")}
+
+Edge = tuple[str, str]
+
+
+def edges(roots: Iterable[Expr]) -> frozenset[Edge]:
+    """Which operator occurs directly below which, as the engine spells them; ``("", op)`` for each operator itself."""
+    found: set[Edge] = set()
+    for term in topological(roots):
+        if not term.args:
+            continue
+        outer = _SPELLED.get(term.op, (term.op,))
+        found.update(("", op) for op in outer)
+        found.update(zip(outer, outer[1:], strict=False))
+        for arg in term.args:
+            if arg.args:
+                below = _SPELLED.get(arg.op, (arg.op,))[0]
+                found.update((op, below) for op in outer)
+    return frozenset(found)
+
+
+@cache
+def needed_edges(rule: Rule) -> frozenset[Edge]:
+    """The edges that a term must have for the left side of ``rule`` to match it."""
+    left = pattern_of(rule).left
+    conditions = {t: TRUE for t in topological([left]) if t.op == "ne" and t.args[0].value in CONDITIONS}
+    return edges(substitute([left], conditions))
 
 
 def _value_at(array: Array, shape: tuple[int, ...], where: tuple[Any, ...]) -> int:

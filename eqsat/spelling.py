@@ -1,19 +1,22 @@
 """Spellings: the e-nodes that the theory offers for its normal forms.
 
 A normal form says *what* a term is; this module lists ways to compute it, as a plain e-graph whose classes are forms and
-conditions. A sum is a chain of additions; a common factor comes out; ``A - n*(A//n)`` is also ``A % n``, alone or as part of a
-longer sum; the terms of the input that have the same normal form are spellings too. Extraction chooses.
-:func:`share_sums` then looks for partial sums that several chosen sums can share.
+conditions. A sum is one n-ary node; ``A - n*(A//n)`` is also ``A % n``, alone or as part of a longer sum; the terms of the
+input that have the same normal form are spellings too. Extraction chooses. :func:`share_sums` then brackets the chosen sums
+so that they share what they can.
+
+An n-ary node is ``("sum", (constant, coefficients), operands)``: one row where associativity and commutativity would make
+exponentially many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from math import gcd
 from typing import cast
 
-from eqsat.expr import FALSE, TRUE, Expr, const, make, topological, var
+from eqsat.expr import FALSE, TRUE, Expr, const, make, topological
 from eqsat.extract.cost import CostModel
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, reachable
@@ -22,11 +25,12 @@ from eqsat.linear import Form, Theory, atom_form, factors, number, product, read
 #: A class of the graph: the normal form of an integer, or a condition in normal form.
 Value = Form | Expr
 
-#: A sum with more quotients than this is spelled with the remainders of one of them at a time.
-MAX_FREE_QUOTIENTS = 4
-I32_MAX = 2**31 - 1
+#: One sum is spelled in at most so many ways.
+MAX_SPELLINGS = 12
 #: So many terms of the input are offered as spellings of one class.
 MAX_ORIGINALS = 4
+#: Terms of the input with other operators have no spelling that the normal form has not.
+_WORTH_OFFERING = frozenset({"floordiv", "mod", "tdiv", "tmod", "mul", "where", "min", "max", "shl", "shr"})
 
 
 class Speller:
@@ -46,7 +50,7 @@ class Speller:
     def add_originals(self, terms: Iterable[Expr]) -> None:
         """Let terms of the input, normalised before, spell the classes that they belong to."""
         for term in topological(terms):
-            if term.args:
+            if term.op in _WORTH_OFFERING:
                 value = self.value_of(term)
                 if isinstance(value, Expr) or any(a.op != "var" for a in value.terms):
                     self._originals.setdefault(value, []).append(term)
@@ -55,140 +59,142 @@ class Speller:
         """The class value of any term."""
         return self.theory.condition(term) if term.is_bool else self.theory.form(term)
 
-    def need(self, value: Value) -> int:
-        """The class of a normal form; its spellings are added by :meth:`grow`."""
+    def need(self, value: Value, spell: bool = True) -> int:
+        """The class of a normal form; its spellings are added by :meth:`grow`, unless ``spell`` is false."""
         found = self._ids.get(value)
         if found is None:
             found = self._ids[value] = len(self.values)
             self.values.append(value)
             self.graph.classes[found] = []
-            self.graph.bounds[found] = (value.vmin, value.vmax) if isinstance(value, Expr) else self._bounds(value)
-            self._pending.append(found)
+            is_form = isinstance(value, Form)
+            self.graph.bounds[found] = self.theory.plain_bounds(value) if is_form else (value.vmin, value.vmax)
+            if spell:
+                self._pending.append(found)
         return found
-
-    def _bounds(self, form: Form) -> tuple[int, int]:
-        """Bounds to price by: correlation is looked into only where a sign or a width may hang on it."""
-        low, high = self.theory.plain_bounds(form)
-        if len(form.terms) == 1 or low >= 0 and high <= I32_MAX:
-            return low, high
-        return self.theory.bounds(form)
 
     def grow(self) -> None:
         """Spell every class that is needed and not yet spelled."""
         while self._pending:
             c = self._pending.pop()
             value = self.values[c]
-            nodes: dict[Node, None] = {}
-            if isinstance(value, Expr):
-                self._spell_condition(value, nodes)
-            else:
-                self._spell_form(value, nodes)
-            originals = self._originals.get(value, ())
-            for term in sorted(originals, key=lambda t: t.key)[:MAX_ORIGINALS]:
-                nodes[term.op, None, tuple([self.need(self.value_of(a)) for a in term.args])] = None
+            nodes = self._condition_nodes(value) if isinstance(value, Expr) else self._form_nodes(value)
             for node in nodes:
                 self.offer(c, node)
+            for node in self._original_nodes(value):
+                self.offer(c, node)
+        for variable, form in self.theory.solved.items():
+            c = self._ids.get(form)
+            if c is not None:
+                self.offer(c, ("var", variable.value, ()))
 
     def offer(self, c: int, node: Node) -> None:
         """Add a node to a class."""
-        if node not in self.graph.classes[c] and c not in node[2]:
-            self.graph.classes[c].append(node)
+        nodes = self.graph.classes[c]
+        if node not in nodes and c not in node[2]:
+            nodes.append(node)
+
+    def _original_nodes(self, value: Value) -> list[Node]:
+        terms = self._originals.get(value, ())
+        # two terms that differ in the order of operands give the same node, so take them by what their operands mean
+        meanings = {(t.op, *map(self.value_of, t.args)): None for t in terms}
+        chosen = sorted(meanings, key=lambda m: (m[0], *map(hash, m[1:])))[:MAX_ORIGINALS]
+        return [(op, None, tuple([self.need(a) for a in args])) for op, *args in chosen]
 
     # ---- conditions
 
-    def _spell_condition(self, term: Expr, nodes: dict[Node, None]) -> None:
+    def _condition_nodes(self, term: Expr) -> Iterator[Node]:
         if term.op == "bool":
-            nodes["bool", term.value, ()] = None
+            yield "bool", term.value, ()
         else:
-            nodes[term.op, None, tuple([self.need(a if a.is_bool else read(a)) for a in term.args])] = None
+            yield term.op, None, self._operands(term)
+
+    def _operands(self, term: Expr) -> tuple[int, ...]:
+        return tuple([self.need(a if a.is_bool else read(a)) for a in term.args])
 
     # ---- integers
 
-    def _spell_form(self, form: Form, nodes: dict[Node, None]) -> None:
+    def _form_nodes(self, form: Form) -> Iterator[Node]:
         if not form.terms:
-            nodes["const", form.constant, ()] = None
+            yield "const", form.constant, ()
             return
         atom = form.single()
         if atom is not None:
-            self._spell_atom(atom, nodes)
+            yield from self._atom_nodes(atom)
             return
-        quotients = [a for a in form.terms if a.op != "var"]
-        if quotients:
-            self._spell_remainders(form, nodes)
-        if form.constant:
-            rest = Form(form.terms, 0)
-            self._add(nodes, rest, number(abs(form.constant)), "add" if form.constant > 0 else "sub")
-            if all(c < 0 for c in form.terms.values()):
-                self._add(nodes, number(form.constant), rest.times(-1), "sub")
-            inner = rest.single()
-            if inner is not None and inner.op == "floordiv" and inner.args[1].op == "const":
-                # the constant may enter the floor: x//n + c is (x + c*n)//n
-                divisor = read(inner.args[1])
-                shifted = self.theory.inner(inner.args[0]).shifted(form.constant * divisor.constant)
-                nodes["floordiv", None, (self.need(shifted), self.need(divisor))] = None
-            return
-        content = form.content()
-        if content > 1:
-            divided = Form({a: c // content for a, c in form.terms.items()}, 0)
-            nodes["mul", None, (self.need(divided), self.need(number(content)))] = None
-        if all(c < 0 for c in form.terms.values()):
-            nodes["neg", None, (self.need(form.times(-1)),)] = None
-        if len(form.terms) > 1:
-            *rest_terms, (last, coefficient) = sorted(form.terms.items(), key=_chain_order)
-            rest = Form(dict(rest_terms), 0)
-            self._add(nodes, rest, Form({last: abs(coefficient)}, 0), "add" if coefficient > 0 else "sub")
-
-    def _add(self, nodes: dict[Node, None], left: Form, right: Form, op: str = "add") -> None:
-        nodes[op, None, (self.need(left), self.need(right))] = None
-
-    def _spell_atom(self, atom: Expr, nodes: dict[Node, None]) -> None:
-        if atom.op == "var":
-            nodes["var", atom.value, ()] = None
-        elif atom.op == "mul" and atom.args[1].op != "const":
-            parts = factors(atom)
-            for index, factor in enumerate(parts):
-                rest = parts[:index] + parts[index + 1 :]
-                nodes["mul", None, (self.need(atom_form(product(rest))), self.need(atom_form(factor)))] = None
-        else:
-            nodes[atom.op, None, tuple([self.need(a if a.is_bool else read(a)) for a in atom.args])] = None
-
-    def _spell_remainders(self, form: Form, nodes: dict[Node, None]) -> None:
-        """``R + K*(A % n)`` for the quotients ``A//n`` that leave the sum with terms of their numerator."""
-        found: list[tuple[Form, int, Form]] = []
+        for operands in self._splits(form):
+            yield self._sum_node(operands, form.constant - sum(k * part.constant for part, k in operands))
         for quotient in form.terms:
             for dividend, divisor, remainder in self._remainders(form, quotient):
                 if remainder == form:
-                    nodes["mod", None, (self.need(dividend), self.need(divisor))] = None
-                    continue
-                scale, left = divmod(form.terms[quotient], remainder.terms[quotient])
-                rest = form.plus(remainder, -scale)
-                if not left and len(rest.terms) < len(form.terms):
-                    found.append((rest, scale, remainder))
-        found.sort(key=lambda item: (len(item[0].terms), abs(item[1]), hash(item[2])))
-        if sum(a.op == "floordiv" for a in form.terms) > MAX_FREE_QUOTIENTS:
-            del found[1:]
-        for rest, scale, remainder in found:
-            if not rest.terms and not rest.constant:
-                if abs(scale) > 1:
-                    nodes["mul", None, (self.need(remainder), self.need(number(scale)))] = None
-                else:
-                    nodes["neg", None, (self.need(remainder),)] = None
-            else:
-                self._add(nodes, rest, remainder.times(abs(scale)), "add" if scale > 0 else "sub")
+                    yield "mod", None, (self.need(dividend), self.need(divisor))
+        if len(form.terms) == 1:
+            yield from self._shifted_quotient(form)
 
-    def _remainders(self, form: Form, quotient: Expr) -> list[tuple[Form, Form, Form]]:
+    def _sum_node(self, operands: Iterable[tuple[Form, int]], constant: int) -> Node:
+        pairs = sorted((self.need(part), k) for part, k in operands)
+        return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
+
+    def _shifted_quotient(self, form: Form) -> Iterator[Node]:
+        """The constant may enter the floor: ``x//n + c`` is ``(x + c*n)//n``."""
+        ((atom, coefficient),) = form.terms.items()
+        if coefficient == 1 and atom.op == "floordiv" and atom.args[1].op == "const":
+            divisor = read(atom.args[1])
+            shifted = self.theory.inner(atom.args[0]).shifted(form.constant * divisor.constant)
+            yield "floordiv", None, (self.need(shifted), self.need(divisor))
+
+    def _atom_nodes(self, atom: Expr) -> Iterator[Node]:
+        if atom.op == "var":
+            yield "var", atom.value, ()
+        elif atom.op == "mul":
+            parts = factors(atom)
+            for index, factor in enumerate(parts):
+                rest = parts[:index] + parts[index + 1 :]
+                yield "mul", None, (self.need(atom_form(product(rest))), self.need(atom_form(factor)))
+        else:
+            operands = self._operands(atom)
+            if atom.op == "floordiv":
+                # the sign of the numerator is worth knowing well: it decides the price
+                dividend = cast(Form, self.values[operands[0]])
+                self.graph.bounds[operands[0]] = self.theory.bounds(dividend)
+                if all(k < 0 for k in dividend.terms.values()):
+                    negated = read(atom.args[1]).times(-1)
+                    yield "floordiv", None, (self.need(dividend.times(-1)), self.need(negated))
+            yield atom.op, None, operands
+
+    def _splits(self, form: Form) -> list[list[tuple[Form, int]]]:
+        """The sum as it is, and with remainders ``K*(A % n)`` in place of quotients and terms of their numerators."""
+        found: list[list[tuple[Form, int]]] = []
+        stack: list[tuple[Form, list[tuple[Form, int]]]] = [(form, [])]
+        while stack and len(found) < MAX_SPELLINGS:
+            rest, taken = stack.pop()
+            found.append([*((atom_form(a), k) for a, k in rest.terms.items()), *taken])
+            smaller = []
+            for quotient, coefficient in rest.terms.items():
+                if quotient.op == "var":
+                    continue
+                for _, _, remainder in self._remainders(rest, quotient):
+                    scale, left = divmod(coefficient, remainder.terms[quotient])
+                    after = rest.plus(remainder, -scale)
+                    if not left and len(after.terms) < len(rest.terms) and remainder != form:
+                        smaller.append((after, [*taken, (remainder, scale)]))
+            smaller.sort(key=lambda item: (-len(item[0].terms), hash(item[0])))
+            stack += smaller
+        return found
+
+    def _remainders(self, form: Form, quotient: Expr) -> Iterator[tuple[Form, Form, Form]]:
         """Dividends and divisors of which ``quotient`` is the quotient, with ``dividend - divisor*quotient``."""
         theory = self.theory
-        found: list[tuple[Form, Form, Form]] = []
-        direct = theory.remainder_of(quotient)
+        direct = theory.remainder_of(quotient) if quotient.op != "var" else None
         if direct is None:
-            return found
+            return
         dividend, multiple, _ = direct
+        remainder = dividend.plus(multiple, -1)
         if quotient.op == "mul":
             inner = next(f for f in factors(quotient) if f.op == "floordiv" and f.args[1].op != "const")
-            return [(dividend, theory.inner(inner.args[1]), dividend.plus(multiple, -1))]
+            yield dividend, theory.inner(inner.args[1]), remainder
+            return
         n = cast(int, quotient.args[1].value)
-        found.append((dividend, number(n), dividend.plus(multiple, -1)))
+        yield dividend, number(n), remainder
         for other in form.terms:
             if other is quotient or other.op != "floordiv" or other.args[1].op != "const":
                 continue
@@ -196,8 +202,7 @@ class Speller:
             if 0 < b < n and n % b == 0:
                 inner_form = atom_form(other)
                 if theory.quotient_by(inner_form, n // b) == atom_form(quotient):
-                    found.append((inner_form, number(n // b), inner_form.plus(Form({quotient: n // b}, 0), -1)))
-        return found
+                    yield inner_form, number(n // b), inner_form.plus(Form({quotient: n // b}, 0), -1)
 
     # ---- terms from classes
 
@@ -207,18 +212,13 @@ class Speller:
 
     def variables(self) -> dict[str, Expr]:
         """The variables of the graph by name."""
-        return {
-            cast(str, a.value): a
-            for value in self.values
-            if isinstance(value, Form)
-            for a in value.terms
-            if a.op == "var"
-        }
-
-
-def _chain_order(item: tuple[Expr, int]) -> tuple[bool, int]:
-    """Positive terms first, so that a chain starts without a negation."""
-    return item[1] < 0, item[0].key
+        found = {v.value: v for v in self.theory.solved}
+        for value in self.values:
+            if isinstance(value, Form):
+                for atom in value.terms:
+                    if atom.op == "var":
+                        found[atom.value] = atom
+        return cast(dict[str, Expr], found)
 
 
 def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: dict[str, Expr]) -> list[Expr]:
@@ -232,61 +232,31 @@ def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: dic
             terms[c] = TRUE if value else FALSE
         elif op == "var":
             terms[c] = variables[cast(str, value)]
+        elif op == "sum":
+            constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
+            terms[c] = _chain([(terms[a], k) for a, k in zip(args, coefficients, strict=True)], constant)
         else:
             terms[c] = make(op, *[terms[a] for a in args])
     return [terms[root] for root in roots]
 
 
+def _chain(terms: Iterable[tuple[Expr, int]], constant: int) -> Expr:
+    """A sum spelled term by term, positive terms first."""
+    total: Expr | None = None
+    for term, k in sorted(terms, key=lambda item: (item[1] < 0, item[0].key)):
+        scaled = term if abs(k) == 1 else make("mul", term, const(abs(k)))
+        if total is None and k < 0 and constant:
+            total, constant = const(constant), 0
+        if total is None:
+            total = scaled if k > 0 else make("neg", scaled) if k == -1 else make("mul", term, const(k))
+        else:
+            total = make("add" if k > 0 else "sub", total, scaled)
+    if total is None:
+        return const(constant)
+    return make("add" if constant > 0 else "sub", total, const(abs(constant))) if constant else total
+
+
 # ---- sharing partial sums
-
-_SUM_OPS = ("add", "sub", "neg")
-
-
-class _Sums:
-    """The chosen sums of a graph as combinations of classes that are not sums."""
-
-    def __init__(self, speller: Speller, choice: Choice) -> None:
-        self.speller, self.choice = speller, choice
-        self._combinations: dict[int, tuple[dict[int, int], int]] = {}
-
-    def is_sum(self, c: int) -> bool:
-        op, _, args = self.choice[c]
-        return op in _SUM_OPS or op == "mul" and self._literal(args[1]) is not None or op == "const"
-
-    def _literal(self, c: int) -> int | None:
-        low, high = self.speller.graph.bounds[c]
-        return low if low == high else None
-
-    def combination(self, c: int) -> tuple[dict[int, int], int]:
-        """Class ``c`` as a combination of classes and a constant."""
-        found = self._combinations.get(c)
-        if found is not None:
-            return found
-        for part in reachable(self.choice, [c]):
-            if part not in self._combinations:
-                self._combinations[part] = self._combine(part)
-        return self._combinations[c]
-
-    def _combine(self, c: int) -> tuple[dict[int, int], int]:
-        op, value, args = self.choice[c]
-        if op == "const":
-            return {}, cast(int, value)
-        if not self.is_sum(c):
-            return {c: 1}, 0
-        terms, constant = self._combinations[args[0]]
-        if op == "neg":
-            return {a: -k for a, k in terms.items()}, -constant
-        if op == "mul":
-            scale = cast(int, self._literal(args[1]))
-            return {a: k * scale for a, k in terms.items()}, constant * scale
-        sign = 1 if op == "add" else -1
-        others, offset = self._combinations[args[1]]
-        total = dict(terms)
-        for a, k in others.items():
-            total[a] = total.get(a, 0) + sign * k
-            if not total[a]:
-                del total[a]
-        return total, constant + sign * offset
 
 
 def share_sums(speller: Speller, choice: Choice, model: CostModel) -> Choice:
@@ -301,31 +271,25 @@ def share_sums(speller: Speller, choice: Choice, model: CostModel) -> Choice:
         ``choice`` with the new brackets in place; it may be dearer than ``choice``.
     """
     graph = speller.graph
-    sums = _Sums(speller, choice)
-    needed = reachable(choice, graph.roots)
-    demanded = dict.fromkeys(graph.roots)
-    for c in needed:
-        if not sums.is_sum(c):
-            demanded.update(dict.fromkeys(choice[c][2]))
-    combinations = {c: sums.combination(c) for c in demanded if sums.is_sum(c)}
+    combinations: dict[int, tuple[dict[int, int], int]] = {}
+    for c in reachable(choice, graph.roots):
+        op, value, args = choice[c]
+        if op == "sum":
+            constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
+            combinations[c] = (dict(zip(args, coefficients, strict=True)), constant)
+    if not combinations:
+        return choice
     bodies: dict[tuple[tuple[int, int], ...], dict[int, int]] = {}
     for terms, _ in combinations.values():
-        if len(terms) > 1:
-            body = _primitive(terms)[0]
-            bodies.setdefault(tuple(sorted(body.items())), body)
-    if not bodies:
-        return choice
+        body = _primitive(terms)[0]
+        bodies.setdefault(tuple(sorted(body.items())), body)
     new_choice = dict(choice)
     pairing = _Pairing(speller, list(bodies.values()), model, new_choice)
     pairing.run()
-    built: dict[tuple[tuple[int, int], ...], int] = {
-        key: pairing.chain(body) for key, body in zip(bodies, pairing.sums, strict=True)
-    }
-    for c, (terms, constant) in combinations.items():
-        if len(terms) > 1:
-            body, scale = _primitive(terms)
-            pairing.finish(c, built[tuple(sorted(body.items()))], scale, constant)
-    speller.grow()
+    built = {key: pairing.chain(body) for key, body in zip(bodies, pairing.sums, strict=True)}
+    for terms, constant in combinations.values():
+        body, scale = _primitive(terms)
+        pairing.finish(built[tuple(sorted(body.items()))], scale, constant)
     return new_choice
 
 
@@ -439,7 +403,7 @@ class _Pairing:
     def scaled(self, c: int, by: int) -> int:
         if by == 1:
             return c
-        result = self.speller.need(self._form(c).times(by))
+        result = self.speller.need(self._form(c).times(by), spell=False)
         if by == -1:
             self._choose(result, ("neg", None, (c,)))
         else:
@@ -447,22 +411,24 @@ class _Pairing:
         return result
 
     def _number(self, value: int) -> int:
-        c = self.speller.need(number(value))
+        c = self.speller.need(number(value), spell=False)
         self.choice[c] = ("const", value, ())
         self.speller.offer(c, self.choice[c])
         return c
 
     def sum_of(self, left: int, right: int, sign: int) -> int:
-        result = self.speller.need(self._form(left).plus(self._form(right), sign))
+        result = self.speller.need(self._form(left).plus(self._form(right), sign), spell=False)
         self._choose(result, ("add" if sign > 0 else "sub", None, (left, right)))
         return result
 
-    def finish(self, c: int, body: int, scale: int, constant: int) -> None:
-        """Choose ``scale*body + constant`` for class ``c``."""
-        total = body if scale == 1 else self.scaled(body, scale)
-        if constant:
-            total = self.sum_of(total, self._number(abs(constant)), 1 if constant > 0 else -1)
-        assert total == c
+    def finish(self, body: int, scale: int, constant: int) -> None:
+        """Choose ``scale*body + constant`` for its class."""
+        if constant and scale < 0:
+            self.sum_of(self._number(constant), self.scaled(body, -scale), -1)
+        elif constant:
+            self.sum_of(self.scaled(body, scale), self._number(abs(constant)), 1 if constant > 0 else -1)
+        else:
+            self.scaled(body, scale)
 
     def _choose(self, c: int, node: Node) -> None:
         """Offer ``node`` and choose it, unless the class would then need itself."""
@@ -496,8 +462,3 @@ def _pair(a: int, j: int, b: int, k: int) -> tuple[Pair, int]:
     if j < 0:
         scale = -scale
     return (a, j // scale, b, k // scale), scale
-
-
-def variable_bounds(terms: Iterable[Expr]) -> dict[str, Expr]:
-    """The variables of ``terms`` by name."""
-    return {cast(str, t.value): var(cast(str, t.value), t.vmin, t.vmax) for t in topological(terms) if t.op == "var"}

@@ -78,7 +78,7 @@ class Latency:
             return self.multiply
         if low in (0, 1):
             return 0
-        return self.simple if _is_power_of_two(abs(low)) else self.multiply
+        return self.simple * (1 + (low < -1)) if _is_power_of_two(abs(low)) else self.multiply
 
     def _divide(self, op: str, x: Bounds, y: Bounds) -> int:
         signed = x[0] < 0 or y[0] < 0

@@ -1,7 +1,8 @@
 """A frozen e-graph as plain data: what the extractors read.
 
 A class is an integer. A node is a triple ``(op, value, operands)``: an operator name of the language, the literal or the
-variable's name for a leaf (else ``None``), and the classes of its operands. All nodes of a class have equal values
+variable's name for a leaf (else ``None``), and the classes of its operands. An n-ary sum is ``("sum", (constant,
+coefficients), operands)``. All nodes of a class have equal values
 for every value of the variables; ``bounds`` gives the inclusive range of that value, from which nodes are priced.
 """
 
@@ -9,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-Node = tuple[str, int | str | None, tuple[int, ...]]
+Payload = int | str | tuple[int, tuple[int, ...]] | None
+Node = tuple[str, Payload, tuple[int, ...]]
 Bounds = tuple[int, int]
 
 

@@ -28,12 +28,33 @@ class Priced:
     @classmethod
     def of(cls, graph: EGraph, model: CostModel) -> Priced:
         """Price every node of ``graph`` once."""
-        bounds = graph.bounds
-        prices = {
-            c: [model.price(op, [bounds[a] for a in args], bounds[c]) if args else 0 for op, _, args in nodes]
-            for c, nodes in graph.classes.items()
-        }
-        return cls(graph, prices)
+        pricer = _Pricer(graph, model)
+        return cls(graph, {c: [pricer.price(c, n) if n[2] else 0 for n in nodes] for c, nodes in graph.classes.items()})
+
+
+class _Pricer:
+    """The model applied to nodes; an n-ary sum costs its additions and its products by literals."""
+
+    def __init__(self, graph: EGraph, model: CostModel) -> None:
+        self.bounds, self.model = graph.bounds, model
+        self._addition = model.price("add", [(0, 9), (0, 9)], (0, 18))
+        self._products: dict[int, int] = {1: 0, -1: 0}
+
+    def price(self, c: int, node: Node) -> int:
+        op, value, args = node
+        if op == "sum" and isinstance(value, tuple):
+            constant, coefficients = value
+            additions = len(args) - (not constant)
+            negation = self._addition if not additions and coefficients[0] == -1 else 0
+            return additions * self._addition + negation + sum([self._product(k) for k in coefficients])
+        return self.model.price(op, [self.bounds[a] for a in args], self.bounds[c])
+
+    def _product(self, by: int) -> int:
+        found = self._products.get(by)
+        if found is None:
+            by_bounds = (abs(by), abs(by))
+            found = self._products[by] = self.model.price("mul", [(0, 9), by_bounds], (0, 9 * abs(by)))
+        return found
 
 
 def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
