@@ -142,7 +142,7 @@ _FACTORS = [
     ("(= (Num 0) (ModK e k))", "(= f (abs k))"),
 ]
 
-#: One spelling for literal operands, and a class whose bounds meet is a literal.
+#: One spelling for literal operands, and the tripwires.
 _SPELLING = [
     ("(= e (Add x y)) (= y (Num k))", "(union e (AddK x k)) (subsume (Add x y))"),
     ("(= e (Add y x)) (= y (Num k))", "(union e (AddK x k)) (subsume (Add y x))"),
@@ -150,7 +150,6 @@ _SPELLING = [
     ("(= e (Mul y x)) (= y (Num k))", "(union e (MulK x k)) (subsume (Mul y x))"),
     ("(= e (Div x y)) (= y (Num k)) (!= k 0)", "(union e (DivK x k)) (subsume (Div x y))"),
     ("(= e (Mod x y)) (= y (Num k)) (!= k 0)", "(union e (ModK x k)) (subsume (Mod x y))"),
-    ("(= k (lo e)) (= k (hi e))", "(union e (Num k))"),
     ("(> (lo e) (hi e))", "(Contradiction)"),
     ("(= (Num a) (Num b)) (!= a b)", "(Contradiction)"),
     ("(= (True) (False))", "(Contradiction)"),

@@ -14,11 +14,8 @@ ARITHMETIC = [
 
     Rule("add-zero",          "x + 0",            "x",                why="0 is neutral"),
     Rule("mul-one",           "x * 1",            "x",                why="1 is neutral"),
-    Rule("mul-zero",          "x * 0",            "0",                why="0 absorbs"),
-    Rule("fold-add",          "c + d",            "c + d",            why="literals are computed"),
-    Rule("fold-mul",          "c * d",            "c * d",            why="literals are computed"),
-    Rule("fold-div",          "c // d",           "c // d",           why="literals are computed"),
-    Rule("fold-mod",          "c % d",            "c % d",            why="literals are computed"),
+
+    Rule("known-value",       "x",                  "vmin(x)",          "vmin(x) == vmax(x)", "bounds that meet leave one value: this folds literals too"),
 
     Rule("offsets-add",       "(x + c) + d",      "x + (c + d)",      why="literals meet"),
     Rule("scales-multiply",   "(x * c) * d",      "x * (c * d)",      why="literals meet"),
@@ -28,7 +25,7 @@ ARITHMETIC = [
     Rule("distribute",        "(x + y) * z",      "x*z + y*z",        both_ways=True, why="multiplication distributes over addition"),
     Rule("distribute-scale",  "(x + y) * c",      "x*c + y*c",        both_ways=True, why="multiplication distributes over addition"),
     Rule("distribute-offset", "(x + c) * d",      "x*d + c*d",        why="multiplication distributes over addition"),
-    Rule("distribute-whole",  "(x + c) * z",      "x*z + z*c",        why="multiplication distributes over addition"),
+    Rule("distribute-whole",  "(x + c) * z",      "x*z + z*c",        both_ways=True, why="multiplication distributes over addition"),
     Rule("factor-scale",      "x*c + y*d",        "(x + y*(d//c))*c", "c != 1 and c != -1 and d != c and d % c == 0", "c divides both terms"),
     Rule("factor-offset",     "x*c + d",          "(x + d//c)*c",     "c != 1 and c != -1 and d % c == 0", "c divides both terms"),
     Rule("factor-term",       "x*z + z",          "(x + 1)*z",        why="z is in both terms"),

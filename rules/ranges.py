@@ -9,7 +9,6 @@ RANGES = [
     #    name                left            right                       guard                                      reason
     Rule("mod-in-range",     "x % d",        "x",                        "0 <= vmin(x) and vmax(x) < d",            "0 <= x < d"),
     Rule("mod-multiple",     "(x + y) % d",  "y % d",                    "gcd(x, d) == d",                          "d divides x"),
-    Rule("mod-whole",        "x % d",        "0",                        "gcd(x, d) == d",                          "d divides x"),
     Rule("div-multiple",     "(x + y) // d", "x//d + y//d",              "gcd(x, d) == d",                          "x/d is whole, so it leaves the floor"),
     Rule("div-bucket",       "x // d",       "vmin(x)//d",               "vmin(x)//d == vmax(x)//d",                "all of x lies in one bucket"),
     Rule("div-small-rest",   "(x + y) // d", "x // d",                   "d > 0 and 0 <= vmin(y) and vmax(y) < gcd(x, d)", "x steps by a divisor of d, so y never crosses a bucket"),
