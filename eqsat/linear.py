@@ -541,6 +541,9 @@ class Theory:
 
     def _residue_quotient(self, x: Form, n: int) -> Form:
         """``x // n`` where every coefficient and the constant is in ``[0, n)``."""
+        digits = self._quotient_in_digits(x, n)
+        if digits is not None:
+            return digits
         # 3. a common factor of the coefficients and n
         common = gcd(x.content(), n)
         if common > 1:
@@ -566,6 +569,38 @@ class Theory:
             if affine is not None:
                 return affine
         return self._opaque("floordiv", x, number(n))
+
+    def _quotient_in_digits(self, x: Form, n: int) -> Form | None:
+        """``x // n`` with ``A`` written as ``m*(A//m) + A%m`` for quotients in ``x``, if no new quotient remains."""
+        if any(a.op == "mod" for a in x.terms):
+            return None
+        rewritten, digits = self._in_digits(x)
+        if not digits:
+            return None
+        result = self.quotient_by(rewritten, n)
+        for atom in list(result.terms):
+            if atom in digits:
+                result = result.plus(digits[atom].plus(atom_form(atom), -1), result.terms[atom])
+            elif atom not in x.terms and atom.op != "var":
+                return None
+        return result
+
+    def _in_digits(self, x: Form) -> tuple[Form, dict[Expr, Form]]:
+        """``x`` with remainders as atoms in place of dividends of its quotients, and what each of them stands for."""
+        digits: dict[Expr, Form] = {}
+        for quotient, _ in x.sorted_terms():
+            if quotient.op != "floordiv" or quotient.args[1].op != "const":
+                continue
+            dividend, multiple, _ = cast(tuple[Form, Form, int], self.remainder_of(quotient) or (ZERO, ZERO, 0))
+            scale = _scale_of(dividend, x)
+            if not scale:
+                continue
+            digit = make("mod", *quotient.args)
+            changed = x.plus(dividend, -scale).plus(multiple, scale).plus(atom_form(digit), scale)
+            if len(changed.terms) <= len(x.terms):
+                x = changed
+                digits[digit] = dividend.plus(multiple, -1)
+        return x, digits
 
     def _affine_by_enumeration(self, x: Form, n: int) -> Form | None:
         ((atom, coefficient),) = x.terms.items()

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
-from eqsat.expr import Expr, as_expr, brief, topological, var
+from eqsat.expr import Expr, as_expr, brief, topological, var, variables
 from eqsat.extract.cost import CostModel, Latency
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, Priced, dag, total_cost, tree
@@ -83,7 +83,7 @@ class Result:
             raise ValueError(f"there are {len(self.exprs)} roots; use .exprs")
         return self.exprs[0]
 
-    def check(self, **options: int) -> Check:
+    def check(self, **options: Any) -> Check:
         """Check that input and output are equal; see :func:`eqsat.verify.check_equal` for the options."""
         return check_equal(self.before, self.exprs, constraints=self.constraints, gates=self.gates, **options)
 
@@ -213,7 +213,7 @@ class _Walk:
     def by_theory(self, with_rules: bool) -> Result:
         base, contexts = self._theories()
         self._check_divisors(contexts)
-        speller = Speller(base)
+        speller = Speller(base, self._variables())
         values = self._values(base, contexts, speller)
         speller.graph.roots = sorted({speller.need(value) for value in _in_fixed_order(values)})
         speller.grow()
@@ -311,6 +311,10 @@ class _Walk:
             self.stop = saturation.stop
         return saturation
 
+    def _variables(self) -> dict[str, Expr]:
+        gates = [gate for gate in self.gates if gate is not None]
+        return {cast(str, v.value): v for v in variables([*self.roots, *self.facts, *gates])}
+
     # ---- without it
 
     def by_rules(self) -> Result:
@@ -321,14 +325,14 @@ class _Walk:
             groups.setdefault(gate, []).append(index)
         found: dict[int, Expr] = {}
         nodes = 0
-        variables = {cast(str, t.value): t for t in topological(self.roots) if t.op == "var"}
+        named = self._variables()
         for gate, members in groups.items():
             facts = self.facts if gate is None else (*self.facts, gate)
             graph = self._saturate(self.rules, [self.roots[i] for i in members], facts).graph
             nodes += len(graph)
             priced = Priced.of(graph, self.model)
             choice = tree(priced) if self.extract == "tree" else dag(priced)
-            found.update(zip(members, to_exprs(graph, choice, graph.roots, variables), strict=True))
+            found.update(zip(members, to_exprs(graph, choice, graph.roots, named), strict=True))
         return self._result([found[i] for i in range(len(self.roots))], nodes)
 
     def _result(self, exprs: Sequence[Expr], nodes: int) -> Result:
@@ -378,7 +382,7 @@ def _join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:
     priced = Priced.of(found, Latency())
     representatives = tree(priced)
     order = [c for c in found.classes if c in representatives]
-    terms = dict(zip(order, to_exprs(found, representatives, order, speller.variables()), strict=True))
+    terms = dict(zip(order, to_exprs(found, representatives, order, speller.variables), strict=True))
     home = dict(zip(found.roots, classes, strict=True))
     before = len(speller.graph)
     for c in sorted(order, key=lambda c: terms[c].key):

@@ -567,7 +567,7 @@ def rule_instances(rule: Rule, count: int = 8, seed: int = 0) -> Iterator[tuple[
                 image[letter] = var(name, 0, 1)
             elif name not in _MEASURES:
                 low, factor = source.randint(-8, 8), source.choice((1, 2, 3, 4, 6))
-                high = low + source.randint(1, 12)
+                high = low + source.randint(0, 12)
                 image[letter] = var(name, low, high) * factor if factor > 1 else var(name, low, high)
                 measures |= {f"vmin_{name}": low * factor, f"vmax_{name}": high * factor, f"factor_{name}": factor}
         for letter in letters:

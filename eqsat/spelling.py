@@ -11,7 +11,7 @@ exponentially many.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from math import gcd
 from typing import cast
@@ -39,8 +39,9 @@ class Speller:
     Classes are numbered in the order in which they are first needed, which depends on the normal forms alone.
     """
 
-    def __init__(self, theory: Theory) -> None:
+    def __init__(self, theory: Theory, variables: Mapping[str, Expr]) -> None:
         self.theory = theory
+        self.variables = variables
         self.graph = EGraph()
         self.values: list[Value] = []
         self._ids: dict[Value, int] = {}
@@ -173,10 +174,11 @@ class Speller:
                 if quotient.op == "var":
                     continue
                 for _, _, remainder in self._remainders(rest, quotient):
-                    scale, left = divmod(coefficient, remainder.terms[quotient])
-                    after = rest.plus(remainder, -scale)
-                    if not left and len(after.terms) < len(rest.terms) and remainder != form:
-                        smaller.append((after, [*taken, (remainder, scale)]))
+                    for scale in _scales(remainder, rest):
+                        after = rest.plus(remainder, -scale)
+                        shrinks = len(after.terms) < len(rest.terms)
+                        if shrinks and abs(after.terms.get(quotient, 0)) < abs(coefficient) and remainder != form:
+                            smaller.append((after, [*taken, (remainder, scale)]))
             smaller.sort(key=lambda item: (-len(item[0].terms), hash(item[0])))
             stack += smaller
         return found
@@ -208,20 +210,20 @@ class Speller:
 
     def to_expr(self, choice: Choice, roots: Sequence[int]) -> list[Expr]:
         """The terms of ``roots`` under a choice of nodes."""
-        return to_exprs(self.graph, choice, roots, self.variables())
-
-    def variables(self) -> dict[str, Expr]:
-        """The variables of the graph by name."""
-        found = {v.value: v for v in self.theory.solved}
-        for value in self.values:
-            if isinstance(value, Form):
-                for atom in value.terms:
-                    if atom.op == "var":
-                        found[atom.value] = atom
-        return cast(dict[str, Expr], found)
+        return to_exprs(self.graph, choice, roots, self.variables)
 
 
-def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: dict[str, Expr]) -> list[Expr]:
+def _scales(part: Form, form: Form) -> list[int]:
+    """The multiples of ``part`` that one of its terms has in ``form``."""
+    found = {}
+    for atom, coefficient in part.terms.items():
+        total = form.terms.get(atom, 0)
+        if total and total % coefficient == 0:
+            found[total // coefficient] = None
+    return sorted(found)
+
+
+def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: Mapping[str, Expr]) -> list[Expr]:
     """The terms that ``choice`` spells for ``roots``."""
     terms: dict[int, Expr] = {}
     for c in reachable(choice, roots):
