@@ -26,6 +26,8 @@ Bounds = tuple[int, int]
 MAX_PRODUCT = 16
 #: Facts are assumed inside the branches of so many selections per theory; beyond, branches see the outer facts only.
 MAX_CONTEXTS = 200
+#: A comparison is tested against at most so many others of its conjunction or disjunction.
+MAX_DECIDING = 8
 #: A quotient of one atom with at most so many values is tried for being affine by enumeration.
 MAX_ENUMERATED = 8
 #: Correlated bounds substitute remainders at most so deep.
@@ -173,6 +175,32 @@ def read(term: Expr) -> Form:
     return total
 
 
+class _VariableSets:
+    """The variables of terms, as bit sets."""
+
+    def __init__(self) -> None:
+        self._sets: dict[Expr, int] = {}
+        self._count = 0
+
+    def of(self, term: Expr) -> int:
+        """The set of ``term``."""
+        found = self._sets.get(term)
+        if found is None:
+            for part in topological_until([term], self._sets.__contains__):
+                self._sets[part] = self._set_of(part)
+            found = self._sets[term]
+        return found
+
+    def _set_of(self, part: Expr) -> int:
+        if part.op == "var":
+            self._count += 1
+            return 1 << (self._count - 1)
+        total = 0
+        for arg in part.args:
+            total |= self._sets[arg]
+        return total
+
+
 class Unsupported(ValueError):
     """A fact or a term that has no meaning: contradictory facts, a divisor that may be zero."""
 
@@ -200,18 +228,24 @@ class Theory:
         self.parent = parent
         self.forms: dict[Expr, Form] = {}
         self.conditions: dict[Expr, Expr] = {}
-        self.ranges: dict[Expr, Bounds] = dict(parent.ranges) if parent else {}
+        # facts: bounds of single atoms and of sums, solved variables, sums that are not zero, decided conditions
+        self.narrowed: dict[Expr, Bounds] = dict(parent.narrowed) if parent else {}
         self.directions: list[tuple[Form, Bounds]] = list(parent.directions) if parent else []
         self.solved: dict[Expr, Form] = dict(parent.solved) if parent else {}
         self.nonzero: set[Form] = set(parent.nonzero) if parent else set()
         self.known: dict[Expr, Expr] = dict(parent.known) if parent else {}
-        self.children: dict[Expr, Theory | None] = {}
+        # which variables the facts speak of; a term without them means here what it means to the parent
+        self.touched = parent.touched if parent else 0
+        self.variables = parent.variables if parent else _VariableSets()
         self.spare: list[int] = parent.spare if parent else [MAX_CONTEXTS]
-        self._quotients: dict[tuple[Form, int], Form] = {}
+        self.children: dict[Expr, Theory | None] = {}
+        self.changed = False
+        self._ranges: dict[Expr, Bounds] = {}
         self._bounds: dict[Form, tuple[int, int, int]] = {}
+        self._quotients: dict[tuple[Form, int], Form] = {}
+        self._junctions: dict[tuple[str, frozenset[Expr]], Expr] = {}
         self._inner: dict[Expr, Form] = parent._inner if parent else {}
         self._remainders: dict[Expr, tuple[Form, Form, int] | None] = {}
-        self.changed = False
         for fact in facts:
             self.assume(fact)
 
@@ -219,6 +253,7 @@ class Theory:
 
     def assume(self, fact: Expr) -> None:
         """Add a condition that is known to hold."""
+        self.touched |= self.variables.of(fact)
         for conjunct in _conjuncts(self.condition(fact)):
             self._assume_literal(conjunct)
 
@@ -242,11 +277,9 @@ class Theory:
     def _forget(self) -> None:
         """Drop what was memoised under fewer facts."""
         self.changed = True
-        self.forms.clear()
-        self.conditions.clear()
-        self._quotients.clear()
-        self._bounds.clear()
-        self.children.clear()
+        for memo in (self.forms, self.conditions, self.children, self._ranges, self._bounds, self._quotients):
+            memo.clear()
+        self._junctions.clear()
 
     def _assume_at_least(self, form: Form, least: int) -> None:
         if not form.terms:
@@ -270,7 +303,7 @@ class Theory:
         self._forget()
         atom = direction.single()
         if atom is not None:
-            self.ranges[atom] = (low, high)
+            self.narrowed[atom] = (low, high)
             if atom.op == "floordiv" and atom.args[1].op == "const":
                 self._narrow_numerator(atom, low, high)
         else:
@@ -297,7 +330,7 @@ class Theory:
             if least > known_low or most < known_high:
                 if max(least, known_low) > min(most, known_high):
                     raise Unsupported("the facts contradict each other")
-                self.ranges[atom] = (max(least, known_low), min(most, known_high))
+                self.narrowed[atom] = (max(least, known_low), min(most, known_high))
                 self._forget()
 
     def _assume_equal(self, form: Form) -> None:
@@ -344,43 +377,59 @@ class Theory:
 
     def under(self, fact: Expr) -> Theory | None:
         """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing."""
-        if fact in self.children:
-            return self.children[fact]
+        if fact not in self.children:
+            self.children[fact] = self._given([fact])
+        return self.children[fact]
+
+    def _given(self, facts: Sequence[Expr]) -> Theory | None:
         if self.spare[0] <= 0:
             return self
         self.spare[0] -= 1
-        child: Theory | None
         try:
-            child = Theory([fact], parent=self)
-            if not child.changed:
-                child = self
+            child = Theory(facts, parent=self)
         except Unsupported:
-            child = None
-        self.children[fact] = child
-        return child
+            return None
+        return child if child.changed else self
 
     # ---- bounds
 
     def range(self, atom: Expr) -> Bounds:
         """Inclusive bounds of an atom under the facts."""
-        found = self.ranges.get(atom)
+        found = self._ranges.get(atom)
         if found is None:
-            found = (atom.vmin, atom.vmax)
-            op = atom.op
-            if op == "floordiv" and atom.args[1].op == "const":
-                divisor = cast(int, atom.args[1].value)
-                low, high = self.bounds(self.inner(atom.args[0]))
-                found = (low // divisor, high // divisor) if divisor > 0 else (high // divisor, low // divisor)
-            elif op == "mul":
-                found = _product_bounds([self.range(a) for a in factors(atom)])
-            self.ranges[atom] = found
+            if self.parent is not None and not self.variables.of(atom) & self.touched:
+                found = self.parent.range(atom)
+            else:
+                found = self._range(atom)
+            self._ranges[atom] = found
         return found
+
+    def _range(self, atom: Expr) -> Bounds:
+        low, high = atom.vmin, atom.vmax
+        op = atom.op
+        if op == "floordiv" and atom.args[1].op == "const":
+            divisor = cast(int, atom.args[1].value)
+            ends = [end // divisor for end in self._bounds_without_facts(self.inner(atom.args[0]))]
+            low, high = min(ends), max(ends)
+        elif op == "mul":
+            low, high = _product_bounds([self.range(a) for a in factors(atom)])
+        elif op in ("where", "min", "max"):
+            (low, high), (other_low, other_high) = [
+                self._bounds_without_facts(self.inner(a)) for a in atom.args[-2:]
+            ]
+            if op == "where":
+                low, high = min(low, other_low), max(high, other_high)
+            else:
+                choose = min if op == "min" else max
+                low, high = choose(low, other_low), choose(high, other_high)
+        known_low, known_high = self.narrowed.get(atom, (low, high))
+        return max(low, known_low), min(high, known_high)
 
     def plain_bounds(self, form: Form) -> Bounds:
         """Bounds that treat the atoms as independent."""
         low = high = form.constant
         for atom, coefficient in form.terms.items():
-            least, most = self.ranges.get(atom) or self.range(atom)
+            least, most = self._ranges.get(atom) or self.range(atom)
             if coefficient > 0:
                 low += coefficient * least
                 high += coefficient * most
@@ -398,26 +447,37 @@ class Theory:
             return low, high
         low, high = self.plain_bounds(form)
         if depth:
-            for other_low, other_high in self._other_bounds(form, depth):
+            for other_low, other_high in self._correlated_bounds(form, depth, self.bounds):
+                low, high = max(low, other_low), min(high, other_high)
+            for other_low, other_high in self._known_bounds(form, depth):
                 low, high = max(low, other_low), min(high, other_high)
         self._bounds[form] = (low, high, depth)
         return low, high
 
-    def _other_bounds(self, form: Form, depth: int) -> Iterator[Bounds]:
+    def _bounds_without_facts(self, form: Form, depth: int = 1) -> Bounds:
+        """Bounds that facts about sums do not enter: an atom's range may not rest on facts about the atom itself."""
+        low, high = self.plain_bounds(form)
+        if depth and len(form.terms) > 1:
+            for other_low, other_high in self._correlated_bounds(form, depth, self._bounds_without_facts):
+                low, high = max(low, other_low), min(high, other_high)
+        return low, high
+
+    def _correlated_bounds(self, form: Form, depth: int, bounds: Callable[[Form, int], Bounds]) -> Iterator[Bounds]:
+        """``A`` beside its quotient is ``divisor*quotient + remainder``, and the remainder is in ``[0, most]``."""
         for atom in form.terms:
-            if atom.op == "var":
-                continue
-            remainder = self.remainder_of(atom)
+            remainder = self.remainder_of(atom) if atom.op != "var" else None
             if remainder is None:
                 continue
-            numerator, divisor, most = remainder
+            numerator, multiple, most = remainder
             scale = _scale_of(numerator, form)
             if scale:
-                # numerator = divisor*atom + remainder, and the remainder is in [0, most]
-                rest = form.plus(numerator, -scale).plus(divisor, scale)
+                rest = form.plus(numerator, -scale).plus(multiple, scale)
                 if len(rest.terms) < len(form.terms) + len(numerator.terms):
-                    low, high = self.bounds(rest, depth - 1)
+                    low, high = bounds(rest, depth - 1)
                     yield low + min(0, scale * most), high + max(0, scale * most)
+
+    def _known_bounds(self, form: Form, depth: int) -> Iterator[Bounds]:
+        """A sum that a fact bounds, and what is left beside it."""
         for direction, (least, most) in self.directions:
             scale = _scale_of(direction, form)
             if scale:
@@ -464,7 +524,18 @@ class Theory:
         return forms[root]
 
     def _is_done(self, term: Expr) -> bool:
-        return term in self.conditions if term.is_bool else term in self.forms
+        if term.is_bool:
+            if term in self.conditions:
+                return True
+        elif term in self.forms:
+            return True
+        if self.parent is None or self.variables.of(term) & self.touched:
+            return False
+        if term.is_bool:
+            self.conditions[term] = self.parent.condition(term)
+        else:
+            self.forms[term] = self.parent.form(term)
+        return True
 
     def _form(self, term: Expr) -> Form:
         forms, op, args = self.forms, term.op, term.args
@@ -757,18 +828,22 @@ class Theory:
         yes, no = term.args[1:]
         if _is_negative(condition):
             condition, yes, no = self.negate(condition), no, yes
-        holds, fails = self.under(condition), self.under(self.negate(condition))
-        if holds is None:
-            return self.forms[no]
-        if fails is None:
-            return self.forms[yes]
-        x, y = holds.form(yes), fails.form(no)
+        x, y = self._branch(yes, condition), self._branch(no, self.negate(condition))
+        if x is None or y is None:
+            return self.forms[no if x is None else yes]
         if x == y:
             return x
         shared = {a: c for a, c in x.terms.items() if y.terms.get(a) == c}
         common = Form(shared, 0)
         x, y = x.plus(common, -1), y.plus(common, -1)
         return common.plus(atom_form(make("where", condition, to_expr(x), to_expr(y))))
+
+    def _branch(self, term: Expr, condition: Expr) -> Form | None:
+        """The form of ``term`` where ``condition`` holds; ``None`` if it never does."""
+        if not self.variables.of(term) & self.variables.of(condition):
+            return self.forms[term]
+        theory = self.under(condition)
+        return None if theory is None else theory.form(term)
 
     def _opaque(self, op: str, x: Form, y: Form) -> Form:
         return atom_form(make(op, to_expr(x), to_expr(y)))
@@ -907,6 +982,15 @@ class Theory:
         members.pop(unit, None)
         if zero in members:
             return zero
+        if len(members) < 2:
+            return next(iter(members), unit)
+        key = (op, frozenset(members))
+        found = self._junctions.get(key)
+        if found is None:
+            found = self._junctions[key] = self._join(op, members, unit, zero)
+        return found
+
+    def _join(self, op: str, members: Iterable[Expr], unit: Expr, zero: Expr) -> Expr:
         merged = self._merge_intervals(op, list(members))
         if merged is None:
             return zero
@@ -961,21 +1045,22 @@ class Theory:
 
     def _drop_implied(self, op: str, members: list[Expr]) -> list[Expr]:
         """Drop the members that the others decide: under ``and`` the others hold, under ``or`` they fail."""
-        if len(members) > 6 or not any(_shares_variable(m, members) for m in members):
-            return members
         kept = sorted(members, key=lambda m: m.key)
         for member in list(kept):
-            if len(kept) == 1 or member.op not in ("lt", "le", "eq", "ne"):
+            others = [m for m in kept if m is not member and self._may_decide(m, member)]
+            if member.op not in _COMPLEMENT or not others or len(others) > MAX_DECIDING:
                 continue
-            others = [m for m in kept if m is not member and m.op in ("lt", "le", "eq", "ne")]
-            theory: Theory | None = self
-            for other in others:
-                theory = theory and theory.under(other if op == "and" else self.negate(other))
+            theory = self._given(others if op == "and" else [self.negate(m) for m in others])
             if theory is None:
                 return [FALSE] if op == "and" else [TRUE]
             if theory is not self and theory.condition(member) is (TRUE if op == "and" else FALSE):
                 kept.remove(member)
         return kept
+
+    def _may_decide(self, fact: Expr, member: Expr) -> bool:
+        """Whether a comparison speaks of the variables of another, but not of the same sum: those are merged."""
+        shares = self.variables.of(fact) & self.variables.of(member)
+        return bool(shares) and fact.op in _COMPLEMENT and not set(fact.args) & set(member.args)
 
     # ---- the result
 
@@ -1101,15 +1186,6 @@ def _product_bounds(ranges: list[Bounds]) -> Bounds:
 
 def _mentions(term: Expr, variable: Expr) -> bool:
     return any(t is variable for t in topological([term]))
-
-
-def _variables_of(term: Expr) -> set[Expr]:
-    return {t for t in topological([term]) if t.op == "var"}
-
-
-def _shares_variable(member: Expr, members: list[Expr]) -> bool:
-    mine = _variables_of(member)
-    return any(other is not member and mine & _variables_of(other) for other in members)
 
 
 def topological_until(roots: Iterable[Expr], done: Callable[[Expr], bool]) -> Iterator[Expr]:
