@@ -33,7 +33,7 @@ COMPARE = [
     Rule("lt-factor",         "x < d",              "x//factor(x) < (d - 1)//factor(x) + 1", "factor(x) > 1", "a common divisor cancels"),
     Rule("factor-lt",         "d < x",              "d//factor(x) < x//factor(x)", "factor(x) > 1", "a common divisor cancels"),
     Rule("eq-scaled",         "x + y == d",         "x//factor(x) == (d - vmin(y))//factor(x) and y == d - (d - vmin(y))//factor(x)*factor(x)",
-         "factor(x) > 1 and vmax(y) - vmin(y) < factor(x) and (d - vmin(y))//factor(x) == (d - vmax(y))//factor(x)", "quotient and remainder are unique"),
+         "factor(x) > 1 and (d - vmin(y))//factor(x) == (d - vmax(y))//factor(x)", "quotient and remainder are unique"),
     Rule("eq-factor",         "x == d",             "x//factor(x) == d//factor(x)", "factor(x) > 1 and d % factor(x) == 0", "a common divisor cancels"),
     Rule("eq-indivisible",    "x == d",             "False",                   "d % factor(x) != 0",       "no multiple of factor(x) is d"),
     Rule("lt-scales",         "x*c < y*c",          "x < y",                   "c > 0",                    "a common positive factor cancels"),

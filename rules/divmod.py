@@ -14,8 +14,8 @@ DIVMOD = [
     Rule("mod-core-offset",   "((x + k) // n)*d + x",       "(x + k)%n - k", "d == -n",                    "the identity of x + k, less k"),
     Rule("mod-scaled",        "(x % n)*c + (x // n)*d",     "x*c",           "d == n*c",                   "c times the identity"),
     Rule("mod-scaled-rest",   "(x // n)*d + x*c",           "(x % n)*c",     "d == -n*c",                  "c times the identity"),
-    Rule("mod-composed",      "(x//a) % c + (x//b)*c",      "x // a",        "a > 0 and c > 0 and a*c == b",         "x//b is (x//a)//c"),
-    Rule("mod-digits",        "(x//a % c)*a + x % a",       "x % (a*c)",     "a > 0 and c > 0",            "two digits of x are one digit of a larger base"),
-    Rule("mod-digits-scaled", "(x//a % c)*d + (x % a)*k",   "(x % (a*c))*k", "a > 0 and c > 0 and d == a*k", "two digits of x are one digit of a larger base"),
-    Rule("mod-digits-inner",  "(x//b % c)*d + x//a % k",    "(x//a) % (k*c)", "a > 0 and k > 0 and c > 0 and b == a*k and d == k", "two digits of x//a are one of a larger base"),
+    Rule("mod-composed",      "(x//a) % c + (x//b)*c",      "x // a",        "c > 0 and a*c == b",         "x//b is (x//a)//c"),
+    Rule("mod-digits",        "(x//a % c)*a + x % a",       "x % (a*c)",     "c > 0",            "two digits of x are one digit of a larger base"),
+    Rule("mod-digits-scaled", "(x//a % c)*d + (x % a)*k",   "(x % (a*c))*k", "c > 0 and d == a*k", "two digits of x are one digit of a larger base"),
+    Rule("mod-digits-inner",  "(x//b % c)*d + x//a % k",    "(x//a) % (k*c)", "k > 0 and c > 0 and b == a*k and d == k", "two digits of x//a are one of a larger base"),
 ]

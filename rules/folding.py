@@ -9,10 +9,10 @@ FOLDING = [
     # 1 cancel_divmod: the four corner quotients agree
     Rule("cancel-mod", "x % d", "x - d*(vmin(x)//d)", "vmin(x)//d == vmax(x)//d and vmin(x)//d != 0", "all of x lies in one bucket"),
     Rule("cancel-div-symbolic", "x // y", "vmin(x)//vmin(y)",
-         "vmin(y)*vmax(y) > 0 and vmin(x)//vmin(y) == vmax(x)//vmax(y) and vmin(x)//vmax(y) == vmax(x)//vmin(y) and vmin(x)//vmin(y) == vmin(x)//vmax(y)",
+         "vmin(y)*vmax(y) > 0 and vmin(x)//vmin(y) == vmax(x)//vmax(y) and vmin(x)//vmax(y) == vmax(x)//vmin(y)",
          "the quotient is monotone in x and in y, and its four corners agree"),
     Rule("cancel-mod-symbolic", "x % y", "x - y*(vmin(x)//vmin(y))",
-         "vmin(y)*vmax(y) > 0 and vmin(x)//vmin(y) == vmax(x)//vmax(y) and vmin(x)//vmax(y) == vmax(x)//vmin(y) and vmin(x)//vmin(y) == vmin(x)//vmax(y)",
+         "vmin(y)*vmax(y) > 0 and vmin(x)//vmin(y) == vmax(x)//vmax(y) and vmin(x)//vmax(y) == vmax(x)//vmin(y)",
          "x%y = x - y*(x//y)"),
     # 2 remove_nested_mod
     Rule("mod-of-mod", "(x % c) % d", "x % d", "c % d == 0", "x%c differs from x by a multiple of d"),
@@ -39,12 +39,12 @@ FOLDING = [
     Rule("closest-mod", "(x*c + y) % d", "(x*(c - d) + y) % d", "c < d and d < 2*c", "c - d is closer to 0 than c"),
     Rule("closest-div", "(x*c + y) // d", "x + (x*(c - d) + y)//d", "c < d and d < 2*c", "c - d is closer to 0 than c"),
     # 5 gcd_with_remainder, and 8 nest_div_by_smallest_factor, which it makes one step
-    Rule("gcd-div", "x // d", "(x // gcd(x, d)) // (d // gcd(x, d))", "d > 0 and 1 < gcd(x, d) and gcd(x, d) < d", "a common divisor cancels"),
-    Rule("gcd-mod", "x % d", "(x // gcd(x, d)) % (d // gcd(x, d)) * gcd(x, d)", "d > 0 and 1 < gcd(x, d) and gcd(x, d) < d", "a common divisor moves out"),
+    Rule("gcd-div", "x // d", "(x // gcd(x, d)) // (d // gcd(x, d))", "1 < gcd(x, d) and gcd(x, d) < d", "a common divisor cancels"),
+    Rule("gcd-mod", "x % d", "(x // gcd(x, d)) % (d // gcd(x, d)) * gcd(x, d)", "1 < gcd(x, d) and gcd(x, d) < d", "a common divisor moves out"),
     Rule("gcd-div-rest", "(x + y) // d", "(x//gcd(x, d) + vmin(y)//gcd(x, d)) // (d // gcd(x, d))",
-         "d > 0 and 1 < gcd(x, d) and gcd(x, d) < d and vmin(y)//gcd(x, d) == vmax(y)//gcd(x, d)", "y stays in one bucket of the common divisor"),
+         "1 < gcd(x, d) and gcd(x, d) < d and vmin(y)//gcd(x, d) == vmax(y)//gcd(x, d)", "y stays in one bucket of the common divisor"),
     Rule("gcd-mod-rest", "(x + y) % d", "(x//gcd(x, d) + vmin(y)//gcd(x, d)) % (d // gcd(x, d)) * gcd(x, d) + (y - gcd(x, d)*(vmin(y)//gcd(x, d)))",
-         "d > 0 and 1 < gcd(x, d) and gcd(x, d) < d and vmin(y)//gcd(x, d) == vmax(y)//gcd(x, d)", "y stays in one bucket of the common divisor"),
+         "1 < gcd(x, d) and gcd(x, d) < d and vmin(y)//gcd(x, d) == vmax(y)//gcd(x, d)", "y stays in one bucket of the common divisor"),
     # 6 divide_by_gcd: a common factor, literal or symbolic
     Rule("cancel-factor-div", "(x*z) // (y*z)", "x // y", why="z cancels"),
     Rule("cancel-factor-mod", "(x*z) % (y*z)", "(x % y)*z", why="z moves out"),

@@ -1,0 +1,126 @@
+"""Near misses: instances of a rule in which one conjunct of its guard fails, all others hold, and the sides differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eqsat.expr import Expr, const, evaluate, make, substitute, topological, var, variables
+from eqsat.ops import DIVISIONS
+from eqsat.rule import CONDITIONS, LITERALS, TERMS, Rule, pattern_of
+
+#: Instances drawn for one conjunct, and how many of the fitting ones are tried.
+DRAWN, TRIED = 30_000, 40
+#: The sides are compared at all points of the variables' ranges, if there are no more than this.
+POINTS = 50_000
+
+
+@dataclass(frozen=True)
+class NearMiss:
+    """Both sides of a rule where only ``conjunct`` fails; ``facts`` are the other conjuncts that terms must satisfy."""
+
+    conjunct: Expr
+    left: Expr
+    right: Expr
+    facts: tuple[Expr, ...]
+
+
+def conjuncts_of(rule: Rule) -> list[Expr]:
+    """The conjuncts of the guard."""
+    found: list[Expr] = []
+    stack = [pattern_of(rule).when]
+    while stack:
+        term = stack.pop()
+        if term.op == "and":
+            stack += reversed(term.args)
+        elif term.op != "bool":
+            found.append(term)
+    return found
+
+
+def near_miss(rule: Rule, conjunct: Expr) -> NearMiss | None:
+    """A near miss of ``rule`` at ``conjunct``, or ``None`` if no instance drawn is one."""
+    drawn = _draw(rule)
+    holds = np.ones(DRAWN, dtype=bool)
+    for other in conjuncts_of(rule):
+        if not _speaks_of_terms(other):
+            value = evaluate([other], drawn)[0] & _defined(other, drawn)
+            holds = holds & (~value if other is conjunct else value)
+    for index in np.flatnonzero(holds)[:TRIED]:
+        for left, right, facts in _instance(rule, {name: int(v[index]) for name, v in drawn.items()}, conjunct):
+            if _differ(left, right, facts):
+                return NearMiss(conjunct, left, right, facts)
+    return None
+
+
+def _draw(rule: Rule) -> dict[str, NDArray[Any]]:
+    """Random literals, ranges and factors, the same each time."""
+    source = np.random.default_rng(1)
+    pattern = pattern_of(rule)
+    names = [str(v.value) for v in variables([pattern.left, pattern.right, pattern.when])]
+    drawn: dict[str, NDArray[Any]] = {}
+    for name in names:
+        if name == "s":
+            drawn[name] = source.integers(1, 4, DRAWN)
+        elif name in LITERALS:
+            drawn[name] = source.integers(-6, 13, DRAWN)
+        elif name in TERMS:
+            needs_factor = any(n.startswith(("factor_" + name, "gcd_" + name)) for n in names)
+            factor = source.integers(2, 7, DRAWN) if needs_factor else np.ones(DRAWN, dtype=np.int64)
+            low = source.integers(-6, 7, DRAWN)
+            drawn[f"factor_{name}"] = factor
+            drawn[f"vmin_{name}"] = low * factor
+            drawn[f"vmax_{name}"] = (low + source.integers(1, 9, DRAWN)) * factor
+    for name in names:
+        if name.startswith("gcd_"):
+            _, term, literal = name.split("_")
+            drawn[name] = np.gcd(drawn[f"factor_{term}"], drawn[literal])
+    return drawn
+
+
+def _speaks_of_terms(conjunct: Expr) -> bool:
+    return any(str(v.value) in TERMS for v in variables([conjunct]))
+
+
+def _defined(term: Expr, values: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    """Where no divisor is zero."""
+    divisors = [t.args[1] for t in topological([term]) if t.op in DIVISIONS]
+    return np.all([value != 0 for value in evaluate(divisors, values)], axis=0) if divisors else np.asarray(True)
+
+
+def _instance(rule: Rule, drawn: dict[str, int], conjunct: Expr) -> Iterator[tuple[Expr, Expr, tuple[Expr, ...]]]:
+    """The sides of ``rule`` for one draw, if they are terms."""
+    pattern = pattern_of(rule)
+    image: dict[Expr, Expr] = {}
+    for letter in variables([pattern.left, pattern.right, pattern.when]):
+        name = str(letter.value)
+        if name in CONDITIONS:
+            image[make("ne", letter, const(0))] = var(name, 0, 3) < var(name * 2, 0, 3)
+        elif name in TERMS:
+            factor = drawn[f"factor_{name}"]
+            leaf = var(name, drawn[f"vmin_{name}"] // factor, drawn[f"vmax_{name}"] // factor)
+            image[letter] = leaf * factor if factor > 1 else leaf
+        else:
+            image[letter] = const(drawn[name])
+    needed = [other for other in conjuncts_of(rule) if other is not conjunct and _speaks_of_terms(other)]
+    try:
+        left, right, *facts = substitute([pattern.left, pattern.right, *needed], image)
+    except ValueError:
+        return
+    divisors = [t.args[1] for t in topological([left, right]) if t.op in DIVISIONS]
+    facts += [divisor.ne(0) for divisor in divisors if divisor.vmin <= 0 <= divisor.vmax]
+    yield left, right, tuple(facts)
+
+
+def _differ(left: Expr, right: Expr, facts: tuple[Expr, ...]) -> bool:
+    free = variables([left, right, *facts])
+    if np.prod([v.vmax - v.vmin + 1 for v in free]) > POINTS:
+        return False
+    axes = np.meshgrid(*[np.arange(v.vmin, v.vmax + 1) for v in free], indexing="ij")
+    values = {str(v.value): axis for v, axis in zip(free, axes, strict=True)}
+    one, other, *known = evaluate([left, right, *facts], values)
+    return bool(np.any((one != other) & np.all(known, axis=0) if known else one != other))

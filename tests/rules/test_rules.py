@@ -1,0 +1,129 @@
+"""Every rule is true, fires, and stops at its guard; false rules are refuted."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from false_rules import FALSE_RULES
+from firing import FIRING, Firing
+from near_misses import conjuncts_of, near_miss
+
+from eqsat.engine import Budget, Session
+from eqsat.expr import Expr, topological, var
+from eqsat.extract.graph import EGraph
+from eqsat.rule import Rule, check_rule
+from eqsat.rules import DEFAULT
+from eqsat.text import parse, to_text
+
+BY_NAME = {rule.name: rule for rule in DEFAULT}
+GUARDS = [(rule, conjunct) for rule in DEFAULT for conjunct in conjuncts_of(rule)]
+
+#: Conjuncts without which a rule would still be true: they keep it from firing where it gains nothing.
+FENCES = {
+    "nothing to take out": [
+        ("factor-scale", "c != 1"),
+        ("factor-scale", "c != -1"),
+        ("factor-offset", "c != 1"),
+        ("factor-offset", "c != -1"),
+        ("gcd-div", "1 < gcd_x_d"),
+        ("gcd-mod", "1 < gcd_x_d"),
+        ("gcd-div-rest", "1 < gcd_x_d"),
+        ("gcd-mod-rest", "1 < gcd_x_d"),
+        ("cancel-literal-div", "1 < gcd_x_c"),
+        ("cancel-literal-mod", "1 < gcd_x_c"),
+        ("lt-scaled", "1 < factor_x"),
+        ("scaled-lt", "1 < factor_x"),
+        ("lt-factor", "1 < factor_x"),
+        ("factor-lt", "1 < factor_x"),
+        ("eq-scaled", "1 < factor_x"),
+        ("eq-factor", "1 < factor_x"),
+    ],
+    "another rule says it more simply": [
+        ("factor-scale", "d != c"),
+        ("cancel-mod", "vmin_x//d != 0"),
+        ("congruent-mod", "c%d != 0"),
+        ("congruent-mod-alone", "c%d != 0"),
+        ("congruent-div", "c%d != 0"),
+        ("congruent-div-alone", "c%d != 0"),
+        ("gcd-div", "gcd_x_d < d"),
+        ("gcd-mod", "gcd_x_d < d"),
+        ("div-sum-div", "vmin_y < vmax_y"),
+    ],
+    "the literal is small enough already": [
+        ("div-offset", "d <= c or c < 0"),
+        ("mod-offset", "d <= c or c < 0"),
+        ("congruent-mod", "d <= c or 2*c <= -d"),
+        ("congruent-mod-alone", "d <= c or 2*c <= -d"),
+        ("congruent-div", "d <= c or 2*c <= -d"),
+        ("congruent-div-alone", "d <= c or 2*c <= -d"),
+        ("closest-mod", "c < d"),
+        ("closest-mod", "d < 2*c"),
+        ("closest-div", "c < d"),
+        ("closest-div", "d < 2*c"),
+    ],
+    "literals become positive, not the other way": [
+        ("congruent-mod", "0 < d"),
+        ("congruent-mod-alone", "0 < d"),
+        ("congruent-div", "0 < d"),
+        ("congruent-div-alone", "0 < d"),
+        ("div-negative", "d < 0"),
+        ("mod-negative", "d < 0"),
+        ("tdiv-negative", "d < 0"),
+        ("tmod-negative", "d < 0"),
+        ("lt-lift-term", "d < 0"),
+    ],
+}
+FENCED = {row for rows in FENCES.values() for row in rows}
+
+
+@cache
+def session() -> Session:
+    return Session(DEFAULT)
+
+
+@pytest.mark.parametrize("rule", DEFAULT, ids=lambda rule: rule.name)
+def test_no_counterexample(rule: Rule) -> None:
+    assert check_rule(rule) is None
+
+
+@pytest.mark.parametrize("rule", FALSE_RULES, ids=lambda rule: rule.name)
+def test_false_rules_are_refuted(rule: Rule) -> None:
+    assert check_rule(rule) is not None
+
+
+def test_every_rule_has_a_firing_row_and_a_reason() -> None:
+    assert [row.rule for row in FIRING] == [rule.name for rule in DEFAULT]
+    assert all(rule.why for rule in DEFAULT)
+
+
+def represents(graph: EGraph, term: Expr) -> bool:
+    """Whether ``term`` is one of the terms of the root."""
+    classes = {node: number for number, nodes in graph.classes.items() for node in nodes}
+    found: dict[Expr, int | None] = {}
+    for part in topological([term]):
+        found[part] = classes.get((part.op, part.value, tuple(found[a] for a in part.args)))  # type: ignore[arg-type]
+    return found[term] == graph.roots[0]
+
+
+@pytest.mark.parametrize("row", FIRING, ids=lambda row: row.rule)
+def test_rule_is_needed(row: Firing) -> None:
+    names = {name: var(name, *bounds) for name, bounds in row.ranges.items()}
+    left, right = parse(row.left, names), parse(row.right, names)
+    facts = [parse(fact, names) for fact in row.facts]
+    found = session().saturate([left], facts, without=row.besides)
+    assert represents(found.graph, right)
+    assert found.matches[row.rule] > 0
+    assert not represents(session().saturate([left], facts, without=[row.rule, *row.besides]).graph, right)
+
+
+@pytest.mark.parametrize(("rule", "conjunct"), GUARDS, ids=lambda value: getattr(value, "name", str(value)))
+def test_guard_stops_at_its_edge(rule: Rule, conjunct: Expr) -> None:
+    miss = near_miss(rule, conjunct)
+    if (rule.name, to_text(conjunct)) in FENCED:
+        assert miss is None, "this conjunct is needed for truth: it is no mere fence"
+        return
+    assert miss is not None, "the rule is true without this conjunct: drop it, or say in FENCES why it stands"
+    others = [other.name for other in DEFAULT if other is not rule]
+    graph = session().saturate([miss.left, miss.right], miss.facts, Budget(rounds=4), without=others).graph
+    assert graph.roots[0] != graph.roots[1]
