@@ -78,10 +78,18 @@ def to_tinygrad(roots: Sequence[Expr]) -> dict[Expr, UOp]:
     return uops
 
 
+def _opposite(x: Expr) -> Expr | None:
+    """``-x``, if ``x`` is a negation or a multiple by a negative literal."""
+    if x.op == "mul" and x.args[1].op == "const" and x.args[1].vmin < 0:
+        return x.args[0] * -x.args[1].vmin
+    return x.args[0] if x.op == "neg" else None
+
+
 def _add(x: Expr, y: Expr) -> Expr:
-    if x.op == "neg" and y.op != "neg":
-        x, y = y, x
-    return x - y.args[0] if y.op == "neg" else x + y
+    if (subtracted := _opposite(y)) is not None:
+        return x - subtracted
+    subtracted = _opposite(x)
+    return x + y if subtracted is None else y - subtracted
 
 
 def _mul(x: Expr, y: Expr) -> Expr:
@@ -98,13 +106,13 @@ def _lt(x: Expr, y: Expr) -> Expr:
     return x < y
 
 
-_OPPOSITE = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
+_NEGATION = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
 
 
 def _not(x: Expr) -> Expr:
-    if x.op not in _OPPOSITE:
+    if x.op not in _NEGATION:
         return x.args[0] if x.op == "not" else ~x
-    return make(_OPPOSITE[x.op], *(x.args[::-1] if x.op in ("lt", "le") else x.args))
+    return make(_NEGATION[x.op], *(x.args[::-1] if x.op in ("lt", "le") else x.args))
 
 
 def _ne(x: Expr, y: Expr) -> Expr:
