@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import pairwise
 from math import gcd
 from typing import Any
 
@@ -610,7 +611,7 @@ def edges(roots: Iterable[Expr]) -> frozenset[Edge]:
             continue
         outer = _SPELLED.get(term.op, (term.op,))
         found.update(("", op) for op in outer)
-        found.update(zip(outer, outer[1:], strict=False))
+        found.update(pairwise(outer))
         for arg in term.args:
             if arg.args:
                 below = _SPELLED.get(arg.op, (arg.op,))[0]
@@ -622,7 +623,7 @@ def edges(roots: Iterable[Expr]) -> frozenset[Edge]:
 def needed_edges(rule: Rule) -> frozenset[Edge]:
     """The edges that a term must have for the left side of ``rule`` to match it."""
     left = pattern_of(rule).left
-    conditions = {t: TRUE for t in topological([left]) if t.op == "ne" and t.args[0].value in CONDITIONS}
+    conditions = {t: TRUE for t in topological([left]) if _is_condition_letter(t)}
     return edges(substitute([left], conditions))
 
 

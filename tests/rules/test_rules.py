@@ -12,7 +12,7 @@ from near_misses import conjuncts_of, near_miss
 from eqsat.engine import Budget, Session
 from eqsat.expr import Expr, topological, var
 from eqsat.extract.graph import EGraph
-from eqsat.rule import Rule, check_rule
+from eqsat.rule import Rule, check_rule, compile_rule
 from eqsat.rules import DEFAULT
 from eqsat.text import parse, to_text
 
@@ -127,3 +127,28 @@ def test_guard_stops_at_its_edge(rule: Rule, conjunct: Expr) -> None:
     others = [other.name for other in DEFAULT if other is not rule]
     graph = session().saturate([miss.left, miss.right], miss.facts, Budget(rounds=4), without=others).graph
     assert graph.roots[0] != graph.roots[1]
+
+
+MALFORMED = [
+    ("x +", "x", "", "an operand is missing"),
+    ("x + 0", "y", "", "the left side does not bind 'y'"),
+    ("x // c", "x", "foo(x) < 1", "unknown function 'foo'"),
+    ("x // c", "x", "vmin(y) < 1", "does not bind 'y'"),
+    ("x // c", "x", "x <= c", "may compare terms with < only"),
+    ("x < y", "x", "", "one side is a condition"),
+    ("x // c", "x // tdiv(c, 2)", "", "cannot be computed"),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "when", "message"), MALFORMED)
+def test_malformed_rules_are_refused_in_one_line(left: str, right: str, when: str, message: str) -> None:
+    with pytest.raises(ValueError, match="rule 'mine'") as caught:
+        Rule("mine", left, right, when)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_offset_may_stand_for_the_open_operand() -> None:
+    bodies = [part.body for part in compile_rule(BY_NAME["mod-multiple"])]
+    assert len(bodies) == 3
+    assert [("AddK" in body, "(Add " in body) for body in bodies] == [(False, True), (True, False), (True, True)]

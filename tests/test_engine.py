@@ -1,0 +1,195 @@
+"""The engine: insertion, facts, budgets, tripwires, the hook between rounds."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from eqsat.engine import Budget, Saturation, Session, UnsoundUnionError, class_reference
+from eqsat.expr import Expr, const, var, where
+from eqsat.extract.graph import EGraph
+from eqsat.rule import Rule
+from eqsat.rules import ARITHMETIC, DEFAULT, DIVMOD
+from eqsat.text import parse
+
+
+@cache
+def session() -> Session:
+    return Session(DEFAULT)
+
+
+def saturated(*roots: Expr, facts: tuple[Expr, ...] = ()) -> Saturation:
+    found = session().saturate(roots, facts)
+    assert found.stop == "saturated"
+    return found
+
+
+def nodes_of(found: Saturation, root: int = 0) -> list[tuple[object, ...]]:
+    return [node[:2] for node in found.graph.classes[found.graph.roots[root]]]
+
+
+X, Y, N = var("x", 0, 100), var("y", -5, 20), var("n", 1, 64)
+
+#: left, right: one class.
+EQUAL = [
+    ("x//8*8 + x%8", "x"),
+    ("x - x//12*12", "x%12"),
+    ("(x*64 + y)//64", "x + y//64"),
+    ("(6*x + 4*y)//8", "(3*x + 2*y)//4"),
+    ("(x + 70)//8", "(x + 6)//8 + 8"),
+    ("x//(-8)", "(-x)//8"),
+    ("tdiv(x*8, 8)", "x"),
+    ("x*4 + y%4 < 64", "x < 16"),
+    ("min(x + y, n + y) - y", "min(x, n)"),
+    ("(x*n)//n", "x"),
+    ("x*2 == 5", "False"),
+]
+
+
+@pytest.mark.parametrize(("left", "right"), EQUAL)
+def test_both_terms_are_one_class(left: str, right: str) -> None:
+    names = {"x": X, "y": Y, "n": N}
+    found = saturated(parse(left, names), parse(right, names))
+    assert found.graph.roots[0] == found.graph.roots[1]
+
+
+#: root, facts, what the root's class must hold.
+KNOWN = [
+    ("x//100", ["x < 100"], ("const", 0)),
+    ("x", ["x >= 1 and x < 2"], ("const", 1)),
+    ("n%8", ["n%8 == 0"], ("const", 0)),
+    ("x", ["not x > 0"], ("const", 0)),
+    ("x", ["x*4 + n < 5"], ("const", 0)),
+    ("x < y", ["x < y"], ("bool", True)),
+    ("y//n", ["y < n", "y >= 0"], ("const", 0)),
+    ("x == 3", ["x != 3"], ("bool", False)),
+]
+
+
+@pytest.mark.parametrize(("root", "facts", "node"), KNOWN)
+def test_facts_are_used(root: str, facts: list[str], node: tuple[str, int]) -> None:
+    names = {"x": X, "y": Y, "n": N}
+    found = saturated(parse(root, names), facts=tuple(parse(fact, names) for fact in facts))
+    assert node in nodes_of(found)
+
+
+def test_facts_of_one_run_do_not_reach_the_next() -> None:
+    saturated(X // 100, facts=(X < 100,))
+    assert ("const", 0) not in nodes_of(saturated(X // 100))
+
+
+def test_spellings_are_offered() -> None:
+    assert ("sub", None) in nodes_of(saturated(X + Y * -1))
+    assert ("neg", None) in nodes_of(saturated(const(-3) * X))
+    assert ("le", None) in nodes_of(saturated(X < Y + 1))
+    assert ("ne", None) in nodes_of(saturated(~X.eq(Y)))
+
+
+def test_every_class_has_a_term_and_bounds() -> None:
+    graph = saturated(where(X < Y, X // N, X % N), (X * 8 + Y) % 12 // 4).graph
+    assert set(graph.classes) == set(graph.bounds)
+    assert all(o in graph.classes for nodes in graph.classes.values() for node in nodes for o in node[2])
+
+
+def test_literals_beyond_machine_integers_are_opaque() -> None:
+    found = saturated(const(2**70) + X)
+    assert found.graph.bounds[found.graph.roots[0]] == (2**70, 2**70 + 100)
+
+
+def test_distribution_over_a_hidden_zero_ends() -> None:
+    found = saturated((X + (const(3) - 3)) * 32)
+    assert len(found.graph) < 30
+
+
+def test_long_sums_end_within_the_budget() -> None:
+    total = var("i0", 0, 50)
+    for index in range(1, 12):
+        total = total + var(f"i{index}", 0, 50) * (index + 1)
+    found = session().saturate([total], budget=Budget(nodes=3000, seconds=5))
+    assert found.stop == "nodes"
+    assert len(found.graph) < 20_000
+
+
+def test_deep_terms_are_inserted() -> None:
+    term = X
+    for _ in range(3000):
+        term = (term * 3 + 1) % 7
+    assert session().saturate([term], budget=Budget(nodes=1)).stop == "nodes"
+
+
+def test_rounds_and_seconds_are_budgets() -> None:
+    term = (X * 6 + Y * 4 + N) // 24
+    assert session().saturate([term], budget=Budget(rounds=1)).stop == "iterations"
+    assert session().saturate([term], budget=Budget(seconds=0)).stop == "time"
+
+
+def test_contradicting_constraints_are_the_callers_fault() -> None:
+    with pytest.raises(ValueError, match="the constraints contradict each other: x < 3, 5 < x"):
+        session().saturate([X], [X < 3, X > 5])
+    assert ("const", 3) not in nodes_of(saturated(X))
+
+
+def test_a_false_rule_is_named() -> None:
+    with pytest.raises(UnsoundUnionError, match="forgets-offset"):
+        Session([Rule("forgets-offset", "x + c", "x")]).saturate([const(3) + 4])
+
+
+def test_matches_are_counted_by_rule() -> None:
+    found = saturated(X // 8 * 8 + X % 8)
+    assert found.matches["mod-core"] >= 1
+    assert set(found.matches) <= {rule.name for rule in DEFAULT}
+
+
+def test_rules_can_be_left_out() -> None:
+    found = session().saturate([X % 1000], without=["mod-in-range", "mod-of-mod"])
+    assert ("var", "x") not in nodes_of(found)
+
+
+def test_two_rules_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="two rules are named 'a'"):
+        Session([Rule("a", "x + 0", "x"), Rule("a", "x * 1", "x")])
+
+
+def test_raw_egglog_is_added_and_refused() -> None:
+    extra = "(rule ((= e (AddK x 41))) ((union e (Num 42))) :ruleset bounds)"
+    assert ("const", 42) in nodes_of(Session([], extra).saturate([X + 41]))
+    with pytest.raises(ValueError, match="egglog refuses"):
+        Session([], "(rule")
+
+
+def test_the_hook_adds_terms_over_classes() -> None:
+    calls = 0
+
+    def expand_mod(graph: EGraph) -> list[tuple[int, Expr | int]]:
+        """Offer a - (a//b)*b for every a % b."""
+        nonlocal calls
+        calls += 1
+        found: list[tuple[int, Expr | int]] = []
+        for number, nodes in graph.classes.items() if calls == 1 else ():
+            for op, _, operands in nodes:
+                if op == "mod":
+                    dividend, divisor = (class_reference(o, graph.bounds[o]) for o in operands)
+                    found.append((number, dividend - dividend // divisor * divisor))
+        return found
+
+    found = Session(ARITHMETIC[:5]).saturate([X % 8 + Y, X - X // 8 * 8 + Y], between=expand_mod)
+    assert found.stop == "saturated"
+    assert found.graph.roots[0] == found.graph.roots[1]
+    assert calls > 1
+
+
+def test_the_hook_unites_classes() -> None:
+    def unite(graph: EGraph) -> list[tuple[int, Expr | int]]:
+        first, second = graph.roots
+        return [] if first == second else [(first, second)]
+
+    found = Session([]).saturate([X, Y], between=unite)
+    assert found.graph.roots[0] == found.graph.roots[1]
+
+
+@pytest.mark.parametrize("rules", [DEFAULT, (*ARITHMETIC, *DIVMOD)], ids=["all", "two families"])
+def test_the_order_of_rules_does_not_matter(rules: tuple[Rule, ...]) -> None:
+    term = (X * 12 + Y) // 4 * 4 + (X * 12 + Y) % 4
+    sizes = {len(Session(order).saturate([term]).graph) for order in (rules, rules[::-1])}
+    assert len(sizes) == 1
