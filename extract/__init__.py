@@ -1,9 +1,11 @@
 """What is cheap: frozen e-graphs as plain data, cost models, and extractors.
 
-``graph`` is the data, ``cost`` the models, ``select`` the extractors. Nothing here knows expressions or egglog.
+``graph`` is the data, ``cost`` the models, ``select`` and ``exact`` the extractors. Nothing here knows expressions or
+egglog.
 """
 
 from eqsat.extract.cost import COST_MODELS, CostModel, Latency, OpCount
+from eqsat.extract.exact import Exact, exact
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, Priced, dag, reachable, total_cost, tree
 
@@ -12,11 +14,13 @@ __all__ = [
     "Choice",
     "CostModel",
     "EGraph",
+    "Exact",
     "Latency",
     "Node",
     "OpCount",
     "Priced",
     "dag",
+    "exact",
     "reachable",
     "total_cost",
     "tree",

@@ -1,0 +1,137 @@
+"""Exact extraction: against every choice there is, on graphs made by hand and at random; never dearer than ``dag``."""
+
+import random
+import sys
+from itertools import product
+
+import pytest
+
+from eqsat.extract import EGraph, Latency, Priced, dag, exact, reachable, total_cost
+from eqsat.extract.graph import Node
+
+
+def priced(classes: dict[int, list[tuple[int, tuple[int, ...]]]], roots: list[int]) -> Priced:
+    """A graph from the price and the operands of each node."""
+    nodes: dict[int, list[Node]] = {
+        c: [("f", n, args) for n, (_, args) in enumerate(options)] for c, options in classes.items()
+    }
+    graph = EGraph(nodes, dict.fromkeys(classes, (0, 9)), roots)
+    return Priced(graph, {c: [price for price, _ in options] for c, options in classes.items()})
+
+
+def is_finite(choice: dict[int, Node], roots: list[int]) -> bool:
+    """Whether no class that the roots need needs itself."""
+    done: set[int] = set()
+    open_classes: set[int] = set()
+
+    def visit(c: int) -> bool:
+        if c in done:
+            return True
+        if c in open_classes:
+            return False
+        open_classes.add(c)
+        if not all(visit(a) for a in choice[c][2]):
+            return False
+        done.add(c)
+        return True
+
+    return all(visit(root) for root in roots)
+
+
+def brute_force(graph: Priced) -> int:
+    """The least cost over every choice there is."""
+    classes, roots = graph.graph.classes, graph.graph.roots
+    choices = (dict(zip(classes, nodes, strict=True)) for nodes in product(*classes.values()))
+    return min(total_cost(graph, choice) for choice in choices if is_finite(choice, roots))
+
+
+HAND = [
+    # what it is, the (price, operands) of the nodes of each class, the roots, the least cost
+    ("a leaf", {0: [(0, ())]}, [0], 0),
+    ("a priced leaf", {0: [(7, ())]}, [0, 0], 7),
+    ("two nodes", {0: [(0, ())], 1: [(5, (0,)), (3, (0,))]}, [1], 3),
+    ("shared and paid once", {1: [(9, ())], 2: [(1, (1,)), (8, ())], 3: [(1, (1,)), (8, ())]}, [2, 3], 11),
+    ("a node that needs its own class", {1: [(1, (1,)), (4, ())]}, [1], 4),
+    ("two that need each other", {1: [(1, (2,)), (9, ())], 2: [(1, (1,)), (6, ())]}, [1, 2], 7),
+    ("a circle", {1: [(0, (2,)), (9, ())], 2: [(0, (3,)), (8, ())], 3: [(0, (1,)), (7, ())]}, [1, 2, 3], 7),
+    ("a circle of roots", {1: [(1, (2,)), (9, ())], 2: [(0, (1,)), (3, (3,))], 3: [(5, ())]}, [1, 2], 9),
+    ("free after the first", {1: [(6, ())], 2: [(2, (1,)), (7, ())], 3: [(3, (1, 2)), (9, (1,))]}, [3], 11),
+    ("an operand without a finite term", {1: [(0, (1,))], 2: [(0, (1,)), (5, ())]}, [2], 5),
+    ("what no root needs costs nothing", {1: [(50, ())], 2: [(2, ()), (1, (1,))]}, [2], 2),
+    ("equal nodes", {0: [(0, ())], 1: [(4, (0,)), (4, (0,))]}, [1], 4),
+]
+
+
+@pytest.mark.parametrize(("classes", "roots", "least"), [row[1:] for row in HAND], ids=[row[0] for row in HAND])
+def test_hand_made_graphs(classes, roots, least):
+    graph = priced(classes, roots)
+    found = exact(graph)
+    assert (found.cost, found.bound) == (least, least)
+    assert total_cost(graph, found.choice) == least == brute_force(graph)
+
+
+def test_the_remainder_uses_the_quotient_that_the_other_root_pays():
+    variable = (0, 2**20)
+    classes: dict[int, list[Node]] = {
+        0: [("var", "x", ())],
+        1: [("var", "n", ())],
+        2: [("floordiv", None, (0, 1))],
+        3: [("mod", None, (0, 1)), ("sub", None, (0, 4))],
+        4: [("mul", None, (2, 1))],
+    }
+    bounds = {0: variable, 1: (1, 99), 2: variable, 3: (0, 98), 4: variable}
+    graph = Priced.of(EGraph(classes, bounds, [2, 3]), Latency())
+    separate = {c: nodes[0] for c, nodes in classes.items()}
+    assert total_cost(graph, separate) == 44
+    found = exact(graph, separate)
+    assert (found.cost, found.bound) == (28, 28)
+    assert found.choice[3] == ("sub", None, (0, 4))
+
+
+def grown(seed: int, classes: int, options: int) -> Priced:
+    """A random graph with circles; the first node of each class needs only earlier classes."""
+    source = random.Random(seed)
+    table: dict[int, list[tuple[int, tuple[int, ...]]]] = {0: [(0, ())], 1: [(source.randint(0, 3), ())]}
+    for c in range(2, classes):
+        table[c] = [(source.randint(0, 9), tuple(source.choices(range(c), k=source.randint(1, 3))))]
+        for _ in range(source.randint(0, options - 1)):
+            table[c].append((source.randint(0, 9), tuple(source.choices(range(classes), k=source.randint(1, 3)))))
+    return priced(table, source.sample(range(2, classes), k=min(3, classes - 2)))
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_random_graphs_against_every_choice(seed):
+    graph = grown(seed, classes=4 + seed % 6, options=3)
+    least = brute_force(graph)
+    found = exact(graph)
+    assert (found.cost, found.bound, total_cost(graph, found.choice)) == (least, least, least)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_never_dearer_than_dag_and_the_same_every_time(seed):
+    graph = grown(seed, classes=30, options=4)
+    start = dag(graph)
+    found = exact(graph, start)
+    assert found.bound <= found.cost <= total_cost(graph, start)
+    assert is_finite(found.choice, list(graph.graph.classes))
+    assert found.choice == exact(graph, start).choice
+
+
+def test_a_start_that_holds_only_what_it_needs():
+    graph = grown(3, classes=30, options=4)
+    whole = dag(graph)
+    needed = {c: whole[c] for c in reachable(whole, graph.graph.roots)}
+    assert exact(graph, needed).cost == exact(graph, whole).cost
+
+
+def test_without_time_the_start_and_a_true_bound():
+    graph = grown(1, classes=40, options=4)
+    start = dag(graph)
+    found = exact(graph, start, seconds=1e-6)
+    assert found.bound <= exact(graph, start).cost <= found.cost <= total_cost(graph, start)
+
+
+def test_without_highs_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'eqsat\[exact\]'"):
+        exact(priced({0: [(0, ())]}, [0]))
