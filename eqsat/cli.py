@@ -29,9 +29,20 @@ if TYPE_CHECKING:
 #: Results up to so many characters are printed without naming their shared subterms.
 SHORT = 160
 
+
+def _exact_allowed(context: click.Context, option: click.Parameter, extract: str) -> str:
+    if extract == "exact" and find_spec("highspy") is None:
+        raise click.UsageError("--extract exact needs HiGHS: pip install 'eqsat[exact]'")
+    return extract
+
+
 _COST = click.option("--cost", type=click.Choice(["latency", "opcount"]), default="latency", help="What is cheap.")
 _EXTRACT = click.option(
-    "--extract", type=click.Choice(["tree", "dag"]), default="dag", help="How the cheapest terms are picked."
+    "--extract",
+    type=click.Choice(["tree", "dag", "exact"]),
+    default="dag",
+    callback=_exact_allowed,
+    help="How the cheapest terms are picked; exact proves it (extra: exact).",
 )
 _ENGINE = click.option(
     "--engine",
@@ -164,6 +175,7 @@ def _record(result: Result, check: Check, taken: Iterable[str], as_c: bool, expl
         **({"lets": lets} if lets else {}),
         "cost_before": result.cost_before,
         "cost": result.cost,
+        **({} if result.bound is None else {"bound": result.bound}),
         "ms": round(result.milliseconds, 3),
         "stop": result.stop,
         "nodes": result.nodes,
@@ -178,8 +190,9 @@ def _remark(result: Result, check: Check, prove: bool) -> str:
     checked = "proved" if check.kind == "proved" else f"{check.kind} check at {check.points} points"
     if prove and check.kind != "proved":
         checked += " (z3 did not decide)"
+    bound = "" if result.bound is None else f" (at least {result.bound})"
     return (
-        f"# cost {result.cost_before} -> {result.cost}, {result.stop}, {result.nodes} nodes, "
+        f"# cost {result.cost_before} -> {result.cost}{bound}, {result.stop}, {result.nodes} nodes, "
         f"{result.milliseconds:.1f} ms, {checked}"
     )
 

@@ -1,8 +1,9 @@
 """Corpora: many cases in a file, one JSON object a line, optimised one by one into one row of output each.
 
 A case names its variables with inclusive ranges, its roots as text, and what is known (constraints, gates). A row is
-``{"id", "out", "cost_before", "cost", "ms", "stop", "nodes", "checked"}``, with ``"lets"`` where subterms are shared,
-or ``{"id", "error"}``. Whatever is wrong with one case becomes its row; the others go on.
+``{"id", "out", "cost_before", "cost", "ms", "stop", "nodes", "checked"}``, with ``"lets"`` where subterms are shared
+and ``"bound"`` from exact extraction, or ``{"id", "error"}``. Whatever is wrong with one case becomes its row; the
+others go on.
 """
 
 from __future__ import annotations
@@ -212,6 +213,7 @@ def run_case(case: Case, settings: Settings) -> Row:
     return row | {
         "cost_before": result.cost_before,
         "cost": result.cost,
+        **({} if result.bound is None else {"bound": result.bound}),
         "ms": round(result.milliseconds, 3),
         "stop": result.stop,
         "nodes": result.nodes,

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from eqsat.expr import Expr, as_expr, brief, topological, var, variables
 from eqsat.extract.cost import CostModel, Latency
+from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, Priced, dag, total_cost, tree
 from eqsat.engine import Budget, Saturation, Session
@@ -29,7 +30,7 @@ from eqsat.text import parse
 from eqsat.verify import Check, check_equal
 
 ENGINES = ("egraph", "theory")
-EXTRACTORS = ("tree", "dag")
+EXTRACTORS = ("tree", "dag", "exact")
 
 #: How often the rules start again from the best term so far.
 MAX_PULSES = 3
@@ -47,6 +48,9 @@ class Result:
         The known facts under which they are equal.
     cost_before, cost : int
         Under the cost model, over all roots, shared subterms paid once.
+    bound : int or None
+        What exact extraction has proved: no choice over the final e-graph costs less; equal to ``cost`` if that is
+        the optimum. ``None`` from other extractors.
     stop : str
         ``"saturated"``, or the budget that ran out: ``"nodes"``, ``"time"``, ``"iterations"``.
     nodes, rounds : int
@@ -63,6 +67,7 @@ class Result:
     gates: tuple[Expr | None, ...]
     cost_before: int
     cost: int
+    bound: int | None
     stop: str
     nodes: int
     rounds: int
@@ -128,8 +133,9 @@ def optimize(
         ``"theory"`` takes the normal form alone, without rules.
     theory : bool
         Whether linear integer arithmetic works beside the rules; without it the rules are alone.
-    extract : {"tree", "dag"}
-        Whether a subterm that is used twice is paid once (``"dag"``) or twice.
+    extract : {"tree", "dag", "exact"}
+        Whether a subterm that is used twice is paid twice (``"tree"``) or once; ``"exact"`` proves the choice the best
+        over the e-graph, or how far it may be off, in what is left of the budget's seconds (extra: exact).
     **ranges : (int, int)
         Inclusive bounds of the variables of text.
 
@@ -204,6 +210,7 @@ class _Walk:
     extract: str
     started: float = field(default_factory=time.perf_counter)
     stop: str = "saturated"
+    bound: int | None = None
     rounds: int = 0
     engine_seconds: float = 0.0
     matches: Counter[str] = field(default_factory=Counter)
@@ -220,8 +227,13 @@ class _Walk:
         choice, spent = self._choose(speller)
         if with_rules:
             choice = self._pulses(speller, values, choice, spent)
-        terms = dict(zip(values, speller.to_expr(choice, [speller.need(v) for v in values]), strict=True))
-        return self._result([terms[v] for v in values], len(speller.graph))
+        wanted = [speller.need(v) for v in values]
+        terms = speller.to_expr(choice, wanted)
+        if self.extract == "exact":
+            # classes that become the same term are paid twice in the e-graph, once here
+            proved = speller.to_expr(self._exactly(speller.graph, choice), wanted)
+            terms = min(terms, proved, key=lambda exprs: cost_of(exprs, self.model))
+        return self._result(terms, len(speller.graph))
 
     def _theories(self) -> tuple[Theory, list[Theory]]:
         """The theory of the constraints, and the theory of each root with its gate."""
@@ -282,6 +294,16 @@ class _Walk:
         shared = dag(priced, shared)
         return shared, total_cost(priced, shared)
 
+    def _exactly(self, graph: EGraph, start: Choice) -> Choice:
+        """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""
+        left = max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
+        found = exact(Priced.of(graph, self.model), start, left)
+        # of graphs for different gates, which may share terms, the dearest is a bound for all
+        self.bound = max(self.bound or 0, found.bound)
+        if found.bound < found.cost and self.stop == "saturated":
+            self.stop = "time"
+        return found.choice
+
     def _pulses(self, speller: Speller, values: Sequence[Value], choice: Choice, spent: int) -> Choice:
         """Let the rules start from the best terms, normalise what they find, and choose again, while that pays."""
         classes = speller.graph.roots
@@ -332,6 +354,8 @@ class _Walk:
             nodes += len(graph)
             priced = Priced.of(graph, self.model)
             choice = tree(priced) if self.extract == "tree" else dag(priced)
+            if self.extract == "exact":
+                choice = self._exactly(graph, choice)
             found.update(zip(members, to_exprs(graph, choice, graph.roots, named), strict=True))
         return self._result([found[i] for i in range(len(self.roots))], nodes)
 
@@ -347,6 +371,7 @@ class _Walk:
             gates=self.gates,
             cost_before=cost_before,
             cost=cost,
+            bound=None if self.bound is None else min(self.bound, cost),
             stop=self.stop,
             nodes=nodes,
             rounds=self.rounds,
