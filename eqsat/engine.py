@@ -7,8 +7,9 @@ whose operators can occur. The result is plain data: an :class:`eqsat.extract.gr
 What a node means is in :mod:`eqsat.rule`; ``Ref`` rows name the classes that Python knows, ``True`` is the class of all
 facts. Facts may be used anywhere in the graph: every equality found holds where all of them hold.
 
-What keeps e-graphs small: literals are part of the node, so that they are never addends; a term that contains its own
-class is subsumed; and a rule that builds terms matches only terms within ``slack`` operators of the smallest equal one.
+What keeps e-graphs small: literals are part of the node, so that they are never addends; a node that contains its own
+class is subsumed, and so is every other node of a class known to be a literal; and a rule that builds terms matches only
+terms within ``slack`` operators of the smallest equal one.
 """
 
 from __future__ import annotations
@@ -199,14 +200,17 @@ _ARITIES = {
 _LEAVES = frozenset({"Num", "Var", "AddK", "MulK", "DivK", "ModK"})
 
 
+def _row(constructor: str, arity: int) -> str:
+    operands = [f"x{index}" for index in range(arity)]
+    return f"({' '.join([constructor, *operands, *(['k'] if constructor in _LEAVES else [])])})"
+
+
 def _size(constructor: str, arity: int) -> tuple[str, str]:
     """The rule that counts the operators and leaves of a class's smallest term."""
-    operands = [f"x{index}" for index in range(arity)]
-    literal = ["k"] if constructor in _LEAVES else []
     total = "1"
-    for operand in operands:
-        total = f"(+ {total} (size {operand}))"
-    return f"(= e ({' '.join([constructor, *operands, *literal])})) (= s {total})", "(set (size e) s)"
+    for index in range(arity):
+        total = f"(+ {total} (size x{index}))"
+    return f"(= e {_row(constructor, arity)}) (= s {total})", "(set (size e) s)"
 
 
 def _fence(part: CompiledRule, slack: int) -> str:
@@ -225,7 +229,12 @@ def _prelude() -> str:
     lines += [_rule_text(f"{node} {facts}", "(set (lo e) l) (set (hi e) h)", "bounds") for node, facts in _BOUNDS]
     lines += [_rule_text(f"{node} {facts}", "(set (fac e) f)", "bounds") for node, facts in _FACTORS]
     lines += [_rule_text(body, head, "bounds") for body, head in _SPELLING]
-    lines += [_rule_text(*_size(constructor, arity), "bounds") for constructor, arity in _ARITIES.items()]
+    for constructor, arity in _ARITIES.items():
+        lines.append(_rule_text(*_size(constructor, arity), "bounds"))
+        # a remainder known to be a literal still speaks of its operand
+        if constructor not in ("Num", "True", "False", "ModK"):
+            row = _row(constructor, arity)
+            lines.append(_rule_text(f"(= e {row}) (= e (Num value))", f"(subsume {row})", "bounds"))
     lines += [_rule_text(body, head, "facts") for body, head in _FACT_RULES]
     return "\n".join(lines)
 
@@ -680,19 +689,21 @@ class _Frozen:
 
     def _translate(self) -> None:
         """Rows into nodes: literals become operands, and ``sub neg le ne`` are offered where they apply."""
+        self.literals: dict[int, int] = {}
         self.scaled: dict[tuple[int, int], int] = {}
-        self.pieces: dict[int, list[tuple[str, tuple[Any, ...]]]] = {}
-        self.literals = {
-            int(str(row[1][0])): number for number, rows in self.rows.items() for row in rows if row[0] == "Num"
-        }
+        self.by_constructor: dict[tuple[int, str], list[tuple[Any, ...]]] = {}
         for number, rows in self.rows.items():
             for constructor, operands in rows:
+                self.by_constructor.setdefault((number, constructor), []).append(operands)
                 if constructor == "MulK":
                     self.scaled[operands[0], int(operands[1])] = number  # type: ignore[index]
+                elif constructor == "Num":
+                    self.literals[int(operands[0])] = number
         for number, rows in list(self.rows.items()):
-            nodes = self.graph.classes.setdefault(number, [])
-            for row in rows:
-                nodes += [node for node in self._nodes(*row) if node not in nodes]
+            # a known value needs no other spelling
+            known = [row for row in rows if row[0] in ("Num", "True", "False")]
+            nodes = dict.fromkeys(node for row in known or rows for node in self._nodes(*row))
+            self.graph.classes[number] = list(nodes)
 
     def _nodes(self, constructor: str, operands: tuple[Any, ...]) -> Iterable[Node]:
         match constructor:
@@ -734,24 +745,26 @@ class _Frozen:
                         yield "sub", None, (left, positive)
             case "Lt":
                 left, right = operands
-                for name, row in self.rows.get(right, ()):
-                    if name == "AddK" and row[1] == "1":
-                        yield "le", None, (left, int(row[0]))
-                for name, row in self.rows.get(left, ()):
-                    if name == "AddK" and row[1] == "-1":
-                        yield "le", None, (int(row[0]), right)
+                for operand, offset in self._rows_of(right, "AddK"):
+                    if offset == "1":
+                        yield "le", None, (left, operand)
+                for operand, offset in self._rows_of(left, "AddK"):
+                    if offset == "-1":
+                        yield "le", None, (operand, right)
             case "Not":
-                for name, row in self.rows.get(operands[0], ()):
-                    if name == "Eq":
-                        yield "ne", None, (int(row[0]), int(row[1]))
-                    elif name == "Lt":
-                        yield "le", None, (int(row[1]), int(row[0]))
+                for left, right in self._rows_of(operands[0], "Eq"):
+                    yield "ne", None, (left, right)
+                for left, right in self._rows_of(operands[0], "Lt"):
+                    yield "le", None, (right, left)
+
+    def _rows_of(self, number: int, constructor: str) -> Sequence[tuple[Any, ...]]:
+        return self.by_constructor.get((number, constructor), ())
 
     def _negated(self, number: int) -> Iterable[int]:
         """Classes whose negative is in class ``number``."""
-        for constructor, operands in self.rows.get(number, ()):
-            if constructor == "MulK" and str(operands[1]).startswith("-"):
-                yield self.times(int(operands[0]), -int(operands[1]))
+        for operand, scale in self._rows_of(number, "MulK"):
+            if scale.startswith("-"):
+                yield self.times(operand, -int(scale))
 
     def times(self, operand: int, scale: int) -> int:
         """The class of ``operand * scale``, made if there is none."""

@@ -27,6 +27,8 @@ DIVISION = [
     Rule("tmod-negative",      "tmod(x, d)",       "tmod(x, -d)",       "d < 0",                          "the divisor's sign does not matter"),
     Rule("tmod-exact",         "tmod(x, d)",       "0",                 "gcd(x, d) == d",                 "nothing remains"),
     Rule("tmod-same-sign",     "tmod(x, y)",       "x % y",             "vmin(x) >= 0 and vmin(y) > 0",   "truncation is floor above zero"),
+    Rule("tmod-core",          "tdiv(x, n)*n + tmod(x, n)", "x",         why="x = tdiv(x, n)*n + tmod(x, n)"),
+    Rule("tmod-core-unit",     "tdiv(x, n)*d + x", "tmod(x, n)",        "d == -n",                        "tmod(x, n) = x - tdiv(x, n)*n"),
     Rule("shl-is-mul",         "shl(x, s)",        "x * shl(1, s)",     why="a left shift multiplies"),
     Rule("shr-is-div",         "shr(x, s)",        "x // shl(1, s)",    why="an arithmetic right shift is a floor division"),
 ]
