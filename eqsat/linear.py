@@ -14,6 +14,7 @@ and every decision reads bounds through it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from math import gcd
 from typing import cast
 
@@ -30,8 +31,8 @@ MAX_CONTEXTS = 200
 MAX_DECIDING = 8
 #: A quotient of one atom with at most so many values is tried for being affine by enumeration.
 MAX_ENUMERATED = 8
-#: Correlated bounds substitute remainders at most so deep.
-MAX_CORRELATION_DEPTH = 3
+#: Correlated bounds take out so many remainders or facts, one after another.
+MAX_CORRELATION_DEPTH = 1
 
 
 class Form:
@@ -175,6 +176,16 @@ def read(term: Expr) -> Form:
     return total
 
 
+@dataclass(frozen=True, slots=True)
+class Division:
+    """``dividend = divisor*quotient + remainder``, the remainder in ``[0, most]``: one way to read a quotient."""
+
+    dividend: Form
+    divisor: Form
+    remainder: Form
+    most: int
+
+
 class _VariableSets:
     """The variables of terms, as bit sets."""
 
@@ -245,7 +256,7 @@ class Theory:
         self._quotients: dict[tuple[Form, int], Form] = {}
         self._junctions: dict[tuple[str, frozenset[Expr]], Expr] = {}
         self._inner: dict[Expr, Form] = parent._inner if parent else {}
-        self._remainders: dict[Expr, tuple[Form, Form, int] | None] = {}
+        self._divisions: dict[Expr, tuple[Division, ...]] = {}
         for fact in facts:
             self.assume(fact)
 
@@ -463,18 +474,18 @@ class Theory:
         return low, high
 
     def _correlated_bounds(self, form: Form, depth: int, bounds: Callable[[Form, int], Bounds]) -> Iterator[Bounds]:
-        """``A`` beside its quotient is ``divisor*quotient + remainder``, and the remainder is in ``[0, most]``."""
+        """A dividend beside its quotient is a multiple of the quotient plus a remainder in ``[0, most]``."""
         for atom in form.terms:
-            remainder = self.remainder_of(atom) if atom.op != "var" else None
-            if remainder is None:
+            if atom.op == "var":
                 continue
-            numerator, multiple, most = remainder
-            scale = _scale_of(numerator, form)
-            if scale:
-                rest = form.plus(numerator, -scale).plus(multiple, scale)
-                if len(rest.terms) < len(form.terms) + len(numerator.terms):
-                    low, high = bounds(rest, depth - 1)
-                    yield low + min(0, scale * most), high + max(0, scale * most)
+            for division in self.divisions(atom) if bounds == self.bounds else self._flat_division(atom):
+                scale = _scale_of(division.dividend, form)
+                if scale:
+                    rest = form.plus(division.remainder, -scale)
+                    if len(rest.terms) < len(form.terms) + len(division.dividend.terms):
+                        low, high = bounds(rest, depth - 1)
+                        most = scale * division.most
+                        yield low + min(0, most), high + max(0, most)
 
     def _known_bounds(self, form: Form, depth: int) -> Iterator[Bounds]:
         """A sum that a fact bounds, and what is left beside it."""
@@ -485,21 +496,53 @@ class Theory:
                 corners = (scale * least, scale * most)
                 yield low + min(corners), high + max(corners)
 
-    def remainder_of(self, atom: Expr) -> tuple[Form, Form, int] | None:
-        """For a quotient, or a product of a divisor with its quotient: numerator, divisor*quotient, largest remainder."""
-        if atom not in self._remainders:
-            self._remainders[atom] = self._remainder_of(atom)
-        return self._remainders[atom]
+    def divisions(self, atom: Expr) -> tuple[Division, ...]:
+        """The ways to read ``atom`` as a quotient, or as a divisor times its quotient.
 
-    def _remainder_of(self, atom: Expr) -> tuple[Form, Form, int] | None:
+        ``A // n`` is also ``(A//b) // (n//b)`` for every divisor ``b`` of ``n``; those that a coefficient of ``A`` suggests.
+        """
+        found = self._divisions.get(atom)
+        if found is None:
+            # what asks for the divisions of this atom while they are being found sees the plain one
+            found = self._divisions[atom] = self._flat_division(atom)
+            if found and not found[0].divisor.terms:
+                found = self._divisions[atom] = (*found, *self._nested_divisions(atom, found[0]))
+        return found
+
+    def divisions_in(self, form: Form, atom: Expr) -> Iterator[Division]:
+        """The divisions of ``atom`` whose dividends ``form`` holds, other quotients of ``form`` as dividends included."""
+        for division in self.divisions(atom):
+            if division.dividend.terms.keys() <= form.terms.keys():
+                yield division
+        if atom.op != "floordiv" or atom.args[1].op != "const":
+            return
+        n = cast(int, atom.args[1].value)
+        for other in form.terms:
+            if other.op != "floordiv" or other is atom or other.args[1].op != "const":
+                continue
+            b = cast(int, other.args[1].value)
+            if 1 < b < n and n % b == 0:
+                dividend, outer = atom_form(other), n // b
+                if self.quotient_by(dividend, outer) == atom_form(atom):
+                    yield Division(dividend, number(outer), dividend.plus(Form({atom: outer}, 0), -1), outer - 1)
+
+    def _flat_division(self, atom: Expr) -> tuple[Division, ...]:
         for quotient in factors(atom):
             if quotient.op != "floordiv" or quotient.args[1].vmin <= 0:
                 continue
-            divisor = self.inner(quotient.args[1])
-            multiple = self.times(divisor, atom_form(quotient))
-            if quotient is atom and not divisor.terms or multiple == atom_form(atom):
-                return self.inner(quotient.args[0]), multiple, self.bounds(divisor)[1] - 1
-        return None
+            dividend, divisor = self.inner(quotient.args[0]), self.inner(quotient.args[1])
+            if divisor.terms or quotient is atom:
+                multiple = self.times(divisor, atom_form(quotient))
+                if not divisor.terms or multiple == atom_form(atom):
+                    return (Division(dividend, divisor, dividend.plus(multiple, -1), self.bounds(divisor)[1] - 1),)
+        return ()
+
+    def _nested_divisions(self, atom: Expr, flat: Division) -> Iterator[Division]:
+        n = flat.divisor.constant
+        for b in sorted({gcd(c, n) for c in flat.dividend.terms.values()}):
+            if 1 < b < n:
+                dividend, outer = self.quotient_by(flat.dividend, b), n // b
+                yield Division(dividend, number(outer), dividend.plus(Form({atom: outer}, 0), -1), outer - 1)
 
     def inner(self, term: Expr) -> Form:
         """The form of an operand of an atom, which is in normal form already."""
@@ -662,15 +705,16 @@ class Theory:
         for quotient, _ in x.sorted_terms():
             if quotient.op != "floordiv" or quotient.args[1].op != "const":
                 continue
-            dividend, multiple, _ = cast(tuple[Form, Form, int], self.remainder_of(quotient) or (ZERO, ZERO, 0))
-            scale = _scale_of(dividend, x)
-            if not scale:
-                continue
-            digit = make("mod", *quotient.args)
-            changed = x.plus(dividend, -scale).plus(multiple, scale).plus(atom_form(digit), scale)
-            if len(changed.terms) <= len(x.terms):
-                x = changed
-                digits[digit] = dividend.plus(multiple, -1)
+            for division in self.divisions_in(x, quotient):
+                scale = _scale_of(division.dividend, x)
+                if not scale:
+                    continue
+                rest = x.plus(division.remainder, -scale)
+                if len(rest.terms) < len(x.terms):
+                    digit = make("mod", to_expr(division.dividend), const(division.divisor.constant))
+                    x = rest.plus(atom_form(digit), scale)
+                    digits[digit] = division.remainder
+                    break
         return x, digits
 
     def _affine_by_enumeration(self, x: Form, n: int) -> Form | None:

@@ -20,7 +20,7 @@ from eqsat.expr import FALSE, TRUE, Expr, const, make, topological
 from eqsat.extract.cost import CostModel
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, reachable
-from eqsat.linear import Form, Theory, atom_form, factors, number, product, read
+from eqsat.linear import Division, Form, Theory, atom_form, factors, number, product, read
 
 #: A class of the graph: the normal form of an integer, or a condition in normal form.
 Value = Form | Expr
@@ -125,9 +125,9 @@ class Speller:
         for operands in self._splits(form):
             yield self._sum_node(operands, form.constant - sum(k * part.constant for part, k in operands))
         for quotient in form.terms:
-            for dividend, divisor, remainder in self._remainders(form, quotient):
-                if remainder == form:
-                    yield "mod", None, (self.need(dividend), self.need(divisor))
+            for division in self._divisions(form, quotient):
+                if division.remainder == form:
+                    yield "mod", None, (self.need(division.dividend), self.need(division.divisor))
         if len(form.terms) == 1:
             yield from self._shifted_quotient(form)
 
@@ -160,6 +160,9 @@ class Speller:
                 if all(k < 0 for k in dividend.terms.values()):
                     negated = read(atom.args[1]).times(-1)
                     yield "floordiv", None, (self.need(dividend.times(-1)), self.need(negated))
+                for division in self.theory.divisions(atom)[1:]:
+                    if all(a.op == "var" or atom_form(a) in self._ids for a in division.dividend.terms):
+                        yield "floordiv", None, (self.need(division.dividend), self.need(division.divisor))
             yield atom.op, None, operands
 
     def _splits(self, form: Form) -> list[list[tuple[Form, int]]]:
@@ -173,7 +176,8 @@ class Speller:
             for quotient, coefficient in rest.terms.items():
                 if quotient.op == "var":
                     continue
-                for _, _, remainder in self._remainders(rest, quotient):
+                for division in self._divisions(rest, quotient):
+                    remainder = division.remainder
                     for scale in _scales(remainder, rest):
                         after = rest.plus(remainder, -scale)
                         shrinks = len(after.terms) < len(rest.terms)
@@ -183,28 +187,8 @@ class Speller:
             stack += smaller
         return found
 
-    def _remainders(self, form: Form, quotient: Expr) -> Iterator[tuple[Form, Form, Form]]:
-        """Dividends and divisors of which ``quotient`` is the quotient, with ``dividend - divisor*quotient``."""
-        theory = self.theory
-        direct = theory.remainder_of(quotient) if quotient.op != "var" else None
-        if direct is None:
-            return
-        dividend, multiple, _ = direct
-        remainder = dividend.plus(multiple, -1)
-        if quotient.op == "mul":
-            inner = next(f for f in factors(quotient) if f.op == "floordiv" and f.args[1].op != "const")
-            yield dividend, theory.inner(inner.args[1]), remainder
-            return
-        n = cast(int, quotient.args[1].value)
-        yield dividend, number(n), remainder
-        for other in form.terms:
-            if other is quotient or other.op != "floordiv" or other.args[1].op != "const":
-                continue
-            b = cast(int, other.args[1].value)
-            if 0 < b < n and n % b == 0:
-                inner_form = atom_form(other)
-                if theory.quotient_by(inner_form, n // b) == atom_form(quotient):
-                    yield inner_form, number(n // b), inner_form.plus(Form({quotient: n // b}, 0), -1)
+    def _divisions(self, form: Form, atom: Expr) -> Iterator[Division]:
+        return self.theory.divisions_in(form, atom) if atom.op != "var" else iter(())
 
     # ---- terms from classes
 
