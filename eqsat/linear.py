@@ -488,13 +488,23 @@ class Theory:
                         yield low + min(0, most), high + max(0, most)
 
     def _known_bounds(self, form: Form, depth: int) -> Iterator[Bounds]:
-        """A sum that a fact bounds, and what is left beside it."""
+        """Sums that facts bound, each alone and all together, and what is left beside them."""
+        rest, total_low, total_high, taken = form, 0, 0, 0
         for direction, (least, most) in self.directions:
             scale = _scale_of(direction, form)
             if scale:
                 low, high = self.bounds(form.plus(direction, -scale), depth - 1)
                 corners = (scale * least, scale * most)
                 yield low + min(corners), high + max(corners)
+            scale = _scale_of(direction, rest)
+            smaller = rest.plus(direction, -scale)
+            if scale and len(smaller.terms) < len(rest.terms):
+                corners = (scale * least, scale * most)
+                rest, taken = smaller, taken + 1
+                total_low, total_high = total_low + min(corners), total_high + max(corners)
+        if taken > 1:
+            low, high = self.plain_bounds(rest)
+            yield low + total_low, high + total_high
 
     def divisions(self, atom: Expr) -> tuple[Division, ...]:
         """The ways to read ``atom`` as a quotient, or as a divisor times its quotient.
@@ -737,6 +747,10 @@ class Theory:
             return self._monomial_quotient(x, monomial, scale)
         if not x.terms and not x.constant:
             return ZERO
+        shorter = self._divide_out(x, divisor)
+        if shorter is not None:
+            multiple, rest = shorter
+            return multiple.plus(self.quotient(rest, divisor))
         # k*divisor + r with r in [0, divisor) is k
         ratio = _scale_of(divisor, x)
         if ratio:
@@ -748,6 +762,18 @@ class Theory:
         if self._is_proper_remainder(x, divisor):
             return ZERO
         return self._opaque("floordiv", x, divisor)
+
+    def _divide_out(self, x: Form, divisor: Form) -> tuple[Form, Form] | None:
+        """``x = multiple*divisor + rest`` with a multiple that makes ``rest`` shorter than ``x``."""
+        for atom, coefficient in x.sorted_terms():
+            for lead, scale in divisor.sorted_terms():
+                left = _without(factors(atom), factors(lead))
+                if left and coefficient % scale == 0:
+                    multiple = Form({product(left): coefficient // scale}, 0)
+                    rest = x.plus(self.times(multiple, divisor), -1)
+                    if len(rest.terms) < len(x.terms):
+                        return multiple, rest
+        return None
 
     def _is_proper_remainder(self, x: Form, divisor: Form) -> bool:
         return self.bounds(x)[0] >= 0 and self.bounds(divisor.plus(x, -1))[0] >= 1
@@ -1104,7 +1130,8 @@ class Theory:
     def _may_decide(self, fact: Expr, member: Expr) -> bool:
         """Whether a comparison speaks of the variables of another, but not of the same sum: those are merged."""
         shares = self.variables.of(fact) & self.variables.of(member)
-        return bool(shares) and fact.op in _COMPLEMENT and not set(fact.args) & set(member.args)
+        same = any(a is b for a in fact.args for b in member.args if a.op != "const")
+        return bool(shares) and fact.op in _COMPLEMENT and not same
 
     # ---- the result
 

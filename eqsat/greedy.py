@@ -1,0 +1,378 @@
+"""The greedy baseline: the same rules, applied destructively in registration order, bottom-up, to a fixpoint.
+
+This is how tinygrad and Morok rewrite: at each term, operands first, the first rule that matches replaces it, and what it
+replaced is gone. So the order of the rules decides the answer, which is what the e-graph does away with.
+
+Order and brackets of commutative operators are fixed by :func:`canonical` instead of by rules: addends, factors and the
+like are sorted by their keys, literals folded and last. Commutativity and associativity then have nothing to say. A rule
+that works both ways is used from left to right, and a rule in :data:`UNDOES` not beside the rule that it would undo:
+either pair would run in a circle. ``sub``, ``neg``, ``le`` and ``ne`` are spelled with other operators, as in the e-graph.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from math import gcd
+from typing import NamedTuple, cast
+
+from eqsat.expr import FALSE, TRUE, Expr, const, make, rebuild, substitute, topological, var, variables
+from eqsat.linear import Theory
+from eqsat.ops import MAX_SHIFT, OPS
+from eqsat.rule import CONDITIONS, LITERALS, Rule, pattern_of
+from eqsat.rules import DEFAULT
+
+#: Rules that undo another one, by name: left out where the other one is present.
+UNDOES = {
+    "factor-scale": "distribute-scale",
+    "factor-offset": "distribute-offset",
+    "factor-term": "distribute-whole",
+}
+
+#: In sums (and products, and so on) of up to so many operands a rule may match any two; in longer ones, the last and the rest.
+MAX_OPERANDS = 16
+
+#: Commutative and associative operators.
+CHAINED = frozenset({"add", "mul", "min", "max", "and", "or"})
+
+_ONE, _MINUS_ONE = const(1), const(-1)
+
+#: What the letters of a pattern stand for.
+Binding = dict[str, Expr]
+
+
+class Rewritten(NamedTuple):
+    """What :func:`rewrite` made: the roots, how often each rule was applied, and why it stopped."""
+
+    roots: list[Expr]
+    matches: dict[str, int]
+    stop: str
+
+
+def rewrite(
+    roots: Sequence[Expr], rules: Sequence[Rule] = DEFAULT, facts: Iterable[Expr] = (), limit: int = 10_000
+) -> Rewritten:
+    """Rewrite ``roots`` bottom-up until no rule matches.
+
+    Parameters
+    ----------
+    rules : sequence of Rule
+        At each term the first one that matches is applied: their order can change the result.
+    facts : iterable of bool Expr
+        Conditions known to hold; what they say about single variables narrows their ranges, the rest is ignored.
+    limit : int
+        The most rule applications.
+
+    Returns
+    -------
+    Rewritten
+        ``stop`` is ``"saturated"``, or ``"iterations"`` if the limit was reached or rules ran in a circle; every circle
+        is left where it closes.
+
+    Raises
+    ------
+    ValueError
+        If the facts contradict each other.
+
+    >>> i, j = var("i", 0, 7), var("j", 0, 31)
+    >>> rewrite([(i*32 + j) // 32])
+    Rewritten(roots=[Expr('i')], matches={'mul-one': 1, 'div-bucket': 1, 'exact-scale': 1, 'add-zero': 1, 'div-multiple': 1}, stop='saturated')
+    """
+    narrowed = _narrowed(roots, facts)
+    rewriter = _Rewriter(tuple(rules), limit)
+    found = [rewriter.normalise(root) for root in substitute(roots, narrowed)]
+    wide = {narrow: wide for wide, narrow in narrowed.items()}
+    return Rewritten(_presentable(found, wide), dict(rewriter.matches), rewriter.stop)
+
+
+def _narrowed(roots: Sequence[Expr], facts: Iterable[Expr]) -> dict[Expr, Expr]:
+    """The variables whose range the facts narrow, each with a variable of that range."""
+    theory = Theory(tuple(facts))
+    found = {}
+    for variable in variables(roots):
+        low, high = theory.range(variable)
+        if (low, high) != (variable.vmin, variable.vmax):
+            found[variable] = var(cast(str, variable.value), low, high)
+    return found
+
+
+# Canonical terms -----------------------------------------------------------------------------------------------------
+
+
+def canonical(op: str, *args: Expr) -> Expr:
+    """The operator ``op`` on canonical operands as a canonical term.
+
+    Raises
+    ------
+    ValueError
+        As :func:`eqsat.expr.make`.
+
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> canonical("add", canonical("add", x, const(3)), y) is canonical("add", y, canonical("add", const(3), x))
+    True
+    """
+    match op:
+        case "sub":
+            return canonical("add", args[0], canonical("mul", args[1], _MINUS_ONE))
+        case "neg":
+            return canonical("mul", args[0], _MINUS_ONE)
+        case "ne":
+            return canonical("not", canonical("eq", *args))
+        case "le" if args[0].op == "const":
+            return canonical("lt", const(args[0].vmin - 1), args[1])
+        case "le":
+            return canonical("lt", args[0], canonical("add", args[1], _ONE))
+    if op in CHAINED:
+        return _joined(op, [*_operands(op, args[0]), *_operands(op, args[1])])
+    if OPS[op].commutes:
+        args = tuple(sorted(args, key=_order))
+    term = make(op, *args)
+    return _literal(term) if all(map(_is_literal, args)) and term.vmin == term.vmax else term
+
+
+def _is_literal(term: Expr) -> bool:
+    return term.op in ("const", "bool")
+
+
+def _literal(term: Expr) -> Expr:
+    """The only value of a term whose bounds meet."""
+    if term.is_bool:
+        return TRUE if term.vmin else FALSE
+    return const(term.vmin)
+
+
+def _order(term: Expr) -> tuple[bool, int]:
+    return _is_literal(term), term.key
+
+
+def _operands(op: str, term: Expr) -> list[Expr]:
+    """The operands of a canonical chain of ``op``, in order; the term itself if it is none."""
+    found = []
+    while term.op == op:
+        found.append(term.args[1])
+        term = term.args[0]
+    found.append(term)
+    return found[::-1]
+
+
+def _joined(op: str, operands: list[Expr]) -> Expr:
+    """The canonical chain of the operands."""
+    operands = sorted(operands, key=_order)
+    while len(operands) > 1 and _is_literal(operands[-2]):
+        last = operands.pop()
+        operands[-1] = _literal(make(op, operands[-1], last))
+    term = operands[0]
+    for operand in operands[1:]:
+        term = make(op, term, operand)
+    return term
+
+
+def _presentable(roots: Sequence[Expr], wide: Mapping[Expr, Expr]) -> list[Expr]:
+    """Canonical terms with differences, negations, ``<=`` and ``!=`` again, and variables with their own ranges."""
+    new: dict[Expr, Expr] = {}
+    for term in topological(roots):
+        args = [new[a] for a in term.args]
+        match term.op:
+            case "add":
+                new[term] = _difference(new, _operands("add", term))
+            case "mul" if term.args[1] is _MINUS_ONE:
+                new[term] = make("neg", args[0])
+            case "not" if term.args[0].op == "eq":
+                new[term] = make("ne", *args[0].args)
+            case "not" if term.args[0].op == "lt":
+                new[term] = make("le", *[new[a] for a in term.args[0].args[::-1]])
+            case "lt" if term.args[1].op == "add" and term.args[1].args[1] is _ONE:
+                new[term] = make("le", args[0], new[term.args[1].args[0]])
+            case _:
+                new[term] = make(term.op, *args) if args else wide.get(term, term)
+    return [new[root] for root in roots]
+
+
+def _difference(new: Mapping[Expr, Expr], addends: Iterable[Expr]) -> Expr:
+    """A sum of canonical addends in which negative ones are subtracted."""
+    plus: list[Expr] = []
+    minus: list[Expr] = []
+    for addend in addends:
+        if addend.op == "const" and addend.vmin < 0:
+            minus.append(const(-addend.vmin))
+        elif addend.op == "mul" and addend.args[1].op == "const" and addend.args[1].vmin < 0:
+            scale, body = -addend.args[1].vmin, new[addend.args[0]]
+            minus.append(body if scale == 1 else make("mul", body, const(scale)))
+        else:
+            plus.append(new[addend])
+    total = plus[0] if plus else make("neg", minus.pop(0))
+    for addend in plus[1:]:
+        total = make("add", total, addend)
+    for addend in minus:
+        total = make("sub", total, addend)
+    return total
+
+
+# Patterns ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A node of a pattern: a letter, a literal, or an operator on shapes.
+
+    ``kind`` is ``"literal"``, ``"term"`` or ``"condition"`` for letters, else empty; ``fixed`` is a literal.
+    """
+
+    op: str
+    args: tuple[_Shape, ...] = ()
+    kind: str = ""
+    letter: str = ""
+    fixed: Expr | None = None
+
+    def fits(self, term: Expr) -> bool:
+        """Whether ``term`` can match, by its operator alone."""
+        match self.kind:
+            case "literal":
+                return term.op == "const" and (self.letter != "s" or 0 <= term.vmin <= MAX_SHIFT)
+            case "term":
+                return not term.is_bool
+            case "condition":
+                return term.is_bool
+        return term is self.fixed if self.fixed is not None else term.op == self.op
+
+
+def _is_condition_letter(term: Expr) -> bool:
+    return term.op == "ne" and term.args[0].value in CONDITIONS
+
+
+def _shape(pattern: Expr) -> _Shape:
+    """A left side for matching against canonical terms."""
+    if _is_condition_letter(pattern):
+        return _Shape("", kind="condition", letter=str(pattern.args[0].value))
+    if pattern.op == "var":
+        name = str(pattern.value)
+        return _Shape("", kind="literal" if name in LITERALS else "term", letter=name)
+    if not pattern.args:
+        return _Shape(pattern.op, fixed=pattern)
+    args = tuple([_shape(a) for a in pattern.args])
+    match pattern.op:
+        case "sub":
+            return _Shape("add", (args[0], _Shape("mul", (args[1], _Shape("const", fixed=_MINUS_ONE)))))
+        case "neg":
+            return _Shape("mul", (args[0], _Shape("const", fixed=_MINUS_ONE)))
+        case "ne":
+            return _Shape("not", (_Shape("eq", args),))
+        case "le":
+            return _Shape("lt", (args[0], _Shape("add", (args[1], _Shape("const", fixed=_ONE)))))
+    return _Shape(pattern.op, args)
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """A rule ready to match: its left side, the conjuncts of its guard, its right side."""
+
+    name: str
+    left: _Shape
+    when: tuple[Expr, ...]
+    right: Expr
+
+
+@cache
+def _compiled(rules: tuple[Rule, ...]) -> dict[str, list[_Compiled]]:
+    """The rules by the operator of their left side, in order; each list has the rules that match any operator too."""
+    names = {rule.name for rule in rules}
+    compiled = [_compile(rule) for rule in rules if UNDOES.get(rule.name) not in names and not _is_order(rule)]
+    return {op: [c for c in compiled if c.left.op in ("", op)] for op in OPS}
+
+
+def _compile(rule: Rule) -> _Compiled:
+    pattern = pattern_of(rule)
+    return _Compiled(rule.name, _shape(pattern.left), tuple(_conjuncts(pattern.when)), pattern.right)
+
+
+def _conjuncts(when: Expr) -> list[Expr]:
+    return [] if when is TRUE else list(chain(*map(_conjuncts, when.args))) if when.op == "and" else [when]
+
+
+def _is_order(rule: Rule) -> bool:
+    """Whether both sides are the same canonical term: commutativity, associativity."""
+    pattern = pattern_of(rule)
+    left, right = rebuild([pattern.left, pattern.right], lambda term, args: canonical(term.op, *args) if args else term)
+    return left is right
+
+
+def _instance(pattern: Expr, binding: Binding) -> Expr:
+    """``pattern`` with its letters replaced, as a canonical term."""
+    if _is_condition_letter(pattern):
+        return binding[str(pattern.args[0].value)]
+    if pattern.op == "var":
+        name = str(pattern.value)
+        return binding[name] if name in binding else const(_measure(name, binding))
+    if not pattern.args:
+        return pattern
+    return canonical(pattern.op, *[_instance(a, binding) for a in pattern.args])
+
+
+def _measure(name: str, binding: Binding) -> int:
+    """The value of a scalar such as ``vmin_x`` or ``gcd_x_d``."""
+    function, *letters = name.split("_")
+    term = binding[letters[0]]
+    match function:
+        case "vmin":
+            return term.vmin
+        case "vmax":
+            return term.vmax
+        case "factor":
+            return _factor(term)
+    return gcd(_factor(term), binding[letters[1]].vmin)
+
+
+def _factor(term: Expr) -> int:
+    """The common divisor of the literal factors of the addends, so that dividing by it always simplifies."""
+    found = 0
+    for addend in _operands("add", term):
+        last = addend.args[1] if addend.op == "mul" else addend
+        found = gcd(found, last.vmin) if last.op == "const" else 1
+        if found == 1:
+            break
+    return found or 1
+
+
+# Rewriting -----------------------------------------------------------------------------------------------------------
+
+
+class _Rewriter:
+    """One run: what every term met so far has become."""
+
+    def __init__(self, rules: tuple[Rule, ...], limit: int) -> None:
+        self.rules = _compiled(rules)
+        self.left = limit
+        self.matches: Counter[str] = Counter()
+        self.stop = "saturated"
+        self.final: dict[Expr, Expr] = {}
+        self._splits: dict[Expr, list[tuple[Expr, Expr]]] = {}
+
+    def normalise(self, root: Expr) -> Expr:
+        """``root`` rewritten to a fixpoint, its operands first."""
+        final = self.final
+        becoming: dict[Expr, Expr] = {}
+        stack = [root]
+        while stack:
+            term = stack[-1]
+            if term in final:
+                stack.pop()
+                continue
+            if term in becoming:
+                final[term] = final[becoming.pop(term)]
+                continue
+            waiting = [a for a in term.args if a not in final]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            following = self._step(term)
+            if following is term or following in becoming:
+                # what becomes itself again is left as it is
+                self.stop = "saturated" if following is term and self.left else "iterations"
+                final[term] = following if following is term else term
+                continue
+            becoming[term] = following
+            stack.append(following)
+        return final[root]
