@@ -8,8 +8,8 @@ What a node means is in :mod:`eqsat.rule`; ``Ref`` rows name the classes that Py
 facts. Facts may be used anywhere in the graph: every equality found holds where all of them hold.
 
 What keeps e-graphs small: literals are part of the node, so that they are never addends; a node that contains its own
-class is subsumed, and so is every other node of a class known to be a literal; and a rule that builds terms matches only
-terms within ``slack`` operators of the smallest equal one.
+class is subsumed, and so is every other node of a class known to be a literal; and a rule that builds terms matches
+only terms within ``slack`` operators of the smallest equal one.
 """
 
 from __future__ import annotations
@@ -230,10 +230,12 @@ def _prelude() -> str:
     lines += [_rule_text(f"{node} {facts}", "(set (fac e) f)", "bounds") for node, facts in _FACTORS]
     lines += [_rule_text(body, head, "bounds") for body, head in _SPELLING]
     for constructor, arity in _ARITIES.items():
+        row = _row(constructor, arity)
         lines.append(_rule_text(*_size(constructor, arity), "bounds"))
+        for operand in range(arity):
+            lines.append(_rule_text(f"(= x{operand} {row})", f"(subsume {row})", "bounds"))
         # a remainder known to be a literal still speaks of its operand
         if constructor not in ("Num", "True", "False", "ModK"):
-            row = _row(constructor, arity)
             lines.append(_rule_text(f"(= e {row}) (= e (Num value))", f"(subsume {row})", "bounds"))
     lines += [_rule_text(body, head, "facts") for body, head in _FACT_RULES]
     return "\n".join(lines)
@@ -703,7 +705,7 @@ class _Frozen:
             # a known value needs no other spelling
             known = [row for row in rows if row[0] in ("Num", "True", "False")]
             nodes = dict.fromkeys(node for row in known or rows for node in self._nodes(*row))
-            self.graph.classes[number] = list(nodes)
+            self.graph.classes[number] = [node for node in nodes if number not in node[2]]
 
     def _nodes(self, constructor: str, operands: tuple[Any, ...]) -> Iterable[Node]:
         match constructor:

@@ -1,12 +1,12 @@
 """The greedy baseline: the same rules, applied destructively in registration order, bottom-up, to a fixpoint.
 
-This is how tinygrad and Morok rewrite: at each term, operands first, the first rule that matches replaces it, and what it
-replaced is gone. So the order of the rules decides the answer, which is what the e-graph does away with.
+This is how tinygrad and Morok rewrite: at each term, operands first, the first rule that matches replaces it, and what
+was there is gone. So the order of the rules decides the answer: what the e-graph does away with.
 
 Order and brackets of commutative operators are fixed by :func:`canonical` instead of by rules: addends, factors and the
-like are sorted by their keys, literals folded and last. Commutativity and associativity then have nothing to say. A rule
-that works both ways is used from left to right, and a rule in :data:`UNDOES` not beside the rule that it would undo:
-either pair would run in a circle. ``sub``, ``neg``, ``le`` and ``ne`` are spelled with other operators, as in the e-graph.
+like are sorted by their keys, literals folded and last. So commutativity and associativity are left out. A rule that
+works both ways is used from left to right, and a rule in :data:`UNDOES` not beside the rule that it would undo: either
+pair would run in a circle. ``sub``, ``neg``, ``le`` and ``ne`` are spelled with other operators, as in the e-graph.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from math import gcd
 from typing import NamedTuple, cast
@@ -32,7 +32,7 @@ UNDOES = {
     "factor-term": "distribute-whole",
 }
 
-#: In sums (and products, and so on) of up to so many operands a rule may match any two; in longer ones, the last and the rest.
+#: Of a chain of up to so many operands a rule may match any two, and each with the others; else the last with the rest.
 MAX_OPERANDS = 16
 
 #: Commutative and associative operators.
@@ -53,7 +53,7 @@ class Rewritten(NamedTuple):
 
 
 def rewrite(
-    roots: Sequence[Expr], rules: Sequence[Rule] = DEFAULT, facts: Iterable[Expr] = (), limit: int = 10_000
+    roots: Sequence[Expr], rules: Sequence[Rule] = DEFAULT, facts: Sequence[Expr] = (), limit: int = 10_000
 ) -> Rewritten:
     """Rewrite ``roots`` bottom-up until no rule matches.
 
@@ -78,21 +78,23 @@ def rewrite(
         If the facts contradict each other.
 
     >>> i, j = var("i", 0, 7), var("j", 0, 31)
-    >>> rewrite([(i*32 + j) // 32])
-    Rewritten(roots=[Expr('i')], matches={'mul-one': 1, 'div-bucket': 1, 'exact-scale': 1, 'add-zero': 1, 'div-multiple': 1}, stop='saturated')
+    >>> found = rewrite([(i*32 + j) // 32, (i*32 + j) % 32])
+    >>> found.roots, found.stop
+    ([Expr('i'), Expr('j')], 'saturated')
     """
     narrowed = _narrowed(roots, facts)
-    rewriter = _Rewriter(tuple(rules), limit)
+    known = _canonical_terms(substitute(facts, narrowed))
+    rewriter = _Rewriter(tuple(rules), frozenset(chain(*map(_conjuncts, known))), limit)
     found = [rewriter.normalise(root) for root in substitute(roots, narrowed)]
     wide = {narrow: wide for wide, narrow in narrowed.items()}
     return Rewritten(_presentable(found, wide), dict(rewriter.matches), rewriter.stop)
 
 
-def _narrowed(roots: Sequence[Expr], facts: Iterable[Expr]) -> dict[Expr, Expr]:
+def _narrowed(roots: Sequence[Expr], facts: Sequence[Expr]) -> dict[Expr, Expr]:
     """The variables whose range the facts narrow, each with a variable of that range."""
-    theory = Theory(tuple(facts))
+    theory = Theory(facts)
     found = {}
-    for variable in variables(roots):
+    for variable in variables([*roots, *facts]):
         low, high = theory.range(variable)
         if (low, high) != (variable.vmin, variable.vmax):
             found[variable] = var(cast(str, variable.value), low, high)
@@ -131,6 +133,10 @@ def canonical(op: str, *args: Expr) -> Expr:
         args = tuple(sorted(args, key=_order))
     term = make(op, *args)
     return _literal(term) if all(map(_is_literal, args)) and term.vmin == term.vmax else term
+
+
+def _canonical_terms(terms: Iterable[Expr]) -> list[Expr]:
+    return rebuild(terms, lambda term, args: canonical(term.op, *args) if args else term)
 
 
 def _is_literal(term: Expr) -> bool:
@@ -240,7 +246,7 @@ class _Shape:
 
 
 def _is_condition_letter(term: Expr) -> bool:
-    return term.op == "ne" and term.args[0].value in CONDITIONS
+    return term.op == "ne" and str(term.args[0].value) in CONDITIONS
 
 
 def _shape(pattern: Expr) -> _Shape:
@@ -280,7 +286,7 @@ def _compiled(rules: tuple[Rule, ...]) -> dict[str, list[_Compiled]]:
     """The rules by the operator of their left side, in order; each list has the rules that match any operator too."""
     names = {rule.name for rule in rules}
     compiled = [_compile(rule) for rule in rules if UNDOES.get(rule.name) not in names and not _is_order(rule)]
-    return {op: [c for c in compiled if c.left.op in ("", op)] for op in OPS}
+    return {op: [c for c in compiled if c.left.op in ("", op)] for op in [*OPS, "var"]}
 
 
 def _compile(rule: Rule) -> _Compiled:
@@ -295,7 +301,7 @@ def _conjuncts(when: Expr) -> list[Expr]:
 def _is_order(rule: Rule) -> bool:
     """Whether both sides are the same canonical term: commutativity, associativity."""
     pattern = pattern_of(rule)
-    left, right = rebuild([pattern.left, pattern.right], lambda term, args: canonical(term.op, *args) if args else term)
+    left, right = _canonical_terms([pattern.left, pattern.right])
     return left is right
 
 
@@ -342,37 +348,136 @@ def _factor(term: Expr) -> int:
 class _Rewriter:
     """One run: what every term met so far has become."""
 
-    def __init__(self, rules: tuple[Rule, ...], limit: int) -> None:
+    def __init__(self, rules: tuple[Rule, ...], known: frozenset[Expr], limit: int) -> None:
         self.rules = _compiled(rules)
+        self.known = known
         self.left = limit
         self.matches: Counter[str] = Counter()
         self.stop = "saturated"
         self.final: dict[Expr, Expr] = {}
-        self._splits: dict[Expr, list[tuple[Expr, Expr]]] = {}
+        self._splits: dict[Expr, list[tuple[Expr, ...]]] = {}
 
     def normalise(self, root: Expr) -> Expr:
-        """``root`` rewritten to a fixpoint, its operands first."""
+        """``root`` rewritten to a fixpoint, operands first."""
         final = self.final
+        # terms on their way: all are on the stack, so one that is met again closes a circle
         becoming: dict[Expr, Expr] = {}
         stack = [root]
         while stack:
             term = stack[-1]
             if term in final:
                 stack.pop()
-                continue
-            if term in becoming:
-                final[term] = final[becoming.pop(term)]
-                continue
-            waiting = [a for a in term.args if a not in final]
-            if waiting:
-                stack.extend(waiting)
-                continue
-            following = self._step(term)
-            if following is term or following in becoming:
-                # what becomes itself again is left as it is
-                self.stop = "saturated" if following is term and self.left else "iterations"
-                final[term] = following if following is term else term
-                continue
-            becoming[term] = following
-            stack.append(following)
+            elif term in becoming:
+                final[term] = final[becoming[term]]
+            elif waiting := [a for a in term.args if a not in final]:
+                for arg in waiting:
+                    if arg in becoming:
+                        self._leave(arg)
+                stack += [a for a in waiting if a not in final]
+            else:
+                following = self._follow(term)
+                if following is term:
+                    final[term] = term
+                elif following in becoming and following not in final:
+                    self._leave(term)
+                else:
+                    becoming[term] = following
+                    stack.append(following)
         return final[root]
+
+    def _leave(self, term: Expr) -> None:
+        """Rewrite ``term`` no further."""
+        self.final[term] = term
+        self.stop = "iterations"
+
+    def _follow(self, term: Expr) -> Expr:
+        """What ``term`` becomes next, its operands being final: the term itself if nothing is to be done."""
+        if _is_literal(term):
+            return term
+        if term.args:
+            try:
+                rebuilt = canonical(term.op, *[self.final[a] for a in term.args])
+            except ValueError:
+                # never evaluated: simplified, its divisor is always zero
+                return term
+            if rebuilt is not term:
+                return rebuilt
+        for rule in self.rules[term.op]:
+            for binding, rest in self._matches(rule.left, term):
+                result = self._apply(rule, binding, term.op, rest)
+                if result is not None and result is not term:
+                    if not self.left:
+                        self.stop = "iterations"
+                        return term
+                    self.left -= 1
+                    self.matches[rule.name] += 1
+                    return result
+        return term
+
+    def _apply(self, rule: _Compiled, binding: Binding, op: str, rest: list[Expr]) -> Expr | None:
+        """The right side with the operands that the left side left over, if the guard holds."""
+        try:
+            if not all(self._holds(conjunct, binding) for conjunct in rule.when):
+                return None
+            result = _instance(rule.right, binding)
+        except ValueError:
+            # a literal to compute has no value: its divisor is zero, or a shift goes too far
+            return None
+        return _joined(op, [*_operands(op, result), *rest]) if rest else result
+
+    def _holds(self, conjunct: Expr, binding: Binding) -> bool:
+        condition = _instance(conjunct, binding)
+        return condition.vmin == 1 or condition in self.known
+
+    def _matches(self, left: _Shape, term: Expr) -> Iterator[tuple[Binding, list[Expr]]]:
+        """Every way to match ``term``; of a chain, also every two operands, with the others as rest."""
+        if not left.fits(term):
+            return
+        for binding in self._match(left, term, {}):
+            yield binding, []
+        if left.op in CHAINED:
+            operands = _operands(left.op, term)
+            # the operands before the last are final together: no two of them match
+            if 2 < len(operands) <= MAX_OPERANDS:
+                last = operands.pop()
+                for at, other in enumerate(operands):
+                    for pair in ((other, last), (last, other)):
+                        for binding in self._match_all(left.args, pair, {}):
+                            yield binding, operands[:at] + operands[at + 1 :]
+
+    def _match(self, shape: _Shape, term: Expr, binding: Binding) -> Iterator[Binding]:
+        """The bindings under which ``shape``, which fits, is ``term``."""
+        if shape.kind:
+            known = binding.get(shape.letter)
+            if known is None:
+                yield {**binding, shape.letter: term}
+            elif known is term:
+                yield binding
+        elif shape.fixed is not None:
+            yield binding
+        else:
+            for operands in self._ways(term):
+                yield from self._match_all(shape.args, operands, binding)
+
+    def _match_all(self, shapes: Sequence[_Shape], terms: Sequence[Expr], binding: Binding) -> Iterator[Binding]:
+        if not all(map(_Shape.fits, shapes, terms)):
+            return
+        bindings = iter([binding])
+        for shape, term in zip(shapes, terms, strict=True):
+            bindings = chain.from_iterable(map(partial(self._match, shape, term), bindings))
+        yield from bindings
+
+    def _ways(self, term: Expr) -> list[tuple[Expr, ...]]:
+        """The operands of ``term`` in both orders if they commute; of a chain, each operand and the others."""
+        found = self._splits.get(term)
+        if found is None:
+            found = [term.args]
+            if term.op in CHAINED:
+                operands = _operands(term.op, term)
+                for at in range(len(operands) - 1 if 2 < len(operands) <= MAX_OPERANDS else 0):
+                    others = _joined(term.op, operands[:at] + operands[at + 1 :])
+                    found += [(others, operands[at]), (operands[at], others)]
+            if OPS[term.op].commutes:
+                found.append(term.args[::-1])
+            self._splits[term] = found
+        return found

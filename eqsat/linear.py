@@ -321,6 +321,8 @@ class Theory:
             self.directions = [(d, b) for d, b in self.directions if d != direction]
             self.directions.append((direction, (low, high)))
             self._propagate(direction, low, high)
+            if low == high:
+                self._solve(direction.shifted(-low))
 
     def _narrow_numerator(self, atom: Expr, low: int, high: int) -> None:
         divisor = cast(int, atom.args[1].value)
@@ -347,11 +349,13 @@ class Theory:
     def _assume_equal(self, form: Form) -> None:
         self._assume_at_least(form, 0)
         self._assume_at_least(form.times(-1), 0)
-        # a variable with coefficient 1 or -1 is replaced by the rest, in every term: x % 8 == 0 makes x = 8*(x // 8)
+
+    def _solve(self, form: Form) -> None:
+        """``form == 0``: a variable with coefficient 1 or -1 is replaced by the rest; ``x % 8 == 0`` makes it ``8*(x//8)``."""
         for atom, coefficient in form.sorted_terms():
             if atom.op == "var" and abs(coefficient) == 1 and atom not in self.solved:
                 rest = form.plus(atom_form(atom), -coefficient).times(-coefficient)
-                if all(self._quotient_of(a, atom) for a in rest.terms if _mentions(a, atom)) and rest.terms:
+                if rest.terms and all(self._quotient_of(a, atom) for a in rest.terms if _mentions(a, atom)):
                     self.solved[atom] = rest
                     self._forget()
                     return

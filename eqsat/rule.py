@@ -356,9 +356,6 @@ class _Compiler:
         right = self.build()
         body = f"(= e {left}) " + " ".join(self.facts)
         head = f"(union e {right})"
-        if self.pattern.right.op == "var" and self.pattern.right in self.pattern.left.args:
-            # the node would be an operand of itself: nothing is to be learnt through it any more
-            head += f" (subsume {left})"
         reads, writes = (frozenset(re.findall(r"\(([A-Z]\w*)", text)) for text in (body, right))
         left_terms = [t for t in topological([self.pattern.left]) if t.op != "const"]
         found = [t for t in left_terms if t.op == "var" and not _is_literal_letter(t)]

@@ -108,6 +108,25 @@ class Speller:
             yield "bool", term.value, ()
         else:
             yield term.op, None, self._operands(term)
+            yield from self._balanced_comparison(term)
+
+    def _balanced_comparison(self, term: Expr) -> Iterator[Node]:
+        """``x - y < 0`` is ``x < y``, and ``1 <= x - y`` is ``y < x``: no subtraction."""
+        literal = next((a for a in term.args if a.op == "const"), None)
+        if literal is None or term.args[0].is_bool:
+            return
+        limit = cast(int, literal.value)
+        form = read(term.args[0] if literal is term.args[1] else term.args[1])
+        above = Form({a: k for a, k in form.terms.items() if k > 0}, 0)
+        below = Form({a: -k for a, k in form.terms.items() if k < 0}, 0)
+        if not above.terms or not below.terms:
+            return
+        if term.op in ("eq", "ne") and not limit:
+            yield term.op, None, (self.need(above), self.need(below))
+        elif literal is term.args[1] and limit in (0, 1):
+            yield "le" if limit else "lt", None, (self.need(above), self.need(below))
+        elif literal is term.args[0] and limit in (0, 1):
+            yield "lt" if limit else "le", None, (self.need(below), self.need(above))
 
     def _operands(self, term: Expr) -> tuple[int, ...]:
         return tuple([self.need(a if a.is_bool else read(a)) for a in term.args])
