@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import SearchStrategy
+from strategies import bool_expressions, expressions
 
 from eqsat.engine import Budget, Saturation, Session, UnsoundUnionError, class_reference
 from eqsat.expr import Expr, const, var, where
-from eqsat.extract.graph import EGraph
+from eqsat.extract.graph import EGraph, Node
+from eqsat.ops import DIVISIONS, OPS
 from eqsat.rule import Rule
 from eqsat.rules import ARITHMETIC, DEFAULT, DIVMOD
 from eqsat.text import parse
@@ -193,3 +198,44 @@ def test_the_order_of_rules_does_not_matter(rules: tuple[Rule, ...]) -> None:
     term = (X * 12 + Y) // 4 * 4 + (X * 12 + Y) % 4
     sizes = {len(Session(order).saturate([term]).graph) for order in (rules, rules[::-1])}
     assert len(sizes) == 1
+
+
+def value_of(node: Node, values: dict[int, int], point: dict[str, int]) -> int | None:
+    """The value of one node, or ``None`` where an operand has none or a divisor is zero."""
+    op, value, operands = node
+    if op == "var":
+        return point[str(value)]
+    if op in ("const", "bool"):
+        return int(value)  # type: ignore[arg-type]
+    known = [values.get(operand) for operand in operands]
+    if None in known or (op in DIVISIONS and known[1] == 0):
+        return None
+    # bounds over single values are the value, exact at any size
+    return OPS[op].bounds(*[(v, v) for v in known])[0]
+
+
+def check_values(graph: EGraph, point: dict[str, int]) -> None:
+    """At ``point``, all nodes of a class have one value, within its bounds."""
+    values: dict[int, int] = {}
+    size = -1
+    while size != len(values):
+        size = len(values)
+        for number, nodes in graph.classes.items():
+            found = {value for node in nodes if (value := value_of(node, values, point)) is not None}
+            assert len(found) <= 1, f"{nodes} at {point}"
+            for value in found:
+                values[number] = value
+                assert graph.bounds[number][0] <= value <= graph.bounds[number][1]
+
+
+@pytest.mark.parametrize("strategy", [expressions, bool_expressions], ids=["numbers", "conditions"])
+def test_all_terms_of_a_class_have_one_value(strategy: Callable[..., SearchStrategy[tuple[Expr, list[Expr]]]]) -> None:
+    @settings(max_examples=40)
+    @given(strategy(max_leaves=7))
+    def check(drawn: tuple[Expr, list[Expr]]) -> None:
+        term, domain = drawn
+        graph = session().saturate([term], budget=Budget(nodes=1500, seconds=0.5)).graph
+        for corner in ("vmin", "vmax"):
+            check_values(graph, {str(v.value): getattr(v, corner) for v in domain})
+
+    check()
