@@ -658,8 +658,8 @@ class Theory:
         if low // n == high // n:
             return number(low // n)
         # 2. multiples of n leave the floor; the residue may lie in one bucket
-        whole, residue = _split(x, n, balanced=False)
-        for multiples, rest in ((whole, residue), _split(x, n, balanced=True)):
+        whole, residue = _split(x, n, balanced=True)
+        for multiples, rest in ((whole, residue), _split(x, n, balanced=False)):
             low, high = self.bounds(rest)
             if low // n == high // n:
                 return multiples.shifted(low // n)
@@ -672,6 +672,9 @@ class Theory:
         digits = self._quotient_in_digits(x, n)
         if digits is not None:
             return digits
+        # one sign for all: x//n is -((n - 1 - x)//n)
+        if all(c < 0 for c in x.terms.values()):
+            return self.quotient_by(x.times(-1).shifted(n - 1), n).times(-1)
         # 3. a common factor of the coefficients and n
         common = gcd(x.content(), n)
         if common > 1:

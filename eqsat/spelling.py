@@ -121,12 +121,12 @@ class Speller:
         below = Form({a: -k for a, k in form.terms.items() if k < 0}, 0)
         if not above.terms or not below.terms:
             return
-        if term.op in ("eq", "ne") and not limit:
-            yield term.op, None, (self.need(above), self.need(below))
-        elif literal is term.args[1] and limit in (0, 1):
-            yield "le" if limit else "lt", None, (self.need(above), self.need(below))
-        elif literal is term.args[0] and limit in (0, 1):
-            yield "lt" if limit else "le", None, (self.need(below), self.need(above))
+        x, y = self.need(above), self.need(below)
+        if term.op in ("eq", "ne"):
+            if not limit:
+                yield term.op, None, (x, y)
+        elif limit in (0, 1):
+            yield ("le" if limit else "lt", None, (x, y)) if term.op == "lt" else ("lt" if limit else "le", None, (y, x))
 
     def _operands(self, term: Expr) -> tuple[int, ...]:
         return tuple([self.need(a if a.is_bool else read(a)) for a in term.args])
@@ -147,20 +147,31 @@ class Speller:
             for division in self._divisions(form, quotient):
                 if division.remainder == form:
                     yield "mod", None, (self.need(division.dividend), self.need(division.divisor))
-        if len(form.terms) == 1:
-            yield from self._shifted_quotient(form)
+        yield from self._absorbing_quotients(form)
 
     def _sum_node(self, operands: Iterable[tuple[Form, int]], constant: int) -> Node:
         pairs = sorted((self.need(part), k) for part, k in operands)
         return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
 
-    def _shifted_quotient(self, form: Form) -> Iterator[Node]:
-        """The constant may enter the floor: ``x//n + c`` is ``(x + c*n)//n``."""
-        ((atom, coefficient),) = form.terms.items()
-        if coefficient == 1 and atom.op == "floordiv" and atom.args[1].op == "const":
-            divisor = read(atom.args[1])
-            shifted = self.theory.inner(atom.args[0]).shifted(form.constant * divisor.constant)
-            yield "floordiv", None, (self.need(shifted), self.need(divisor))
+    def _absorbing_quotients(self, form: Form) -> Iterator[Node]:
+        """The rest of a sum may enter the floor: ``A//n + w`` is ``(A + n*w)//n``, ``w - A//n`` is ``(n*w - A + n-1)//n``."""
+        for atom, coefficient in form.terms.items():
+            if abs(coefficient) != 1 or atom.op != "floordiv" or atom.args[1].op != "const":
+                continue
+            n = cast(int, atom.args[1].value)
+            inner = self.theory.inner(atom.args[0])
+            rest = form.plus(atom_form(atom), -coefficient).times(n)
+            dividend = rest.plus(inner, coefficient).shifted(n - 1 if coefficient < 0 else 0)
+            if len(dividend.terms) <= len(inner.terms):
+                yield from self._quotient_nodes(dividend, n)
+
+    def _quotient_nodes(self, dividend: Form, n: int) -> Iterator[Node]:
+        c = self.need(dividend)
+        # the sign of the numerator is worth knowing well: it decides the price
+        self.graph.bounds[c] = self.theory.bounds(dividend)
+        yield "floordiv", None, (c, self.need(number(n)))
+        if all(k < 0 for k in dividend.terms.values()):
+            yield "floordiv", None, (self.need(dividend.times(-1)), self.need(number(-n)))
 
     def _atom_nodes(self, atom: Expr) -> Iterator[Node]:
         if atom.op == "var":
@@ -170,19 +181,13 @@ class Speller:
             for index, factor in enumerate(parts):
                 rest = parts[:index] + parts[index + 1 :]
                 yield "mul", None, (self.need(atom_form(product(rest))), self.need(atom_form(factor)))
+        elif atom.op == "floordiv" and atom.args[1].op == "const":
+            yield from self._quotient_nodes(self.theory.inner(atom.args[0]), cast(int, atom.args[1].value))
+            for division in self.theory.divisions(atom)[1:]:
+                if all(a.op == "var" or atom_form(a) in self._ids for a in division.dividend.terms):
+                    yield "floordiv", None, (self.need(division.dividend), self.need(division.divisor))
         else:
-            operands = self._operands(atom)
-            if atom.op == "floordiv":
-                # the sign of the numerator is worth knowing well: it decides the price
-                dividend = cast(Form, self.values[operands[0]])
-                self.graph.bounds[operands[0]] = self.theory.bounds(dividend)
-                if all(k < 0 for k in dividend.terms.values()):
-                    negated = read(atom.args[1]).times(-1)
-                    yield "floordiv", None, (self.need(dividend.times(-1)), self.need(negated))
-                for division in self.theory.divisions(atom)[1:]:
-                    if all(a.op == "var" or atom_form(a) in self._ids for a in division.dividend.terms):
-                        yield "floordiv", None, (self.need(division.dividend), self.need(division.divisor))
-            yield atom.op, None, operands
+            yield atom.op, None, self._operands(atom)
 
     def _splits(self, form: Form) -> list[list[tuple[Form, int]]]:
         """The sum as it is, and with remainders ``K*(A % n)`` in place of quotients and terms of their numerators."""
