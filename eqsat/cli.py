@@ -46,9 +46,9 @@ _EXTRACT = click.option(
 )
 _ENGINE = click.option(
     "--engine",
-    type=click.Choice(["egraph", "theory"]),
+    type=click.Choice(["egraph", "theory", "greedy"]),
     default="egraph",
-    help="How equal terms are found: all rules at once, or linear arithmetic alone.",
+    help="How equal terms are found: all rules at once, linear arithmetic alone, or the rules one by one.",
 )
 _NO_THEORY = click.option("--no-theory", is_flag=True, help="Rules alone, without linear arithmetic beside them.")
 _PROVE = click.option("--prove", is_flag=True, help="Ask z3 to prove the result (extra: check).")

@@ -4,13 +4,15 @@ This is how tinygrad and Morok rewrite: at each term, operands first, the first 
 was there is gone. So the order of the rules decides the answer: what the e-graph does away with.
 
 Order and brackets of commutative operators are fixed by :func:`canonical` instead of by rules: addends, factors and the
-like are sorted by their keys, literals folded and last. So commutativity and associativity are left out. A rule that
-works both ways is used from left to right, and a rule in :data:`UNDOES` not beside the rule that it would undo: either
-pair would run in a circle. ``sub``, ``neg``, ``le`` and ``ne`` are spelled with other operators, as in the e-graph.
+like are sorted by their keys, literals folded and last, neutral ones dropped. Commutativity and associativity are left
+out. A rule that works both ways is used from left to right, and a rule in :data:`UNDOES` not beside the rule that it
+would undo: either pair would run in a circle. ``sub``, ``neg``, ``le`` and ``ne`` are spelled with other operators, as
+in the e-graph.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +39,7 @@ MAX_OPERANDS = 16
 
 #: Commutative and associative operators.
 CHAINED = frozenset({"add", "mul", "min", "max", "and", "or"})
+_NEUTRAL = {"add": const(0), "mul": const(1), "and": TRUE, "or": FALSE}
 
 _ONE, _MINUS_ONE = const(1), const(-1)
 
@@ -53,7 +56,11 @@ class Rewritten(NamedTuple):
 
 
 def rewrite(
-    roots: Sequence[Expr], rules: Sequence[Rule] = DEFAULT, facts: Sequence[Expr] = (), limit: int = 10_000
+    roots: Sequence[Expr],
+    rules: Sequence[Rule] = DEFAULT,
+    facts: Sequence[Expr] = (),
+    limit: int = 10_000,
+    seconds: float = 2.0,
 ) -> Rewritten:
     """Rewrite ``roots`` bottom-up until no rule matches.
 
@@ -65,12 +72,14 @@ def rewrite(
         Conditions known to hold; what they say about single variables narrows their ranges, the rest is ignored.
     limit : int
         The most rule applications.
+    seconds : float
+        The time after which no rule is applied any more.
 
     Returns
     -------
     Rewritten
-        ``stop`` is ``"saturated"``, or ``"iterations"`` if the limit was reached or rules ran in a circle; every circle
-        is left where it closes.
+        ``stop`` is ``"saturated"``, ``"time"``, or ``"iterations"`` if the limit was reached or rules ran in a circle;
+        every circle is left where it closes.
 
     Raises
     ------
@@ -84,7 +93,7 @@ def rewrite(
     """
     narrowed = _narrowed(roots, facts)
     known = _canonical_terms(substitute(facts, narrowed))
-    rewriter = _Rewriter(tuple(rules), frozenset(chain(*map(_conjuncts, known))), limit)
+    rewriter = _Rewriter(tuple(rules), frozenset(chain(*map(_conjuncts, known))), limit, seconds)
     found = [rewriter.normalise(root) for root in substitute(roots, narrowed)]
     wide = {narrow: wide for wide, narrow in narrowed.items()}
     return Rewritten(_presentable(found, wide), dict(rewriter.matches), rewriter.stop)
@@ -170,6 +179,8 @@ def _joined(op: str, operands: list[Expr]) -> Expr:
     while len(operands) > 1 and _is_literal(operands[-2]):
         last = operands.pop()
         operands[-1] = _literal(make(op, operands[-1], last))
+    if len(operands) > 1 and operands[-1] is _NEUTRAL.get(op):
+        operands.pop()
     term = operands[0]
     for operand in operands[1:]:
         term = make(op, term, operand)
@@ -348,10 +359,11 @@ def _factor(term: Expr) -> int:
 class _Rewriter:
     """One run: what every term met so far has become."""
 
-    def __init__(self, rules: tuple[Rule, ...], known: frozenset[Expr], limit: int) -> None:
+    def __init__(self, rules: tuple[Rule, ...], known: frozenset[Expr], limit: int, seconds: float) -> None:
         self.rules = _compiled(rules)
         self.known = known
         self.left = limit
+        self.deadline = time.perf_counter() + seconds
         self.matches: Counter[str] = Counter()
         self.stop = "saturated"
         self.final: dict[Expr, Expr] = {}
@@ -402,6 +414,9 @@ class _Rewriter:
                 return term
             if rebuilt is not term:
                 return rebuilt
+        if time.perf_counter() > self.deadline:
+            self.stop = "time"
+            return term
         for rule in self.rules[term.op]:
             for binding, rest in self._matches(rule.left, term):
                 result = self._apply(rule, binding, term.op, rest)

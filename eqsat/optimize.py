@@ -21,6 +21,7 @@ from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, Priced, dag, total_cost, tree
 from eqsat.engine import Budget, Saturation, Session
+from eqsat.greedy import rewrite
 from eqsat.linear import Theory, Unsupported
 from eqsat.ops import DIVISIONS
 from eqsat.rule import Rule, edges, is_commutativity, needed_edges, rule_instances
@@ -29,7 +30,7 @@ from eqsat.spelling import Speller, Value, share_sums, to_exprs
 from eqsat.text import parse
 from eqsat.verify import Check, check_equal
 
-ENGINES = ("egraph", "theory")
+ENGINES = ("egraph", "theory", "greedy")
 EXTRACTORS = ("tree", "dag", "exact")
 
 #: How often the rules start again from the best term so far.
@@ -54,7 +55,7 @@ class Result:
     stop : str
         ``"saturated"``, or the budget that ran out: ``"nodes"``, ``"time"``, ``"iterations"``.
     nodes, rounds : int
-        E-nodes of the final e-graph, and rounds of the rules.
+        E-nodes of the final e-graph (of the greedy engine: of the answer), and rounds of the rules.
     milliseconds : float
         Time of the optimisation alone; ``engine_milliseconds`` is the rules' share of it.
     rules : dict from rule name to int
@@ -129,8 +130,9 @@ def optimize(
         What is cheap.
     budget : Budget
         Rows, seconds and rounds. When one runs out the best terms so far are returned and ``Result.stop`` says which.
-    engine : {"egraph", "theory"}
-        ``"theory"`` takes the normal form alone, without rules.
+    engine : {"egraph", "theory", "greedy"}
+        ``"theory"`` takes the normal form alone, without rules; ``"greedy"`` applies the rules one after the other, as
+        other optimisers do: a baseline.
     theory : bool
         Whether linear integer arithmetic works beside the rules; without it the rules are alone.
     extract : {"tree", "dag", "exact"}
@@ -162,6 +164,8 @@ def optimize(
     if len(gated) != len(roots):
         raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
     walk = _Walk(roots, facts, gated, tuple(rules), cost, budget, extract)
+    if engine == "greedy":
+        return walk.by_greedy()
     return walk.by_theory(engine == "egraph") if theory or engine == "theory" else walk.by_rules()
 
 
@@ -358,6 +362,24 @@ class _Walk:
                 choice = self._exactly(graph, choice)
             found.update(zip(members, to_exprs(graph, choice, graph.roots, named), strict=True))
         return self._result([found[i] for i in range(len(self.roots))], nodes)
+
+    def by_greedy(self) -> Result:
+        base, contexts = self._theories()
+        self._check_divisors(contexts)
+        groups: dict[tuple[Expr, ...], list[int]] = {}
+        for index, (gate, theory) in enumerate(zip(self.gates, contexts, strict=True)):
+            facts = self.facts if gate is None or theory is base else (*self.facts, gate)
+            groups.setdefault(facts, []).append(index)
+        found: dict[int, Expr] = {}
+        for facts, members in groups.items():
+            left = max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
+            rewritten = rewrite([self.roots[i] for i in members], self.rules, facts, seconds=left)
+            found.update(zip(members, rewritten.roots, strict=True))
+            self.matches.update(rewritten.matches)
+            if rewritten.stop != "saturated":
+                self.stop = rewritten.stop
+        exprs = [found[i] for i in range(len(self.roots))]
+        return self._result(exprs, sum(1 for _ in topological(exprs)))
 
     def _result(self, exprs: Sequence[Expr], nodes: int) -> Result:
         cost_before, cost = cost_of(self.roots, self.model), cost_of(exprs, self.model)
