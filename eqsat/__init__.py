@@ -1,7 +1,8 @@
 """Equality saturation for the integer index and reduce expressions inside tensor compilers."""
 
+from eqsat.engine import Budget
 from eqsat.expr import Expr, const, maximum, minimum, tdiv, tmod, var, where
-from eqsat.optimize import Budget, Result, optimize
+from eqsat.optimize import Result, optimize
 from eqsat.rule import Rule
 from eqsat.text import parse
 

@@ -301,7 +301,9 @@ def _check_operands(name: str, takes: str, gives: str, args: tuple[Expr, ...]) -
                 f"{'a condition' if arg.is_bool else 'an integer'}"
             )
     if name in DIVISIONS and args[1].vmin == 0 == args[1].vmax:
-        raise ValueError(f"division by zero: the divisor of {brief(args[0])!r} is {brief(args[1])!r}, which is always 0")
+        raise ValueError(
+            f"division by zero: the divisor of {brief(args[0])!r} is {brief(args[1])!r}, which is always 0"
+        )
     if name in ("shl", "shr") and not (args[1].vmin >= 0 and args[1].vmax <= MAX_SHIFT):
         raise ValueError(
             f"the shift amount {brief(args[1])!r} has range [{args[1].vmin}, {args[1].vmax}]: "

@@ -81,7 +81,7 @@ def _floordiv(x: Bounds, y: Bounds) -> Bounds:
 def _mod(x: Bounds, y: Bounds) -> Bounds:
     if y[0] == y[1] and x[0] // y[0] == x[1] // y[0]:
         return x[0] % y[0], x[1] % y[0]
-    low = 0 if y[0] >= 0 or x[0] >= 0 and x[1] < 1 else y[0] + 1
+    low = 0 if y[0] >= 0 or (x[0] >= 0 and x[1] < 1) else y[0] + 1
     high = 0 if y[1] <= 0 else y[1] - 1
     if y[0] > 0 and x[0] >= 0:
         return (x[0], x[1]) if x[1] < y[0] else (0, min(high, x[1]))

@@ -1,9 +1,9 @@
 """The walk: expressions in, the cheapest equal expressions found out.
 
 Terms are normalised by the theory (:mod:`eqsat.linear`), their normal forms spelled as an e-graph
-(:mod:`eqsat.spelling`), what is not linear goes through the rules in egglog (:mod:`eqsat.engine`), whose findings join that
-e-graph and are normalised in turn; a cost model picks the answer (:mod:`eqsat.extract`). Every entry point comes through
-:func:`optimize`.
+(:mod:`eqsat.spelling`), what is not linear goes through the rules in egglog (:mod:`eqsat.engine`), whose findings
+join that e-graph and are normalised in turn; a cost model picks the answer (:mod:`eqsat.extract`). Every entry point
+comes through :func:`optimize`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, cast
 
+from eqsat.engine import Budget, Saturation, Session
 from eqsat.expr import Expr, as_expr, brief, topological, var, variables
 from eqsat.extract.cost import CostModel, Latency
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, Priced, dag, total_cost, tree
-from eqsat.engine import Budget, Saturation, Session
+from eqsat.facts import ContradictionError
 from eqsat.greedy import rewrite
-from eqsat.linear import Theory, Unsupported
+from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS
 from eqsat.rule import Rule, edges, is_commutativity, needed_edges, rule_instances
 from eqsat.rules import DEFAULT
@@ -33,6 +34,8 @@ from eqsat.verify import Check, check_equal
 ENGINES = ("egraph", "theory", "greedy")
 EXTRACTORS = ("tree", "dag", "exact")
 
+LATENCY = Latency()
+DEFAULT_BUDGET = Budget()
 #: How often the rules start again from the best term so far.
 MAX_PULSES = 3
 
@@ -107,8 +110,8 @@ def optimize(
     gates: Sequence[Expr | str | None] = (),
     constraints: Sequence[Expr | str] = (),
     rules: Sequence[Rule] = DEFAULT,
-    cost: CostModel = Latency(),
-    budget: Budget = Budget(),
+    cost: CostModel = LATENCY,
+    budget: Budget = DEFAULT_BUDGET,
     engine: str = "egraph",
     theory: bool = True,
     extract: str = "dag",
@@ -243,7 +246,7 @@ class _Walk:
         """The theory of the constraints, and the theory of each root with its gate."""
         try:
             base = Theory(self.facts)
-        except Unsupported as error:
+        except ContradictionError as error:
             shown = ", ".join(brief(fact) for fact in self.facts)
             raise ValueError(f"the constraints contradict each other: {shown} ({error})") from None
         of_gate: dict[Expr | None, Theory] = {None: base}
@@ -344,7 +347,7 @@ class _Walk:
     # ---- without it
 
     def by_rules(self) -> Result:
-        base, contexts = self._theories()
+        _base, contexts = self._theories()
         self._check_divisors(contexts)
         groups: dict[Expr | None, list[int]] = {}
         for index, gate in enumerate(self.gates):

@@ -1,12 +1,12 @@
 """Spellings: the e-nodes that the theory offers for its normal forms.
 
-A normal form says *what* a term is; this module lists ways to compute it, as a plain e-graph whose classes are forms and
-conditions. A sum is one n-ary node; ``A - n*(A//n)`` is also ``A % n``, alone or as part of a longer sum; the terms of the
-input that have the same normal form are spellings too. Extraction chooses. :func:`share_sums` then brackets the chosen sums
-so that they share what they can.
+A normal form says *what* a term is; this module lists ways to compute it, as a plain e-graph whose classes are forms
+and conditions. A sum is one n-ary node; ``A - n*(A//n)`` is also ``A % n``, alone or as part of a longer sum; the
+terms of the input that have the same normal form are spellings too. Extraction chooses. :func:`share_sums` then
+brackets the chosen sums so that they share what they can.
 
-An n-ary node is ``("sum", (constant, coefficients), operands)``: one row where associativity and commutativity would make
-exponentially many.
+An n-ary node is ``("sum", (constant, coefficients), operands)``: one row where associativity and commutativity would
+make exponentially many.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from eqsat.expr import FALSE, TRUE, Expr, const, make, topological
 from eqsat.extract.cost import CostModel
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, reachable
-from eqsat.linear import Division, Form, Theory, atom_form, factors, number, product, read
+from eqsat.forms import Division, Form, atom_form, factors, number, product, read
+from eqsat.linear import Theory
 
 #: A class of the graph: the normal form of an integer, or a condition in normal form.
 Value = Form | Expr
@@ -67,8 +68,9 @@ class Speller:
             found = self._ids[value] = len(self.values)
             self.values.append(value)
             self.graph.classes[found] = []
-            is_form = isinstance(value, Form)
-            self.graph.bounds[found] = self.theory.plain_bounds(value) if is_form else (value.vmin, value.vmax)
+            self.graph.bounds[found] = (
+                self.theory.plain_bounds(value) if isinstance(value, Form) else (value.vmin, value.vmax)
+            )
             if spell:
                 self._pending.append(found)
         return found
@@ -84,9 +86,9 @@ class Speller:
             for node in self._original_nodes(value):
                 self.offer(c, node)
         for variable, form in self.theory.solved.items():
-            c = self._ids.get(form)
-            if c is not None:
-                self.offer(c, ("var", variable.value, ()))
+            solved = self._ids.get(form)
+            if solved is not None:
+                self.offer(solved, ("var", variable.value, ()))
 
     def offer(self, c: int, node: Node) -> None:
         """Add a node to a class."""
@@ -97,9 +99,9 @@ class Speller:
     def _original_nodes(self, value: Value) -> list[Node]:
         terms = self._originals.get(value, ())
         # two terms that differ in the order of operands give the same node, so take them by what their operands mean
-        meanings = {(t.op, *map(self.value_of, t.args)): None for t in terms}
-        chosen = sorted(meanings, key=lambda m: (m[0], *map(hash, m[1:])))[:MAX_ORIGINALS]
-        return [(op, None, tuple([self.need(a) for a in args])) for op, *args in chosen]
+        meanings = {(t.op, tuple(map(self.value_of, t.args))): None for t in terms}
+        chosen = sorted(meanings, key=lambda m: (m[0], tuple(map(hash, m[1]))))[:MAX_ORIGINALS]
+        return [(op, None, tuple([self.need(a) for a in args])) for op, args in chosen]
 
     # ---- conditions
 
@@ -121,12 +123,12 @@ class Speller:
         below = Form({a: -k for a, k in form.terms.items() if k < 0}, 0)
         if not above.terms or not below.terms:
             return
-        x, y = self.need(above), self.need(below)
-        if term.op in ("eq", "ne"):
-            if not limit:
-                yield term.op, None, (x, y)
-        elif limit in (0, 1):
-            yield ("le" if limit else "lt", None, (x, y)) if term.op == "lt" else ("lt" if limit else "le", None, (y, x))
+        if term.op in ("eq", "ne") and limit == 0:
+            yield term.op, None, (self.need(above), self.need(below))
+        elif term.op == "lt" and limit in (0, 1):
+            yield "le" if limit else "lt", None, (self.need(above), self.need(below))
+        elif term.op == "le" and limit in (0, 1):
+            yield "lt" if limit else "le", None, (self.need(below), self.need(above))
 
     def _operands(self, term: Expr) -> tuple[int, ...]:
         return tuple([self.need(a if a.is_bool else read(a)) for a in term.args])
@@ -154,7 +156,7 @@ class Speller:
         return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
 
     def _absorbing_quotients(self, form: Form) -> Iterator[Node]:
-        """The rest of a sum may enter the floor: ``A//n + w`` is ``(A + n*w)//n``, ``w - A//n`` is ``(n*w - A + n-1)//n``."""
+        """The rest of a sum may enter the floor: ``A//n + w = (A + n*w)//n``, ``w - A//n = (n*w - A + n-1)//n``."""
         for atom, coefficient in form.terms.items():
             if abs(coefficient) != 1 or atom.op != "floordiv" or atom.args[1].op != "const":
                 continue
@@ -223,7 +225,7 @@ class Speller:
 
 def _scales(part: Form, form: Form) -> list[int]:
     """The multiples of ``part`` that one of its terms has in ``form``."""
-    found = {}
+    found: dict[int, None] = {}
     for atom, coefficient in part.terms.items():
         total = form.terms.get(atom, 0)
         if total and total % coefficient == 0:
@@ -272,8 +274,8 @@ def _chain(terms: Iterable[tuple[Expr, int]], constant: int) -> Expr:
 def share_sums(speller: Speller, choice: Choice, model: CostModel) -> Choice:
     """Re-bracket the chosen sums so that they share partial sums; the new nodes are offered to the graph.
 
-    Greedy pair extraction, as for multiple constant multiplication (Paar 1997, Hosangadi et al. 2006): the pair of terms,
-    up to a common factor, that saves most over all sums becomes a partial sum of its own.
+    Greedy pair extraction, as for multiple constant multiplication (Paar 1997, Hosangadi et al. 2006): the pair of
+    terms, up to a common factor, that saves most over all sums becomes a partial sum of its own.
 
     Returns
     -------
@@ -307,7 +309,7 @@ def _primitive(terms: dict[int, int]) -> tuple[dict[int, int], int]:
     """A combination divided by its content, the sign chosen so that equal directions are equal."""
     content = gcd(*terms.values())
     positive = sum(1 if k > 0 else -1 for k in terms.values())
-    if positive < 0 or positive == 0 and terms[min(terms)] < 0:
+    if positive < 0 or (positive == 0 and terms[min(terms)] < 0):
         content = -content
     return {c: k // content for c, k in terms.items()}, content
 
@@ -341,7 +343,7 @@ class _Pairing:
         """The price of multiplying by a literal."""
         found = self._multiplications.get(by)
         if found is None:
-            found = 0 if by == 1 else self.model.price("mul", [(0, 9), (by, by)], tuple(sorted((0, 9 * by))))  # type: ignore[arg-type]
+            found = 0 if by == 1 else self.model.price("mul", [(0, 9), (by, by)], (min(0, 9 * by), max(0, 9 * by)))
             self._multiplications[by] = found
         return found
 

@@ -176,7 +176,7 @@ class _Parser:
         takes = OPS[name].takes
         mixed = len({a.is_bool for a, sort in zip(args, takes, strict=True) if sort == "s"}) == 2
         args = [
-            make("where", a, const(1), const(0)) if a.is_bool and (sort == "i" or sort == "s" and mixed) else a
+            make("where", a, const(1), const(0)) if a.is_bool and (sort == "i" or (sort == "s" and mixed)) else a
             for a, sort in zip(args, takes, strict=True)
         ]
         try:

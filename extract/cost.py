@@ -45,14 +45,16 @@ class OpCount:
 class Latency:
     """Cycles to evaluate one node with its operands in registers, on a recent x86-64 core.
 
-    Only ratios matter. Additions, comparisons, selections, shifts and masks take a cycle, a multiplication three. Floor
-    division and remainder by ``2**k`` are one shift or mask for either sign. By another constant a quotient is a
-    widening multiplication and a shift, with a fix-up if the numerator may be negative; the remainder multiplies back
-    and subtracts. By a variable the divider takes 20 cycles to a remainder and 4 more to a floor quotient; operands that may be
-    negative need a fix-up, and 64-bit operands take twice as long. Source: Agner Fog's instruction tables (2022), rounded.
+    Only ratios matter. Additions, comparisons, selections, shifts and masks take a cycle, a multiplication three.
+    Floor division and remainder by ``2**k`` are one shift or mask for either sign. By another constant a quotient is
+    a widening multiplication and a shift, with a fix-up if the numerator may be negative; the remainder multiplies
+    back and subtracts. By a variable the divider takes 20 cycles to a remainder and 4 more to a floor quotient;
+    operands that may be negative need a fix-up, and 64-bit operands take twice as long. Source: Agner Fog's
+    instruction tables (2022), rounded.
 
-    >>> Latency().price("floordiv", [(0, 99), (1, 9)], (0, 99)) > 10 * Latency().price("shr", [(0, 99), (3, 3)], (0, 12))
-    True
+    >>> model = Latency()
+    >>> model.price("floordiv", [(0, 99), (1, 9)], (0, 99)), model.price("shr", [(0, 99), (3, 3)], (0, 12))
+    (24, 1)
     """
 
     simple: int = 1

@@ -1,9 +1,9 @@
 """A frozen e-graph as plain data: what the extractors read.
 
-A class is an integer. A node is a triple ``(op, value, operands)``: an operator name of the language, the literal or the
-variable's name for a leaf (else ``None``), and the classes of its operands. An n-ary sum is ``("sum", (constant,
-coefficients), operands)``. All nodes of a class have equal values
-for every value of the variables; ``bounds`` gives the inclusive range of that value, from which nodes are priced.
+A class is an integer. A node is a triple ``(op, value, operands)``: an operator name of the language, the literal or
+the variable's name for a leaf (else ``None``), and the classes of its operands. An n-ary sum is ``("sum", (constant,
+coefficients), operands)``. All nodes of a class have equal values for every value of the variables; ``bounds`` gives
+the inclusive range of that value, from which nodes are priced.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Extraction: choose one node per class so that the roots are cheap.
 
-``tree`` is exact when nothing is shared: it pays a subterm once per use. ``dag`` pays every class once over all roots and
-starts from the tree's choice, then changes one choice at a time while the total falls: what a root has paid for, another
-uses for nothing. Both break ties by the order of nodes within a class, so equal graphs give equal answers.
+``tree`` is exact when nothing is shared: it pays a subterm once per use. ``dag`` pays every class once over all roots
+and starts from the tree's choice, then changes one choice at a time while the total falls: what a root has paid for,
+another uses for nothing. Both break ties by the order of nodes within a class, so equal graphs give equal answers.
 """
 
 from __future__ import annotations

@@ -1,0 +1,403 @@
+"""What is known: facts about terms, and the bounds that follow from them.
+
+:class:`Facts` keeps conditions that hold wherever its terms are evaluated (constraints, gates, the conditions of
+enclosing selections) as bounds of atoms and of sums, and answers what values a form can take. Bounds use correlation:
+a dividend beside its own quotient is a multiple of the quotient plus a remainder in a known range.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import gcd
+from typing import Self, cast
+
+from eqsat.expr import FALSE, TRUE, Expr
+from eqsat.forms import Division, Form, VariableSets, atom_form, factors, mentions, number, read, scale_of
+
+Bounds = tuple[int, int]
+
+#: Facts are assumed inside the branches of so many selections per theory; beyond, branches see the outer facts only.
+MAX_CONTEXTS = 200
+#: Correlated bounds take out so many remainders or facts, one after another.
+MAX_CORRELATION_DEPTH = 1
+
+
+class ContradictionError(ValueError):
+    """Facts that cannot hold together, or a division by zero under them."""
+
+
+class Facts(ABC):
+    """Known facts and bounds; all answers are memoised, and forgotten when a fact is added."""
+
+    def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None) -> None:
+        self.parent = parent
+        self.forms: dict[Expr, Form] = {}
+        self.conditions: dict[Expr, Expr] = {}
+        # facts: bounds of single atoms and of sums, solved variables, sums that are not zero, decided conditions
+        self.narrowed: dict[Expr, Bounds] = dict(parent.narrowed) if parent else {}
+        self.directions: list[tuple[Form, Bounds]] = list(parent.directions) if parent else []
+        self.solved: dict[Expr, Form] = dict(parent.solved) if parent else {}
+        self.nonzero: set[Form] = set(parent.nonzero) if parent else set()
+        self.known: dict[Expr, Expr] = dict(parent.known) if parent else {}
+        # which variables the facts speak of; a term without them means here what it means to the parent
+        self.touched: int = parent.touched if parent else 0
+        self.variables: VariableSets = parent.variables if parent else VariableSets()
+        self.spare: list[int] = parent.spare if parent else [MAX_CONTEXTS]
+        self.children: dict[Expr, Self | None] = {}
+        self.changed = False
+        self._ranges: dict[Expr, Bounds] = {}
+        self._bounds: dict[Form, tuple[int, int, int]] = {}
+        self._quotients: dict[tuple[Form, int], Form] = {}
+        self._junctions: dict[tuple[str, frozenset[Expr]], Expr] = {}
+        self._inner: dict[Expr, Form] = parent._inner if parent else {}
+        self._divisions: dict[Expr, tuple[Division, ...]] = {}
+        for fact in facts:
+            self.assume(fact)
+
+    # ---- normal forms, which the subclasses define
+
+    @abstractmethod
+    def form(self, root: Expr) -> Form:
+        """The normal form of an integer term."""
+
+    @abstractmethod
+    def condition(self, root: Expr) -> Expr:
+        """The normal form of a bool term, as a term."""
+
+    @abstractmethod
+    def negate(self, condition: Expr) -> Expr:
+        """The complement of a condition in normal form."""
+
+    @abstractmethod
+    def times(self, x: Form, y: Form) -> Form:
+        """The product of two forms."""
+
+    @abstractmethod
+    def quotient_by(self, x: Form, n: int) -> Form:
+        """The normal form of ``x // n`` for a positive integer ``n``."""
+
+    # ---- facts
+
+    def assume(self, fact: Expr) -> None:
+        """Add a condition that is known to hold."""
+        self.touched |= self.variables.of(fact)
+        for conjunct in chain_members(self.condition(fact), "and"):
+            self._assume_literal(conjunct)
+
+    def _assume_literal(self, literal: Expr) -> None:
+        if literal is TRUE:
+            return
+        if literal is FALSE:
+            raise ContradictionError("the facts contradict each other")
+        self._forget()
+        self.known[literal] = TRUE
+        self.known[self.negate(literal)] = FALSE
+        if literal.op in ("lt", "le", "eq", "ne") and not literal.args[0].is_bool:
+            left, right = self.form(literal.args[0]), self.form(literal.args[1])
+            if literal.op in ("lt", "le"):
+                self._assume_at_least(right.plus(left, -1), 1 if literal.op == "lt" else 0)
+            elif literal.op == "eq":
+                self._assume_equal(left.plus(right, -1))
+            else:
+                self._assume_nonzero(left.plus(right, -1))
+
+    def _forget(self) -> None:
+        """Drop what was memoised under fewer facts."""
+        self.changed = True
+        for memo in (self.forms, self.conditions, self.children, self._ranges, self._bounds, self._quotients):
+            memo.clear()
+        self._junctions.clear()
+
+    def _assume_at_least(self, form: Form, least: int) -> None:
+        if not form.terms:
+            if form.constant < least:
+                raise ContradictionError("the facts contradict each other")
+            return
+        content = form.content()
+        low = -((form.constant - least) // content)
+        direction = Form({a: c // content for a, c in form.terms.items()}, 0)
+        sign = 1
+        if direction.sorted_terms()[0][1] < 0:
+            direction, sign = direction.times(-1), -1
+        self._narrow(direction, (low, None) if sign > 0 else (None, -low))
+
+    def _narrow(self, direction: Form, to: tuple[int | None, int | None]) -> None:
+        low, high = self.bounds(direction)
+        low = low if to[0] is None else max(low, to[0])
+        high = high if to[1] is None else min(high, to[1])
+        if low > high:
+            raise ContradictionError("the facts contradict each other")
+        self._forget()
+        atom = direction.single()
+        if atom is not None:
+            self.narrowed[atom] = (low, high)
+            if atom.op == "floordiv" and atom.args[1].op == "const":
+                self._narrow_numerator(atom, low, high)
+        else:
+            self.directions = [(d, b) for d, b in self.directions if d != direction]
+            self.directions.append((direction, (low, high)))
+            self._propagate(direction, low, high)
+            if low == high:
+                self._solve(direction.shifted(-low))
+
+    def _narrow_numerator(self, atom: Expr, low: int, high: int) -> None:
+        divisor = cast(int, atom.args[1].value)
+        numerator = self.inner(atom.args[0])
+        if divisor > 0 and numerator.terms:
+            self._assume_at_least(numerator, low * divisor)
+            self._assume_at_least(numerator.times(-1), -(high * divisor + divisor - 1))
+
+    def _propagate(self, direction: Form, low: int, high: int) -> None:
+        """Narrow each atom of a bounded sum by the bounds of the others."""
+        for atom, coefficient in direction.terms.items():
+            rest_low, rest_high = self.plain_bounds(direction.plus(atom_form(atom), -coefficient))
+            if coefficient > 0:
+                least, most = -((rest_high - low) // coefficient), (high - rest_low) // coefficient
+            else:
+                least, most = -((high - rest_low) // -coefficient), (rest_high - low) // -coefficient
+            known_low, known_high = self.range(atom)
+            if least > known_low or most < known_high:
+                if max(least, known_low) > min(most, known_high):
+                    raise ContradictionError("the facts contradict each other")
+                self.narrowed[atom] = (max(least, known_low), min(most, known_high))
+                self._forget()
+
+    def _assume_equal(self, form: Form) -> None:
+        self._assume_at_least(form, 0)
+        self._assume_at_least(form.times(-1), 0)
+
+    def _solve(self, form: Form) -> None:
+        """``form == 0`` replaces a variable with coefficient 1 or -1; ``x % 8 == 0`` makes it ``8*(x//8)``."""
+        for atom, coefficient in form.sorted_terms():
+            if atom.op == "var" and abs(coefficient) == 1 and atom not in self.solved:
+                rest = form.plus(atom_form(atom), -coefficient).times(-coefficient)
+                if rest.terms and all(self._quotient_of(a, atom) for a in rest.terms if mentions(a, atom)):
+                    self.solved[atom] = rest
+                    self._forget()
+                    return
+
+    def _quotient_of(self, atom: Expr, variable: Expr) -> bool:
+        """Whether ``atom`` is a quotient whose numerator has ``variable`` as a plain term."""
+        return (
+            atom.op == "floordiv"
+            and atom.args[1].op == "const"
+            and self.inner(atom.args[0]).terms.get(variable) in (1, -1)
+            and not any(a is not variable and mentions(a, variable) for a in self.inner(atom.args[0]).terms)
+        )
+
+    def _assume_nonzero(self, form: Form) -> None:
+        low, high = self.bounds(form)
+        if low == 0:
+            self._assume_at_least(form, 1)
+        elif high == 0:
+            self._assume_at_least(form.times(-1), 1)
+        self.nonzero.add(form)
+        self.nonzero.add(form.times(-1))
+
+    def is_nonzero(self, form: Form) -> bool:
+        """Whether the form is known never to be zero."""
+        if form in self.nonzero:
+            return True
+        low, high = self.bounds(form)
+        if low > 0 or high < 0:
+            return True
+        monomial = next(iter(form.terms)) if len(form.terms) == 1 and not form.constant else None
+        if monomial is not None and monomial.op == "mul":
+            return all(self.is_nonzero(atom_form(a)) for a in factors(monomial))
+        return form.content() > 1 and form.constant % form.content() != 0
+
+    def under(self, fact: Expr) -> Self | None:
+        """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing."""
+        if fact not in self.children:
+            self.children[fact] = self._given([fact])
+        return self.children[fact]
+
+    def _given(self, facts: Sequence[Expr]) -> Self | None:
+        if self.spare[0] <= 0:
+            return self
+        self.spare[0] -= 1
+        try:
+            child = type(self)(facts, parent=self)
+        except ContradictionError:
+            return None
+        return child if child.changed else self
+
+    # ---- bounds
+
+    def range(self, atom: Expr) -> Bounds:
+        """Inclusive bounds of an atom under the facts."""
+        found = self._ranges.get(atom)
+        if found is None:
+            if self.parent is not None and not self.variables.of(atom) & self.touched:
+                found = self.parent.range(atom)
+            else:
+                found = self._range(atom)
+            self._ranges[atom] = found
+        return found
+
+    def _range(self, atom: Expr) -> Bounds:
+        low, high = atom.vmin, atom.vmax
+        op = atom.op
+        if op == "floordiv" and atom.args[1].op == "const":
+            divisor = cast(int, atom.args[1].value)
+            ends = [end // divisor for end in self._bounds_without_facts(self.inner(atom.args[0]))]
+            low, high = min(ends), max(ends)
+        elif op == "mul":
+            low, high = _product_bounds([self.range(a) for a in factors(atom)])
+        elif op in ("where", "min", "max"):
+            (low, high), (other_low, other_high) = [self._bounds_without_facts(self.inner(a)) for a in atom.args[-2:]]
+            if op == "where":
+                low, high = min(low, other_low), max(high, other_high)
+            else:
+                choose = min if op == "min" else max
+                low, high = choose(low, other_low), choose(high, other_high)
+        known_low, known_high = self.narrowed.get(atom, (low, high))
+        return max(low, known_low), min(high, known_high)
+
+    def plain_bounds(self, form: Form) -> Bounds:
+        """Bounds that treat the atoms as independent."""
+        low = high = form.constant
+        for atom, coefficient in form.terms.items():
+            least, most = self._ranges.get(atom) or self.range(atom)
+            if coefficient > 0:
+                low += coefficient * least
+                high += coefficient * most
+            else:
+                low += coefficient * most
+                high += coefficient * least
+        return low, high
+
+    def bounds(self, form: Form, depth: int = MAX_CORRELATION_DEPTH) -> Bounds:
+        """The tightest bounds known: correlation of terms with their own quotients, and facts about sums, counted."""
+        if len(form.terms) < 2:
+            return self.plain_bounds(form)
+        low, high, known_depth = self._bounds.get(form, (0, 0, -1))
+        if known_depth >= depth:
+            return low, high
+        low, high = self.plain_bounds(form)
+        if depth:
+            for other_low, other_high in self._correlated_bounds(form, depth, self.bounds):
+                low, high = max(low, other_low), min(high, other_high)
+            for other_low, other_high in self._known_bounds(form, depth):
+                low, high = max(low, other_low), min(high, other_high)
+        self._bounds[form] = (low, high, depth)
+        return low, high
+
+    def _bounds_without_facts(self, form: Form, depth: int = 1) -> Bounds:
+        """Bounds that facts about sums do not enter: an atom's range may not rest on facts about the atom itself."""
+        low, high = self.plain_bounds(form)
+        if depth and len(form.terms) > 1:
+            for other_low, other_high in self._correlated_bounds(form, depth, self._bounds_without_facts):
+                low, high = max(low, other_low), min(high, other_high)
+        return low, high
+
+    def _correlated_bounds(self, form: Form, depth: int, bounds: Callable[[Form, int], Bounds]) -> Iterator[Bounds]:
+        """A dividend beside its quotient is a multiple of the quotient plus a remainder in ``[0, most]``."""
+        for atom in form.terms:
+            if atom.op == "var":
+                continue
+            for division in self.divisions(atom) if bounds == self.bounds else self._flat_division(atom):
+                scale = scale_of(division.dividend, form)
+                if scale:
+                    rest = form.plus(division.remainder, -scale)
+                    if len(rest.terms) < len(form.terms) + len(division.dividend.terms):
+                        low, high = bounds(rest, depth - 1)
+                        most = scale * division.most
+                        yield low + min(0, most), high + max(0, most)
+
+    def _known_bounds(self, form: Form, depth: int) -> Iterator[Bounds]:
+        """Sums that facts bound, each alone and all together, and what is left beside them."""
+        rest, total_low, total_high, taken = form, 0, 0, 0
+        for direction, (least, most) in self.directions:
+            scale = scale_of(direction, form)
+            if scale:
+                low, high = self.bounds(form.plus(direction, -scale), depth - 1)
+                corners = (scale * least, scale * most)
+                yield low + min(corners), high + max(corners)
+            scale = scale_of(direction, rest)
+            smaller = rest.plus(direction, -scale)
+            if scale and len(smaller.terms) < len(rest.terms):
+                corners = (scale * least, scale * most)
+                rest, taken = smaller, taken + 1
+                total_low, total_high = total_low + min(corners), total_high + max(corners)
+        if taken > 1:
+            low, high = self.plain_bounds(rest)
+            yield low + total_low, high + total_high
+
+    # ---- readings of quotients
+
+    def divisions(self, atom: Expr) -> tuple[Division, ...]:
+        """The ways to read ``atom`` as a quotient, or as a divisor times its quotient.
+
+        ``A // n`` is also ``(A//b) // (n//b)`` for divisors ``b`` of ``n``; a coefficient of ``A`` suggests which.
+        """
+        found = self._divisions.get(atom)
+        if found is None:
+            # what asks for the divisions of this atom while they are being found sees the plain one
+            found = self._divisions[atom] = self._flat_division(atom)
+            if found and not found[0].divisor.terms:
+                found = self._divisions[atom] = (*found, *self._nested_divisions(atom, found[0]))
+        return found
+
+    def divisions_in(self, form: Form, atom: Expr) -> Iterator[Division]:
+        """The divisions of ``atom`` whose dividends ``form`` holds; its other quotients may be dividends too."""
+        for division in self.divisions(atom):
+            if division.dividend.terms.keys() <= form.terms.keys():
+                yield division
+        if atom.op != "floordiv" or atom.args[1].op != "const":
+            return
+        n = cast(int, atom.args[1].value)
+        for other in form.terms:
+            if other.op != "floordiv" or other is atom or other.args[1].op != "const":
+                continue
+            b = cast(int, other.args[1].value)
+            if 1 < b < n and n % b == 0:
+                dividend, outer = atom_form(other), n // b
+                if self.quotient_by(dividend, outer) == atom_form(atom):
+                    yield Division(dividend, number(outer), dividend.plus(Form({atom: outer}, 0), -1), outer - 1)
+
+    def _flat_division(self, atom: Expr) -> tuple[Division, ...]:
+        for quotient in factors(atom):
+            if quotient.op != "floordiv" or quotient.args[1].vmin <= 0:
+                continue
+            dividend, divisor = self.inner(quotient.args[0]), self.inner(quotient.args[1])
+            if divisor.terms or quotient is atom:
+                multiple = self.times(divisor, atom_form(quotient))
+                if not divisor.terms or multiple == atom_form(atom):
+                    return (Division(dividend, divisor, dividend.plus(multiple, -1), self.bounds(divisor)[1] - 1),)
+        return ()
+
+    def _nested_divisions(self, atom: Expr, flat: Division) -> Iterator[Division]:
+        n = flat.divisor.constant
+        for b in sorted({gcd(c, n) for c in flat.dividend.terms.values()}):
+            if 1 < b < n:
+                dividend, outer = self.quotient_by(flat.dividend, b), n // b
+                yield Division(dividend, number(outer), dividend.plus(Form({atom: outer}, 0), -1), outer - 1)
+
+    def inner(self, term: Expr) -> Form:
+        """The form of an operand of an atom, which is in normal form already."""
+        found = self._inner.get(term)
+        if found is None:
+            found = self._inner[term] = read(term)
+        return found
+
+
+def chain_members(condition: Expr, op: str) -> list[Expr]:
+    """The members of a chain of ``op``."""
+    found, stack = [], [condition]
+    while stack:
+        part = stack.pop()
+        if part.op == op:
+            stack.extend(part.args)
+        else:
+            found.append(part)
+    return found
+
+
+def _product_bounds(ranges: list[Bounds]) -> Bounds:
+    low, high = ranges[0]
+    for least, most in ranges[1:]:
+        corners = (low * least, low * most, high * least, high * most)
+        low, high = min(corners), max(corners)
+    return low, high

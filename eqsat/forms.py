@@ -1,0 +1,274 @@
+"""Forms: integer sums of atoms, the normal form of integer terms.
+
+An *atom* is a term that is not a sum: a variable, a quotient, a product, a selection. A :class:`Form` maps atoms to
+integer coefficients and has a constant. :func:`to_expr` spells a form as a term, one spelling for equal forms, and
+:func:`read` reads it back. This module is arithmetic on forms alone; what is known of their values is in
+:mod:`eqsat.facts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from math import gcd
+from typing import cast
+
+from eqsat.expr import Expr, const, make, topological
+
+
+class Form:
+    """``constant + sum(coefficient * atom)``; immutable, without zero coefficients."""
+
+    __slots__ = ("_hash", "constant", "terms")
+
+    def __init__(self, terms: dict[Expr, int], constant: int) -> None:
+        self.terms = terms
+        self.constant = constant
+        self._hash = 0
+
+    def __hash__(self) -> int:
+        if not self._hash:
+            mixed = hash(self.constant)
+            for atom, coefficient in self.terms.items():
+                mixed ^= hash((atom.key, coefficient))
+            self._hash = mixed or 1
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Form) and self.constant == other.constant and self.terms == other.terms
+
+    def __repr__(self) -> str:
+        return f"Form({to_expr(self)})"
+
+    def plus(self, other: Form, scale: int = 1) -> Form:
+        """``self + scale*other``."""
+        if not scale:
+            return self
+        if not other.terms:
+            return Form(self.terms, self.constant + scale * other.constant) if other.constant else self
+        terms = self.terms.copy()
+        for atom, coefficient in other.terms.items():
+            total = terms.get(atom, 0) + scale * coefficient
+            if total:
+                terms[atom] = total
+            else:
+                del terms[atom]
+        return Form(terms, self.constant + scale * other.constant)
+
+    def times(self, scale: int) -> Form:
+        """``scale * self``."""
+        if scale == 1:
+            return self
+        if not scale:
+            return ZERO
+        return Form({a: c * scale for a, c in self.terms.items()}, self.constant * scale)
+
+    def shifted(self, constant: int) -> Form:
+        """``self + constant``."""
+        return Form(self.terms, self.constant + constant) if constant else self
+
+    def sorted_terms(self) -> list[tuple[Expr, int]]:
+        """The terms in the fixed order on atoms."""
+        return sorted(self.terms.items(), key=_atom_order)
+
+    def content(self) -> int:
+        """The greatest common divisor of the coefficients; 0 for a constant."""
+        return gcd(*self.terms.values())
+
+    def single(self) -> Expr | None:
+        """The atom, if the form is just one atom."""
+        if self.constant or len(self.terms) != 1:
+            return None
+        ((atom, coefficient),) = self.terms.items()
+        return atom if coefficient == 1 else None
+
+
+def _atom_order(item: tuple[Expr, int]) -> tuple[int, int]:
+    return item[0].key, item[1]
+
+
+ZERO = Form({}, 0)
+
+
+def number(value: int) -> Form:
+    """The constant form."""
+    return Form({}, value)
+
+
+def atom_form(atom: Expr) -> Form:
+    """The form of one atom."""
+    return Form({atom: 1}, 0)
+
+
+def to_expr(form: Form) -> Expr:
+    """The form as a term: one fixed spelling, the same for equal forms."""
+    total: Expr | None = None
+    for atom, coefficient in form.sorted_terms():
+        if total is None:
+            total = atom if coefficient == 1 else make("mul", atom, const(coefficient))
+        elif coefficient == 1:
+            total = make("add", total, atom)
+        elif coefficient == -1:
+            total = make("sub", total, atom)
+        else:
+            total = make("add", total, make("mul", atom, const(coefficient)))
+    if total is None:
+        return const(form.constant)
+    if form.constant > 0:
+        return make("add", total, const(form.constant))
+    return make("sub", total, const(-form.constant)) if form.constant else total
+
+
+def factors(atom: Expr) -> list[Expr]:
+    """The atoms whose product ``atom`` is."""
+    found = []
+    while atom.op == "mul":
+        found.append(atom.args[1])
+        atom = atom.args[0]
+    found.append(atom)
+    return found
+
+
+def product(atoms: Iterable[Expr]) -> Expr:
+    """The product of atoms, in the fixed order."""
+    ordered = sorted(atoms, key=lambda a: a.key)
+    result = ordered[0]
+    for atom in ordered[1:]:
+        result = make("mul", result, atom)
+    return result
+
+
+def read(term: Expr) -> Form:
+    """A term in normal form read back as a form; no rewriting. The inverse of :func:`to_expr`."""
+    total = ZERO
+    stack = [(term, 1)]
+    while stack:
+        part, scale = stack.pop()
+        if part.op == "const":
+            total = total.shifted(scale * cast(int, part.value))
+        elif part.op == "add":
+            stack += [(part.args[0], scale), (part.args[1], scale)]
+        elif part.op == "sub":
+            stack += [(part.args[0], scale), (part.args[1], -scale)]
+        elif part.op == "mul" and part.args[1].op == "const":
+            stack.append((part.args[0], scale * cast(int, part.args[1].value)))
+        else:
+            total = total.plus(atom_form(part), scale)
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """``dividend = divisor*quotient + remainder``, the remainder in ``[0, most]``: one way to read a quotient."""
+
+    dividend: Form
+    divisor: Form
+    remainder: Form
+    most: int
+
+
+def split(form: Form, n: int, balanced: bool) -> tuple[Form, Form]:
+    """``form = n*whole + residue``, residues in ``[0, n)`` or, balanced, in ``(-n/2, n/2]``."""
+    whole, rest = {}, {}
+    for atom, coefficient in form.terms.items():
+        quotient, residue = divmod(coefficient, n)
+        if balanced and 2 * residue > n:
+            quotient, residue = quotient + 1, residue - n
+        if quotient:
+            whole[atom] = quotient
+        if residue:
+            rest[atom] = residue
+    quotient, residue = divmod(form.constant, n)
+    return Form(whole, quotient), Form(rest, residue)
+
+
+def partition(form: Form, f: int) -> tuple[Form, Form]:
+    """``form = f*multiples + rest``: the terms that ``f`` divides, and the others; the constant is split."""
+    multiples, rest = {}, {}
+    for atom, coefficient in form.terms.items():
+        if coefficient % f:
+            rest[atom] = coefficient
+        else:
+            multiples[atom] = coefficient // f
+    return Form(multiples, form.constant // f), Form(rest, form.constant % f)
+
+
+def scale_of(part: Form, form: Form) -> int:
+    """The multiple of ``part`` in ``form``, read off the first atom they share; 0 if there is none."""
+    for atom, coefficient in part.terms.items():
+        total = form.terms.get(atom)
+        if total is not None:
+            return total // coefficient if total % coefficient == 0 else 0
+    return 0
+
+
+def form_order(form: Form) -> tuple[bool, list[tuple[int, int]]]:
+    """A fixed order on forms, whatever their constants; constants come last."""
+    return not form.terms, sorted((a.key, c) for a, c in form.terms.items())
+
+
+def without(atoms: list[Expr], removed: list[Expr]) -> list[Expr] | None:
+    """``atoms`` less ``removed``, as multisets; ``None`` if some are missing."""
+    left = list(atoms)
+    for atom in removed:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return left
+
+
+def common_factors(products: list[list[Expr]]) -> list[Expr]:
+    shared = []
+    others = [list(p) for p in products[1:]]
+    for atom in products[0]:
+        if all(atom in other for other in others):
+            shared.append(atom)
+            for other in others:
+                other.remove(atom)
+    return shared
+
+
+class VariableSets:
+    """The variables of terms, as bit sets."""
+
+    def __init__(self) -> None:
+        self._sets: dict[Expr, int] = {}
+        self._count = 0
+
+    def of(self, term: Expr) -> int:
+        """The set of ``term``."""
+        found = self._sets.get(term)
+        if found is None:
+            for part in topological_until([term], self._sets.__contains__):
+                self._sets[part] = self._set_of(part)
+            found = self._sets[term]
+        return found
+
+    def _set_of(self, part: Expr) -> int:
+        if part.op == "var":
+            self._count += 1
+            return 1 << (self._count - 1)
+        total = 0
+        for arg in part.args:
+            total |= self._sets[arg]
+        return total
+
+
+def mentions(term: Expr, variable: Expr) -> bool:
+    return any(t is variable for t in topological([term]))
+
+
+def topological_until(roots: Iterable[Expr], done: Callable[[Expr], bool]) -> Iterator[Expr]:
+    """The terms below ``roots`` not yet ``done``, operands first; each must be done before the next is asked for."""
+    stack = list(roots)[::-1]
+    while stack:
+        term = stack[-1]
+        if done(term):
+            stack.pop()
+            continue
+        waiting = [a for a in term.args if not done(a)]
+        if waiting:
+            stack.extend(reversed(waiting))
+        else:
+            stack.pop()
+            yield term

@@ -1,0 +1,279 @@
+"""Floor division of forms: the lemmas that the theory rests on.
+
+Each numbered step of :class:`Quotients` is an identity of floor division, checked point by point in
+``tests/test_linear.py``. A remainder ``x % n`` is ``x - n*(x // n)``.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import gcd
+from typing import cast
+
+from eqsat.expr import Expr, const, make
+from eqsat.facts import ContradictionError, Facts
+from eqsat.forms import (
+    ZERO,
+    Form,
+    atom_form,
+    common_factors,
+    factors,
+    number,
+    partition,
+    product,
+    scale_of,
+    split,
+    to_expr,
+    without,
+)
+from eqsat.ops import truncated_div
+
+#: A product of two sums is multiplied out up to so many terms; beyond, the product is an atom.
+MAX_PRODUCT = 16
+#: A quotient of one atom with at most so many values is tried for being affine by enumeration.
+MAX_ENUMERATED = 8
+
+
+class Quotients(Facts):
+    """Products, quotients and remainders of forms in normal form."""
+
+    def times(self, x: Form, y: Form) -> Form:
+        """The product of two forms."""
+        if not y.terms:
+            return x.times(y.constant)
+        if not x.terms:
+            return y.times(x.constant)
+        if (len(x.terms) + bool(x.constant)) * (len(y.terms) + bool(y.constant)) > MAX_PRODUCT:
+            return self._opaque("mul", *sorted((x, y), key=lambda f: to_expr(f).key))
+        total = ZERO.shifted(x.constant * y.constant)
+        if x.constant:
+            total = total.plus(Form(y.terms, 0), x.constant)
+        if y.constant:
+            total = total.plus(Form(x.terms, 0), y.constant)
+        for atom, coefficient in x.terms.items():
+            for other, scale in y.terms.items():
+                monomial = product([*factors(atom), *factors(other)])
+                total = total.plus(Form({monomial: coefficient * scale}, 0))
+        return total
+
+    def quotient(self, x: Form, divisor: Form) -> Form:
+        """The normal form of ``x // divisor``."""
+        if not divisor.terms:
+            n = divisor.constant
+            if n == 0:
+                raise ContradictionError("division by zero under the known facts")
+            return self.quotient_by(x, n) if n > 0 else self.quotient_by(x.times(-1), -n)
+        return self._symbolic_quotient(x, divisor)
+
+    def quotient_by(self, x: Form, n: int) -> Form:
+        """The normal form of ``x // n`` for a positive integer ``n``."""
+        if n == 1:
+            return x
+        found = self._quotients.get((x, n))
+        if found is None:
+            found = self._quotients[(x, n)] = self._quotient_by(x, n)
+        return found
+
+    def _quotient_by(self, x: Form, n: int) -> Form:
+        # 1. all values in one bucket
+        low, high = self.plain_bounds(x)
+        if low // n == high // n:
+            return number(low // n)
+        # 2. multiples of n leave the floor; the residue may lie in one bucket
+        whole, residue = split(x, n, balanced=True)
+        for multiples, rest in ((whole, residue), split(x, n, balanced=False)):
+            low, high = self.bounds(rest)
+            if low // n == high // n:
+                return multiples.shifted(low // n)
+        if whole.terms or whole.constant:
+            return whole.plus(self.quotient_by(residue, n))
+        return self._residue_quotient(residue, n)
+
+    def _residue_quotient(self, x: Form, n: int) -> Form:
+        """``x // n`` where every coefficient and the constant is in ``[0, n)``."""
+        digits = self._quotient_in_digits(x, n)
+        if digits is not None:
+            return digits
+        # one sign for all: x//n is -((n - 1 - x)//n)
+        if all(c < 0 for c in x.terms.values()):
+            return self.quotient_by(x.times(-1).shifted(n - 1), n).times(-1)
+        # 3. a common factor of the coefficients and n
+        common = gcd(x.content(), n)
+        if common > 1:
+            reduced = Form({a: c // common for a, c in x.terms.items()}, x.constant // common)
+            return self.quotient_by(reduced, n // common)
+        # 4. floors compose: (A//b + r)//n = (A + b*r)//(b*n)
+        for atom, coefficient in x.sorted_terms():
+            if coefficient == 1 and atom.op == "floordiv" and atom.args[1].op == "const":
+                b = cast(int, atom.args[1].value)
+                inner = self.inner(atom.args[0])
+                rest = x.plus(atom_form(atom), -1)
+                return self.quotient_by(inner.plus(rest, b), b * n)
+        # 5. terms that a factor f of n does not divide drop out if they stay in one bucket of f
+        for f in sorted({gcd(c, n) for c in x.terms.values()}, reverse=True):
+            if 1 < f < n:
+                multiples, rest = partition(x, f)
+                low, high = self.bounds(rest)
+                if low // f == high // f:
+                    return self.quotient_by(multiples.shifted(low // f), n // f)
+        # 6. one atom with few values may give an affine quotient
+        if len(x.terms) == 1:
+            affine = self._affine_by_enumeration(x, n)
+            if affine is not None:
+                return affine
+        return self._opaque("floordiv", x, number(n))
+
+    def _quotient_in_digits(self, x: Form, n: int) -> Form | None:
+        """``x // n`` with ``A`` written as ``m*(A//m) + A%m`` for quotients in ``x``, if no new quotient remains."""
+        if any(a.op == "mod" for a in x.terms):
+            return None
+        rewritten, digits = self._in_digits(x)
+        if not digits:
+            return None
+        result = self.quotient_by(rewritten, n)
+        for atom in list(result.terms):
+            if atom in digits:
+                result = result.plus(digits[atom].plus(atom_form(atom), -1), result.terms[atom])
+            elif atom not in x.terms and atom.op != "var":
+                return None
+        return result
+
+    def _in_digits(self, x: Form) -> tuple[Form, dict[Expr, Form]]:
+        """``x`` with remainders as atoms in place of dividends of its quotients, and what each of them stands for."""
+        digits: dict[Expr, Form] = {}
+        for quotient, _ in x.sorted_terms():
+            if quotient.op != "floordiv" or quotient.args[1].op != "const":
+                continue
+            for division in self.divisions_in(x, quotient):
+                scale = scale_of(division.dividend, x)
+                if not scale:
+                    continue
+                rest = x.plus(division.remainder, -scale)
+                if len(rest.terms) < len(x.terms):
+                    digit = make("mod", to_expr(division.dividend), const(division.divisor.constant))
+                    x = rest.plus(atom_form(digit), scale)
+                    digits[digit] = division.remainder
+                    break
+        return x, digits
+
+    def _affine_by_enumeration(self, x: Form, n: int) -> Form | None:
+        ((atom, coefficient),) = x.terms.items()
+        low, high = self.range(atom)
+        if high - low >= MAX_ENUMERATED:
+            return None
+        values = [(coefficient * v + x.constant) // n for v in range(low, high + 1)]
+        slope = values[1] - values[0]
+        if any(b - a != slope for a, b in pairwise(values)):
+            return None
+        return Form({atom: slope} if slope else {}, values[0] - slope * low)
+
+    def _symbolic_quotient(self, x: Form, divisor: Form) -> Form:
+        corners = self._corner_quotient(x, divisor)
+        if corners is not None:
+            return corners
+        if len(divisor.terms) == 1 and not divisor.constant:
+            ((monomial, scale),) = divisor.terms.items()
+            return self._monomial_quotient(x, monomial, scale)
+        if not x.terms and not x.constant:
+            return ZERO
+        shorter = self._divide_out(x, divisor)
+        if shorter is not None:
+            multiple, rest = shorter
+            return multiple.plus(self.quotient(rest, divisor))
+        # k*divisor + r with r in [0, divisor) is k
+        ratio = scale_of(divisor, x)
+        if ratio:
+            rest = x.plus(divisor, -ratio)
+            if not rest.terms and not rest.constant:
+                return number(ratio)
+            if self._is_proper_remainder(rest, divisor):
+                return number(ratio)
+        if self._is_proper_remainder(x, divisor):
+            return ZERO
+        return self._opaque("floordiv", x, divisor)
+
+    def _divide_out(self, x: Form, divisor: Form) -> tuple[Form, Form] | None:
+        """``x = multiple*divisor + rest`` with a multiple that makes ``rest`` shorter than ``x``."""
+        for atom, coefficient in x.sorted_terms():
+            for lead, scale in divisor.sorted_terms():
+                left = without(factors(atom), factors(lead))
+                if left and coefficient % scale == 0:
+                    multiple = Form({product(left): coefficient // scale}, 0)
+                    rest = x.plus(self.times(multiple, divisor), -1)
+                    if len(rest.terms) < len(x.terms):
+                        return multiple, rest
+        return None
+
+    def _is_proper_remainder(self, x: Form, divisor: Form) -> bool:
+        return self.bounds(x)[0] >= 0 and self.bounds(divisor.plus(x, -1))[0] >= 1
+
+    def _corner_quotient(self, x: Form, divisor: Form) -> Form | None:
+        low, high = self.bounds(divisor)
+        if low <= 0 <= high:
+            return None
+        values = {v // d for v in self.bounds(x) for d in (low, high)}
+        return number(values.pop()) if len(values) == 1 else None
+
+    def _monomial_quotient(self, x: Form, monomial: Expr, scale: int) -> Form:
+        """``x // (scale*monomial)``: divisible terms leave the floor, common factors cancel."""
+        below = factors(monomial)
+        whole = ZERO
+        rest = ZERO.shifted(x.constant)
+        for atom, coefficient in x.terms.items():
+            left = without(factors(atom), below)
+            if left is not None and coefficient % scale == 0:
+                term = Form({product(left): coefficient // scale}, 0) if left else number(coefficient // scale)
+                whole = whole.plus(term)
+            else:
+                rest = rest.plus(Form({atom: coefficient}, 0))
+        divisor = Form({monomial: scale}, 0)
+        if not rest.terms and not rest.constant:
+            return whole
+        if self._is_proper_remainder(rest, divisor):
+            return whole
+        shared = common_factors([factors(a) for a in rest.terms] + [below]) if not rest.constant else []
+        common = gcd(rest.content(), rest.constant, scale)
+        if common > 1 or shared:
+            reduced = ZERO.shifted(rest.constant // common)
+            for atom, coefficient in rest.terms.items():
+                left = without(factors(atom), shared) or []
+                reduced = reduced.plus(
+                    Form({product(left): coefficient // common}, 0) if left else number(coefficient // common)
+                )
+            left = without(below, shared) or []
+            smaller = Form({product(left): scale // common}, 0) if left else number(scale // common)
+            return whole.plus(self.quotient(reduced, smaller))
+        return whole.plus(self._opaque("floordiv", rest, divisor))
+
+    def remainder(self, x: Form, divisor: Form) -> Form:
+        """The normal form of ``x % divisor``: ``x - divisor*(x // divisor)``."""
+        return x.plus(self.times(divisor, self.quotient(x, divisor)), -1)
+
+    def truncated(self, x: Form, divisor: Form) -> Form:
+        """The normal form of ``tdiv(x, divisor)``."""
+        if not divisor.terms and not x.terms and divisor.constant:
+            return number(truncated_div(x.constant, divisor.constant))
+        low, high = self.bounds(divisor)
+        if high < 0:
+            return self.truncated(x, divisor.times(-1)).times(-1)
+        if low > 0:
+            if self.bounds(x)[0] >= 0:
+                return self.quotient(x, divisor)
+            if self.bounds(x)[1] <= 0:
+                return self.quotient(x.times(-1), divisor).times(-1)
+        if not divisor.terms and gcd(x.content(), x.constant) % divisor.constant == 0:
+            n = divisor.constant
+            return Form({a: c // n for a, c in x.terms.items()}, x.constant // n)
+        return self._opaque("tdiv", x, divisor)
+
+    def _truncated_remainder(self, x: Form, divisor: Form) -> Form:
+        return x.plus(self.times(divisor, self.truncated(x, divisor)), -1)
+
+    def _shift_left(self, x: Form, amount: Form) -> Form:
+        return x.times(1 << amount.constant) if not amount.terms else self._opaque("shl", x, amount)
+
+    def _shift_right(self, x: Form, amount: Form) -> Form:
+        return self.quotient_by(x, 1 << amount.constant) if not amount.terms else self._opaque("shr", x, amount)
+
+    def _opaque(self, op: str, x: Form, y: Form) -> Form:
+        return atom_form(make(op, to_expr(x), to_expr(y)))
