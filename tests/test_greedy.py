@@ -1,0 +1,229 @@
+"""The greedy baseline: what it rewrites, that it is right, that it stops, and that the order of rules decides."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from strategies import bool_expressions, expressions
+
+from eqsat.corpus import read_case
+from eqsat.expr import Expr, const, minimum, var
+from eqsat.expr import where as choose
+from eqsat.extract import Latency
+from eqsat.greedy import UNDOES, canonical, rewrite
+from eqsat.optimize import cost_of, optimize
+from eqsat.rule import Rule
+from eqsat.rules import DEFAULT
+from eqsat.text import parse
+from eqsat.verify import check_equal
+
+DATA = Path(__file__).parent / "data"
+NAMES = {
+    "i": var("i", 0, 7),
+    "j": var("j", 0, 31),
+    "x": var("x", 0, 1000),
+    "y": var("y", -50, 50),
+    "z": var("z", 0, 1),
+    "n": var("n", 1, 99),
+}
+
+TABLE = [
+    # before, after
+    ("(i*32 + j)//32", "i"),
+    ("(i*32 + j)%32", "j"),
+    ("(x//8)*8 + x%8", "x"),
+    ("y + (x//8)*8 + i + x%8", "i + x + y"),
+    ("(x + 70)//8", "(x + 6)//8 + 8"),
+    ("x//4//6", "x//24"),
+    ("(y + 0)*1 + 3 - 3", "y"),
+    ("y - x + 2*x", "x + y"),
+    ("x*n//n", "x"),
+    ("(x*n + y)%n", "y%n"),
+    ("(4*x + 2)//8", "x//2"),
+    ("tdiv(y*8, 4)", "y*2"),
+    ("shr(x, 3)", "x//8"),
+    ("not x < 5", "4 < x"),
+    ("x <= 5 and x < 9", "x < 6"),
+    ("x < 2000", "True"),
+    ("x//8 == 3 and i < 8", "23 < x and x < 32"),
+    ("where(i < 8, x, y)", "x"),
+    ("where(x < 5, y, y)", "y"),
+    ("min(x, x + i)", "x"),
+    ("max(y, 60)", "60"),
+    ("y != 0", "y != 0"),
+    ("y - 1 < x", "y <= x"),
+    ("-y", "-y"),
+    ("y*-3 - x + 5", "5 - x - y*3"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), TABLE)
+def test_table(before, after):
+    found = rewrite([parse(before, NAMES)])
+    expected = parse(after, NAMES)
+    # the order of operands is free
+    assert rewrite([expected]).roots == found.roots
+    assert cost_of(found.roots, Latency()) == cost_of([expected], Latency())
+    assert found.stop == "saturated"
+    assert check_equal([parse(before, NAMES)], found.roots).equal
+
+
+CANONICAL = [
+    ("x + y", "y + x"),
+    ("x + (y + (3 + i)) + 4", "(i + 7) + (y + x)"),
+    ("x*(3*y)*n", "y*(n*x)*3"),
+    ("min(x, min(5, y))", "min(min(y, x), 5)"),
+    ("x < 5 and (y < 3 and i < 2)", "(i < 2 and x < 5) and y < 3"),
+    ("x + 1 == y", "y == x + 1"),
+    ("x - y", "y*-1 + x"),
+    ("x <= y", "x < y + 1"),
+    ("5 <= y", "4 < y"),
+    ("x != y", "not y == x"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), CANONICAL)
+def test_order_and_brackets_do_not_matter(one, other):
+    # no rules: only the fixed order
+    assert rewrite([parse(one, NAMES)], []).roots == rewrite([parse(other, NAMES)], []).roots
+
+
+def test_a_canonical_term():
+    x, y = NAMES["x"], NAMES["y"]
+    assert canonical("sub", x, x) is canonical("add", canonical("mul", x, const(-1)), x)
+    assert canonical("add", canonical("add", x, const(3)), canonical("sub", y, const(3))) is canonical("add", y, x)
+
+
+@settings(max_examples=150)
+@given(expressions())
+def test_the_result_is_equal(drawn):
+    root, _ = drawn
+    found = rewrite([root], seconds=0.5)
+    assert check_equal([root], found.roots).equal
+
+
+@settings(max_examples=100)
+@given(bool_expressions())
+def test_the_result_is_equal_for_conditions(drawn):
+    root, _ = drawn
+    found = rewrite([root], seconds=0.5)
+    assert check_equal([root], found.roots).equal
+
+
+def cases(name: str) -> list:
+    lines = (DATA / f"{name}.jsonl").read_text().splitlines()
+    return [read_case(line) for line in lines if "kind" not in json.loads(line)]
+
+
+@pytest.mark.parametrize("name", ["hand", "seeds"])
+def test_it_stops_on_the_corpora_by_itself_and_is_right(name):
+    for case in cases(name):
+        found = rewrite(case.exprs, DEFAULT, case.constraints)
+        assert found.stop == "saturated", case.id
+        assert check_equal(case.exprs, found.roots, constraints=case.constraints).equal, case.id
+
+
+def test_the_order_of_rules_decides():
+    split = Rule("split", "(x*c + y) // d", "x*(c//d) + y//d", "c % d == 0")
+    nest = Rule("nest", "(x//c + y) // d", "(x + y*c) // (c*d)", "d > 0")
+    root = parse("(x//4 + z*2) // 2", NAMES)
+    assert rewrite([root], [split, nest]).roots == [parse("z + x//4//2", NAMES)]
+    assert rewrite([root], [nest, split]).roots == [parse("x//8 + z", NAMES)]
+
+
+def test_the_e_graph_does_not_depend_on_it():
+    root = parse("(x*12 + z*4 + 3) // 8", NAMES)
+    costs = {optimize(root, rules=rules, theory=False).cost for rules in (DEFAULT, DEFAULT[::-1])}
+    assert len(costs) == 1
+
+
+def test_rules_that_undo_another_are_left_out():
+    names = [rule.name for rule in DEFAULT]
+    assert {*UNDOES, *UNDOES.values()} <= set(names)
+    for rule, other in UNDOES.items():
+        both = [r for r in DEFAULT if r.name in (rule, other)]
+        x, y, n = NAMES["x"], NAMES["y"], NAMES["n"]
+        roots = [x * 2 + y * 4, x * 2 + 4, x * n + n, (x + y) * 4, (x + 2) * n]
+        assert rewrite(roots, both).stop == "saturated"
+        assert rule not in rewrite(roots, both).matches
+        assert rewrite(roots, [r for r in both if r.name == rule]).matches[rule]
+
+
+CIRCLES = [
+    [Rule("there", "x // 8", "x // 4 // 2"), Rule("back", "x // c // d", "x // (c*d)", "d > 0")],
+    [Rule("inward", "(x + y) * n", "x*n + y*n"), Rule("outward", "x*n + y*n", "(x + y) * n")],
+]
+
+
+@pytest.mark.parametrize("rules", CIRCLES, ids=lambda rules: rules[0].name)
+def test_a_circle_is_reported_and_its_answer_is_right(rules):
+    roots = [parse("x//8 + 1", NAMES), parse("(x + y)*3", NAMES)]
+    found = rewrite(roots, rules)
+    assert found.stop == "iterations"
+    assert check_equal(roots, found.roots).equal
+
+
+def test_rules_without_end_stop_at_the_limit():
+    root = parse("x % 7", NAMES)
+    found = rewrite([root], [Rule("grow", "x % d", "(x + d) % d")], limit=20)
+    assert (found.roots, found.stop, found.matches) == ([parse("(x + 140) % 7", NAMES)], "iterations", {"grow": 20})
+
+
+def test_without_time_the_terms_as_they_are():
+    root = parse("x//4//6", NAMES)
+    found = rewrite([root], seconds=0.0)
+    assert (found.roots, found.stop, found.matches) == ([root], "time", {})
+
+
+FACTS = [
+    # root, fact, after
+    ("x // 8", "x < 8", "0"),
+    ("x % 8", "x <= 7", "x"),
+    ("where(y < 0, x, y)", "y >= 0", "y"),
+    ("x // n", "x < n", "0"),
+    ("x % 8", "x + y < 3 or y == 2", "x % 8"),
+]
+
+
+@pytest.mark.parametrize(("root", "fact", "after"), FACTS)
+def test_facts(root, fact, after):
+    known = [parse(fact, NAMES)]
+    found = rewrite([parse(root, NAMES)], DEFAULT, known)
+    assert found.roots == [parse(after, NAMES)]
+    assert check_equal([parse(root, NAMES)], found.roots, constraints=known).equal
+
+
+def test_facts_that_contradict_each_other():
+    with pytest.raises(ValueError, match="contradict"):
+        rewrite([NAMES["x"]], DEFAULT, [parse("x < 5", NAMES), parse("x > 7", NAMES)])
+
+
+def test_a_branch_that_is_never_evaluated():
+    # its divisor is known to be zero once it is simplified
+    x, y, n = NAMES["x"], NAMES["y"], NAMES["n"]
+    root = choose(x + y < -50, x // (y * n - n * y), x)
+    assert rewrite([root]).roots == [x]
+
+
+def test_deep_terms():
+    root: Expr = NAMES["x"]
+    for _ in range(3000):
+        root = minimum(root, NAMES["y"]) + 1
+    found = rewrite([root], seconds=0.2)
+    assert check_equal([root], found.roots, samples=100).equal
+
+
+def test_behind_the_front_door():
+    names = {"i": (0, 7), "j": (0, 31)}
+    found = optimize(["(i*32 + j) // 32", "j % 64"], engine="greedy", **names)
+    assert [str(e) for e in found.exprs] == ["i", "j"]
+    assert (found.stop, found.bound) == ("saturated", None)
+    assert found.rules["div-multiple"] == 1
+
+
+def test_gates_are_facts_of_their_own_roots():
+    found = optimize(["i % 4", "i % 4"], gates=["i < 4", None], engine="greedy", i=(0, 7))
+    assert [str(e) for e in found.exprs] == ["i", "i%4"]
+    never = optimize(["i % 4"], gates=["i < 0"], engine="greedy", i=(0, 7))
+    assert str(never.expr) == "i%4"
