@@ -6,8 +6,10 @@ from itertools import product
 
 import pytest
 
+from eqsat import cli
 from eqsat.extract import EGraph, Latency, Priced, dag, exact, reachable, total_cost
 from eqsat.extract.graph import Node
+from eqsat.optimize import optimize
 
 
 def priced(classes: dict[int, list[tuple[int, tuple[int, ...]]]], roots: list[int]) -> Priced:
@@ -135,3 +137,17 @@ def test_without_highs_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "highspy", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'eqsat\[exact\]'"):
         exact(priced({0: [(0, ())]}, [0]))
+
+
+def test_behind_the_front_door():
+    found = optimize(["x // n", "x % n"], extract="exact", x=(0, 2**20), n=(1, 99))
+    assert (found.cost_before, found.cost, found.bound, found.stop) == (44, 28, 28, "saturated")
+    assert found.check().equal
+    assert optimize("x // n", x=(0, 9), n=(1, 9)).bound is None
+
+
+def test_the_command_line_names_the_extra(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["optimize", "x", "--var", "x=0:1", "--extract", "exact"])
+    assert capsys.readouterr().err == "eqsat: --extract exact needs HiGHS: pip install 'eqsat[exact]'\n"
