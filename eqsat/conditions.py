@@ -84,7 +84,7 @@ class Conditions(Quotients):
         if content > 1:
             form = Form({a: c // content for a, c in form.terms.items()}, form.constant // content)
             low, high = self.bounds(form)
-        if form.sorted_terms()[0][1] < 0:
+        if form.sign() < 0:
             form, low, high = form.times(-1), -high, -low
         # at an end of its range equality is a comparison, which may simplify further
         if low == 0:
@@ -208,6 +208,6 @@ class Conditions(Quotients):
 def _literal(form: Form) -> Expr:
     """``form >= 0`` as a comparison with a constant, the first coefficient made positive."""
     terms = Form(form.terms, 0)
-    if form.sorted_terms()[0][1] > 0:
+    if form.sign() > 0:
         return make("le", const(-form.constant), to_expr(terms))
     return make("lt", to_expr(terms.times(-1)), const(form.constant + 1))

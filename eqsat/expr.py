@@ -240,8 +240,10 @@ def var(name: str, vmin: IntLike, vmax: IntLike) -> Expr:
         raise ValueError(f"{name!r} is not a variable name: use letters, digits and underscores")
     if low > high:
         raise ValueError(f"the range of variable {name!r} is empty: [{low}, {high}]")
-    name_key = int.from_bytes(blake2b(name.encode(), digest_size=7).digest())
-    return _new(identity, "var", (), name, low, high, False, hash((_OP_KEYS["var"], name_key, low, high)))
+    # the first letters lead, so that variables come in the order of their names
+    letters = int.from_bytes(name.encode()[:6].ljust(6, b"\0"))
+    rest = int.from_bytes(blake2b(f"{name} {low} {high}".encode(), digest_size=2).digest())
+    return _new(identity, "var", (), name, low, high, False, letters << 16 | rest)
 
 
 def as_expr(value: ExprLike) -> Expr:

@@ -18,7 +18,7 @@ from eqsat.forms import Division, Form, VariableSets, atom_form, factors, mentio
 Bounds = tuple[int, int]
 
 #: Facts are assumed inside the branches of so many selections per theory; beyond, branches see the outer facts only.
-MAX_CONTEXTS = 200
+MAX_CONTEXTS = 1000
 #: Correlated bounds take out so many remainders or facts, one after another.
 MAX_CORRELATION_DEPTH = 1
 
@@ -118,7 +118,7 @@ class Facts(ABC):
         low = -((form.constant - least) // content)
         direction = Form({a: c // content for a, c in form.terms.items()}, 0)
         sign = 1
-        if direction.sorted_terms()[0][1] < 0:
+        if direction.sign() < 0:
             direction, sign = direction.times(-1), -1
         self._narrow(direction, (low, None) if sign > 0 else (None, -low))
 
@@ -137,6 +137,7 @@ class Facts(ABC):
         else:
             self.directions = [(d, b) for d, b in self.directions if d != direction]
             self.directions.append((direction, (low, high)))
+            self.directions.sort(key=lambda item: hash(item[0]))
             self._propagate(direction, low, high)
             if low == high:
                 self._solve(direction.shifted(-low))

@@ -71,6 +71,15 @@ class Form:
         """The terms in the fixed order on atoms."""
         return sorted(self.terms.items(), key=_atom_order)
 
+    def sign(self) -> int:
+        """1 or -1, opposite for opposite forms: the sign of the smallest coefficient."""
+        _, _, coefficient = min([(abs(c), a.key, c) for a, c in self.terms.items()])
+        return 1 if coefficient > 0 else -1
+
+    def ordered(self) -> Form:
+        """The same form with its terms in the fixed order, for walks whose course must not hang on its history."""
+        return Form(dict(self.sorted_terms()), self.constant)
+
     def content(self) -> int:
         """The greatest common divisor of the coefficients; 0 for a constant."""
         return gcd(*self.terms.values())
@@ -81,6 +90,11 @@ class Form:
             return None
         ((atom, coefficient),) = self.terms.items()
         return atom if coefficient == 1 else None
+
+
+def _reading_order(item: tuple[Expr, int]) -> tuple[bool, int, int]:
+    """Positive terms first, large strides first: the way an address is written."""
+    return item[1] < 0, -abs(item[1]), item[0].key
 
 
 def _atom_order(item: tuple[Expr, int]) -> tuple[int, int]:
@@ -103,7 +117,7 @@ def atom_form(atom: Expr) -> Form:
 def to_expr(form: Form) -> Expr:
     """The form as a term: one fixed spelling, the same for equal forms."""
     total: Expr | None = None
-    for atom, coefficient in form.sorted_terms():
+    for atom, coefficient in sorted(form.terms.items(), key=_reading_order):
         if total is None:
             total = atom if coefficient == 1 else make("mul", atom, const(coefficient))
         elif coefficient == 1:
@@ -194,12 +208,15 @@ def partition(form: Form, f: int) -> tuple[Form, Form]:
 
 
 def scale_of(part: Form, form: Form) -> int:
-    """The multiple of ``part`` in ``form``, read off the first atom they share; 0 if there is none."""
+    """The multiple of ``part`` in ``form``: the smallest that one of its terms has there; 0 if there is none."""
+    best = 0
     for atom, coefficient in part.terms.items():
         total = form.terms.get(atom)
-        if total is not None:
-            return total // coefficient if total % coefficient == 0 else 0
-    return 0
+        if total is not None and total % coefficient == 0:
+            scale = total // coefficient
+            if not best or (abs(scale), scale) < (abs(best), best):
+                best = scale
+    return best
 
 
 def form_order(form: Form) -> tuple[bool, list[tuple[int, int]]]:

@@ -66,7 +66,7 @@ class Speller:
         found = self._ids.get(value)
         if found is None:
             found = self._ids[value] = len(self.values)
-            self.values.append(value)
+            self.values.append(value.ordered() if isinstance(value, Form) else value)
             self.graph.classes[found] = []
             self.graph.bounds[found] = (
                 self.theory.plain_bounds(value) if isinstance(value, Form) else (value.vmin, value.vmax)
@@ -255,7 +255,7 @@ def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: Map
 def _chain(terms: Iterable[tuple[Expr, int]], constant: int) -> Expr:
     """A sum spelled term by term, positive terms first."""
     total: Expr | None = None
-    for term, k in sorted(terms, key=lambda item: (item[1] < 0, item[0].key)):
+    for term, k in sorted(terms, key=lambda item: (item[1] < 0, -abs(item[1]), item[0].key)):
         scaled = term if abs(k) == 1 else make("mul", term, const(abs(k)))
         if total is None and k < 0 and constant:
             total, constant = const(constant), 0

@@ -2,7 +2,7 @@
 
 >>> before, after = convolution()
 >>> [str(term) for term in after]
-['ky + y0', 'x0 + kx']
+['y0 + ky', 'x0 + kx']
 """
 
 from __future__ import annotations
