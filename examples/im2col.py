@@ -2,7 +2,7 @@
 
 >>> before, after = convolution()
 >>> [str(term) for term in after]
-['y0 + ky', 'x0 + kx']
+['ky + y0', 'kx + x0']
 """
 
 from __future__ import annotations
