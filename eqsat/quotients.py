@@ -124,19 +124,36 @@ class Quotients(Facts):
         return self._opaque("floordiv", x, number(n))
 
     def _quotient_in_digits(self, x: Form, n: int) -> Form | None:
-        """``x // n`` with ``A`` written as ``m*(A//m) + A%m`` for quotients in ``x``, if no new quotient remains."""
+        """``x // n`` with ``A`` written as ``m*(A//m) + A%m`` for quotients in ``x``.
+
+        ``None`` unless that makes ``x`` shorter or leaves no new quotient.
+        """
         if any(a.op == "mod" for a in x.terms):
             return None
         rewritten, digits = self._in_digits(x)
         if not digits:
             return None
-        result = self.quotient_by(rewritten, n)
-        for atom in list(result.terms):
+        shorter = len(rewritten.terms) < len(x.terms)
+        total = ZERO
+        found = self.quotient_by(rewritten, n)
+        for atom, coefficient in found.terms.items():
             if atom in digits:
-                result = result.plus(digits[atom].plus(atom_form(atom), -1), result.terms[atom])
-            elif atom not in x.terms and atom.op != "var":
+                total = total.plus(digits[atom], coefficient)
+            elif atom in x.terms or atom.op == "var":
+                total = total.plus(atom_form(atom), coefficient)
+            elif shorter and atom.op == "floordiv":
+                dividend = self._without_digits(self.inner(atom.args[0]), digits)
+                total = total.plus(self._opaque("floordiv", dividend, self.inner(atom.args[1])), coefficient)
+            else:
                 return None
-        return result
+        return total.shifted(found.constant)
+
+    def _without_digits(self, form: Form, digits: dict[Expr, Form]) -> Form:
+        """``form`` with remainders spelled out."""
+        for atom in list(form.terms):
+            if atom in digits:
+                form = form.plus(digits[atom].plus(atom_form(atom), -1), form.terms[atom])
+        return form
 
     def _in_digits(self, x: Form) -> tuple[Form, dict[Expr, Form]]:
         """``x`` with remainders as atoms in place of dividends of its quotients, and what each of them stands for."""

@@ -1,0 +1,49 @@
+"""The same expressions in another order: what no answer may depend on.
+
+Operands of commutative operators trade places, chains of associative ones are bracketed anew. What is shared stays
+shared: a chain ends at a term that something else uses too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+from eqsat.expr import Expr, make, topological
+
+ASSOCIATIVE = frozenset({"add", "mul", "and", "or", "min", "max"})
+COMMUTATIVE = ASSOCIATIVE | {"eq", "ne"}
+
+
+def shuffled(roots: Sequence[Expr], seed: int) -> list[Expr]:
+    """``roots``, one by one in the same order, with their operands in another order and other brackets."""
+    random = Random(seed)
+    order = list(topological(roots))
+    users = Counter(arg for term in order for arg in term.args)
+    users.update(roots)
+    new: dict[Expr, Expr] = {}
+    for term in order:
+        if term.op in COMMUTATIVE:
+            operands = [new[member] for member in _members(term, users)]
+            random.shuffle(operands)
+            while len(operands) > 1:
+                at = random.randrange(len(operands) - 1)
+                operands[at : at + 2] = [make(term.op, operands[at], operands[at + 1])]
+            new[term] = operands[0]
+        else:
+            new[term] = make(term.op, *[new[arg] for arg in term.args]) if term.args else term
+    return [new[root] for root in roots]
+
+
+def _members(term: Expr, users: Counter[Expr]) -> list[Expr]:
+    """The operands of the chain that ends in ``term``, from left to right."""
+    found: list[Expr] = []
+    stack = [term]
+    while stack:
+        part = stack.pop()
+        if part is term or (part.op == term.op and part.op in ASSOCIATIVE and users[part] == 1):
+            stack.extend(reversed(part.args))
+        else:
+            found.append(part)
+    return found

@@ -1,0 +1,99 @@
+"""Order does not matter: no order of operands, brackets, roots, facts or rules changes the cost of an answer."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from shuffle import shuffled
+
+from eqsat.corpus import Case, read_case
+from eqsat.engine import Budget
+from eqsat.expr import topological
+from eqsat.optimize import Result, optimize
+from eqsat.rules import DEFAULT
+from eqsat.verify import check_equal
+
+TESTS = Path(__file__).parent
+SAMPLE = TESTS.parent / "benchmarks" / "data" / "tinygrad_sample.jsonl"
+SEEDS = range(1, 6)
+
+#: Larger kernels are left to the benchmarks.
+MOST_NODES = 700
+
+#: Seconds never run out, so that no answer depends on how busy the machine is.
+PATIENT = Budget(seconds=60.0)
+
+
+def cases(path: Path) -> list[Case]:
+    lines = path.read_text().splitlines()
+    return [read_case(line) for line in lines if "kind" not in json.loads(line)]
+
+
+def size(case: Case) -> int:
+    return len(list(topological(case.exprs)))
+
+
+HAND = cases(TESTS / "data" / "hand.jsonl")
+KERNELS = [case for case in cases(SAMPLE) if size(case) <= MOST_NODES]
+
+
+def reordered(case: Case, seed: int) -> Case:
+    """The case with shuffled terms, roots and constraints; each root keeps its gate."""
+    roots, count = len(case.exprs), len(case.constraints)
+    gates = case.gates or [None] * roots
+    terms = shuffled([*case.exprs, *case.constraints, *[g for g in gates if g is not None]], seed)
+    gate_of = dict(zip([g for g in gates if g is not None], terms[roots + count :], strict=True))
+    order = Random(seed).sample(range(roots), roots)
+    return replace(
+        case,
+        exprs=[terms[i] for i in order],
+        gates=[gate_of.get(gates[i]) for i in order],
+        constraints=Random(seed).sample(terms[roots : roots + count], count),
+    )
+
+
+def optimized(case: Case, **options) -> Result:
+    return optimize(case.exprs, gates=case.gates, constraints=case.constraints, budget=PATIENT, **options)
+
+
+@pytest.mark.parametrize("case", HAND + KERNELS, ids=lambda case: case.id)
+def test_order_of_terms_and_roots(case):
+    cost = optimized(case).cost
+    assert {seed: optimized(reordered(case, seed)).cost for seed in SEEDS} == dict.fromkeys(SEEDS, cost)
+
+
+@pytest.mark.parametrize("case", HAND, ids=lambda case: case.id)
+def test_order_of_terms_for_the_rules_alone(case):
+    cost = optimized(case, theory=False).cost
+    assert {s: optimized(reordered(case, s), theory=False).cost for s in SEEDS} == dict.fromkeys(SEEDS, cost)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_order_of_rules(seed):
+    rules = Random(seed).sample(DEFAULT, len(DEFAULT))
+    chosen = HAND + KERNELS[seed :: len(SEEDS)]
+    first = {case.id: optimized(case).cost for case in chosen}
+    assert {case.id: optimized(case, rules=rules).cost for case in chosen} == first
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_order_of_rules_alone(seed):
+    rules = Random(seed).sample(DEFAULT, len(DEFAULT))
+    first = {case.id: optimized(case, theory=False).cost for case in HAND}
+    assert {case.id: optimized(case, theory=False, rules=rules).cost for case in HAND} == first
+
+
+def test_shuffling_changes_terms_but_not_values():
+    changed = 0
+    for case in HAND:
+        terms = shuffled(case.exprs, 1)
+        changed += terms != case.exprs
+        check = check_equal(case.exprs, terms, constraints=case.constraints, most=10**4, samples=1000)
+        assert check.equal, case.id
+    assert changed > len(HAND) / 2
+
+
+def test_there_are_enough_kernels():
+    assert len(KERNELS) >= 30
