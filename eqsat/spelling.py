@@ -30,6 +30,7 @@ Value = Form | Expr
 MAX_SPELLINGS = 12
 #: So many terms of the input are offered as spellings of one class.
 MAX_ORIGINALS = 4
+_QUOTIENTS = frozenset({"floordiv", "mod"})
 #: Terms of the input with other operators have no spelling that the normal form has not.
 _WORTH_OFFERING = frozenset({"floordiv", "mod", "tdiv", "tmod", "mul", "where", "min", "max", "shl", "shr"})
 
@@ -48,6 +49,8 @@ class Speller:
         self._ids: dict[Value, int] = {}
         self._pending: list[int] = []
         self._originals: dict[Value, list[Expr]] = {}
+        # by quotient, the sums with it that a division of the input stands for
+        self._parts: dict[Expr, dict[Form, None]] = {}
 
     def add_originals(self, terms: Iterable[Expr]) -> None:
         """Let terms of the input, normalised before, spell the classes that they belong to."""
@@ -56,6 +59,10 @@ class Speller:
                 value = self.value_of(term)
                 if isinstance(value, Expr) or any(a.op != "var" for a in value.terms):
                     self._originals.setdefault(value, []).append(term)
+                if term.op in _QUOTIENTS and isinstance(value, Form) and value.single() is None:
+                    for atom in value.terms:
+                        if atom.op == "floordiv":
+                            self._parts.setdefault(atom, {})[Form(value.terms, 0)] = None
 
     def value_of(self, term: Expr) -> Value:
         """The class value of any term."""
@@ -202,16 +209,23 @@ class Speller:
             for quotient, coefficient in rest.terms.items():
                 if quotient.op == "var":
                     continue
-                for division in self._divisions(rest, quotient):
-                    remainder = division.remainder
-                    for scale in _scales(remainder, rest):
-                        after = rest.plus(remainder, -scale)
+                for part in self._parts_with(rest, quotient):
+                    for scale in _scales(part, rest):
+                        after = rest.plus(part, -scale)
                         shrinks = len(after.terms) < len(rest.terms)
-                        if shrinks and abs(after.terms.get(quotient, 0)) < abs(coefficient) and remainder != form:
-                            smaller.append((after, [*taken, (remainder, scale)]))
+                        if shrinks and abs(after.terms.get(quotient, 0)) < abs(coefficient) and part != form:
+                            smaller.append((after, [*taken, (part, scale)]))
             smaller.sort(key=lambda item: (-len(item[0].terms), hash(item[0])))
             stack += smaller
         return found
+
+    def _parts_with(self, form: Form, quotient: Expr) -> Iterator[Form]:
+        """Sums with ``quotient`` that may be one operand of a longer sum: remainders, and divisions of the input."""
+        for division in self._divisions(form, quotient):
+            yield division.remainder
+        for part in sorted(self._parts.get(quotient, ()), key=hash):
+            if part.terms.keys() <= form.terms.keys():
+                yield part
 
     def _divisions(self, form: Form, atom: Expr) -> Iterator[Division]:
         return self.theory.divisions_in(form, atom) if atom.op != "var" else iter(())
