@@ -28,6 +28,9 @@ Value = Form | Expr
 
 #: One sum is spelled in at most so many ways.
 MAX_SPELLINGS = 12
+#: From so many classes on, in fewer.
+MANY_CLASSES = 1500
+FEW_SPELLINGS = 3
 #: So many terms of the input are offered as spellings of one class.
 MAX_ORIGINALS = 4
 _QUOTIENTS = frozenset({"floordiv", "mod"})
@@ -50,10 +53,11 @@ class Speller:
         self._pending: list[int] = []
         self._originals: dict[Value, list[Expr]] = {}
         # by quotient, the sums with it that a division of the input stands for
-        self._parts: dict[Expr, dict[Form, None]] = {}
+        self._parts: dict[Expr, list[Form]] = {}
 
     def add_originals(self, terms: Iterable[Expr]) -> None:
         """Let terms of the input, normalised before, spell the classes that they belong to."""
+        parts: dict[Expr, dict[Form, None]] = {}
         for term in topological(terms):
             if term.op in _WORTH_OFFERING:
                 value = self.value_of(term)
@@ -62,7 +66,8 @@ class Speller:
                 if term.op in _QUOTIENTS and isinstance(value, Form) and value.single() is None:
                     for atom in value.terms:
                         if atom.op == "floordiv":
-                            self._parts.setdefault(atom, {})[Form(value.terms, 0)] = None
+                            parts.setdefault(atom, {})[Form(value.terms, 0)] = None
+        self._parts = {atom: sorted(forms, key=hash) for atom, forms in parts.items()}
 
     def value_of(self, term: Expr) -> Value:
         """The class value of any term."""
@@ -202,19 +207,18 @@ class Speller:
         """The sum as it is, and with remainders ``K*(A % n)`` in place of quotients and terms of their numerators."""
         found: list[list[tuple[Form, int]]] = []
         stack: list[tuple[Form, list[tuple[Form, int]]]] = [(form, [])]
-        while stack and len(found) < MAX_SPELLINGS:
+        most = MAX_SPELLINGS if len(self.values) < MANY_CLASSES else FEW_SPELLINGS
+        while stack and len(found) < most:
             rest, taken = stack.pop()
             found.append([*((atom_form(a), k) for a, k in rest.terms.items()), *taken])
-            smaller = []
-            for quotient, coefficient in rest.terms.items():
-                if quotient.op == "var":
-                    continue
-                for part in self._parts_with(rest, quotient):
-                    for scale in _scales(part, rest):
-                        after = rest.plus(part, -scale)
-                        shrinks = len(after.terms) < len(rest.terms)
-                        if shrinks and abs(after.terms.get(quotient, 0)) < abs(coefficient) and part != form:
-                            smaller.append((after, [*taken, (part, scale)]))
+            smaller = [
+                (rest.plus(part, -scale), [*taken, (part, scale)])
+                for quotient in rest.terms
+                if quotient.op != "var"
+                for part in self._parts_with(rest, quotient)
+                if part != form
+                for scale in _shrinking_scales(part, rest, quotient)
+            ]
             smaller.sort(key=lambda item: (-len(item[0].terms), hash(item[0])))
             stack += smaller
         return found
@@ -223,7 +227,7 @@ class Speller:
         """Sums with ``quotient`` that may be one operand of a longer sum: remainders, and divisions of the input."""
         for division in self._divisions(form, quotient):
             yield division.remainder
-        for part in sorted(self._parts.get(quotient, ()), key=hash):
+        for part in self._parts.get(quotient, ()):
             if part.terms.keys() <= form.terms.keys():
                 yield part
 
@@ -237,13 +241,14 @@ class Speller:
         return to_exprs(self.graph, choice, roots, self.variables)
 
 
-def _scales(part: Form, form: Form) -> list[int]:
-    """The multiples of ``part`` that one of its terms has in ``form``."""
+def _shrinking_scales(part: Form, form: Form, quotient: Expr) -> list[int]:
+    """The multiples of ``part`` that cancel a term of ``form`` and leave less of ``quotient``."""
     found: dict[int, None] = {}
-    for atom, coefficient in part.terms.items():
-        total = form.terms.get(atom, 0)
-        if total and total % coefficient == 0:
-            found[total // coefficient] = None
+    coefficient, share = form.terms[quotient], part.terms[quotient]
+    for atom, other in part.terms.items():
+        scale, left = divmod(form.terms[atom], other)
+        if not left and abs(coefficient - scale * share) < abs(coefficient):
+            found[scale] = None
     return sorted(found)
 
 
