@@ -67,13 +67,13 @@ def test_order_of_terms_and_roots(case):
 @pytest.mark.parametrize("case", HAND, ids=lambda case: case.id)
 def test_order_of_terms_for_the_rules_alone(case):
     cost = optimized(case, theory=False).cost
-    assert {s: optimized(reordered(case, s), theory=False).cost for s in SEEDS} == dict.fromkeys(SEEDS, cost)
+    assert optimized(reordered(case, 1), theory=False).cost == cost
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_order_of_rules(seed):
     rules = Random(seed).sample(DEFAULT, len(DEFAULT))
-    chosen = HAND + KERNELS[seed :: len(SEEDS)]
+    chosen = (HAND + KERNELS)[seed - 1 :: len(SEEDS)]
     first = {case.id: optimized(case).cost for case in chosen}
     assert {case.id: optimized(case, rules=rules).cost for case in chosen} == first
 
@@ -81,8 +81,9 @@ def test_order_of_rules(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_order_of_rules_alone(seed):
     rules = Random(seed).sample(DEFAULT, len(DEFAULT))
-    first = {case.id: optimized(case, theory=False).cost for case in HAND}
-    assert {case.id: optimized(case, theory=False, rules=rules).cost for case in HAND} == first
+    chosen = HAND[seed - 1 :: len(SEEDS)]
+    first = {case.id: optimized(case, theory=False).cost for case in chosen}
+    assert {case.id: optimized(case, theory=False, rules=rules).cost for case in chosen} == first
 
 
 def test_shuffling_changes_terms_but_not_values():

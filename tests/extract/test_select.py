@@ -1,0 +1,204 @@
+"""Tree and DAG extraction: what they cost on graphs made by hand, and what holds on random ones."""
+
+from collections.abc import Mapping
+from itertools import product
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eqsat.extract import Choice, EGraph, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
+from eqsat.optimize import optimize
+
+#: The price and the operands of each node of each class.
+Table = dict[int, list[tuple[int, tuple[int, ...]]]]
+
+
+def priced(table: Table, roots: list[int]) -> Priced:
+    nodes: dict[int, list[Node]] = {c: [("f", n, args) for n, (_, args) in enumerate(row)] for c, row in table.items()}
+    graph = EGraph(nodes, dict.fromkeys(table, (0, 9)), roots)
+    return Priced(graph, {c: [price for price, _ in row] for c, row in table.items()})
+
+
+def depths(choice: Mapping[int, Node], roots: list[int]) -> dict[int, int]:
+    """The depth of each class below ``roots``; fails if some class needs itself."""
+    found: dict[int, int] = {}
+
+    def visit(c: int, above: tuple[int, ...]) -> int:
+        assert c not in above, f"class {c} needs itself"
+        if c not in found:
+            found[c] = 1 + max((visit(a, (*above, c)) for a in choice[c][2]), default=0)
+        return found[c]
+
+    for root in roots:
+        visit(root, ())
+    return found
+
+
+def tree_cost(graph: Priced, choice: Mapping[int, Node], c: int) -> int:
+    """The cost of one class, subterms paid once per use."""
+    nodes = graph.graph.classes[c]
+    own = graph.prices[c][nodes.index(choice[c])]
+    return own + sum(tree_cost(graph, choice, a) for a in choice[c][2])
+
+
+def is_finite(choice: Mapping[int, Node], roots: list[int]) -> bool:
+    try:
+        depths(choice, roots)
+    except AssertionError:
+        return False
+    return True
+
+
+def finite_choices(graph: Priced) -> list[Choice]:
+    classes = graph.graph.classes
+    choices = [dict(zip(classes, nodes, strict=True)) for nodes in product(*classes.values())]
+    return [choice for choice in choices if is_finite(choice, graph.graph.roots)]
+
+
+HAND = [
+    # what it is, the graph, its roots, the cost of the tree's choice and of the DAG's, shared classes paid once
+    ("a leaf", {0: [(0, ())]}, [0], 0, 0),
+    ("a leaf with a price, wanted twice", {0: [(7, ())]}, [0, 0], 7, 7),
+    ("the cheaper of two", {0: [(0, ())], 1: [(5, (0,)), (3, (0,))]}, [1], 3, 3),
+    ("cheaper below counts", {0: [(9, ())], 1: [(0, ())], 2: [(1, (0,)), (3, (1,))]}, [2], 3, 3),
+    ("a node that needs its own class", {1: [(1, (1,)), (4, ())]}, [1], 4, 4),
+    ("two that need each other", {1: [(1, (2,)), (9, ())], 2: [(1, (1,)), (6, ())]}, [1, 2], 7, 7),
+    ("one root pays for both", {1: [(9, ())], 2: [(0, (1,))], 3: [(1, (1,)), (8, ())]}, [2, 3], 17, 10),
+    ("one operand pays for the other", {1: [(6, ())], 2: [(2, (1,)), (7, ())], 3: [(3, (1, 2))]}, [3], 16, 11),
+    ("an operand twice in one node", {1: [(5, ())], 2: [(1, (1, 1)), (9, ())]}, [2], 9, 6),
+    ("what no root needs", {1: [(50, ())], 2: [(2, ())]}, [2], 2, 2),
+    ("a class without a finite term", {1: [(0, (1,))], 2: [(0, (1,)), (5, ())]}, [2], 5, 5),
+]
+
+
+@pytest.mark.parametrize(("table", "roots", "as_tree", "as_dag"), [r[1:] for r in HAND], ids=[r[0] for r in HAND])
+def test_hand_made_graphs(table, roots, as_tree, as_dag):
+    graph = priced(table, roots)
+    assert total_cost(graph, tree(graph)) == as_tree
+    assert total_cost(graph, dag(graph)) == as_dag
+
+
+def test_a_cycle_through_a_shared_class_is_never_chosen():
+    # each of two classes is cheap by the other: what one gains from, the other must not
+    graph = priced({0: [(3, ())], 1: [(1, (2,)), (4, (0,))], 2: [(1, (1,)), (4, (0,))]}, [1, 2])
+    depths(dag(graph), [1, 2])
+    assert total_cost(graph, dag(graph)) == 8
+
+
+def test_reachable_lists_operands_first_and_each_class_once():
+    choice: Choice = {1: ("f", None, (2, 3)), 2: ("f", None, (3,)), 3: ("x", None, ()), 4: ("y", None, ())}
+    assert reachable(choice, [1, 2, 1]) == [3, 2, 1]
+
+
+SUMS = [
+    # constant, coefficients, cost by latency, cost by operators
+    (0, (1, 1), 1, 1),
+    (5, (1,), 1, 1),
+    (5, (1, -1), 2, 2),
+    (0, (4, 1), 2, 2),
+    (0, (3, 5), 7, 3),
+    (0, (-1,), 1, 1),
+    (7, (-1,), 1, 1),
+    (0, (-4,), 1, 1),
+]
+
+
+@pytest.mark.parametrize(("constant", "coefficients", "latency", "operators"), SUMS)
+def test_a_sum_costs_its_additions_and_products(constant, coefficients, latency, operators):
+    operands = tuple(range(len(coefficients)))
+    classes: dict[int, list[Node]] = {c: [("var", f"x{c}", ())] for c in operands}
+    classes[9] = [("sum", (constant, coefficients), operands)]
+    graph = EGraph(classes, dict.fromkeys(classes, (0, 9)), [9])
+    for model, cost in ((Latency(), latency), (OpCount(), operators)):
+        found = Priced.of(graph, model)
+        assert total_cost(found, tree(found)) == cost
+
+
+def test_the_flagship_pair_shares_its_division():
+    result = optimize(["x // n", "x % n"], x=(0, 4095), n=(1, 64))
+    assert (result.cost_before, result.cost) == (44, 28)
+    assert result.check().equal
+    alone = optimize(["x % n"], x=(0, 4095), n=(1, 64))
+    assert alone.cost == 20
+
+
+def test_the_flagship_pair_as_a_tree_pays_twice():
+    assert optimize(["x // n", "x % n"], x=(0, 4095), n=(1, 64), extract="tree").cost == 44
+
+
+@st.composite
+def graphs(draw: st.DrawFn, most_classes: int, most_nodes: int) -> Priced:
+    """A random graph, with circles; the first node of each class needs only earlier classes."""
+    prices = st.integers(0, 9)
+    table: Table = {0: [(0, ())], 1: [(draw(prices), ())]}
+    count = draw(st.integers(3, most_classes))
+    for c in range(2, count):
+        earlier = st.lists(st.integers(0, c - 1), min_size=1, max_size=3).map(tuple)
+        any_class = st.lists(st.integers(0, count - 1), min_size=1, max_size=3).map(tuple)
+        others = draw(st.lists(st.tuples(prices, any_class), max_size=most_nodes - 1))
+        table[c] = [draw(st.tuples(prices, earlier)), *others]
+    return priced(table, draw(st.lists(st.integers(2, count - 1), min_size=1, max_size=3)))
+
+
+@settings(max_examples=200)
+@given(graphs(most_classes=6, most_nodes=3))
+def test_a_tree_is_the_cheapest_tree(graph):
+    chosen = tree(graph)
+    choices = finite_choices(graph)
+    for root in graph.graph.roots:
+        assert tree_cost(graph, chosen, root) == min(tree_cost(graph, choice, root) for choice in choices)
+
+
+@settings(max_examples=200)
+@given(graphs(most_classes=6, most_nodes=3))
+def test_a_dag_is_finite_and_costs_between_the_optimum_and_the_tree(graph):
+    chosen = dag(graph)
+    depths(chosen, graph.graph.roots)
+    least = min(total_cost(graph, choice) for choice in finite_choices(graph))
+    assert least <= total_cost(graph, chosen) <= total_cost(graph, tree(graph))
+
+
+@settings(max_examples=100)
+@given(graphs(most_classes=25, most_nodes=4))
+def test_no_single_change_of_a_dag_makes_it_cheaper(graph):
+    chosen = dag(graph)
+    cost = total_cost(graph, chosen)
+    for c in reachable(chosen, graph.graph.roots):
+        for node in graph.graph.classes[c]:
+            changed = {**chosen, c: node}
+            if is_finite(changed, graph.graph.roots):
+                assert total_cost(graph, changed) >= cost
+
+
+@settings(max_examples=100)
+@given(graphs(most_classes=25, most_nodes=4))
+def test_a_dag_is_never_dearer_than_where_it_starts(graph):
+    table = graph.graph.classes
+    start = {c: nodes[0] for c, nodes in table.items()}
+    improved = dag(graph, start)
+    depths(improved, graph.graph.roots)
+    assert total_cost(graph, improved) <= total_cost(graph, start)
+    assert start == {c: nodes[0] for c, nodes in table.items()}
+
+
+@settings(max_examples=100)
+@given(graphs(most_classes=25, most_nodes=4), st.integers(0, 2**32))
+def test_the_order_of_classes_and_their_numbers_do_not_change_a_cost(graph, seed):
+    other = renumbered(graph, seed)
+    mine, theirs = tree(graph), tree(other)
+    for root, other_root in zip(graph.graph.roots, other.graph.roots, strict=True):
+        assert tree_cost(graph, mine, root) == tree_cost(other, theirs, other_root)
+    assert total_cost(graph, dag(graph)) == total_cost(other, dag(other))
+
+
+def renumbered(graph: Priced, seed: int) -> Priced:
+    """The same graph with other numbers for its classes, listed in another order."""
+    classes = graph.graph.classes
+    number = dict(zip(classes, Random(seed).sample(range(100), len(classes)), strict=True))
+    order = Random(seed + 1).sample(list(classes), len(classes))
+    moved = {number[c]: [(op, n, tuple(number[a] for a in args)) for op, n, args in classes[c]] for c in order}
+    bounds = {number[c]: graph.graph.bounds[c] for c in order}
+    roots = [number[root] for root in graph.graph.roots]
+    return Priced(EGraph(moved, bounds, roots), {number[c]: graph.prices[c] for c in order})
