@@ -12,19 +12,20 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, cast
 
 from eqsat.engine import Budget, Saturation, Session
 from eqsat.expr import Expr, as_expr, brief, topological, var, variables
 from eqsat.extract.cost import CostModel, Latency
 from eqsat.extract.exact import exact
-from eqsat.extract.graph import EGraph, Node
+from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, Priced, dag, total_cost, tree
 from eqsat.facts import ContradictionError
+from eqsat.forms import ZERO, Form
 from eqsat.greedy import rewrite
 from eqsat.linear import Theory
-from eqsat.ops import DIVISIONS
+from eqsat.ops import DIVISIONS, OPS
 from eqsat.rule import Rule, edges, is_commutativity, needed_edges, rule_instances
 from eqsat.rules import DEFAULT
 from eqsat.spelling import Speller, Value, share_sums, to_exprs
@@ -99,9 +100,11 @@ class Result:
 
 def cost_of(roots: Iterable[Expr], model: CostModel) -> int:
     """The cost of ``roots`` under ``model``: each distinct node once."""
-    return sum(
-        model.price(t.op, [(a.vmin, a.vmax) for a in t.args], (t.vmin, t.vmax)) for t in topological(roots) if t.args
-    )
+    return _cost_of(topological(roots), model)
+
+
+def _cost_of(terms: Iterable[Expr], model: CostModel) -> int:
+    return sum([model.price(t.op, [(a.vmin, a.vmax) for a in t.args], (t.vmin, t.vmax)) for t in terms if t.args])
 
 
 def optimize(
@@ -222,6 +225,11 @@ class _Walk:
     engine_seconds: float = 0.0
     matches: Counter[str] = field(default_factory=Counter)
 
+    @cached_property
+    def order(self) -> list[Expr]:
+        """Every term below the roots, operands first."""
+        return list(topological(self.roots))
+
     # ---- with the theory
 
     def by_theory(self, with_rules: bool) -> Result:
@@ -259,7 +267,7 @@ class _Walk:
     def _check_divisors(self, contexts: Sequence[Theory]) -> None:
         """Refuse divisors that may be zero under all that is known where they are evaluated."""
         seen: set[tuple[int, Expr]] = set()
-        suspects = _suspects(self.roots)
+        suspects = _suspects(self.order)
         stack = [(root, theory) for root, theory in zip(self.roots, contexts, strict=True) if root in suspects]
         while stack:
             term, theory = stack.pop()
@@ -286,7 +294,11 @@ class _Walk:
         values: list[Value] = []
         for root, theory in zip(self.roots, contexts, strict=True):
             values.append(theory.condition(root) if root.is_bool else theory.form(root))
-        speller.add_originals(root for root, theory in zip(self.roots, contexts, strict=True) if theory is base)
+        if all(theory is base for theory in contexts):
+            speller.add_originals(self.order)
+        else:
+            ungated = [root for root, theory in zip(self.roots, contexts, strict=True) if theory is base]
+            speller.add_originals(topological(ungated))
         return values
 
     def _choose(self, speller: Speller, start: Choice | None = None) -> tuple[Choice, int]:
@@ -342,7 +354,8 @@ class _Walk:
 
     def _variables(self) -> dict[str, Expr]:
         gates = [gate for gate in self.gates if gate is not None]
-        return {cast(str, v.value): v for v in variables([*self.roots, *self.facts, *gates])}
+        leaves = [term for term in self.order if term.op == "var"]
+        return {cast(str, v.value): v for v in variables([*leaves, *self.facts, *gates])}
 
     # ---- without it
 
@@ -385,7 +398,7 @@ class _Walk:
         return self._result(exprs, sum(1 for _ in topological(exprs)))
 
     def _result(self, exprs: Sequence[Expr], nodes: int) -> Result:
-        cost_before, cost = cost_of(self.roots, self.model), cost_of(exprs, self.model)
+        cost_before, cost = _cost_of(self.order, self.model), cost_of(exprs, self.model)
         if cost > cost_before:
             exprs, cost = self.roots, cost_before
         elapsed = time.perf_counter() - self.started
@@ -411,10 +424,10 @@ def _in_fixed_order(values: Iterable[Value]) -> list[Value]:
     return sorted(dict.fromkeys(values), key=lambda v: v.key if isinstance(v, Expr) else hash(v))
 
 
-def _suspects(roots: Iterable[Expr]) -> set[Expr]:
+def _suspects(terms: Iterable[Expr]) -> set[Expr]:
     """The terms that contain a division whose divisor has a range with 0."""
     found: set[Expr] = set()
-    for term in topological(roots):
+    for term in terms:
         divides = term.op in DIVISIONS and term.args[1].vmin <= 0 <= term.args[1].vmax
         if divides or any(a in found for a in term.args):
             found.add(term)
@@ -428,22 +441,66 @@ def _can_match(rules: Sequence[Rule], terms: Sequence[Expr]) -> bool:
 
 
 def _join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:
-    """Offer what the rules found to the speller's graph; whether anything was new."""
-    priced = Priced.of(found, Latency())
-    representatives = tree(priced)
+    """Offer what the rules found to the speller's graph; whether anything was new.
+
+    What the theory computes from the operands is no news: it has its own spellings of those.
+    """
+    representatives = tree(Priced.of(found, LATENCY))
     order = [c for c in found.classes if c in representatives]
     terms = dict(zip(order, to_exprs(found, representatives, order, speller.variables), strict=True))
-    home = dict(zip(found.roots, classes, strict=True))
+    values = _Values(speller, terms, dict(zip(found.roots, classes, strict=True)))
     before = len(speller.graph)
-    for c in sorted(order, key=lambda c: terms[c].key):
-        if c not in home:
-            home[c] = speller.need(speller.value_of(terms[c]))
-    speller.grow()
-    for c in order:
-        nodes: list[Node] = []
-        for op, value, args in found.classes[c]:
-            if all(a in home for a in args):
-                nodes.append((op, value, tuple([home[a] for a in args])))
-        for node in sorted(nodes, key=repr):
-            speller.offer(home[c], node)
+    waiting = sorted((c for c in order if values.is_known(c)), key=lambda c: terms[c].key)
+    done: set[int] = set()
+    while waiting:
+        c = waiting.pop()
+        if c in done:
+            continue
+        done.add(c)
+        for op, value, args in sorted(found.classes[c], key=repr):
+            if args and all(a in terms for a in args) and not values.follows(c, op, args):
+                speller.offer(values.home(c), _in_one_order(op, value, tuple([values.home(a) for a in args])))
+                waiting.extend(args)
+        speller.grow()
     return len(speller.graph) > before
+
+
+def _in_one_order(op: str, value: Payload, args: tuple[int, ...]) -> Node:
+    """A node with the operands of a commutative operator sorted: its two orders are one spelling."""
+    return op, value, tuple(sorted(args)) if OPS[op].commutes else args
+
+
+class _Values:
+    """The normal forms of the classes that the rules found, and the speller's classes for them."""
+
+    def __init__(self, speller: Speller, terms: dict[int, Expr], homes: dict[int, int]) -> None:
+        self.speller, self.terms, self.homes = speller, terms, homes
+        self._values: dict[int, Value] = {}
+
+    def __getitem__(self, c: int) -> Value:
+        if c not in self._values:
+            self._values[c] = self.speller.value_of(self.terms[c])
+        return self._values[c]
+
+    def is_known(self, c: int) -> bool:
+        """Whether the speller has a class for ``c`` already."""
+        return c in self.homes or self[c] in self.speller
+
+    def home(self, c: int) -> int:
+        """The speller's class for ``c``."""
+        if c not in self.homes:
+            self.homes[c] = self.speller.need(self[c])
+        return self.homes[c]
+
+    def follows(self, c: int, op: str, args: tuple[int, ...]) -> bool:
+        """Whether the theory knows that ``c`` is this sum of its operands."""
+        if op not in ("add", "sub", "neg", "mul"):
+            return False
+        forms = [self[a] for a in args]
+        home = self.speller.values[self.homes[c]] if c in self.homes else self[c]
+        if not all(isinstance(form, Form) for form in (home, *forms)):
+            return False
+        x, y = cast(list[Form], forms) if len(forms) == 2 else (ZERO, cast(Form, forms[0]))
+        if op == "mul":
+            return not (x.terms and y.terms) and self.speller.theory.times(x, y) == home
+        return x.plus(y, 1 if op == "add" else -1) == home

@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heappush
 from math import gcd
 from typing import cast
 
-from eqsat.expr import FALSE, TRUE, Expr, const, make, topological
+from eqsat.expr import FALSE, TRUE, Expr, const, make
 from eqsat.extract.cost import CostModel
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, reachable
@@ -56,9 +56,9 @@ class Speller:
         self._parts: dict[Expr, list[Form]] = {}
 
     def add_originals(self, terms: Iterable[Expr]) -> None:
-        """Let terms of the input, normalised before, spell the classes that they belong to."""
+        """Let terms of the input, normalised before, spell the classes that they belong to; operands come first."""
         parts: dict[Expr, dict[Form, None]] = {}
-        for term in topological(terms):
+        for term in terms:
             if term.op in _WORTH_OFFERING:
                 value = self.value_of(term)
                 if isinstance(value, Expr) or any(a.op != "var" for a in value.terms):
@@ -86,6 +86,9 @@ class Speller:
             if spell:
                 self._pending.append(found)
         return found
+
+    def __contains__(self, value: Value) -> bool:
+        return value in self._ids
 
     def grow(self) -> None:
         """Spell every class that is needed and not yet spelled."""

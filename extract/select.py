@@ -189,12 +189,11 @@ class _Search:
 
     def _gain(self, c: int, current: Node, node: Node) -> int:
         """Change the choice of ``c`` if the total falls; by how much it fell."""
-        # taking before releasing keeps what both need alive; the operands of `node` may not need `c` itself
-        if self._reaches(node[2], c):
-            return 0
+        # taking before releasing keeps what both need alive
         taken = self.price[c, node] + sum(self._take(a) for a in node[2])
         released = self.price[c, current] + sum(self._release(a) for a in current[2])
-        if released > taken:
+        # the operands of `node` may not need `c` itself
+        if released > taken and not self._reaches(node[2], c):
             self.choice[c] = node
             return released - taken
         for a in current[2]:
