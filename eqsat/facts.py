@@ -52,8 +52,10 @@ class Facts(ABC):
         self._junctions: dict[tuple[str, frozenset[Expr]], Expr] = {}
         self._inner: dict[Expr, Form] = parent._inner if parent else {}
         self._divisions: dict[Expr, tuple[Division, ...]] = {}
+        self._pairs: dict[tuple[Expr, Expr], Division | None] = {}
         for fact in facts:
-            self.assume(fact)
+            # a child is given conditions that its parent has normalised
+            self._assume_normal(fact) if parent else self.assume(fact)
 
     # ---- normal forms, which the subclasses define
 
@@ -81,9 +83,13 @@ class Facts(ABC):
 
     def assume(self, fact: Expr) -> None:
         """Add a condition that is known to hold."""
-        self.touched |= self.variables.of(fact)
-        for conjunct in chain_members(self.condition(fact), "and"):
-            self._assume_literal(conjunct)
+        self._assume_normal(self.condition(fact))
+
+    def _assume_normal(self, condition: Expr) -> None:
+        """Add a condition that is in normal form already."""
+        self.touched |= self.variables.of(condition)
+        for literal in chain_members(condition, "and"):
+            self._assume_literal(literal)
 
     def _assume_literal(self, literal: Expr) -> None:
         if literal is TRUE:
@@ -94,7 +100,7 @@ class Facts(ABC):
         self.known[literal] = TRUE
         self.known[self.negate(literal)] = FALSE
         if literal.op in ("lt", "le", "eq", "ne") and not literal.args[0].is_bool:
-            left, right = self.form(literal.args[0]), self.form(literal.args[1])
+            left, right = self.inner(literal.args[0]), self.inner(literal.args[1])
             if literal.op in ("lt", "le"):
                 self._assume_at_least(right.plus(left, -1), 1 if literal.op == "lt" else 0)
             elif literal.op == "eq":
@@ -346,17 +352,24 @@ class Facts(ABC):
         for division in self.divisions(atom):
             if division.dividend.terms.keys() <= form.terms.keys():
                 yield division
-        if atom.op != "floordiv" or atom.args[1].op != "const":
-            return
-        n = cast(int, atom.args[1].value)
         for other in form.terms:
-            if other.op != "floordiv" or other is atom or other.args[1].op != "const":
-                continue
-            b = cast(int, other.args[1].value)
-            if 1 < b < n and n % b == 0:
-                dividend, outer = atom_form(other), n // b
-                if self.quotient_by(dividend, outer) == atom_form(atom):
-                    yield Division(dividend, number(outer), dividend.plus(Form({atom: outer}, 0), -1), outer - 1)
+            if other.op == "floordiv" and other is not atom:
+                division = self._division_of(other, atom)
+                if division is not None:
+                    yield division
+
+    def _division_of(self, dividend: Expr, quotient: Expr) -> Division | None:
+        """``A//b`` as the dividend of ``A // (b*m)``."""
+        pair = (dividend, quotient)
+        if pair not in self._pairs:
+            self._pairs[pair] = None
+            b, n = dividend.args[1], quotient.args[1] if quotient.op == "floordiv" else dividend.args[1]
+            if b.op == n.op == "const" and 1 < b.vmin < n.vmin and n.vmin % b.vmin == 0:
+                form, outer = atom_form(dividend), n.vmin // b.vmin
+                if self.quotient_by(form, outer) == atom_form(quotient):
+                    remainder = form.plus(Form({quotient: outer}, 0), -1)
+                    self._pairs[pair] = Division(form, number(outer), remainder, outer - 1)
+        return self._pairs[pair]
 
     def _flat_division(self, atom: Expr) -> tuple[Division, ...]:
         for quotient in factors(atom):
