@@ -309,7 +309,7 @@ class _Walk:
             return everywhere, total_cost(priced, everywhere)
         choice = dag(priced, {**everywhere, **(start or {})})
         shared = share_sums(speller, choice, self.model)
-        priced = Priced.of(speller.graph, self.model)
+        priced.refresh(self.model)
         shared = dag(priced, shared)
         return shared, total_cost(priced, shared)
 

@@ -27,9 +27,9 @@ from eqsat.linear import Theory
 Value = Form | Expr
 
 #: One sum is spelled in at most so many ways.
-MAX_SPELLINGS = 12
+MAX_SPELLINGS = 8
 #: From so many classes on, in fewer.
-MANY_CLASSES = 1500
+MANY_CLASSES = 600
 FEW_SPELLINGS = 3
 #: So many terms of the input are offered as spellings of one class.
 MAX_ORIGINALS = 4

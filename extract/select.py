@@ -28,8 +28,17 @@ class Priced:
     @classmethod
     def of(cls, graph: EGraph, model: CostModel) -> Priced:
         """Price every node of ``graph`` once."""
-        pricer = _Pricer(graph, model)
-        return cls(graph, {c: [pricer.price(c, n) if n[2] else 0 for n in nodes] for c, nodes in graph.classes.items()})
+        priced = cls(graph, {})
+        priced.refresh(model)
+        return priced
+
+    def refresh(self, model: CostModel) -> None:
+        """Price the nodes that the graph has gained."""
+        pricer = _Pricer(self.graph, model)
+        for c, nodes in self.graph.classes.items():
+            prices = self.prices.setdefault(c, [])
+            if len(prices) < len(nodes):
+                prices += [pricer.price(c, node) if node[2] else 0 for node in nodes[len(prices) :]]
 
 
 class _Pricer:
@@ -121,13 +130,10 @@ class _Search:
     """Local search: how much the total changes is counted by reference counts, exactly."""
 
     def __init__(self, priced: Priced, choice: Choice) -> None:
-        self.graph = priced.graph
-        self.price = {
-            (c, node): price
-            for c, nodes in priced.graph.classes.items()
-            for node, price in zip(nodes, priced.prices[c], strict=True)
-        }
+        self.graph, self.prices = priced.graph, priced.prices
         self.choice = choice
+        # the price of the chosen node of each class
+        self.paid = {c: priced.prices[c][priced.graph.classes[c].index(node)] for c, node in choice.items()}
         self.uses: dict[int, int] = {}
         for root in self.graph.roots:
             self._take(root)
@@ -141,9 +147,8 @@ class _Search:
             count = self.uses.get(c, 0)
             self.uses[c] = count + 1
             if not count:
-                node = self.choice[c]
-                cost += self.price[c, node]
-                stack.extend(node[2])
+                cost += self.paid[c]
+                stack.extend(self.choice[c][2])
         return cost
 
     def _release(self, c: int) -> int:
@@ -155,9 +160,8 @@ class _Search:
             count = self.uses[c] - 1
             self.uses[c] = count
             if not count:
-                node = self.choice[c]
-                cost += self.price[c, node]
-                stack.extend(node[2])
+                cost += self.paid[c]
+                stack.extend(self.choice[c][2])
         return cost
 
     def _reaches(self, start: Iterable[int], target: int) -> bool:
@@ -179,28 +183,26 @@ class _Search:
             nodes = self.graph.classes[c]
             if len(nodes) == 1 or not self.uses.get(c):
                 continue
-            for node in nodes:
-                current = self.choice[c]
-                if node is current or any(a not in self.choice for a in node[2]):
-                    continue
-                if self._gain(c, current, node) > 0:
-                    changed = True
+            for node, price in zip(nodes, self.prices[c], strict=True):
+                if node is not self.choice[c] and all([a in self.choice for a in node[2]]):
+                    changed |= self._change(c, node, price)
         return changed
 
-    def _gain(self, c: int, current: Node, node: Node) -> int:
-        """Change the choice of ``c`` if the total falls; by how much it fell."""
+    def _change(self, c: int, node: Node, price: int) -> bool:
+        """Change the choice of ``c`` if the total falls; whether it did."""
+        current = self.choice[c]
         # taking before releasing keeps what both need alive
-        taken = self.price[c, node] + sum(self._take(a) for a in node[2])
-        released = self.price[c, current] + sum(self._release(a) for a in current[2])
+        taken = price + sum([self._take(a) for a in node[2]])
+        released = self.paid[c] + sum([self._release(a) for a in current[2]])
         # the operands of `node` may not need `c` itself
         if released > taken and not self._reaches(node[2], c):
-            self.choice[c] = node
-            return released - taken
+            self.choice[c], self.paid[c] = node, price
+            return True
         for a in current[2]:
             self._take(a)
         for a in node[2]:
             self._release(a)
-        return 0
+        return False
 
 
 def total_cost(priced: Priced, choice: Mapping[int, Node]) -> int:
