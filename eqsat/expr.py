@@ -166,6 +166,9 @@ class Expr(_Draft):
 
 ExprLike = Expr | int
 
+#: Bounds are exact, so repeated squaring must end somewhere.
+MAX_BITS = 10_000
+
 _terms: WeakValueDictionary[tuple[object, ...], Expr] = WeakValueDictionary()
 _OP_KEYS = {
     name: int.from_bytes(blake2b(name.encode(), digest_size=7).digest()) for name in [*OPS, "const", "bool", "var"]
@@ -270,7 +273,7 @@ def make(name: str, *args: Expr) -> Expr:
     Raises
     ------
     ValueError
-        If a divisor can only be zero, or a shift amount can leave ``[0, 63]``.
+        If a divisor can only be zero, a shift amount can leave ``[0, 63]``, or a product can exceed 10,000 bits.
     TypeError
         If an operand has the wrong sort, or there are too few or too many.
     """
@@ -281,6 +284,8 @@ def make(name: str, *args: Expr) -> Expr:
     op = OPS[name]
     is_bool = _check_operands(name, op.takes, op.gives, args)
     low, high = op.bounds(*[(a.vmin, a.vmax) for a in args])
+    if name == "mul" and max(low.bit_length(), high.bit_length()) > MAX_BITS:
+        raise ValueError(f"the product {brief(args[0])!r} * {brief(args[1])!r} can have more than {MAX_BITS} bits")
     key = hash((_OP_KEYS[name], *[a.key for a in args]))
     return _new(identity, name, args, None, low, high, is_bool, key)
 
