@@ -1,0 +1,314 @@
+"""The front door: what a Result says, what is known is used and checked, and what is refused."""
+
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import pytest
+
+from eqsat.corpus import read_case
+from eqsat.engine import Budget
+from eqsat.expr import Expr, const, topological, var
+from eqsat.extract import COST_MODELS, OpCount
+from eqsat.optimize import Result, cost_of, optimize
+from eqsat.rule import Rule
+from eqsat.rules import DEFAULT
+from eqsat.text import parse
+
+HAND = Path(__file__).parent / "data" / "hand.jsonl"
+
+OUTER, INNER = var("i", 0, 63), var("j", 0, 31)
+
+WAYS = {
+    "theory and rules": {},
+    "theory": {"engine": "theory"},
+    "rules": {"theory": False},
+    "tree": {"extract": "tree"},
+    "exact": {"extract": "exact"},
+}
+every_way = pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+
+
+def sound(result: Result) -> Result:
+    """The result, once it is known to be right and no dearer than the input."""
+    check = result.check()
+    assert check.equal, check.counterexample
+    assert result.cost == cost_of(result.exprs, COST_MODELS["latency"])
+    assert result.cost <= result.cost_before
+    return result
+
+
+# ---- results
+
+
+@every_way
+def test_a_result(options):
+    roots = [(OUTER * 32 + INNER) // 32, (OUTER * 32 + INNER) % 32]
+    result = sound(optimize(roots, constraints=[OUTER < 60], gates=[None, INNER < 9], **options))
+    assert result.before == tuple(roots)
+    assert result.exprs == (OUTER, INNER)
+    assert (result.constraints, result.gates) == ((OUTER < 60,), (None, INNER < 9))
+    # x*32 + y, a shift, a mask
+    assert (result.cost_before, result.cost) == (4, 0)
+    assert result.stop == "saturated"
+    assert result.nodes > 0
+    assert 0 <= result.engine_milliseconds <= result.milliseconds
+    assert (result.bound == 0) if options == WAYS["exact"] else result.bound is None
+
+
+def test_a_result_counts_the_rules_that_matched():
+    result = optimize([OUTER % 32 + OUTER // 32 * 32], theory=False)
+    assert result.expr is OUTER
+    assert result.rounds > 0
+    assert result.rules["mod-core"] > 0
+    assert set(result.rules) <= {rule.name for rule in DEFAULT}
+
+
+def test_a_result_does_not_change():
+    with pytest.raises(FrozenInstanceError):
+        optimize([OUTER]).cost = 3  # type: ignore[misc]
+
+
+def test_one_root_has_an_expr_several_do_not():
+    assert optimize(OUTER + 0).expr is OUTER
+    with pytest.raises(ValueError, match=r"2 roots"):
+        _ = optimize([OUTER, INNER]).expr
+
+
+GIVEN = [
+    # roots as given, ranges, answers
+    ("i + 0", {"i": (0, 9)}, ["i"]),
+    (["i + 0", "i*1"], {"i": (0, 9)}, ["i", "i"]),
+    (["i*1", OUTER * 2 // 2], {"i": (0, 63)}, ["i", "i"]),
+    (OUTER + 0, {}, ["i"]),
+    ((OUTER + 0, INNER), {}, ["i", "j"]),
+    ([3, "1 + 1"], {}, ["3", "2"]),
+    (["True", "i < 99"], {"i": (0, 9)}, ["True", "True"]),
+]
+
+
+@pytest.mark.parametrize(("roots", "ranges", "answers"), GIVEN, ids=str)
+def test_roots_are_text_terms_or_numbers(roots, ranges, answers):
+    assert [str(e) for e in optimize(roots, **ranges).exprs] == answers
+
+
+@every_way
+def test_a_root_given_twice_is_answered_twice(options):
+    result = sound(optimize([OUTER // 3, OUTER // 3, INNER], **options))
+    assert result.exprs == (OUTER // 3, OUTER // 3, INNER)
+
+
+# ---- gates and constraints
+
+XY = {"x": (0, 63), "y": (0, 63)}
+
+KNOWN = [
+    # root, gate, constraints, the cost of the answer, its cost where the known fact is one weaker
+    ("x % 8", "x < 8", [], 0, ("x < 9", [])),
+    ("x % 8", None, ["x < 8"], 0, (None, ["x < 9"])),
+    ("x // 8 + y // 8", "x < 8 and y < 8", [], 0, ("x < 8 or y < 8", [])),
+    ("(x*8 + y) // 8", "y < 8", [], 0, ("y < 9", [])),
+    ("x % 8", "x < 8 + y", ["y == 0"], 0, ("x < 8 + y", ["y < 2"])),
+    ("where(x < y, x, 7)", "x < y", [], 0, ("x <= y", [])),
+    ("x // 7 * 7", None, ["x % 7 == 0"], 0, (None, ["x % 7 <= 1"])),
+]
+
+
+@every_way
+@pytest.mark.parametrize(("text", "gate", "constraints", "cost", "weaker"), KNOWN, ids=str)
+def test_what_is_known_is_used_and_no_more(text, gate, constraints, cost, weaker, options):
+    result = sound(optimize([text], gates=[gate], constraints=constraints, **XY, **options))
+    assert result.cost == cost
+    gate, constraints = weaker
+    result = sound(optimize([text], gates=[gate], constraints=constraints, **XY, **options))
+    assert result.cost > cost
+
+
+@every_way
+def test_a_gate_is_for_its_own_root(options):
+    result = sound(optimize(["x % 8", "x % 8", "x // 8"], gates=["x < 8", None, "x >= 56"], **XY, **options))
+    assert [str(e) for e in result.exprs] == ["x", "x%8", "7"]
+
+
+@every_way
+def test_a_gate_that_is_a_root_too_stays_what_it_is(options):
+    result = sound(optimize(["x % 8", "x < 8"], gates=["x < 8", None], **XY, **options))
+    assert [str(e) for e in result.exprs] == ["x", "x < 8"]
+
+
+@every_way
+def test_under_a_gate_that_never_holds_anything_is_right(options):
+    sound(optimize(["x % 8", "y % 8"], gates=["x < y and y < x", None], **XY, **options))
+
+
+def test_a_check_sees_facts_and_gates():
+    result = optimize(["x % 8"], gates=["x < 8"], **XY)
+    free = Result(**{**vars(result), "gates": (None,)})
+    assert result.check().equal
+    assert not free.check().equal
+
+
+# ---- refusals
+
+REFUSED = [
+    # roots, options, words of the message
+    (["x // y"], {}, ["'y'", "may be zero", "[0, 63]", "y != 0"]),
+    (["x % (y - 3)"], {}, ["'y - 3'", "[-3, 60]"]),
+    (["tdiv(x, y)"], {}, ["'y'"]),
+    (["tmod(x, y)"], {"constraints": ["x != 0"]}, ["'y'"]),
+    (["x // y"], {"gates": ["x < y + 1"]}, ["'y'"]),
+    (["where(x < y, 3, x // y)"], {}, ["'y'"]),
+    (["x // (y*x)"], {"constraints": ["y != 0"]}, ["'y*x'"]),
+    (["x + 1", "x // y"], {"gates": ["y > 0", None]}, ["'y'"]),
+    ([], {}, ["at least one"]),
+    (["x"], {"gates": ["x < 3", None]}, ["1 expressions and 2 gates"]),
+    (["x"], {"gates": ["x + 1"]}, ["condition", "x + 1"]),
+    (["x"], {"constraints": ["x*2"]}, ["condition", "x*2"]),
+    (["x"], {"constraints": ["x < 3", "x > 5"]}, ["contradict", "x < 3"]),
+    (["x"], {"constraints": ["x % 2 == 0", "x % 2 == 1"]}, ["contradict"]),
+    (["x"], {"engine": "magic"}, ["'magic'", "egraph"]),
+    (["x"], {"extract": "best"}, ["'best'", "dag"]),
+    (["x +"], {}, ["cannot parse"]),
+    (["z"], {}, ["'z'"]),
+    (["x"], {"z": (3, 2)}, ["'z'", "[3, 2]"]),
+    ([var("x", 0, 5) + var("x", 0, 6)], {}, ["'x'", "[0, 5]", "[0, 6]"]),
+]
+
+
+@pytest.mark.parametrize(("roots", "options", "words"), REFUSED, ids=str)
+@pytest.mark.parametrize("theory", [True, False], ids=["theory", "rules"])
+def test_refused_in_one_line(roots, options, words, theory):
+    with pytest.raises(ValueError, match=r".") as caught:
+        optimize(roots, **XY, **options, theory=theory)
+    assert "\n" not in str(caught.value)
+    for word in words:
+        assert word in str(caught.value)
+
+
+DIVISORS = [
+    # a root whose divisor's range holds 0, what keeps it from 0
+    ("x // y", {"constraints": ["y != 0"]}),
+    ("x % y", {"constraints": ["0 < y"]}),
+    ("x // y", {"gates": ["y > 0"]}),
+    ("x // y", {"gates": ["x < y"]}),
+    ("x // (y - x)", {"constraints": ["x < y"]}),
+    ("x // (y*x)", {"constraints": ["y != 0", "x != 0"]}),
+    ("where(y == 0, 7, x // y)", {}),
+    ("where(x < y, x % y, 0)", {}),
+    ("where(y != 0 and x < 9, tdiv(x, y), tmod(x, 3))", {}),
+    ("x // (y*2 + 1)", {}),
+    ("x % (y*2 - 3)", {}),
+]
+
+
+@every_way
+@pytest.mark.parametrize(("text", "known"), DIVISORS, ids=str)
+def test_a_divisor_that_what_is_known_keeps_from_zero(text, known, options):
+    sound(optimize([text], **XY, **known, **options))
+
+
+@every_way
+def test_a_branch_that_is_never_taken_may_divide_by_zero(options):
+    assert sound(optimize(["where(x < 0, 5 // (y - y), x + 0)"], **XY, **options)).expr is var("x", 0, 63)
+
+
+@every_way
+def test_a_shift_by_an_amount_in_normal_form(options):
+    sound(optimize(["shl(1, x % 8) + shr(y, x % 3)"], **XY, **options))
+
+
+# ---- cost models, budgets, rules
+
+
+@every_way
+def test_the_cost_model_decides(options):
+    text, ranges = "where(x < 32, y % 8, y % 8 + 0)", XY
+    for model in COST_MODELS.values():
+        result = optimize([text], cost=model, **ranges, **options)
+        assert result.cost == cost_of(result.exprs, model)
+        assert result.cost <= result.cost_before
+    assert optimize(["x // n", "x % n"], cost=OpCount(), x=(0, 4095), n=(1, 64), **options).cost == 2
+
+
+@pytest.mark.parametrize("budget", [Budget(nodes=1), Budget(seconds=0.0), Budget(rounds=0), Budget(rounds=1)], ids=str)
+@every_way
+def test_a_tiny_budget_ends_with_a_right_answer(budget, options):
+    text = "where(x < y, max(x // y, 3), (x % y) // y) + min(x, y) * (x // y)"
+    result = sound(optimize([text, "x % y"], budget=budget, constraints=["y != 0"], **XY, **options))
+    assert result.stop in ("saturated", "nodes", "time", "iterations")
+
+
+STOPS = [(Budget(nodes=1), "nodes"), (Budget(seconds=0.0), "time"), (Budget(rounds=1), "iterations")]
+
+
+@pytest.mark.parametrize(("budget", "stop"), STOPS, ids=str)
+def test_a_budget_that_runs_out_is_named(budget, stop):
+    text = "(x % 12 // 4 * 4 + x % 4) // 4 + (x*3 + y) % 24 // 8 * max(x, y)"
+    assert sound(optimize([text], budget=budget, theory=False, **XY)).stop == stop
+
+
+def test_without_rules_the_input_stays():
+    text = "where(x < 3, x, y) + where(x < 3, y, x)"
+    assert sound(optimize([text], rules=[], theory=False, **XY)).rules == {}
+
+
+@pytest.mark.parametrize("theory", [True, False], ids=["theory", "rules"])
+def test_a_rule_of_ones_own(theory):
+    rule = Rule("least-times-most", "min(x, y) * max(x, y)", "x*y", why="one of them is the least, the other the most")
+    text = "min(x, y % 9) * max(x, y % 9)"
+    plain = sound(optimize([text], theory=theory, **XY))
+    assert plain.cost == plain.cost_before
+    found = sound(optimize([text], rules=[*DEFAULT, rule], theory=theory, **XY))
+    assert found.cost == found.cost_before - 2
+    assert found.rules["least-times-most"] > 0
+
+
+@every_way
+def test_the_same_answer_every_time(options):
+    texts = ["(x*7 + y) // 8 % 4 + x // 3", "(x*7 + y) // 8", "max(x % 5, y)"]
+    first, second = [optimize(texts, **XY, **options) for _ in range(2)]
+    assert first.exprs == second.exprs
+    assert (first.cost, first.nodes, first.rounds) == (second.cost, second.nodes, second.rounds)
+
+
+def test_a_run_leaves_nothing_for_the_next():
+    texts = ["(x % 8) // y"], ["(x % 8) // y", "x % 8 + x // 8 * 8"]
+    alone = [optimize(t, constraints=["y != 0"], theory=False, **XY) for t in texts]
+    optimize(["where(x < y, x % 8, y // 3)"], constraints=["x < 8"], theory=False, **XY)
+    again = [optimize(t, constraints=["y != 0"], theory=False, **XY) for t in texts]
+    assert [(r.exprs, r.nodes) for r in alone] == [(r.exprs, r.nodes) for r in again]
+
+
+# ---- every hand case, by the rules alone
+
+
+def hand_cases() -> list:
+    return [read_case(line) for line in HAND.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("case", hand_cases(), ids=lambda case: case.id)
+def test_rules_alone_reach_what_is_expected(case):
+    result = sound(optimize(case.exprs, constraints=case.constraints, gates=case.gates, theory=False))
+    if case.expected and None not in case.expected:
+        assert result.cost <= cost_of([case.parse(text) for text in case.expected], COST_MODELS["latency"])
+
+
+def test_cost_of_pays_shared_terms_once():
+    x, n = var("x", 0, 4095), var("n", 1, 64)
+    quotient = x // n
+    assert cost_of([quotient], COST_MODELS["latency"]) == 24
+    assert cost_of([quotient, x - quotient * n], COST_MODELS["latency"]) == 28
+    assert cost_of([x, const(3)], COST_MODELS["latency"]) == 0
+
+
+def deep(text: str, levels: int) -> Expr:
+    term = var("x", 0, 63)
+    for _ in range(levels):
+        term = parse(text, {"x": var("x", 0, 63), "t": term})
+    return term
+
+
+@pytest.mark.parametrize("text", ["(t + x) % 97", "where(x < 5, t, x)", "max(t, x) + 1"])
+def test_deep_terms_within_a_budget(text):
+    term = deep(text, 300)
+    assert len(list(topological([term]))) > 300
+    sound(optimize([term], budget=Budget(seconds=1.0)))

@@ -1,0 +1,142 @@
+"""Whatever comes in, what comes out is equal: random terms through every way, and shapes on which others were wrong."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from index_terms import index_terms
+from strategies import bool_expressions, expressions, grid
+
+from eqsat.engine import Budget
+from eqsat.expr import TRUE, Expr, evaluate, variables
+from eqsat.optimize import optimize
+
+WAYS = {"theory and rules": {}, "theory": {"engine": "theory"}, "rules": {"theory": False}}
+every_way = pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+
+#: Enough for most, and an end for the others: a budget that runs out must not cost the truth.
+SMALL = Budget(nodes=3000, seconds=0.5, rounds=8)
+
+
+def assert_sound(
+    roots: list[Expr], options: dict, facts: list[Expr] | None = None, gates: list[Expr | None] | None = None
+) -> None:
+    """Optimise, and compare input and output at every point at which the facts, and the root's gate, hold."""
+    facts, gates = facts or [], gates or [None] * len(roots)
+    result = optimize(roots, constraints=facts, gates=gates, budget=SMALL, **options)
+    assert result.cost <= result.cost_before
+    terms = [*roots, *result.exprs, *facts, *[g for g in gates if g is not None]]
+    points = grid(variables(terms)) or {"no variable": np.zeros(1)}
+    count = len(next(iter(points.values())))
+
+    def values(of: list[Expr]) -> list[np.ndarray]:
+        return [np.broadcast_to(v, (count,)) for v in evaluate(of, points)]
+
+    holds = np.all([np.ones(count, dtype=bool), *values(facts)], axis=0)
+    for root, found, gate in zip(roots, result.exprs, gates, strict=True):
+        before, after = values([root, found])
+        wrong = (before != after) & holds & (values([TRUE if gate is None else gate])[0])
+        where = {name: int(axis[wrong][0]) for name, axis in points.items() if wrong.any()}
+        assert not wrong.any(), f"{root} became {found}, which differs at {where}"
+
+
+# ---- shapes that were wrong elsewhere
+
+AROUND_ZERO = {"x": (-40, 40), "y": (-6, 6), "n": (-5, 5)}
+ENDS = {"x": (-(2**31), -(2**31) + 40), "y": (2**31 - 7, 2**31 - 1), "n": (-5, 5)}
+RANGES = {"around zero": AROUND_ZERO, "ends of 32 bits": ENDS}
+
+SHAPES = [
+    # a canonicaliser of affine maps folded this over negative ranges
+    "((x % 16) // 2 * 2) // 4",
+    # an integer range pass lost the sign
+    "-((-x) % 3)",
+    # nested extremes collapsed wrongly in a computer algebra system
+    "max(min(x, y), min(-x, n))",
+    "min(max(x, 3), max(y, min(x, 5)))",
+    "max(x, max(y, -x)) - min(x, min(y, -x))",
+    "(x % max(n, 1)) // max(n, 1)",
+    "(x % min(n, -1)) // min(n, -1)",
+    "where(x < 0, -(-x // 8), x // 8)",
+    "where(x < 0, (x + 7) // 8, x // 8)",
+    "tdiv(x, 4) * 4 + tmod(x, 4)",
+    "tdiv(x, -4) * -4 + tmod(x, -4)",
+    "tmod(x, 8) % 8",
+    "tdiv(tdiv(x, 3), 4) - tdiv(x, 12)",
+    "x // -8 + x // 8",
+    "x % -8 + (-x) % 8",
+    "(x // -3) % -5",
+    "shr(x, 3) * 8 + x % 8",
+    "shr(shl(x, 4) + y, 2)",
+    "shr(-x, 1) + shr(x, 1)",
+    "(x*4 + y) // 4 % 3 - (x*4 + y) % 12 // 4",
+    "(x*7 + y*3) // 21",
+    "(x*6 + 4) // 8 - (x*3 + 2) // 4",
+    "(x + x // 4) // 5 - x // 4",
+    "(x - x % 3) // 3",
+    "where(x // 8 == -1, x % 8, x + 8)",
+    "where(x % 8 == x, x, x // 8 * 8)",
+    "where(x < y and y < n, n - x, where(y <= x, y, x))",
+    "(x + 1180591620717411303424) // 1180591620717411303424",
+    "(x * 1180591620717411303424 + y) % 1180591620717411303424",
+    "x * -2147483648 // 2147483648",
+    "min(x, 1180591620717411303424) + max(y, -1180591620717411303424)",
+    "x * x * x // 8 - x % 2 * y",
+]
+
+
+@every_way
+@pytest.mark.parametrize("ranges", RANGES.values(), ids=RANGES)
+@pytest.mark.parametrize("text", SHAPES)
+def test_shapes_that_were_wrong_elsewhere(text, ranges, options):
+    result = optimize([text], budget=SMALL, **ranges, **options)
+    check = result.check()
+    assert check.equal, f"{result.expr} differs at {check.counterexample}"
+    assert result.cost <= result.cost_before
+
+
+# ---- random terms
+
+
+@every_way
+@settings(max_examples=60)
+@given(expressions(max_points=128), bool_expressions(max_points=128))
+def test_any_term(options, number, condition):
+    assert_sound([number[0]], options)
+    assert_sound([condition[0]], options)
+
+
+@every_way
+@settings(max_examples=60)
+@given(index_terms())
+def test_index_terms_together(options, terms):
+    assert_sound(terms[-3:], options)
+
+
+@st.composite
+def known_terms(draw: st.DrawFn) -> tuple[list[Expr], list[Expr], list[Expr | None]]:
+    """Index terms, facts about them that hold somewhere, and a gate for some."""
+    terms = draw(index_terms())
+    conditions = st.builds(condition, st.sampled_from(terms), st.sampled_from(terms), st.integers(0, 9))
+    facts = draw(st.lists(conditions, max_size=2))
+    gate = draw(conditions | st.none())
+    roots = terms[-2:]
+    points = grid(variables([*terms, *facts]))
+    while facts and not np.all(np.broadcast_arrays(*evaluate([TRUE, *facts], points)), axis=0).any():
+        facts.pop()
+    return roots, facts, [gate, None]
+
+
+def condition(x: Expr, y: Expr, kind: int) -> Expr:
+    """One of the conditions that relate two terms."""
+    middle = (x.vmin + x.vmax) // 2
+    kinds = [x < middle + 1, x <= y, x.eq(y), x.ne(y), (x % 4).eq(0), x.ne(middle), x.eq(middle), y < x + 3]
+    return [*kinds, (x < y) | (middle < x), ~(x % 3).eq(1) & (x <= middle + 2)][kind]
+
+
+@every_way
+@settings(max_examples=50)
+@given(known_terms())
+def test_where_facts_and_gates_hold(options, example):
+    roots, facts, gates = example
+    assert_sound(roots, options, facts, gates)

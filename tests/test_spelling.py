@@ -1,0 +1,216 @@
+"""Spellings: every node offered for a class has the value of the class, and sums are shared without changing it."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from index_terms import index_terms
+from strategies import bool_expressions, expressions, grid
+
+from eqsat.expr import Expr, const, evaluate, make, topological, var, variables
+from eqsat.extract import Choice, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
+from eqsat.forms import Form, to_expr
+from eqsat.linear import Theory
+from eqsat.optimize import cost_of, optimize
+from eqsat.spelling import Speller, share_sums, to_exprs
+from eqsat.text import parse
+
+Ranges = dict[str, tuple[int, int]]
+
+
+def read(text: str, ranges: Ranges) -> Expr:
+    return parse(text, {name: var(name, *bounds) for name, bounds in ranges.items()})
+
+
+def spelled(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Speller:
+    """The e-graph of ``roots``, grown."""
+    speller = Speller(Theory(facts), {str(v.value): v for v in variables([*roots, *facts])})
+    speller.add_originals(topological(roots))
+    values = [speller.value_of(root) for root in roots]
+    speller.graph.roots = [speller.need(value) for value in values]
+    speller.grow()
+    return speller
+
+
+def class_terms(speller: Speller) -> dict[int, Expr]:
+    """A term for each class: its normal form."""
+    return {c: to_expr(v) if isinstance(v, Form) else v for c, v in enumerate(speller.values)}
+
+
+def node_term(speller: Speller, terms: dict[int, Expr], node: Node) -> Expr:
+    """What a node computes from the normal forms of its operands."""
+    op, value, args = node
+    if op == "sum":
+        constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
+        total: Expr = const(constant)
+        for operand, coefficient in zip(args, coefficients, strict=True):
+            total = total + terms[operand] * coefficient
+        return total
+    if args:
+        return make(op, *[terms[a] for a in args])
+    return speller.variables[str(value)] if op == "var" else const(cast(int, value))
+
+
+def assert_equal_values(left: Sequence[Expr], right: Sequence[Expr], facts: Sequence[Expr] = ()) -> None:
+    """Compare two lists of terms at every point at which the facts hold."""
+    points = grid(variables([*left, *right, *facts]) or [var("i", 0, 0)])
+    count = len(next(iter(points.values())))
+    relevant = np.ones(count, dtype=bool)
+    for fact in facts:
+        relevant &= fact.evaluate(points)
+    values = evaluate([*left, *right], points)
+    for index, term in enumerate(left):
+        differs = np.broadcast_to(values[index] != values[len(left) + index], (count,)) & relevant
+        assert not differs.any(), f"{term} is not {right[index]} at {at(points, differs)}"
+
+
+def at(points: dict[str, np.ndarray], chosen: np.ndarray) -> dict[str, int]:
+    return {name: int(values[chosen][0]) for name, values in points.items()}
+
+
+def assert_sound(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Speller:
+    """Compare every node with its class, and the roots with theirs."""
+    speller = spelled(roots, facts)
+    terms = class_terms(speller)
+    pairs = [(terms[c], node_term(speller, terms, n)) for c, nodes in speller.graph.classes.items() for n in nodes]
+    assert_equal_values([a for a, _ in pairs], [b for _, b in pairs], facts)
+    assert_equal_values(roots, [terms[c] for c in speller.graph.roots], facts)
+    return speller
+
+
+def assert_within_bounds(speller: Speller, facts: Sequence[Expr] = ()) -> None:
+    """Every class's values lie within its bounds wherever the facts hold: prices and widths rest on them."""
+    terms = class_terms(speller)
+    points = grid(variables([*terms.values(), *facts]) or [var("i", 0, 0)])
+    relevant = np.ones(len(next(iter(points.values()))), dtype=bool)
+    for fact in facts:
+        relevant &= fact.evaluate(points)
+    for (c, term), values in zip(terms.items(), evaluate(terms.values(), points), strict=True):
+        low, high = speller.graph.bounds[c]
+        outside = (np.broadcast_to((values < low) | (values > high), relevant.shape)) & relevant
+        assert not outside.any(), f"{term} leaves [{low}, {high}]"
+
+
+@settings(max_examples=150)
+@given(index_terms())
+def test_every_node_of_index_terms(terms):
+    assert_within_bounds(assert_sound(terms[-3:]))
+
+
+@settings(max_examples=150)
+@given(expressions() | bool_expressions())
+def test_every_node_of_any_term(example):
+    assert_within_bounds(assert_sound([example[0]]))
+
+
+@settings(max_examples=100)
+@given(index_terms())
+def test_every_node_where_facts_hold(terms):
+    facts = [terms[0] <= terms[0].vmax - 1, terms[-2] <= (terms[-2].vmin + terms[-2].vmax) // 2]
+    try:
+        Theory(facts)
+    except ValueError:
+        return
+    assert_within_bounds(assert_sound([terms[-1]], facts), facts)
+
+
+OFFERED = [
+    # a term, ranges, the operators that must be among the spellings of its class
+    ("x - x//8*8", {"x": (-99, 99)}, {"sum", "mod"}),
+    ("x%8", {"x": (-99, 99)}, {"sum", "mod"}),
+    ("x//8 + 3", {"x": (0, 99)}, {"sum", "floordiv"}),
+    ("x//n", {"x": (0, 99), "n": (1, 9)}, {"floordiv"}),
+    ("x - x//n*n", {"x": (0, 99), "n": (1, 9)}, {"sum", "mod"}),
+    ("x*y", {"x": (0, 9), "y": (0, 9)}, {"mul"}),
+    ("x - y < 0", {"x": (0, 9), "y": (0, 9)}, {"lt"}),
+    ("shl(x, n)", {"x": (0, 9), "n": (0, 9)}, {"shl"}),
+]
+
+
+@pytest.mark.parametrize(("text", "ranges", "operators"), OFFERED)
+def test_spellings_on_offer(text, ranges, operators):
+    speller = assert_sound([read(text, ranges)])
+    (root,) = speller.graph.roots
+    assert operators <= {op for op, _, _ in speller.graph.classes[root]}
+
+
+def test_equal_roots_are_one_class():
+    ranges = {"x": (-99, 99), "y": (0, 7)}
+    texts = ["x*8 + y", "y + 8*x", "(x*8 + y)//8*8 + y", "x*8 + y%8"]
+    speller = spelled([read(text, ranges) for text in texts])
+    assert len(set(speller.graph.roots)) == 1
+
+
+SUMS = [
+    # a sum, its spelling
+    ("x - 5", "x - 5"),
+    ("5 - x", "5 - x"),
+    ("-x", "-x"),
+    ("-x - 5", "-5 - x"),
+    ("x*-4", "x*-4"),
+    ("3 - x*4", "3 - x*4"),
+    ("x*2 - x*2 + 7", "7"),
+    ("x*3 + x", "x*4"),
+]
+
+
+@pytest.mark.parametrize(("text", "spelling"), SUMS)
+def test_a_sum_is_spelled_without_waste(text, spelling):
+    term = read(text, {"x": (-9, 9)})
+    speller = spelled([term])
+    choice = tree(Priced.of(speller.graph, Latency()))
+    (found,) = to_exprs(speller.graph, choice, speller.graph.roots, speller.variables)
+    assert str(found) == spelling
+    assert_equal_values([term], [found])
+
+
+SHARED = [
+    # roots, the cost of all of them: additions 1, products by powers of two 1, others 3
+    (["a + b + c", "a + b + d"], 3),
+    (["a + b + c + d", "c + d", "a + b"], 3),
+    (["a + b", "a + b + 1", "a + b + 2"], 3),
+    (["a - b + c", "b - a + d"], 3),
+    (["a*3 + b*5", "a*3 + b*5 + c"], 8),
+    (["a*3 + b*5 + c", "a*6 + b*10 + d"], 10),
+    (["a*8 + b*8"], 2),
+    (["a*7 + b*7 + c*7"], 5),
+    (["a + b", "c + d"], 2),
+]
+LETTERS = dict.fromkeys("abcd", (0, 9))
+
+
+@pytest.mark.parametrize(("texts", "cost"), SHARED, ids=str)
+def test_roots_share_partial_sums(texts, cost):
+    result = optimize([read(text, LETTERS) for text in texts], engine="theory")
+    assert result.cost == cost
+    assert result.check().equal
+
+
+def chosen(speller: Speller) -> Choice:
+    return dag(Priced.of(speller.graph, Latency()))
+
+
+@settings(max_examples=200)
+@given(index_terms())
+def test_sharing_keeps_values_and_what_it_chooses_is_finite(terms):
+    roots = terms[-3:]
+    speller = spelled(roots)
+    before = chosen(speller)
+    shared = share_sums(speller, before, Latency())
+    order = reachable(shared, speller.graph.roots)
+    place = {c: index for index, c in enumerate(order)}
+    assert all(place[a] < place[c] for c in order for a in shared[c][2])
+    assert_equal_values(roots, to_exprs(speller.graph, shared, speller.graph.roots, speller.variables))
+
+
+@settings(max_examples=200)
+@given(index_terms())
+def test_terms_cost_no_more_operations_than_their_classes(terms):
+    speller = spelled(terms[-3:])
+    priced = Priced.of(speller.graph, OpCount())
+    choice = dag(priced)
+    found = to_exprs(speller.graph, choice, speller.graph.roots, speller.variables)
+    # fewer if two classes become one term
+    assert cost_of(found, OpCount()) <= total_cost(priced, choice)
