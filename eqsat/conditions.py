@@ -69,7 +69,17 @@ class Conditions(Quotients):
                 low, high = self.bounds(rest)
                 if low // f == high // f:
                     return multiples.shifted(low // f)
-        return None
+        return self._unit_coefficients(form)
+
+    def _unit_coefficients(self, form: Form) -> Form | None:
+        """A sum of non-negative terms is at least 1, or at most 0, whatever their positive coefficients."""
+        sign = 1 if form.constant == -1 else -1 if form.constant == 0 else 0
+        coefficients = [sign * c for c in form.terms.values()]
+        if not sign or min(coefficients) <= 0 or max(coefficients) == 1:
+            return None
+        if any(self.range(a)[0] < 0 for a in form.terms):
+            return None
+        return Form(dict.fromkeys(form.terms, sign), form.constant)
 
     def equal_zero(self, form: Form) -> Expr:
         """The normal form of ``form == 0``."""

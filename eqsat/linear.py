@@ -181,6 +181,9 @@ class Theory(Conditions):
         yes, no = term.args[1:]
         if _is_negative(condition):
             condition, yes, no = self.negate(condition), no, yes
+        extreme = self._as_extreme(condition, self.forms[yes], self.forms[no])
+        if extreme is not None:
+            return extreme
         x, y = self._branch(yes, condition), self._branch(no, self.negate(condition))
         if x is None or y is None:
             return self.forms[no if x is None else yes]
@@ -190,6 +193,17 @@ class Theory(Conditions):
         common = Form(shared, 0)
         x, y = x.plus(common, -1), y.plus(common, -1)
         return common.plus(atom_form(make("where", condition, to_expr(x), to_expr(y))))
+
+    def _as_extreme(self, condition: Expr, x: Form, y: Form) -> Form | None:
+        """``where(x < y, x, y)`` is ``min(x, y)``, and so on."""
+        difference = x.plus(y, -1)
+        compared = next((a for a in condition.args if a.op != "const"), None) if condition.op in ("lt", "le") else None
+        if compared is None or self.inner(compared).terms.keys() != difference.terms.keys():
+            return None
+        for op, above in (("max", difference), ("min", difference.times(-1))):
+            if condition in (self.at_least_zero(above), self.at_least_zero(above.shifted(-1))):
+                return self._extreme(op, x, y)
+        return None
 
     def _branch(self, term: Expr, condition: Expr) -> Form | None:
         """The form of ``term`` where ``condition`` holds; ``None`` if it never does."""

@@ -20,7 +20,7 @@ from eqsat.expr import FALSE, TRUE, Expr, const, make
 from eqsat.extract.cost import CostModel
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, reachable
-from eqsat.forms import Division, Form, atom_form, factors, number, product, read
+from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product, read
 from eqsat.linear import Theory
 
 #: A class of the graph: the normal form of an integer, or a condition in normal form.
@@ -125,25 +125,32 @@ class Speller:
             yield "bool", term.value, ()
         else:
             yield term.op, None, self._operands(term)
-            yield from self._balanced_comparison(term)
+            if not term.args[0].is_bool:
+                yield from self._moved_comparisons(term)
 
-    def _balanced_comparison(self, term: Expr) -> Iterator[Node]:
-        """``x - y < 0`` is ``x < y``, and ``1 <= x - y`` is ``y < x``: no subtraction."""
+    def _moved_comparisons(self, term: Expr) -> Iterator[Node]:
+        """Comparisons with negative terms moved across: ``1 <= x - y`` is ``y < x``; constants of remainders too."""
         literal = next((a for a in term.args if a.op == "const"), None)
-        if literal is None or term.args[0].is_bool:
+        if literal is None:
             return
-        limit = cast(int, literal.value)
-        form = read(term.args[0] if literal is term.args[1] else term.args[1])
-        above = Form({a: k for a, k in form.terms.items() if k > 0}, 0)
-        below = Form({a: -k for a, k in form.terms.items() if k < 0}, 0)
-        if not above.terms or not below.terms:
-            return
-        if term.op in ("eq", "ne") and limit == 0:
-            yield term.op, None, (self.need(above), self.need(below))
-        elif term.op == "lt" and limit in (0, 1):
-            yield "le" if limit else "lt", None, (self.need(above), self.need(below))
-        elif term.op == "le" and limit in (0, 1):
-            yield "lt" if limit else "le", None, (self.need(below), self.need(above))
+        on_left = literal is term.args[0]
+        for operands in self._splits(read(term.args[on_left])):
+            above = below = ZERO
+            for part, k in operands:
+                above, below = (above.plus(part, k), below) if k > 0 else (above, below.plus(part, -k))
+            limit = cast(int, literal.value) + above.constant - below.constant
+            if not below.terms:
+                sides = (self.need(number(limit)), self.need(above))
+                yield term.op, None, sides if on_left else sides[::-1]
+            elif not above.terms:
+                continue
+            elif term.op in ("eq", "ne"):
+                if limit == 0:
+                    yield term.op, None, (self.need(above), self.need(below))
+            elif limit in (0, 1):
+                sides = (self.need(above), self.need(below))
+                strict = (limit == 1) == on_left
+                yield "lt" if strict else "le", None, sides[::-1] if on_left else sides
 
     def _operands(self, term: Expr) -> tuple[int, ...]:
         return tuple([self.need(a if a.is_bool else read(a)) for a in term.args])
@@ -165,6 +172,41 @@ class Speller:
                 if division.remainder == form:
                     yield "mod", None, (self.need(division.dividend), self.need(division.divisor))
         yield from self._absorbing_quotients(form)
+        yield from self._factored_products(form)
+        yield from self._entered_selections(form)
+
+    def _factored_products(self, form: Form) -> Iterator[Node]:
+        """``x*z + y*z`` is ``(x + y)*z``."""
+        users: dict[Expr, list[Expr]] = {}
+        for atom in form.terms:
+            for factor in dict.fromkeys(factors(atom)):
+                users.setdefault(factor, []).append(atom)
+        for factor, atoms in users.items():
+            if len(atoms) < 2:
+                continue
+            quotient = ZERO
+            for atom in atoms:
+                left = factors(atom)
+                left.remove(factor)
+                quotient = quotient.plus(atom_form(product(left)) if left else number(1), form.terms[atom])
+            part = Form({atom: form.terms[atom] for atom in atoms}, 0)
+            if part == form:
+                yield "mul", None, (self.need(quotient), self.need(atom_form(factor)))
+            else:
+                rest = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
+                yield self._sum_node([*rest, (part, 1)], form.constant)
+
+    def _entered_selections(self, form: Form) -> Iterator[Node]:
+        """The rest of a short sum may enter a selection: ``min(x, y) + z`` is ``min(x + z, y + z)``."""
+        for atom, k in form.terms.items():
+            rest = form.plus(atom_form(atom), -k)
+            if atom.op not in ("min", "max", "where") or atom.is_bool or len(rest.terms) + bool(rest.constant) > 2:
+                continue
+            x, y = [self.need(rest.plus(read(arg), k)) for arg in atom.args[-2:]]
+            if atom.op == "where":
+                yield "where", None, (self.need(atom.args[0]), x, y)
+            elif abs(k) == 1:
+                yield atom.op if k > 0 else {"min": "max", "max": "min"}[atom.op], None, (x, y)
 
     def _sum_node(self, operands: Iterable[tuple[Form, int]], constant: int) -> Node:
         pairs = sorted((self.need(part), k) for part, k in operands)
@@ -233,6 +275,11 @@ class Speller:
         for part in self._parts.get(quotient, ()):
             if part.terms.keys() <= form.terms.keys():
                 yield part
+        if quotient.op == "floordiv" and quotient.args[1].op == "const":
+            # with its negative terms inside, the numerator of A//n + a need not be negative
+            negative = {a: 1 for a, k in self.theory.inner(quotient.args[0]).terms.items() if k < 0}
+            if negative and negative.keys() <= form.terms.keys():
+                yield Form({quotient: 1, **negative}, 0)
 
     def _divisions(self, form: Form, atom: Expr) -> Iterator[Division]:
         return self.theory.divisions_in(form, atom) if atom.op != "var" else iter(())
