@@ -24,6 +24,7 @@ from typing import Any, cast
 
 from eqsat.expr import Expr, brief, topological, var
 from eqsat.extract.graph import Bounds, EGraph, Node
+from eqsat.facts import ContradictionError
 from eqsat.ops import OPS
 from eqsat.rule import CONSTRUCTORS, CompiledRule, Rule, common_divisor, compile_rule, encode, floor_parts
 
@@ -339,7 +340,7 @@ class Session:
         if facts:
             self.saturate(roots, (), budget, between, without)
             shown = ", ".join(brief(fact) for fact in facts)
-            raise ValueError(f"the constraints contradict each other: {shown} ({contradiction})") from None
+            raise ContradictionError(f"the constraints contradict each other: {shown} ({contradiction})") from None
         raise UnsoundUnionError(str(contradiction)) from None
 
     def _clearing(self) -> str:

@@ -344,6 +344,13 @@ def tmod(x: ExprLike, y: ExprLike) -> Expr:
     return make("tmod", as_expr(x), as_expr(y))
 
 
+def shift_amount(term: Expr) -> Expr:
+    """``term`` itself, or held in ``[0, 63]`` where its bounds do not show that it stays there."""
+    if term.vmin < 0:
+        term = make("max", term, const(0))
+    return make("min", term, const(MAX_SHIFT)) if term.vmax > MAX_SHIFT else term
+
+
 def brief(term: Expr, limit: int = 60) -> str:
     """The text of ``term``, cut to ``limit`` characters: for messages."""
     from eqsat.text import to_text

@@ -53,9 +53,14 @@ class Facts(ABC):
         self._inner: dict[Expr, Form] = parent._inner if parent else {}
         self._divisions: dict[Expr, tuple[Division, ...]] = {}
         self._pairs: dict[tuple[Expr, Expr], Division | None] = {}
-        for fact in facts:
+        given = list(facts)
+        for fact in given:
             # a child is given conditions that its parent has normalised
             self._assume_normal(fact) if parent else self.assume(fact)
+        if not parent and len(given) > 1:
+            # once more: a later fact may decide a part of an earlier one
+            for fact in given:
+                self.assume(fact)
 
     # ---- normal forms, which the subclasses define
 
@@ -354,9 +359,9 @@ class Facts(ABC):
                 yield division
         for other in form.terms:
             if other.op == "floordiv" and other is not atom:
-                division = self._division_of(other, atom)
-                if division is not None:
-                    yield division
+                beside = self._division_of(other, atom)
+                if beside is not None:
+                    yield beside
 
     def _division_of(self, dividend: Expr, quotient: Expr) -> Division | None:
         """``A//b`` as the dividend of ``A // (b*m)``."""

@@ -52,8 +52,8 @@ def truncated_div(a: int, b: int) -> int:
 
 
 def _divisors(y: Bounds) -> list[int]:
-    """The divisors at which a quotient over the range ``y`` is extreme; zero is not a divisor."""
-    return [d for d in {y[0], y[1], -1, 1} if d != 0 and y[0] <= d <= y[1]]
+    """The divisors at which a quotient over the range ``y`` is extreme; zero is not one, and alone has no quotients."""
+    return [d for d in {y[0], y[1], -1, 1} if d != 0 and y[0] <= d <= y[1]] or [1]
 
 
 def _add(x: Bounds, y: Bounds) -> Bounds:

@@ -10,8 +10,8 @@ from itertools import pairwise
 from math import gcd
 from typing import cast
 
-from eqsat.expr import Expr, const, make
-from eqsat.facts import ContradictionError, Facts
+from eqsat.expr import Expr, const, make, shift_amount
+from eqsat.facts import Facts
 from eqsat.forms import (
     ZERO,
     Form,
@@ -61,7 +61,8 @@ class Quotients(Facts):
         if not divisor.terms:
             n = divisor.constant
             if n == 0:
-                raise ContradictionError("division by zero under the known facts")
+                # where the facts make the divisor zero the term is never evaluated: any value is right
+                return ZERO
             return self.quotient_by(x, n) if n > 0 else self.quotient_by(x.times(-1), -n)
         return self._symbolic_quotient(x, divisor)
 
@@ -287,10 +288,15 @@ class Quotients(Facts):
         return x.plus(self.times(divisor, self.truncated(x, divisor)), -1)
 
     def _shift_left(self, x: Form, amount: Form) -> Form:
-        return x.times(1 << amount.constant) if not amount.terms else self._opaque("shl", x, amount)
+        return x.times(1 << amount.constant) if not amount.terms else self._opaque_shift("shl", x, amount)
 
     def _shift_right(self, x: Form, amount: Form) -> Form:
-        return self.quotient_by(x, 1 << amount.constant) if not amount.terms else self._opaque("shr", x, amount)
+        if not amount.terms:
+            return self.quotient_by(x, 1 << amount.constant)
+        return self._opaque_shift("shr", x, amount)
+
+    def _opaque_shift(self, op: str, x: Form, amount: Form) -> Form:
+        return atom_form(make(op, to_expr(x), shift_amount(to_expr(amount))))
 
     def _opaque(self, op: str, x: Form, y: Form) -> Form:
         return atom_form(make(op, to_expr(x), to_expr(y)))

@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heappush
 from math import gcd
 from typing import cast
 
-from eqsat.expr import FALSE, TRUE, Expr, const, make
+from eqsat.expr import FALSE, TRUE, Expr, const, make, shift_amount
 from eqsat.extract.cost import CostModel
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, reachable
@@ -317,7 +317,10 @@ def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: Map
             constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
             terms[c] = _chain([(terms[a], k) for a, k in zip(args, coefficients, strict=True)], constant)
         else:
-            terms[c] = make(op, *[terms[a] for a in args])
+            operands = [terms[a] for a in args]
+            if op in ("shl", "shr"):
+                operands[1] = shift_amount(operands[1])
+            terms[c] = make(op, *operands)
     return [terms[root] for root in roots]
 
 

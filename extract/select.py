@@ -47,22 +47,26 @@ class _Pricer:
     def __init__(self, graph: EGraph, model: CostModel) -> None:
         self.bounds, self.model = graph.bounds, model
         self._addition = model.price("add", [(0, 9), (0, 9)], (0, 18))
-        self._products: dict[int, int] = {1: 0, -1: 0}
+        self._products: dict[int, int] = {1: 0, -1: self._addition}
 
     def price(self, c: int, node: Node) -> int:
         op, value, args = node
         if op == "sum" and isinstance(value, tuple):
             constant, coefficients = value
             additions = len(args) - (not constant)
-            negation = self._addition if not additions and coefficients[0] == -1 else 0
-            return additions * self._addition + negation + sum([self._product(k) for k in coefficients])
+            cost = additions * self._addition + sum([self._product(abs(k)) for k in coefficients])
+            if not constant and all(k < 0 for k in coefficients):
+                # there is nothing to subtract from: the first term carries its sign
+                first = min(coefficients)
+                cost += self._product(first) - self._product(-first)
+            return cost
         return self.model.price(op, [self.bounds[a] for a in args], self.bounds[c])
 
     def _product(self, by: int) -> int:
         found = self._products.get(by)
         if found is None:
-            by_bounds = (abs(by), abs(by))
-            found = self._products[by] = self.model.price("mul", [(0, 9), by_bounds], (0, 9 * abs(by)))
+            result = (min(0, 9 * by), max(0, 9 * by))
+            found = self._products[by] = self.model.price("mul", [(0, 9), (by, by)], result)
         return found
 
 
@@ -184,7 +188,7 @@ class _Search:
             if len(nodes) == 1 or not self.uses.get(c):
                 continue
             for node, price in zip(nodes, self.prices[c], strict=True):
-                if node is not self.choice[c] and all([a in self.choice for a in node[2]]):
+                if node is not self.choice[c] and all(a in self.choice for a in node[2]):
                     changed |= self._change(c, node, price)
         return changed
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from index_terms import index_terms
 from strategies import bool_expressions, expressions, grid
 
-from eqsat.expr import Expr, const, evaluate, make, topological, var, variables
+from eqsat.expr import Expr, const, evaluate, make, shift_amount, topological, var, variables
 from eqsat.extract import Choice, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
 from eqsat.forms import Form, to_expr
 from eqsat.linear import Theory
@@ -49,7 +49,8 @@ def node_term(speller: Speller, terms: dict[int, Expr], node: Node) -> Expr:
             total = total + terms[operand] * coefficient
         return total
     if args:
-        return make(op, *[terms[a] for a in args])
+        operands = [terms[a] for a in args]
+        return make(op, *operands[:-1], shift_amount(operands[-1]) if op in ("shl", "shr") else operands[-1])
     return speller.variables[str(value)] if op == "var" else const(cast(int, value))
 
 

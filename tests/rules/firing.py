@@ -183,6 +183,10 @@ FIRING = [
         "where(i < j, y, x)",
         {"i": (0, 9), "j": (0, 9), "x": (-20, -5), "y": (0, 7)},
     ),
+    Firing("where-lt-max", "where(x < y, y, x)", "max(x, y)", {"x": (0, 9), "y": (0, 9)}),
+    Firing("where-lt-min", "where(x < y, x, y)", "min(x, y)", {"x": (0, 9), "y": (0, 9)}),
+    Firing("where-lt-max-literal", "where(x < 5, 4, x)", "max(x, 4)", {"x": (0, 9)}),
+    Firing("where-lt-min-literal", "where(x < 5, x, 4)", "min(x, 4)", {"x": (0, 9)}),
     Firing(
         "where-then-nested",
         "where(i < j, where(i < j, x, y), z)",
