@@ -310,6 +310,10 @@ class _Walk:
         if self.extract == "tree":
             return everywhere, total_cost(priced, everywhere)
         choice = dag(priced, {**everywhere, **(start or {})})
+        given = speller.as_given(everywhere)
+        if given is not None:
+            # what the input shares may take several changes at once to see
+            choice = min(choice, dag(priced, given), key=lambda found: total_cost(priced, found))
         shared = share_sums(speller, choice, self.model)
         priced.refresh(self.model)
         shared = dag(priced, shared)

@@ -18,7 +18,7 @@ from typing import cast
 
 from eqsat.expr import FALSE, TRUE, Expr, const, make, shift_amount
 from eqsat.extract.cost import CostModel
-from eqsat.extract.graph import EGraph, Node
+from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, reachable
 from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product, read
 from eqsat.linear import Theory
@@ -32,10 +32,13 @@ MAX_SPELLINGS = 8
 MANY_CLASSES = 600
 FEW_SPELLINGS = 3
 #: So many terms of the input are offered as spellings of one class.
-MAX_ORIGINALS = 4
+MAX_ORIGINALS = 6
 _QUOTIENTS = frozenset({"floordiv", "mod"})
-#: Terms of the input with other operators have no spelling that the normal form has not.
-_WORTH_OFFERING = frozenset({"floordiv", "mod", "tdiv", "tmod", "mul", "where", "min", "max", "shl", "shr"})
+_SUMS = frozenset({"add", "sub", "neg"})
+#: Conjunctions and disjunctions of the input have no spelling that the normal form has not.
+_WORTH_OFFERING = _SUMS | frozenset(
+    {"floordiv", "mod", "tdiv", "tmod", "mul", "where", "min", "max", "shl", "shr", "lt", "le", "eq", "ne"}
+)
 
 
 class Speller:
@@ -52,6 +55,8 @@ class Speller:
         self._ids: dict[Value, int] = {}
         self._pending: list[int] = []
         self._originals: dict[Value, list[Expr]] = {}
+        # for each class that the input spells, a node as the input has it
+        self._given: dict[int, Node] = {}
         # by quotient, the sums with it that a division of the input stands for
         self._parts: dict[Expr, list[Form]] = {}
 
@@ -59,14 +64,19 @@ class Speller:
         """Let terms of the input, normalised before, spell the classes that they belong to; operands come first."""
         parts: dict[Expr, dict[Form, None]] = {}
         for term in terms:
-            if term.op in _WORTH_OFFERING:
-                value = self.value_of(term)
-                if isinstance(value, Expr) or any(a.op != "var" for a in value.terms):
-                    self._originals.setdefault(value, []).append(term)
-                if term.op in _QUOTIENTS and isinstance(value, Form) and value.single() is None:
-                    for atom in value.terms:
-                        if atom.op == "floordiv":
-                            parts.setdefault(atom, {})[Form(value.terms, 0)] = None
+            if term.op not in _WORTH_OFFERING:
+                continue
+            value = self.value_of(term)
+            if isinstance(value, Form):
+                worth = any(a.op != "var" for a in value.terms)
+            else:
+                worth = term.op == "where" or any(self._has_quotient(a) for a in term.args)
+            if worth:
+                self._originals.setdefault(value, []).append(term)
+            if term.op in _QUOTIENTS and isinstance(value, Form) and value.single() is None:
+                for atom in value.terms:
+                    if atom.op == "floordiv":
+                        parts.setdefault(atom, {})[Form(value.terms, 0)] = None
         self._parts = {atom: sorted(forms, key=hash) for atom, forms in parts.items()}
 
     def value_of(self, term: Expr) -> Value:
@@ -100,6 +110,7 @@ class Speller:
                 self.offer(c, node)
             for node in self._original_nodes(value):
                 self.offer(c, node)
+                self._given.setdefault(c, node)
         for variable, form in self.theory.solved.items():
             solved = self._ids.get(form)
             if solved is not None:
@@ -111,12 +122,55 @@ class Speller:
         if node not in nodes and c not in node[2]:
             nodes.append(node)
 
+    def _has_quotient(self, term: Expr) -> bool:
+        value = self.value_of(term)
+        return isinstance(value, Form) and any(a.op != "var" for a in value.terms)
+
+    def as_given(self, choice: Choice) -> Choice | None:
+        """``choice`` with the input's own nodes where it has any; ``None`` if that is nowhere."""
+        changed = dict(choice)
+        for c, node in self._given.items():
+            if c in choice and all(a in choice for a in node[2]) and not _reaches(changed, node[2], c):
+                changed[c] = node
+        return changed if self._given else None
+
     def _original_nodes(self, value: Value) -> list[Node]:
-        terms = self._originals.get(value, ())
-        # two terms that differ in the order of operands give the same node, so take them by what their operands mean
-        meanings = {(t.op, tuple(map(self.value_of, t.args))): None for t in terms}
-        chosen = sorted(meanings, key=lambda m: (m[0], tuple(map(hash, m[1]))))[:MAX_ORIGINALS]
-        return [(op, None, tuple([self.need(a) for a in args])) for op, args in chosen]
+        # terms that differ in the order of operands give the same node: take them by what their operands mean
+        meanings = dict.fromkeys(map(self._meaning, self._originals.get(value, ())))
+        chosen = sorted(meanings, key=lambda m: (m[0], hash(m[1]), tuple(map(hash, m[2]))))[:MAX_ORIGINALS]
+        nodes: list[Node] = []
+        for op, payload, operands in chosen:
+            if op == "sum":
+                constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
+                pairs = sorted((self.need(a), k) for a, k in zip(operands, coefficients, strict=True))
+                nodes.append(("sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])))
+            else:
+                nodes.append((op, None, tuple([self.need(a) for a in operands])))
+        return nodes
+
+    def _meaning(self, term: Expr) -> tuple[str, Payload, tuple[Value, ...]]:
+        """A term of the input as an operator over normal forms; sums as wide as they are written."""
+        if term.op not in _SUMS:
+            return term.op, None, tuple(map(self.value_of, term.args))
+        total: dict[Value, int] = {}
+        constant = 0
+        stack = [(term, 1)]
+        while stack:
+            part, scale = stack.pop()
+            if part.op in _SUMS:
+                stack += [(part.args[0], -scale if part.op == "neg" else scale)]
+                stack += [(arg, -scale if part.op == "sub" else scale) for arg in part.args[1:]]
+            elif part.op == "mul" and part.args[1].op == "const":
+                stack.append((part.args[0], scale * part.args[1].vmin))
+            elif part.op == "mul" and part.args[0].op == "const":
+                stack.append((part.args[1], scale * part.args[0].vmin))
+            elif part.op == "const":
+                constant += scale * part.vmin
+            else:
+                value = self.value_of(part)
+                total[value] = total.get(value, 0) + scale
+        operands = sorted([v for v, k in total.items() if k], key=hash)
+        return "sum", (constant, tuple([total[v] for v in operands])), tuple(operands)
 
     # ---- conditions
 
