@@ -564,8 +564,8 @@ def rule_instances(rule: Rule, count: int = 8, seed: int = 0) -> Iterator[tuple[
             elif name in CONDITIONS:
                 image[letter] = var(name, 0, 1)
             elif name not in _MEASURES:
-                low, factor = source.randint(-8, 8), source.choice((1, 2, 3, 4, 6))
-                high = low + source.randint(0, 12)
+                low, factor = source.choice((0, source.randint(-8, 8))), source.choice((1, 2, 3, 4, 6))
+                high = low + source.choice((1, 2, source.randint(0, 12)))
                 image[letter] = var(name, low, high) * factor if factor > 1 else var(name, low, high)
                 measures |= {f"vmin_{name}": low * factor, f"vmax_{name}": high * factor, f"factor_{name}": factor}
         for letter in letters:

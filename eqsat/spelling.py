@@ -28,7 +28,7 @@ Value = Form | Expr
 
 #: One sum is spelled in at most so many ways.
 MAX_SPELLINGS = 8
-#: From so many classes on, in fewer.
+#: From so many classes on, in fewer, and no more terms of the input are offered.
 MANY_CLASSES = 600
 FEW_SPELLINGS = 3
 #: So many terms of the input are offered as spellings of one class.
@@ -135,6 +135,8 @@ class Speller:
         return changed if self._given else None
 
     def _original_nodes(self, value: Value) -> list[Node]:
+        if len(self.values) > MANY_CLASSES:
+            return []
         # terms that differ in the order of operands give the same node: take them by what their operands mean
         meanings = dict.fromkeys(map(self._meaning, self._originals.get(value, ())))
         chosen = sorted(meanings, key=lambda m: (m[0], hash(m[1]), tuple(map(hash, m[2]))))[:MAX_ORIGINALS]
