@@ -554,7 +554,7 @@ def rule_instances(rule: Rule, count: int = 8, seed: int = 0) -> Iterator[tuple[
     letters = variables([pattern.left, pattern.right, pattern.when])
     source = random.Random(seed)
     found = 0
-    for _ in range(400):
+    for attempt in range(400):
         image: dict[Expr, Expr] = {}
         measures: dict[str, int] = {}
         for letter in letters:
@@ -564,8 +564,13 @@ def rule_instances(rule: Rule, count: int = 8, seed: int = 0) -> Iterator[tuple[
             elif name in CONDITIONS:
                 image[letter] = var(name, 0, 1)
             elif name not in _MEASURES:
-                low, factor = source.choice((0, source.randint(-8, 8))), source.choice((1, 2, 3, 4, 6))
-                high = low + source.choice((1, 2, source.randint(0, 12)))
+                # every other attempt has wide ranges, in which bounds decide little
+                if attempt % 2:
+                    low, high = source.randint(-20, -9), source.randint(9, 20)
+                else:
+                    low = source.choice((0, source.randint(-8, 8)))
+                    high = low + source.choice((1, 2, source.randint(0, 12)))
+                factor = source.choice((1, 2, 3, 4, 6))
                 image[letter] = var(name, low, high) * factor if factor > 1 else var(name, low, high)
                 measures |= {f"vmin_{name}": low * factor, f"vmax_{name}": high * factor, f"factor_{name}": factor}
         for letter in letters:
