@@ -28,7 +28,7 @@ from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, OPS
 from eqsat.rule import Rule, edges, is_commutativity, needed_edges, rule_instances
 from eqsat.rules import DEFAULT
-from eqsat.spelling import Speller, Value, share_sums, to_exprs
+from eqsat.spelling import Speller, Value, share_junctions, share_sums, to_exprs
 from eqsat.text import parse
 from eqsat.verify import Check, check_equal
 
@@ -243,7 +243,7 @@ class _Walk:
         base, contexts = self._theories()
         self._check_divisors(contexts)
         speller = Speller(base, self._variables())
-        values = self._values(base, contexts, speller)
+        values = self._values(contexts, speller)
         speller.graph.roots = sorted({speller.need(value) for value in _in_fixed_order(values)})
         speller.grow()
         choice, spent = self._choose(speller)
@@ -296,16 +296,12 @@ class _Walk:
             else:
                 stack += [(a, theory) for a in term.args]
 
-    def _values(self, base: Theory, contexts: Sequence[Theory], speller: Speller) -> list[Value]:
+    def _values(self, contexts: Sequence[Theory], speller: Speller) -> list[Value]:
         """The class of each root: its normal form under the facts that hold for it."""
         values: list[Value] = []
         for root, theory in zip(self.roots, contexts, strict=True):
             values.append(theory.condition(root) if root.is_bool else theory.form(root))
-        if all(theory is base for theory in contexts):
-            speller.add_originals(self.order)
-        else:
-            ungated = [root for root, theory in zip(self.roots, contexts, strict=True) if theory is base]
-            speller.add_originals(topological(ungated))
+        speller.add_originals(self.order)
         return values
 
     def _choose(self, speller: Speller, start: Choice | None = None) -> tuple[Choice, int]:
@@ -319,7 +315,7 @@ class _Walk:
         if given is not None:
             # what the input shares may take several changes at once to see
             choice = min(choice, dag(priced, given), key=lambda found: total_cost(priced, found))
-        shared = share_sums(speller, choice, self.model)
+        shared = share_junctions(speller, share_sums(speller, choice, self.model))
         priced.refresh(self.model)
         shared = dag(priced, shared)
         return shared, total_cost(priced, shared)

@@ -11,8 +11,10 @@ make exponentially many.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import combinations
 from math import gcd
 from typing import cast
 
@@ -411,26 +413,88 @@ def share_sums(speller: Speller, choice: Choice, model: CostModel) -> Choice:
         ``choice`` with the new brackets in place; it may be dearer than ``choice``.
     """
     graph = speller.graph
-    combinations: dict[int, tuple[dict[int, int], int]] = {}
+    sums: dict[int, tuple[dict[int, int], int]] = {}
     for c in reachable(choice, graph.roots):
         op, value, args = choice[c]
         if op == "sum":
             constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
-            combinations[c] = (dict(zip(args, coefficients, strict=True)), constant)
-    if not combinations:
+            sums[c] = (dict(zip(args, coefficients, strict=True)), constant)
+    if not sums:
         return choice
     bodies: dict[tuple[tuple[int, int], ...], dict[int, int]] = {}
-    for terms, _ in combinations.values():
+    for terms, _ in sums.values():
         body = _primitive(terms)[0]
         bodies.setdefault(tuple(sorted(body.items())), body)
     new_choice = dict(choice)
     pairing = _Pairing(speller, list(bodies.values()), model, new_choice)
     pairing.run()
     built = {key: pairing.chain(body) for key, body in zip(bodies, pairing.sums, strict=True)}
-    for terms, constant in combinations.values():
+    for terms, constant in sums.values():
         body, scale = _primitive(terms)
         pairing.finish(built[tuple(sorted(body.items()))], scale, constant)
     return new_choice
+
+
+def share_junctions(speller: Speller, choice: Choice) -> Choice:
+    """Re-bracket the chosen chains of ``and`` and of ``or`` so that they share what they can.
+
+    As in :func:`share_sums`, the pair of members that most chains have becomes a condition of its own.
+    """
+    new_choice = dict(choice)
+    for op in ("and", "or"):
+        order = reachable(new_choice, speller.graph.roots)
+        demanded = dict.fromkeys(speller.graph.roots)
+        for c in order:
+            if new_choice[c][0] != op:
+                demanded.update(dict.fromkeys(new_choice[c][2]))
+        chains = {c: _chain_members(new_choice, op, c) for c in demanded if new_choice[c][0] == op}
+        pairs = Counter(pair for members in chains.values() for pair in combinations(sorted(members), 2))
+        while pairs:
+            # of the most frequent pairs, the first
+            pair, count = min(pairs.items(), key=lambda item: (-item[1], item[0]))
+            if count < 2:
+                break
+            # a chain of just these two is that condition already
+            joined = next((c for c, members in chains.items() if members == set(pair)), None)
+            if joined is None:
+                joined = _junction_class(speller, new_choice, op, pair)
+            pairs.pop(pair)
+            for members in chains.values():
+                if members > set(pair):
+                    pairs.subtract(combinations(sorted(members), 2))
+                    members.difference_update(pair)
+                    members.add(joined)
+                    pairs.update(combinations(sorted(members), 2))
+        for c, members in chains.items():
+            *rest, last = sorted(members)
+            if rest:
+                total = rest[0]
+                for member in rest[1:]:
+                    total = _junction_class(speller, new_choice, op, (total, member))
+                new_choice[c] = (op, None, (total, last))
+                speller.offer(c, new_choice[c])
+    return new_choice
+
+
+def _chain_members(choice: Choice, op: str, c: int) -> set[int]:
+    found: set[int] = set()
+    stack = list(choice[c][2])
+    while stack:
+        member = stack.pop()
+        if choice[member][0] == op:
+            stack.extend(choice[member][2])
+        else:
+            found.add(member)
+    return found
+
+
+def _junction_class(speller: Speller, choice: Choice, op: str, pair: tuple[int, int]) -> int:
+    """The class of two joined conditions, spelled and chosen so."""
+    left, right = sorted([cast(Expr, speller.values[c]) for c in pair], key=lambda t: t.key)
+    c = speller.need(make(op, left, right), spell=False)
+    choice[c] = (op, None, pair)
+    speller.offer(c, choice[c])
+    return c
 
 
 def _primitive(terms: dict[int, int]) -> tuple[dict[int, int], int]:
