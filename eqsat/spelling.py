@@ -172,7 +172,10 @@ class Speller:
                 constant += scale * part.vmin
             else:
                 value = self.value_of(part)
-                total[value] = total.get(value, 0) + scale
+                if isinstance(value, Form) and not value.terms:
+                    constant += scale * value.constant
+                else:
+                    total[value] = total.get(value, 0) + scale
         operands = sorted([v for v, k in total.items() if k], key=hash)
         return "sum", (constant, tuple([total[v] for v in operands])), tuple(operands)
 
@@ -223,12 +226,13 @@ class Speller:
         if atom is not None:
             yield from self._atom_nodes(atom)
             return
-        for operands in self._splits(form):
-            yield self._sum_node(operands, form.constant - sum(k * part.constant for part, k in operands))
+        # of equal prices the first wins, and a remainder reads better than what it stands for
         for quotient in form.terms:
             for division in self._divisions(form, quotient):
                 if division.remainder == form:
                     yield "mod", None, (self.need(division.dividend), self.need(division.divisor))
+        for operands in self._splits(form):
+            yield self._sum_node(operands, form.constant - sum(k * part.constant for part, k in operands))
         yield from self._absorbing_quotients(form)
         yield from self._factored_products(form)
         yield from self._entered_selections(form)
