@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import gcd
-from typing import cast
+from typing import Self, cast
 
 from eqsat.conditions import Conditions
 from eqsat.expr import FALSE, TRUE, Expr, make
@@ -43,28 +43,21 @@ class Theory(Conditions):
 
     def form(self, root: Expr) -> Form:
         """The normal form of an integer term."""
-        forms = self.forms
-        found = forms.get(root)
-        if found is not None:
-            return found
-        for term in topological_until([root], self._is_done):
-            if term.is_bool:
-                self.conditions[term] = self._condition(term)
-            else:
-                forms[term] = self._form(term)
-        return forms[root]
+        return self.forms.get(root) or self._walk(root).forms[root]
 
     def condition(self, root: Expr) -> Expr:
         """The normal form of a bool term, as a term."""
         found = self.conditions.get(root)
-        if found is not None:
-            return found
+        return self._walk(root).conditions[root] if found is None else found
+
+    def _walk(self, root: Expr) -> Self:
+        """Normalise ``root`` and all below it, operands first."""
         for term in topological_until([root], self._is_done):
             if term.is_bool:
                 self.conditions[term] = self._condition(term)
             else:
                 self.forms[term] = self._form(term)
-        return self.conditions[root]
+        return self
 
     def _is_done(self, term: Expr) -> bool:
         if term.is_bool:

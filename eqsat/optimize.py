@@ -28,7 +28,8 @@ from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, OPS
 from eqsat.rule import Rule, edges, is_commutativity, needed_edges, rule_instances
 from eqsat.rules import DEFAULT
-from eqsat.spelling import Speller, Value, share_junctions, share_sums, to_exprs
+from eqsat.sharing import share_junctions, share_sums
+from eqsat.spelling import Speller, Value, to_exprs
 from eqsat.text import parse
 from eqsat.verify import Check, check_equal
 

@@ -7,7 +7,7 @@ egglog.
 from eqsat.extract.cost import COST_MODELS, CostModel, Latency, OpCount
 from eqsat.extract.exact import Exact, exact
 from eqsat.extract.graph import EGraph, Node
-from eqsat.extract.select import Choice, Priced, dag, reachable, total_cost, tree
+from eqsat.extract.select import Choice, Priced, dag, reachable, reaches, total_cost, tree
 
 __all__ = [
     "COST_MODELS",
@@ -22,6 +22,7 @@ __all__ = [
     "dag",
     "exact",
     "reachable",
+    "reaches",
     "total_cost",
     "tree",
 ]

@@ -90,6 +90,20 @@ def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
     return order
 
 
+def reaches(choice: Mapping[int, Node], start: Iterable[int], target: int) -> bool:
+    """Whether a class of ``start`` needs ``target`` under ``choice``."""
+    seen: set[int] = set()
+    stack = list(start)
+    while stack:
+        c = stack.pop()
+        if c == target:
+            return True
+        if c not in seen:
+            seen.add(c)
+            stack.extend(choice[c][2])
+    return False
+
+
 def tree(priced: Priced) -> Choice:
     """The node of least tree cost for every class that has a finite term (Knuth's generalisation of Dijkstra)."""
     classes = priced.graph.classes
@@ -168,18 +182,6 @@ class _Search:
                 stack.extend(self.choice[c][2])
         return cost
 
-    def _reaches(self, start: Iterable[int], target: int) -> bool:
-        seen: set[int] = set()
-        stack = list(start)
-        while stack:
-            c = stack.pop()
-            if c == target:
-                return True
-            if c not in seen:
-                seen.add(c)
-                stack.extend(self.choice[c][2])
-        return False
-
     def improve(self) -> bool:
         """Try every alternative of every needed class once; whether the total fell."""
         changed = False
@@ -199,7 +201,7 @@ class _Search:
         taken = price + sum([self._take(a) for a in node[2]])
         released = self.paid[c] + sum([self._release(a) for a in current[2]])
         # the operands of `node` may not need `c` itself
-        if released > taken and not self._reaches(node[2], c):
+        if released > taken and not reaches(self.choice, node[2], c):
             self.choice[c], self.paid[c] = node, price
             return True
         for a in current[2]:

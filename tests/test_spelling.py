@@ -14,7 +14,8 @@ from eqsat.extract import Choice, Latency, Node, OpCount, Priced, dag, reachable
 from eqsat.forms import Form, to_expr
 from eqsat.linear import Theory
 from eqsat.optimize import cost_of, optimize
-from eqsat.spelling import Speller, share_sums, to_exprs
+from eqsat.sharing import share_sums
+from eqsat.spelling import Speller, to_exprs
 from eqsat.text import parse
 
 Ranges = dict[str, tuple[int, int]]

@@ -1,0 +1,274 @@
+"""Sharing: partial sums and partial conditions that several chosen terms can use.
+
+Extraction chooses n-ary sums, and chains of ``and`` and ``or``, one by one. Here they are bracketed together, so that
+what occurs in several is computed once; the new brackets are offered to the graph and chosen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from heapq import heapify, heappop, heappush
+from itertools import combinations
+from math import gcd
+from typing import cast
+
+from eqsat.expr import Expr, make
+from eqsat.extract.cost import CostModel
+from eqsat.extract.graph import Node
+from eqsat.extract.select import Choice, reachable, reaches
+from eqsat.forms import Form, number
+from eqsat.spelling import Speller
+
+
+def share_sums(speller: Speller, choice: Choice, model: CostModel) -> Choice:
+    """Re-bracket the chosen sums so that they share partial sums; the new nodes are offered to the graph.
+
+    Greedy pair extraction, as for multiple constant multiplication (Paar 1997, Hosangadi et al. 2006): the pair of
+    terms, up to a common factor, that saves most over all sums becomes a partial sum of its own.
+
+    Returns
+    -------
+    Choice
+        ``choice`` with the new brackets in place; it may be dearer than ``choice``.
+    """
+    graph = speller.graph
+    sums: dict[int, tuple[dict[int, int], int]] = {}
+    for c in reachable(choice, graph.roots):
+        op, value, args = choice[c]
+        if op == "sum":
+            constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
+            sums[c] = (dict(zip(args, coefficients, strict=True)), constant)
+    if not sums:
+        return choice
+    bodies: dict[tuple[tuple[int, int], ...], dict[int, int]] = {}
+    for terms, _ in sums.values():
+        body = _primitive(terms)[0]
+        bodies.setdefault(tuple(sorted(body.items())), body)
+    new_choice = dict(choice)
+    pairing = _Pairing(speller, list(bodies.values()), model, new_choice)
+    pairing.run()
+    built = {key: pairing.chain(body) for key, body in zip(bodies, pairing.sums, strict=True)}
+    for terms, constant in sums.values():
+        body, scale = _primitive(terms)
+        pairing.finish(built[tuple(sorted(body.items()))], scale, constant)
+    return new_choice
+
+
+def share_junctions(speller: Speller, choice: Choice) -> Choice:
+    """Re-bracket the chosen chains of ``and`` and of ``or`` so that they share what they can.
+
+    As in :func:`share_sums`, the pair of members that most chains have becomes a condition of its own.
+    """
+    new_choice = dict(choice)
+    for op in ("and", "or"):
+        order = reachable(new_choice, speller.graph.roots)
+        demanded = dict.fromkeys(speller.graph.roots)
+        for c in order:
+            if new_choice[c][0] != op:
+                demanded.update(dict.fromkeys(new_choice[c][2]))
+        chains = {c: _chain_members(new_choice, op, c) for c in demanded if new_choice[c][0] == op}
+        pairs = Counter(pair for members in chains.values() for pair in combinations(sorted(members), 2))
+        while pairs:
+            # of the most frequent pairs, the first
+            pair, count = min(pairs.items(), key=lambda item: (-item[1], item[0]))
+            if count < 2:
+                break
+            # a chain of just these two is that condition already
+            joined = next((c for c, members in chains.items() if members == set(pair)), None)
+            if joined is None:
+                joined = _junction_class(speller, new_choice, op, pair)
+            pairs.pop(pair)
+            for members in chains.values():
+                if members > set(pair):
+                    pairs.subtract(combinations(sorted(members), 2))
+                    members.difference_update(pair)
+                    members.add(joined)
+                    pairs.update(combinations(sorted(members), 2))
+        for c, members in chains.items():
+            *rest, last = sorted(members)
+            if rest:
+                total = rest[0]
+                for member in rest[1:]:
+                    total = _junction_class(speller, new_choice, op, (total, member))
+                new_choice[c] = (op, None, (total, last))
+                speller.offer(c, new_choice[c])
+    return new_choice
+
+
+def _chain_members(choice: Choice, op: str, c: int) -> set[int]:
+    found: set[int] = set()
+    stack = list(choice[c][2])
+    while stack:
+        member = stack.pop()
+        if choice[member][0] == op:
+            stack.extend(choice[member][2])
+        else:
+            found.add(member)
+    return found
+
+
+def _junction_class(speller: Speller, choice: Choice, op: str, pair: tuple[int, int]) -> int:
+    """The class of two joined conditions, spelled and chosen so."""
+    left, right = sorted([cast(Expr, speller.values[c]) for c in pair], key=lambda t: t.key)
+    c = speller.need(make(op, left, right), spell=False)
+    choice[c] = (op, None, pair)
+    speller.offer(c, choice[c])
+    return c
+
+
+def _primitive(terms: dict[int, int]) -> tuple[dict[int, int], int]:
+    """A combination divided by its content, the sign chosen so that equal directions are equal."""
+    content = gcd(*terms.values())
+    positive = sum(1 if k > 0 else -1 for k in terms.values())
+    if positive < 0 or (positive == 0 and terms[min(terms)] < 0):
+        content = -content
+    return {c: k // content for c, k in terms.items()}, content
+
+
+Pair = tuple[int, int, int, int]
+
+
+class _Pairing:
+    """Greedy pair extraction over combinations of classes."""
+
+    def __init__(self, speller: Speller, sums: list[dict[int, int]], model: CostModel, choice: Choice) -> None:
+        self.speller, self.choice, self.model = speller, choice, model
+        self.sums = [dict(s) for s in sums]
+        self.where: dict[Pair, dict[int, int]] = {}
+        self._multiplications: dict[int, int] = {}
+        self.addition = model.price("add", [(0, 9), (0, 9)], (0, 18))
+        for index, terms in enumerate(self.sums):
+            self._count(index, list(terms), terms)
+
+    def _count(self, index: int, new: list[int], terms: dict[int, int]) -> None:
+        """Record the pairs of sum ``index`` that contain a class of ``new``."""
+        seen: set[int] = set()
+        for a in new:
+            seen.add(a)
+            for b in terms:
+                if b not in seen:
+                    pair, scale = _pair(a, terms[a], b, terms[b])
+                    self.where.setdefault(pair, {})[index] = scale
+
+    def multiplication(self, by: int) -> int:
+        """The price of multiplying by a literal."""
+        found = self._multiplications.get(by)
+        if found is None:
+            found = 0 if by == 1 else self.model.price("mul", [(0, 9), (by, by)], (min(0, 9 * by), max(0, 9 * by)))
+            self._multiplications[by] = found
+        return found
+
+    def saving(self, pair: Pair) -> int:
+        """What making ``pair`` a partial sum saves, products by literals counted once per scale."""
+        found = self.where.get(pair)
+        if not found:
+            return 0
+        _, j, _, k = pair
+        saved = (len(found) - 1) * self.addition - self.multiplication(abs(j)) - self.multiplication(abs(k))
+        for scale in set(map(abs, found.values())):
+            saved += self.multiplication(abs(j * scale)) + self.multiplication(abs(k * scale))
+            saved -= self.multiplication(scale)
+        return saved
+
+    def run(self) -> None:
+        """Extract pairs until none saves anything."""
+        heap = [(-self.saving(p), p) for p in self.where if len(self.where[p]) > 1 or abs(p[1]) == abs(p[3]) == 1]
+        heapify(heap)
+        while heap:
+            estimate, pair = heappop(heap)
+            saving = self.saving(pair)
+            if saving <= 0:
+                continue
+            if -estimate > saving:
+                heappush(heap, (-saving, pair))
+                continue
+            for touched in self._extract(pair):
+                saving = self.saving(touched)
+                if saving > 0:
+                    heappush(heap, (-saving, touched))
+
+    def _extract(self, pair: Pair) -> list[Pair]:
+        a, j, b, k = pair
+        c = self.chain({a: j, b: k})
+        touched: dict[Pair, None] = {}
+        for index, scale in list(self.where.pop(pair).items()):
+            terms = self.sums[index]
+            if terms.get(a) != j * scale or terms.get(b) != k * scale:
+                continue
+            for old in (a, b):
+                for other in terms:
+                    if other != old:
+                        stale, _ = _pair(old, terms[old], other, terms[other])
+                        self.where.get(stale, {}).pop(index, None)
+            del terms[a], terms[b]
+            terms[c] = terms.get(c, 0) + scale
+            for other in terms:
+                if other != c:
+                    touched[_pair(c, terms[c], other, terms[other])[0]] = None
+            self._count(index, [c], terms)
+        return list(touched)
+
+    def chain(self, terms: dict[int, int]) -> int:
+        """The class of a combination, spelled term by term, and chosen so."""
+        # dearest multipliers first would not change the cost; positive terms first avoids a negation
+        ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
+        total: int | None = None
+        for c, coefficient in ordered:
+            if total is None:
+                total = self.scaled(c, coefficient)
+            else:
+                total = self.sum_of(total, self.scaled(c, abs(coefficient)), 1 if coefficient > 0 else -1)
+        return cast(int, total)
+
+    def _form(self, c: int) -> Form:
+        return cast(Form, self.speller.values[c])
+
+    def scaled(self, c: int, by: int) -> int:
+        if by == 1:
+            return c
+        result = self.speller.need(self._form(c).times(by), spell=False)
+        if by == -1:
+            self._choose(result, ("neg", None, (c,)))
+        else:
+            self._choose(result, ("mul", None, (c, self._number(by))))
+        return result
+
+    def _number(self, value: int) -> int:
+        c = self.speller.need(number(value), spell=False)
+        self.choice[c] = ("const", value, ())
+        self.speller.offer(c, self.choice[c])
+        return c
+
+    def sum_of(self, left: int, right: int, sign: int) -> int:
+        result = self.speller.need(self._form(left).plus(self._form(right), sign), spell=False)
+        self._choose(result, ("add" if sign > 0 else "sub", None, (left, right)))
+        return result
+
+    def finish(self, body: int, scale: int, constant: int) -> None:
+        """Choose ``scale*body + constant`` for its class."""
+        if constant and scale < 0:
+            self.sum_of(self._number(constant), self.scaled(body, -scale), -1)
+        elif constant:
+            self.sum_of(self.scaled(body, scale), self._number(abs(constant)), 1 if constant > 0 else -1)
+        else:
+            self.scaled(body, scale)
+
+    def _choose(self, c: int, node: Node) -> None:
+        """Offer ``node`` and choose it, unless the class would then need itself."""
+        if c in node[2]:
+            return
+        self.speller.offer(c, node)
+        old = self.choice.get(c)
+        self.choice[c] = node
+        if old is not None and old != node and reaches(self.choice, node[2], c):
+            self.choice[c] = old
+
+
+def _pair(a: int, j: int, b: int, k: int) -> tuple[Pair, int]:
+    """Two terms up to a common factor, and that factor."""
+    if b < a:
+        a, j, b, k = b, k, a, j
+    scale = gcd(j, k)
+    if j < 0:
+        scale = -scale
+    return (a, j // scale, b, k // scale), scale
