@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from eqsat.corpus import Row, Settings, one_line, run
+from eqsat.corpus import Row, Settings, one_line, record, run
 from eqsat.expr import Expr, var
 from eqsat.text import parse, to_program, to_text
 
@@ -169,17 +169,8 @@ def _fired(result: Result) -> list[str]:
 
 
 def _record(result: Result, check: Check, taken: Iterable[str], as_c: bool, explain: bool) -> Row:
-    lets, out = to_program(result.exprs, taken)
     return {
-        "out": out,
-        **({"lets": lets} if lets else {}),
-        "cost_before": result.cost_before,
-        "cost": result.cost,
-        **({} if result.bound is None else {"bound": result.bound}),
-        "ms": round(result.milliseconds, 3),
-        "stop": result.stop,
-        "nodes": result.nodes,
-        "checked": check.kind,
+        **record(result, check, taken),
         "points": check.points,
         **({"c": _c(result)} if as_c else {}),
         **({"rules": dict(result.rules)} if explain else {}),

@@ -11,15 +11,19 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from eqsat.expr import Expr, var
 from eqsat.text import parse_program, to_program
+
+if TYPE_CHECKING:
+    from eqsat.optimize import Result
+    from eqsat.verify import Check
 
 Row = dict[str, Any]
 
@@ -206,11 +210,15 @@ def run_case(case: Case, settings: Settings) -> Row:
     check = result.check(prove=settings.prove)
     if not check.equal:
         raise ValueError(f"the result is wrong at {check.counterexample}: {one_line(to_program(result.exprs)[1])}")
-    lets, out = to_program(result.exprs, taken=case.variables)
-    row: Row = {"id": case.id, "out": out}
-    if lets:
-        row["lets"] = [list(pair) for pair in lets]
-    return row | {
+    return {"id": case.id, **record(result, check, case.variables)}
+
+
+def record(result: Result, check: Check, taken: Iterable[str]) -> Row:
+    """What a row says of a result; the names of its shared subterms are none of ``taken``."""
+    lets, out = to_program(result.exprs, taken)
+    return {
+        "out": out,
+        **({"lets": [list(pair) for pair in lets]} if lets else {}),
         "cost_before": result.cost_before,
         "cost": result.cost,
         **({} if result.bound is None else {"bound": result.bound}),

@@ -249,7 +249,7 @@ class _Walk:
         speller.grow()
         choice, spent = self._choose(speller)
         if with_rules:
-            choice = self._pulses(speller, values, choice, spent)
+            choice = self._pulses(speller, choice, spent)
         wanted = [speller.need(v) for v in values]
         terms = speller.to_expr(choice, wanted)
         if self.extract == "exact":
@@ -331,7 +331,7 @@ class _Walk:
             self.stop = "time"
         return found.choice
 
-    def _pulses(self, speller: Speller, values: Sequence[Value], choice: Choice, spent: int) -> Choice:
+    def _pulses(self, speller: Speller, choice: Choice, spent: int) -> Choice:
         """Let the rules start from the best terms, normalise what they find, and choose again, while that pays."""
         classes = speller.graph.roots
         for _ in range(MAX_PULSES):
