@@ -72,6 +72,8 @@ class Rule:
         The reason, for a reader.
     both_ways : bool
         Whether ``right`` is rewritten to ``left`` too.
+    source : str
+        What it implements: ids of lines in ``docs/requirements.md``, such as ``"A9 A13"``, or a publication.
 
     Raises
     ------
@@ -88,6 +90,7 @@ class Rule:
     when: str = ""
     why: str = ""
     both_ways: bool = False
+    source: str = ""
 
     def __post_init__(self) -> None:
         compile_rule(self)
