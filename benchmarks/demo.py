@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from eqsat.corpus import read_case
+from eqsat.cases import read_case
 from eqsat.expr import Expr, topological
 from eqsat.ops import DIVISIONS
 from eqsat.optimize import Result, optimize

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from eqsat.corpus import Case, read_case
+from eqsat.cases import Case, read_case
 from eqsat.expr import topological
 from eqsat.ops import DIVISIONS
 from eqsat.optimize import Result, optimize

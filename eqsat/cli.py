@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from eqsat.corpus import Row, Settings, one_line, record, run
+from eqsat.cases import one_line
+from eqsat.corpus import Row, Settings, record, run
 from eqsat.expr import Expr, var
 from eqsat.text import parse, to_program, to_text
 

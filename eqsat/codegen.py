@@ -131,6 +131,22 @@ def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = No
     return _Writer(roots, name, arguments(roots, order)).function(storage)
 
 
+def expression(root: Expr) -> str:
+    """``root`` as one C expression over its variables, for a place where no local can stand, such as a loop header.
+
+    It may call :data:`HELPERS`. Shared subterms are repeated.
+
+    >>> from eqsat.expr import var
+    >>> expression(var("n", 0, 99) * 4 // 8 + 1)
+    '((n * 4) >> 3) + 1'
+    """
+    writer = _Writer([root], "", variables([root]))
+    for term in topological([root]):
+        if term.op != "var":
+            writer.code[term] = _WRITE[term.op](writer, term)
+    return writer.value(root)
+
+
 def arguments(roots: Sequence[Expr], order: Sequence[Expr] | None) -> list[Expr]:
     """The variables of a function in the order of its arguments: ``order``, or those of ``roots`` sorted by name.
 

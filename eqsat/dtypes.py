@@ -4,6 +4,10 @@ A term has two widths. Its *value* is kept in the narrowest type that holds its 
 *computed* at the least upper width of its value and of its operands' values (:func:`widths`), so that no C operation
 can overflow; the result is then narrowed to the value's width, which loses nothing. A width therefore never spreads
 further than one operation: ``(i*2**20 + j) % 8`` multiplies at 64 bits and is a 32-bit value again.
+
+This is what a cascade of rewrites over casts of an abstract index type does in other compilers: leaves get a concrete
+type, operations the least upper type of their result and operands with casts where an operand is narrower, and what
+uses an index (a load, a store, the end of a loop) takes the value as it is.
 """
 
 from __future__ import annotations
@@ -48,6 +52,24 @@ def select_width(term: Expr) -> int:
             f"the term {brief(term)!r} has range [{term.vmin}, {term.vmax}], which no 64-bit integer holds: {remedy}"
         )
     return width
+
+
+def common_width(*terms: Expr) -> int:
+    """The least upper width: the narrowest that holds the value of each of ``terms``.
+
+    What must share one type has it: the lanes of a vector, a variable and the value it is bound to, the counter of a
+    loop and its end.
+
+    Raises
+    ------
+    ValueError
+        If some term does not fit 64 bits; see :func:`select_width`.
+
+    >>> from eqsat.expr import const
+    >>> common_width(const(0), const(8)), common_width(const(0), const(2**33))
+    (32, 64)
+    """
+    return max(map(select_width, terms))
 
 
 def widths(roots: Iterable[Expr]) -> dict[Expr, int]:

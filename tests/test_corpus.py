@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from eqsat import corpus
-from eqsat.corpus import Settings, read_case, run, run_line
+from eqsat.cases import read_case
+from eqsat.corpus import Settings, run, run_line
 from eqsat.extract import COST_MODELS
 from eqsat.optimize import cost_of, optimize
 from eqsat.text import parse_program

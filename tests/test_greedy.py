@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from strategies import bool_expressions, expressions
 
-from eqsat.corpus import read_case
+from eqsat.cases import read_case
 from eqsat.expr import Expr, const, minimum, var
 from eqsat.expr import where as choose
 from eqsat.extract import Latency

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from eqsat.corpus import read_case
+from eqsat.cases import read_case
 from eqsat.engine import Budget
 from eqsat.expr import Expr, const, topological, var
 from eqsat.extract import COST_MODELS, OpCount

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from shuffle import shuffled
 
-from eqsat.corpus import Case, read_case
+from eqsat.cases import Case, read_case
 from eqsat.engine import Budget
 from eqsat.expr import topological
 from eqsat.optimize import Result, optimize

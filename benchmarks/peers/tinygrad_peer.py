@@ -32,7 +32,8 @@ from tinygrad.uop.divandmod import fold_divmod_general
 from tinygrad.uop.ops import UOp, graph_rewrite
 from tinygrad.uop.symbolic import sym
 
-from eqsat.corpus import Case, Row, one_line, read_case
+from eqsat.cases import Case, one_line, read_case
+from eqsat.corpus import Row
 from eqsat.expr import TRUE, Expr, as_expr, const, make, maximum, minimum, tdiv, tmod, topological, where
 from eqsat.extract.cost import Latency
 from eqsat.ops import DIVISIONS

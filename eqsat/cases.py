@@ -1,0 +1,235 @@
+"""Cases of a corpus: JSON objects read into expressions, one object a line.
+
+A case names its variables with inclusive ranges, its roots as text, and what is known (constraints, gates). Some kinds
+of case spell their roots in another way, and are read into the same: a masked index (``gate``), an access through a
+view (``shapetracker``), a term that is unrolled (``expand``). The keys of each are in ``docs/corpora.md``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from eqsat.expr import Expr, topological, var
+from eqsat.loops import expand
+from eqsat.text import parse_program
+from eqsat.views import INVALID, Access, View, split_gate
+
+Record = Mapping[str, Any]
+Gates = list[Expr | None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case of a corpus.
+
+    Attributes
+    ----------
+    variables : dict
+        Name to variable.
+    lets : list of (str, str)
+        Named subterms, in order; ``exprs``, ``constraints`` and gates use them.
+    exprs, constraints : list of Expr
+        The roots, and the conditions known to hold.
+    gates : list of (Expr or None)
+        Per root the condition under which its value matters; empty if there are none.
+    expected, forbidden : list of (str or None)
+        Per root what the source expects, and what must not be produced.
+    """
+
+    id: str
+    variables: dict[str, Expr]
+    lets: list[tuple[str, str]]
+    exprs: list[Expr]
+    constraints: list[Expr] = field(default_factory=list)
+    gates: list[Expr | None] = field(default_factory=list)
+    expected: list[str | None] = field(default_factory=list)
+    forbidden: list[str | None] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+
+    def parse(self, text: str) -> Expr:
+        """The expression that ``text`` spells, in the names of this case."""
+        return parse_program(self.lets, [text], self.variables)[0]
+
+
+def read_case(line: str | bytes, name: str = "") -> Case:
+    """The case that one line of a corpus holds; ``name`` is its id if the line gives none.
+
+    Raises
+    ------
+    ValueError
+        If it is not a case: half-written JSON, missing keys, an empty range, a syntax error; one line that says what.
+
+    >>> case = read_case('{"id": "a", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8"]}')
+    >>> case.id, case.exprs
+    ('a', [Expr('i*8//8')])
+    """
+    return case_of(load(line), name)
+
+
+def case_of(record: Record, name: str = "") -> Case:
+    """The case that a JSON object holds; see :func:`read_case`."""
+    kind = record.get("kind", "plain")
+    if kind not in _KINDS:
+        raise ValueError(f"kind {kind!r} is not supported yet")
+    texts_of, roots_of = _KINDS[kind]
+    texts = texts_of(record)
+    conditions = get_texts(record, "constraints", [])
+    variables = get_variables(record)
+    lets = [_let(pair) for pair in get(record, "lets", list, [])]
+    terms = parse_program(
+        lets, [*texts, *conditions], variables | {"INVALID": INVALID} if kind == "gate" else variables
+    )
+    exprs, gates = roots_of(record, terms[: len(texts)], variables)
+    return Case(
+        id=str(record.get("id", name)),
+        variables=variables,
+        lets=lets,
+        exprs=exprs,
+        constraints=as_conditions(terms[len(texts) :], conditions),
+        gates=gates,
+        expected=get(record, "expected", list, []),
+        forbidden=get(record, "forbidden", list, []),
+        tags=get(record, "tags", list, []),
+    )
+
+
+def load(line: str | bytes) -> dict[str, Any]:
+    """The JSON object on one line of a corpus."""
+    try:
+        record = json.loads(line if isinstance(line, str) else line.decode())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not a line of JSON: {one_line(error)}") from None
+    if not isinstance(record, dict):
+        raise ValueError(f"not a case: a JSON object is wanted, not {type(record).__name__}")
+    return record
+
+
+def one_line(message: object, most: int = 300) -> str:
+    """``message`` as one line of up to ``most`` characters."""
+    text = " ".join(str(message).split())
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def get(record: Record, key: str, kind: type, default: Any = None) -> Any:
+    """The value of ``key``, which must be of type ``kind``."""
+    value = record.get(key, default)
+    if value is None:
+        raise ValueError(f"the key {key!r} is missing")
+    if not isinstance(value, kind):
+        raise ValueError(f"{key!r} must be a {kind.__name__}, not {type(value).__name__}")
+    return value
+
+
+def get_texts(record: Record, key: str, default: Any = None) -> list[str]:
+    """The list of texts at ``key``."""
+    texts = get(record, key, list, default)
+    for text in texts:
+        if not isinstance(text, str):
+            raise ValueError(f"{key!r} must be a list of texts, not of {type(text).__name__}")
+    return cast(list[str], texts)
+
+
+def get_variables(record: Record) -> dict[str, Expr]:
+    """The variables of a case by name."""
+    return {name: _variable(name, bounds) for name, bounds in get(record, "vars", dict).items()}
+
+
+def as_conditions(terms: Sequence[Expr], texts: Sequence[str]) -> list[Expr]:
+    """``terms`` if each of them is a condition; ``texts`` are what to call them otherwise."""
+    for term, text in zip(terms, texts, strict=True):
+        if not term.is_bool:
+            raise ValueError(f"the constraint {text!r} is not a condition")
+    return list(terms)
+
+
+def _variable(name: str, bounds: Any) -> Expr:
+    match bounds:
+        case [int(low), int(high)]:
+            return var(name, low, high)
+    raise ValueError(f"the range of variable {name!r} must be two integers, not {bounds!r}")
+
+
+def _let(pair: Any) -> tuple[str, str]:
+    match pair:
+        case [str(name), str(text)]:
+            return name, text
+    raise ValueError(f"each of 'lets' must be a name and a text, not {str(pair)[:60]!r}")
+
+
+def _gates(indices: list[Any], exprs: list[Expr]) -> Gates:
+    gates: Gates = []
+    for index in indices:
+        if index is not None and (not isinstance(index, int) or not 0 <= index < len(exprs)):
+            raise ValueError(f"the gate {index!r} is not the index of one of the {len(exprs)} roots")
+        gate = None if index is None else exprs[index]
+        if gate is not None and not gate.is_bool:
+            raise ValueError(f"the gate {index} is root {str(gate)[:60]!r}, which is not a condition")
+        gates.append(gate)
+    if gates and len(gates) != len(exprs):
+        raise ValueError(f"{len(gates)} gates for {len(exprs)} roots: give one, or null, for each")
+    return gates
+
+
+# Kinds ---------------------------------------------------------------------------------------------------------------
+
+
+def _plain_texts(record: Record) -> list[str]:
+    texts = get_texts(record, "exprs")
+    if not texts:
+        raise ValueError("'exprs' is empty: give at least one root")
+    return texts
+
+
+def _plain(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tuple[list[Expr], Gates]:
+    return terms, _gates(get(record, "gates", list, []), terms)
+
+
+def _gated(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tuple[list[Expr], Gates]:
+    """A masked index as two roots: the index, gated by the condition, and the condition."""
+    return _access(split_gate(terms[0]))
+
+
+def _access(access: Access) -> tuple[list[Expr], Gates]:
+    return [access.index, access.valid], [access.valid, None]
+
+
+def _view_texts(record: Record) -> list[str]:
+    mask = get(record, "mask", list, []) if record.get("mask") else []
+    limits = [limit for pair in mask for limit in cast(list[Any], pair)]
+    return [
+        str(n) for n in (*get(record, "shape", list), *get(record, "strides", list), record.get("offset", 0), *limits)
+    ]
+
+
+def _viewed(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tuple[list[Expr], Gates]:
+    """An access through a view; its indices are the variables, in order, that the view itself does not mention."""
+    rank = len(record["shape"])
+    shape, strides, limits = terms[:rank], terms[rank : 2 * rank], terms[2 * rank + 1 :]
+    mentioned = set(topological(terms))
+    indices = [v for v in variables.values() if v not in mentioned]
+    mask = list(zip(limits[::2], limits[1::2], strict=True)) if limits else None
+    return _access(View(shape, strides, terms[2 * rank], mask).access(indices[:rank]))
+
+
+def _unrolled(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tuple[list[Expr], Gates]:
+    """One root for each combination of values of the variables that ``unroll`` names."""
+    names = get_texts(record, "unroll", [])
+    for name in names:
+        if name not in variables:
+            raise ValueError(f"the variable {name!r} of 'unroll' has no range in 'vars'")
+    return expand(terms[0], [variables[name] for name in names]), []
+
+
+#: Per kind the texts to parse, and what to make of the terms: roots and gates.
+_KINDS: dict[
+    str,
+    tuple[Callable[[Record], list[str]], Callable[[Record, list[Expr], dict[str, Expr]], tuple[list[Expr], Gates]]],
+] = {
+    "plain": (_plain_texts, _plain),
+    "gate": (lambda record: [get(record, "before", str)], _gated),
+    "shapetracker": (_view_texts, _viewed),
+    "expand": (lambda record: [get(record, "expr", str)], _unrolled),
+}

@@ -1,0 +1,343 @@
+"""Indexing maps: which indices of one tensor belong to an index of another, as in MLIR and XLA.
+
+An :class:`IndexingMap` is a function ``(dims)[symbols] -> (results)`` on a domain. Dims are the indices of the tensor
+that the map starts from; symbols run over all the values that belong to one of them (a reduced dimension, an offset
+known at run time). The domain is the box of their ranges, cut by constraints. Simplification uses all of it: results
+are optimised under the constraints, constraints are normalised, those that always hold go, and the others narrow the
+ranges of the variables.
+
+The text form is MLIR's, with the domain behind it::
+
+    (d0, d1)[s0] -> (d0 floordiv 2, d1 + s0), domain: d0 in [0, 7], d1 in [0, 3], s0 in [0, 1], d0 mod 2 in [0, 0]
+
+A variable without a range has ``[-2**31, 2**31 - 1]``. A constraint is a term in an interval, or any condition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import gcd, lcm
+from typing import Any, cast
+
+from eqsat.dtypes import LIMITS
+from eqsat.expr import FALSE, TRUE, Expr, const, make, substitute, var
+from eqsat.facts import chain_members
+from eqsat.linear import Theory
+from eqsat.optimize import optimize
+from eqsat.text import parse, to_text
+from eqsat.verify import Check, check_equal
+
+#: Narrower variables may decide more constraints, which narrow variables again: at most so often.
+MAX_ROUNDS = 8
+
+_MAP = re.compile(r"\(([^()]*)\)\s*(?:\[([^\]]*)\])?\s*->\s*\((.*)\)")
+_INTERVAL = re.compile(r"(.*)\bin\s*\[\s*(-?\d+)\s*,\s*(-?\d+)\s*\]")
+_SPELLINGS = {"floordiv": "//", "mod": "%"}
+
+#: A term, and its least and greatest value.
+Interval = tuple[Expr, int, int]
+
+
+@dataclass(frozen=True)
+class IndexingMap:
+    """A map between the indices of two tensors, and its domain.
+
+    Attributes
+    ----------
+    dims, symbols : tuple of Expr
+        Variables; their ranges are the box of the domain.
+    results : tuple of Expr
+        One index per dimension of the tensor that the map leads to.
+    constraints : tuple of bool Expr
+        What else holds on the domain. ``(False,)`` says that the domain is empty.
+
+    >>> print(IndexingMap.parse("(d0, d1) -> (d0 + d1 floordiv 16), domain: d0 in [0, 6], d1 in [0, 14]").simplify())
+    (d0, d1) -> (d0), domain: d0 in [0, 6], d1 in [0, 14]
+    """
+
+    dims: tuple[Expr, ...]
+    symbols: tuple[Expr, ...]
+    results: tuple[Expr, ...]
+    constraints: tuple[Expr, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str, ranges: Mapping[str, tuple[int, int]] | None = None) -> IndexingMap:
+        """The map that ``text`` spells; ``ranges`` are those of variables that its domain does not mention.
+
+        Raises
+        ------
+        ValueError
+            If the text is not a map, or names a variable twice.
+
+        >>> print(IndexingMap.parse("(d0)[s0] -> (s0 + 5, d0 * 2)", {"d0": (0, 3), "s0": (0, 1)}))
+        (d0)[s0] -> (s0 + 5, d0 * 2), domain: d0 in [0, 3], s0 in [0, 1]
+        """
+        head, _, domain = " ".join(text.split()).partition("domain:")
+        found = _MAP.fullmatch(head.strip(" ,"))
+        if not found:
+            raise ValueError(f"cannot parse the map {text[:60]!r}: it must read '(dims)[symbols] -> (results)'")
+        dims, symbols, results = [_split(part or "") for part in found.groups()]
+        if len({*dims, *symbols}) != len(dims) + len(symbols):
+            raise ValueError(f"cannot parse the map {text[:60]!r}: it names a variable twice")
+        box: dict[str, tuple[int, int]] = {}
+        cut = []
+        for item in _split(domain):
+            interval = _INTERVAL.fullmatch(item)
+            name = interval[1].strip() if interval else ""
+            if interval and name in (*dims, *symbols) and name not in box:
+                box[name] = int(interval[2]), int(interval[3])
+            else:
+                cut.append((interval[1], (int(interval[2]), int(interval[3]))) if interval else (item, None))
+        known = {**(ranges or {}), **box}
+        names = {name: var(name, *known.get(name, LIMITS[32])) for name in (*dims, *symbols)}
+        constraints: list[Expr] = []
+        for item, limits in cut:
+            term = _parse(item, names)
+            constraints += [term] if limits is None else _within(term, *limits)
+        return cls(
+            tuple(names[d] for d in dims),
+            tuple(names[s] for s in symbols),
+            tuple(_parse(result, names) for result in results),
+            tuple(constraints),
+        )
+
+    def __str__(self) -> str:
+        symbols = f"[{_listed(map(str, self.symbols))}]" if self.symbols else ""
+        head = f"({_listed(map(str, self.dims))}){symbols} -> ({_listed(map(_affine_text, self.results))})"
+        domain = [*((v, v.vmin, v.vmax) for v in (*self.dims, *self.symbols)), *_intervals(self.constraints)]
+        return f"{head}, domain: {_listed(map(_interval_text, domain))}" if domain else head
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the domain is known to be empty."""
+        return FALSE in self.constraints
+
+    @property
+    def domain(self) -> Expr:
+        """The condition that holds on the domain alone: the ranges of the variables, and the constraints."""
+        box = [c for v in (*self.dims, *self.symbols) for c in (const(v.vmin) <= v, v <= const(v.vmax))]
+        return _all([*box, *self.constraints])
+
+    def then(self, following: IndexingMap) -> IndexingMap:
+        """The composition: first this map, then ``following`` on its results; not simplified.
+
+        Its domain is where this map is defined and its results lie in the domain of ``following``. Its symbols are
+        those of ``following``, then those of this map; one whose name is taken is named ``s`` and a number.
+
+        Raises
+        ------
+        ValueError
+            If ``following`` does not take as many dims as this map has results.
+
+        >>> split = IndexingMap.parse("(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]")
+        >>> join = IndexingMap.parse("(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]")
+        >>> print(split.then(join).simplify())
+        (d0) -> (d0), domain: d0 in [0, 31]
+        """
+        if len(following.dims) != len(self.results):
+            raise ValueError(
+                f"the maps do not compose: one has {len(self.results)} results, the next takes {len(following.dims)}"
+            )
+        taken = {str(d.value) for d in self.dims}
+        theirs = {s: _renamed(s, taken) for s in following.symbols}
+        mine = {s: _renamed(s, taken) for s in self.symbols}
+        results = substitute(self.results, mine)
+        image = {**dict(zip(following.dims, results, strict=True)), **theirs}
+        boxes = [c for d in following.dims for c in _within(image[d], d.vmin, d.vmax)]
+        constraints = [*substitute(self.constraints, mine), *boxes, *substitute(following.constraints, image)]
+        return IndexingMap(
+            self.dims,
+            (*theirs.values(), *mine.values()),
+            tuple(substitute(following.results, image)),
+            tuple(constraints),
+        )
+
+    def simplify(self, **options: Any) -> IndexingMap:
+        """The same map on the same domain, both simpler; takes the options of :func:`eqsat.optimize.optimize`.
+
+        Where the domain is empty the results are 0. Each result is as cheap as it can be alone, unless ``extract``
+        says otherwise.
+
+        Source: XLA's indexing maps.
+
+        >>> print(IndexingMap.parse("(d0) -> (d0 mod 8), domain: d0 in [0, 99], d0 floordiv 8 in [5, 11]").simplify())
+        (d0) -> (d0 mod 8), domain: d0 in [40, 95]
+        """
+        options = {"extract": "tree", **options}
+        narrow = {v: v for v in (*self.dims, *self.symbols)}
+        constraints = list(self.constraints)
+        for _ in range(MAX_ROUNDS):
+            before, constraints = constraints, simplify_constraints(constraints, **options)
+            if constraints == [FALSE]:
+                return IndexingMap(self.dims, self.symbols, (const(0),) * len(self.results), (FALSE,))
+            ranges = narrowed(narrow.values(), constraints)
+            narrow = {given: ranges[v] for given, v in narrow.items()}
+            constraints = substitute(constraints, ranges)
+            if constraints == before:
+                break
+        results = substitute(self.results, narrow)
+        if results:
+            results = list(optimize(results, constraints=constraints, **options).exprs)
+        dims, symbols = [tuple(narrow[v] for v in given) for given in (self.dims, self.symbols)]
+        return IndexingMap(dims, symbols, tuple(results), tuple(constraints))
+
+    def check(self, other: IndexingMap, **options: Any) -> Check:
+        """Compare with a map of the same variables: one domain, and the same results on it.
+
+        Takes the options of :func:`eqsat.verify.check_equal`.
+
+        >>> here = IndexingMap.parse("(d0) -> (d0 mod 8), domain: d0 in [0, 20], d0 in [0, 6]")
+        >>> here.check(here.simplify()).equal
+        True
+        """
+        widest = {
+            theirs: var(str(mine.value), min(mine.vmin, theirs.vmin), max(mine.vmax, theirs.vmax))
+            for mine, theirs in zip((*self.dims, *self.symbols), (*other.dims, *other.symbols), strict=True)
+        }
+        own = dict(zip((*self.dims, *self.symbols), widest.values(), strict=True))
+        before = substitute([self.domain, *self.results], own)
+        after = substitute([other.domain, *other.results], widest)
+        return check_equal(before, after, gates=[None, *before[:1] * len(self.results)], **options)
+
+
+def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Expr]:
+    """Fewer and simpler conditions that hold together exactly where ``constraints`` do; ``[False]`` if nowhere.
+
+    Constants move to one side, conditions that the ranges or other conditions imply are dropped, the terms inside are
+    optimised (with the options of :func:`eqsat.optimize.optimize`), bounds of one term become one interval, and known
+    remainders of one term one remainder.
+
+    >>> d0 = var("d0", 0, 99)
+    >>> simplify_constraints([6 <= d0 % 8 + 5, d0 % 8 + 5 <= 10])
+    [Expr('1 <= d0%8'), Expr('d0%8 <= 5')]
+    >>> simplify_constraints([(d0 % 2).eq(0), (d0 % 3).eq(1), d0 < 200])
+    [Expr('d0%6 == 4')]
+    """
+    theory = Theory()
+    together = theory.condition(_all(constraints))
+    if together.op == "bool":
+        return [] if together is TRUE else [FALSE]
+    members = sorted(chain_members(together, "and"), key=lambda m: m.key)
+    intervals = _intervals(members)
+    terms = optimize([term for term, _, _ in intervals], **{"extract": "tree", **options}).exprs
+    found: list[Expr] = []
+    for term, low, high in _join_remainders((t, low, high) for t, (_, low, high) in zip(terms, intervals, strict=True)):
+        found += _within(term, low, high)
+    return [FALSE] if FALSE in found else found
+
+
+def narrowed(given: Iterable[Expr], constraints: Sequence[Expr]) -> dict[Expr, Expr]:
+    """For each variable of ``given`` the one of its name with the range that it has where ``constraints`` hold.
+
+    Raises
+    ------
+    ValueError
+        If they cannot hold together.
+
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> [(v.vmin, v.vmax) for v in narrowed([x, y], [3 <= x, x + y < 6]).values()]
+    [(3, 5), (0, 2)]
+    """
+    theory = Theory(constraints)
+    return {v: var(cast(str, v.value), *theory.range(v)) for v in given}
+
+
+def _all(conditions: Iterable[Expr]) -> Expr:
+    return reduce(lambda p, q: make("and", p, q), conditions, TRUE)
+
+
+def _interval(condition: Expr) -> Interval:
+    """A condition as an interval of a term; one that is no comparison with a literal is itself in ``[1, 1]``."""
+    if condition.op in ("lt", "le", "eq") and not condition.args[0].is_bool:
+        left, right = condition.args
+        strict = condition.op == "lt"
+        if right.op == "const":
+            return left, right.vmin if condition.op == "eq" else left.vmin, right.vmin - strict
+        if left.op == "const" and condition.op != "eq":
+            return right, left.vmin + strict, right.vmax
+    return condition, 1, 1
+
+
+def _intervals(conditions: Iterable[Expr]) -> list[Interval]:
+    """Conditions as intervals, one per term."""
+    found: dict[Expr, tuple[int, int]] = {}
+    for term, low, high in map(_interval, conditions):
+        least, most = found.get(term, (low, high))
+        found[term] = max(low, least), min(high, most)
+    return [(term, low, high) for term, (low, high) in found.items()]
+
+
+def _within(term: Expr, low: int, high: int) -> list[Expr]:
+    """The conditions that ``term`` lies in ``[low, high]``, without those that its own bounds imply."""
+    if term.is_bool:
+        return [term]
+    low, high = max(low, term.vmin), min(high, term.vmax)
+    if low > high:
+        return [FALSE]
+    if low == high:
+        return [] if term.vmin == term.vmax else [term.eq(low)]
+    lower = [const(low) <= term] if low > term.vmin else []
+    return [*lower, term <= high] if high < term.vmax else lower
+
+
+def _join_remainders(intervals: Iterable[Interval]) -> Iterator[Interval]:
+    """Known remainders of one term by several literals are one remainder (Chinese remainder theorem)."""
+    known: dict[Expr, tuple[int, int]] = {}
+    for term, low, high in intervals:
+        if term.op != "mod" or term.args[1].op != "const" or max(low, term.vmin) != min(high, term.vmax):
+            yield term, low, high
+            continue
+        dividend, modulus, remainder = term.args[0], term.args[1].vmin, max(low, term.vmin)
+        other, first = known.get(dividend, (1, 0))
+        common = gcd(other, modulus)
+        if (remainder - first) % common:
+            yield FALSE, 1, 1
+            return
+        steps = (remainder - first) // common * pow(other // common, -1, modulus // common)
+        known[dividend] = lcm(other, modulus), first + other * steps
+    for dividend, (modulus, remainder) in known.items():
+        yield dividend % modulus, remainder % modulus, remainder % modulus
+
+
+def _renamed(symbol: Expr, taken: set[str]) -> Expr:
+    """``symbol`` itself, or the next free ``s0``, ``s1``, ... if its name is taken; its name is taken from now on."""
+    name, number = str(symbol.value), 0
+    while name in taken:
+        name, number = f"s{number}", number + 1
+    taken.add(name)
+    return var(name, symbol.vmin, symbol.vmax)
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas that are outside of brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "([") - (character in ")]")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _parse(text: str, names: Mapping[str, Expr]) -> Expr:
+    if re.search(r"\bceildiv\b", text):
+        raise ValueError(f"cannot parse {text!r}: write x ceildiv n as -((-x) floordiv n)")
+    return parse(re.sub(r"\b(floordiv|mod)\b", lambda m: _SPELLINGS[m[0]], text), names)
+
+
+def _affine_text(term: Expr) -> str:
+    text = to_text(term).replace("//", " floordiv ").replace("%", " mod ")
+    return text.replace("*", " * ")
+
+
+def _interval_text(interval: Interval) -> str:
+    term, low, high = interval
+    return _affine_text(term) + ("" if term.is_bool else f" in [{low}, {high}]")
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(texts)
