@@ -71,7 +71,7 @@ def read_case(line: str | bytes, name: str = "") -> Case:
 
 def case_of(record: Record, name: str = "") -> Case:
     """The case that a JSON object holds; see :func:`read_case`."""
-    kind = record.get("kind", "plain")
+    kind = kind_of(record)
     if kind not in _KINDS:
         raise ValueError(f"kind {kind!r} is not supported yet")
     texts_of, roots_of = _KINDS[kind]
@@ -113,6 +113,11 @@ def one_line(message: object, most: int = 300) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
+def kind_of(record: Record) -> str:
+    """The kind of a case."""
+    return str(record.get("kind", "plain"))
+
+
 def get(record: Record, key: str, kind: type, default: Any = None) -> Any:
     """The value of ``key``, which must be of type ``kind``."""
     value = record.get(key, default)
@@ -134,7 +139,7 @@ def get_texts(record: Record, key: str, default: Any = None) -> list[str]:
 
 def get_variables(record: Record) -> dict[str, Expr]:
     """The variables of a case by name."""
-    return {name: _variable(name, bounds) for name, bounds in get(record, "vars", dict).items()}
+    return {name: variable(name, bounds) for name, bounds in get(record, "vars", dict).items()}
 
 
 def as_conditions(terms: Sequence[Expr], texts: Sequence[str]) -> list[Expr]:
@@ -145,7 +150,8 @@ def as_conditions(terms: Sequence[Expr], texts: Sequence[str]) -> list[Expr]:
     return list(terms)
 
 
-def _variable(name: str, bounds: Any) -> Expr:
+def variable(name: str, bounds: Any) -> Expr:
+    """The variable with the two ``bounds`` of a JSON list."""
     match bounds:
         case [int(low), int(high)]:
             return var(name, low, high)
@@ -197,21 +203,24 @@ def _access(access: Access) -> tuple[list[Expr], Gates]:
 
 
 def _view_texts(record: Record) -> list[str]:
-    mask = get(record, "mask", list, []) if record.get("mask") else []
-    limits = [limit for pair in mask for limit in cast(list[Any], pair)]
+    limits: list[Any] = []
+    for pair in record.get("mask") or []:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ValueError(f"each of 'mask' must be a low and a high index, not {pair!r}")
+        limits += pair
     return [
-        str(n) for n in (*get(record, "shape", list), *get(record, "strides", list), record.get("offset", 0), *limits)
+        str(n) for n in (record.get("offset", 0), *get(record, "shape", list), *get(record, "strides", list), *limits)
     ]
 
 
 def _viewed(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tuple[list[Expr], Gates]:
     """An access through a view; its indices are the variables, in order, that the view itself does not mention."""
-    rank = len(record["shape"])
-    shape, strides, limits = terms[:rank], terms[rank : 2 * rank], terms[2 * rank + 1 :]
+    offset, *rest = terms
+    shape, strides, limits = [[rest.pop(0) for _ in record[key]] for key in ("shape", "strides")] + [rest]
+    mask = list(zip(limits[::2], limits[1::2], strict=True)) if limits else None
     mentioned = set(topological(terms))
     indices = [v for v in variables.values() if v not in mentioned]
-    mask = list(zip(limits[::2], limits[1::2], strict=True)) if limits else None
-    return _access(View(shape, strides, terms[2 * rank], mask).access(indices[:rank]))
+    return _access(View(shape, strides, offset, mask).access(indices[: len(shape)]))
 
 
 def _unrolled(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tuple[list[Expr], Gates]:

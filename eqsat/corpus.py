@@ -17,7 +17,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, cast
 
-from eqsat.cases import Case, Record, case_of, load, one_line
+from eqsat.cases import Case, Record, case_of, kind_of, load, one_line
 from eqsat.text import to_program
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def run_record(record: Record, name: str, settings: Settings) -> Row:
     """
     from eqsat.kinds import ANSWERS
 
-    answer = ANSWERS.get(record.get("kind", "plain"))
+    answer = ANSWERS.get(kind_of(record))
     if answer is None:
         return run_case(case_of(record, name), settings)
     return {"id": str(record.get("id", name)), **answer(record, settings)}

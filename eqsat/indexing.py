@@ -216,15 +216,17 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
     >>> simplify_constraints([(d0 % 2).eq(0), (d0 % 3).eq(1), d0 < 200])
     [Expr('d0%6 == 4')]
     """
-    theory = Theory()
-    together = theory.condition(_all(constraints))
+    # an equality is two bounds: those of a quotient are bounds of its numerator
+    halves = [half for c in chain_members(_all(constraints), "and") for half in _halves(c)]
+    together = Theory().condition(_all(halves))
     if together.op == "bool":
         return [] if together is TRUE else [FALSE]
     members = sorted(chain_members(together, "and"), key=lambda m: m.key)
     intervals = _intervals(members)
     terms = optimize([term for term, _, _ in intervals], **{"extract": "tree", **options}).exprs
     found: list[Expr] = []
-    for term, low, high in _join_remainders((t, low, high) for t, (_, low, high) in zip(terms, intervals, strict=True)):
+    spelled = [_without_offset(t, low, high) for t, (_, low, high) in zip(terms, intervals, strict=True)]
+    for term, low, high in _join_remainders(spelled):
         found += _within(term, low, high)
     return [FALSE] if FALSE in found else found
 
@@ -241,12 +243,25 @@ def narrowed(given: Iterable[Expr], constraints: Sequence[Expr]) -> dict[Expr, E
     >>> [(v.vmin, v.vmax) for v in narrowed([x, y], [3 <= x, x + y < 6]).values()]
     [(3, 5), (0, 2)]
     """
-    theory = Theory(constraints)
-    return {v: var(cast(str, v.value), *theory.range(v)) for v in given}
+    image = {v: v for v in given}
+    for _ in range(MAX_ROUNDS):
+        theory = Theory(substitute(constraints, image))
+        narrower = {g: var(cast(str, v.value), *theory.range(v)) for g, v in image.items()}
+        if narrower == image:
+            break
+        image = narrower
+    return image
 
 
 def _all(conditions: Iterable[Expr]) -> Expr:
     return reduce(lambda p, q: make("and", p, q), conditions, TRUE)
+
+
+def _halves(condition: Expr) -> list[Expr]:
+    if condition.op != "eq" or condition.args[0].is_bool:
+        return [condition]
+    left, right = condition.args
+    return [left <= right, right <= left]
 
 
 def _interval(condition: Expr) -> Interval:
@@ -268,6 +283,14 @@ def _intervals(conditions: Iterable[Expr]) -> list[Interval]:
         least, most = found.get(term, (low, high))
         found[term] = max(low, least), min(high, most)
     return [(term, low, high) for term, (low, high) in found.items()]
+
+
+def _without_offset(term: Expr, low: int, high: int) -> Interval:
+    """A literal that is added to a term is subtracted from its bounds."""
+    while term.op in ("add", "sub") and term.args[1].op == "const":
+        offset = term.args[1].vmin if term.op == "add" else -term.args[1].vmin
+        term, low, high = term.args[0], low - offset, high - offset
+    return term, low, high
 
 
 def _within(term: Expr, low: int, high: int) -> list[Expr]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from eqsat.cases import Record, as_conditions, get, get_texts, get_variables
+from eqsat.cases import Record, as_conditions, get, get_texts, get_variables, variable
 from eqsat.dtypes import select_width, widths
 from eqsat.expr import FALSE, Expr, var
 from eqsat.extract.cost import COST_MODELS
@@ -86,7 +86,7 @@ def _widths(record: Record, settings: Settings) -> Row:
         indices = [var(f"i{n}", 0, size - 1) for n, size in enumerate(shape)]
         terms = [View.contiguous(shape).access(indices).index]
     else:
-        terms = [var("value", *get(record, "bounds", list))]
+        terms = [variable("value", record.get("bounds"))]
     computed = widths(terms)
     return {"out": [f"i{select_width(t)}" for t in terms], "computed": [f"i{computed[t]}" for t in terms]}
 

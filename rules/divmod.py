@@ -7,15 +7,15 @@ from eqsat.rule import Rule
 
 DIVMOD = [
     #    name                 left                          right            guard                         reason
-    Rule("mod-core",          "x % n + (x // n)*n",         "x",             why="x = (x//n)*n + x%n", source="A8 A9 A13 A18 A82"),
+    Rule("mod-core",          "x % n + (x // n)*n",         "x",             why="x = (x//n)*n + x%n", source="A8 A9 A13 A18 A82 A83 A87 D48"),
     Rule("mod-core-symbolic", "x % y + (x // y)*y",         "x",             why="x = (x//y)*y + x%y", source="A8 A9"),
     Rule("mod-core-unit",     "(x // n)*d + x",             "x % n",         "d == -n",                    "x%n = x - (x//n)*n", source="A9"),
     Rule("mod-core-open",     "(x // y)*y*-1 + x",          "x % y",         why="x%y = x - (x//y)*y", source="A9"),
     Rule("mod-core-offset",   "((x + k) // n)*d + x",       "(x + k)%n - k", "d == -n",                    "the identity of x + k, less k"),
     Rule("mod-scaled",        "(x % n)*c + (x // n)*d",     "x*c",           "d == n*c",                   "c times the identity", source="A12"),
     Rule("mod-scaled-rest",   "(x // n)*d + x*c",           "(x % n)*c",     "d == -n*c",                  "c times the identity", source="A12"),
-    Rule("mod-composed",      "(x//a) % c + (x//b)*c",      "x // a",        "c > 0 and a*c == b",         "x//b is (x//a)//c", source="A10 A11"),
-    Rule("mod-digits",        "(x//a % c)*a + x % a",       "x % (a*c)",     "c > 0",            "two digits of x are one digit of a larger base", source="A87 D48"),
-    Rule("mod-digits-scaled", "(x//a % c)*d + (x % a)*k",   "(x % (a*c))*k", "c > 0 and d == a*k", "two digits of x are one digit of a larger base", source="A87 D48"),
-    Rule("mod-digits-inner",  "(x//b % c)*d + x//a % k",    "(x//a) % (k*c)", "k > 0 and c > 0 and b == a*k and d == k", "two digits of x//a are one of a larger base", source="A87 D48"),
+    Rule("mod-composed",      "(x//a) % c + (x//b)*c",      "x // a",        "c > 0 and a*c == b",         "x//b is (x//a)//c", source="A10"),
+    Rule("mod-digits",        "(x//a % c)*a + x % a",       "x % (a*c)",     "c > 0",            "two digits of x are one digit of a larger base"),
+    Rule("mod-digits-scaled", "(x//a % c)*d + (x % a)*k",   "(x % (a*c))*k", "c > 0 and d == a*k", "two digits of x are one digit of a larger base"),
+    Rule("mod-digits-inner",  "(x//b % c)*d + x//a % k",    "(x//a) % (k*c)", "k > 0 and c > 0 and b == a*k and d == k", "two digits of x//a are one of a larger base"),
 ]

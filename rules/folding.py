@@ -16,7 +16,7 @@ FOLDING = [
          "x%y = x - y*(x//y)", source="A32 A33"),
     # 2 remove_nested_mod
     Rule("mod-of-mod", "(x % c) % d", "x % d", "c % d == 0", "x%c differs from x by a multiple of d", source="A34 A35"),
-    Rule("mod-of-mod-sum", "(x % c + y) % d", "(x + y) % d", "c % d == 0", "x%c differs from x by a multiple of d", source="A34 A35"),
+    Rule("mod-of-mod-sum", "(x % c + y) % d", "(x + y) % d", "c % d == 0", "x%c differs from x by a multiple of d", source="A34 A35 E9"),
     Rule("mod-of-scaled-mod", "((x % c)*k + y) % d", "(x*k + y) % d", "(c*k) % d == 0", "(x%c)*k differs from x*k by a multiple of d", source="A34 A35"),
     # 3 fold_binary_numerator: a variable with two values makes any function of it linear
     Rule("two-values-div", "(x*a + b) // d", "(x - vmin(x))*((vmax(x)*a + b)//d - (vmin(x)*a + b)//d) + (vmin(x)*a + b)//d",
@@ -32,14 +32,14 @@ FOLDING = [
     Rule("two-values-plain-mod", "x % d", "(x - vmin(x))*(vmax(x)%d - vmin(x)%d) + vmin(x)%d",
          "vmax(x) == vmin(x) + 1", "the line through the two values", source="A36 A37"),
     # 4 congruence: coefficients modulo d, first into [0, d), then to the closest residue
-    Rule("congruent-mod", "(x*c + y) % d", "(x*(c%d) + y) % d", "d > 0 and c % d != 0 and (c >= d or 2*c <= -d)", "c and c%d agree modulo d", source="A38 A39 A40 A42 A58"),
+    Rule("congruent-mod", "(x*c + y) % d", "(x*(c%d) + y) % d", "d > 0 and c % d != 0 and (c >= d or 2*c <= -d)", "c and c%d agree modulo d", source="A38 A39 A40 A42 A58 E8"),
     Rule("congruent-mod-alone", "(x*c) % d", "(x*(c%d)) % d", "d > 0 and c % d != 0 and (c >= d or 2*c <= -d)", "c and c%d agree modulo d", source="A38 A40 A58"),
     Rule("congruent-div", "(x*c + y) // d", "x*(c//d) + (x*(c%d) + y)//d", "d > 0 and c % d != 0 and (c >= d or 2*c <= -d)", "whole multiples leave the floor", source="A38 A39 A41"),
     Rule("congruent-div-alone", "(x*c) // d", "x*(c//d) + (x*(c%d))//d", "d > 0 and c % d != 0 and (c >= d or 2*c <= -d)", "whole multiples leave the floor", source="A38 A41"),
     Rule("closest-mod", "(x*c + y) % d", "(x*(c - d) + y) % d", "c < d and d < 2*c", "c - d is closer to 0 than c", source="A38 A40"),
     Rule("closest-div", "(x*c + y) // d", "x + (x*(c - d) + y)//d", "c < d and d < 2*c", "c - d is closer to 0 than c", source="A38 A41"),
     # 5 gcd_with_remainder, and 8 nest_div_by_smallest_factor, which it makes one step
-    Rule("gcd-div", "x // d", "(x // gcd(x, d)) // (d // gcd(x, d))", "1 < gcd(x, d) and gcd(x, d) < d", "a common divisor cancels", source="A43 A45 A50 A51 A84"),
+    Rule("gcd-div", "x // d", "(x // gcd(x, d)) // (d // gcd(x, d))", "1 < gcd(x, d) and gcd(x, d) < d", "a common divisor cancels", source="A43 A45 A50 A51 A84 E9"),
     Rule("gcd-mod", "x % d", "(x // gcd(x, d)) % (d // gcd(x, d)) * gcd(x, d)", "1 < gcd(x, d) and gcd(x, d) < d", "a common divisor moves out", source="A44 A45"),
     Rule("gcd-div-rest", "(x + y) // d", "(x//gcd(x, d) + vmin(y)//gcd(x, d)) // (d // gcd(x, d))",
          "1 < gcd(x, d) and gcd(x, d) < d and vmin(y)//gcd(x, d) == vmax(y)//gcd(x, d)", "y stays in one bucket of the common divisor", source="A45 A50 A51 A84"),

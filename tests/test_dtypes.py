@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eqsat.dtypes import select_width, widths
+from eqsat.codegen import to_c
+from eqsat.dtypes import common_width, select_width, widths
 from eqsat.expr import Expr, const, var
 from eqsat.text import parse
 
@@ -73,3 +74,53 @@ def test_a_term_is_computed_at_the_widest_of_its_value_and_operands(text: str, w
 def test_every_term_is_checked_not_only_roots() -> None:
     with pytest.raises(ValueError, match="which no 64-bit integer holds"):
         widths([(X["n"] * X["n"]) % 8])
+
+
+LEAVES = [
+    (const(42), 32),
+    (const(-7), 32),
+    (const(2**40), 64),
+    (var("n", 0, 1000), 32),
+    (var("n", 1, 2**31 - 1), 32),
+    (var("n", 0, 2**31), 64),
+]
+
+
+@pytest.mark.parametrize(("leaf", "width"), LEAVES)
+def test_leaves(leaf: Expr, width: int) -> None:
+    assert select_width(leaf) == widths([leaf])[leaf] == width
+
+
+@pytest.mark.parametrize(
+    ("terms", "width"),
+    [
+        ([const(0), const(1), const(2), const(3)], 32),  # a vector of literals
+        ([const(0), const(2**33)], 64),
+        ([X["j"], X["j"] * 2 + 1, X["s"]], 32),  # lanes
+        ([X["j"], X["n"]], 64),
+        ([var("size", 1, 100), const(77)], 32),  # a variable and its value
+        ([var("size", 1, 2**40), const(77)], 64),
+    ],
+)
+def test_what_shares_one_width(terms: list[Expr], width: int) -> None:
+    assert common_width(*terms) == width
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("j + s", "int32_t *out0 = j + s"),
+        ("u*65536", "int64_t *out0 = (int64_t)u * 65536"),
+        ("w + j", "int64_t *out0 = w + j"),
+        ("w*8%64", "int32_t *out0 = (int32_t)((w * 8) & 63)"),  # computed wide, stored as narrow as it is
+        ("j < w", "bool *out0 = j < w"),
+        ("where(j < 3, s, w)", "int64_t *out0 = j < 3 ? s : w"),  # C widens a branch by itself
+        ("where(j < 3, s, u)", "int32_t *out0 = j < 3 ? s : u"),
+    ],
+)
+def test_casts_in_c(text: str, statement: str) -> None:
+    names = X | {"u": var("u", 0, 65535), "w": var("w", 0, 2**40)}
+    source = to_c([parse(text, names)])
+    parameter, value = statement.split(" = ")
+    assert f"{parameter})" in source
+    assert f"*out0 = {value};" in source

@@ -1,0 +1,227 @@
+"""Indexing maps: text, composition, simplification on a domain; and of constraints alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eqsat.expr import Expr, var
+from eqsat.indexing import IndexingMap, narrowed, simplify_constraints
+from eqsat.text import parse
+
+TEXTS = [
+    # as given, as printed
+    ("(d0) -> (d0), domain: d0 in [0, 9]", None),
+    ("() -> ()", None),
+    ("()[s0] -> (s0), domain: s0 in [0, 3]", None),
+    (
+        "(d0)[s0, s1] -> (s0 + 5, d0*2, s1*3 + 50),\n domain:\n d0 in [0, 1],\n s0 in [0, 2], s1 in [-4, -3]",
+        "(d0)[s0, s1] -> (s0 + 5, d0 * 2, s1 * 3 + 50), domain: d0 in [0, 1], s0 in [0, 2], s1 in [-4, -3]",
+    ),
+    (
+        "(d0) -> ((d0 - 1) floordiv 2), domain: d0 in [1, 7], (d0 - 1) mod 2 in [0, 0]",
+        None,
+    ),
+    (
+        "(d0) -> (d0), domain: d0 in [0, 9], d0 mod 4 in [1, 2], d0 * 3 in [6, 21]",
+        None,
+    ),
+    ("(d0) -> (min(d0, 3)), domain: d0 in [0, 9], d0 != 4", "(d0) -> (min(d0, 3)), domain: d0 in [0, 9], d0 != 4"),
+    ("(x) -> (x), domain: x in [0, 9], False", None),
+]
+
+
+@pytest.mark.parametrize(("text", "printed"), TEXTS)
+def test_text(text: str, printed: str | None) -> None:
+    found = IndexingMap.parse(text)
+    assert str(found) == (printed or text)
+    assert IndexingMap.parse(str(found)) == found
+
+
+REFUSED = [
+    ("d0 -> d0", "it must read"),
+    ("(d0) -> (d1)", "unknown variable 'd1'"),
+    ("(d0, d0) -> (d0)", "names a variable twice"),
+    ("(d0)[d0] -> (d0)", "names a variable twice"),
+    ("(d0) -> (d0), domain: d0 in [5, 3]", "range of variable 'd0' is empty"),
+    ("(d0) -> (d0 ceildiv 4)", "write x ceildiv n as"),
+    ("(d0) -> (d0 floordiv 0)", "division by zero"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED)
+def test_refused_in_one_line(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        IndexingMap.parse(text)
+    assert "\n" not in str(caught.value)
+
+
+SIMPLIFIED = [
+    # the map, its simplest form
+    (
+        "(d0, d1) -> (d0 + d1 floordiv 16, d1 mod 16), domain: d0 in [0, 6], d1 in [0, 14]",
+        "(d0, d1) -> (d0, d1), domain: d0 in [0, 6], d1 in [0, 14]",
+    ),
+    (
+        "(d0, d1, d2) -> ((d0*100 + d1*10 + d2) floordiv 100, ((d0*100 + d1*10 + d2) mod 100) floordiv 10, d2 mod 10), "
+        "domain: d0 in [0, 9], d1 in [0, 9], d2 in [0, 9]",
+        "(d0, d1, d2) -> (d0, d1, d2), domain: d0 in [0, 9], d1 in [0, 9], d2 in [0, 9]",
+    ),
+    (
+        "(d0, d1, d2) -> ((d0*16 + d1*4 + d2) floordiv 8, (d0*16 + d1*4 + d2) mod 8), "
+        "domain: d0 in [0, 9], d1 in [0, 9], d2 in [0, 9]",
+        "(d0, d1, d2) -> (d0 * 2 + (d1 * 4 + d2) floordiv 8, (d1 * 4 + d2) mod 8), "
+        "domain: d0 in [0, 9], d1 in [0, 9], d2 in [0, 9]",
+    ),
+    (
+        "(d0, d1) -> (-((d0 * -11 - d1 + 109) floordiv 11) + 9), domain: d0 in [0, 9], d1 in [0, 10]",
+        "(d0, d1) -> (d0), domain: d0 in [0, 9], d1 in [0, 10]",
+    ),
+    # a constraint narrows a variable, which decides another constraint and a result
+    (
+        "(d0)[s0] -> (d0 floordiv 16, s0), "
+        "domain: d0 in [0, 99], s0 in [0, 3], d0 floordiv 8 in [4, 5], d0 + s0 in [0, 50]",
+        "(d0)[s0] -> (2, s0), domain: d0 in [32, 47], s0 in [0, 3]",
+    ),
+    (
+        "(d0)[s0] -> (d0), domain: d0 in [0, 5], s0 in [1, 3], d0 + s0 in [0, 7]",
+        "(d0)[s0] -> (d0), domain: d0 in [0, 5], s0 in [1, 3], d0 + s0 in [1, 7]",
+    ),
+    # a known remainder is used in the results
+    (
+        "(d0) -> ((d0 - 1) floordiv 2 * 2), domain: d0 in [1, 7], (d0 - 1) mod 2 in [0, 0]",
+        "(d0) -> (d0 - 1), domain: d0 in [1, 7], (d0 + 1) mod 2 in [0, 0]",
+    ),
+    (
+        "(d0) -> (d0), domain: d0 in [-21, 30], d0 mod 2 in [0, 0], d0 mod 3 in [0, 0]",
+        "(d0) -> (d0), domain: d0 in [-18, 30], d0 mod 6 in [0, 0]",
+    ),
+    # nothing is in the domain
+    (
+        "(d0) -> (d0 mod 8, d0), domain: d0 in [0, 99], d0 mod 8 in [9, 12]",
+        "(d0) -> (0, 0), domain: d0 in [0, 99], False",
+    ),
+    (
+        "(d0) -> (d0), domain: d0 in [0, 99], d0 mod 4 in [0, 0], d0 mod 6 in [1, 1]",
+        "(d0) -> (0), domain: d0 in [0, 99], False",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "simplest"), SIMPLIFIED)
+def test_simplify(text: str, simplest: str) -> None:
+    given_map = IndexingMap.parse(text)
+    found = given_map.simplify()
+    assert str(found) == simplest
+    assert found.is_empty == ("False" in simplest)
+    assert given_map.check(found).equal
+    assert found.simplify() == found
+
+
+RESHAPES = [
+    # a shape, the shape between
+    ([10, 10, 10], [50, 20]),
+    ([4, 6, 9], [12, 18]),
+    ([2, 8, 25], [20, 20]),
+]
+
+
+def reshape(source: list[int], target: list[int]) -> IndexingMap:
+    """The map from indices of ``target`` to those of ``source``, both row-major."""
+    flat = "0"
+    for number, size in enumerate(target):
+        flat = f"(({flat})*{size} + d{number})"
+    digits, stride = [], 1
+    for size in reversed(source):
+        digits.append(f"{flat} floordiv {stride} mod {size}")
+        stride *= size
+    dims = [f"d{number}" for number in range(len(target))]
+    box = ", ".join(f"{d} in [0, {size - 1}]" for d, size in zip(dims, target, strict=True))
+    return IndexingMap.parse(f"({', '.join(dims)}) -> ({', '.join(reversed(digits))}), domain: {box}")
+
+
+@pytest.mark.parametrize(("shape", "between"), RESHAPES)
+def test_reshapes_cancel(shape: list[int], between: list[int]) -> None:
+    found = reshape(between, shape).then(reshape(shape, between)).simplify()
+    assert found.results == found.dims
+    assert not found.constraints
+
+
+def test_a_composition_is_defined_where_both_are() -> None:
+    shift = IndexingMap.parse("(d0)[s0] -> (d0 + s0), domain: d0 in [0, 9], s0 in [0, 3]")
+    window = IndexingMap.parse("(d0)[s0] -> (d0*2 + s0), domain: d0 in [4, 6], s0 in [0, 1]")
+    both = shift.then(window)
+    assert str(both) == (
+        "(d0)[s0, s1] -> ((d0 + s1) * 2 + s0), domain: d0 in [0, 9], s0 in [0, 1], s1 in [0, 3], d0 + s1 in [4, 6]"
+    )
+    assert both.check(both.simplify()).equal
+    with pytest.raises(ValueError, match="one has 1 results, the next takes 2"):
+        shift.then(IndexingMap.parse("(d0, d1) -> (d0)"))
+
+
+def test_a_map_on_another_domain_or_with_other_results_is_not_equal() -> None:
+    here = IndexingMap.parse("(d0) -> (d0), domain: d0 in [0, 9], d0 mod 2 in [0, 0]")
+    assert not here.check(IndexingMap.parse("(d0) -> (d0), domain: d0 in [0, 9]")).equal
+    assert not here.check(IndexingMap.parse("(d0) -> (d0), domain: d0 in [0, 6], d0 mod 2 in [0, 0]")).equal
+    assert not here.check(IndexingMap.parse("(d0) -> (d0 + 1), domain: d0 in [0, 9], d0 mod 2 in [0, 0]")).equal
+    assert here.check(IndexingMap.parse("(d0) -> (d0 floordiv 2 * 2), domain: d0 in [0, 9], d0 mod 2 in [0, 0]")).equal
+
+
+NAMES = {"x": var("x", 0, 99), "y": var("y", -9, 9), "z": var("z", 0, 3)}
+
+CONSTRAINTS = [
+    # together, simplified
+    ([], []),
+    (["6 <= x%8 + 5", "x%8 + 5 <= 10"], ["1 <= x%8", "x%8 <= 5"]),
+    (["x%8 + 5 == 7"], ["x%8 == 2"]),
+    (["y*-3 <= -5", "-11 <= y*-3"], ["2 <= y", "y <= 3"]),
+    (["x <= 200", "0 <= x + z"], []),
+    (["x + z <= 101"], ["x + z <= 101"]),
+    (["x == 5", "x < 7"], ["x == 5"]),
+    (["x < z"], ["x - z <= -1"]),
+    (["x*4%2 + y%4 == 3"], ["y%4 == 3"]),
+    (["x%4 == 1", "x%6 == 3"], ["x%12 == 9"]),
+    (["x%4 == 1", "x%6 == 2"], ["False"]),
+    (["x != 3 or y < 2"], ["x != 3 or y < 2"]),
+    (["x < 3", "5 < x"], ["False"]),
+    (["10 <= 0"], ["False"]),
+]
+
+
+def conditions(texts: list[str]) -> list[Expr]:
+    return [parse(text, NAMES) for text in texts]
+
+
+@pytest.mark.parametrize(("together", "simplified"), CONSTRAINTS)
+def test_constraints(together: list[str], simplified: list[str]) -> None:
+    found = simplify_constraints(conditions(together))
+    assert sorted(map(str, found)) == sorted(simplified)
+
+
+def test_ranges_under_constraints() -> None:
+    found = narrowed(NAMES.values(), conditions(["x + y*2 <= 12", "3 <= y", "x//4 == 1"]))
+    assert [(v.vmin, v.vmax) for v in found.values()] == [(4, 6), (3, 4), (0, 3)]
+    with pytest.raises(ValueError, match="contradict"):
+        narrowed(NAMES.values(), conditions(["x < y", "9 < x"]))
+
+
+TERMS = st.sampled_from(
+    ["x", "y", "z", "x + z", "x - y*3", "x*2 + z", "x//4", "y//-3", "x%4", "(x + y)%6", "x%6", "x//4%3"]
+)
+INTERVALS = st.tuples(TERMS, st.integers(-6, 12), st.integers(0, 9))
+
+
+@settings(max_examples=40)
+@given(st.lists(INTERVALS, max_size=4), st.lists(TERMS, min_size=1, max_size=2))
+def test_any_map_keeps_its_domain_and_values(intervals: list[tuple[str, int, int]], results: list[str]) -> None:
+    names = {"x": var("x", 0, 25), "y": var("y", -5, 5), "z": var("z", 0, 3)}
+    cut = [c for text, low, size in intervals for c in (f"{low} <= {text}", f"{text} <= {low + size}")]
+    before = IndexingMap(
+        tuple(names.values()),
+        (),
+        tuple(parse(text, names) for text in results),
+        tuple(parse(text, names) for text in cut),
+    )
+    after = before.simplify()
+    assert before.check(after).equal

@@ -1,0 +1,96 @@
+"""Loop headers, launch grids and unrolling."""
+
+from __future__ import annotations
+
+import pytest
+
+from eqsat.expr import Expr, const, var
+from eqsat.loops import MAX_LANES, LoopHeader, expand, launch_variable, loop_variable
+from eqsat.optimize import optimize
+from eqsat.text import parse
+
+N = var("n", 1, 10)
+
+HEADERS = [
+    # the loop, its operations, its trip count, its C
+    (LoopHeader.of(var("x", 0, 10)), ["CONST 0", "CONST 11"], 11, "for (int ridx0 = 0; ridx0 < 11; ridx0++) {"),
+    (LoopHeader.of(var("x", 5, 7)), ["CONST 5", "CONST 8"], 3, "for (int ridx0 = 5; ridx0 < 8; ridx0++) {"),
+    (LoopHeader.of(var("x", -3, -3)), ["CONST -3", "CONST -2"], 1, "for (int ridx0 = -3; ridx0 < -2; ridx0++) {"),
+    (LoopHeader.of(var("x", 0, 9), last=N - 1), ["CONST 0", "n"], 10, "for (int ridx0 = 0; ridx0 < n; ridx0++) {"),
+    (LoopHeader.of(var("x", 1, 10), start=N), ["n", "CONST 11"], 10, "for (int ridx0 = n; ridx0 < 11; ridx0++) {"),
+    (
+        LoopHeader.of(var("x", 0, 9), last=N // 2),
+        ["CONST 0", "n//2 + 1"],
+        6,
+        "for (int ridx0 = 0; ridx0 < (n >> 1) + 1; ridx0++) {",
+    ),
+]
+
+
+@pytest.mark.parametrize(("header", "bounds", "trips", "code"), HEADERS)
+def test_headers(header: LoopHeader, bounds: list[str], trips: int, code: str) -> None:
+    assert header.operations == [*bounds, "LOOP [0, 1]"]
+    assert header.trip_count == trips
+    assert header.to_c("ridx0") == code
+
+
+@pytest.mark.parametrize(("last", "width"), [(2**31 - 2, 32), (2**31 - 1, 64), (2**33, 64)])
+def test_a_counter_holds_its_end(last: int, width: int) -> None:
+    header = LoopHeader.of(var("r", 0, last))
+    assert header.width == width
+    assert header.to_c().startswith(f"for ({'int' if width == 32 else 'int64_t'} r = 0; r < ")
+
+
+def test_loop_variables() -> None:
+    assert loop_variable("r", 3) is var("r", 0, 2)
+    with pytest.raises(ValueError, match="range of variable 'r' is empty"):
+        loop_variable("r", 0)
+
+
+def test_launch_variables() -> None:
+    assert launch_variable("g", 65535) is var("g", 0, 65534)
+    with pytest.raises(ValueError, match="does not fit 32 bits: split the grid"):
+        launch_variable("g", 2**31)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: LoopHeader.of(const(3)), "a loop needs a variable, not '3'"),
+        (lambda: LoopHeader.of(N + 1), "a loop needs a variable"),
+        (lambda: LoopHeader.of(var("x", 0, 9), last=N), r"runs from 0 to 10, outside of its range \[0, 9\]"),
+        (lambda: expand(var("u", 0, MAX_LANES), [var("u", 0, MAX_LANES)]), "unroll fewer or shorter loops"),
+    ],
+)
+def test_refused(build: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build()  # type: ignore[operator]
+
+
+ROW, U, V = var("i", 0, 15), var("u", 5, 7), var("v", 0, 1)
+NAMES = {"i": ROW, "u": U, "v": V}
+
+EXPANSIONS = [
+    # the term, what is unrolled, the terms
+    ("42", [U], ["42"]),
+    ("u", [], ["u"]),
+    ("i", [U], ["i"]),
+    ("u", [U], ["5", "6", "7"]),
+    ("u*3", [U], ["15", "18", "21"]),
+    ("i*4 + u", [U], ["i*4 + 5", "i*4 + 6", "i*4 + 7"]),
+    ("u*10 + v", [U, V], ["50", "51", "60", "61", "70", "71"]),
+    ("u*10 + v", [V, U], ["50", "60", "70", "51", "61", "71"]),
+    ("tmod(u, 4) + tdiv(-u, 2)", [U], ["-1", "-1", "0"]),
+    ("u < 6", [U], ["True", "False", "False"]),
+]
+
+
+@pytest.mark.parametrize(("text", "unrolled", "lanes"), EXPANSIONS)
+def test_expand(text: str, unrolled: list[Expr], lanes: list[str]) -> None:
+    assert expand(parse(text, NAMES), unrolled) == [parse(lane, NAMES) for lane in lanes]
+
+
+def test_unrolled_addresses() -> None:
+    addresses = expand((ROW * 4 + V) // 2, [V])
+    assert [str(e) for e in optimize(addresses).exprs] == ["i*2", "i*2"]
+    assert [str(e) for e in optimize(expand(U * 3, [U])).exprs] == ["15", "18", "21"]

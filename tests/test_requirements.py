@@ -1,0 +1,159 @@
+"""Every requirement is implemented, by what the table says, and its examples come out."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache, reduce
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from requirements import TABLE, Example, Line, read_lines, table
+
+from eqsat.expr import Expr, var
+from eqsat.extract.cost import Latency
+from eqsat.linear import Theory
+from eqsat.optimize import Result, cost_of, optimize
+from eqsat.rule import Rule
+from eqsat.rules import DEFAULT
+from eqsat.text import parse
+from eqsat.verify import check_equal
+
+LINES = read_lines()
+EXAMPLES = [(line, example) for line in LINES for example in line.examples]
+NEAR = [(line, example) for line in LINES for example in line.near]
+TESTS = Path(__file__).parent
+#: Answers by example, for the tests that ask for the same.
+RESULTS: dict[tuple[str, bool], Result] = {}
+
+#: All lines of the sources that are about index arithmetic.
+WANTED = {
+    *(f"A{n}" for n in range(1, 88)),
+    *(f"C{n}" for n in range(1, 23)),
+    *(f"D{n}" for n in range(43, 53)),
+    *(f"E{n}" for n in (1, 2, 7, 8, 9, 11, 12, 14, 16)),
+}
+
+
+def label(value: object) -> str:
+    return value.name if isinstance(value, Line) else str(value.given) if isinstance(value, Example) else str(value)
+
+
+def run(example: Example, theory: bool = True) -> Result:
+    key = (str(example), theory)
+    if key not in RESULTS:
+        RESULTS[key] = optimize(example.given, constraints=example.constraints, theory=theory, **example.ranges)
+    return RESULTS[key]
+
+
+def wanted(example: Example) -> list[Expr]:
+    names = {name: var(name, *bounds) for name, bounds in example.ranges.items()}
+    texts = [example.output] if isinstance(example.output, str) else example.output
+    return [parse(text, names) for text in texts]
+
+
+def test_no_line_is_missing() -> None:
+    assert {line.name for line in LINES} == WANTED
+
+
+def test_rules_name_lines_that_exist() -> None:
+    assert {name for rule in DEFAULT for name in rule.source.split()} <= WANTED
+
+
+@pytest.mark.parametrize("line", LINES, ids=label)
+def test_every_line_is_implemented_and_has_an_example(line: Line) -> None:
+    assert line.rules or line.by
+    assert line.examples or line.near or line.tests
+    for name in line.by:
+        module, _, path = name.partition(":")
+        reduce(getattr, path.split("."), import_module(module))
+    for name in line.tests:
+        module, _, function = name.partition(":")
+        assert function in functions(module), name
+
+
+@cache
+def functions(module: str) -> set[str]:
+    tree = ast.parse((TESTS / f"{module.replace('.', '/')}.py").read_text())
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("theory", [True, False], ids=["theory", "rules"])
+@pytest.mark.parametrize(("line", "example"), EXAMPLES, ids=label)
+def test_an_example_comes_out(line: Line, example: Example, theory: bool) -> None:
+    result = run(example, theory=theory)
+    assert result.check().equal
+    expected = wanted(example)
+    assert check_equal(result.exprs, expected, constraints=result.constraints).equal
+    if theory or line.rules:
+        assert result.cost <= cost_of(expected, Latency())
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line.rules and line.examples], ids=label)
+def test_its_rules_fire(line: Line) -> None:
+    matches = [run(example, theory=False).rules for example in line.examples]
+    assert any(found.get(rule) for found in matches for rule in line.rules)
+
+
+@pytest.mark.parametrize("theory", [True, False], ids=["theory", "rules"])
+@pytest.mark.parametrize(("line", "example"), NEAR, ids=label)
+def test_a_near_miss_does_not(line: Line, example: Example, theory: bool) -> None:
+    result = run(example, theory=theory)
+    forbidden = wanted(example)
+    assert result.check().equal
+    assert not check_equal(result.before, forbidden, constraints=result.constraints).equal, "it would be right"
+    assert list(result.exprs) != forbidden
+
+
+def test_the_table_is_up_to_date() -> None:
+    assert TABLE.read_text() == table(), "run python tests/requirements.py"
+
+
+@pytest.mark.parametrize(("line", "example"), EXAMPLES[::3], ids=label)
+def test_a_later_stage_finds_nothing(line: Line, example: Example) -> None:
+    result = run(example)
+    assert optimize(result.exprs, constraints=result.constraints).cost == result.cost
+
+
+SAME = [
+    ("R1*8000 + R2*16", "R2*16 + R1*8000"),
+    ("x*y", "y*x"),
+    ("max(x, y + 1)", "max(y + 1, x)"),
+    ("x == y*2", "y*2 == x"),
+    ("x != y", "y != x"),
+    ("x < 3 and y < 4", "y < 4 and x < 3"),
+    ("x < 3 or y < 4", "y < 4 or x < 3"),
+    ("x + (y + R1)", "(R1 + x) + y"),
+    ("1 <= x", "x*-1 < 0"),
+]
+NAMES = {name: var(name, 0, 1000) for name in ("x", "y", "R1", "R2")}
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_operands_in_either_order_are_one_term(one: str, other: str) -> None:
+    left, right = parse(one, NAMES), parse(other, NAMES)
+    assert Theory().simplify(left) is Theory().simplify(right)
+    assert optimize(left).expr is optimize(right).expr
+
+
+def test_an_exclusive_or_in_either_order_is_one_condition() -> None:
+    left, right = [parse(text, NAMES) for text in ("(x < 3) != (y < 4)", "(y < 4) != (x < 3)")]
+    assert Theory().condition(left) is Theory().condition(right)
+    assert optimize(left).cost == optimize(right).cost
+
+
+@pytest.mark.parametrize("text", ["x - y", "x//(y + 1)", "x%(y + 1)", "x < y"])
+def test_operands_of_others_keep_their_order(text: str) -> None:
+    swapped = text.translate(str.maketrans("xy", "yx"))
+    assert optimize(parse(text, NAMES)).expr is not optimize(parse(swapped, NAMES)).expr
+
+
+def test_only_integers_are_reordered() -> None:
+    with pytest.raises(TypeError, match="not an index expression"):
+        NAMES["x"] + 0.5  # type: ignore[operator]
+
+
+def test_rules_that_disagree_about_order_end() -> None:
+    one, other = Rule("one-way", "x + y", "y + x"), Rule("other-way", "y + x", "x + y")
+    result = optimize("x + y + z", rules=[one, other], theory=False, x=(0, 9), y=(0, 9), z=(0, 9))
+    assert (result.stop, result.cost) == ("saturated", 2)
