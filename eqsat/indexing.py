@@ -23,8 +23,8 @@ from math import gcd, lcm
 from typing import Any, cast
 
 from eqsat.dtypes import LIMITS
-from eqsat.expr import FALSE, TRUE, Expr, const, make, substitute, var
-from eqsat.facts import chain_members
+from eqsat.expr import FALSE, TRUE, Expr, const, make, substitute, var, variables
+from eqsat.facts import ContradictionError, chain_members
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
 from eqsat.text import parse, to_text
@@ -228,7 +228,11 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
     spelled = [_without_offset(t, low, high) for t, (_, low, high) in zip(terms, intervals, strict=True)]
     for term, low, high in _join_remainders(spelled):
         found += _within(term, low, high)
-    return [FALSE] if FALSE in found else found
+    try:
+        narrowed(variables(found), found)
+    except ContradictionError:
+        return [FALSE]
+    return found
 
 
 def narrowed(given: Iterable[Expr], constraints: Sequence[Expr]) -> dict[Expr, Expr]:

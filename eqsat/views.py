@@ -16,6 +16,7 @@ from operator import mul
 from typing import Any
 
 from eqsat.expr import FALSE, TRUE, Expr, ExprLike, as_expr, const, make, rebuild, topological, var, where
+from eqsat.optimize import optimize
 
 #: The index of an access that does not happen; it stands for no number.
 INVALID = var("INVALID", 0, 0)
@@ -37,8 +38,6 @@ class Access:
         >>> Access(x % 4, x < 4).optimize()
         Access(index=Expr('x'), valid=Expr('x < 4'))
         """
-        from eqsat.optimize import optimize
-
         return Access(*optimize([self.index, self.valid], gates=[self.valid, None], **options).exprs)
 
 

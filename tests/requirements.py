@@ -73,13 +73,11 @@ def _code(texts: list[str]) -> str:
 
 
 def _example(line: Line) -> str:
-    if not line.examples:
+    if not line.examples and line.tests:
         return _code(line.tests[:1])
-    given, output = [
-        "; ".join(part) if isinstance(part, list) else part
-        for part in (line.examples[0].given, line.examples[0].output)
-    ]
-    return f"`{given}` is `{output}`"
+    shown = (line.examples or line.near)[0]
+    given, output = ["; ".join(part) if isinstance(part, list) else part for part in (shown.given, shown.output)]
+    return f"`{given}` is {'' if line.examples else 'not '}`{output}`"
 
 
 def table() -> str:

@@ -104,7 +104,14 @@ GATES = [
 
 @pytest.mark.parametrize(("text", "index", "gate"), GATES)
 def test_gates(text, index, gate):
-    assert split_gate(parse(text, NAMES)) == Access(parse(index, NAMES), parse(gate, NAMES))
+    term = parse(text, NAMES)
+    access = split_gate(term)
+    assert access == Access(parse(index, NAMES), parse(gate, NAMES))
+    for value in (0, 77):
+        filled = term.substitute({INVALID: value})
+        assert check_equal([filled], [access.index], gates=[access.valid]).equal, (
+            "where it is valid, INVALID is not read"
+        )
 
 
 @pytest.mark.parametrize("text", ["where(x < 5, x, 0)", "where(x < 5, x, -1)", "where(x < 5, x, y)", "x//k"])
