@@ -215,8 +215,9 @@ def _view_texts(record: Record) -> list[str]:
 
 def _viewed(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tuple[list[Expr], Gates]:
     """An access through a view; its indices are the variables, in order, that the view itself does not mention."""
-    offset, *rest = terms
-    shape, strides, limits = [[rest.pop(0) for _ in record[key]] for key in ("shape", "strides")] + [rest]
+    end = 1 + len(record["shape"])
+    limits_start = end + len(record["strides"])
+    offset, shape, strides, limits = terms[0], terms[1:end], terms[end:limits_start], terms[limits_start:]
     mask = list(zip(limits[::2], limits[1::2], strict=True)) if limits else None
     mentioned = set(topological(terms))
     indices = [v for v in variables.values() if v not in mentioned]

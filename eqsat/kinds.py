@@ -15,7 +15,7 @@ from eqsat.dtypes import select_width, widths
 from eqsat.expr import FALSE, Expr, var
 from eqsat.extract.cost import COST_MODELS
 from eqsat.indexing import IndexingMap, narrowed, simplify_constraints
-from eqsat.loops import LoopHeader
+from eqsat.loops import LoopHeader, loop_variable
 from eqsat.optimize import cost_of
 from eqsat.text import parse, parse_program, to_text
 from eqsat.verify import Check
@@ -83,7 +83,9 @@ def _widths(record: Record, settings: Settings) -> Row:
         terms = [parse(text, get_variables(record)) for text in get_texts(record, "exprs")]
     elif "shape" in record:
         shape = get(record, "shape", list)
-        indices = [var(f"i{n}", 0, size - 1) for n, size in enumerate(shape)]
+        if not all(isinstance(size, int) for size in shape):
+            raise ValueError(f"'shape' must be a list of integers, not {shape!r}")
+        indices = [loop_variable(f"i{n}", size) for n, size in enumerate(shape)]
         terms = [View.contiguous(shape).access(indices).index]
     else:
         terms = [variable("value", record.get("bounds"))]

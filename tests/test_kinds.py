@@ -125,6 +125,7 @@ BAD = [
     ({"kind": "indexing", "map": "d0"}, "it must read"),
     ({"kind": "dtype-lowering", "bounds": [0, 2**63]}, "no 64-bit integer holds"),
     ({"kind": "dtype-lowering", "bounds": [0]}, "two integers"),
+    ({"kind": "dtype-lowering", "shape": [4, "n"]}, "'shape' must be a list of integers"),
     ({"kind": "render-loop", "variable": ["x"]}, "a name and two bounds"),
     ({"kind": "render-loop", "variable": ["x", 3, 2]}, "is empty"),
     ({"kind": "reduce", "vars": {}, "before": "sum(k, k, 0, 9)"}, "kind 'reduce' is not supported yet"),
