@@ -13,7 +13,7 @@ from math import gcd
 from typing import Self, cast
 
 from eqsat.expr import FALSE, TRUE, Expr
-from eqsat.forms import Division, Form, VariableSets, atom_form, factors, mentions, number, read, scale_of
+from eqsat.forms import Division, Form, VariableSets, atom_form, factors, mentions, number, read, scale_of, to_expr
 
 Bounds = tuple[int, int]
 
@@ -40,10 +40,14 @@ class Facts(ABC):
         self.solved: dict[Expr, Form] = dict(parent.solved) if parent else {}
         self.nonzero: set[Form] = set(parent.nonzero) if parent else set()
         self.known: dict[Expr, Expr] = dict(parent.known) if parent else {}
+        # atoms that are known to equal other forms, and those forms as quotients
+        self.equal: dict[Expr, Form] = dict(parent.equal) if parent else {}
+        self.readings: dict[Expr, list[Division]] = dict(parent.readings) if parent else {}
         # which variables the facts speak of; a term without them means here what it means to the parent
         self.touched: int = parent.touched if parent else 0
         self.variables: VariableSets = parent.variables if parent else VariableSets()
         self.spare: list[int] = parent.spare if parent else [MAX_CONTEXTS]
+        self._replacing: set[Expr] = set()
         self.children: dict[Expr, Self | None] = {}
         self.changed = False
         self._ranges: dict[Expr, Bounds] = {}
@@ -113,12 +117,51 @@ class Facts(ABC):
             else:
                 self._assume_nonzero(left.plus(right, -1))
 
+    def learn(self, equalities: Iterable[tuple[Expr, Expr]]) -> None:
+        """Add equalities of terms in normal form, simpler ones first; the caller has proved them under the facts."""
+        self._forget()
+        for before, after in equalities:
+            self.touched |= self.variables.of(before)
+            # those learned before may have changed its normal form
+            if before.is_bool:
+                condition = self.condition(before)
+                self.known[condition] = after
+                self.known[self.negate(condition)] = self.negate(after)
+                continue
+            atom = self.form(before).single()
+            if atom is not None and atom.op != "var":
+                self.equal[atom] = read(after)
+                self._read_also(atom, read(after))
+        self._forget()
+
+    def _read_also(self, atom: Expr, form: Form) -> None:
+        """The quotient ``atom`` is ``form``: one more reading of the atoms of ``form``."""
+        if atom.op == "floordiv" and atom.args[1].op == "const":
+            dividend, n = self.inner(atom.args[0]), atom.args[1].vmin
+            division = Division(dividend, number(n), dividend.plus(form, -n), n - 1)
+            for part in form.terms:
+                if part.op == "floordiv":
+                    self.readings.setdefault(part, []).append(division)
+
+    def atom(self, term: Expr) -> Form:
+        """The form of an atom just made: what it is known to equal, or itself."""
+        known = self.equal.get(term)
+        if known is None or term in self._replacing:
+            return atom_form(term)
+        # what it equals may have a simpler normal form by now, in which the atom itself may occur again
+        self._replacing.add(term)
+        form = self.form(to_expr(known))
+        self._replacing.discard(term)
+        return form
+
     def _forget(self) -> None:
         """Drop what was memoised under fewer facts."""
         self.changed = True
         for memo in (self.forms, self.conditions, self.children, self._ranges, self._bounds, self._quotients):
             memo.clear()
         self._junctions.clear()
+        self._divisions.clear()
+        self._pairs.clear()
 
     def _assume_at_least(self, form: Form, least: int) -> None:
         if not form.terms:

@@ -147,7 +147,7 @@ class Theory(Conditions):
         for member in kept:
             divided = to_expr(Form({a: c // common for a, c in member.terms.items()}, member.constant // common))
             result = divided if result is None else make(op, result, divided)
-        return Form(shared, base).plus(atom_form(cast(Expr, result)), common)
+        return Form(shared, base).plus(self.atom(cast(Expr, result)), common)
 
     def _members(self, op: str, x: Form) -> list[Form]:
         """The operands of a nested ``min`` or ``max``, with what surrounds it put back into each."""
@@ -185,7 +185,7 @@ class Theory(Conditions):
         shared = {a: c for a, c in x.terms.items() if y.terms.get(a) == c}
         common = Form(shared, 0)
         x, y = x.plus(common, -1), y.plus(common, -1)
-        return common.plus(atom_form(make("where", condition, to_expr(x), to_expr(y))))
+        return common.plus(self.atom(make("where", condition, to_expr(x), to_expr(y))))
 
     def _as_extreme(self, condition: Expr, x: Form, y: Form) -> Form | None:
         """``where(x < y, x, y)`` is ``min(x, y)``, and so on."""

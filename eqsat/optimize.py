@@ -16,14 +16,15 @@ from functools import cached_property, lru_cache
 from typing import Any, TypeVar, cast
 
 from eqsat.engine import Budget, Saturation, Session
-from eqsat.expr import Expr, as_expr, brief, topological, var, variables
+from eqsat.expr import FALSE, Expr, as_expr, brief, const, topological, var, variables
 from eqsat.extract.cost import CostModel, Latency
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, Priced, dag, total_cost, tree
 from eqsat.facts import ContradictionError
-from eqsat.forms import ZERO, Form
+from eqsat.forms import ZERO, Form, to_expr
 from eqsat.greedy import rewrite
+from eqsat.guess import Guess, learn
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, OPS
 from eqsat.rule import Rule, edges, is_commutativity, needed_edges, rule_instances
@@ -44,6 +45,8 @@ DEFAULT_BUDGET = Budget()
 MOST_INSTANCES = 0.75
 #: How often the rules start again from the best term so far.
 MAX_PULSES = 3
+#: How often what was guessed and proved leads to further guesses.
+MAX_GUESSES = 8
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,8 @@ class Result:
         Time of the optimisation alone; ``engine_milliseconds`` is the rules' share of it.
     rules : dict from rule name to int
         How often each rule matched.
+    guesses : tuple of Guess
+        Equalities that were read off sample points, and how each was proved; see :mod:`eqsat.guess`.
     """
 
     before: tuple[Expr, ...]
@@ -84,6 +89,7 @@ class Result:
     milliseconds: float
     engine_milliseconds: float
     rules: dict[str, int]
+    guesses: tuple[Guess, ...] = ()
 
     @property
     def expr(self) -> Expr:
@@ -232,6 +238,7 @@ class _Walk:
     rounds: int = 0
     engine_seconds: float = 0.0
     matches: Counter[str] = field(default_factory=Counter)
+    guesses: list[Guess] = field(default_factory=list)
 
     @cached_property
     def order(self) -> list[Expr]:
@@ -243,8 +250,9 @@ class _Walk:
     def by_theory(self, with_rules: bool) -> Result:
         base, contexts = self._theories()
         self._check_divisors(contexts)
+        values = self._values(contexts)
         speller = Speller(base, self._variables())
-        values = self._values(contexts, speller)
+        speller.add_originals(self.order)
         speller.graph.roots = sorted({speller.need(value) for value in _in_fixed_order(values)})
         speller.grow()
         choice, spent = self._choose(speller)
@@ -258,25 +266,25 @@ class _Walk:
             terms = min(terms, proved, key=lambda exprs: cost_of(exprs, self.model))
         return self._result(terms, len(speller.graph))
 
-    def _theories(self) -> tuple[Theory, list[Theory]]:
-        """The theory of the constraints, and the theory of each root with its gate."""
+    def _theories(self) -> tuple[Theory, list[Theory | None]]:
+        """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""
         try:
             base = Theory(self.facts)
         except ContradictionError as error:
             shown = ", ".join(brief(fact) for fact in self.facts)
             raise ValueError(f"the constraints contradict each other: {shown} ({error})") from None
-        of_gate: dict[Expr | None, Theory] = {None: base}
+        of_gate: dict[Expr | None, Theory | None] = {None: base}
         for gate in self.gates:
             if gate is not None and gate not in of_gate:
-                # a gate that never holds leaves its roots free: any value is right, so the base theory will do
-                of_gate[gate] = base.under(base.condition(gate)) or base
+                of_gate[gate] = base.under(base.condition(gate))
         return base, [of_gate[gate] for gate in self.gates]
 
-    def _check_divisors(self, contexts: Sequence[Theory]) -> None:
+    def _check_divisors(self, contexts: Sequence[Theory | None]) -> None:
         """Refuse divisors that may be zero under all that is known where they are evaluated."""
         seen: set[tuple[int, Expr]] = set()
         suspects = _suspects(self.order)
-        stack = [(root, theory) for root, theory in zip(self.roots, contexts, strict=True) if root in suspects]
+        pairs = zip(self.roots, contexts, strict=True)
+        stack = [(root, theory) for root, theory in pairs if root in suspects and theory is not None]
         while stack:
             term, theory = stack.pop()
             if (id(theory), term) in seen or term not in suspects:
@@ -297,12 +305,32 @@ class _Walk:
             else:
                 stack += [(a, theory) for a in term.args]
 
-    def _values(self, contexts: Sequence[Theory], speller: Speller) -> list[Value]:
-        """The class of each root: its normal form under the facts that hold for it."""
-        values: list[Value] = []
-        for root, theory in zip(self.roots, contexts, strict=True):
-            values.append(theory.condition(root) if root.is_bool else theory.form(root))
-        speller.add_originals(self.order)
+    def _values(self, contexts: Sequence[Theory | None]) -> list[Value]:
+        """The class of each root: its normal form under the facts that hold for it; anything where those never hold."""
+        members: dict[Theory | None, list[int]] = {}
+        for index, theory in enumerate(contexts):
+            members.setdefault(theory, []).append(index)
+        values: dict[int, Value] = {}
+        for theory, indices in members.items():
+            roots = [self.roots[i] for i in indices]
+            values.update(zip(indices, self._normal_forms(theory, self.gates[indices[0]], roots), strict=True))
+        return [values[i] for i in range(len(self.roots))]
+
+    def _normal_forms(self, theory: Theory | None, gate: Expr | None, roots: Sequence[Expr]) -> list[Value]:
+        """The normal forms of roots under one theory, which learns what guesses can be proved."""
+        nothing: list[Value] = [FALSE if root.is_bool else ZERO for root in roots]
+        if theory is None:
+            return nothing
+        gated = () if gate is None or theory.parent is None else (theory.parent.condition(gate),)
+        for _ in range(MAX_GUESSES):
+            values: list[Value] = [theory.condition(root) if root.is_bool else theory.form(root) for root in roots]
+            found = learn([v if isinstance(v, Expr) else to_expr(v) for v in values], (*self.facts, *gated))
+            if found.impossible:
+                return nothing
+            if not found.guesses:
+                break
+            theory.learn([(guess.before, guess.after) for guess in found.guesses])
+            self.guesses += found.guesses
         return values
 
     def _choose(self, speller: Speller, start: Choice | None = None) -> tuple[Choice, int]:
@@ -379,9 +407,12 @@ class _Walk:
         _base, contexts = self._theories()
         self._check_divisors(contexts)
         groups: dict[Expr | None, list[int]] = {}
-        for index, gate in enumerate(self.gates):
-            groups.setdefault(gate, []).append(index)
         found: dict[int, Expr] = {}
+        for index, (gate, theory) in enumerate(zip(self.gates, contexts, strict=True)):
+            if theory is None:
+                found[index] = _anything(self.roots[index])
+            else:
+                groups.setdefault(gate, []).append(index)
         nodes = 0
         named = self._variables()
         for gate, members in groups.items():
@@ -391,8 +422,7 @@ class _Walk:
             except ContradictionError:
                 if gate is None:
                     raise
-                # a gate that never holds leaves its roots free
-                found.update((i, self.roots[i]) for i in members)
+                found.update((i, _anything(self.roots[i])) for i in members)
                 continue
             nodes += len(graph)
             priced = Priced.of(graph, self.model)
@@ -406,10 +436,13 @@ class _Walk:
         base, contexts = self._theories()
         self._check_divisors(contexts)
         groups: dict[tuple[Expr, ...], list[int]] = {}
-        for index, (gate, theory) in enumerate(zip(self.gates, contexts, strict=True)):
-            facts = self.facts if gate is None or theory is base else (*self.facts, gate)
-            groups.setdefault(facts, []).append(index)
         found: dict[int, Expr] = {}
+        for index, (gate, theory) in enumerate(zip(self.gates, contexts, strict=True)):
+            if theory is None:
+                found[index] = _anything(self.roots[index])
+            else:
+                facts = self.facts if gate is None or theory is base else (*self.facts, gate)
+                groups.setdefault(facts, []).append(index)
         for facts, members in groups.items():
             left = max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
             rewritten = rewrite([self.roots[i] for i in members], self.rules, facts, seconds=left)
@@ -439,7 +472,13 @@ class _Walk:
             milliseconds=1000 * elapsed,
             engine_milliseconds=1000 * self.engine_seconds,
             rules=dict(self.matches),
+            guesses=tuple(self.guesses),
         )
+
+
+def _anything(root: Expr) -> Expr:
+    """What a root becomes whose gate never holds: its value does not matter."""
+    return FALSE if root.is_bool else const(0)
 
 
 def _in_fixed_order(values: Iterable[Value]) -> list[Value]:

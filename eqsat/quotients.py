@@ -299,4 +299,4 @@ class Quotients(Facts):
         return atom_form(make(op, to_expr(x), shift_amount(to_expr(amount))))
 
     def _opaque(self, op: str, x: Form, y: Form) -> Form:
-        return atom_form(make(op, to_expr(x), to_expr(y)))
+        return self.atom(make(op, to_expr(x), to_expr(y)))

@@ -339,7 +339,11 @@ class Speller:
                 yield Form({quotient: 1, **negative}, 0)
 
     def _divisions(self, form: Form, atom: Expr) -> Iterator[Division]:
-        return self.theory.divisions_in(form, atom) if atom.op != "var" else iter(())
+        if atom.op != "var":
+            yield from self.theory.divisions_in(form, atom)
+            for division in self.theory.readings.get(atom, ()):
+                if division.remainder.terms.keys() <= form.terms.keys():
+                    yield division
 
     # ---- terms from classes
 

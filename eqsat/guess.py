@@ -1,0 +1,336 @@
+"""Guess and prove: equalities read off sample points, kept only if they hold at every point.
+
+The lemmas of the theory look at one quotient at a time. Here the atoms of some normal forms are evaluated together: an
+atom whose values are an integer combination of simpler ones at every sample point is a guess, and so is a condition
+that never changes or that another one always agrees with. Evaluating a guess over its whole domain decides it; nothing
+is concluded from samples alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eqsat.expr import FALSE, TRUE, Expr, evaluate, topological, variables
+from eqsat.facts import chain_members
+from eqsat.forms import Form, to_expr
+
+Array = NDArray[Any]
+
+#: Points at which guesses are made.
+SAMPLES = 256
+#: A guess is evaluated at so many points at most; larger domains leave it undecided.
+MAX_POINTS = 1 << 18
+#: With more atoms than this nothing is guessed.
+MAX_ATOMS = 128
+#: At fewer points than unknowns plus this, a combination says nothing.
+SPARE_POINTS = 16
+#: Larger coefficients are taken for accidents of rounding.
+MAX_COEFFICIENT = 1 << 20
+
+_COMPARISONS = frozenset({"lt", "le", "eq", "ne"})
+_ATOMS = frozenset({"floordiv", "where", "min", "max"})
+
+
+@dataclass(frozen=True)
+class Guess:
+    """An equality that was read off sample points and then proved.
+
+    Attributes
+    ----------
+    before, after : Expr
+        Terms in normal form, both integers or both conditions; ``after`` is not larger than ``before``.
+    facts : tuple of Expr
+        The conditions under which they are equal.
+    proof : str
+        How that was decided: ``"exhaustive"``, by evaluation at every point.
+    """
+
+    before: Expr
+    after: Expr
+    facts: tuple[Expr, ...]
+    proof: str = "exhaustive"
+
+
+@dataclass
+class Learned:
+    """What was proved: guesses, simpler ones first, or that the facts are impossible."""
+
+    guesses: list[Guess] = field(default_factory=list)
+    impossible: bool = False
+
+
+def learn(roots: Iterable[Expr], facts: Sequence[Expr]) -> Learned:
+    """Equalities between the atoms of ``roots``, and between their conditions, wherever all ``facts`` hold.
+
+    Parameters
+    ----------
+    roots : iterable of Expr
+        Terms in normal form.
+    facts : sequence of bool Expr
+        Conditions known to hold.
+
+    >>> from eqsat.expr import var
+    >>> i = var("i", 0, 99)
+    >>> for guess in learn([(i + 1) // 2, i // 2], []).guesses:
+    ...     print(guess.before, "is", guess.after)
+    (i + 1)//2 is i - i//2
+    """
+    atoms, conditions = _parts(roots)
+    learned = Learned()
+    if not _worth_guessing(atoms, facts) or len(atoms) > MAX_ATOMS:
+        return learned
+    members = [member for fact in facts for member in chain_members(fact, "and")]
+    members = _speaking_of(variables([*atoms, *conditions]), members)
+    names = sorted(variables([*atoms, *conditions, *members]), key=_name)
+    points, complete = _points(names, members)
+    count = len(points[_name(names[0])])
+    if not count:
+        learned.impossible = complete
+        return learned
+    columns = [np.broadcast_to(column, count) for column in evaluate([*atoms, *conditions], points)]
+    decide = _Decider(members)
+    basis = _Basis(points, sorted(variables(atoms), key=_name), len(atoms), 0 if complete else SPARE_POINTS)
+
+    def prove(before: Expr, after: Expr) -> bool:
+        proved = decide(before.eq(after))
+        if proved:
+            learned.guesses.append(Guess(before, after, tuple(members)))
+        return proved
+
+    for atom, values in zip(atoms, columns, strict=False):
+        form = basis.combination(values)
+        if form is None or not _is_simpler(form, atom) or not prove(atom, to_expr(form)):
+            basis.add(atom, values)
+    simplest: dict[bytes, Expr] = {}
+    for condition, values in zip(conditions, columns[len(atoms) :], strict=True):
+        same = _constant(values) or simplest.setdefault(values.tobytes(), condition)
+        if same is not condition:
+            prove(condition, same)
+    return learned
+
+
+def _name(variable: Expr) -> str:
+    return cast(str, variable.value)
+
+
+def _parts(roots: Iterable[Expr]) -> tuple[list[Expr], list[Expr]]:
+    """The atoms of terms in normal form, and the conditions that speak of atoms; simpler ones first."""
+    sizes: dict[Expr, int] = {}
+    atoms: list[Expr] = []
+    conditions: list[Expr] = []
+    composed: set[Expr] = set()
+    for term in topological(roots):
+        sizes[term] = 1 + sum([sizes[a] for a in term.args])
+        if any(a in composed for a in term.args):
+            composed.add(term)
+        if term.is_bool:
+            if term in composed and (term.op in ("and", "or") or term.op in _COMPARISONS):
+                conditions.append(term)
+        elif term.op in _ATOMS:
+            composed.add(term)
+            atoms.append(term)
+
+    def order(term: Expr) -> tuple[int, int]:
+        return sizes[term], term.key
+
+    return sorted(atoms, key=order), sorted(conditions, key=order)
+
+
+def _worth_guessing(atoms: Sequence[Expr], facts: Sequence[Expr]) -> bool:
+    """Whether there is anything that the theory may have missed: a lone quotient of one variable it has read."""
+    return len(atoms) > 1 or any(a.op == "floordiv" and (facts or a.args[0].op != "var") for a in atoms)
+
+
+def _is_simpler(form: Form, atom: Expr) -> bool:
+    """Whether ``form`` is worth writing for ``atom``: no larger, and no quotients for a selection."""
+    if atom.op != "floordiv" and any(a.op == "floordiv" for a in form.terms):
+        return False
+    return _size(to_expr(form)) <= _size(atom)
+
+
+def _size(term: Expr) -> int:
+    sizes: dict[Expr, int] = {}
+    for part in topological([term]):
+        sizes[part] = 1 + sum([sizes[a] for a in part.args])
+    return sizes[term]
+
+
+def _constant(values: Array) -> Expr | None:
+    return TRUE if values.all() else None if values.any() else FALSE
+
+
+def _speaking_of(wanted: Iterable[Expr], members: Sequence[Expr]) -> list[Expr]:
+    """The members that speak of the wanted variables, or of those that such members speak of."""
+    reached = set(wanted)
+    left = [(member, set(variables([member]))) for member in members]
+    kept: list[Expr] = []
+    while more := [item for item in left if item[1] & reached]:
+        kept += [member for member, _ in more]
+        left = [item for item in left if not item[1] & reached]
+        reached = reached.union(*(used for _, used in more))
+    return kept
+
+
+def _domain(names: Iterable[Expr]) -> int:
+    return prod(v.vmax - v.vmin + 1 for v in names)
+
+
+# Points --------------------------------------------------------------------------------------------------------------
+
+
+def _points(names: Sequence[Expr], members: Sequence[Expr]) -> tuple[dict[str, Array], bool]:
+    """Points at which all ``members`` hold, and whether these are all there are."""
+    points = {_name(v): _column(v.vmin, v.vmax, axis) for axis, v in enumerate(names)}
+    if not members:
+        return points, False
+    chosen = np.flatnonzero(_all_hold(members, points))
+    if len(chosen) < SAMPLES // 4 and _domain(names) <= MAX_POINTS:
+        grid = _grid(names)
+        shape = [v.vmax - v.vmin + 1 for v in names]
+        hits = np.flatnonzero(np.broadcast_to(_all_hold(members, grid), shape))
+        # spread over the domain, and not in step with it
+        chosen = hits if len(hits) <= SAMPLES else hits[np.random.default_rng(0).integers(len(hits), size=SAMPLES)]
+        where = np.unravel_index(chosen, shape)
+        found = {_name(v): index + v.vmin for v, index in zip(names, where, strict=True)}
+        return found, len(hits) <= SAMPLES
+    return {name: values[chosen] for name, values in points.items()}, False
+
+
+@lru_cache(maxsize=4096)
+def _column(low: int, high: int, axis: int) -> Array:
+    """Values of the ``axis``-th variable: half of them random, the others at or near the ends."""
+    random = np.random.default_rng(axis)
+    values = random.integers(low, high, size=SAMPLES, endpoint=True)
+    near = np.clip(np.array([low, high, low + 1, high - 1]), low, high)
+    return np.where(random.integers(2, size=SAMPLES) > 0, values, near[random.integers(4, size=SAMPLES)])
+
+
+def _grid(names: Sequence[Expr]) -> dict[str, Array]:
+    """Every value of every variable, each on an axis of its own."""
+    grid = {}
+    for axis, v in enumerate(names):
+        shape = [1] * len(names)
+        shape[axis] = -1
+        grid[_name(v)] = np.arange(v.vmin, v.vmax + 1).reshape(shape)
+    return grid
+
+
+def _all_hold(conditions: Sequence[Expr], points: Mapping[str, Array]) -> Array:
+    total: Array = np.asarray(True)
+    for value in evaluate(conditions, points):
+        total = total & value
+    return total
+
+
+# Combinations --------------------------------------------------------------------------------------------------------
+
+
+class _Basis:
+    """Linearly independent columns of sample values: first 1 and the variables, then atoms as they come."""
+
+    def __init__(self, points: Mapping[str, Array], names: Sequence[Expr], atoms: int, spare: int) -> None:
+        self.count = len(next(iter(points.values())))
+        # at as many points as there are columns, anything is a combination of them
+        self.most = max(0, self.count - spare)
+        self.terms: list[Expr | None] = []
+        self.columns: list[Array] = []
+        # modified Gram-Schmidt: column j is the sum of triangle[j][i] * directions[:, i] for i <= j
+        self.directions = np.empty((self.count, min(self.most, 1 + len(names) + atoms)))
+        self.triangle: list[Array] = []
+        self.add(None, np.ones(self.count, dtype=np.int64))
+        for v in names:
+            self.add(v, points[_name(v)])
+
+    def add(self, term: Expr | None, values: Array) -> None:
+        """Add a column, unless it depends on the others or there are too few points to tell."""
+        known = len(self.terms)
+        if known >= self.most or values.dtype == object:
+            return
+        direction, shares = self._split(values.astype(float))
+        norm = float(np.linalg.norm(direction))
+        if norm > 1e-6 * (1 + float(np.linalg.norm(values))):
+            self.directions[:, known] = direction / norm
+            self.triangle.append(np.append(shares, norm))
+            self.terms.append(term)
+            self.columns.append(values)
+
+    def _split(self, values: Array) -> tuple[Array, Array]:
+        """What is left of ``values`` beside the directions, and their shares."""
+        known = self.directions[:, : len(self.terms)]
+        shares = known.T @ values
+        rest = values - known @ shares
+        # the first pass leaves rounding errors as large as those of the largest share
+        more = known.T @ rest
+        return rest - known @ more, shares + more
+
+    def combination(self, values: Array) -> Form | None:
+        """``values`` as an integer combination of the columns, if it is one at every point."""
+        if values.dtype == object or len(self.terms) > self.most:
+            return None
+        rest, shares = self._split(values.astype(float))
+        if float(np.abs(rest).max()) > 1e-3:
+            return None
+        coefficients = np.rint(self._solve(shares))
+        if np.abs(coefficients).max() > MAX_COEFFICIENT:
+            return None
+        total = np.zeros(self.count, dtype=np.int64)
+        terms: dict[Expr, int] = {}
+        constant = 0
+        for k, term, column in zip(coefficients.astype(int).tolist(), self.terms, self.columns, strict=True):
+            if k:
+                total += k * column
+                if term is None:
+                    constant = k
+                else:
+                    terms[term] = k
+        return Form(terms, constant) if np.array_equal(total, values) else None
+
+    def _solve(self, shares: Array) -> Array:
+        """The coefficients of the columns, by back substitution."""
+        left, coefficients = shares.copy(), np.zeros(len(shares))
+        for index in range(len(left) - 1, -1, -1):
+            row = self.triangle[index]
+            coefficients[index] = left[index] / row[index]
+            left[: index + 1] -= coefficients[index] * row
+        return coefficients
+
+
+# Proof ---------------------------------------------------------------------------------------------------------------
+
+
+class _Decider:
+    """Decides claims at every point of their domain where the facts hold."""
+
+    def __init__(self, facts: Sequence[Expr]) -> None:
+        self.facts = [(fact, frozenset(variables([fact]))) for fact in facts]
+
+    def __call__(self, claim: Expr) -> bool:
+        names = variables([claim])
+        if _domain(names) > MAX_POINTS:
+            return False
+        return any(self._holds(claim, *assumed) for assumed in self._assumptions(names))
+
+    def _assumptions(self, names: Sequence[Expr]) -> Iterator[tuple[list[Expr], Sequence[Expr]]]:
+        """Facts to assume, and the variables to go through: first the claim's own, then those that more facts need."""
+        own = [fact for fact, used in self.facts if used <= set(names)]
+        yield own, names
+        found, wider = [], list(names)
+        for fact, used in self.facts:
+            more = [*wider, *sorted(used - set(wider), key=lambda v: v.key)]
+            if _domain(more) <= MAX_POINTS:
+                found.append(fact)
+                wider = more
+        if len(wider) > len(names):
+            yield found, wider
+
+    def _holds(self, claim: Expr, facts: Sequence[Expr], names: Sequence[Expr]) -> bool:
+        grid = _grid(names)
+        fails = ~claim.evaluate(grid)
+        return not (fails & _all_hold(facts, grid)).any() if fails.any() else True

@@ -1,0 +1,137 @@
+"""Guesses from sample points: what is found, that it is true, and that what only looks true is not concluded."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eqsat.expr import Expr, var, variables
+from eqsat.guess import MAX_POINTS, learn
+from eqsat.linear import Theory
+from eqsat.optimize import optimize
+from eqsat.text import parse, to_text
+from eqsat.verify import check_equal
+
+RANGES = {"i": (0, 99), "j": (0, 7), "k": (0, 3), "n": (-50, 50), "far": (0, 10**9)}
+NAMES = {name: var(name, low, high) for name, (low, high) in RANGES.items()}
+
+
+def read(*texts: str) -> list[Expr]:
+    return [parse(text, NAMES) for text in texts]
+
+
+def found(roots: list[Expr], facts: list[Expr] | None = None) -> dict[str, str]:
+    return {to_text(g.before): to_text(g.after) for g in learn(roots, facts or []).guesses}
+
+
+#: terms, facts, and one equality that must be among those learned
+LEARNED = [
+    (["i//2", "(i + 1)//2"], [], ("(i + 1)//2", "i - i//2")),
+    (["i//8", "(i + 8)//8"], [], ("(i + 8)//8", "i//8 + 1")),
+    (["(i + i//3)//4", "i//3"], [], ("(i + i//3)//4", "i//3")),
+    (["n//2", "(n*-1)//2"], [], ("(n*-1)//2", "n//2 - n")),
+    (["(i + j)//8"], ["i < 1"], ("(i + j)//8", "0")),
+    (["(i*7 + n)//8"], ["n == i"], ("(i*7 + n)//8", "i")),
+    (["i//4", "j + 3*(i//4) < 90"], ["i < 40", "j < 4"], ("j + 3*(i//4) < 90", "True")),
+    (["i//2 < 3", "i//2", "(i + 2)//8"], [], None),
+    (["where((i + j)//200 < 1, i, j)", "j//2"], [], ("where((i + j)//200 < 1, i, j)", "i")),
+]
+
+
+@pytest.mark.parametrize(("texts", "facts", "expected"), LEARNED)
+def test_learns(texts: list[str], facts: list[str], expected: tuple[str, str] | None) -> None:
+    guesses = found(read(*texts), read(*facts))
+    if expected is not None:
+        before, after = expected
+        assert any(
+            check_equal(read(before), read(b)).equal
+            and check_equal(read(after), read(a), constraints=read(*facts)).equal
+            for b, a in guesses.items()
+        ), guesses
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        # true at almost every point, and at every sample
+        ["where(far == 123456, 1, 0)", "far//7"],
+        ["(where(i*1000 + far//1000000 == 55555, 3, 0) + i)//2", "i//2"],
+        ["far//999999999", "far//3"],
+    ],
+)
+def test_a_rare_exception_is_not_overlooked(texts: list[str]) -> None:
+    assert not found(read(*texts))
+
+
+def test_one_exception_in_a_domain_that_is_decided() -> None:
+    x = var("x", 0, MAX_POINTS // 2)
+    special = 98_765
+    terms = [(x + parse(f"where(x == {special}, 4, 0)", {"x": x})) // 4, x // 4]
+    assert not learn(terms, []).guesses
+
+
+def test_facts_that_never_hold_are_recognised() -> None:
+    assert learn(read("i//3"), read("i % 2 == 1 and (i + 1) % 2 == 1")).impossible
+
+
+def test_facts_that_hold_rarely_are_not_taken_for_impossible() -> None:
+    learned = learn(read("i//3"), read("(i*37 + j*11 + k) % 1009 == 1008"))
+    assert not learned.impossible
+
+
+def test_facts_beyond_the_domain_that_is_searched_are_not_taken_for_impossible() -> None:
+    assert not learn(read("far//3"), read("far == 123456789 + j")).impossible
+
+
+def test_facts_about_other_variables_are_used_where_they_matter() -> None:
+    # j bounds k, which bounds i
+    guesses = found(read("(i + k)//4"), read("k < j", "j < 2", "i < 3"))
+    assert list(guesses.values()) == ["0"]
+
+
+def test_a_gate_that_never_holds_frees_its_root() -> None:
+    result = optimize(
+        ["i//3 + j", "i % 2 == 1 and (i + 1) % 2 == 1"], gates=["i % 2 == 1 and (i + 1) % 2 == 1", None], **RANGES
+    )
+    assert [to_text(e) for e in result.exprs] == ["0", "False"]
+
+
+def test_the_result_records_what_was_guessed_and_how_it_was_proved() -> None:
+    result = optimize(["i//2", "(i + 1)//2"], **RANGES)
+    assert [(to_text(g.before), to_text(g.after), g.proof) for g in result.guesses] == [
+        ("(i + 1)//2", "i - i//2", "exhaustive")
+    ]
+    assert result.check().equal
+
+
+def quotients(depth: int) -> st.SearchStrategy[Expr]:
+    leaf = st.sampled_from([NAMES["i"], NAMES["j"], NAMES["k"], NAMES["n"]])
+    terms = leaf
+    for _ in range(depth):
+        sums = st.tuples(terms, leaf, st.integers(-9, 9), st.integers(-9, 9)).map(lambda t: t[0] * t[2] + t[1] * t[3])
+        terms = st.tuples(sums, st.integers(2, 9), st.booleans()).map(lambda t: t[0] // t[1] if t[2] else t[0] % t[1])
+    return terms
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(quotients(2), min_size=1, max_size=4), st.integers(1, 40))
+def test_every_guess_is_true(terms: list[Expr], limit: int) -> None:
+    fact = NAMES["i"] < limit
+    theory = Theory([fact])
+    normal = [theory.simplify(term) for term in terms]
+    for guess in learn(normal, [fact]).guesses:
+        check = check_equal([guess.before], [guess.after], constraints=[fact])
+        assert check.equal, (guess, check)
+        assert len(variables([guess.before, guess.after])) <= 4
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(quotients(2), min_size=1, max_size=3))
+def test_learning_keeps_normal_forms_equal(terms: list[Expr]) -> None:
+    theory = Theory()
+    for _ in range(3):
+        guesses = learn([theory.simplify(term) for term in terms], []).guesses
+        theory.learn([(g.before, g.after) for g in guesses])
+    check = check_equal(terms, [theory.simplify(term) for term in terms])
+    assert check.equal, check
