@@ -316,32 +316,6 @@ def _is_order(rule: Rule) -> bool:
     return left is right
 
 
-def _instance(pattern: Expr, binding: Binding) -> Expr:
-    """``pattern`` with its letters replaced, as a canonical term."""
-    if _is_condition_letter(pattern):
-        return binding[str(pattern.args[0].value)]
-    if pattern.op == "var":
-        name = str(pattern.value)
-        return binding[name] if name in binding else const(_measure(name, binding))
-    if not pattern.args:
-        return pattern
-    return canonical(pattern.op, *[_instance(a, binding) for a in pattern.args])
-
-
-def _measure(name: str, binding: Binding) -> int:
-    """The value of a scalar such as ``vmin_x`` or ``gcd_x_d``."""
-    function, *letters = name.split("_")
-    term = binding[letters[0]]
-    match function:
-        case "vmin":
-            return term.vmin
-        case "vmax":
-            return term.vmax
-        case "factor":
-            return _factor(term)
-    return gcd(_factor(term), binding[letters[1]].vmin)
-
-
 def _factor(term: Expr) -> int:
     """The common divisor of the literal factors of the addends, so that dividing by it always simplifies."""
     found = 0
@@ -353,96 +327,66 @@ def _factor(term: Expr) -> int:
     return found or 1
 
 
-# Rewriting -----------------------------------------------------------------------------------------------------------
+class Matcher:
+    """Every way in which rules rewrite a canonical term at its root, operands in any order.
 
+    A subclass may know more: of bounds, and of the comparisons that hold.
+    """
 
-class _Rewriter:
-    """One run: what every term met so far has become."""
-
-    def __init__(self, rules: tuple[Rule, ...], known: frozenset[Expr], limit: int, seconds: float) -> None:
-        self.rules = _compiled(rules)
-        self.known = known
-        self.left = limit
-        self.deadline = time.perf_counter() + seconds
-        self.matches: Counter[str] = Counter()
-        self.stop = "saturated"
-        self.final: dict[Expr, Expr] = {}
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = _compiled(tuple(rules))
         self._splits: dict[Expr, list[tuple[Expr, ...]]] = {}
 
-    def normalise(self, root: Expr) -> Expr:
-        """``root`` rewritten to a fixpoint, operands first."""
-        final = self.final
-        # terms on their way: all are on the stack, so one that is met again closes a circle
-        becoming: dict[Expr, Expr] = {}
-        stack = [root]
-        while stack:
-            term = stack[-1]
-            if term in final:
-                stack.pop()
-            elif term in becoming:
-                final[term] = final[becoming[term]]
-            elif waiting := [a for a in term.args if a not in final]:
-                for arg in waiting:
-                    if arg in becoming:
-                        self._leave(arg)
-                stack += [a for a in waiting if a not in final]
-            else:
-                following = self._follow(term)
-                if following is term:
-                    final[term] = term
-                elif following in becoming and following not in final:
-                    self._leave(term)
-                else:
-                    becoming[term] = following
-                    stack.append(following)
-        return final[root]
+    def bounds(self, term: Expr) -> tuple[int, int]:
+        """Inclusive bounds of a canonical term, for guards."""
+        return term.vmin, term.vmax
 
-    def _leave(self, term: Expr) -> None:
-        """Rewrite ``term`` no further."""
-        self.final[term] = term
-        self.stop = "iterations"
+    def holds(self, condition: Expr) -> bool:
+        """Whether a canonical condition is known to hold, for guards."""
+        return condition.vmin == 1
 
-    def _follow(self, term: Expr) -> Expr:
-        """What ``term`` becomes next, its operands being final: the term itself if nothing is to be done."""
-        if _is_literal(term):
-            return term
-        if term.args:
-            try:
-                rebuilt = canonical(term.op, *[self.final[a] for a in term.args])
-            except ValueError:
-                # never evaluated: simplified, its divisor is always zero
-                return term
-            if rebuilt is not term:
-                return rebuilt
-        if time.perf_counter() > self.deadline:
-            self.stop = "time"
-            return term
+    def rewrites(self, term: Expr) -> Iterator[tuple[str, Expr]]:
+        """Names of rules, in their order, and what they make of ``term``."""
         for rule in self.rules[term.op]:
             for binding, rest in self._matches(rule.left, term):
                 result = self._apply(rule, binding, term.op, rest)
                 if result is not None and result is not term:
-                    if not self.left:
-                        self.stop = "iterations"
-                        return term
-                    self.left -= 1
-                    self.matches[rule.name] += 1
-                    return result
-        return term
+                    yield rule.name, result
 
     def _apply(self, rule: _Compiled, binding: Binding, op: str, rest: list[Expr]) -> Expr | None:
         """The right side with the operands that the left side left over, if the guard holds."""
         try:
-            if not all(self._holds(conjunct, binding) for conjunct in rule.when):
+            if not all(self.holds(self._instance(conjunct, binding)) for conjunct in rule.when):
                 return None
-            result = _instance(rule.right, binding)
+            result = self._instance(rule.right, binding)
         except ValueError:
             # a literal to compute has no value: its divisor is zero, or a shift goes too far
             return None
         return _joined(op, [*_operands(op, result), *rest]) if rest else result
 
-    def _holds(self, conjunct: Expr, binding: Binding) -> bool:
-        condition = _instance(conjunct, binding)
-        return condition.vmin == 1 or condition in self.known
+    def _instance(self, pattern: Expr, binding: Binding) -> Expr:
+        """``pattern`` with its letters replaced, as a canonical term."""
+        if _is_condition_letter(pattern):
+            return binding[str(pattern.args[0].value)]
+        if pattern.op == "var":
+            name = str(pattern.value)
+            return binding[name] if name in binding else const(self._measure(name, binding))
+        if not pattern.args:
+            return pattern
+        return canonical(pattern.op, *[self._instance(a, binding) for a in pattern.args])
+
+    def _measure(self, name: str, binding: Binding) -> int:
+        """The value of a scalar such as ``vmin_x`` or ``gcd_x_d``."""
+        function, *letters = name.split("_")
+        term = binding[letters[0]]
+        match function:
+            case "vmin":
+                return self.bounds(term)[0]
+            case "vmax":
+                return self.bounds(term)[1]
+            case "factor":
+                return _factor(term)
+        return gcd(_factor(term), binding[letters[1]].vmin)
 
     def _matches(self, left: _Shape, term: Expr) -> Iterator[tuple[Binding, list[Expr]]]:
         """Every way to match ``term``; of a chain, also every two operands, with the others as rest."""
@@ -496,3 +440,80 @@ class _Rewriter:
                 found.append(term.args[::-1])
             self._splits[term] = found
         return found
+
+
+# Rewriting -----------------------------------------------------------------------------------------------------------
+
+
+class _Rewriter(Matcher):
+    """One run: what every term met so far has become."""
+
+    def __init__(self, rules: tuple[Rule, ...], known: frozenset[Expr], limit: int, seconds: float) -> None:
+        super().__init__(rules)
+        self.known = known
+        self.left = limit
+        self.deadline = time.perf_counter() + seconds
+        self.matches: Counter[str] = Counter()
+        self.stop = "saturated"
+        self.final: dict[Expr, Expr] = {}
+
+    def holds(self, condition: Expr) -> bool:
+        """Whether the condition is true by its bounds or is one of the facts."""
+        return condition.vmin == 1 or condition in self.known
+
+    def normalise(self, root: Expr) -> Expr:
+        """``root`` rewritten to a fixpoint, operands first."""
+        final = self.final
+        # terms on their way: all are on the stack, so one that is met again closes a circle
+        becoming: dict[Expr, Expr] = {}
+        stack = [root]
+        while stack:
+            term = stack[-1]
+            if term in final:
+                stack.pop()
+            elif term in becoming:
+                final[term] = final[becoming[term]]
+            elif waiting := [a for a in term.args if a not in final]:
+                for arg in waiting:
+                    if arg in becoming:
+                        self._leave(arg)
+                stack += [a for a in waiting if a not in final]
+            else:
+                following = self._follow(term)
+                if following is term:
+                    final[term] = term
+                elif following in becoming and following not in final:
+                    self._leave(term)
+                else:
+                    becoming[term] = following
+                    stack.append(following)
+        return final[root]
+
+    def _leave(self, term: Expr) -> None:
+        """Rewrite ``term`` no further."""
+        self.final[term] = term
+        self.stop = "iterations"
+
+    def _follow(self, term: Expr) -> Expr:
+        """What ``term`` becomes next, its operands being final: the term itself if nothing is to be done."""
+        if _is_literal(term):
+            return term
+        if term.args:
+            try:
+                rebuilt = canonical(term.op, *[self.final[a] for a in term.args])
+            except ValueError:
+                # never evaluated: simplified, its divisor is always zero
+                return term
+            if rebuilt is not term:
+                return rebuilt
+        if time.perf_counter() > self.deadline:
+            self.stop = "time"
+            return term
+        for name, result in self.rewrites(term):
+            if not self.left:
+                self.stop = "iterations"
+                return term
+            self.left -= 1
+            self.matches[name] += 1
+            return result
+        return term
