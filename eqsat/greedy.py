@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
 from math import gcd
+from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from eqsat.expr import FALSE, TRUE, Expr, const, make, rebuild, substitute, topological, var, variables
@@ -96,7 +97,7 @@ def rewrite(
     rewriter = _Rewriter(tuple(rules), frozenset(chain(*map(_conjuncts, known))), limit, seconds)
     found = [rewriter.normalise(root) for root in substitute(roots, narrowed)]
     wide = {narrow: wide for wide, narrow in narrowed.items()}
-    return Rewritten(_presentable(found, wide), dict(rewriter.matches), rewriter.stop)
+    return Rewritten(presentable(found, wide), dict(rewriter.matches), rewriter.stop)
 
 
 def _narrowed(roots: Sequence[Expr], facts: Sequence[Expr]) -> dict[Expr, Expr]:
@@ -187,7 +188,7 @@ def _joined(op: str, operands: list[Expr]) -> Expr:
     return term
 
 
-def _presentable(roots: Sequence[Expr], wide: Mapping[Expr, Expr]) -> list[Expr]:
+def presentable(roots: Sequence[Expr], wide: Mapping[Expr, Expr] = MappingProxyType({})) -> list[Expr]:
     """Canonical terms with differences, negations, ``<=`` and ``!=`` again, and variables with their own ranges."""
     new: dict[Expr, Expr] = {}
     for term in topological(roots):
@@ -347,7 +348,7 @@ class Matcher:
 
     def rewrites(self, term: Expr) -> Iterator[tuple[str, Expr]]:
         """Names of rules, in their order, and what they make of ``term``."""
-        for rule in self.rules[term.op]:
+        for rule in self.rules.get(term.op, ()):
             for binding, rest in self._matches(rule.left, term):
                 result = self._apply(rule, binding, term.op, rest)
                 if result is not None and result is not term:

@@ -72,6 +72,8 @@ class Result:
         Time of the optimisation alone; ``engine_milliseconds`` is the rules' share of it.
     rules : dict from rule name to int
         How often each rule matched.
+    rule_set : tuple of Rule
+        The rules that could be used.
     guesses : tuple of Guess
         Equalities that were read off sample points, and how each was proved; see :mod:`eqsat.guess`.
     """
@@ -89,6 +91,7 @@ class Result:
     milliseconds: float
     engine_milliseconds: float
     rules: dict[str, int]
+    rule_set: tuple[Rule, ...]
     guesses: tuple[Guess, ...] = ()
 
     @property
@@ -472,6 +475,7 @@ class _Walk:
             milliseconds=1000 * elapsed,
             engine_milliseconds=1000 * self.engine_seconds,
             rules=dict(self.matches),
+            rule_set=self.rules,
             guesses=tuple(self.guesses),
         )
 

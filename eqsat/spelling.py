@@ -376,7 +376,7 @@ def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: Map
             terms[c] = variables[cast(str, value)]
         elif op == "sum":
             constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
-            terms[c] = _chain([(terms[a], k) for a, k in zip(args, coefficients, strict=True)], constant)
+            terms[c] = spell_sum([(terms[a], k) for a, k in zip(args, coefficients, strict=True)], constant)
         else:
             operands = [terms[a] for a in args]
             if op in ("shl", "shr"):
@@ -385,7 +385,7 @@ def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: Map
     return [terms[root] for root in roots]
 
 
-def _chain(terms: Iterable[tuple[Expr, int]], constant: int) -> Expr:
+def spell_sum(terms: Iterable[tuple[Expr, int]], constant: int) -> Expr:
     """A sum spelled term by term, positive terms first."""
     total: Expr | None = None
     for term, k in sorted(terms, key=lambda item: (item[1] < 0, -abs(item[1]), item[0].key)):
