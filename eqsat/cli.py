@@ -23,6 +23,7 @@ from eqsat.expr import Expr, var
 from eqsat.text import parse, to_program, to_text
 
 if TYPE_CHECKING:
+    from eqsat.explain import Explanation
     from eqsat.optimize import Result
     from eqsat.rule import Rule
     from eqsat.verify import Check
@@ -74,7 +75,7 @@ def app() -> None:
 @click.option("--constraint", "constraints", multiple=True, metavar="COND", help="A condition known to hold.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--c", "as_c", is_flag=True, help="Print the result as a C function.")
-@click.option("--explain", is_flag=True, help="Print the rules that fired.")
+@click.option("--explain", is_flag=True, help="Print a checked derivation of the result.")
 @_COST
 @_EXTRACT
 @_ENGINE
@@ -115,13 +116,13 @@ def optimize(
     check = result.check(prove=prove)
     if not check.equal:
         raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(map(to_text, result.exprs))}")
+    derivation = result.explain(prove=prove) if explain else None
     if as_json:
-        click.echo(json.dumps(_record(result, check, names, as_c, explain)))
+        click.echo(json.dumps(_record(result, check, names, as_c, derivation)))
         return
     click.echo(_c(result) if as_c else _listing(result.exprs, names))
-    if explain:
-        for line in _fired(result):
-            click.echo(line)
+    if derivation:
+        click.echo(f"\n{derivation}")
     click.echo(_remark(result, check, prove), err=True)
 
 
@@ -157,24 +158,12 @@ def _c(result: Result) -> str:
     return to_c(result.exprs)
 
 
-def _fired(result: Result) -> list[str]:
-    from eqsat.rules import DEFAULT
-
-    rules = {rule.name: rule for rule in DEFAULT}
-    lines = []
-    for name, matches in sorted(result.rules.items(), key=lambda item: (-item[1], item[0])):
-        if matches:
-            about = f"  {_rewrite(rules[name])}  # {rules[name].why}" if name in rules else ""
-            lines.append(f"{name:<28} {matches:>7}{about}")
-    return lines or ["no rule fired"]
-
-
-def _record(result: Result, check: Check, taken: Iterable[str], as_c: bool, explain: bool) -> Row:
+def _record(result: Result, check: Check, taken: Iterable[str], as_c: bool, derivation: Explanation | None) -> Row:
     return {
         **record(result, check, taken),
         "points": check.points,
         **({"c": _c(result)} if as_c else {}),
-        **({"rules": dict(result.rules)} if explain else {}),
+        **({"rules": dict(result.rules), "explanation": derivation.record()} if derivation else {}),
     }
 
 

@@ -34,6 +34,14 @@ LEMMAS = (
     Rule("factor-out", "x*z + y*z", "(x + y)*z", why="multiplication distributes over addition"),
     Rule("eq-lowest", "x == d", "x < d + 1", "vmin(x) == d", "x is nowhere less"),
     Rule("eq-highest", "x == d", "d - 1 < x", "vmax(x) == d", "x is nowhere more"),
+    Rule(
+        "lt-unit", "x*c + y < 1", "x + y < 1", "c > 1 and vmin(x) >= 0 and vmin(y) >= 0", "both are 0 or neither sum is"
+    ),
+    Rule(
+        "unit-lt", "0 < x*c + y", "0 < x + y", "c > 1 and vmin(x) >= 0 and vmin(y) >= 0", "both are 0 or neither sum is"
+    ),
+    Rule("min-ordered", "min(x, y)", "x", "x < y + 1", "x is the smaller"),
+    Rule("max-ordered", "max(x, y)", "y", "x < y + 1", "y is the larger"),
     Rule("where-swap", "where(x < y, z, w)", "where(y <= x, w, z)", why="the complement swaps the branches"),
 )
 
@@ -92,7 +100,9 @@ class Laws(Matcher):
         self.deep = False
         self._bounds: dict[Expr, tuple[int, int]] = {}
         self._read: dict[tuple[str | Expr, ...], Expr] = {}
-        self._rewrites: dict[tuple[Expr, bool], list[tuple[str, Expr]]] = {}
+        #: The laws that may be used; None for all.
+        self.only: frozenset[str] | None = None
+        self._rewrites: dict[tuple[Expr, bool, frozenset[str] | None], list[tuple[str, Expr]]] = {}
 
     def bounds(self, term: Expr) -> tuple[int, int]:
         """Bounds by those of the operands and, if :attr:`deep`, by the theory."""
@@ -125,10 +135,13 @@ class Laws(Matcher):
 
     def _operator(self, op: str, args: tuple[Expr, ...]) -> Expr:
         """An operator on terms as read."""
-        key = (op, *args)
+        key: tuple[str | Expr, ...] = (op, *args)
         found = self._read.get(key)
         if found is None:
             found = canonical(op, *args)
+            if found.op == "not" and found.args[0].op == "lt":
+                low, high = found.args[0].args
+                found = canonical("le", high, low)
             if found.op in ("add", "mul"):
                 found = _sum(read(found))
             elif found.op == "floordiv" and found.args[1].op == "const":
@@ -157,10 +170,12 @@ class Laws(Matcher):
         return rebuild([state], exchange)[0]
 
     def _rewrites_of(self, term: Expr) -> list[tuple[str, Expr]]:
-        key = (term, self.deep)
+        key = (term, self.deep, self.only)
         if key not in self._rewrites:
             found: dict[Expr, str] = {}
             for law, new in self._applications(term):
+                if self.only is not None and law not in self.only:
+                    continue
                 try:
                     found.setdefault(self.read(new), law)
                 except ValueError:
@@ -170,7 +185,7 @@ class Laws(Matcher):
         return self._rewrites[key]
 
     def _applications(self, term: Expr) -> Iterator[tuple[str, Expr]]:
-        yield from self.rewrites(term)
+        yield from self.rewrites(term, self.only)
         if term in self.theory.solved:
             yield "solve", self.theory.simplify(term)
         if term.op == "where":
@@ -241,14 +256,12 @@ class Search:
 
     Parameters
     ----------
-    only : collection of str, or None
-        The laws that may be used; None for all.
     deadline : float
         When to give up, by ``time.perf_counter``.
     """
 
-    def __init__(self, laws: Laws, start: Expr, goal: Expr, only: Collection[str] | None, deadline: float) -> None:
-        self.laws, self.only, self.deadline = laws, only, deadline
+    def __init__(self, laws: Laws, start: Expr, goal: Expr, deadline: float) -> None:
+        self.laws, self.deadline = laws, deadline
         self.shapes = (frozenset(topological([start])), frozenset(topological([goal])))
         # what both ends have is left alone, but for variables, which an equation may replace
         self.fixed = {t for t in self.shapes[0] & self.shapes[1] if t.args} - {start, goal}
@@ -284,8 +297,7 @@ class Search:
             expanded += 1
             depth = self.reached[side][state][0] + 1
             for move in self.laws.moves(state, self.fixed):
-                if self.only is None or move.law in self.only:
-                    self._reach(side, depth, move.state, state, move)
+                self._reach(side, depth, move.state, state, move)
             if self.best is not None:
                 if self.best[0] <= 2:
                     break

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from eqsat.derive import READINGS, SUMS, Laws, Move, Search, laws_with, reading, spelled
 from eqsat.expr import Expr, ExprLike, brief, make, rebuild, substitute, topological, var, variables
-from eqsat.forms import topological_until
+from eqsat.forms import to_expr, topological_until
 from eqsat.greedy import CHAINED
 from eqsat.linear import Theory
 from eqsat.rule import Rule
@@ -206,9 +206,9 @@ def explain(
     >>> from eqsat.optimize import optimize
     >>> print(explain(optimize("R0//8*8 + R0%8", R0=(0, 31))))
     R0//8*8 + R0%8
-      = R0            mod-core: x = (x//n)*n + x%n  [all 32 points]
+      = R0    mod-core: x = (x//n)*n + x%n  [at all 32 points]
     <BLANKLINE>
-    By one law, which is needed:
+    By one law:
       mod-core  x % n + (x // n)*n = x
     """
     return _Explainer(result, only, prove, seconds).run()
@@ -235,8 +235,9 @@ class _Link:
     def cites(self) -> set[str]:
         return {self.law} if self.law else {move.law for move in self.moves}
 
-    def find(self, only: Collection[str] | None, deadline: float, most: int = MAX_STATES, deep: bool = True) -> bool:
+    def find(self, only: frozenset[str] | None, deadline: float, most: int = MAX_STATES, deep: bool = True) -> bool:
         """Find moves by the laws in ``only``; whether there are any."""
+        self.laws.only = only
         for opaque in [self.opaque, {}] if self.opaque else [{}]:
             before, after = _cut(self.before, opaque), _cut(self.after, opaque)
             try:
@@ -251,7 +252,7 @@ class _Link:
                     return True
                 continue
             for self.laws.deep in (False, True) if deep else (False,):
-                moves = Search(self.laws, start, goal, only, deadline).run(most)
+                moves = Search(self.laws, start, goal, deadline).run(most)
                 if moves is not None:
                     self.law, self.moves, self.opaque = "", tuple(moves), opaque
                     return True
@@ -303,9 +304,9 @@ class _Plan:
         self, roots: Sequence[Expr], wanted: Mapping[Expr, Expr], theory: Theory, given: tuple[Expr, ...]
     ) -> tuple[dict[Expr, Expr], list[_Link]]:
         """What the terms below ``roots`` become, and by which links; operands are left out where it goes at once."""
-        users = Counter(a for term in topological(roots) for a in term.args)
+        users = Counter([*roots, *(a for term in topological(roots) for a in term.args)])
         becomes: dict[Expr, Expr] = {}
-        # at once: what is linked as it is given comes before its operands can have changed elsewhere
+        # what is linked as it is given comes before its operands can have changed elsewhere, the largest first
         first: list[_Link] = []
         links: list[_Link] = []
         stack = [(root, False) for root in reversed(roots)]
@@ -330,11 +331,12 @@ class _Plan:
             if term.op == "where":
                 now = self._enter_branches(now, theory, given, links)
             if target is None:
-                simple = theory.simplify(term)
+                simple = _simple(theory, term)
                 target = simple if self._size(simple) < self._size(now) else now
             if target is not now:
                 links.append(self._link(now, target, theory, given, [becomes.get(o, o) for o in operands]))
             becomes[term] = target
+        first.sort(key=lambda link: self._size(link.before), reverse=True)
         return becomes, first + links
 
     def _answer(self, term: Expr, theory: Theory) -> Expr | None:
@@ -399,6 +401,11 @@ def _value(theory: Theory, term: Expr) -> Value:
     return theory.condition(term) if term.is_bool else theory.form(term)
 
 
+def _simple(theory: Theory, term: Expr) -> Expr:
+    """The normal form of ``term``, with remainders where they make it shorter."""
+    return theory.condition(term) if term.is_bool else to_expr(theory.in_digits(theory.form(term))[0])
+
+
 def _coarse(theory: Theory, before: Expr, after: Expr) -> str:
     return "normal-form" if _value(theory, before) == _value(theory, after) else "saturation"
 
@@ -454,14 +461,15 @@ class _Explainer:
     """One derivation of all roots."""
 
     def __init__(self, result: Result, only: Collection[str] | None, prove: bool, seconds: float) -> None:
-        self.result, self.only, self.prove, self.seconds = result, only, prove, seconds
+        self.result, self.prove, self.seconds = result, prove, seconds
+        self.only = None if only is None else frozenset(only)
         self.started = time.perf_counter()
         self.theory = Theory(result.constraints)
         gates = [gate for gate in result.gates if gate is not None]
         names = [str(v.value) for v in variables([*result.before, *result.exprs, *result.constraints, *gates])]
         self.prefix = "_" * (1 + max([len(n) - len(n.lstrip("_")) for n in names], default=0))
         self.steps: list[Step] = []
-        self.minimal = True
+        self.minimal = False
         rules = laws_with(result.rule_set)
         self.why = {**READINGS, **COARSE, **{rule.name: rule.why for rule in rules}}
         self.statements = {**READINGS, **COARSE, **{rule.name: _statement(rule) for rule in rules}}
@@ -476,7 +484,9 @@ class _Explainer:
         for index, gate in enumerate(result.gates):
             members.setdefault(gate, []).append(index)
         plans = [_Plan(self, gate, indices) for gate, indices in members.items()]
-        self._spare_laws([link for plan in plans for link in plan.links])
+        links = [link for plan in plans for link in plan.links]
+        self._spare_laws(links)
+        self.cited = frozenset({law for link in links for law in link.cites()})
         for plan in plans:
             self._make(plan)
         cited = dict.fromkeys(step.law for step in self.steps)
@@ -489,35 +499,53 @@ class _Explainer:
         uses = Counter(law for link in links for law in link.cites() if law not in COARSE)
         for law in sorted(uses, key=lambda name: (uses[name], name)):
             concerned = [link for link in links if law in link.cites()]
-            if time.perf_counter() > self.until(SPARING):
-                self.minimal = False
-                return
-            others = {name for link in links for name in link.cites()} - {law}
+            others = frozenset({name for link in links for name in link.cites()} - {law})
             spared = [replace(link) for link in concerned]
             if all(link.find(others, self.until(SPARING)) for link in spared):
                 for link, found in zip(concerned, spared, strict=True):
                     link.law, link.moves, link.opaque = found.law, found.moves, found.opaque
+        self.minimal = time.perf_counter() < self.until(SPARING)
 
     def _make(self, plan: _Plan) -> None:
         """Make the steps of a plan on its roots; where time runs out, or something is missing, one for each root."""
         roots = _Roots(plan.before)
+        made: dict[Expr, Expr] = {}
         for link in plan.links:
+            if time.perf_counter() > self.until(1):
+                break
+            if link.before not in roots and not self._follow(link, made, roots):
+                continue
             whole: dict[Expr, ExprLike] = {cut: operand for operand, cut in link.opaque.items()}
             for before, after, law, instance in link.steps():
-                if time.perf_counter() > self.until(1):
-                    break
-                sides = substitute([before, after, *(instance or ())], whole)
-                changed = roots.replace(sides[0], sides[1], link.given)
+                old, new, *part = substitute([before, after, *(instance or ())], whole)
+                changed = roots.replace(old, new, link.given)
                 if changed:
+                    made[old] = new
+                    check = self._check(plan.gate, link.given, law, [(before, after), (old, new)])
                     members = tuple([plan.members[i] for i in changed])
-                    check = self._check(plan.gate, link.given, law, [(before, after), (sides[0], sides[1])])
-                    part = (sides[2], sides[3]) if instance else None
-                    self.steps.append(Step(members, *sides[:2], link.given, law, self.why[law], part, check))
+                    applied = (part[0], part[1]) if part else None
+                    self.steps.append(Step(members, old, new, link.given, law, self.why[law], applied, check))
         for index, before, after in zip(plan.members, roots.terms, plan.after, strict=True):
             if before is not after:
                 law = _coarse(plan.theory, before, after)
                 check = self._check(plan.gate, (), law, [(before, after)])
                 self.steps.append(Step((index,), before, after, (), law, self.why[law], None, check))
+
+    def _follow(self, link: _Link, made: Mapping[Expr, Expr], roots: _Roots) -> bool:
+        """Start ``link`` from what other steps have made of its left side; whether it is still to be made."""
+
+        def follow(term: Expr, args: tuple[Expr, ...]) -> Expr:
+            now = term if args == term.args else make(term.op, *args)
+            return made.get(now, now)
+
+        (link.before,) = rebuild([link.before], follow)
+        link.opaque = {}
+        if link.before is link.after or link.before not in roots:
+            return False
+        if link.find(self.cited, self.until(SPARING)):
+            return True
+        self.minimal = False
+        return link.find(self.only, self.until(SPARING))
 
     def _check(self, gate: Expr | None, given: Sequence[Expr], law: str, sides: Sequence[tuple[Expr, Expr]]) -> Check:
         """Compare both sides: with operands cut out, which shows more, or else as they are."""
@@ -546,6 +574,9 @@ class _Roots:
         self._users: dict[Expr, set[Expr]] = {}
         for term in terms:
             self._add(term)
+
+    def __contains__(self, term: Expr) -> bool:
+        return term in self._users
 
     def replace(self, before: Expr, after: Expr, given: Sequence[Expr]) -> list[int]:
         """Replace a subterm wherever it occurs in the branches ``given``; which terms that changes."""
@@ -662,8 +693,8 @@ class _Page:
 
     def _step(self, step: Step, column: int) -> Iterator[str]:
         left = self.definition(step.after)
-        part = "" if step.instance is None else "{} = {}, ".format(*map(self.text, step.instance))
-        right = f"{step.law}: {part}{step.why}  [{_checked(step.check)}]"
+        why = step.why if step.instance is None else f"{' = '.join(map(self.text, step.instance))} ({step.why})"
+        right = f"{step.law}: {why}  [{_checked(step.check)}]"
         if len(left) > column:
             yield f"  = {left}"
             left = ""
@@ -673,9 +704,9 @@ class _Page:
 
     def _laws(self) -> Iterator[str]:
         explanation = self.explanation
-        count = len(explanation.laws)
-        laws = "one law" if count == 1 else f"{count} laws"
-        yield f"By {laws}{', none of which can be spared' if explanation.minimal else ''}:"
+        laws = len(explanation.laws)
+        needed = ", none of which can be spared" if explanation.minimal else ""
+        yield "By one law:" if laws == 1 else f"By {laws} laws{needed}:"
         column = max(map(len, explanation.laws))
         for law, statement in explanation.laws.items():
             yield f"  {law:<{column}}  {statement}"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
@@ -346,9 +346,11 @@ class Matcher:
         """Whether a canonical condition is known to hold, for guards."""
         return condition.vmin == 1
 
-    def rewrites(self, term: Expr) -> Iterator[tuple[str, Expr]]:
-        """Names of rules, in their order, and what they make of ``term``."""
+    def rewrites(self, term: Expr, only: Collection[str] | None = None) -> Iterator[tuple[str, Expr]]:
+        """Names of rules, in their order, and what they make of ``term``; of all rules, or of those named."""
         for rule in self.rules.get(term.op, ()):
+            if only is not None and rule.name not in only:
+                continue
             for binding, rest in self._matches(rule.left, term):
                 result = self._apply(rule, binding, term.op, rest)
                 if result is not None and result is not term:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from eqsat.engine import Budget, Saturation, Session
 from eqsat.expr import FALSE, Expr, as_expr, brief, const, topological, var, variables
@@ -33,6 +33,9 @@ from eqsat.sharing import share_junctions, share_sums
 from eqsat.spelling import Speller, Value, to_exprs
 from eqsat.text import parse
 from eqsat.verify import Check, check_equal
+
+if TYPE_CHECKING:
+    from eqsat.explain import Explanation
 
 T = TypeVar("T")
 
@@ -110,6 +113,12 @@ class Result:
     def check(self, **options: Any) -> Check:
         """Check that input and output are equal; see :func:`eqsat.verify.check_equal` for the options."""
         return check_equal(self.before, self.exprs, constraints=self.constraints, gates=self.gates, **options)
+
+    def explain(self, **options: Any) -> Explanation:
+        """Derive the output from the input in checked steps; see :func:`eqsat.explain.explain` for the options."""
+        from eqsat.explain import explain
+
+        return explain(self, **options)
 
 
 def cost_of(roots: Iterable[Expr], model: CostModel) -> int:

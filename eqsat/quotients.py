@@ -131,7 +131,7 @@ class Quotients(Facts):
         """
         if any(a.op == "mod" for a in x.terms):
             return None
-        rewritten, digits = self._in_digits(x)
+        rewritten, digits = self.in_digits(x)
         if not digits:
             return None
         shorter = len(rewritten.terms) < len(x.terms)
@@ -156,7 +156,7 @@ class Quotients(Facts):
                 form = form.plus(digits[atom].plus(atom_form(atom), -1), form.terms[atom])
         return form
 
-    def _in_digits(self, x: Form) -> tuple[Form, dict[Expr, Form]]:
+    def in_digits(self, x: Form) -> tuple[Form, dict[Expr, Form]]:
         """``x`` with remainders as atoms in place of dividends of its quotients, and what each of them stands for."""
         digits: dict[Expr, Form] = {}
         for quotient, _ in x.sorted_terms():

@@ -51,6 +51,15 @@ def test_json(eqsat):
     assert record["cost"] < record["cost_before"]
     assert "kernel" in record["c"]
     assert isinstance(record["rules"], dict)
+    assert [step["law"] for step in record["explanation"]["steps"]] == ["mod-core", "lt-always"]
+
+
+def test_explain(eqsat):
+    code, out, _ = eqsat("optimize", "x // 4 * 4 + x % 4", "--var", "x=0:31", "--explain")
+    assert code == 0
+    assert out.startswith("x\n\nx//4*4 + x%4\n  = x    mod-core: ")
+    wide = f"x={-(2**40)}:{2**40}"
+    assert "[proved]" in eqsat("optimize", "x // 4 * 4 + x % 4", "--var", wide, "--explain", "--prove")[1]
 
 
 def test_an_expression_may_begin_with_a_minus(eqsat):

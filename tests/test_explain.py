@@ -1,0 +1,256 @@
+"""Explanations: derivations that end at the answer, whose every step holds, by no more laws than are needed."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from index_terms import index_terms
+
+from eqsat.corpus import read_case
+from eqsat.derive import LEMMAS, laws_with
+from eqsat.explain import Explanation, UnsoundStepError, explain
+from eqsat.expr import Expr, evaluate, substitute, var, variables, where
+from eqsat.optimize import Result, optimize
+from eqsat.rule import Rule, check_rule
+from eqsat.rules import DEFAULT
+from eqsat.text import parse, parse_program
+
+HAND = Path(__file__).parent / "data" / "hand.jsonl"
+KERNELS = Path(__file__).parent.parent / "benchmarks" / "data" / "tinygrad_sample.jsonl"
+
+
+def points_of(terms: list[Expr], count: int = 400) -> dict[str, np.ndarray]:
+    """Random points, the ends of every range among them."""
+    random = np.random.default_rng(0)
+    found = {"no variable": np.zeros(count)}
+    for v in variables(terms):
+        values = random.integers(v.vmin, v.vmax, count, endpoint=True)
+        values[: count // 4] = np.where(random.integers(0, 2, count // 4), v.vmin, v.vmax)
+        found[str(v.value)] = values
+    return found
+
+
+def assert_equal_where(conditions: list[Expr], before: Expr, after: Expr) -> None:
+    points = points_of([before, after, *conditions])
+    *holds, x, y = np.broadcast_arrays(*evaluate([*conditions, before, after], points), np.zeros(400))[:-1]
+    wrong = np.all([np.ones(400, dtype=bool), *holds], axis=0) & (x != y)
+    assert not wrong.any(), f"{before} = {after} fails where {[{n: v[wrong][0] for n, v in points.items()}]}"
+
+
+def sound(result: Result, **options: object) -> Explanation:
+    """The explanation, once its steps are known to hold, and to lead from the input to the output."""
+    found = explain(result, **options)
+    roots = list(result.before)
+    for step in found.steps:
+        assert step.before is not step.after
+        assert step.check.equal
+        for index in step.roots:
+            gate = result.gates[index]
+            context = [*result.constraints, *step.given, *([] if gate is None else [gate])]
+            assert_equal_where(context, step.before, step.after)
+            old = roots[index]
+            roots[index] = step.apply(old)
+            assert roots[index] is not old
+            if not step.given:
+                assert roots[index] is substitute([old], {step.before: step.after})[0]
+    assert tuple(roots) == result.exprs
+    assert list(found.laws) == list(dict.fromkeys(step.law for step in found.steps))
+    return found
+
+
+@pytest.mark.parametrize("rule", LEMMAS, ids=lambda rule: rule.name)
+def test_lemmas_are_true(rule):
+    assert check_rule(rule) is None
+
+
+# ---- what is cited
+
+R = {"R3": (0, 3), "R4": (0, 1), "R2": (0, 3)}
+X = {"x": (0, 999), "y": (0, 9)}
+
+DERIVED = [
+    # root, ranges, the terms in between, the laws
+    ("R0//8*8 + R0%8", {"R0": (0, 31)}, [], ["mod-core"]),
+    ("(R3*8 + R4*4 + R2)//8", R, ["(R4*4 + R2)//8 + R3"], ["div-whole", "div-bucket"]),
+    ("(R3*8 + R4*4 + R2)%8", R, ["(R4*4 + R2)%8"], ["mod-whole", "mod-in-range"]),
+    ("(R3*8 + R4*4 + R2)//8*8 + (R3*8 + R4*4 + R2)%8", R, [], ["mod-core"]),
+    ("x//96*96 + x//12%8*12 + x%12", X, ["x//96*96 + x%96"], ["mod-digits", "mod-core"]),
+    ("x%24%8", X, [], ["mod-of-mod"]),
+    ("x//4//8", X, [], ["div-div"]),
+    ("tdiv(x, 16)", X, [], ["tdiv-same-sign"]),
+    ("x + 2*y - y + x", X, [], ["collect"]),
+    ("x//(16*12)", X, [], ["compute"]),
+    ("y + x", X, [], ["reorder"]),
+    ("where(x < 5, y, y)", X, [], ["where-same"]),
+    ("x < 5 and x < 9", X, [], ["lt-and-lt"]),
+    ("x//8 < 4", X, [], ["lt-div"]),
+    ("x + 3", X, [], []),
+]
+
+
+@pytest.mark.parametrize(("text", "ranges", "between", "laws"), DERIVED, ids=str)
+def test_a_derivation(text, ranges, between, laws):
+    found = sound(optimize([text], **ranges))
+    assert [step.law for step in found.steps] == laws
+    names = {name: var(name, *bounds) for name, bounds in ranges.items()}
+    assert [step.after for step in found.steps[:-1]] == [parse(t, names) for t in between]
+
+
+KNOWN = [
+    # roots, constraints, gates, the answers, laws that must be cited
+    (["(x*n + y)//n"], ["y < n"], [None], ["x"], ["symbolic-multiple-div", "symbolic-below-div"]),
+    (["x//n*n + x%n"], [], [None], ["x"], ["mod-core-symbolic"]),
+    (["(x*n + y*n)//(n*n)"], [], [None], ["(x + y)//n"], ["factor-out", "cancel-factor-div"]),
+    (["x%8"], [], ["x < 8"], ["x"], ["mod-in-range"]),
+    (["x%8", "x%8"], [], ["x < 8", None], ["x", "x%8"], ["mod-in-range"]),
+    (["(x + y)//8"], [], ["x + y < 8"], ["0"], ["symbolic-below-div"]),
+    (["x//8*8", "x%8"], ["x%8 == 0"], [None, None], ["x", "0"], ["solve"]),
+    (["x + y"], ["x == 7"], [None], ["y + 7"], ["known-value"]),
+    (["where(x < 8, x//8, 1)"], [], [None], ["where(x < 8, 0, 1)"], ["where-narrow-div"]),
+    (["where(x < 8, y, where(x < 4, 3, x//8))"], [], [None], ["where(x < 8, y, x//8)"], ["where-else-refuted"]),
+    (["where(x < 8 and y < 4, (x + y*8)//32, x)"], [], [None], ["where(x < 8 and y < 4, 0, x)"], ["div-bucket"]),
+    (["x < 9 and x + y < 5"], [], [None], ["x + y < 5"], ["implied"]),
+    (["min(x, y)%4", "max(x, y)"], ["x <= y"], [None, None], ["x%4", "y"], ["min-ordered", "max-ordered"]),
+]
+
+
+@pytest.mark.parametrize(("roots", "constraints", "gates", "answers", "laws"), KNOWN, ids=str)
+def test_what_is_known_is_used(roots, constraints, gates, answers, laws):
+    ranges = {"x": (0, 999), "y": (0, 63), "n": (1, 64)}
+    result = optimize(roots, constraints=constraints, gates=gates, **ranges)
+    found = sound(result)
+    assert found.coarse == 0
+    assert set(laws) <= set(found.rules)
+    names = {name: var(name, *bounds) for name, bounds in ranges.items()}
+    for answer, expr, gate in zip(answers, result.exprs, result.gates, strict=True):
+        assert_equal_where([*result.constraints, *([] if gate is None else [gate])], parse(answer, names), expr)
+
+
+def test_a_branch_is_rewritten_where_its_condition_holds_and_nowhere_else():
+    x, y = var("x", 0, 999), var("y", 0, 9)
+    (step,) = sound(optimize(where(x < 8, y * 3 + x // 8, y))).steps
+    assert (step.before, step.after, step.given) == (y * 3 + x // 8, y * 3, (x < 8,))
+    elsewhere = where(y < 8, step.before, 0) + where(x < 8, x, step.before)
+    assert step.apply(elsewhere) is elsewhere
+    assert step.apply(where(x < 8, step.before, step.before)) is where(x < 8, step.after, step.before)
+    other = replace(step, given=(~(x < 8),))
+    assert other.apply(where(x < 8, step.before, step.before)) is where(x < 8, step.before, step.after)
+
+
+# ---- every hand case
+
+
+def hand_results() -> list[Result]:
+    cases = [read_case(line) for line in HAND.read_text().splitlines()]
+    return [pytest.param(optimize(c.exprs, constraints=c.constraints, gates=c.gates), id=c.id) for c in cases]
+
+
+@pytest.mark.parametrize("result", hand_results())
+def test_every_hand_case_by_single_laws_none_of_which_can_be_spared(result):
+    found = sound(result)
+    assert found.coarse == 0
+    assert found.minimal
+    for law in found.rules:
+        others = set(found.rules) - {law}
+        assert explain(result, only=others).coarse > 0, law
+
+
+# ---- any term
+
+
+@settings(max_examples=30)
+@given(index_terms())
+def test_index_terms(terms):
+    sound(optimize(terms[-3:]), seconds=1.0)
+
+
+@pytest.mark.parametrize("options", [{"theory": False}, {"engine": "greedy"}, {"extract": "exact"}], ids=str)
+def test_however_it_was_found(options):
+    result = optimize(["min(x*4, y*4)//4 + max(x, y)", "(x*12 + y)%12"], **X, **options)
+    assert sound(result).coarse == 0
+
+
+@pytest.mark.parametrize("name", ["reduce_reshape/merge/0", "tril/raw/0", "repeat/postopt/0"])
+def test_kernels(name):
+    line = next(line for line in KERNELS.read_text().splitlines() if f'"tinygrad/{name}"' in line)
+    case = read_case(line)
+    result = optimize(case.exprs, gates=case.gates, constraints=case.constraints)
+    assert sound(result).coarse == 0
+
+
+def test_deep_terms_in_bounded_time():
+    x = var("x", 0, 63)
+    term = x
+    for _ in range(200):
+        term = (term + x) % 97
+    sound(optimize([term]), seconds=0.5)
+
+
+# ---- budgets, laws, falsehoods
+
+
+def test_without_time_one_coarse_step_for_each_root():
+    found = sound(optimize(["x%24%8", "x//4//8"], **X), seconds=0.0)
+    assert [(step.roots, step.law) for step in found.steps] == [((0,), "normal-form"), ((1,), "normal-form")]
+    assert not found.minimal
+    assert "coarse" in str(found)
+
+
+def test_what_the_laws_do_not_reach_is_coarse():
+    result = optimize(["x%24%8"], **X)
+    assert sound(result, only=[]).coarse == 1
+    assert sound(result, only=["mod-of-mod"]).coarse == 0
+
+
+def test_a_rule_of_ones_own():
+    rule = Rule("least-times-most", "min(x, y) * max(x, y)", "x*y", why="one of them is the least, the other the most")
+    result = optimize(["min(x, y % 9) * max(x, y % 9)"], rules=[*DEFAULT, rule], **X)
+    assert sound(result).rules == ("least-times-most",)
+    assert rule in laws_with((rule,))
+
+
+@pytest.mark.parametrize("answer", ["x", "x%8 + 1", "x%4"])
+def test_a_false_answer_is_an_error(answer):
+    result = optimize(["x%24%8"], **X)
+    names = {name: var(name, *bounds) for name, bounds in X.items()}
+    with pytest.raises(UnsoundStepError, match=r"is not .*: see \{'x': \d+"):
+        explain(replace(result, exprs=(parse(answer, names),)))
+
+
+def test_proofs_on_request():
+    result = optimize(["(x*6 + 5)//3"], x=(-(2**40), 2**40))
+    assert {step.check.kind for step in sound(result).steps} == {"sampled"}
+    assert {step.check.kind for step in sound(result, prove=True).steps} == {"proved"}
+
+
+# ---- text and data
+
+
+def test_as_text():
+    text = str(explain(optimize(["(R3*8 + R4*4 + R2)//8"], **R)))
+    assert text == (
+        "(R3*8 + R4*4 + R2)//8\n"
+        "  = (R4*4 + R2)//8 + R3    div-whole: whole multiples leave the floor  [at all 32 points]\n"
+        "  = R3                     div-bucket: (R4*4 + R2)//8 = 0 (all of x lies in one bucket)  [at all 32 points]\n"
+        "\n"
+        "By 2 laws, none of which can be spared:\n"
+        "  div-whole   (x*c + y) // d = x*(c//d) + y//d  when d > 0 and c % d == 0\n"
+        "  div-bucket  x // d = vmin(x)//d  when vmin(x)//d == vmax(x)//d"
+    )
+    assert "nothing to derive" in str(explain(optimize(["x + 1"], **X)))
+
+
+def test_as_data():
+    big = " + ".join(f"x//{n}%7" for n in range(2, 12))
+    result = optimize([f"(({big})*8 + y)//8", f"(({big})*8 + y)%8 + {big}"], x=(0, 999), y=(0, 7))
+    found = sound(result)
+    record = json.loads(json.dumps(found.record()))
+    assert record["lets"]
+    names = {"x": var("x", 0, 999), "y": var("y", 0, 7)}
+    for step, data in zip(found.steps, record["steps"], strict=True):
+        assert parse_program(record["lets"], [data["before"], data["after"]], names) == [step.before, step.after]
+        assert (data["law"], data["roots"], data["checked"]) == (step.law, list(step.roots), step.check.kind)
+    assert set(record["laws"]) == {step["law"] for step in record["steps"]}
