@@ -40,6 +40,9 @@ LEMMAS = (
     Rule(
         "unit-lt", "0 < x*c + y", "0 < x + y", "c > 1 and vmin(x) >= 0 and vmin(y) >= 0", "both are 0 or neither sum is"
     ),
+    Rule("mod-reflected", "x % d", "d - 1 - (-x - 1) % d", "d > 0", "the digits of -x - 1 are those of x from above"),
+    Rule("min-offset-out", "min(x + c, y)", "min(x, y - c) + c", why="c shifts both"),
+    Rule("max-offset-out", "max(x + c, y)", "max(x, y - c) + c", why="c shifts both"),
     Rule("min-ordered", "min(x, y)", "x", "x < y + 1", "x is the smaller"),
     Rule("max-ordered", "max(x, y)", "y", "x < y + 1", "y is the larger"),
     Rule("where-swap", "where(x < y, z, w)", "where(y <= x, w, z)", why="the complement swaps the branches"),
@@ -96,7 +99,8 @@ class Laws(Matcher):
     def __init__(self, rules: tuple[Rule, ...], theory: Theory) -> None:
         super().__init__(laws_with(rules))
         self.theory = theory
-        #: Whether guards may use all bounds that the theory can find, not only those that a reader sees at once.
+        #: Whether guards may use all bounds that the theory can find, not only those that a reader sees at once, and
+        #: a search may rewrite what both ends have.
         self.deep = False
         self._bounds: dict[Expr, tuple[int, int]] = {}
         self._read: dict[tuple[str | Expr, ...], Expr] = {}
@@ -263,8 +267,9 @@ class Search:
     def __init__(self, laws: Laws, start: Expr, goal: Expr, deadline: float) -> None:
         self.laws, self.deadline = laws, deadline
         self.shapes = (frozenset(topological([start])), frozenset(topological([goal])))
-        # what both ends have is left alone, but for variables, which an equation may replace
-        self.fixed = {t for t in self.shapes[0] & self.shapes[1] if t.args} - {start, goal}
+        # what both ends have is left alone at first, but for variables, which an equation may replace
+        shared = set() if laws.deep else self.shapes[0] & self.shapes[1]
+        self.fixed = {t for t in shared if t.args} - {start, goal}
         self.largest = 12 + 2 * max(map(len, self.shapes))
         #: Per end the states reached: the number of moves, the state before, and the move from there.
         self.reached: tuple[dict[Expr, tuple[int, Expr, Move | None]], ...] = ({}, {})

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: Laws for steps between which no chain of smaller ones was found.
 COARSE = {
     "normal-form": "both have the same normal form in linear integer arithmetic",
-    "saturation": "all rules together make both equal",
+    "unexplained": "no laws were found that lead from one to the other; both sides were only compared",
 }
 
 #: States that a search may look at, and one that tries to do without simplifying operands first.
@@ -362,7 +362,7 @@ class _Plan:
         contexts = ((holds, condition), (theory.negate(holds), make("not", condition)))
         for at, (fact, shown) in enumerate(contexts):
             inside = theory.under(fact)
-            if inside is not None and inside is not theory and branches[at].args and len(given) < MAX_NESTED:
+            if inside is not None and inside is not theory and len(given) < MAX_NESTED:
                 becomes, found = self._walk([branches[at]], {}, inside, (*given, shown))
                 branches[at] = becomes[branches[at]]
                 links += found
@@ -407,7 +407,7 @@ def _simple(theory: Theory, term: Expr) -> Expr:
 
 
 def _coarse(theory: Theory, before: Expr, after: Expr) -> str:
-    return "normal-form" if _value(theory, before) == _value(theory, after) else "saturation"
+    return "normal-form" if _value(theory, before) == _value(theory, after) else "unexplained"
 
 
 def _chain(term: Expr, users: Mapping[Expr, int]) -> tuple[list[Expr], list[Expr]]:
@@ -469,6 +469,7 @@ class _Explainer:
         names = [str(v.value) for v in variables([*result.before, *result.exprs, *result.constraints, *gates])]
         self.prefix = "_" * (1 + max([len(n) - len(n.lstrip("_")) for n in names], default=0))
         self.steps: list[Step] = []
+        self.cited: frozenset[str] = frozenset()
         self.minimal = False
         rules = laws_with(result.rule_set)
         self.why = {**READINGS, **COARSE, **{rule.name: rule.why for rule in rules}}
