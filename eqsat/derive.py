@@ -8,7 +8,7 @@ exact quotients computed. So one move is one application of one law, tidied up.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from heapq import heappop, heappush
 from itertools import count
@@ -18,6 +18,7 @@ from eqsat.expr import FALSE, TRUE, Expr, const, make, rebuild, topological
 from eqsat.facts import chain_members
 from eqsat.forms import Form, read, topological_until
 from eqsat.greedy import Matcher, canonical, presentable
+from eqsat.guess import Guess
 from eqsat.linear import Theory
 from eqsat.ops import OPS
 from eqsat.rule import TERMS, Rule, pattern_of
@@ -57,6 +58,8 @@ READINGS = {
     "decided": "what is known decides the condition",
     "dead-branch": "the condition of the other branch cannot hold",
     "implied": "the other conditions decide it",
+    "guess": "equal at every point at which the facts hold, found and proved by evaluation",
+    "never": "the facts and the gate never hold together, so any value will do",
 }
 
 #: Rules on sums that reading a term does not cover.
@@ -94,9 +97,9 @@ class Move(NamedTuple):
 
 
 class Laws(Matcher):
-    """All that can be done to terms under the facts of ``theory``."""
+    """All that can be done to terms under the facts of ``theory``, ``guesses`` that were proved there among it."""
 
-    def __init__(self, rules: tuple[Rule, ...], theory: Theory) -> None:
+    def __init__(self, rules: tuple[Rule, ...], theory: Theory, guesses: Iterable[Guess] = ()) -> None:
         super().__init__(laws_with(rules))
         self.theory = theory
         #: Whether guards may use all bounds that the theory can find, not only those that a reader sees at once, and
@@ -107,6 +110,7 @@ class Laws(Matcher):
         #: The laws that may be used; None for all.
         self.only: frozenset[str] | None = None
         self._rewrites: dict[tuple[Expr, bool, frozenset[str] | None], list[tuple[str, Expr]]] = {}
+        self._guesses = {self.read(guess.before): guess.after for guess in guesses}
 
     def bounds(self, term: Expr) -> tuple[int, int]:
         """Bounds by those of the operands and, if :attr:`deep`, by the theory."""
@@ -190,6 +194,8 @@ class Laws(Matcher):
 
     def _applications(self, term: Expr) -> Iterator[tuple[str, Expr]]:
         yield from self.rewrites(term, self.only)
+        if term in self._guesses:
+            yield "guess", self._guesses[term]
         if term in self.theory.solved:
             yield "solve", self.theory.simplify(term)
         if term.op == "where":

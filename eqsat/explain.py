@@ -286,19 +286,25 @@ class _Plan:
         self.explainer, self.gate, self.members = explainer, gate, members
         self.before = [explainer.result.before[i] for i in members]
         self.after = [explainer.result.exprs[i] for i in members]
-        base = explainer.theory
-        # under a gate that never holds any value is right
-        self.theory = base if gate is None else base.under(base.condition(gate)) or base
+        result = explainer.result
+        base = Theory(result.constraints)
+        fact = () if gate is None else (base.condition(gate),)
+        # None under a gate that never holds
+        self.theory = base.under(fact[0]) if fact else base
+        self.guesses = [guess for guess in result.guesses if {*guess.facts} <= {*result.constraints, *fact}]
         self._laws: dict[Theory, Laws] = {}
         self._sizes: dict[Expr, int] = {}
         self._variables: dict[Expr, Expr] = {}
         #: By value, the form that the answer has for it.
         self._answers: dict[Value, Expr] = {}
-        for theory in (base, self.theory):
-            for part in topological(self.after):
-                self._answers.setdefault(_value(theory, part), part)
-        wanted = dict(zip(self.before, self.after, strict=True))
-        self.links = self._walk(self.before, wanted, self.theory, ())[1]
+        self.links: list[_Link] = []
+        if self.theory is not None:
+            self.theory.learn([(guess.before, guess.after) for guess in self.guesses])
+            for theory in (base, self.theory):
+                for part in topological(self.after):
+                    self._answers.setdefault(_value(theory, part), part)
+            wanted = dict(zip(self.before, self.after, strict=True))
+            self.links = self._walk(self.before, wanted, self.theory, ())[1]
 
     def _walk(
         self, roots: Sequence[Expr], wanted: Mapping[Expr, Expr], theory: Theory, given: tuple[Expr, ...]
@@ -379,7 +385,7 @@ class _Plan:
 
     def _laws_of(self, theory: Theory) -> Laws:
         if theory not in self._laws:
-            self._laws[theory] = Laws(self.explainer.result.rule_set, theory)
+            self._laws[theory] = Laws(self.explainer.result.rule_set, theory, self.guesses)
         return self._laws[theory]
 
     def _variable(self, operand: Expr) -> Expr:
@@ -464,7 +470,6 @@ class _Explainer:
         self.result, self.prove, self.seconds = result, prove, seconds
         self.only = None if only is None else frozenset(only)
         self.started = time.perf_counter()
-        self.theory = Theory(result.constraints)
         gates = [gate for gate in result.gates if gate is not None]
         names = [str(v.value) for v in variables([*result.before, *result.exprs, *result.constraints, *gates])]
         self.prefix = "_" * (1 + max([len(n) - len(n.lstrip("_")) for n in names], default=0))
@@ -528,8 +533,10 @@ class _Explainer:
                     self.steps.append(Step(members, old, new, link.given, law, self.why[law], applied, check))
         for index, before, after in zip(plan.members, roots.terms, plan.after, strict=True):
             if before is not after:
-                law = _coarse(plan.theory, before, after)
+                law = "never" if plan.theory is None else _coarse(plan.theory, before, after)
                 check = self._check(plan.gate, (), law, [(before, after)])
+                if check.kind == "exhaustive" and not check.points:
+                    law = "never"
                 self.steps.append(Step((index,), before, after, (), law, self.why[law], None, check))
 
     def _follow(self, link: _Link, made: Mapping[Expr, Expr], roots: _Roots) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from index_terms import index_terms
 
-from eqsat.corpus import read_case
+from eqsat.cases import read_case
 from eqsat.derive import LEMMAS, laws_with
 from eqsat.explain import Explanation, UnsoundStepError, explain
 from eqsat.expr import Expr, evaluate, substitute, var, variables, where
