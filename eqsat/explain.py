@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eqsat.derive import READINGS, SUMS, Laws, Move, Search, laws_with, reading, spelled
 from eqsat.expr import Expr, ExprLike, brief, make, rebuild, substitute, topological, var, variables
@@ -37,9 +37,24 @@ COARSE = {
     "unexplained": "no laws were found that lead from one to the other; both sides were only compared",
 }
 
-#: States that a search may look at, and one that tries to do without simplifying operands first.
-MAX_STATES = 150
-MAX_STATES_AT_ONCE = 12
+
+class _Attempt(NamedTuple):
+    """One search: whether large operands are opaque to it, whether it is deep, and how many states it may look at."""
+
+    opaque: bool
+    deep: bool
+    states: int
+
+
+#: One after the other; nine searches of ten that succeed look at less than 30 states.
+ATTEMPTS = (
+    _Attempt(True, False, 40),
+    _Attempt(False, False, 40),
+    _Attempt(False, True, 40),
+    _Attempt(False, False, 150),
+)
+#: For what may do without simplifying operands first.
+AT_ONCE = (_Attempt(False, False, 12),)
 #: Terms of up to so many nodes are tried at once.
 MAX_AT_ONCE = 40
 #: Operands of more nodes are first taken as they are: the search does not see into them.
@@ -54,7 +69,7 @@ MAX_COLUMN = 60
 MAX_POINTS = 2**18
 SAMPLES = 2000
 #: The shares of the time after which laws are searched, and after which they are dropped, no more.
-SEARCHING, SPARING = 0.4, 0.6
+SEARCHING, SPARING = 0.65, 0.8
 
 
 class UnsoundStepError(RuntimeError):
@@ -229,16 +244,20 @@ class _Link:
     given: tuple[Expr, ...]
     laws: Laws
     opaque: dict[Expr, Expr]
-    moves: tuple[Move, ...] = ()
+    moves: Sequence[Move] = ()
     law: str = ""
 
     def cites(self) -> set[str]:
         return {self.law} if self.law else {move.law for move in self.moves}
 
-    def find(self, only: frozenset[str] | None, deadline: float, most: int = MAX_STATES, deep: bool = True) -> bool:
+    def find(self, only: frozenset[str] | None, deadline: float, attempts: Sequence[_Attempt]) -> bool:
         """Find moves by the laws in ``only``; whether there are any."""
         self.laws.only = only
-        for opaque in [self.opaque, {}] if self.opaque else [{}]:
+        whole = self.opaque
+        for attempt in attempts:
+            opaque = whole if attempt.opaque else {}
+            if attempt.opaque and not whole:
+                continue
             before, after = _cut(self.before, opaque), _cut(self.after, opaque)
             try:
                 start, goal = self.laws.read(before), self.laws.read(after)
@@ -251,11 +270,11 @@ class _Link:
                     self.law, self.moves, self.opaque = law, (), opaque
                     return True
                 continue
-            for self.laws.deep in (False, True) if deep else (False,):
-                moves = Search(self.laws, start, goal, deadline).run(most)
-                if moves is not None:
-                    self.law, self.moves, self.opaque = "", tuple(moves), opaque
-                    return True
+            self.laws.deep = attempt.deep
+            moves = Search(self.laws, start, goal, deadline).run(attempt.states)
+            if moves is not None:
+                self.law, self.moves, self.opaque = "", moves, opaque
+                return True
         return False
 
     def steps(self) -> Iterator[tuple[Expr, Expr, str, tuple[Expr, Expr] | None]]:
@@ -359,7 +378,7 @@ class _Plan:
             return None
         link = _Link(term, target, given, self._laws_of(theory), {})
         deadline = self.explainer.until(SEARCHING / 2)
-        return link if link.find(self.explainer.only, deadline, MAX_STATES_AT_ONCE, deep=False) else None
+        return link if link.find(self.explainer.only, deadline, AT_ONCE) else None
 
     def _enter_branches(self, now: Expr, theory: Theory, given: tuple[Expr, ...], links: list[_Link]) -> Expr:
         """A selection with its branches brought to what they are where its condition decides for them."""
@@ -379,7 +398,7 @@ class _Plan:
     ) -> _Link:
         opaque = {o: self._variable(o) for o in operands if not o.is_bool and self._size(o) > MAX_TRANSPARENT}
         link = _Link(before, after, given, self._laws_of(theory), opaque)
-        if not link.find(self.explainer.only, self.explainer.until(SEARCHING)):
+        if not link.find(self.explainer.only, self.explainer.until(SEARCHING), ATTEMPTS):
             link.law, link.opaque = _coarse(theory, before, after), {}
         return link
 
@@ -507,7 +526,7 @@ class _Explainer:
             concerned = [link for link in links if law in link.cites()]
             others = frozenset({name for link in links for name in link.cites()} - {law})
             spared = [replace(link) for link in concerned]
-            if all(link.find(others, self.until(SPARING)) for link in spared):
+            if all(link.find(others, self.until(SPARING), ATTEMPTS) for link in spared):
                 for link, found in zip(concerned, spared, strict=True):
                     link.law, link.moves, link.opaque = found.law, found.moves, found.opaque
         self.minimal = time.perf_counter() < self.until(SPARING)
@@ -550,10 +569,10 @@ class _Explainer:
         link.opaque = {}
         if link.before is link.after or link.before not in roots:
             return False
-        if link.find(self.cited, self.until(SPARING)):
+        if link.find(self.cited, self.until(SPARING), ATTEMPTS):
             return True
         self.minimal = False
-        return link.find(self.only, self.until(SPARING))
+        return link.find(self.only, self.until(SPARING), ATTEMPTS)
 
     def _check(self, gate: Expr | None, given: Sequence[Expr], law: str, sides: Sequence[tuple[Expr, Expr]]) -> Check:
         """Compare both sides: with operands cut out, which shows more, or else as they are."""

@@ -129,6 +129,17 @@ def test_what_is_known_is_used(roots, constraints, gates, answers, laws):
         assert_equal_where([*result.constraints, *([] if gate is None else [gate])], parse(answer, names), expr)
 
 
+def test_what_was_guessed_and_proved_is_cited():
+    result = optimize(["x//2", "(x + 1)//2"], **X)
+    assert result.guesses
+    assert sound(result).rules == ("guess",)
+
+
+def test_where_a_gate_never_holds_any_value_will_do():
+    result = optimize(["x%8", "x%24%8"], gates=["x < y and y < x", None], **X)
+    assert sound(result).rules == ("never", "mod-of-mod")
+
+
 def test_a_branch_is_rewritten_where_its_condition_holds_and_nowhere_else():
     x, y = var("x", 0, 999), var("y", 0, 9)
     (step,) = sound(optimize(where(x < 8, y * 3 + x // 8, y))).steps
