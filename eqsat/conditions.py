@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from eqsat.expr import FALSE, TRUE, Expr, const, make
+from eqsat.expr import FALSE, TRUE, Expr, const, make, topological, tree_size
 from eqsat.facts import chain_members
 from eqsat.forms import Form, atom_form, partition, to_expr
 from eqsat.quotients import Quotients
@@ -154,6 +154,9 @@ class Conditions(Quotients):
         kept = [m for m in merged if not (m.op == other and any(o in found for o in chain_members(m, other)))]
         if len(kept) > 1:
             kept = self._drop_implied(op, kept)
+            simpler = self._simplified_member(op, kept)
+            if simpler is not None:
+                return self._junction(op, simpler)
         if not kept:
             return unit
         kept.sort(key=lambda m: m.key)
@@ -208,11 +211,31 @@ class Conditions(Quotients):
                 kept.remove(member)
         return kept
 
+    def _simplified_member(self, op: str, members: list[Expr]) -> list[Expr] | None:
+        """``members`` with one simpler where the others hold (under ``or``: fail); ``None`` if that helps none."""
+        if len(members) > MAX_DECIDING:
+            return None
+        for member in sorted(members, key=lambda m: m.key):
+            others = [m for m in members if m is not member and self._may_decide(m, member)]
+            if not others or member.op not in _COMPLEMENT or not _has_quotient(member):
+                continue
+            theory = self._given(others if op == "and" else [self.negate(m) for m in others])
+            if theory is None or theory is self:
+                continue
+            simpler = theory.condition(member)
+            if simpler is not member and tree_size(simpler) < tree_size(member):
+                return [simpler if m is member else m for m in members]
+        return None
+
     def _may_decide(self, fact: Expr, member: Expr) -> bool:
         """Whether a comparison speaks of the variables of another, but not of the same sum: those are merged."""
         shares = self.variables.of(fact) & self.variables.of(member)
         same = any(a is b for a in fact.args for b in member.args if a.op != "const")
         return bool(shares) and fact.op in _COMPLEMENT and not same
+
+
+def _has_quotient(condition: Expr) -> bool:
+    return any(t.op == "floordiv" for t in topological([condition]))
 
 
 def _literal(form: Form) -> Expr:

@@ -416,6 +416,19 @@ def substitute(roots: Iterable[Expr], replacement: Mapping[Expr, ExprLike]) -> l
     return rebuild(roots, lambda term, args: images.get(term))
 
 
+def tree_size(term: Expr) -> int:
+    """How many operators and leaves ``term`` has, written out.
+
+    >>> x = var("x", 0, 9)
+    >>> tree_size((x + 1) * (x + 1))
+    7
+    """
+    sizes: dict[Expr, int] = {}
+    for part in topological([term]):
+        sizes[part] = 1 + sum([sizes[a] for a in part.args])
+    return sizes[term]
+
+
 def number_type(*terms: Expr) -> Any:
     """The narrowest NumPy type that holds the bounds of all ``terms`` and their negations."""
     low, high = min(t.vmin for t in terms), max(t.vmax for t in terms)

@@ -8,7 +8,7 @@ is concluded from samples alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import FALSE, TRUE, Expr, evaluate, topological, variables
+from eqsat.expr import FALSE, TRUE, Expr, evaluate, topological, tree_size, variables
 from eqsat.facts import chain_members
 from eqsat.forms import Form, to_expr
 
@@ -66,7 +66,7 @@ class Learned:
     impossible: bool = False
 
 
-def learn(roots: Iterable[Expr], facts: Sequence[Expr]) -> Learned:
+def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr] = ()) -> Learned:
     """Equalities between the atoms of ``roots``, and between their conditions, wherever all ``facts`` hold.
 
     Parameters
@@ -75,6 +75,8 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr]) -> Learned:
         Terms in normal form.
     facts : sequence of bool Expr
         Conditions known to hold.
+    solved : collection of Expr
+        Variables that are known in terms of others: no combination is written with them.
 
     >>> from eqsat.expr import var
     >>> i = var("i", 0, 99)
@@ -96,7 +98,8 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr]) -> Learned:
         return learned
     columns = [np.broadcast_to(column, count) for column in evaluate([*atoms, *conditions], points)]
     decide = _Decider(members)
-    basis = _Basis(points, sorted(variables(atoms), key=_name), len(atoms), 0 if complete else SPARE_POINTS)
+    free = [v for v in sorted(variables(atoms), key=_name) if v not in solved]
+    basis = _Basis(points, free, len(atoms), 0 if complete else SPARE_POINTS)
 
     def prove(before: Expr, after: Expr) -> bool:
         proved = decide(before.eq(after))
@@ -152,14 +155,7 @@ def _is_simpler(form: Form, atom: Expr) -> bool:
     """Whether ``form`` is worth writing for ``atom``: no larger, and no quotients for a selection."""
     if atom.op != "floordiv" and any(a.op == "floordiv" for a in form.terms):
         return False
-    return _size(to_expr(form)) <= _size(atom)
-
-
-def _size(term: Expr) -> int:
-    sizes: dict[Expr, int] = {}
-    for part in topological([term]):
-        sizes[part] = 1 + sum([sizes[a] for a in part.args])
-    return sizes[term]
+    return tree_size(to_expr(form)) <= tree_size(atom)
 
 
 def _constant(values: Array) -> Expr | None:

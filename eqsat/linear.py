@@ -114,7 +114,12 @@ class Theory(Conditions):
         if low == high:
             return number(low)
         solved = self.solved.get(term)
-        return solved if solved is not None else atom_form(term)
+        if solved is None:
+            return atom_form(term)
+        total = number(solved.constant)
+        for atom, coefficient in solved.terms.items():
+            total = total.plus(self.atom(atom), coefficient)
+        return total
 
     def simplify(self, term: Expr) -> Expr:
         """The normal form of ``term`` as a term."""

@@ -27,7 +27,7 @@ from eqsat.greedy import rewrite
 from eqsat.guess import Guess, learn
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, OPS
-from eqsat.rule import Rule, edges, is_commutativity, needed_edges, rule_instances
+from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges, rule_instances
 from eqsat.rules import DEFAULT
 from eqsat.sharing import share_junctions, share_sums
 from eqsat.spelling import Speller, Value, to_exprs
@@ -36,6 +36,9 @@ from eqsat.verify import Check, check_equal
 
 if TYPE_CHECKING:
     from eqsat.explain import Explanation
+
+#: The terms that a choice spells for the roots' classes.
+Spelled = dict[int, Expr]
 
 T = TypeVar("T")
 
@@ -268,14 +271,15 @@ class _Walk:
         speller.graph.roots = sorted({speller.need(value) for value in _in_fixed_order(values)})
         speller.grow()
         choice, spent = self._choose(speller)
+        spelled = speller.spell(choice)
         if with_rules:
-            choice = self._pulses(speller, choice, spent)
+            choice, spelled = self._pulses(speller, choice, spent, spelled)
         wanted = [speller.need(v) for v in values]
-        terms = speller.to_expr(choice, wanted)
+        terms = [spelled[c] for c in wanted]
         if self.extract == "exact":
             # classes that become the same term are paid twice in the e-graph, once here
-            proved = speller.to_expr(self._exactly(speller.graph, choice), wanted)
-            terms = min(terms, proved, key=lambda exprs: cost_of(exprs, self.model))
+            proved = speller.spell(self._exactly(speller.graph, choice))
+            terms = min(terms, [proved[c] for c in wanted], key=lambda exprs: cost_of(exprs, self.model))
         return self._result(terms, len(speller.graph))
 
     def _theories(self) -> tuple[Theory, list[Theory | None]]:
@@ -334,9 +338,13 @@ class _Walk:
         if theory is None:
             return nothing
         gated = () if gate is None or theory.parent is None else (theory.parent.condition(gate),)
+        values: list[Value] = []
         for _ in range(MAX_GUESSES):
-            values: list[Value] = [theory.condition(root) if root.is_bool else theory.form(root) for root in roots]
-            found = learn([v if isinstance(v, Expr) else to_expr(v) for v in values], (*self.facts, *gated))
+            before, values = values, [theory.condition(r) if r.is_bool else theory.form(r) for r in roots]
+            if values == before:
+                break
+            terms = [v if isinstance(v, Expr) else to_expr(v) for v in values]
+            found = learn(terms, (*self.facts, *gated), theory.solved)
             if found.impossible:
                 return nothing
             if not found.guesses:
@@ -371,23 +379,21 @@ class _Walk:
             self.stop = "time"
         return found.choice
 
-    def _pulses(self, speller: Speller, choice: Choice, spent: int) -> Choice:
+    def _pulses(self, speller: Speller, choice: Choice, spent: int, spelled: Spelled) -> tuple[Choice, Spelled]:
         """Let the rules start from the best terms, normalise what they find, and choose again, while that pays."""
-        classes = speller.graph.roots
+        rules = self._once(_beside_theory, self.rules)
         for _ in range(MAX_PULSES):
-            terms = speller.to_expr(choice, classes)
-            rules = self._once(_beside_theory, self.rules)
-            if not _can_match(rules, terms):
+            if not _can_match(rules, list(spelled.values())):
                 break
-            seeds = {c: term for c, term in zip(classes, terms, strict=True) if _can_match(rules, [term])}
+            seeds = {c: term for c, term in spelled.items() if _can_match(rules, [term])}
             saturation = self._saturate(rules, list(seeds.values()), self.facts)
             if not _join(speller, list(seeds), saturation.graph):
                 break
             new_choice, cost = self._choose(speller, choice)
             if cost >= spent:
                 break
-            choice, spent = new_choice, cost
-        return choice
+            choice, spent, spelled = new_choice, cost, speller.spell(new_choice)
+        return choice, spelled
 
     def _once(self, prepare: Callable[[tuple[Rule, ...]], T], rules: tuple[Rule, ...]) -> T:
         """What is prepared once per process and set of rules, outside the clock."""
@@ -509,10 +515,17 @@ def _suspects(terms: Sequence[Expr]) -> set[Expr]:
     return found
 
 
-def _can_match(rules: Sequence[Rule], terms: Sequence[Expr]) -> bool:
+def _can_match(rules: tuple[Rule, ...], terms: Sequence[Expr]) -> bool:
     """Whether the left side of some rule can occur in ``terms``; if not, they are saturated as they stand."""
     present = edges(terms)
-    return any(needed_edges(rule) <= present for rule in rules if not is_commutativity(rule))
+    return any(needed <= present for needed in _needed(tuple(rules)))
+
+
+@lru_cache(maxsize=16)
+def _needed(rules: tuple[Rule, ...]) -> list[frozenset[Edge]]:
+    """What the terms must have for some rule to match: the smallest sets of edges."""
+    needed = {needed_edges(rule) for rule in rules if not is_commutativity(rule)}
+    return [edges for edges in needed if not any(other < edges for other in needed)]
 
 
 def _join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:

@@ -610,18 +610,16 @@ Edge = tuple[str, str]
 
 def edges(roots: Iterable[Expr]) -> frozenset[Edge]:
     """Which operator occurs directly below which, as the engine spells them; ``("", op)`` for each operator itself."""
-    found: set[Edge] = set()
-    for term in topological(roots):
-        if not term.args:
-            continue
-        outer = _SPELLED.get(term.op, (term.op,))
-        found.update(("", op) for op in outer)
-        found.update(pairwise(outer))
-        for arg in term.args:
-            if arg.args:
-                below = _SPELLED.get(arg.op, (arg.op,))[0]
-                found.update((op, below) for op in outer)
-    return frozenset(found)
+    pairs = {(t.op, a.op if a.args else "") for t in topological(roots) for a in t.args}
+    return frozenset().union(*(_spelled_edges(*pair) for pair in pairs))
+
+
+@cache
+def _spelled_edges(op: str, below: str) -> frozenset[Edge]:
+    """The edges of ``op`` with ``below`` as an operand; the latter is empty for a leaf."""
+    outer = _SPELLED.get(op, (op,))
+    inner = _SPELLED.get(below, (below,))[:1] if below else ()
+    return frozenset([*((("", o)) for o in outer), *pairwise(outer), *((o, i) for o in outer for i in inner)])
 
 
 @cache

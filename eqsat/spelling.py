@@ -347,9 +347,10 @@ class Speller:
 
     # ---- terms from classes
 
-    def to_expr(self, choice: Choice, roots: Sequence[int]) -> list[Expr]:
-        """The terms of ``roots`` under a choice of nodes."""
-        return to_exprs(self.graph, choice, roots, self.variables)
+    def spell(self, choice: Choice) -> dict[int, Expr]:
+        """The terms of the graph's roots under a choice of nodes."""
+        roots = self.graph.roots
+        return dict(zip(roots, to_exprs(self.graph, choice, roots, self.variables), strict=True))
 
 
 def _shrinking_scales(part: Form, form: Form, quotient: Expr) -> list[int]:
