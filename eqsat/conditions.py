@@ -154,9 +154,6 @@ class Conditions(Quotients):
         kept = [m for m in merged if not (m.op == other and any(o in found for o in chain_members(m, other)))]
         if len(kept) > 1:
             kept = self._drop_implied(op, kept)
-            simpler = self._simplified_member(op, kept)
-            if simpler is not None:
-                return self._junction(op, simpler)
         if not kept:
             return unit
         kept.sort(key=lambda m: m.key)
@@ -211,21 +208,22 @@ class Conditions(Quotients):
                 kept.remove(member)
         return kept
 
-    def _simplified_member(self, op: str, members: list[Expr]) -> list[Expr] | None:
-        """``members`` with one simpler where the others hold (under ``or``: fail); ``None`` if that helps none."""
-        if len(members) > MAX_DECIDING:
-            return None
+    def in_context(self, junction: Expr) -> Expr:
+        """A junction with each member read where the others hold (under ``or``: fail), if that makes it simpler.
+
+        No normal form: which member becomes simpler by which others is a matter of order.
+        """
+        op, members = junction.op, chain_members(junction, junction.op)
         for member in sorted(members, key=lambda m: m.key):
             others = [m for m in members if m is not member and self._may_decide(m, member)]
-            if not others or member.op not in _COMPLEMENT or not _has_quotient(member):
+            if not others or len(others) > MAX_DECIDING or member.op not in _COMPLEMENT or not _has_quotient(member):
                 continue
             theory = self._given(others if op == "and" else [self.negate(m) for m in others])
-            if theory is None or theory is self:
-                continue
-            simpler = theory.condition(member)
-            if simpler is not member and tree_size(simpler) < tree_size(member):
-                return [simpler if m is member else m for m in members]
-        return None
+            simpler = member if theory is None else theory.condition(member)
+            if tree_size(simpler) < tree_size(member):
+                joined = self._junction(op, [simpler if m is member else m for m in members])
+                return self.in_context(joined) if joined.op == op else joined
+        return junction
 
     def _may_decide(self, fact: Expr, member: Expr) -> bool:
         """Whether a comparison speaks of the variables of another, but not of the same sum: those are merged."""

@@ -268,7 +268,7 @@ class _Walk:
         values = self._values(contexts)
         speller = Speller(base, self._variables())
         speller.add_originals(self.order)
-        speller.graph.roots = sorted({speller.need(value) for value in _in_fixed_order(values)})
+        speller.need_roots(_in_fixed_order(values))
         speller.grow()
         choice, spent = self._choose(speller)
         spelled = speller.spell(choice)

@@ -80,6 +80,17 @@ class Speller:
         """The class value of any term."""
         return self.theory.condition(term) if term.is_bool else self.theory.form(term)
 
+    def need_roots(self, values: Iterable[Value]) -> None:
+        """Make the classes of ``values`` the roots; junctions among them are also read member by member in context."""
+        self.graph.roots = sorted({self.need(value) for value in values})
+        for c in self.graph.roots:
+            value = self.values[c]
+            if isinstance(value, Expr) and value.op in ("and", "or"):
+                simpler = self.theory.in_context(value)
+                if simpler is not value:
+                    self.grow()
+                    self.offer(c, (simpler.op, None, self._operands(simpler)))
+
     def need(self, value: Value, spell: bool = True) -> int:
         """The class of a normal form; its spellings are added by :meth:`grow`, unless ``spell`` is false."""
         found = self._ids.get(value)
