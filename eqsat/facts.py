@@ -130,8 +130,9 @@ class Facts(ABC):
                 continue
             atom = self.form(before).single()
             if atom is not None and atom.op != "var":
-                self.equal[atom] = read(after)
-                self._read_also(atom, read(after))
+                form = self.form(after)
+                self.equal[atom] = form
+                self._read_also(atom, form)
         self._forget()
 
     def _read_also(self, atom: Expr, form: Form) -> None:

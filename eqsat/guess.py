@@ -17,9 +17,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import FALSE, TRUE, Expr, evaluate, topological, tree_size, variables
+from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, make, topological, tree_size, variables
 from eqsat.facts import chain_members
-from eqsat.forms import Form, to_expr
+from eqsat.forms import Form, read, to_expr
+from eqsat.sampling import Points
 
 Array = NDArray[Any]
 
@@ -84,6 +85,7 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr]
     ...     print(guess.before, "is", guess.after)
     (i + 1)//2 is i - i//2
     """
+    roots = list(roots)
     atoms, conditions = _parts(roots)
     learned = Learned()
     if not _worth_guessing(atoms, facts) or len(atoms) > MAX_ATOMS:
@@ -111,6 +113,10 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr]
         form = basis.combination(values)
         if form is None or not _is_simpler(form, atom) or not prove(atom, to_expr(form)):
             basis.add(atom, values)
+    for term in _nested_sums(roots):
+        remainder = _as_remainder(term, members, points)
+        if remainder is not None and tree_size(remainder) < tree_size(term):
+            prove(term, remainder)
     simplest: dict[bytes, Expr] = {}
     for condition, values in zip(conditions, columns[len(atoms) :], strict=True):
         same = _constant(values) or simplest.setdefault(values.tobytes(), condition)
@@ -151,6 +157,19 @@ def _worth_guessing(atoms: Sequence[Expr], facts: Sequence[Expr]) -> bool:
     return len(atoms) > 1 or any(a.op == "floordiv" and (facts or a.args[0].op != "var") for a in atoms)
 
 
+def _nested_sums(roots: Iterable[Expr]) -> list[Expr]:
+    """The integer roots, and the dividends below them, that hold several quotients."""
+    quotients: dict[Expr, frozenset[Expr]] = {}
+    wanted: dict[Expr, None] = {}
+    for term in topological(roots):
+        below = frozenset().union(*(quotients[a] for a in term.args))
+        quotients[term] = below | {term} if term.op == "floordiv" else below
+        if term.op == "floordiv" and len(below) > 1:
+            wanted[term.args[0]] = None
+    wanted.update(dict.fromkeys(r for r in roots if not r.is_bool and len(quotients[r]) > 1))
+    return [term for term in wanted if term.op not in _ATOMS]
+
+
 def _is_simpler(form: Form, atom: Expr) -> bool:
     """Whether ``form`` is worth writing for ``atom``: no larger, and no quotients for a selection."""
     if atom.op != "floordiv" and any(a.op == "floordiv" for a in form.terms):
@@ -181,7 +200,7 @@ def _domain(names: Iterable[Expr]) -> int:
 # Points --------------------------------------------------------------------------------------------------------------
 
 
-def _points(names: Sequence[Expr], members: Sequence[Expr]) -> tuple[dict[str, Array], bool]:
+def _points(names: Sequence[Expr], members: Sequence[Expr]) -> tuple[Points, bool]:
     """Points at which all ``members`` hold, and whether these are all there are."""
     points = {_name(v): _column(v.vmin, v.vmax, axis) for axis, v in enumerate(names)}
     if not members:
@@ -231,7 +250,7 @@ def _all_hold(conditions: Sequence[Expr], points: Mapping[str, Array]) -> Array:
 class _Basis:
     """Linearly independent columns of sample values: first 1 and the variables, then atoms as they come."""
 
-    def __init__(self, points: Mapping[str, Array], names: Sequence[Expr], atoms: int, spare: int) -> None:
+    def __init__(self, points: Points, names: Sequence[Expr], atoms: int, spare: int) -> None:
         self.count = len(next(iter(points.values())))
         # at as many points as there are columns, anything is a combination of them
         self.most = max(0, self.count - spare)
@@ -296,6 +315,45 @@ class _Basis:
             coefficients[index] = left[index] / row[index]
             left[: index + 1] -= coefficients[index] * row
         return coefficients
+
+
+def _as_remainder(term: Expr, members: Sequence[Expr], points: Points) -> Expr | None:
+    """``term`` with ``low + (affine - low) % m`` for its quotients, if each variable steps by one amount modulo ``m``.
+
+    A permutation of axes turns an index ``x`` into ``x//a + x%a*b``, which is ``b*x`` modulo ``a*b - 1``; so is a chain
+    of them, whose nested digits are one remainder.
+    """
+    form = read(term)
+    names = variables([atom for atom in form.terms if atom.op != "var"])
+    alone = {v: k for v, k in form.terms.items() if v.op == "var" and v not in names}
+    nested = to_expr(form.plus(Form(alone, 0), -1))
+    values = np.broadcast_to(nested.evaluate(points), len(points[_name(names[0])])).astype(np.int64)
+    steps = {v: found for v in names if len(found := _steps(nested, v, members, points, values))}
+    slopes = {v: int(found[0]) for v, found in steps.items()}
+    modulus = int(np.gcd.reduce([0, *(np.gcd.reduce(found - found[0]) for found in steps.values())]))
+    low, high = int(values.min()), int(values.max())
+    if high - low >= modulus:
+        return None
+    low = 0 if low >= 0 and high < modulus else low
+    affine = Form({v: k for v, slope in slopes.items() if (k := _balanced(slope, modulus))}, 0)
+    offset = (int(values[0]) - sum(k * int(points[_name(v)][0]) for v, k in affine.terms.items()) - low) % modulus
+    remainder = make("mod", to_expr(affine.shifted(offset)), const(modulus))
+    return make("add", to_expr(Form(alone, low)), remainder)
+
+
+def _steps(term: Expr, variable: Expr, members: Sequence[Expr], points: Points, values: Array) -> Array:
+    """How ``term`` changes from one value of a variable to the next, where the facts hold for both."""
+    name = _name(variable)
+    there = {**points, name: points[name] + 1}
+    valid = (there[name] <= variable.vmax) & _all_hold(members, there)
+    changed = np.broadcast_to(term.evaluate(there), len(values)) - values
+    return changed[np.broadcast_to(valid, len(values))].astype(np.int64)
+
+
+def _balanced(value: int, modulus: int) -> int:
+    """The number congruent to ``value`` that is closest to 0."""
+    residue = value % modulus
+    return residue - modulus if 2 * residue > modulus else residue
 
 
 # Proof ---------------------------------------------------------------------------------------------------------------

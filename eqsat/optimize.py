@@ -349,7 +349,9 @@ class _Walk:
                 return nothing
             if not found.guesses:
                 break
-            theory.learn([(guess.before, guess.after) for guess in found.guesses])
+            learned = {guess.before: guess.after for guess in found.guesses}
+            theory.learn(learned.items())
+            roots = [learned.get(term, root) for root, term in zip(roots, terms, strict=True)]
             self.guesses += found.guesses
         return values
 

@@ -90,6 +90,23 @@ def test_facts_about_other_variables_are_used_where_they_matter() -> None:
     assert list(guesses.values()) == ["0"]
 
 
+def test_a_chain_of_permutations_is_one_remainder() -> None:
+    x = NAMES["i"]
+    once = x // 20 + x % 20 * 5
+    result = optimize([once // 20 + once % 20 * 5 + NAMES["j"] * 100])
+    assert "".join(to_text(e) for e in result.exprs).count("%") <= 1
+    assert result.cost < 15
+    assert result.check().equal
+
+
+def test_what_is_no_remainder_at_one_point_is_not_taken_for_one() -> None:
+    names = {"x": var("x", 0, 999)}
+    chain, exception = parse("(x*75 + 15) % 209", names), parse("where(x == 997, 209, 0)", names)
+    normal = Theory().simplify(chain // 7 * 7 + chain % 7 + exception)
+    for guess in learn([normal], []).guesses:
+        assert check_equal([guess.before], [guess.after]).equal
+
+
 def test_a_gate_that_never_holds_frees_its_root() -> None:
     result = optimize(
         ["i//3 + j", "i % 2 == 1 and (i + 1) % 2 == 1"], gates=["i % 2 == 1 and (i + 1) % 2 == 1", None], **RANGES
