@@ -20,6 +20,8 @@ import click
 from eqsat.cases import one_line
 from eqsat.corpus import Row, Settings, record, run
 from eqsat.expr import Expr, var
+from eqsat.extract.calibrated import cost_model
+from eqsat.extract.cost import COST_MODELS, LoopAware
 from eqsat.text import parse, to_program, to_text
 
 if TYPE_CHECKING:
@@ -38,7 +40,18 @@ def _exact_allowed(context: click.Context, option: click.Parameter, extract: str
     return extract
 
 
-_COST = click.option("--cost", type=click.Choice(["latency", "opcount"]), default="latency", help="What is cheap.")
+def _known_cost(context: click.Context, option: click.Parameter, cost: str) -> str:
+    cost_model(cost)
+    return cost
+
+
+_COST = click.option(
+    "--cost",
+    metavar="MODEL",
+    default="latency",
+    callback=_known_cost,
+    help=f"What is cheap: {', '.join(COST_MODELS)}, or a file FILE.json that eqsat calibrate has written.",
+)
 _EXTRACT = click.option(
     "--extract",
     type=click.Choice(["tree", "dag", "exact"]),
@@ -73,6 +86,7 @@ def app() -> None:
 @click.option("--range", "ranges", multiple=True, metavar="NAME=N", help="A loop variable: 0 <= NAME < N.")
 @click.option("--var", "variables", multiple=True, metavar="NAME=LOW:HIGH", help="A variable: LOW <= NAME <= HIGH.")
 @click.option("--constraint", "constraints", multiple=True, metavar="COND", help="A condition known to hold.")
+@click.option("--loops", metavar="NAME,...", help="Loops from the outermost in: what is invariant is paid less often.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--c", "as_c", is_flag=True, help="Print the result as a C function.")
 @click.option("--explain", is_flag=True, help="Print a checked derivation of the result.")
@@ -86,6 +100,7 @@ def optimize(
     ranges: tuple[str, ...],
     variables: tuple[str, ...],
     constraints: tuple[str, ...],
+    loops: str | None,
     as_json: bool,
     as_c: bool,
     explain: bool,
@@ -107,12 +122,13 @@ def optimize(
     roots = [parse(text, names) for text in expressions]
     known = [parse(text, names) for text in constraints]
 
-    from eqsat.extract.cost import COST_MODELS
+    model = cost_model(cost)
+    if loops is not None:
+        model = LoopAware(_trip_counts(loops, names), model)
+
     from eqsat.optimize import optimize as optimise
 
-    result = optimise(
-        roots, constraints=known, cost=COST_MODELS[cost], engine=engine, theory=not no_theory, extract=extract
-    )
+    result = optimise(roots, constraints=known, cost=model, engine=engine, theory=not no_theory, extract=extract)
     check = result.check(prove=prove)
     if not check.equal:
         raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(map(to_text, result.exprs))}")
@@ -141,6 +157,15 @@ def _names(ranges: Iterable[str], variables: Iterable[str]) -> dict[str, Expr]:
                 raise click.UsageError(f"variable {name!r} is given twice")
             names[name] = var(name, first, last - (option == "--range"))
     return names
+
+
+def _trip_counts(loops: str, names: dict[str, Expr]) -> dict[str, int]:
+    """How often each loop of a comma-separated list runs: once per value of its variable."""
+    chosen = [name.strip() for name in loops.split(",")]
+    unknown = [name for name in chosen if name not in names]
+    if unknown:
+        raise click.UsageError(f"--loops names {unknown[0]!r}, which is no variable: give it a --range or --var")
+    return {name: names[name].vmax - names[name].vmin + 1 for name in chosen}
 
 
 def _listing(exprs: Sequence[Expr], taken: Iterable[str]) -> str:
@@ -230,18 +255,37 @@ def _opened(output: Path | None) -> Iterator[TextIO]:
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Any]:
-    """A function to call once per case; it moves a bar if standard error is a terminal."""
+def _progress(total: int, what: str = "optimising") -> Iterator[Any]:
+    """A function to call once per step; it moves a bar if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield lambda: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("optimising"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=total)
         yield lambda: progress.advance(task)
+
+
+@app.command()
+@click.option(
+    "-o", "--output", required=True, metavar="FILE.json", type=click.Path(path_type=Path), help="The model file."
+)
+@click.option(
+    "--repeats", type=click.IntRange(min=1), default=9, help="How often everything is measured; medians count."
+)
+def calibrate(output: Path, repeats: int) -> None:
+    """Measure what operations take on this machine; write a cost model for --cost.
+
+    Takes about a second a repeat, and a minute of compiling the first time.
+    """
+    from eqsat.calibrate import calibrate as measure
+
+    with _progress(repeats, "measuring") as advance:
+        measure(output, repeats, advance)
+    click.echo(f"# use it: eqsat optimize --cost {output} ...", err=True)
 
 
 @app.command()

@@ -82,14 +82,14 @@ def run_case(case: Case, settings: Settings) -> Row:
     ValueError
         If the case cannot be optimised, or the result fails its check.
     """
-    from eqsat.extract.cost import COST_MODELS
+    from eqsat.extract.calibrated import cost_model
     from eqsat.optimize import optimize
 
     result = optimize(
         case.exprs,
         gates=case.gates if settings.gates else (),
         constraints=case.constraints,
-        cost=COST_MODELS[settings.cost],
+        cost=cost_model(settings.cost),
         engine=settings.engine,
         theory=settings.theory,
         extract=settings.extract,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from eqsat.engine import Budget, Saturation, Session
 from eqsat.expr import FALSE, Expr, as_expr, brief, const, topological, var, variables
-from eqsat.extract.cost import CostModel, Latency
+from eqsat.extract.cost import CostModel, Latency, LoopAware
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, Priced, dag, total_cost, tree
@@ -25,6 +25,7 @@ from eqsat.facts import ContradictionError
 from eqsat.forms import ZERO, Form, to_expr
 from eqsat.greedy import rewrite
 from eqsat.guess import Guess, learn
+from eqsat.hoist import hoist, levels
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, OPS
 from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges, rule_instances
@@ -125,11 +126,14 @@ class Result:
 
 
 def cost_of(roots: Iterable[Expr], model: CostModel) -> int:
-    """The cost of ``roots`` under ``model``: each distinct node once."""
-    return _cost_of(topological(roots), model)
+    """The cost of ``roots`` under ``model``: each distinct node once, or as often as it runs."""
+    return _cost_of(list(topological(roots)), model)
 
 
-def _cost_of(terms: Iterable[Expr], model: CostModel) -> int:
+def _cost_of(terms: Sequence[Expr], model: CostModel) -> int:
+    if isinstance(model, LoopAware):
+        level = levels(terms, model)
+        return sum([model.runs(level[t]) * _cost_of([t], model.model) for t in terms])
     return sum([model.price(t.op, [(a.vmin, a.vmax) for a in t.args], (t.vmin, t.vmax)) for t in terms if t.args])
 
 
@@ -475,6 +479,10 @@ class _Walk:
 
     def _result(self, exprs: Sequence[Expr], nodes: int) -> Result:
         cost_before, cost = _cost_of(self.order, self.model), cost_of(exprs, self.model)
+        if isinstance(self.model, LoopAware):
+            hoisted = hoist(exprs, self.model)
+            if (hoisted_cost := cost_of(hoisted, self.model)) < cost:
+                exprs, cost = hoisted, hoisted_cost
         if cost > cost_before:
             exprs, cost = self.roots, cost_before
         elapsed = time.perf_counter() - self.started

@@ -5,7 +5,7 @@ A library holds any number of kernels, so that hundreds cost one start of the co
 under a name made of its source, its flags and the compiler's version; it is loaded through cffi. It appears there by
 one atomic rename, so any number of processes may build the same library at once.
 
-The code is scalar (vectorisation is off): :meth:`Kernel.measure` times one evaluation, not a vector lane.
+By default the code is scalar (vectorisation is off): :meth:`Kernel.measure` times one evaluation, not a vector lane.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hashlib import blake2b
 from math import prod
 from pathlib import Path
 from statistics import median
-from time import perf_counter_ns
+from time import thread_time_ns
 from typing import Any, cast
 
 import cffi
@@ -35,6 +35,9 @@ from eqsat.expr import Expr
 
 #: What every library is compiled with.
 FLAGS = ("-std=c99", "-O2", "-fno-tree-vectorize", "-fno-tree-slp-vectorize")
+
+#: The same with vector instructions, as many as this machine has.
+VECTOR_FLAGS = ("-std=c99", "-O3", "-march=native")
 
 #: Points computed at a time over a domain.
 BLOCK = 1024
@@ -188,24 +191,44 @@ class Kernel:
         )
         return results
 
-    def measure(self, repeats: int = 5) -> float:
+    def measure(self, repeats: int = 5, *, chained: bool = False) -> float:
         """Nanoseconds to evaluate all roots once: the median of ``repeats`` runs of at least a millisecond.
 
         The kernel is inlined in a loop that reads the variables from arrays and stores every root, so nothing is known
         to the compiler but the types, nothing is hoisted out of the loop, and nothing is optimised away. The points
-        are runs of the domain in row-major order, spread over all of it, as many as stay in the first-level cache.
+        are runs of the domain in row-major order, spread over all of it, as many as stay in the first-level cache. Time
+        is processor time: what else the machine does meanwhile does not count.
+
+        Parameters
+        ----------
+        repeats : int
+            How many runs, 1 or more.
+        chained : bool
+            Whether each evaluation waits for the last, whose first root it takes as its first variable. The time is
+            then the latency from that variable to that root, with that of a store and a load.
+
+        Raises
+        ------
+        ValueError
+            If ``repeats`` is below 1, or a chain could leave the range of the first variable.
         """
         if repeats < 1:
             raise ValueError(f"cannot repeat a measurement {repeats} times: give at least 1")
+        if chained and not (self.variables and _holds(self.variables[0], self.roots[0])):
+            raise ValueError("a chained measurement needs a first root whose values the first variable can take")
         columns = self._sample(max(16, SAMPLE // (len(self.variables) + len(self.roots))))
         count = len(columns[0]) if columns else 1
         results = self._results((count,))
+        if chained:
+            # what one point stores is where the next one reads; the C code does not know, and must assume, that
+            columns[0] = np.resize(columns[0], count + 1)
+            results[0] = columns[0][1:]
         inputs, outputs = _pointers("const int64_t *[]", columns), _pointers("void *[]", results)
 
         def run(rounds: int) -> int:
-            start = perf_counter_ns()
+            start = thread_time_ns()
             self._library.eqsat_repeat(self._points, rounds, count, inputs, outputs)
-            return perf_counter_ns() - start
+            return thread_time_ns() - start
 
         rounds = 1
         while (elapsed := run(rounds)) < LEAST_NS // 4:
@@ -231,6 +254,11 @@ class Kernel:
             columns.append((flat % extent + variable.vmin).astype(np.int64))
             flat = flat // extent
         return columns[::-1]
+
+
+def _holds(variable: Expr, value: Expr) -> bool:
+    """Whether ``variable`` can take every value of ``value``."""
+    return not value.is_bool and variable.vmin <= value.vmin and value.vmax <= variable.vmax
 
 
 def compile_exprs(
@@ -318,6 +346,17 @@ def find_compiler() -> list[str]:
 def _version(command: tuple[str, ...]) -> str:
     """What the compiler says of itself: a new version makes new libraries."""
     return _run([*command, "--version"]).stdout
+
+
+def compiler_version() -> str:
+    """The first line of what the C compiler says of itself.
+
+    Raises
+    ------
+    CompileError
+        If there is none.
+    """
+    return _version(tuple(find_compiler())).splitlines()[0]
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:

@@ -1,24 +1,29 @@
 """What is cheap: frozen e-graphs as plain data, cost models, and extractors.
 
-``graph`` is the data, ``cost`` the models, ``select`` and ``exact`` the extractors. Nothing here knows expressions or
-egglog.
+``graph`` is the data, ``cost`` and ``calibrated`` the models, ``select`` and ``exact`` the extractors. Nothing here
+knows expressions or egglog.
 """
 
-from eqsat.extract.cost import COST_MODELS, CostModel, Latency, OpCount
+from eqsat.extract.calibrated import Calibrated, cost_model
+from eqsat.extract.cost import COST_MODELS, CostModel, Latency, LoopAware, OpCount, Throughput
 from eqsat.extract.exact import Exact, exact
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, Priced, dag, reachable, reaches, total_cost, tree
 
 __all__ = [
     "COST_MODELS",
+    "Calibrated",
     "Choice",
     "CostModel",
     "EGraph",
     "Exact",
     "Latency",
+    "LoopAware",
     "Node",
     "OpCount",
     "Priced",
+    "Throughput",
+    "cost_model",
     "dag",
     "exact",
     "reachable",

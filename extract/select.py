@@ -7,11 +7,11 @@ another uses for nothing. Both break ties by the order of nodes within a class, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from eqsat.extract.cost import CostModel
+from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import EGraph, Node
 
 #: A choice: the node for each class that some root needs.
@@ -34,7 +34,7 @@ class Priced:
 
     def refresh(self, model: CostModel) -> None:
         """Price the nodes that the graph has gained."""
-        pricer = _Pricer(self.graph, model)
+        pricer = _LoopPricer(self.graph, model) if isinstance(model, LoopAware) else _Pricer(self.graph, model)
         for c, nodes in self.graph.classes.items():
             prices = self.prices.setdefault(c, [])
             if len(prices) < len(nodes):
@@ -51,16 +51,17 @@ class _Pricer:
 
     def price(self, c: int, node: Node) -> int:
         op, value, args = node
-        if op == "sum" and isinstance(value, tuple):
-            constant, coefficients = value
-            additions = len(args) - (not constant)
-            cost = additions * self._addition + sum([self._product(abs(k)) for k in coefficients])
-            if not constant and all(k < 0 for k in coefficients):
-                # there is nothing to subtract from: the first term carries its sign
-                first = min(coefficients)
-                cost += self._product(first) - self._product(-first)
-            return cost
-        return self.model.price(op, [self.bounds[a] for a in args], self.bounds[c])
+        if op != "sum" or not isinstance(value, tuple):
+            return self.model.price(op, [self.bounds[a] for a in args], self.bounds[c])
+        constant, coefficients = value
+        additions = len(args) - (not constant)
+        cost = additions * self._addition + sum([self._product(abs(k)) for k in coefficients])
+        return cost if constant else cost + self._leading_sign(coefficients)
+
+    def _leading_sign(self, coefficients: tuple[int, ...]) -> int:
+        """If there is nothing to subtract from, the first term carries its sign."""
+        first = min(coefficients)
+        return self._product(first) - self._product(-first) if max(coefficients) < 0 else 0
 
     def _product(self, by: int) -> int:
         found = self._products.get(by)
@@ -68,6 +69,38 @@ class _Pricer:
             result = (min(0, 9 * by), max(0, 9 * by))
             found = self._products[by] = self.model.price("mul", [(0, 9), (by, by)], result)
         return found
+
+
+class _LoopPricer(_Pricer):
+    """Prices times how often a node runs; the terms of a sum are added from the outermost loop to the innermost."""
+
+    def __init__(self, graph: EGraph, model: LoopAware) -> None:
+        super().__init__(graph, model)
+        levels = _levels(graph, model)
+        self.runs = {c: model.runs(level) for c, level in levels.items()}
+
+    def price(self, c: int, node: Node) -> int:
+        op, value, args = node
+        # a class without a finite term has no level, and is never chosen
+        runs = [self.runs.get(a, 1) for a in args]
+        if op != "sum" or not isinstance(value, tuple):
+            return max(runs) * super().price(c, node)
+        constant, coefficients = value
+        additions = sum(runs) - (0 if constant else min(runs))
+        cost = additions * self._addition + sum(
+            [r * self._product(abs(k)) for r, k in zip(runs, coefficients, strict=True)]
+        )
+        return cost if constant else cost + min(runs) * self._leading_sign(coefficients)
+
+
+def _levels(graph: EGraph, model: LoopAware) -> dict[int, int]:
+    """The innermost loop that each class depends on, in the spelling that depends on the fewest."""
+
+    def level(c: int, index: int, operands: list[int]) -> int:
+        op, value, _ = graph.classes[c][index]
+        return max(operands, default=model.level(value) if op == "var" and isinstance(value, str) else 0)
+
+    return _least(graph, level)[0]
 
 
 def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
@@ -105,8 +138,18 @@ def reaches(choice: Mapping[int, Node], start: Iterable[int], target: int) -> bo
 
 
 def tree(priced: Priced) -> Choice:
-    """The node of least tree cost for every class that has a finite term (Knuth's generalisation of Dijkstra)."""
-    classes = priced.graph.classes
+    """The node of least tree cost for every class that has a finite term."""
+    prices = priced.prices
+    return _least(priced.graph, lambda c, index, operands: prices[c][index] + sum(operands))[1]
+
+
+def _least(graph: EGraph, value: Callable[[int, int, list[int]], int]) -> tuple[dict[int, int], Choice]:
+    """The least value of every class that has a finite term, and its node (Knuth's generalisation of Dijkstra).
+
+    ``value`` of a class, the index of one of its nodes, and the values of that node's operands is at least each of
+    those values.
+    """
+    classes = graph.classes
     users: dict[int, list[tuple[int, int]]] = {}
     missing: dict[tuple[int, int], int] = {}
     heap: list[tuple[int, int, int]] = []
@@ -118,21 +161,21 @@ def tree(priced: Priced) -> Choice:
                 for a in distinct:
                     users.setdefault(a, []).append((c, index))
             else:
-                heappush(heap, (priced.prices[c][index], c, index))
+                heappush(heap, (value(c, index, []), c, index))
     best: dict[int, int] = {}
     choice: Choice = {}
     while heap:
-        cost, c, index = heappop(heap)
+        least, c, index = heappop(heap)
         if c in best:
             continue
-        best[c] = cost
+        best[c] = least
         choice[c] = classes[c][index]
         for user, position in users.get(c, ()):
             missing[user, position] -= 1
             if not missing[user, position] and user not in best:
-                args = classes[user][position][2]
-                heappush(heap, (priced.prices[user][position] + sum(best[a] for a in args), user, position))
-    return choice
+                operands = [best[a] for a in classes[user][position][2]]
+                heappush(heap, (value(user, position, operands), user, position))
+    return best, choice
 
 
 def dag(priced: Priced, start: Choice | None = None, rounds: int = 8) -> Choice:

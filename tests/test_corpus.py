@@ -136,4 +136,4 @@ def test_every_kernel_of_the_sample_reads():
     cases = [read_case(line) for line in SAMPLE.read_text().splitlines()]
     assert len(cases) >= 40
     assert sum(bool(case.gates) for case in cases) >= 10
-    assert set(COST_MODELS) == {"latency", "opcount"}
+    assert set(COST_MODELS) == {"latency", "throughput", "opcount"}

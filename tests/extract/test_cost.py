@@ -1,8 +1,25 @@
-"""Cost models: the price of one node, as a table."""
+"""Cost models: the price of one node, as a table; what a loop nest and a model file do to it."""
+
+import json
+from itertools import product
 
 import pytest
 
-from eqsat.extract import COST_MODELS, Latency, OpCount
+from eqsat.extract import (
+    COST_MODELS,
+    Calibrated,
+    EGraph,
+    Latency,
+    LoopAware,
+    OpCount,
+    Priced,
+    Throughput,
+    cost_model,
+    total_cost,
+    tree,
+)
+from eqsat.extract.calibrated import FIGURES, FORMAT, OPERATIONS, operation
+from eqsat.ops import OPS
 
 BYTE, SIGNED, WIDE, FREE = (0, 255), (-128, 127), (0, 2**40), (1, 99)
 
@@ -88,4 +105,119 @@ def test_op_count(op, operands, weights, cost):
 
 
 def test_models_by_name():
-    assert {"latency": Latency(), "opcount": OpCount()} == COST_MODELS
+    assert {"latency": Latency(), "throughput": Throughput(), "opcount": OpCount()} == COST_MODELS
+    assert cost_model("throughput") == Throughput()
+
+
+KINDS = [
+    # operator, bounds of the operands, kind
+    ("add", [BYTE, BYTE], "add i32"),
+    ("neg", [WIDE], "add i64"),
+    ("ne", [BYTE, WIDE], "compare i64"),
+    ("not", [(0, 1)], "logic i32"),
+    ("max", [SIGNED, BYTE], "min i32"),
+    ("where", [(0, 1), BYTE, WIDE], "select i64"),
+    ("store", [BYTE], "store i32"),
+    ("mul", [BYTE, BYTE], "multiply i32"),
+    ("mul", [literal(7), BYTE], "multiply by literal i32"),
+    ("mul", [BYTE, literal(8)], "shift i32"),
+    ("mul", [BYTE, literal(1)], None),
+    ("shr", [BYTE, literal(3)], "shift i32"),
+    ("floordiv", [SIGNED, literal(8)], "shift i32"),
+    ("mod", [SIGNED, literal(8)], "mask i32"),
+    ("tdiv", [BYTE, literal(8)], "shift i32"),
+    ("tdiv", [SIGNED, literal(8)], "tdiv by literal signed i32"),
+    ("floordiv", [BYTE, literal(-8)], "floordiv by literal signed i32"),
+    ("floordiv", [BYTE, literal(7)], "floordiv by literal unsigned i32"),
+    ("tmod", [BYTE, literal(7)], "mod by literal unsigned i32"),
+    ("mod", [SIGNED, FREE], "mod by variable signed i32"),
+    ("floordiv", [WIDE, FREE], "floordiv by variable unsigned i64"),
+]
+
+
+@pytest.mark.parametrize(("op", "operands", "kind"), KINDS)
+def test_kinds_of_operations(op, operands, kind):
+    assert operation(op, operands, (0, 1)) == kind
+
+
+def test_every_operator_has_a_measured_kind():
+    model = Calibrated(dict.fromkeys(OPERATIONS, 1))
+    for op, shape in OPS.items():
+        for operands in product(
+            *[[(0, 1)] if sort == "b" else [BYTE, SIGNED, WIDE, literal(7)] for sort in shape.takes]
+        ):
+            if op not in ("shl", "shr") or operands[1] == literal(7):
+                assert model.price(op, operands, (0, 1)) == 1
+    assert model.price("var", [], BYTE) == 0
+
+
+def model_file(tmp_path, **changes):
+    """A model file in which throughput is 10, latency 20, and so on; with ``changes``."""
+    figures = {figure: dict.fromkeys(OPERATIONS, 10 * n) for n, figure in enumerate(FIGURES, start=1)}
+    content = {"format": FORMAT, "machine": {"processor": "abacus"}, "picoseconds": figures, **changes}
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_a_model_file(tmp_path):
+    path = model_file(tmp_path)
+    assert Calibrated.load(path).price("add", [BYTE, BYTE], BYTE) == 10
+    assert Calibrated.load(path, "latency").price("add", [BYTE, BYTE], BYTE) == 20
+    assert Calibrated.load(path).machine == {"processor": "abacus"}
+    assert cost_model(str(path)) == Calibrated.load(path)
+
+
+BAD_FILES = [
+    ({"format": "another"}, "its format is 'another'"),
+    ({"picoseconds": {}}, "'throughput' is missing"),
+    ({"picoseconds": {"throughput": {}}}, "'add i32' is missing"),
+    ({"picoseconds": {"throughput": dict.fromkeys(OPERATIONS, -1)}}, "a figure is negative"),
+    ({"picoseconds": None}, "not subscriptable"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD_FILES)
+def test_a_file_that_is_no_model_is_refused_in_one_line(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=f"is not a cost model: .*{message}.*eqsat calibrate") as raised:
+        Calibrated.load(model_file(tmp_path, **changes))
+    assert "\n" not in str(raised.value)
+
+
+def test_an_unknown_model_or_figure_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"unknown cost model 'beauty': use latency, .*FILE.json"):
+        cost_model("beauty")
+    with pytest.raises(ValueError, match="no figure 'beauty': use one of throughput"):
+        Calibrated.load(model_file(tmp_path), "beauty")
+
+
+def test_a_loop_that_never_runs_is_refused():
+    with pytest.raises(ValueError, match="loop 'i' runs 0 times"):
+        LoopAware({"i": 0})
+
+
+LOOP_SUMS = [
+    # constant, coefficients of n (no loop), i (10 times) and j (80 times), operations that run
+    (0, (1, 1, 1), 10 + 80),
+    (5, (1, 1, 1), 1 + 10 + 80),
+    (0, (3, 1, 1), 1 + 10 + 80),
+    (0, (1, 1, 3), 10 + 80 + 80),
+    (0, (-1, 1, 1), 10 + 80),
+    (0, (-1, -1, -1), 1 + 10 + 80),
+]
+
+
+@pytest.mark.parametrize(("constant", "coefficients", "cost"), LOOP_SUMS)
+def test_a_sum_is_added_from_the_outermost_loop(constant, coefficients, cost):
+    classes = {c: [("var", name, ())] for c, name in enumerate("nij")}
+    classes[3] = [("sum", (constant, coefficients), (0, 1, 2))]
+    graph = Priced.of(EGraph(classes, dict.fromkeys(classes, BYTE), [3]), LoopAware({"i": 10, "j": 8}, OpCount()))
+    assert total_cost(graph, tree(graph)) == cost
+
+
+def test_a_node_runs_as_often_as_its_innermost_operand_must():
+    # class 3 is j//2 as well as n//2: its user runs once
+    classes = {0: [("var", "n", ())], 1: [("var", "j", ())], 2: [("const", 2, ())]}
+    classes |= {3: [("floordiv", None, (1, 2)), ("floordiv", None, (0, 2))], 4: [("add", None, (3, 0))]}
+    graph = Priced.of(EGraph(classes, dict.fromkeys(classes, BYTE), [4]), LoopAware({"j": 8}, OpCount()))
+    assert graph.prices == {0: [0], 1: [0], 2: [0], 3: [8, 1], 4: [1]}
