@@ -114,6 +114,16 @@ class Result:
             raise ValueError(f"there are {len(self.exprs)} roots; use .exprs")
         return self.exprs[0]
 
+    @property
+    def gap(self) -> float | None:
+        """How much of the cost a better choice over the final e-graph could save at most; 0 if none can.
+
+        ``None`` without a bound. As for ``bound``, another e-graph may hold cheaper terms.
+        """
+        if self.bound is None:
+            return None
+        return (self.cost - self.bound) / self.cost if self.cost else 0.0
+
     def check(self, **options: Any) -> Check:
         """Check that input and output are equal; see :func:`eqsat.verify.check_equal` for the options."""
         return check_equal(self.before, self.exprs, constraints=self.constraints, gates=self.gates, **options)
@@ -370,10 +380,13 @@ class _Walk:
         if given is not None:
             # what the input shares may take several changes at once to see
             choice = min(choice, dag(priced, given), key=lambda found: total_cost(priced, found))
+        cost = total_cost(priced, choice)
         shared = share_junctions(speller, share_sums(speller, choice, self.model))
         priced.refresh(self.model)
         shared = dag(priced, shared)
-        return shared, total_cost(priced, shared)
+        # sharing counts each operation once: where loops repeat some, it may not pay
+        shared_cost = total_cost(priced, shared)
+        return (shared, shared_cost) if shared_cost <= cost else (choice, cost)
 
     def _exactly(self, graph: EGraph, start: Choice) -> Choice:
         """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""

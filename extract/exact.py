@@ -12,7 +12,8 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
-from math import ceil
+from math import ceil, gcd
+from time import perf_counter
 from typing import Any
 
 from eqsat.extract.graph import Node
@@ -50,7 +51,7 @@ def exact(priced: Priced, start: Choice | None = None, seconds: float = 10.0) ->
     start : Choice or None
         A choice without circles to start from; the answer is never dearer. By default that of :func:`dag`.
     seconds : float
-        Time for the solver, over 0.
+        Time in all, over 0; the reduction, a fraction of a second, is always finished.
 
     Raises
     ------
@@ -65,6 +66,7 @@ def exact(priced: Priced, start: Choice | None = None, seconds: float = 10.0) ->
     (1, 1)
     """
     solver = _solver()
+    started = perf_counter()
     start = dag(priced) if start is None else start
     cost = total_cost(priced, start)
     reduction = _Reduction(priced)
@@ -73,7 +75,9 @@ def exact(priced: Priced, start: Choice | None = None, seconds: float = 10.0) ->
     solution: dict[int, _Option] | None = {}
     least = 0
     if reduction.options:
-        solution, least = _Program(reduction).solve(solver, reduction.reduced(start), seconds)
+        program = _Program(reduction)
+        left = max(0.0, seconds - (perf_counter() - started))
+        solution, least = program.solve(solver, reduction.reduced(start), left)
     choice = {**start, **reduction.choice(solution)} if solution is not None else start
     if (found := total_cost(priced, choice)) < cost:
         return Exact(choice, found, min(found, reduction.paid + least))
@@ -321,6 +325,8 @@ class _Program:
         self.options = {c: reduction.options[c] for c in sorted(reduction.options)}
         self.needed = reduction.needed
         self.columns = {o: n for n, o in enumerate(o for options in self.options.values() for o in options)}
+        # prices in the largest unit that divides them all: the solver's tolerances are for small numbers
+        self.unit = gcd(*[o.price for o in self.columns]) or 1
         self.levels: dict[int, int] = {}
         self.rows: list[tuple[float, float, dict[int, int]]] = []
         self.component = reduction.components()
@@ -358,7 +364,7 @@ class _Program:
     ) -> tuple[dict[int, _Option] | None, int]:
         """The best options found in ``seconds``, if any, and a lower bound of what they cost."""
         solver = highspy.Highs()
-        # one thread and a fixed seed: the same answer every time. Prices are whole: a gap below 1 is none
+        # one thread and a fixed seed: the same answer every time. Prices are whole: a gap below one unit is none
         settings = {"output_flag": False, "threads": 1, "random_seed": 0, "time_limit": seconds}
         settings |= {"mip_rel_gap": 0.0, "mip_abs_gap": 0.999, "mip_feasibility_tolerance": 1e-9}
         for name, value in settings.items():
@@ -370,7 +376,8 @@ class _Program:
         if solver.run() == highspy.HighsStatus.kError:
             raise RuntimeError(f"HiGHS failed: {solver.modelStatusToString(solver.getModelStatus())}")
         info = solver.getInfo()
-        least = ceil(max(0.0, info.mip_dual_bound) - 1e-6)
+        units = max(0.0, info.mip_dual_bound)
+        least = self.unit * ceil(units - 1e-6 - 1e-12 * units)
         if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
             return None, least
         values = solver.getSolution().col_value
@@ -381,7 +388,7 @@ class _Program:
         model = highspy.HighsLp()
         nodes, levels = len(self.columns), len(self.levels)
         model.num_col_, model.num_row_ = nodes + levels, len(self.rows)
-        model.col_cost_ = [float(o.price) for o in self.columns] + [0.0] * levels
+        model.col_cost_ = [float(o.price // self.unit) for o in self.columns] + [0.0] * levels
         model.col_lower_ = [0.0] * (nodes + levels)
         model.col_upper_ = [1.0] * nodes + [self.sizes[c] - 1.0 for c in self.levels]
         kind = highspy.HighsVarType

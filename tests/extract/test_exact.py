@@ -2,12 +2,15 @@
 
 import random
 import sys
+from dataclasses import replace
 from itertools import product
 
 import pytest
+from hypothesis import given, settings
+from strategies import expressions
 
 from eqsat import cli
-from eqsat.extract import EGraph, Latency, Priced, dag, exact, reachable, total_cost
+from eqsat.extract import EGraph, Latency, Priced, dag, exact, reachable, total_cost, tree
 from eqsat.extract.graph import Node
 from eqsat.optimize import optimize
 
@@ -119,6 +122,36 @@ def test_never_dearer_than_dag_and_the_same_every_time(seed):
     assert found.choice == exact(graph, start).choice
 
 
+@pytest.mark.parametrize("scale", [1000, 10**9, 10**13])
+def test_large_prices(scale):
+    # with a common divisor, and almost with one
+    graph = grown(5, classes=12, options=3)
+    least = exact(graph).cost
+    scaled = Priced(graph.graph, {c: [scale * p for p in row] for c, row in graph.prices.items()})
+    assert (exact(scaled).cost, exact(scaled).bound) == (scale * least, scale * least)
+    uneven = Priced(graph.graph, {c: [scale * p + c for p in row] for c, row in graph.prices.items()})
+    assert exact(uneven).bound <= brute_force(uneven) <= exact(uneven).cost
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tree_dag_and_exact_in_the_order_of_their_costs(seed):
+    graph = grown(seed, classes=20, options=4)
+    roots = graph.graph.roots
+    choices = [tree(graph), dag(graph), exact(graph).choice]
+    costs = [total_cost(graph, choice) for choice in choices]
+    assert costs == sorted(costs, reverse=True)
+    assert all(is_finite(choice, roots) for choice in choices)
+
+
+@settings(max_examples=30)
+@given(expressions())
+def test_every_extractor_returns_a_term_equal_to_the_root(case):
+    root, _domain = case
+    found = [optimize(root, extract=extract) for extract in ("tree", "dag", "exact")]
+    assert all(result.check().equal for result in found)
+    assert found[2].cost <= found[1].cost
+
+
 def test_a_start_that_holds_only_what_it_needs():
     graph = grown(3, classes=30, options=4)
     whole = dag(graph)
@@ -141,9 +174,12 @@ def test_without_highs_the_error_names_the_extra(monkeypatch):
 
 def test_behind_the_front_door():
     found = optimize(["x // n", "x % n"], extract="exact", x=(0, 2**20), n=(1, 99))
-    assert (found.cost_before, found.cost, found.bound, found.stop) == (44, 28, 28, "saturated")
+    assert (found.cost_before, found.cost, found.bound, found.gap, found.stop) == (44, 28, 28, 0.0, "saturated")
     assert found.check().equal
-    assert optimize("x // n", x=(0, 9), n=(1, 9)).bound is None
+    unproved = optimize("x // n", x=(0, 9), n=(1, 9))
+    assert (unproved.bound, unproved.gap) == (None, None)
+    assert optimize("x", extract="exact", x=(0, 9)).gap == 0.0
+    assert replace(found, bound=21).gap == 0.25
 
 
 def test_the_command_line_names_the_extra(monkeypatch, capsys):
