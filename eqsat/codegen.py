@@ -1,8 +1,10 @@
 """C99 source for expressions: one function that computes any number of roots over shared variables.
 
 Every operation is exact: it is emitted at the width that :mod:`eqsat.dtypes` gives it, so nothing overflows, and floor
-division is spelled by what the bounds allow: a shift or mask for a power of two, plain ``/`` and ``%`` for operands
-that are never negative, else a small helper. Every operation is also total, so terms may be computed where a ``where``
+division is spelled by what the bounds allow: a shift or mask for a power of two; for another literal a product and a
+shift whose multiplier is exact on the range of the dividend (Granlund and Montgomery 1994), which a C compiler, not
+knowing the range, must correct afterwards; plain ``/`` and ``%`` for operands that are never negative, else a small
+helper. Every operation is also total, so terms may be computed where a ``where``
 would not need them: a divisor whose range contains 0 is replaced by 1 or -1 where it is 0.
 
 A right shift of a negative value is implementation-defined in C99, and so is the conversion of a large unsigned value;
@@ -34,6 +36,20 @@ HELPERS = {
         ["const T r = y == -1 ? 0 : x % y;", "return r != 0 && (r < 0) != (y < 0) ? r + y : r;"],
     ),
     "trunc_mod": ("T x, T y", ["return y == -1 ? 0 : x % y;"]),
+    # for a dividend that is never negative, which C would have to find out
+    "unsigned_quotient": ("T x, T y", ["return (T)((U)x / (U)y);"]),
+    "unsigned_remainder": ("T x, T y", ["return (T)((U)x % (U)y);"]),
+    # by a product that is exact for every dividend that occurs
+    "quotient": ("T x, T y, U multiplier, int shift", ["(void)y;", "return (T)((U)x * multiplier >> shift);"]),
+    "remainder": ("T x, T y, U multiplier, int shift", ["return x - (T)((U)x * multiplier >> shift) * y;"]),
+    "long_quotient": (
+        "T x, T y, uint64_t multiplier, int shift",
+        ["(void)y;", "return (T)((uint64_t)x * multiplier >> shift);"],
+    ),
+    "long_remainder": (
+        "T x, T y, uint64_t multiplier, int shift",
+        ["return x - (T)((uint64_t)x * multiplier >> shift) * y;"],
+    ),
     "nonzero": ("T y, T otherwise", ["return y != 0 ? y : otherwise;"]),
     "shift_left": ("T x, int y", ["return (T)((U)x << y);"]),
     "min": ("T x, T y", ["return x < y ? x : y;"]),
@@ -100,10 +116,9 @@ def to_c(roots: Sequence[Expr], name: str = "kernel", order: Sequence[Expr] | No
     #include <stdbool.h>
     #include <stdint.h>
     <BLANKLINE>
-    static inline int32_t floor_mod_by_positive_i32(int32_t x, int32_t y)
+    static inline int32_t remainder_i32(int32_t x, int32_t y, uint32_t multiplier, int shift)
     {
-        const int32_t r = x % y;
-        return r < 0 ? r + y : r;
+        return x - (int32_t)((uint32_t)x * multiplier >> shift) * y;
     }
     <BLANKLINE>
     /* for i in [0, 7], j in [-4, 31]:
@@ -114,7 +129,7 @@ def to_c(roots: Sequence[Expr], name: str = "kernel", order: Sequence[Expr] | No
     {
         const int32_t t0 = i * 32 + j;
         *out0 = t0 >> 5;
-        *out1 = floor_mod_by_positive_i32(t0, 7);
+        *out1 = remainder_i32(t0 + 7, 7, 293u, 11);
     }
     <BLANKLINE>
     """
@@ -309,7 +324,7 @@ class _Writer:
         width = select_width(term)
         if number == LIMITS[width][0]:
             return _Code(f"INT{width}_MIN", _ATOM, width)
-        digits = str(abs(number)) if width == 32 else f"INT64_C({abs(number)})"
+        digits = _digits(abs(number))
         return _Code("-" + digits, _PREFIX, width) if number < 0 else _Code(digits, _ATOM, width)
 
     def literal_bool(self, term: Expr) -> _Code:
@@ -358,6 +373,9 @@ class _Writer:
         shift = _log2(y)
         if shift is not None:
             return self.shift_right(term, str(shift))
+        by_literal = self.divide_by_literal(term, "quotient")
+        if by_literal is not None:
+            return by_literal
         if x.vmin >= 0 and y.vmin >= 0:
             return self.divide(term, "/")
         return self.divide_by_helper(term, "floor_div_by_positive" if y.vmin >= 0 else "floor_div")
@@ -365,22 +383,54 @@ class _Writer:
     def floor_mod(self, term: Expr) -> _Code:
         x, y = term.args
         if _log2(y) is not None:
-            mask = y.vmax - 1
-            digits = str(mask) if mask <= LIMITS[32][1] else f"INT64_C({mask})"
             code = self.at(x, self.widths[term])
-            return _Code(f"{code.within(_PREFIX)} & {digits}", _MASK, code.width)
+            return _Code(f"{code.within(_PREFIX)} & {_digits(y.vmax - 1)}", _MASK, code.width)
+        by_literal = self.divide_by_literal(term, "remainder")
+        if by_literal is not None:
+            return by_literal
         if x.vmin >= 0 and y.vmin >= 0:
             return self.divide(term, "%")
         return self.divide_by_helper(term, "floor_mod_by_positive" if y.vmin >= 0 else "floor_mod")
 
     def trunc_div(self, term: Expr) -> _Code:
-        return self.divide(term, "/")
+        by_literal = self.divide_by_literal(term, "quotient") if term.args[0].vmin >= 0 else None
+        return by_literal or self.divide(term, "/")
 
     def trunc_mod(self, term: Expr) -> _Code:
         x, y = term.args
         if x.vmin == LIMITS[self.widths[term]][0] and y.vmin <= -1 <= y.vmax:
             return self.divide_by_helper(term, "trunc_mod")
-        return self.divide(term, "%")
+        by_literal = self.divide_by_literal(term, "remainder") if x.vmin >= 0 else None
+        return by_literal or self.divide(term, "%")
+
+    def divide_by_literal(self, term: Expr, helper: str) -> _Code | None:
+        """Floor division by a positive literal, ``"quotient"`` or ``"remainder"``; None where plain C is as good.
+
+        A product and a shift, at the width of the product. A dividend that may be negative is raised by a multiple of
+        the divisor first, and is unsigned where the product does not fit 64 bits.
+        """
+        x, y = term.args
+        width, divisor = self.widths[term], y.vmin
+        raised = max(0, -(x.vmin // divisor)) if y.op == "const" and divisor > 1 else 0
+        most = x.vmax + raised * divisor
+        if y.op != "const" or divisor < 2 or most > LIMITS[width][1]:
+            return None
+        multiplier, shift = exact_multiplier(divisor, most)
+        # the product must fit, and C cannot shift by a whole width
+        bits = max((most * multiplier).bit_length(), shift + 1)
+        dividend = self.at(x, width)
+        operands = [dividend.text, self.code[y].text]
+        if raised:
+            operands[0] = f"{dividend.within(_ADD)} + {_digits(raised * divisor)}"
+        if bits <= 64:
+            code = self.call("long_" * (bits > width) + helper, width, *operands, f"{multiplier}u", str(shift))
+        elif raised:
+            code = self.call(f"unsigned_{helper}", width, *operands)
+        else:
+            return None
+        if raised and helper == "quotient":
+            return _Code(f"{code.text} - {_digits(raised)}", _ADD, width)
+        return code
 
     def divide(self, term: Expr, symbol: str) -> _Code:
         if not _may_be_zero(term.args[1]):
@@ -404,8 +454,7 @@ class _Writer:
         factor = 1 << y.vmax
         if y.op == "const" and factor <= LIMITS[width][1]:
             # a shifted negative value is undefined in C, a multiplied one is not
-            digits = str(factor) if factor <= LIMITS[32][1] else f"INT64_C({factor})"
-            return _Code(f"{self.at(x, width).within(_MUL)} * {digits}", _MUL, width)
+            return _Code(f"{self.at(x, width).within(_MUL)} * {_digits(factor)}", _MUL, width)
         return self.call("shift_left", width, self.code[x].text, self.code[y].text)
 
     def shift_right(self, term: Expr, amount: str | None = None) -> _Code:
@@ -414,12 +463,40 @@ class _Writer:
         return _Code(f"{code.within(_PREFIX)} >> {amount}", _SHIFT, code.width)
 
 
+def exact_multiplier(divisor: int, most: int) -> tuple[int, int]:
+    """A multiplier ``m`` and shift ``s`` with ``n // divisor == n*m >> s`` for every ``n`` in ``[0, most]``.
+
+    They are the least if some quotient is reached, ``most >= divisor - 1``.
+
+    For ``m = ceil(2**s / divisor)`` the product errs by ``n*(m*divisor - 2**s)``; it is nearest to the next quotient
+    where ``n % divisor == divisor - 1``. Source: Granlund and Montgomery, Division by Invariant Integers using
+    Multiplication (1994).
+
+    >>> exact_multiplier(7, 100)
+    (147, 10)
+    >>> all(n * 147 >> 10 == n // 7 for n in range(101))
+    True
+    """
+    critical = most - (most + 1) % divisor if most >= divisor - 1 else most
+    shift = 0
+    while True:
+        multiplier = -(-(1 << shift) // divisor)
+        if critical * (multiplier * divisor - (1 << shift)) < 1 << shift:
+            return multiplier, shift
+        shift += 1
+
+
 def _log2(divisor: Expr) -> int | None:
     """The exponent of a literal power of two."""
     number = divisor.vmin
     if divisor.op != "const" or number <= 0 or number & (number - 1):
         return None
     return number.bit_length() - 1
+
+
+def _digits(number: int) -> str:
+    """A literal that is not negative, of the narrowest type that holds it."""
+    return str(number) if number <= LIMITS[32][1] else f"INT64_C({number})"
 
 
 def _may_be_zero(divisor: Expr) -> bool:

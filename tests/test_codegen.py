@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from eqsat.codegen import _WRITE, to_c
+from eqsat.codegen import _WRITE, exact_multiplier, to_c
 from eqsat.expr import Expr, const, minimum, var
 from eqsat.ops import OPS
 from eqsat.text import parse
@@ -38,9 +41,16 @@ def statements(*roots: Expr) -> list[str]:
         ("i // 8", "i >> 3"),
         ("(j + 1) // 8", "(j + 1) >> 3"),
         ("j % 8 + 1", "(j & 7) + 1"),
-        ("i // 7", "i / 7"),
-        ("i % 7", "i % 7"),
-        ("j // 7", "floor_div_by_positive_i32(j, 7)"),
+        ("i // 7", "quotient_i32(i, 7, 147u, 10)"),
+        ("i % 7", "remainder_i32(i, 7, 147u, 10)"),
+        ("tdiv(i, 7)", "quotient_i32(i, 7, 147u, 10)"),
+        ("tmod(i, 7)", "remainder_i32(i, 7, 147u, 10)"),
+        ("j // 7", "quotient_i32(j + 56, 7, 147u, 10) - 8"),
+        ("j % 7", "remainder_i32(j + 56, 7, 147u, 10)"),
+        ("i*20000000 // 7", "long_quotient_i32(i * 20000000, 7, 2454267027u, 34)"),
+        ("(n - 5) // 7", "unsigned_quotient_i64(n - 5 + 7, 7) - 1"),
+        ("w // 7", "floor_div_by_positive_i32(w, 7)"),
+        ("n // 7", "n / 7"),
         ("j % d", "floor_mod_by_positive_i32(j, d)"),
         ("i // q", "floor_div_i32(i, q)"),
         ("w % q", "floor_mod_i32(w, q)"),
@@ -73,13 +83,33 @@ def test_every_operator_can_be_written() -> None:
     assert set(_WRITE) == set(OPS) | {"const", "bool"}
 
 
+@pytest.mark.parametrize("divisor", [2, 3, 5, 7, 11, 12, 100, 641, 1023, 1025])
+def test_multipliers_are_exact_on_their_range_and_the_least(divisor):
+    for most in [*range(40), 99, 100, 1000, 4095, 10007]:
+        multiplier, shift = exact_multiplier(divisor, most)
+        numbers = np.arange(most + 1)
+        assert np.array_equal(numbers * multiplier >> shift, numbers // divisor)
+        smaller = [(-(-(1 << s) // divisor), s) for s in range(shift)]
+        assert most < divisor - 1 or all(any(n * m >> s != n // divisor for n in range(most + 1)) for m, s in smaller)
+
+
+@settings(max_examples=300)
+@given(st.integers(2, 2**63 - 1), st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1))
+def test_multipliers_are_exact_next_to_multiples(divisor, most, near):
+    multiplier, shift = exact_multiplier(divisor, most)
+    for multiple in (near - near % divisor, most - most % divisor):
+        for n in (multiple - 1, multiple, multiple + divisor - 1, most):
+            if 0 <= n <= most:
+                assert n * multiplier >> shift == n // divisor
+
+
 def test_shared_terms_become_locals_and_others_are_inlined() -> None:
     i, j = X["i"], X["j"]
     flat = i * 32 + j
     assert statements(flat // 7 + 1, flat % 7) == [
         "const int32_t t0 = i * 32 + j;",
-        "*out0 = floor_div_by_positive_i32(t0, 7) + 1;",
-        "*out1 = floor_mod_by_positive_i32(t0, 7);",
+        "*out0 = quotient_i32(t0 + 56, 7, 2341u, 14) - 8 + 1;",
+        "*out1 = remainder_i32(t0 + 56, 7, 2341u, 14);",
     ]
 
 

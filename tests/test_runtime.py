@@ -71,7 +71,10 @@ DIVISORS = [-(2**31), -7, -4, -2, -1, 1, 2, 3, 7, 8, 2**30, 2**31 - 1]
 def test_division_tables(op: str) -> None:
     """Each range of the dividend, which decides the spelling, by each literal divisor, and by a variable one."""
     cases: list[Case] = []
-    for low, high in [(-20, 20), (0, 20), (-20, -1), (I32[0], I32[0] + 20), (I32[1] - 20, I32[1] + 1)]:
+    ranges = [(-20, 20), (0, 20), (-20, -1), (I32[0], I32[0] + 20), (I32[1] - 20, I32[1] + 1)]
+    # what a product and a shift must get right is next to the ends of a long range
+    ranges += [(-(2**40), -(2**40) + 20), (2**62 - 20, 2**62)]
+    for low, high in ranges:
         x = var("x", low, high)
         for divisor in [const(d) for d in DIVISORS] + [var("y", 1, 9), var("y", -9, -1)]:
             root = parse(op, {"x": x, "y": divisor})
