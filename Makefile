@@ -43,5 +43,5 @@ $(INSTALLED): pyproject.toml
 	fi; \
 	echo "building .venv with $$("$$found" --version)"; \
 	"$$found" -m venv --clear .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[exact,check,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[exact,check,plots,dev]'
 	@touch $@

@@ -40,6 +40,11 @@ def _exact_allowed(context: click.Context, option: click.Parameter, extract: str
     return extract
 
 
+def _extractors(context: click.Context, option: click.Parameter, given: str) -> list[str]:
+    allowed = click.Choice(["tree", "dag", "exact"])
+    return [_exact_allowed(context, option, allowed.convert(name, option, context)) for name in given.split(",")]
+
+
 def _known_cost(context: click.Context, option: click.Parameter, cost: str) -> str:
     cost_model(cost)
     return cost
@@ -286,6 +291,44 @@ def calibrate(output: Path, repeats: int) -> None:
     with _progress(repeats, "measuring") as advance:
         measure(output, repeats, advance)
     click.echo(f"# use it: eqsat optimize --cost {output} ...", err=True)
+
+
+@app.command()
+@click.argument("source", metavar="CORPUS.jsonl", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", required=True, metavar="DIR", type=click.Path(path_type=Path), help="For CSV and plots."
+)
+@click.option("--costs", default="latency,throughput,opcount", help="Models and model files, comma-separated.")
+@click.option("--extracts", default="dag,tree", callback=_extractors, help="Extractors, comma-separated.")
+@click.option("--limit", type=click.IntRange(min=1), help="Take so many cases, chosen by the seed.")
+@click.option(
+    "--repeats", type=click.IntRange(min=1), default=5, help="How often everything is measured; medians count."
+)
+@click.option("--seed", type=int, default=0, help="For the choice of cases and the order of measurements.")
+def experiment(
+    source: Path, output: Path, costs: str, extracts: list[str], limit: int | None, repeats: int, seed: int
+) -> None:
+    """Optimise a corpus under several cost models, compile and measure every answer; write a CSV file and plots.
+
+    Prints for each model the rank correlation of its predictions with measured time, and the time of its answers over
+    that of the inputs. Plots need the extra plots.
+    """
+    from eqsat import experiment as experiments
+
+    models = {name: cost_model(name) for name in costs.split(",")}
+    cases = experiments.chosen_cases(source.read_text(encoding="utf-8").splitlines(), limit, seed)
+    output.mkdir(parents=True, exist_ok=True)
+    with _progress(len(cases)) as advance:
+        rows = experiments.answers(cases, models, extracts, advance)
+    with _progress(repeats, "compiling and measuring") as advance:
+        experiments.measure(rows, repeats, seed, advance)
+    experiments.write_csv(rows, output / "measurements.csv")
+    for line in experiments.summary(rows):
+        click.echo("  ".join(f"{key} {value}" for key, value in line.items()))
+    if find_spec("matplotlib") is None:
+        click.echo("# no plots: pip install 'eqsat[plots]'", err=True)
+    else:
+        experiments.plot(rows, output)
 
 
 @app.command()

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -76,7 +77,8 @@ class Result:
     nodes, rounds : int
         E-nodes of the final e-graph (of the greedy engine: of the answer), and rounds of the rules.
     milliseconds : float
-        Time of the optimisation alone; ``engine_milliseconds`` is the rules' share of it.
+        Time of the optimisation alone; ``engine_milliseconds`` is the rules' share of it, and
+        ``extraction_milliseconds`` that of choosing among the terms found.
     rules : dict from rule name to int
         How often each rule matched.
     rule_set : tuple of Rule
@@ -97,6 +99,7 @@ class Result:
     rounds: int
     milliseconds: float
     engine_milliseconds: float
+    extraction_milliseconds: float
     rules: dict[str, int]
     rule_set: tuple[Rule, ...]
     guesses: tuple[Guess, ...] = ()
@@ -266,6 +269,7 @@ class _Walk:
     bound: int | None = None
     rounds: int = 0
     engine_seconds: float = 0.0
+    extraction_seconds: float = 0.0
     matches: Counter[str] = field(default_factory=Counter)
     guesses: list[Guess] = field(default_factory=list)
 
@@ -369,8 +373,18 @@ class _Walk:
             self.guesses += found.guesses
         return values
 
+    @contextmanager
+    def _extracting(self) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.extraction_seconds += time.perf_counter() - started
+
     def _choose(self, speller: Speller, start: Choice | None = None) -> tuple[Choice, int]:
         """The cheapest choice found over the graph as it is, and its cost."""
+        with self._extracting():
+            return self._chosen(speller, start)
+
+    def _chosen(self, speller: Speller, start: Choice | None) -> tuple[Choice, int]:
         priced = Priced.of(speller.graph, self.model)
         everywhere = tree(priced)
         if self.extract == "tree":
@@ -391,7 +405,8 @@ class _Walk:
     def _exactly(self, graph: EGraph, start: Choice) -> Choice:
         """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""
         left = max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
-        found = exact(Priced.of(graph, self.model), start, left)
+        with self._extracting():
+            found = exact(Priced.of(graph, self.model), start, left)
         # of graphs for different gates, which may share terms, the dearest is a bound for all
         self.bound = max(self.bound or 0, found.bound)
         if found.bound < found.cost and self.stop == "saturated":
@@ -405,6 +420,8 @@ class _Walk:
             if not _can_match(rules, list(spelled.values())):
                 break
             seeds = {c: term for c, term in spelled.items() if _can_match(rules, [term])}
+            if not seeds:
+                break
             saturation = self._saturate(rules, list(seeds.values()), self.facts)
             if not _join(speller, list(seeds), saturation.graph):
                 break
@@ -462,8 +479,9 @@ class _Walk:
                 found.update((i, _anything(self.roots[i])) for i in members)
                 continue
             nodes += len(graph)
-            priced = Priced.of(graph, self.model)
-            choice = tree(priced) if self.extract == "tree" else dag(priced)
+            with self._extracting():
+                priced = Priced.of(graph, self.model)
+                choice = tree(priced) if self.extract == "tree" else dag(priced)
             if self.extract == "exact":
                 choice = self._exactly(graph, choice)
             found.update(zip(members, to_exprs(graph, choice, graph.roots, named), strict=True))
@@ -512,6 +530,7 @@ class _Walk:
             rounds=self.rounds,
             milliseconds=1000 * elapsed,
             engine_milliseconds=1000 * self.engine_seconds,
+            extraction_milliseconds=1000 * self.extraction_seconds,
             rules=dict(self.matches),
             rule_set=self.rules,
             guesses=tuple(self.guesses),

@@ -1,9 +1,10 @@
 """What is cheap: cost models, each of which prices one node.
 
 A model sees a node's operator and the inclusive bounds of its operands and of its result; an operand whose bounds are
-one number is that literal, and :func:`literal`, :func:`width` and :func:`is_signed` read the rest from bounds. The cost
-of roots is the sum over their distinct nodes: what is shared is paid once. Under :class:`LoopAware` a node is paid as
-often as it runs. Beside the operators of the language, ``"store"`` is the writing of one result.
+one number is that literal, and :func:`literal`, :func:`width` and :func:`is_signed` read the rest from bounds. Beside
+the operators of the language, ``"load"`` is the reading of an argument and ``"store"`` the writing of a result. The
+cost of roots is the sum over their distinct nodes: what is shared is paid once. Under :class:`LoopAware` a node is paid
+as often as it runs.
 """
 
 from __future__ import annotations
@@ -81,8 +82,9 @@ class Latency:
     Floor division and remainder by ``2**k`` are one shift or mask for either sign. By another constant a quotient is
     a widening multiplication and a shift, with a fix-up if the numerator may be negative; the remainder multiplies
     back and subtracts. By a variable the divider takes 20 cycles to a remainder and 4 more to a floor quotient;
-    operands that may be negative need a fix-up, and 64-bit operands take twice as long. Source: Agner Fog's
-    instruction tables (2022), rounded.
+    operands that may be negative need a fix-up, and 64-bit operands take twice as long. Arguments are loaded early, so
+    that little is waited for; a stored result is forwarded after four cycles. Source: Agner Fog's instruction tables
+    (2022), rounded; `docs/gallery.md` compares them with measurements.
 
     >>> model = Latency()
     >>> model.price("floordiv", [(0, 99), (1, 9)], (0, 99)), model.price("shr", [(0, 99), (3, 3)], (0, 12))
@@ -95,6 +97,8 @@ class Latency:
     sign_fix_up: int = 2
     remainder_by_variable: int = 20
     quotient_by_variable: int = 24
+    load: int = 1
+    store: int = 4
 
     def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
         """The cost in the model's unit; 0 for literals and variables."""
@@ -104,7 +108,7 @@ class Latency:
             return min(self._multiply(x) for x in operands)
         if op in DIVISIONS:
             return self._divide(op, operands[0], operands[1])
-        return self.simple
+        return self.store if op == "store" else self.load if op == "load" else self.simple
 
     def _multiply(self, by: Bounds) -> int:
         low, high = by

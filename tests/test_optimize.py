@@ -312,3 +312,10 @@ def test_deep_terms_within_a_budget(text):
     term = deep(text, 300)
     assert len(list(topological([term]))) > 300
     sound(optimize([term], budget=Budget(seconds=1.0)))
+
+
+def test_rules_that_only_all_roots_together_could_match_are_not_run():
+    # min-plus-max needs both in one sum
+    result = optimize(["min(x, y) + z*3 + 1", "max(x, y) + z*7"], x=(0, 9), y=(0, 9), z=(0, 9))
+    assert (result.stop, result.rounds) == ("saturated", 0)
+    assert result.check().equal

@@ -47,6 +47,8 @@ LATENCY = [
     ("mul", [BYTE, literal(-8)], 2),
     ("mul", [BYTE, literal(-1)], 1),
     ("mul", [BYTE, literal(1)], 0),
+    ("load", [BYTE], 1),
+    ("store", [BYTE], 4),
     # floor division by a power of two is a shift for either sign, truncating division is not
     ("floordiv", [BYTE, literal(8)], 1),
     ("floordiv", [SIGNED, literal(8)], 1),

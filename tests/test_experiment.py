@@ -1,0 +1,104 @@
+"""Experiments: rank correlation, what a row says, and the files that are written."""
+
+import csv
+import json
+
+import pytest
+
+from eqsat import cli
+from eqsat.experiment import INPUT, answers, chosen_cases, measure, plot, predict, spearman, summary
+from eqsat.expr import var
+from eqsat.extract import Latency, OpCount
+from eqsat.optimize import cost_of
+
+CASES = [
+    {"id": "flat", "vars": {"i": [0, 63], "j": [0, 31]}, "exprs": ["(i*32 + j) // 32", "(i*32 + j) % 32"]},
+    {"id": "digit", "vars": {"i": [0, 999]}, "exprs": ["i // 10 % 10 + i // 100 % 10"]},
+    {"id": "pair", "vars": {"x": [0, 99], "n": [1, 9]}, "exprs": ["x // n", "x % n"]},
+    {"id": "sum", "kind": "reduce", "before": "sum(r, r, 0, 9)", "after": "36"},
+]
+LINES = [json.dumps(case) for case in CASES]
+
+CORRELATIONS = [
+    ([1, 2, 3], [10, 20, 30], 1.0),
+    ([1, 2, 3], [3, 2, 1], -1.0),
+    # ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4
+    ([1, 5, 5, 9], [1, 2, 3, 4], 0.9487),
+]
+
+
+@pytest.mark.parametrize(("x", "y", "correlation"), CORRELATIONS)
+def test_rank_correlation(x, y, correlation):
+    assert spearman(x, y) == pytest.approx(correlation, abs=1e-4)
+
+
+def test_a_prediction_counts_loads_and_stores():
+    i, j = var("i", 0, 9), var("j", 0, 9)
+    assert predict([i + j, i], OpCount()) == 1 + 2 + 2
+    assert predict([i + j, i], Latency()) == 1 + 2 * Latency().load + 2 * Latency().store
+
+
+def test_cases_are_chosen_by_the_seed():
+    assert {case.id for case in chosen_cases(LINES, None, 0)} == {"flat", "digit", "pair"}
+    assert len(chosen_cases(LINES, 2, 0)) == 2
+    orders = {tuple(case.id for case in chosen_cases(LINES, None, seed)) for seed in range(20)}
+    assert len(orders) == 6
+    assert chosen_cases(LINES, 2, 7) == chosen_cases(LINES, 2, 7)
+    with pytest.raises(ValueError, match="no plain case"):
+        chosen_cases(LINES[3:], None, 0)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EQSAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        models = {"latency": Latency(), "opcount": OpCount()}
+        found = answers(chosen_cases(LINES, None, 0), models, ["tree", "exact"], lambda: None)
+        measure(found, 1, 0, lambda: None)
+    return found
+
+
+def test_a_row_for_each_input_model_and_extractor(rows):
+    assert len(rows) == 3 * (1 + 2 * 2)
+    for row in rows:
+        assert row.nanoseconds > 0
+        assert row.predicted == {"latency": predict(row.roots, Latency()), "opcount": predict(row.roots, OpCount())}
+        if row.extract != INPUT:
+            assert row.cost == cost_of(row.roots, {"latency": Latency(), "opcount": OpCount()}[row.model])
+            assert 0 < row.extraction_milliseconds < row.milliseconds
+            assert row.gap == (0.0 if row.extract == "exact" else None)
+    times = {(row.roots, row.variables): row.nanoseconds for row in rows}
+    assert all(row.nanoseconds == times[row.roots, row.variables] for row in rows)
+
+
+def test_a_summary_has_a_line_per_model(rows):
+    lines = summary(rows)
+    assert [line["model"] for line in lines] == ["latency", "opcount"]
+    for line in lines:
+        assert line["cases"] == 3
+        assert -1 <= line["of answers"] <= 1
+        assert line["time"] > 0
+
+
+def test_plots(rows, tmp_path):
+    pytest.importorskip("matplotlib")
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in plot(rows, tmp_path))
+
+
+def test_the_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path / "cache"))
+    source, target = tmp_path / "in.jsonl", tmp_path / "out"
+    source.write_text("\n".join(LINES))
+    arguments = ["experiment", str(source), "-o", str(target), "--repeats", "1", "--costs", "opcount,latency"]
+    with pytest.raises(SystemExit):
+        cli.main([*arguments, "--extracts", "dag,tree"])
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == ["opcount", "latency"]
+    with (target / "measurements.csv").open() as stream:
+        lines = list(csv.DictReader(stream))
+    assert {(line["case"], line["extract"]) for line in lines if line["model"] == "opcount"} == {
+        (case["id"], extract) for case in CASES[:3] for extract in ("dag", "tree")
+    }
+    assert all(float(line["nanoseconds"]) > 0 and int(line["predicted latency"]) > 0 for line in lines)
+    with pytest.raises(SystemExit, match="2"):
+        cli.main([*arguments, "--extracts", "best"])
+    assert "'best' is not one of 'tree', 'dag', 'exact'" in capsys.readouterr().err
