@@ -27,6 +27,7 @@ from eqsat.text import parse, to_program, to_text
 if TYPE_CHECKING:
     from eqsat.explain import Explanation
     from eqsat.optimize import Result
+    from eqsat.pareto import Answer
     from eqsat.rule import Rule
     from eqsat.verify import Check
 
@@ -92,6 +93,11 @@ def app() -> None:
 @click.option("--var", "variables", multiple=True, metavar="NAME=LOW:HIGH", help="A variable: LOW <= NAME <= HIGH.")
 @click.option("--constraint", "constraints", multiple=True, metavar="COND", help="A condition known to hold.")
 @click.option("--loops", metavar="NAME,...", help="Loops from the outermost in: what is invariant is paid less often.")
+@click.option(
+    "--pareto",
+    type=click.Choice(["operations", "live"]),
+    help="Also print dearer answers that have fewer operations, or fewer values live at once.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--c", "as_c", is_flag=True, help="Print the result as a C function.")
 @click.option("--explain", is_flag=True, help="Print a checked derivation of the result.")
@@ -106,6 +112,7 @@ def optimize(
     variables: tuple[str, ...],
     constraints: tuple[str, ...],
     loops: str | None,
+    pareto: str | None,
     as_json: bool,
     as_c: bool,
     explain: bool,
@@ -133,7 +140,15 @@ def optimize(
 
     from eqsat.optimize import optimize as optimise
 
-    result = optimise(roots, constraints=known, cost=model, engine=engine, theory=not no_theory, extract=extract)
+    result = optimise(
+        roots,
+        constraints=known,
+        cost=model,
+        engine=engine,
+        theory=not no_theory,
+        extract=extract,
+        pareto=pareto,
+    )
     check = result.check(prove=prove)
     if not check.equal:
         raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(map(to_text, result.exprs))}")
@@ -142,6 +157,8 @@ def optimize(
         click.echo(json.dumps(_record(result, check, names, as_c, derivation)))
         return
     click.echo(_c(result) if as_c else _listing(result.exprs, names))
+    for answer in result.pareto:
+        click.echo(f"# cost {answer.cost}, {answer.size} {pareto}\n{_listing(answer.exprs, names)}")
     if derivation:
         click.echo(f"\n{derivation}")
     click.echo(_remark(result, check, prove), err=True)
@@ -194,7 +211,13 @@ def _record(result: Result, check: Check, taken: Iterable[str], as_c: bool, deri
         "points": check.points,
         **({"c": _c(result)} if as_c else {}),
         **({"rules": dict(result.rules), "explanation": derivation.record()} if derivation else {}),
+        **({"pareto": [_answer(answer, taken) for answer in result.pareto]} if result.pareto else {}),
     }
+
+
+def _answer(answer: Answer, taken: Iterable[str]) -> Row:
+    lets, out = to_program(answer.exprs, taken)
+    return {"cost": answer.cost, "size": answer.size, "out": out, **({"lets": [list(x) for x in lets]} if lets else {})}
 
 
 def _remark(result: Result, check: Check, prove: bool) -> str:

@@ -29,6 +29,7 @@ from eqsat.guess import Guess, learn
 from eqsat.hoist import hoist, levels
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, OPS
+from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges, rule_instances
 from eqsat.rules import DEFAULT
 from eqsat.sharing import share_junctions, share_sums
@@ -85,6 +86,8 @@ class Result:
         The rules that could be used.
     guesses : tuple of Guess
         Equalities that were read off sample points, and how each was proved; see :mod:`eqsat.guess`.
+    pareto : tuple of Answer
+        If asked for, the answers of which none is both cheaper and smaller than another, the cheapest first.
     """
 
     before: tuple[Expr, ...]
@@ -103,6 +106,7 @@ class Result:
     rules: dict[str, int]
     rule_set: tuple[Rule, ...]
     guesses: tuple[Guess, ...] = ()
+    pareto: tuple[Answer, ...] = ()
 
     @property
     def expr(self) -> Expr:
@@ -161,6 +165,7 @@ def optimize(
     engine: str = "egraph",
     theory: bool = True,
     extract: str = "dag",
+    pareto: str | None = None,
     **ranges: tuple[int, int],
 ) -> Result:
     """Return the cheapest expressions found equal to ``exprs`` for every value of their variables.
@@ -187,6 +192,8 @@ def optimize(
     extract : {"tree", "dag", "exact"}
         Whether a subterm that is used twice is paid twice (``"tree"``) or once; ``"exact"`` proves the choice the best
         over the e-graph, or how far it may be off, in what is left of the budget's seconds (extra: exact).
+    pareto : {"operations", "live"}, optional
+        Also find answers that are dearer but smaller, in operations or in values held at once: ``Result.pareto``.
     **ranges : (int, int)
         Inclusive bounds of the variables of text.
 
@@ -203,6 +210,10 @@ def optimize(
         raise ValueError(f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}")
     if extract not in EXTRACTORS:
         raise ValueError(f"unknown extractor {extract!r}: use one of {', '.join(EXTRACTORS)}")
+    if pareto is not None and pareto not in SIZES:
+        raise ValueError(f"unknown size {pareto!r} for pareto: use one of {', '.join(SIZES)}")
+    if pareto is not None and (engine == "greedy" or not theory):
+        raise ValueError("several answers (pareto) need the theory: use engine 'egraph' or 'theory', with it")
     names = {name: var(name, *bounds) for name, bounds in ranges.items()}
     given = [exprs] if isinstance(exprs, Expr | str) else list(exprs)
     roots = tuple(_term(e, names) for e in given)
@@ -212,7 +223,7 @@ def optimize(
     gated = tuple(None if g is None else _fact(g, names) for g in gates) or (None,) * len(roots)
     if len(gated) != len(roots):
         raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
-    walk = _Walk(roots, facts, gated, tuple(rules), cost, budget, extract)
+    walk = _Walk(roots, facts, gated, tuple(rules), cost, budget, extract, pareto)
     if engine == "greedy":
         return walk.by_greedy()
     return walk.by_theory(engine == "egraph") if theory or engine == "theory" else walk.by_rules()
@@ -264,6 +275,7 @@ class _Walk:
     model: CostModel
     budget: Budget
     extract: str
+    pareto: str | None
     started: float = field(default_factory=time.perf_counter)
     stop: str = "saturated"
     bound: int | None = None
@@ -298,7 +310,25 @@ class _Walk:
             # classes that become the same term are paid twice in the e-graph, once here
             proved = speller.spell(self._exactly(speller.graph, choice))
             terms = min(terms, [proved[c] for c in wanted], key=lambda exprs: cost_of(exprs, self.model))
-        return self._result(terms, len(speller.graph))
+        result = self._result(terms, len(speller.graph))
+        if self.pareto is None:
+            return result
+        answers = self._answers(result, speller, wanted)
+        # a blend may happen upon something cheaper
+        best = answers[0]
+        bound = None if result.bound is None else min(result.bound, best.cost)
+        return replace(result, exprs=best.exprs, cost=best.cost, bound=bound, pareto=answers)
+
+    def _answers(self, result: Result, speller: Speller, wanted: Sequence[int]) -> tuple[Answer, ...]:
+        """The result, the input, and what blends of cost and size choose from the same graph, without the worse."""
+        size = SIZES[cast(str, self.pareto)]
+        found = [result.exprs, self.roots]
+        for model in blends(self.model, result.cost, operations(result.exprs)):
+            choice, _ = self._chosen(speller, None, model)
+            spelled = speller.spell(choice)
+            exprs = tuple([spelled[c] for c in wanted])
+            found.append(tuple(hoist(exprs, model)) if isinstance(model, LoopAware) else exprs)
+        return frontier(Answer(exprs, cost_of(exprs, self.model), size(exprs)) for exprs in found)
 
     def _theories(self) -> tuple[Theory, list[Theory | None]]:
         """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""
@@ -382,10 +412,10 @@ class _Walk:
     def _choose(self, speller: Speller, start: Choice | None = None) -> tuple[Choice, int]:
         """The cheapest choice found over the graph as it is, and its cost."""
         with self._extracting():
-            return self._chosen(speller, start)
+            return self._chosen(speller, start, self.model)
 
-    def _chosen(self, speller: Speller, start: Choice | None) -> tuple[Choice, int]:
-        priced = Priced.of(speller.graph, self.model)
+    def _chosen(self, speller: Speller, start: Choice | None, model: CostModel) -> tuple[Choice, int]:
+        priced = Priced.of(speller.graph, model)
         everywhere = tree(priced)
         if self.extract == "tree":
             return everywhere, total_cost(priced, everywhere)
@@ -395,8 +425,8 @@ class _Walk:
             # what the input shares may take several changes at once to see
             choice = min(choice, dag(priced, given), key=lambda found: total_cost(priced, found))
         cost = total_cost(priced, choice)
-        shared = share_junctions(speller, share_sums(speller, choice, self.model))
-        priced.refresh(self.model)
+        shared = share_junctions(speller, share_sums(speller, choice, model))
+        priced.refresh(model)
         shared = dag(priced, shared)
         # sharing counts each operation once: where loops repeat some, it may not pay
         shared_cost = total_cost(priced, shared)

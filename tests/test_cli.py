@@ -62,6 +62,15 @@ def test_explain(eqsat):
     assert "[proved]" in eqsat("optimize", "x // 4 * 4 + x % 4", "--var", wide, "--explain", "--prove")[1]
 
 
+def test_several_answers(eqsat):
+    pair = ("optimize", "x // n", "x % n", "--var", "x=0:4095", "--var", "n=1:64", "--pareto", "operations")
+    lines = eqsat(*pair)[1].splitlines()
+    assert [line for line in lines if line.startswith("#")] == ["# cost 28, 3 operations", "# cost 44, 2 operations"]
+    record = json.loads(eqsat(*pair, "--json")[1])
+    assert [(answer["cost"], answer["size"]) for answer in record["pareto"]] == [(28, 3), (44, 2)]
+    assert record["pareto"][1]["out"] == ["x//n", "x%n"]
+
+
 def test_an_expression_may_begin_with_a_minus(eqsat):
     assert eqsat("optimize", "-x // 1", "--var", "x=-5:5")[:2] == (0, "-x\n")
 
