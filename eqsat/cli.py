@@ -302,12 +302,12 @@ def _progress(total: int, what: str = "optimising") -> Iterator[Any]:
     "-o", "--output", required=True, metavar="FILE.json", type=click.Path(path_type=Path), help="The model file."
 )
 @click.option(
-    "--repeats", type=click.IntRange(min=1), default=9, help="How often everything is measured; medians count."
+    "--repeats", type=click.IntRange(min=1), default=15, help="How often everything is measured; medians count."
 )
 def calibrate(output: Path, repeats: int) -> None:
     """Measure what operations take on this machine; write a cost model for --cost.
 
-    Takes about a second a repeat, and a minute of compiling the first time.
+    Takes about two seconds a repeat, after compiling the probes the first time.
     """
     from eqsat.calibrate import calibrate as measure
 
