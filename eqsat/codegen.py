@@ -2,10 +2,10 @@
 
 Every operation is exact: it is emitted at the width that :mod:`eqsat.dtypes` gives it, so nothing overflows, and floor
 division is spelled by what the bounds allow: a shift or mask for a power of two; for another literal a product and a
-shift whose multiplier is exact on the range of the dividend (Granlund and Montgomery 1994), which a C compiler, not
-knowing the range, must correct afterwards; plain ``/`` and ``%`` for operands that are never negative, else a small
-helper. Every operation is also total, so terms may be computed where a ``where``
-would not need them: a divisor whose range contains 0 is replaced by 1 or -1 where it is 0.
+shift, whose multiplier is exact on the range of the dividend (a C compiler, not knowing the range, must correct the
+product); plain ``/`` and ``%`` for operands that are never negative, else a small helper. Every operation is also
+total, so terms may be computed where a ``where`` would not need them: a divisor whose range contains 0 is replaced by 1
+or -1 where it is 0.
 
 A right shift of a negative value is implementation-defined in C99, and so is the conversion of a large unsigned value;
 both are taken to be arithmetic and modular, as gcc and clang define them.
@@ -411,9 +411,11 @@ class _Writer:
         """
         x, y = term.args
         width, divisor = self.widths[term], y.vmin
-        raised = max(0, -(x.vmin // divisor)) if y.op == "const" and divisor > 1 else 0
+        if y.op != "const" or divisor < 2:
+            return None
+        raised = max(0, -(x.vmin // divisor))
         most = x.vmax + raised * divisor
-        if y.op != "const" or divisor < 2 or most > LIMITS[width][1]:
+        if most > LIMITS[width][1]:
             return None
         multiplier, shift = exact_multiplier(divisor, most)
         # the product must fit, and C cannot shift by a whole width
@@ -466,9 +468,7 @@ class _Writer:
 def exact_multiplier(divisor: int, most: int) -> tuple[int, int]:
     """A multiplier ``m`` and shift ``s`` with ``n // divisor == n*m >> s`` for every ``n`` in ``[0, most]``.
 
-    They are the least if some quotient is reached, ``most >= divisor - 1``.
-
-    For ``m = ceil(2**s / divisor)`` the product errs by ``n*(m*divisor - 2**s)``; it is nearest to the next quotient
+    They are the least if ``most >= divisor - 1``. For ``m = ceil(2**s / divisor)`` the product errs by ``n*(m*divisor - 2**s)``; it is nearest to the next quotient
     where ``n % divisor == divisor - 1``. Source: Granlund and Montgomery, Division by Invariant Integers using
     Multiplication (1994).
 

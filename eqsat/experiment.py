@@ -8,7 +8,6 @@ measured in turns. A :class:`Row` is one answer with what each model predicts of
 from __future__ import annotations
 
 import csv
-import json
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eqsat.corpus import Case, read_case
+from eqsat.cases import Case, kind_of, load, read_case
 from eqsat.expr import Expr, topological
 from eqsat.extract.cost import CostModel
 from eqsat.optimize import cost_of, optimize
@@ -77,7 +76,7 @@ def chosen_cases(lines: Sequence[str], limit: int | None, seed: int) -> list[Cas
     ValueError
         If a line is no case, or no case is left.
     """
-    plain = [line for line in lines if line.strip() and json.loads(line).get("kind", "plain") == "plain"]
+    plain = [line for line in lines if line.strip() and kind_of(load(line)) == "plain"]
     random.Random(seed).shuffle(plain)
     chosen: list[Case] = []
     for line in plain:

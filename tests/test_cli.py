@@ -11,6 +11,7 @@ import time
 import pytest
 
 from eqsat import cli
+from eqsat.extract.calibrated import FIGURES, OPERATIONS
 from eqsat.optimize import ENGINES, EXTRACTORS
 
 GOOD = '{"id": "good", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8"]}\n'
@@ -69,6 +70,19 @@ def test_several_answers(eqsat):
     record = json.loads(eqsat(*pair, "--json")[1])
     assert [(answer["cost"], answer["size"]) for answer in record["pareto"]] == [(28, 3), (44, 2)]
     assert record["pareto"][1]["out"] == ["x//n", "x%n"]
+
+
+def test_loops_and_a_model_file(eqsat, tmp_path, monkeypatch):
+    figures = {figure: dict.fromkeys(OPERATIONS, 7) for figure in FIGURES}
+    monkeypatch.setattr("eqsat.calibrate.measure", lambda repeats, advance: figures)
+    model = tmp_path / "model.json"
+    code, _, err = eqsat("calibrate", "-o", str(model))
+    assert (code, err) == (0, f"# use it: eqsat optimize --cost {model} ...\n")
+    ranges = ["--range", "i=10", "--range", "j=8", "--range", "n=9"]
+    code, out, err = eqsat("optimize", "j + i + n*3", *ranges, "--loops", "i, j", "--cost", str(model))
+    assert (code, out) == (0, "n*3 + i + j\n")
+    # both additions were in the inner loop; one is in the outer now
+    assert f"cost {7 * (1 + 80 + 80)} -> {7 * (1 + 10 + 80)}" in err
 
 
 def test_an_expression_may_begin_with_a_minus(eqsat):
