@@ -468,9 +468,9 @@ class _Writer:
 def exact_multiplier(divisor: int, most: int) -> tuple[int, int]:
     """A multiplier ``m`` and shift ``s`` with ``n // divisor == n*m >> s`` for every ``n`` in ``[0, most]``.
 
-    They are the least if ``most >= divisor - 1``. For ``m = ceil(2**s / divisor)`` the product errs by ``n*(m*divisor - 2**s)``; it is nearest to the next quotient
-    where ``n % divisor == divisor - 1``. Source: Granlund and Montgomery, Division by Invariant Integers using
-    Multiplication (1994).
+    They are the least if ``most >= divisor - 1``. For ``m = ceil(2**s / divisor)`` the product errs by
+    ``n*(m*divisor - 2**s)``, and is nearest to the next quotient where ``n % divisor == divisor - 1``. Source: Granlund
+    and Montgomery, Division by Invariant Integers using Multiplication (1994).
 
     >>> exact_multiplier(7, 100)
     (147, 10)

@@ -419,12 +419,12 @@ class _Walk:
         everywhere = tree(priced)
         if self.extract == "tree":
             return everywhere, total_cost(priced, everywhere)
-        choice = dag(priced, {**everywhere, **(start or {})})
+        found = [dag(priced, {**everywhere, **(start or {})})]
         given = speller.as_given(everywhere)
         if given is not None:
             # what the input shares may take several changes at once to see
-            choice = min(choice, dag(priced, given), key=lambda found: total_cost(priced, found))
-        cost = total_cost(priced, choice)
+            found.append(dag(priced, given))
+        choice, cost = min(((c, total_cost(priced, c)) for c in found), key=lambda pair: pair[1])
         shared = share_junctions(speller, share_sums(speller, choice, model))
         priced.refresh(model)
         shared = dag(priced, shared)
