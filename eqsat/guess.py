@@ -325,6 +325,9 @@ def _as_remainder(term: Expr, members: Sequence[Expr], points: Points) -> Expr |
     """
     form = read(term)
     names = variables([atom for atom in form.terms if atom.op != "var"])
+    if any(_name(v) not in points for v in names):
+        # a product or a shift speaks of variables that no quotient has
+        return None
     alone = {v: k for v, k in form.terms.items() if v.op == "var" and v not in names}
     nested = to_expr(form.plus(Form(alone, 0), -1))
     values = np.broadcast_to(nested.evaluate(points), len(points[_name(names[0])])).astype(np.int64)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from eqsat.cases import Record, as_conditions, get, get_texts, get_variables, variable
 from eqsat.dtypes import select_width, widths
 from eqsat.expr import FALSE, Expr, var
-from eqsat.extract.cost import COST_MODELS
+from eqsat.extract.calibrated import cost_model
 from eqsat.indexing import IndexingMap, narrowed, simplify_constraints
 from eqsat.loops import LoopHeader, loop_variable
 from eqsat.optimize import cost_of
@@ -59,7 +59,7 @@ def _indexing(record: Record, settings: Settings) -> Row:
 
 
 def _options(settings: Settings) -> dict[str, Any]:
-    return {"cost": COST_MODELS[settings.cost], "engine": settings.engine, "theory": settings.theory}
+    return {"cost": cost_model(settings.cost), "engine": settings.engine, "theory": settings.theory}
 
 
 def _row(
@@ -67,7 +67,7 @@ def _row(
 ) -> Row:
     if not check.equal:
         raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(out)}")
-    model = COST_MODELS[settings.cost]
+    model = cost_model(settings.cost)
     return {
         "out": out,
         "cost_before": cost_of(before, model),
