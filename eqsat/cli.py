@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -356,17 +358,44 @@ def experiment(
 
 @app.command()
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
-def rules(as_json: bool) -> None:
+@click.option("--prove", is_flag=True, help="Prove each rule by z3, and say how (extra: check).")
+def rules(as_json: bool, prove: bool) -> None:
     """List the rules: what they rewrite, under which guard, and why they are true."""
     from eqsat.rules import DEFAULT
 
-    if as_json:
-        keys = ("name", "left", "right", "when", "why", "both_ways")
-        click.echo(json.dumps([{key: getattr(rule, key) for key in keys} for rule in DEFAULT], indent=1))
-        return
+    _prove_allowed(prove)
+    rows: list[Row] = []
     for rule in DEFAULT:
-        guard = f"  when {rule.when}" if rule.when else ""
-        click.echo(f"{rule.name:<28} {_rewrite(rule)}{guard}  # {rule.why}")
+        row = {key: getattr(rule, key) for key in ("name", "left", "right", "when", "why", "both_ways")}
+        rows.append(row | _proved(rule) if prove else row)
+        if not as_json:
+            click.echo(_proof_line(rows[-1]) if prove else _rule_line(rule))
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+    elif prove:
+        kinds = Counter(" and ".join(row["proof"]) for row in rows)
+        click.echo(f"# {len(rows)} rules: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}", err=True)
+
+
+def _proved(rule: Rule) -> Row:
+    """The proof of ``rule`` as columns."""
+    from eqsat.proof import prove_rule
+
+    started = time.perf_counter()
+    proof = prove_rule(rule)
+    if proof.counterexample is not None:
+        raise ValueError(f"false rule {proof.counterexample}")
+    milliseconds = round(1000 * (time.perf_counter() - started), 1)
+    return {"proof": list(proof.kinds), "how": proof.how, "ms": milliseconds}
+
+
+def _proof_line(row: Row) -> str:
+    return f"{row['name']:<28} {' and '.join(row['proof']):<28} {row['ms']:>8.1f} ms  {row['how']}"
+
+
+def _rule_line(rule: Rule) -> str:
+    guard = f"  when {rule.when}" if rule.when else ""
+    return f"{rule.name:<28} {_rewrite(rule)}{guard}  # {rule.why}"
 
 
 def _rewrite(rule: Rule) -> str:

@@ -30,6 +30,7 @@ from eqsat.hoist import hoist, levels
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, OPS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
+from eqsat.proof import refuse_false
 from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges, rule_instances
 from eqsat.rules import DEFAULT
 from eqsat.sharing import share_junctions, share_sums
@@ -50,6 +51,8 @@ EXTRACTORS = ("tree", "dag", "exact")
 
 LATENCY = Latency()
 DEFAULT_BUDGET = Budget()
+#: Proved by the tests, and so not checked again.
+_SHIPPED = frozenset(DEFAULT)
 #: A rule is left to the theory if that decides at least this share of its instances.
 MOST_INSTANCES = 0.75
 #: How often the rules start again from the best term so far.
@@ -179,7 +182,7 @@ def optimize(
     constraints : sequence of bool Expr or str
         Conditions known to hold.
     rules : sequence of Rule
-        The rewrite rules.
+        The rewrite rules. Rules of one's own are checked when they are first given; see :class:`eqsat.Rule`.
     cost : CostModel
         What is cheap.
     budget : Budget
@@ -200,8 +203,8 @@ def optimize(
     Raises
     ------
     ValueError
-        If a divisor can be zero, a variable's range is empty, or the constraints contradict each other; the message
-        names it.
+        If a divisor can be zero, a variable's range is empty, the constraints contradict each other, or a rule is
+        false; the message names it.
 
     >>> optimize("(i*32 + j) // 32", i=(0, 63), j=(0, 31)).expr
     Expr('i')
@@ -223,7 +226,10 @@ def optimize(
     gated = tuple(None if g is None else _fact(g, names) for g in gates) or (None,) * len(roots)
     if len(gated) != len(roots):
         raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
-    walk = _Walk(roots, facts, gated, tuple(rules), cost, budget, extract, pareto)
+    rules = tuple(rules)
+    if rules is not DEFAULT:
+        refuse_false(rule for rule in rules if rule not in _SHIPPED)
+    walk = _Walk(roots, facts, gated, rules, cost, budget, extract, pareto)
     if engine == "greedy":
         return walk.by_greedy()
     return walk.by_theory(engine == "egraph") if theory or engine == "theory" else walk.by_rules()

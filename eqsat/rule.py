@@ -6,7 +6,7 @@ and a repeated letter means the same term. A guard may ask for ``vmin(x)``, ``vm
 of every value of ``x``), ``gcd(x, d)`` (that of ``factor(x)`` and ``d``), and for a comparison of two terms
 (``x < y``) that must be a known fact. A rule may assume that no divisor in its left side is zero.
 
-From the data come the egglog rules (:func:`compile_rule`) and the truth test (:func:`check_rule`).
+From the data come the egglog rules (:func:`compile_rule`) and the proof (:mod:`eqsat.proof`).
 
 In the e-graph a literal operand is part of the node: ``AddK MulK DivK ModK`` carry it. ``sub``, ``neg``, ``le``, ``ne``
 are spelled with ``add``, ``mul``, ``lt``, ``eq``. The right operand of the one sum under a ``//``, ``%`` or comparison
@@ -19,24 +19,17 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from math import gcd
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from eqsat.expr import TRUE, Expr, const, make, substitute, topological, var, variables
-from eqsat.expr import evaluate as evaluate_terms
-from eqsat.ops import DIVISIONS, MAX_SHIFT
+from eqsat.ops import MAX_SHIFT
 from eqsat.text import parse, to_text
 
 LITERALS = "abcdkmns"
 TERMS = "uvwxyz"
 CONDITIONS = "pqr"
-
-Array = NDArray[Any]
 
 #: Letters are parsed as variables of this range, small enough for the truth test to stay in machine integers.
 _WIDE = 2**15
@@ -46,8 +39,8 @@ _LETTERS = {
     **{name: make("ne", var(name, 0, 1), const(0)) for name in CONDITIONS},
 }
 #: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
-_MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd)\(\s*(\w+)\s*(?:,\s*(\w+)\s*)?\)")
-_MEASURES = {
+_CALL = re.compile(r"\b(vmin|vmax|factor|gcd)\(\s*(\w+)\s*(?:,\s*(\w+)\s*)?\)")
+MEASURES = {
     **{f"{f}_{x}": var(f"{f}_{x}", -_WIDE, _WIDE) for f in ("vmin", "vmax") for x in TERMS},
     **{f"factor_{x}": var(f"factor_{x}", 1, _WIDE) for x in TERMS},
     **{f"gcd_{x}_{y}": var(f"gcd_{x}_{y}", 0, _WIDE) for x in TERMS for y in LITERALS},
@@ -74,6 +67,8 @@ class Rule:
         Whether ``right`` is rewritten to ``left`` too.
     source : str
         What it implements: ids of lines in ``docs/requirements.md``, such as ``"A9 A13"``, or a publication.
+    check : bool
+        Whether :func:`eqsat.optimize` refuses the rule if a counterexample of small values refutes it.
 
     Raises
     ------
@@ -91,13 +86,14 @@ class Rule:
     why: str = ""
     both_ways: bool = False
     source: str = ""
+    check: bool = True
 
     def __post_init__(self) -> None:
         compile_rule(self)
 
     def reverse(self) -> Rule:
         """The rule from right to left."""
-        return Rule(self.name, self.right, self.left, self.when, self.why)
+        return Rule(self.name, self.right, self.left, self.when, self.why, check=self.check)
 
 
 @dataclass(frozen=True)
@@ -135,13 +131,13 @@ def pattern_of(rule: Rule) -> Pattern:
 
 
 def _parse_measured(text: str) -> Expr:
-    flat = _MEASURE.sub(lambda m: "_".join(g for g in m.groups() if g), text)
-    return parse(flat, _LETTERS | _MEASURES)
+    flat = _CALL.sub(lambda m: "_".join(g for g in m.groups() if g), text)
+    return parse(flat, _LETTERS | MEASURES)
 
 
 def _letters_of(name: str) -> list[str]:
     """The letters that a scalar such as ``vmin_x`` or ``gcd_x_d`` speaks of."""
-    return name.split("_")[1:] if name in _MEASURES else [name]
+    return name.split("_")[1:] if name in MEASURES else [name]
 
 
 # Compilation ---------------------------------------------------------------------------------------------------------
@@ -299,7 +295,7 @@ def _with_offsets(pattern: Pattern) -> Iterator[Pattern]:
     if letter.op != "var" or name not in TERMS or uses != 1 or ("factor", name) in used or ("gcd", name) in used:
         return
     offset = var(f"{name}_k", -_WIDE, _WIDE)
-    low, high = _MEASURES[f"vmin_{name}"], _MEASURES[f"vmax_{name}"]
+    low, high = MEASURES[f"vmin_{name}"], MEASURES[f"vmax_{name}"]
     alone = {letter: offset, low: offset, high: offset}
     yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], alone))
     ended = {letter: letter + offset, low: low + offset, high: high + offset}
@@ -310,7 +306,7 @@ def _with_offsets(pattern: Pattern) -> Iterator[Pattern]:
 def _measured(name: str) -> list[tuple[str, str]]:
     """(function, letter) pairs of a scalar such as ``gcd_x_d``."""
     function, *letters = name.split("_")
-    return [(function, letter) for letter in letters] if name in _MEASURES else []
+    return [(function, letter) for letter in letters] if name in MEASURES else []
 
 
 _NEGATED = {"lt": "ge", "le": "gt", "eq": "ne", "ne": "eq"}
@@ -471,7 +467,7 @@ class _Compiler:
 
     def measure(self, name: str) -> str:
         """The egglog name of a literal letter or of a scalar such as ``vmin_x``."""
-        if name not in _MEASURES:
+        if name not in MEASURES:
             return name
         if name not in self.measures:
             function, *letters = name.split("_")
@@ -501,54 +497,7 @@ def _plain_number(term: Expr) -> str | None:
     return None
 
 
-# Truth ---------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Counterexample:
-    """Values of the letters (and what is known of them) for which the guard holds and the sides differ."""
-
-    rule: str
-    values: dict[str, int]
-    left: str
-    right: str
-
-    def __str__(self) -> str:
-        values = ", ".join(f"{name} = {value}" for name, value in self.values.items())
-        return f"{self.rule}: with {values} the left side is {self.left}, the right side {self.right}"
-
-
-#: How many points one check may try, and how many values a letter has at most.
-_POINTS = 2_000_000
-_MOST_VALUES = 19
-
-
-def check_rule(rule: Rule, points: int = _POINTS) -> Counterexample | None:
-    """Look for values that refute ``rule``: every combination of small ones, negative ones and zero included.
-
-    ``vmin(x)``, ``vmax(x)`` and ``factor(x)`` range over all that is true of the value of ``x``. Where a divisor of
-    the left side is zero the rule claims nothing; a divisor that is zero only on the right refutes it.
-
-    >>> check_rule(Rule("mod-core", "x % n + (x // n)*n", "x")) is None
-    True
-    >>> print(check_rule(Rule("wrong", "x // c // d", "x // (c*d)")))  # doctest: +ELLIPSIS
-    wrong: with ... the left side is ..., the right side ...
-    """
-    pattern = pattern_of(rule)
-    values, allowed = _grid(pattern, points)
-    parts = [pattern.left, pattern.right, pattern.when]
-    left, right, holds = evaluate_terms(parts, values)
-    defined = _nonzero_divisors(pattern.left, values) & _nonzero_divisors(pattern.when, values)
-    unsafe = ~_nonzero_divisors(pattern.right, values)
-    bad = np.broadcast_to(allowed & holds & defined & (unsafe | (left != right)), allowed.shape)
-    if not bad.any():
-        return None
-    # the smallest values make the best example
-    sizes = sum(np.abs(v) for v in values.values()) + np.zeros(allowed.shape, dtype=np.int64)
-    where = np.unravel_index(int(np.argmin(np.where(bad, sizes, np.iinfo(np.int64).max))), allowed.shape)
-    at = partial(_value_at, shape=allowed.shape, where=where)
-    shown = {name.replace("_", "(", 1).replace("_", ", ") + ")" * ("_" in name): at(v) for name, v in values.items()}
-    return Counterexample(rule.name, shown, str(at(left)), "undefined" if at(unsafe) else str(at(right)))
+# Samples and shapes ---------------------------------------------------------------------------------------------------
 
 
 def rule_instances(rule: Rule, count: int = 8, seed: int = 0) -> Iterator[tuple[Expr, Expr]]:
@@ -566,7 +515,7 @@ def rule_instances(rule: Rule, count: int = 8, seed: int = 0) -> Iterator[tuple[
                 image[letter] = const(source.randint(-3, 12))
             elif name in CONDITIONS:
                 image[letter] = var(name, 0, 1)
-            elif name not in _MEASURES:
+            elif name not in MEASURES:
                 # every other attempt has wide ranges, in which bounds decide little
                 if attempt % 2:
                     low, high = source.randint(-20, -9), source.randint(9, 20)
@@ -628,54 +577,3 @@ def needed_edges(rule: Rule) -> frozenset[Edge]:
     left = pattern_of(rule).left
     conditions = {t: TRUE for t in topological([left]) if _is_condition_letter(t)}
     return edges(substitute([left], conditions))
-
-
-def _value_at(array: Array, shape: tuple[int, ...], where: tuple[Any, ...]) -> int:
-    return int(np.broadcast_to(array, shape)[where])
-
-
-def _grid(pattern: Pattern, points: int) -> tuple[dict[str, Array], Array]:
-    """Values for the letters and measures of ``pattern`` as broadcastable arrays, and where they agree."""
-    names = [str(v.value) for v in variables([pattern.left, pattern.right, pattern.when])]
-    gcds = [n for n in names if n.startswith("gcd_")]
-    hidden = {f"factor_{g.split('_')[1]}" for g in gcds}
-    axes = sorted({n for n in names if n not in gcds} | hidden)
-    each = int(min(_MOST_VALUES, max(3, round(points ** (1 / max(1, len(axes)))))))
-    values: dict[str, Array] = {}
-    for index, name in enumerate(axes):
-        shape = [1] * len(axes)
-        shape[index] = -1
-        values[name] = _values(name, each).reshape(shape)
-    allowed: Array = np.ones(np.broadcast_shapes(*[v.shape for v in values.values()]), dtype=bool)
-    for name in axes:
-        function, _, letter = name.partition("_")
-        if function == "vmin":
-            allowed = allowed & (values[name] <= values[letter])
-        elif function == "vmax":
-            allowed = allowed & (values[letter] <= values[name])
-        elif function == "factor":
-            allowed = allowed & (values[letter] % values[name] == 0)
-    for name in gcds:
-        _, first, second = name.split("_")
-        values[name] = np.gcd(values[f"factor_{first}"], values[second])
-    return values, allowed
-
-
-def _values(name: str, count: int) -> Array:
-    """``count`` small values for a letter or measure, around zero."""
-    if name in CONDITIONS:
-        return np.arange(2)
-    if name == "s":
-        return np.arange(min(count, 4))
-    if name.startswith("factor_"):
-        return np.arange(1, min(count, 7) + 1)
-    return np.arange(-((count - 1) // 2), count // 2 + 1)
-
-
-def _nonzero_divisors(term: Expr, values: Mapping[str, Array]) -> Array:
-    """Where no divisor in ``term`` is zero."""
-    result = np.asarray(True)
-    divisors = [t.args[1] for t in topological([term]) if t.op in DIVISIONS]
-    for value in evaluate_terms(divisors, values):
-        result = result & (value != 0)
-    return result

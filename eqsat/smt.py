@@ -1,20 +1,86 @@
 """Terms as z3 terms over mathematical integers: the one encoding that proofs of results and of rules share.
 
-z3 (the extra ``check``) is imported where it is used, so this module may be imported without it.
+z3 (the extra ``check``) is imported where it is used, so this module may be imported without it. A proof that must
+come out the same in every process gives a z3 context of its own: names and their order then decide what z3 does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
+from types import MappingProxyType
 from typing import Any
 
 from eqsat.expr import Expr, topological
-from eqsat.ops import MAX_SHIFT
+from eqsat.ops import DIVISIONS, MAX_SHIFT
 
 
-def to_z3(roots: Sequence[Expr]) -> dict[Expr, Any]:
+@dataclass(frozen=True)
+class Quotient:
+    """``dividend == divisor*quotient + remainder``, rounded down, or toward zero where it ``truncates``."""
+
+    dividend: Any
+    divisor: Any
+    quotient: Any
+    remainder: Any
+    truncates: bool
+
+    def definition(self) -> Any:
+        """The fact that makes quotient and remainder unique; nothing is said of a zero divisor."""
+        from z3 import And, If, Implies
+
+        remainder, divisor = self.remainder, self.divisor
+        if self.truncates:
+            size = If(divisor < 0, -divisor, divisor)
+            small = And(If(self.dividend < 0, remainder <= 0, remainder >= 0), -size < remainder, remainder < size)
+        else:
+            small = If(divisor > 0, And(remainder >= 0, remainder < divisor), And(divisor < remainder, remainder <= 0))
+        return Implies(divisor != 0, And(self.dividend == divisor * self.quotient + remainder, small))
+
+
+@dataclass
+class Quotients:
+    """Divisions as variables: z3 is better at ``a == b*q + r`` than at its own division by a term.
+
+    A proof that uses the encoded terms must assume the definition of every quotient ``found``.
+    """
+
+    found: list[Quotient] = field(default_factory=list)
+
+    def divide(self, op: str, dividend: Any, divisor: Any) -> Any:
+        """The variable for the value of the division ``op``; equal operands give the same one."""
+        from z3 import Int, eq
+
+        truncates = op in ("tdiv", "tmod")
+        for known in self.found:
+            if truncates is known.truncates and eq(dividend, known.dividend) and eq(divisor, known.divisor):
+                break
+        else:
+            quotient, remainder = (Int(f"{part}_{len(self.found)}", dividend.ctx) for part in ("quotient", "remainder"))
+            known = Quotient(dividend, divisor, quotient, remainder, truncates)
+            self.found.append(known)
+        return known.quotient if op in ("floordiv", "tdiv") else known.remainder
+
+
+def to_z3(
+    roots: Sequence[Expr],
+    quotients: Quotients | None = None,
+    letters: Mapping[str, Any] = MappingProxyType({}),
+    context: Any = None,
+) -> dict[Expr, Any]:
     """Every term below ``roots`` as a z3 term over mathematical integers, with floor division.
+
+    Parameters
+    ----------
+    roots : sequence of Expr
+        The terms; the ranges of their variables are not stated.
+    quotients : Quotients, optional
+        Takes every division by what is no number; without it they are z3's own.
+    letters : mapping from variable name to z3 term
+        What stands for a variable; the others keep their names.
+    context : z3.Context, optional
+        Where the terms live; z3's main context if not given.
 
     >>> from eqsat import var
     >>> x = var("x", -5, 5)
@@ -27,22 +93,38 @@ def to_z3(roots: Sequence[Expr]) -> dict[Expr, Any]:
     encoded: dict[Expr, Any] = {}
     for term in topological(roots):
         if term.op == "var":
-            encoded[term] = z3.Int(term.value)
+            encoded[term] = letters[str(term.value)] if term.value in letters else z3.Int(term.value, context)
         elif not term.args:
-            encoded[term] = z3.BoolVal(term.value) if term.is_bool else z3.IntVal(term.value)
+            encoded[term] = z3.BoolVal(term.value, context) if term.is_bool else z3.IntVal(term.value, context)
         else:
-            encoded[term] = operators[term.op](*[encoded[arg] for arg in term.args])
+            encoded[term] = _apply(term.op, [encoded[arg] for arg in term.args], operators, quotients)
     return encoded
+
+
+def _apply(op: str, args: list[Any], operators: dict[str, Callable[..., Any]], quotients: Quotients | None) -> Any:
+    import z3
+
+    if quotients is None or op not in DIVISIONS | {"shr"}:
+        return operators[op](*args)
+    dividend, divisor = args
+    if op == "shr":
+        op, divisor = "floordiv", _power_of_two(divisor)
+    number = z3.simplify(divisor)
+    return operators[op](dividend, number) if z3.is_int_value(number) else quotients.divide(op, dividend, divisor)
+
+
+def _power_of_two(exponent: Any) -> Any:
+    from z3 import If, IntVal, is_int_value
+
+    if is_int_value(exponent):
+        return IntVal(2 ** exponent.as_long(), exponent.ctx)
+    one = IntVal(1, exponent.ctx)
+    return reduce(lambda power, k: If(exponent == k, 2**k, power), range(1, MAX_SHIFT + 1), one)
 
 
 def _operators() -> dict[str, Callable[..., Any]]:
     """What each operator means to z3, whose own ``/`` and ``%`` round down for positive divisors only."""
-    from z3 import And, If, IntVal, Not, Or, is_bool, is_int_value
-
-    def power_of_two(b: Any) -> Any:
-        if is_int_value(b):
-            return IntVal(2 ** b.as_long())
-        return reduce(lambda power, k: If(b == k, 2**k, power), range(1, MAX_SHIFT + 1), IntVal(1))
+    from z3 import And, If, Not, Or, is_bool
 
     def magnitude(a: Any) -> Any:
         return If(a < 0, -a, a)
@@ -67,8 +149,8 @@ def _operators() -> dict[str, Callable[..., Any]]:
         "mod": lambda a, b: If(b > 0, a % b, -(-a % -b)),
         "tdiv": truncated,
         "tmod": lambda a, b: a - b * truncated(a, b),
-        "shl": lambda a, b: a * power_of_two(b),
-        "shr": lambda a, b: a / power_of_two(b),
+        "shl": lambda a, b: a * _power_of_two(b),
+        "shr": lambda a, b: a / _power_of_two(b),
         "min": lambda a, b: And(a, b) if is_bool(a) else If(a <= b, a, b),
         "max": lambda a, b: Or(a, b) if is_bool(a) else If(a >= b, a, b),
         "where": If,

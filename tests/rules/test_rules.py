@@ -12,7 +12,8 @@ from near_misses import conjuncts_of, near_miss
 from eqsat.engine import Budget, Session
 from eqsat.expr import Expr, topological, var
 from eqsat.extract.graph import EGraph
-from eqsat.rule import Rule, check_rule, compile_rule
+from eqsat.proof import check_rule
+from eqsat.rule import Rule, compile_rule
 from eqsat.rules import DEFAULT
 from eqsat.text import parse, to_text
 
