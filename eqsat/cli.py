@@ -384,7 +384,7 @@ def _proved(rule: Rule) -> Row:
     started = time.perf_counter()
     proof = prove_rule(rule)
     if proof.counterexample is not None:
-        raise ValueError(f"false rule {proof.counterexample}")
+        raise ValueError(str(proof.counterexample))
     milliseconds = round(1000 * (time.perf_counter() - started), 1)
     return {"proof": list(proof.kinds), "how": proof.how, "ms": milliseconds}
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from eqsat.expr import Expr, const, evaluate, substitute, topological, variables
 from eqsat.ops import DIVISIONS, MAX_SHIFT
-from eqsat.rule import CONDITIONS, LITERALS, MEASURES, Pattern, Rule, pattern_of
+from eqsat.rule import CONDITIONS, LITERALS, Pattern, Rule, pattern_of
 from eqsat.smt import Quotient, Quotients, to_z3
 
 Array = NDArray[Any]
@@ -39,7 +39,15 @@ _INSTANCE_STEPS = 200_000
 
 @dataclass(frozen=True)
 class Counterexample:
-    """Values of the letters (and what is known of them) for which the guard holds and the sides differ."""
+    """Values of the letters (and what is known of them) for which the guard holds and the sides differ.
+
+    Attributes
+    ----------
+    values : dict from str to int
+        By letter, or by measure as a guard writes it: ``"vmin(x)"``.
+    left, right : str
+        The value of each side; ``"undefined"`` where a divisor is zero.
+    """
 
     rule: str
     values: dict[str, int]
@@ -48,7 +56,7 @@ class Counterexample:
 
     def __str__(self) -> str:
         values = ", ".join(f"{name} = {value}" for name, value in self.values.items())
-        return f"{self.rule}: with {values} the left side is {self.left}, the right side {self.right}"
+        return f"rule {self.rule!r} is false: with {values} the left side is {self.left}, the right side {self.right}"
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,10 @@ def prove_rule(rule: Rule) -> Proof:
     for pattern in _directions(rule):
         for name, (steps, lemmas) in _ATTEMPTS.items():
             claim = _Claim.of(pattern, Context(), {})
-            answer = claim.decide(steps, lemmas(claim.quotients))
+            instances = lemmas(claim.quotients)
+            if not instances and lemmas is not _no_lemmas:
+                continue
+            answer = claim.decide(steps, instances)
             if isinstance(answer, dict) and (counterexample := _refuted(rule.name, pattern, answer)):
                 return Proof(rule.name, (), "refuted by z3", counterexample)
             if answer is True:
@@ -131,8 +142,7 @@ def refuse_false(rules: Iterable[Rule]) -> None:
     """
     for rule in rules:
         if rule.check and (counterexample := _checked(rule)):
-            _, _, what = str(counterexample).partition(": ")
-            raise ValueError(f"rule {rule.name!r} is false: {what}")
+            raise ValueError(str(counterexample))
 
 
 def _directions(rule: Rule) -> list[Pattern]:
@@ -149,7 +159,7 @@ def check_rule(rule: Rule, points: int = _POINTS) -> Counterexample | None:
     >>> check_rule(Rule("mod-core", "x % n + (x // n)*n", "x")) is None
     True
     >>> print(check_rule(Rule("wrong", "x // c // d", "x // (c*d)")))
-    wrong: with c = -2, d = -1, x = -1 the left side is 0, the right side -1
+    rule 'wrong' is false: with c = -2, d = -1, x = -1 the left side is 0, the right side -1
     """
     for pattern in _directions(rule):
         if (counterexample := _search(rule.name, pattern, points)) is not None:
@@ -297,9 +307,9 @@ def _facts_of(name: str, letters: Mapping[str, Any]) -> list[Any]:
     value = letters[name]
     if name == "s":
         return [value >= 0, value <= MAX_SHIFT]
-    if name not in MEASURES:
-        return []
     function, *of = name.split("_")
+    if not of:
+        return []
     if function == "vmin":
         return [value <= letters[of[0]]]
     if function == "vmax":
@@ -328,6 +338,10 @@ def congruence_lemma(one: Quotient, other: Quotient, number: Any) -> Any:
     return Implies(apart, And(one.quotient == other.quotient + number, one.remainder == other.remainder))
 
 
+def _no_lemmas(found: list[Quotient]) -> list[Any]:
+    return []
+
+
 def _buckets(found: list[Quotient]) -> list[Any]:
     return [bucket_lemma(one, other.quotient) for one, other in permutations(_floors(found), 2)]
 
@@ -345,7 +359,7 @@ def _floors(found: list[Quotient]) -> list[Quotient]:
 
 #: What is tried in turn: z3's limit in steps, and instances of lemmas that it does not think of itself.
 _ATTEMPTS: dict[str, tuple[int, Callable[[list[Quotient]], list[Any]]]] = {
-    "no lemma": (600_000, lambda found: []),
+    "no lemma": (600_000, _no_lemmas),
     "buckets": (4_000_000, _buckets),
     "congruences": (1_000_000, _congruences),
 }
@@ -358,7 +372,7 @@ def _instances(pattern: Pattern) -> Iterator[_Claim]:
     names = _names(pattern)
     axes = [n for n in names if n in LITERALS or n.startswith("factor_")]
     context = Context()
-    for values in product(*[_values(name, round(_INSTANCES ** (1 / len(axes)))) for name in axes]):
+    for values in product(*[_values(name, round(_INSTANCES ** (1 / max(1, len(axes))))) for name in axes]):
         numbers = {name: int(value) for name, value in zip(axes, values, strict=True)}
         for name in names:
             if name.startswith("gcd_"):

@@ -39,8 +39,8 @@ _LETTERS = {
     **{name: make("ne", var(name, 0, 1), const(0)) for name in CONDITIONS},
 }
 #: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
-_CALL = re.compile(r"\b(vmin|vmax|factor|gcd)\(\s*(\w+)\s*(?:,\s*(\w+)\s*)?\)")
-MEASURES = {
+_MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd)\(\s*(\w+)\s*(?:,\s*(\w+)\s*)?\)")
+_MEASURES = {
     **{f"{f}_{x}": var(f"{f}_{x}", -_WIDE, _WIDE) for f in ("vmin", "vmax") for x in TERMS},
     **{f"factor_{x}": var(f"factor_{x}", 1, _WIDE) for x in TERMS},
     **{f"gcd_{x}_{y}": var(f"gcd_{x}_{y}", 0, _WIDE) for x in TERMS for y in LITERALS},
@@ -93,7 +93,7 @@ class Rule:
 
     def reverse(self) -> Rule:
         """The rule from right to left."""
-        return Rule(self.name, self.right, self.left, self.when, self.why, check=self.check)
+        return Rule(self.name, self.right, self.left, self.when, self.why)
 
 
 @dataclass(frozen=True)
@@ -131,13 +131,13 @@ def pattern_of(rule: Rule) -> Pattern:
 
 
 def _parse_measured(text: str) -> Expr:
-    flat = _CALL.sub(lambda m: "_".join(g for g in m.groups() if g), text)
-    return parse(flat, _LETTERS | MEASURES)
+    flat = _MEASURE.sub(lambda m: "_".join(g for g in m.groups() if g), text)
+    return parse(flat, _LETTERS | _MEASURES)
 
 
 def _letters_of(name: str) -> list[str]:
     """The letters that a scalar such as ``vmin_x`` or ``gcd_x_d`` speaks of."""
-    return name.split("_")[1:] if name in MEASURES else [name]
+    return name.split("_")[1:] if name in _MEASURES else [name]
 
 
 # Compilation ---------------------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def _with_offsets(pattern: Pattern) -> Iterator[Pattern]:
     if letter.op != "var" or name not in TERMS or uses != 1 or ("factor", name) in used or ("gcd", name) in used:
         return
     offset = var(f"{name}_k", -_WIDE, _WIDE)
-    low, high = MEASURES[f"vmin_{name}"], MEASURES[f"vmax_{name}"]
+    low, high = _MEASURES[f"vmin_{name}"], _MEASURES[f"vmax_{name}"]
     alone = {letter: offset, low: offset, high: offset}
     yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], alone))
     ended = {letter: letter + offset, low: low + offset, high: high + offset}
@@ -306,7 +306,7 @@ def _with_offsets(pattern: Pattern) -> Iterator[Pattern]:
 def _measured(name: str) -> list[tuple[str, str]]:
     """(function, letter) pairs of a scalar such as ``gcd_x_d``."""
     function, *letters = name.split("_")
-    return [(function, letter) for letter in letters] if name in MEASURES else []
+    return [(function, letter) for letter in letters] if name in _MEASURES else []
 
 
 _NEGATED = {"lt": "ge", "le": "gt", "eq": "ne", "ne": "eq"}
@@ -467,7 +467,7 @@ class _Compiler:
 
     def measure(self, name: str) -> str:
         """The egglog name of a literal letter or of a scalar such as ``vmin_x``."""
-        if name not in MEASURES:
+        if name not in _MEASURES:
             return name
         if name not in self.measures:
             function, *letters = name.split("_")
@@ -515,7 +515,7 @@ def rule_instances(rule: Rule, count: int = 8, seed: int = 0) -> Iterator[tuple[
                 image[letter] = const(source.randint(-3, 12))
             elif name in CONDITIONS:
                 image[letter] = var(name, 0, 1)
-            elif name not in MEASURES:
+            elif name not in _MEASURES:
                 # every other attempt has wide ranges, in which bounds decide little
                 if attempt % 2:
                     low, high = source.randint(-20, -9), source.randint(9, 20)

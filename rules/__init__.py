@@ -3,7 +3,7 @@
 Laws for whoever writes a rule:
 
 1. A rule is true for all integers that satisfy its guard, negative ones included; only a zero divisor in its left side is
-   excused. The tests refute a false rule with a counterexample: mend the rule, never the test.
+   excused. The tests prove it by z3 or refute it with a counterexample: mend the rule, never the test.
 2. A guard reads only what grows: bounds, factors, literals, known facts. The absence of a fact proves nothing.
 3. No conjunct without a reason: for each there is an instance where only it fails and the sides differ.
 4. A rule that makes terms bigger needs a reason to stop: it must make a coefficient smaller, meet a literal, or move

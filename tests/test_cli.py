@@ -13,6 +13,7 @@ import pytest
 from eqsat import cli
 from eqsat.extract.calibrated import FIGURES, OPERATIONS
 from eqsat.optimize import ENGINES, EXTRACTORS
+from eqsat.rule import Rule
 
 GOOD = '{"id": "good", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8"]}\n'
 COMMAND = [sys.executable, "-c", "from eqsat.cli import main; main()"]
@@ -124,6 +125,23 @@ def test_rules_are_listed(eqsat):
     assert set(rules[0]) == {"name", "left", "right", "when", "why", "both_ways"}
 
 
+def test_rules_are_listed_with_their_proofs(eqsat, monkeypatch):
+    monkeypatch.setattr("eqsat.rules.DEFAULT", (Rule("one", "x // 1", "x"), Rule("two", "x + x", "x * 2")))
+    code, out, err = eqsat("rules", "--prove")
+    assert (code, err) == (0, "# 2 rules: 2 symbolic\n")
+    assert [line.split()[:2] for line in out.splitlines()] == [["one", "symbolic"], ["two", "symbolic"]]
+    code, out, _ = eqsat("rules", "--prove", "--json")
+    assert code == 0
+    assert [(row["name"], row["proof"]) for row in json.loads(out)] == [("one", ["symbolic"]), ("two", ["symbolic"])]
+
+
+@pytest.mark.parametrize("options", [["--prove"], ["--prove", "--json"]])
+def test_a_false_rule_is_one_line(eqsat, monkeypatch, options):
+    monkeypatch.setattr("eqsat.rules.DEFAULT", (Rule("wrong", "x//2 + x//2", "x"),))
+    message = "eqsat: rule 'wrong' is false: with x = -1 the left side is -2, the right side -1\n"
+    assert eqsat("rules", *options) == (2, "", message)
+
+
 def test_version_and_help(eqsat):
     assert eqsat("--version")[1].startswith("eqsat ")
     assert "optimize" in eqsat("--help")[1]
@@ -169,9 +187,10 @@ def test_a_bug_is_one_line(eqsat, monkeypatch):
     assert eqsat("optimize", "x", "--var", "x=0:1") == (2, "", "eqsat: internal error: KeyError: 'surprise'\n")
 
 
-def test_a_proof_without_z3_is_one_line(eqsat, monkeypatch):
+@pytest.mark.parametrize("command", [["optimize", "x", "--var", "x=0:1"], ["rules"]])
+def test_a_proof_without_z3_is_one_line(eqsat, monkeypatch, command):
     monkeypatch.setattr(cli, "find_spec", lambda name: None)
-    code, _, err = eqsat("optimize", "x", "--var", "x=0:1", "--prove")
+    code, _, err = eqsat(*command, "--prove")
     assert (code, err.count("\n")) == (2, 1)
     assert "eqsat[check]" in err
 

@@ -1,0 +1,117 @@
+"""Proofs of rules: their kinds, their parts, what refutes a false rule, and how a user's own rule is refused."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+import pytest
+import z3
+
+from eqsat import Rule, optimize
+from eqsat.ops import truncated_div
+from eqsat.proof import bucket_lemma, check_rule, congruence_lemma, prove_rule, refuse_false
+from eqsat.rules import DEFAULT
+from eqsat.smt import Quotient, Quotients
+
+SOME = [rule for rule in DEFAULT if rule.name in ("mod-core", "mod-digits", "div-sum-div", "where-mod-literals")]
+
+
+def is_valid(claim: z3.BoolRef, *facts: z3.BoolRef) -> bool:
+    solver = z3.Solver()
+    solver.add(*facts, z3.Not(claim))
+    return solver.check() == z3.unsat
+
+
+@pytest.mark.parametrize("truncates", [False, True])
+def test_a_quotient_is_defined_as_in_python_and_as_in_c(truncates: bool) -> None:
+    for dividend, divisor in product(range(-4, 5), (-3, -2, -1, 1, 2, 3)):
+        right = truncated_div(dividend, divisor) if truncates else dividend // divisor
+        for value in range(-5, 6):
+            numbers = [z3.IntVal(n) for n in (dividend, divisor, value, dividend - divisor * value)]
+            held = z3.simplify(Quotient(*numbers, truncates).definition())
+            assert z3.is_true(held) is (value == right)
+
+
+def test_equal_divisions_are_one_quotient() -> None:
+    x, d = z3.Ints("x d")
+    quotients = Quotients()
+    assert quotients.divide("floordiv", x + 1, d).eq(quotients.divide("floordiv", x + 1, d))
+    quotients.divide("mod", x + 1, d)
+    assert len(quotients.found) == 1
+    quotients.divide("tdiv", x + 1, d)
+    assert len(quotients.found) == 2
+
+
+def test_lemmas_follow_from_the_definition_of_a_quotient() -> None:
+    x, y, d, k = z3.Ints("x y d k")
+    quotients = Quotients()
+    for dividend in (x, y):
+        quotients.divide("floordiv", dividend, d)
+    one, other = quotients.found
+    facts = [quotient.definition() for quotient in quotients.found]
+    assert is_valid(bucket_lemma(one, k), *facts)
+    assert is_valid(congruence_lemma(one, other, k), *facts)
+
+
+EULER = "a*a*a + b*b*b == c*c*c and a*b*c != 0"
+KINDS = [
+    # true by, left, right, guard, kinds
+    ("a lemma", "where(p, x % d, y % d)", "where(p, x, y) % d", "", ("symbolic",)),
+    ("a shift of any width", "shr(x*shl(1, s), s)", "x", "", ("symbolic",)),
+    ("Euler, for literals", "x*a + x*b + x*c", "0", EULER, ("instantiated", "exhaustive")),
+    ("Euler, for terms", "x*x*x + y*y*y == z*z*z and x*y*z != 0", "False", "", ("exhaustive",)),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "when", "kinds"), [row[1:] for row in KINDS], ids=[row[0] for row in KINDS])
+def test_kinds_of_proof(left: str, right: str, when: str, kinds: tuple[str, ...]) -> None:
+    proof = prove_rule(Rule("mine", left, right, when))
+    assert (proof.kinds, proof.counterexample) == (kinds, None)
+
+
+def test_a_proof_does_not_depend_on_what_was_proved_before() -> None:
+    assert [prove_rule(rule) for rule in SOME] == [prove_rule(rule) for rule in reversed(SOME)][::-1]
+
+
+def test_a_rule_of_two_ways_must_be_true_in_both() -> None:
+    assert check_rule(Rule("one", "y//y - 1", "y*0")) is None
+    found = check_rule(Rule("both", "y//y - 1", "y*0", both_ways=True))
+    assert found is not None
+    assert (found.values, found.left, found.right) == ({"y": 0}, "0", "undefined")
+    assert prove_rule(Rule("both", "y//y - 1", "y*0", both_ways=True)).counterexample == found
+
+
+def test_what_only_large_numbers_refute_is_refuted_by_z3() -> None:
+    proof = prove_rule(Rule("large", "x // 1000 // y", "0", "0 <= vmin(x)"))
+    assert (proof.kinds, proof.how) == ((), "refuted by z3")
+    assert proof.counterexample is not None
+    values = proof.counterexample.values
+    assert values["x"] // 1000 // values["y"] == int(proof.counterexample.left) != 0
+
+
+# ---- a user's own rules
+
+MINE = Rule("halves", "x//2 + (x + 1)//2", "x")
+WRONG = Rule("wrong", "x//2 + x//2", "x")
+
+
+def test_a_false_rule_is_refused_in_one_line_and_used_where_its_check_is_off() -> None:
+    message = "rule 'wrong' is false: with x = -1 the left side is -2, the right side -1"
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        optimize("x // 2", x=(0, 7), rules=[*DEFAULT, WRONG])
+    assert "\n" not in str(caught.value)
+    unchecked = Rule(WRONG.name, WRONG.left, WRONG.right, check=False)
+    assert optimize("x // 2", x=(0, 7), rules=[unchecked]).stop == "saturated"
+
+
+def test_a_true_rule_is_used() -> None:
+    result = optimize("x//2 + (x + 1)//2", x=(0, 7), rules=[MINE], theory=False)
+    assert str(result.expr) == "x"
+
+
+def test_a_rule_is_checked_once_and_a_shipped_one_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_false([MINE])
+    monkeypatch.setattr("eqsat.proof.check_rule", lambda rule: pytest.fail(f"{rule.name} is checked again"))
+    refuse_false([MINE])
+    optimize("x // 2", x=(0, 7), rules=[*DEFAULT[:5], MINE])
