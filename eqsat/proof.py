@@ -1,8 +1,9 @@
 """Is a rule true? Every combination of small values, and proofs by z3 for all integers.
 
 A rule claims nothing where its guard fails or where a divisor of its left side or guard is zero; elsewhere both sides
-must be equal, and a divisor of the right side that is zero refutes it. A rule that goes both ways makes the claim in
-both. ``vmin(x)``, ``vmax(x)`` and ``factor(x)`` stand for all that may be known of ``x``, not for the best of it.
+must be equal, and a divisor of the right side that is zero refutes it. A rule makes this claim for each alternative of
+its guard, and if it goes both ways, in both. ``vmin(x)``, ``vmax(x)`` and ``factor(x)`` stand for all that may be known
+of ``x``, not for the best of it.
 
 A proof (:func:`prove_rule`) has a kind. ``symbolic``: z3, for all integers. ``instantiated``: z3, for all integers as
 terms, the literals and factors being each combination of small numbers. ``exhaustive``: terms, too, are small numbers.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, partial, reduce
 from itertools import combinations, combinations_with_replacement, permutations, product
 from math import gcd
 from typing import Any, Literal
@@ -21,9 +22,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import Expr, const, evaluate, substitute, topological, variables
+from eqsat.expr import TRUE, Expr, const, evaluate, substitute, topological, variables
 from eqsat.ops import DIVISIONS, MAX_SHIFT
-from eqsat.rule import CONDITIONS, LITERALS, Pattern, Rule, pattern_of
+from eqsat.rule import CONDITIONS, LITERALS, Pattern, Rule, alternatives, pattern_of
 from eqsat.smt import Quotient, Quotients, to_z3
 
 Array = NDArray[Any]
@@ -100,7 +101,7 @@ def prove_rule(rule: Rule) -> Proof:
     from z3 import Context
 
     used: dict[str, None] = {}
-    for pattern in _directions(rule):
+    for pattern in _claims(rule):
         for name, (steps, lemmas) in _ATTEMPTS.items():
             claim = _Claim.of(pattern, Context(), {})
             instances = lemmas(claim.quotients)
@@ -118,9 +119,9 @@ def prove_rule(rule: Rule) -> Proof:
 
 
 def _partly_proved(rule: Rule) -> Proof:
-    points = f"{sum(_grid(pattern, _POINTS)[1].size for pattern in _directions(rule))} points"
+    points = f"{sum(_grid(pattern, _POINTS)[1].size for pattern in _claims(rule))} points"
     instances = 0
-    for pattern in _directions(rule):
+    for pattern in _claims(rule):
         for claim in _instances(pattern):
             if claim.decide(_INSTANCE_STEPS) is not True:
                 return Proof(rule.name, ("exhaustive",), points)
@@ -145,9 +146,26 @@ def refuse_false(rules: Iterable[Rule]) -> None:
             raise ValueError(str(counterexample))
 
 
-def _directions(rule: Rule) -> list[Pattern]:
+#: The conditions that a conjunct of a guard may be.
+_CONDITIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "lt": Expr.__lt__,
+    "le": Expr.__le__,
+    "gt": Expr.__gt__,
+    "ge": Expr.__ge__,
+    "eq": Expr.eq,
+    "ne": Expr.ne,
+}
+
+
+def _claims(rule: Rule) -> list[Pattern]:
+    """The rule in each direction and for each alternative of its guard, which alone must suffice."""
     pattern = pattern_of(rule)
-    return [pattern, Pattern(pattern.right, pattern.left, pattern.when)] if rule.both_ways else [pattern]
+    ways = [(pattern.left, pattern.right), (pattern.right, pattern.left)]
+    guards = [
+        reduce(Expr.__and__, [_CONDITIONS[op](x, y) for op, x, y in conjuncts], TRUE)
+        for conjuncts in alternatives(pattern.when)
+    ]
+    return [Pattern(*sides, when) for sides in ways[: 1 + rule.both_ways] for when in guards]
 
 
 # Small values ---------------------------------------------------------------------------------------------------------
@@ -161,7 +179,7 @@ def check_rule(rule: Rule, points: int = _POINTS) -> Counterexample | None:
     >>> print(check_rule(Rule("wrong", "x // c // d", "x // (c*d)")))
     rule 'wrong' is false: with c = -2, d = -1, x = -1 the left side is 0, the right side -1
     """
-    for pattern in _directions(rule):
+    for pattern in _claims(rule):
         if (counterexample := _search(rule.name, pattern, points)) is not None:
             return counterexample
     return None
@@ -201,8 +219,7 @@ def _value_at(array: Array, shape: tuple[int, ...], where: tuple[Any, ...]) -> i
 def _grid(pattern: Pattern, points: int) -> tuple[dict[str, Array], Array]:
     """Values for the letters and measures of ``pattern`` as broadcastable arrays, and where they agree."""
     names = _names(pattern)
-    gcds = [n for n in names if n.startswith("gcd_")]
-    axes = [n for n in names if n not in gcds]
+    axes = [n for n in names if not n.startswith("gcd_")]
     each = int(min(_MOST_VALUES, max(3, round(points ** (1 / max(1, len(axes)))))))
     values: dict[str, Array] = {}
     for index, name in enumerate(axes):
@@ -218,10 +235,13 @@ def _grid(pattern: Pattern, points: int) -> tuple[dict[str, Array], Array]:
             allowed = allowed & (values[letter] <= values[name])
         elif function == "factor":
             allowed = allowed & (values[letter] % values[name] == 0)
-    for name in gcds:
-        _, term, literal = name.split("_")
-        values[name] = np.gcd(values[f"factor_{term}"], values[literal])
-    return values, allowed
+    return values | _gcds(names, values, np.gcd), allowed
+
+
+def _gcds[T](names: Iterable[str], values: Mapping[str, T], gcd: Callable[[T, T], T]) -> dict[str, T]:
+    """The values of all ``gcd(x, d)`` in ``names``, from those of ``factor(x)`` and ``d``."""
+    operands = {name: name.split("_")[1:] for name in names if name.startswith("gcd_")}
+    return {name: gcd(values[f"factor_{term}"], values[literal]) for name, (term, literal) in operands.items()}
 
 
 def _names(pattern: Pattern) -> list[str]:
@@ -374,19 +394,12 @@ def _instances(pattern: Pattern) -> Iterator[_Claim]:
     context = Context()
     for values in product(*[_values(name, round(_INSTANCES ** (1 / max(1, len(axes))))) for name in axes]):
         numbers = {name: int(value) for name, value in zip(axes, values, strict=True)}
-        for name in names:
-            if name.startswith("gcd_"):
-                _, term, literal = name.split("_")
-                numbers[name] = gcd(numbers[f"factor_{term}"], numbers[literal])
-        yield _Claim.of(pattern, context, numbers)
+        yield _Claim.of(pattern, context, numbers | _gcds(names, numbers, gcd))
 
 
 def _refuted(name: str, pattern: Pattern, values: dict[str, int]) -> Counterexample | None:
     """The counterexample that z3 claims, if evaluation agrees: a common divisor of z3's need not be the greatest."""
-    for measure in values:
-        if measure.startswith("gcd_"):
-            _, term, literal = measure.split("_")
-            values[measure] = gcd(values[f"factor_{term}"], values[literal])
+    values = values | _gcds(values, values, gcd)
     numbers = {v: const(values[str(v.value)]) for v in variables([pattern.left, pattern.right, pattern.when])}
     left, right, when = (_number(side, numbers) for side in (pattern.left, pattern.right, pattern.when))
     if not when or left is None or left == right:

@@ -274,7 +274,7 @@ def compile_rule(rule: Rule) -> tuple[CompiledRule, ...]:
     pattern = pattern_of(rule)
     found = []
     for variant in _with_offsets(pattern):
-        for conjuncts in _alternatives(variant.when):
+        for conjuncts in alternatives(variant.when):
             found.append(_Compiler(rule.name, variant).run(conjuncts))
     if rule.both_ways:
         found += compile_rule(rule.reverse())
@@ -315,8 +315,8 @@ _FACTS = {"lt": "<", "le": "<=", "eq": "=", "ne": "!=", "ge": ">=", "gt": ">"}
 Conjunct = tuple[str, Expr, Expr]
 
 
-def _alternatives(when: Expr) -> list[list[Conjunct]]:
-    """The guard in disjunctive normal form."""
+def alternatives(when: Expr) -> list[list[Conjunct]]:
+    """The guard in disjunctive normal form: each alternative alone lets the rule fire."""
     holds: dict[Expr, list[list[Conjunct]]] = {}
     fails: dict[Expr, list[list[Conjunct]]] = {}
     for term in topological([when]):

@@ -82,6 +82,14 @@ def test_a_rule_of_two_ways_must_be_true_in_both() -> None:
     assert prove_rule(Rule("both", "y//y - 1", "y*0", both_ways=True)).counterexample == found
 
 
+def test_each_alternative_of_a_guard_must_suffice() -> None:
+    # where d is 0 the second alternative divides by it, and the first lets the rule fire all the same
+    found = check_rule(Rule("false", "x*c + d", "x*c + 1", "d == 0 or c // d == c and d == 1"))
+    assert found is not None
+    assert found.values["d"] == 0
+    assert check_rule(Rule("true", "x*c + d", "x*c", "d == 0 or c // d == c and d != d")) is None
+
+
 def test_what_only_large_numbers_refute_is_refuted_by_z3() -> None:
     proof = prove_rule(Rule("large", "x // 1000 // y", "0", "0 <= vmin(x)"))
     assert (proof.kinds, proof.how) == ((), "refuted by z3")
