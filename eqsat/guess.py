@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, make, topological, tree_size, variables
 from eqsat.facts import chain_members
-from eqsat.forms import Form, read, to_expr
+from eqsat.forms import Form, atom_form, read, to_expr
 from eqsat.sampling import Points
 
 Array = NDArray[Any]
@@ -98,28 +98,33 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr]
     if not count:
         learned.impossible = complete
         return learned
-    columns = [np.broadcast_to(column, count) for column in evaluate([*atoms, *conditions], points)]
+    sums = [found for term in _sums(roots) if (found := _Sum.of(term)) and all(_name(v) in points for v in found.names)]
+    terms = [*atoms, *conditions, *(found.nested for found in sums)]
+    values = dict(zip(terms, [np.broadcast_to(x, count) for x in evaluate(terms, points)], strict=True))
     decide = _Decider(members)
     free = [v for v in sorted(variables(atoms), key=_name) if v not in solved]
     basis = _Basis(points, free, len(atoms), 0 if complete else SPARE_POINTS)
 
-    def prove(before: Expr, after: Expr) -> bool:
-        proved = decide(before.eq(after))
-        if proved:
+    def prove(before: Expr, after: Expr | None) -> bool:
+        proved = after is not None and decide(before.eq(after))
+        if after is not None and proved:
             learned.guesses.append(Guess(before, after, tuple(members)))
         return proved
 
-    for atom, values in zip(atoms, columns, strict=False):
-        form = basis.combination(values)
+    affine = set()
+    for found in sums:
+        if prove(found.whole, found.with_nested(basis.combination(values[found.nested]))):
+            affine.add(found.whole)
+    for atom in atoms:
+        form = basis.combination(values[atom])
         if form is None or not _is_simpler(form, atom) or not prove(atom, to_expr(form)):
-            basis.add(atom, values)
-    for term in _nested_sums(roots):
-        remainder = _as_remainder(term, members, points)
-        if remainder is not None and tree_size(remainder) < tree_size(term):
-            prove(term, remainder)
+            basis.add(atom, values[atom])
+    for found in sums:
+        if found.whole not in affine and found.quotients > 1:
+            prove(found.whole, found.with_nested(_as_remainder(found, members, points, values[found.nested])))
     simplest: dict[bytes, Expr] = {}
-    for condition, values in zip(conditions, columns[len(atoms) :], strict=True):
-        same = _constant(values) or simplest.setdefault(values.tobytes(), condition)
+    for condition in conditions:
+        same = _constant(values[condition]) or simplest.setdefault(values[condition].tobytes(), condition)
         if same is not condition:
             prove(condition, same)
     return learned
@@ -157,17 +162,39 @@ def _worth_guessing(atoms: Sequence[Expr], facts: Sequence[Expr]) -> bool:
     return len(atoms) > 1 or any(a.op == "floordiv" and (facts or a.args[0].op != "var") for a in atoms)
 
 
-def _nested_sums(roots: Iterable[Expr]) -> list[Expr]:
-    """The integer roots, and the dividends below them, that hold several quotients."""
-    quotients: dict[Expr, frozenset[Expr]] = {}
-    wanted: dict[Expr, None] = {}
-    for term in topological(roots):
-        below = frozenset().union(*(quotients[a] for a in term.args))
-        quotients[term] = below | {term} if term.op == "floordiv" else below
-        if term.op == "floordiv" and len(below) > 1:
-            wanted[term.args[0]] = None
-    wanted.update(dict.fromkeys(r for r in roots if not r.is_bool and len(quotients[r]) > 1))
-    return [term for term in wanted if term.op not in _ATOMS]
+@dataclass(frozen=True)
+class _Sum:
+    """A sum in two parts: what its quotients and the variables in them make of it, and the other variables."""
+
+    whole: Expr
+    nested: Expr
+    alone: Form
+    names: list[Expr]
+    quotients: int
+
+    @classmethod
+    def of(cls, term: Expr) -> _Sum | None:
+        """The parts of a term; ``None`` if it has no quotient, or is one."""
+        form = read(term)
+        names = variables([atom for atom in form.terms if atom.op != "var"])
+        quotients = sum(part.op == "floordiv" for part in topological([term]))
+        if not quotients or form.single() is not None:
+            return None
+        alone = Form({v: k for v, k in form.terms.items() if v.op == "var" and v not in names}, 0)
+        return cls(term, to_expr(form.plus(alone, -1)), alone, names, quotients)
+
+    def with_nested(self, form: Form | None) -> Expr | None:
+        """The whole with another form for its nested part, if that is simpler."""
+        if form is None:
+            return None
+        term = to_expr(self.alone.plus(form))
+        return term if tree_size(term) < tree_size(self.whole) else None
+
+
+def _sums(roots: Iterable[Expr]) -> list[Expr]:
+    """The integer roots, and the dividends below them, that hold quotients."""
+    dividends = [term.args[0] for term in topological(roots) if term.op == "floordiv"]
+    return list(dict.fromkeys([*(root for root in roots if not root.is_bool), *dividends]))
 
 
 def _is_simpler(form: Form, atom: Expr) -> bool:
@@ -317,31 +344,22 @@ class _Basis:
         return coefficients
 
 
-def _as_remainder(term: Expr, members: Sequence[Expr], points: Points) -> Expr | None:
-    """``term`` with ``low + (affine - low) % m`` for its quotients, if each variable steps by one amount modulo ``m``.
+def _as_remainder(found: _Sum, members: Sequence[Expr], points: Points, values: Array) -> Form | None:
+    """The nested part as ``low + (affine - low) % m``, if each variable steps it by one amount modulo ``m``.
 
     A permutation of axes turns an index ``x`` into ``x//a + x%a*b``, which is ``b*x`` modulo ``a*b - 1``; so is a chain
     of them, whose nested digits are one remainder.
     """
-    form = read(term)
-    names = variables([atom for atom in form.terms if atom.op != "var"])
-    if any(_name(v) not in points for v in names):
-        # a product or a shift speaks of variables that no quotient has
-        return None
-    alone = {v: k for v, k in form.terms.items() if v.op == "var" and v not in names}
-    nested = to_expr(form.plus(Form(alone, 0), -1))
-    values = np.broadcast_to(nested.evaluate(points), len(points[_name(names[0])])).astype(np.int64)
-    steps = {v: found for v in names if len(found := _steps(nested, v, members, points, values))}
-    slopes = {v: int(found[0]) for v, found in steps.items()}
-    modulus = int(np.gcd.reduce([0, *(np.gcd.reduce(found - found[0]) for found in steps.values())]))
+    steps = {v: steps for v in found.names if len(steps := _steps(found.nested, v, members, points, values))}
+    slopes = {v: int(some[0]) for v, some in steps.items()}
+    modulus = int(np.gcd.reduce([0, *(np.gcd.reduce(some - some[0]) for some in steps.values())]))
     low, high = int(values.min()), int(values.max())
     if high - low >= modulus:
         return None
     low = 0 if low >= 0 and high < modulus else low
     affine = Form({v: k for v, slope in slopes.items() if (k := _balanced(slope, modulus))}, 0)
     offset = (int(values[0]) - sum(k * int(points[_name(v)][0]) for v, k in affine.terms.items()) - low) % modulus
-    remainder = make("mod", to_expr(affine.shifted(offset)), const(modulus))
-    return make("add", to_expr(Form(alone, low)), remainder)
+    return atom_form(make("mod", to_expr(affine.shifted(offset)), const(modulus))).shifted(low)
 
 
 def _steps(term: Expr, variable: Expr, members: Sequence[Expr], points: Points, values: Array) -> Array:
