@@ -93,6 +93,8 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr]
     members = [member for fact in facts for member in chain_members(fact, "and")]
     members = _speaking_of(variables([*atoms, *conditions]), members)
     names = sorted(variables([*atoms, *conditions, *members]), key=_name)
+    if not names:
+        return learned
     points, complete = _points(names, members)
     count = len(points[_name(names[0])])
     if not count:
