@@ -74,13 +74,14 @@ _ENGINE = click.option(
     help="How equal terms are found: all rules at once, linear arithmetic alone, or the rules one by one.",
 )
 _NO_THEORY = click.option("--no-theory", is_flag=True, help="Rules alone, without linear arithmetic beside them.")
-_PROVE = click.option("--prove", is_flag=True, help="Ask z3 to prove the result (extra: check).")
-
-
-def _prove_allowed(prove: bool) -> bool:
-    if prove and find_spec("z3") is None:
-        raise click.UsageError("--prove needs z3: pip install 'eqsat[check]'")
-    return prove
+_PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
+_PROVE_SECONDS = click.option(
+    "--prove-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="How long a proof may take.",
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -108,6 +109,7 @@ def app() -> None:
 @_ENGINE
 @_NO_THEORY
 @_PROVE
+@_PROVE_SECONDS
 def optimize(
     expressions: tuple[str, ...],
     ranges: tuple[str, ...],
@@ -123,6 +125,7 @@ def optimize(
     engine: Any,
     no_theory: bool,
     prove: bool,
+    prove_seconds: float,
 ) -> None:
     """Print the cheapest expressions equal to EXPR... for every value of their variables.
 
@@ -131,7 +134,6 @@ def optimize(
     for text in expressions:
         if text.startswith("--"):
             raise click.UsageError(f"No such option: {text}")
-    _prove_allowed(prove)
     names = _names(ranges, variables)
     roots = [parse(text, names) for text in expressions]
     known = [parse(text, names) for text in constraints]
@@ -151,7 +153,7 @@ def optimize(
         extract=extract,
         pareto=pareto,
     )
-    check = result.check(prove=prove)
+    check = result.check(prove=prove, seconds=prove_seconds)
     if not check.equal:
         raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(map(to_text, result.exprs))}")
     derivation = result.explain(prove=prove) if explain else None
@@ -163,7 +165,7 @@ def optimize(
         click.echo(f"# cost {answer.cost}, {answer.size} {pareto}\n{_listing(answer.exprs, names)}")
     if derivation:
         click.echo(f"\n{derivation}")
-    click.echo(_remark(result, check, prove), err=True)
+    click.echo(_remark(result, check), err=True)
 
 
 def _names(ranges: Iterable[str], variables: Iterable[str]) -> dict[str, Expr]:
@@ -222,10 +224,10 @@ def _answer(answer: Answer, taken: Iterable[str]) -> Row:
     return {"cost": answer.cost, "size": answer.size, "out": out, **({"lets": [list(x) for x in lets]} if lets else {})}
 
 
-def _remark(result: Result, check: Check, prove: bool) -> str:
+def _remark(result: Result, check: Check) -> str:
     checked = "proved" if check.kind == "proved" else f"{check.kind} check at {check.points} points"
-    if prove and check.kind != "proved":
-        checked += " (z3 did not decide)"
+    if check.proof:
+        checked += f" ({check.proof})"
     bound = "" if result.bound is None else f" (at least {result.bound})"
     return (
         f"# cost {result.cost_before} -> {result.cost}{bound}, {result.stop}, {result.nodes} nodes, "
@@ -242,6 +244,7 @@ def _remark(result: Result, check: Check, prove: bool) -> str:
 @_NO_THEORY
 @click.option("--no-gates", is_flag=True, help="Ignore gates: every root must be equal everywhere.")
 @_PROVE
+@_PROVE_SECONDS
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="Worker processes.")
 def corpus(
     source: Path,
@@ -252,13 +255,14 @@ def corpus(
     no_theory: bool,
     no_gates: bool,
     prove: bool,
+    prove_seconds: float,
     jobs: int,
 ) -> None:
     """Optimise every case of a JSON Lines file; write one row each, in order.
 
     A bad case becomes a row with an "error"; the others go on. Rows are written as they are ready.
     """
-    settings = Settings(cost, extract, engine, not no_theory, not no_gates, _prove_allowed(prove))
+    settings = Settings(cost, extract, engine, not no_theory, not no_gates, prove, prove_seconds)
     data = sys.stdin.buffer.read() if str(source) == "-" else source.read_bytes()
     lines: list[str | bytes] = [*data.split(b"\n")]
     errors = written = 0
@@ -363,7 +367,8 @@ def rules(as_json: bool, prove: bool) -> None:
     """List the rules: what they rewrite, under which guard, and why they are true."""
     from eqsat.rules import DEFAULT
 
-    _prove_allowed(prove)
+    if prove and find_spec("z3") is None:
+        raise click.UsageError("rules --prove needs z3: pip install 'eqsat[check]'")
     rows: list[Row] = []
     for rule in DEFAULT:
         row = {key: getattr(rule, key) for key in ("name", "left", "right", "when", "why", "both_ways")}

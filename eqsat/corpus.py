@@ -1,7 +1,8 @@
 """Corpora: many cases in a file, one JSON object a line, optimised one by one into one row of output each.
 
 What a case holds is said in :mod:`eqsat.cases`. A row is ``{"id", "out", "cost_before", "cost", "ms", "stop", "nodes",
-"checked"}``, with ``"lets"`` where subterms are shared and ``"bound"`` from exact extraction, or ``{"id", "error"}``;
+"checked"}``, with ``"lets"`` where subterms are shared, ``"bound"`` from exact extraction and ``"proof"`` where one was
+asked for and points were too many (what decided, or why nothing did), or ``{"id", "error"}``;
 kinds that are no list of expressions have rows of their own (:mod:`eqsat.kinds`). Whatever is wrong with one case
 becomes its row; the others go on.
 """
@@ -37,6 +38,12 @@ class Settings:
     theory: bool = True
     gates: bool = True
     prove: bool = False
+    prove_seconds: float = 10.0
+
+    @property
+    def checking(self) -> dict[str, Any]:
+        """The options of :func:`eqsat.verify.check_equal`."""
+        return {"prove": self.prove, "seconds": self.prove_seconds}
 
 
 def run_line(line: str | bytes, number: int, settings: Settings) -> Row:
@@ -94,7 +101,7 @@ def run_case(case: Case, settings: Settings) -> Row:
         theory=settings.theory,
         extract=settings.extract,
     )
-    check = result.check(prove=settings.prove)
+    check = result.check(**settings.checking)
     if not check.equal:
         raise ValueError(f"the result is wrong at {check.counterexample}: {one_line(to_program(result.exprs)[1])}")
     return {"id": case.id, **record(result, check, case.variables)}
@@ -112,7 +119,7 @@ def record(result: Result, check: Check, taken: Iterable[str]) -> Row:
         "ms": round(result.milliseconds, 3),
         "stop": result.stop,
         "nodes": result.nodes,
-        "checked": check.kind,
+        **check.row,
     }
 
 

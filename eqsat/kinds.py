@@ -35,7 +35,7 @@ def _constraints(record: Record, settings: Settings) -> Row:
     found = simplify_constraints(given, **_options(settings))
     elapsed = time.perf_counter() - started
     ranges = {} if FALSE in found else narrowed(variables.values(), found)
-    check = before.check(IndexingMap(before.dims, (), (), tuple(found)), prove=settings.prove)
+    check = before.check(IndexingMap(before.dims, (), (), tuple(found)), **settings.checking)
     return {
         **_row([to_text(c) for c in found], settings, given, found, elapsed, check),
         "vars": {name: [ranges[v].vmin, ranges[v].vmax] for name, v in variables.items() if v in ranges},
@@ -55,7 +55,7 @@ def _indexing(record: Record, settings: Settings) -> Row:
     after = before.simplify(**_options(settings))
     elapsed = time.perf_counter() - started
     given, found = [[*m.results, *m.constraints] for m in (before, after)]
-    return _row([str(after)], settings, given, found, elapsed, before.check(after, prove=settings.prove))
+    return _row([str(after)], settings, given, found, elapsed, before.check(after, **settings.checking))
 
 
 def _options(settings: Settings) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _row(
         "cost_before": cost_of(before, model),
         "cost": cost_of(after, model),
         "ms": round(1000 * seconds, 3),
-        "checked": check.kind,
+        **check.row,
     }
 
 

@@ -36,7 +36,7 @@ from eqsat.rules import DEFAULT
 from eqsat.sharing import share_junctions, share_sums
 from eqsat.spelling import Speller, Value, to_exprs
 from eqsat.text import parse
-from eqsat.verify import Check, check_equal
+from eqsat.verify import Check, check_equal, prove_equal
 
 if TYPE_CHECKING:
     from eqsat.explain import Explanation
@@ -137,6 +137,16 @@ class Result:
     def check(self, **options: Any) -> Check:
         """Check that input and output are equal; see :func:`eqsat.verify.check_equal` for the options."""
         return check_equal(self.before, self.exprs, constraints=self.constraints, gates=self.gates, **options)
+
+    def prove(self, **options: Any) -> Check:
+        """Prove that input and output are equal, or find a point where not.
+
+        See :func:`eqsat.verify.prove_equal` for the options.
+
+        >>> optimize("(i*32 + j) // 32", i=(0, 2**40), j=(0, 31)).prove(seconds=5).kind
+        'proved'
+        """
+        return prove_equal(self.before, self.exprs, constraints=self.constraints, gates=self.gates, **options)
 
     def explain(self, **options: Any) -> Explanation:
         """Derive the output from the input in checked steps; see :func:`eqsat.explain.explain` for the options."""

@@ -1,31 +1,36 @@
 """Are two lists of expressions equal for every value of their variables?
 
-Three answers, in rising cost: compare them at all points of a small domain, at chosen points of a large one, or ask z3
-for a proof. A point counts only where all constraints hold, and for a gated root only where its gate holds.
+:func:`check_equal` evaluates both: at all points of a small domain, at chosen points of a large one.
+:func:`prove_equal` leaves no point out: what it cannot evaluate everywhere it asks of the procedures in
+:mod:`eqsat.decide`. A point counts only where all constraints hold, and for a gated root only where its gate holds.
 Constraints are taken to be satisfiable: those that share no variable with a root do not matter to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import product
-from math import prod
+from math import inf, prod
 from time import monotonic
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from eqsat.expr import Expr, evaluate, number_type, topological, variables
-from eqsat.sampling import Points, sample, select
-from eqsat.smt import to_z3
+from eqsat.decide import decide
+from eqsat.expr import Expr, evaluate, topological, variables
+from eqsat.sampling import sample, select
+from eqsat.sweep import sweep
 
-#: The most elements of one array while a domain is swept: a few of them fit the cache.
-SWEEP = 2**17
+#: Domains with up to so many points are swept.
+MOST_POINTS = 10**6
 
-#: Bytes that the verdicts on all roots may take at once.
-VERDICTS = 2**25
+#: How long a proof may take unless its caller says otherwise.
+PROOF_SECONDS = 10.0
+
+#: Points to look at for a difference before a proof is tried, and the share of its time that they and all sweeps get.
+PROOF_SAMPLES = 1000
+SWEEP_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +40,29 @@ class Check:
     Attributes
     ----------
     kind : str
-        ``"exhaustive"`` (every point), ``"sampled"`` (some points) or ``"proved"`` (by z3).
+        ``"exhaustive"`` (every point), ``"sampled"`` (some points) or ``"proved"`` (every point, some by reasoning).
     points : int
-        How many points were compared; 0 for a proof, and for roots that are one and the same term.
+        How many points were compared; 0 for roots that are one and the same term.
     counterexample : dict or None
         A value for each variable that matters, at which some root differs.
+    proof : str
+        Of a proof what decided, of one that was asked for and not found ``"undecided"`` and why; else empty.
     """
 
     kind: Literal["exhaustive", "sampled", "proved"]
     points: int
     counterexample: dict[str, int] | None = None
+    proof: str = ""
 
     @property
     def equal(self) -> bool:
         """Whether no difference was found."""
         return self.counterexample is None
+
+    @property
+    def row(self) -> dict[str, str]:
+        """What a row of output says of it: ``checked``, and ``proof`` if one was asked for and needed."""
+        return {"checked": self.kind, **({"proof": self.proof} if self.proof else {})}
 
 
 @dataclass(frozen=True)
@@ -63,10 +76,6 @@ class _Group:
     def variables(self) -> list[Expr]:
         return variables([*self.differs, *self.constraints])
 
-    @property
-    def size(self) -> int:
-        return prod(v.vmax - v.vmin + 1 for v in self.variables)
-
 
 def check_equal(
     before: Sequence[Expr],
@@ -74,13 +83,13 @@ def check_equal(
     *,
     constraints: Sequence[Expr] = (),
     gates: Sequence[Expr | None] = (),
-    most: int = 10**6,
+    most: int = MOST_POINTS,
     samples: int = 10_000,
     seed: int = 0,
     prove: bool = False,
-    seconds: float = 10.0,
+    seconds: float = PROOF_SECONDS,
 ) -> Check:
-    """Compare each root of ``before`` with the same root of ``after`` by evaluating both, and by z3 if asked to.
+    """Compare each root of ``before`` with the same root of ``after`` by evaluating both.
 
     Parameters
     ----------
@@ -97,43 +106,104 @@ def check_equal(
         Points to compare at otherwise: the ends of each range, 0, 1 and -1, random ones, and points found by a search
         where constraints or gates are tight.
     prove : bool
-        Ask z3 too, for up to ``seconds``. Where it does not decide, the answer is the one without it.
+        Leave no point out, and take up to ``seconds`` for that: :func:`prove_equal`.
 
     Raises
     ------
     ValueError
         If the numbers of roots or gates differ, or a variable has two ranges.
-    ImportError
-        If a proof is asked for and z3 is not installed (the extra ``check``).
 
     >>> from eqsat import var
     >>> i, j = var("i", 0, 63), var("j", 0, 31)
     >>> check_equal([(i*32 + j) // 32], [i])
-    Check(kind='exhaustive', points=2048, counterexample=None)
+    Check(kind='exhaustive', points=2048, counterexample=None, proof='')
     >>> check_equal([i % 32], [i], gates=[i < 33]).counterexample
     {'i': 32}
     """
+    if prove:
+        return prove_equal(before, after, constraints=constraints, gates=gates, seconds=seconds, most=most)
+    return _evaluated(_differences(before, after, gates), constraints, gates, most, samples, seed)[0]
+
+
+def prove_equal(
+    before: Sequence[Expr],
+    after: Sequence[Expr],
+    *,
+    constraints: Sequence[Expr] = (),
+    gates: Sequence[Expr | None] = (),
+    seconds: float = PROOF_SECONDS,
+    most: int = MOST_POINTS,
+    methods: Sequence[str] = (),
+) -> Check:
+    """Compare each root of ``before`` with the same root of ``after`` at every point, by evaluation or by reasoning.
+
+    Parameters
+    ----------
+    before, after, constraints, gates, most
+        As for :func:`check_equal`.
+    seconds : float
+        Time for all roots together.
+    methods : sequence of str
+        What may be tried where evaluation is too long, in this order; by default all of :data:`eqsat.decide.METHODS`.
+        Those that need a package that is not installed (the extra ``check``: islpy, z3) decide nothing.
+
+    Returns
+    -------
+    Check
+        ``"exhaustive"`` or ``"proved"`` if all was decided; ``"sampled"`` if not, and then ``proof`` says why.
+
+    Raises
+    ------
+    ValueError
+        As :func:`check_equal`, or for an unknown method.
+
+    >>> from eqsat import var
+    >>> x = var("x", 0, 2**60)
+    >>> prove_equal([(x*6 + 5) // 3], [x*2 + 1], methods=["boxes"])
+    Check(kind='proved', points=1000, counterexample=None, proof='boxes')
+    """
+    started = monotonic()
     differs = _differences(before, after, gates)
-    check = _evaluated(differs, constraints, [g for g in dict.fromkeys(gates) if g is not None], most, samples, seed)
-    if prove and check.equal:
-        return prove_equal(before, after, constraints=constraints, gates=gates, seconds=seconds) or check
-    return check
+    check, left = _evaluated(differs, constraints, gates, most, PROOF_SAMPLES, 0, started + SWEEP_SHARE * seconds)
+    if not left or not check.equal:
+        return check
+    questions = [[*group.constraints, difference] for group in left for difference in group.differs]
+    decision = decide(questions, started + seconds - monotonic(), methods)
+    if decision.undecided:
+        return Check("sampled", check.points, None, f"undecided within {seconds:g} s: {decision.undecided}")
+    return Check("proved", check.points, decision.point, " and ".join(decision.methods))
 
 
 def _evaluated(
-    differs: list[Expr], constraints: Sequence[Expr], gates: list[Expr], most: int, samples: int, seed: int
-) -> Check:
+    differs: list[Expr],
+    constraints: Sequence[Expr],
+    gates: Sequence[Expr | None],
+    most: int,
+    samples: int,
+    seed: int,
+    deadline: float = inf,
+) -> tuple[Check, list[_Group]]:
+    """The outcome of evaluation, and the groups that were not swept, if it found no difference in others."""
     small, large = _groups(differs, list(constraints), most)
     points = 0
     for group in small:
-        count, counterexample = _sweep(group)
+        try:
+            count, counterexample = sweep(group.differs, group.constraints, deadline)
+        except TimeoutError:
+            large.append(group)
+            continue
         points += count
         if counterexample is not None:
-            return Check("exhaustive", points, counterexample)
-    if large is None:
-        return Check("exhaustive", points)
-    count, counterexample = _probe(large, gates, samples, seed)
-    return Check("sampled", points + count, counterexample)
+            return Check("exhaustive", points, counterexample), []
+    if not large:
+        return Check("exhaustive", points), []
+    together = _Group(
+        [difference for group in large for difference in group.differs],
+        list(dict.fromkeys(constraint for group in large for constraint in group.constraints)),
+    )
+    known = [gate for gate in dict.fromkeys(gates) if gate is not None]
+    count, counterexample = _probe(together, known, samples, seed, deadline)
+    return Check("sampled", points + count, counterexample), large
 
 
 def _differences(before: Sequence[Expr], after: Sequence[Expr], gates: Sequence[Expr | None]) -> list[Expr]:
@@ -159,8 +229,8 @@ def _masks(roots: Sequence[Expr]) -> dict[Expr, int]:
     return masks
 
 
-def _groups(differs: list[Expr], constraints: list[Expr], most: int) -> tuple[list[_Group], _Group | None]:
-    """Groups of roots with a domain of up to ``most`` points, as few as possible, and the group of all others."""
+def _groups(differs: list[Expr], constraints: list[Expr], most: int) -> tuple[list[_Group], list[_Group]]:
+    """Groups of roots with a domain of up to ``most`` points, as few as possible, and groups of one domain each."""
     masks = _masks([*differs, *constraints])
     extents = [v.vmax - v.vmin + 1 for v in variables([*differs, *constraints])]
 
@@ -182,10 +252,10 @@ def _groups(differs: list[Expr], constraints: list[Expr], most: int) -> tuple[li
     for condition in differs:
         domains.setdefault(closure(masks[condition]), []).append(condition)
     small: list[tuple[int, list[Expr]]] = []
-    large: tuple[int, list[Expr]] = (0, [])
+    large: list[_Group] = []
     for mask, members in sorted(domains.items(), key=lambda item: size(item[0]), reverse=True):
         if size(mask) > most:
-            large = large[0] | mask, large[1] + members
+            large.append(group(mask, members))
             continue
         for index, (other, others) in enumerate(small):
             if size(other | mask) <= most:
@@ -193,58 +263,21 @@ def _groups(differs: list[Expr], constraints: list[Expr], most: int) -> tuple[li
                 break
         else:
             small.append((mask, members))
-    return [group(*pair) for pair in small], group(*large) if large[1] else None
+    return [group(*pair) for pair in small], large
 
 
-def _sweep(group: _Group) -> tuple[int, dict[str, int] | None]:
-    """Compare at all points: how many there were, and one at which a root is wrong."""
-    # the longest axis is innermost: that is what array operations are fast at
-    axes = sorted(group.variables, key=lambda v: v.vmax - v.vmin)
-    limit = min(SWEEP, max(2**12, VERDICTS // (len(group.differs) + 1)))
-    points = 0
-    for box in _boxes([(v.vmin, v.vmax) for v in axes], limit):
-        mesh = _open_mesh(axes, box)
-        held = len(group.constraints)
-        verdicts = evaluate([*group.constraints, *group.differs], mesh)
-        allowed = reduce(np.logical_and, verdicts[:held], np.asarray(True))
-        size = prod(high - low + 1 for low, high in box)
-        points += int(np.count_nonzero(allowed)) * (size // allowed.size)
-        for verdict in verdicts[held:]:
-            if verdict.any() and (wrong := verdict & allowed).any():
-                place = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-                steps = [0] * (len(axes) - len(place)) + [int(step) for step in place]
-                return points, {str(v.value): low + step for v, (low, _), step in zip(axes, box, steps, strict=True)}
-    return points, None
+def _probe(
+    group: _Group, gates: list[Expr], samples: int, seed: int, deadline: float
+) -> tuple[int, dict[str, int] | None]:
+    """Compare at chosen points: how many there were, and one at which a root is wrong.
 
-
-def _boxes(ranges: list[tuple[int, int]], limit: int) -> Iterator[list[tuple[int, int]]]:
-    """Split a box of inclusive ranges, outermost axes first, into boxes of up to ``limit`` points."""
-    pieces: list[list[tuple[int, int]]] = []
-    for index, (low, high) in enumerate(ranges):
-        inner = prod(last - first + 1 for first, last in ranges[index + 1 :])
-        rows = min(high - low + 1, max(1, limit // inner))
-        pieces.append([(start, min(start + rows - 1, high)) for start in range(low, high + 1, rows)])
-    for box in product(*pieces):
-        yield list(box)
-
-
-def _open_mesh(axes: Sequence[Expr], box: Sequence[tuple[int, int]]) -> Points:
-    """All combinations of the values in ``box``, each variable on an axis of its own; those with one value on none."""
-    mesh: Points = {}
-    for index, (variable, (low, high)) in enumerate(zip(axes, box, strict=True)):
-        values = np.arange(high - low + 1).astype(number_type(variable)) + low
-        inner = len(axes) - 1 - index
-        mesh[str(variable.value)] = values.reshape(-1, *[1] * inner) if high > low else values[0]
-    return mesh
-
-
-def _probe(group: _Group, gates: list[Expr], samples: int, seed: int) -> tuple[int, dict[str, int] | None]:
-    """Compare at chosen points: how many there were, and one at which a root is wrong."""
+    After ``deadline`` gates get no points of their own.
+    """
     found = sample(group.variables, group.constraints, samples, seed)
     batches = [found]
     inside = set(group.variables)
     for gate in gates:
-        if inside.issuperset(variables([gate])):
+        if monotonic() < deadline and inside.issuperset(variables([gate])):
             reached = sum(int(np.count_nonzero(evaluate([gate], batch)[0])) for batch in batches)
             if reached < samples // 100:
                 batches.append(sample(group.variables, [*group.constraints, gate], samples // 20, seed))
@@ -257,65 +290,3 @@ def _probe(group: _Group, gates: list[Expr], samples: int, seed: int) -> tuple[i
                 at = select(batch, np.flatnonzero(np.broadcast_to(verdict, count))[:1])
                 return points, {name: int(value[0]) for name, value in at.items()}
     return points, None
-
-
-def prove_equal(
-    before: Sequence[Expr],
-    after: Sequence[Expr],
-    *,
-    constraints: Sequence[Expr] = (),
-    gates: Sequence[Expr | None] = (),
-    seconds: float = 10.0,
-) -> Check | None:
-    """Ask z3 whether the roots are equal at all points that count; see :func:`check_equal`.
-
-    Parameters
-    ----------
-    seconds : float
-        Time for all roots together.
-
-    Returns
-    -------
-    Check or None
-        Kind ``"proved"``, with a counterexample if z3 found one; None if z3 does not decide in time.
-
-    Raises
-    ------
-    ImportError
-        If z3 is not installed (the extra ``check``).
-
-    >>> from eqsat import var
-    >>> x = var("x", 0, 2**60)
-    >>> prove_equal([(x*6 + 5) // 3], [x*2 + 1])
-    Check(kind='proved', points=0, counterexample=None)
-    """
-    import z3
-
-    differs = _differences(before, after, gates)
-    inputs = variables([*differs, *constraints])
-    encoded = to_z3([*differs, *constraints])
-    deadline = monotonic() + seconds
-    for condition in differs:
-        left = deadline - monotonic()
-        if left <= 0:
-            return None
-        solver = z3.Solver()
-        solver.set("timeout", max(1, int(left * 1000)))
-        solver.add([z3.And(encoded[v] >= v.vmin, encoded[v] <= v.vmax) for v in inputs])
-        solver.add([encoded[c] for c in constraints])
-        solver.add(encoded[condition])
-        answer = solver.check()
-        if answer == z3.sat:
-            return _confirmed(solver.model(), encoded, inputs, condition, constraints)
-        if answer == z3.unknown:
-            return None
-    return Check("proved", 0)
-
-
-def _confirmed(
-    model: Any, encoded: dict[Expr, Any], inputs: list[Expr], condition: Expr, constraints: Sequence[Expr]
-) -> Check | None:
-    """The counterexample that z3 claims, if evaluation agrees: z3 gives ``x // 0`` any value it likes."""
-    point = {str(v.value): model.eval(encoded[v], model_completion=True).as_long() for v in inputs}
-    agrees = all(bool(holds) for holds in evaluate([condition, *constraints], point))
-    return Check("proved", 0, point) if agrees else None

@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
 from eqsat import cli
 from eqsat.extract.calibrated import FIGURES, OPERATIONS
-from eqsat.optimize import ENGINES, EXTRACTORS
+from eqsat.optimize import ENGINES, EXTRACTORS, optimize
 from eqsat.rule import Rule
 
 GOOD = '{"id": "good", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8"]}\n'
@@ -104,7 +105,7 @@ def test_a_proof_on_request(eqsat):
     wide = f"x={-(2**40)}:{2**40}"
     code, out, err = eqsat("optimize", "(x*6 + 5) // 3", "--var", wide, "--prove")
     assert (code, out) == (0, "x*2 + 1\n")
-    assert "proved" in err
+    assert "proved (isl)" in err
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -187,12 +188,30 @@ def test_a_bug_is_one_line(eqsat, monkeypatch):
     assert eqsat("optimize", "x", "--var", "x=0:1") == (2, "", "eqsat: internal error: KeyError: 'surprise'\n")
 
 
-@pytest.mark.parametrize("command", [["optimize", "x", "--var", "x=0:1"], ["rules"]])
-def test_a_proof_without_z3_is_one_line(eqsat, monkeypatch, command):
+def test_proofs_of_rules_without_z3_are_one_line(eqsat, monkeypatch):
     monkeypatch.setattr(cli, "find_spec", lambda name: None)
-    code, _, err = eqsat(*command, "--prove")
+    code, _, err = eqsat("rules", "--prove")
     assert (code, err.count("\n")) == (2, 1)
     assert "eqsat[check]" in err
+
+
+def test_a_proof_that_is_not_found_says_why(eqsat):
+    wide = ["--var", f"x={-(2**40)}:{2**40}", "--var", f"y=1:{2**40}"]
+    code, out, err = eqsat("optimize", "(x + y)*(x + y) // y", *wide, "--prove", "--prove-seconds", "0.2", "--json")
+    row = json.loads(out)
+    assert (code, err) == (0, "")
+    assert row["checked"] != "sampled" or row["proof"].startswith("undecided within 0.2 s: ")
+
+
+def test_a_wrong_result_is_an_error_that_names_a_point(eqsat, monkeypatch):
+    def wrong(*given, **options):
+        right = optimize(*given, **options)
+        return replace(right, exprs=tuple(e + e // (2**40 - 1) for e in right.exprs))
+
+    monkeypatch.setattr(sys.modules["eqsat.optimize"], "optimize", wrong)
+    code, out, err = eqsat("optimize", "x + 0", "--var", f"x=0:{2**40 - 1}", "--prove")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"the result is wrong at {{'x': {2**40 - 1}}}" in err
 
 
 def test_a_corpus(eqsat, tmp_path):

@@ -75,7 +75,9 @@ def test_gates_may_be_ignored():
 
 
 def test_a_proof_on_request():
-    assert run_line(GOOD, 1, Settings(prove=True))["checked"] == "proved"
+    assert run_line(GOOD, 1, Settings(prove=True))["checked"] == "exhaustive"
+    wide = run_line('{"vars": {"x": [0, 1099511627776]}, "exprs": ["(x*6 + 5) // 3"]}', 1, Settings(prove=True))
+    assert (wide["checked"], wide["proof"]) == ("proved", "isl")
 
 
 def test_an_unexpected_failure_is_named_in_its_row(monkeypatch):

@@ -8,7 +8,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-OUTSIDE = {"egglog", "numpy", "cffi", "click", "rich", "z3", "highspy", "platformdirs", "setuptools", "matplotlib"}
+OUTSIDE = {
+    "egglog",
+    "numpy",
+    "cffi",
+    "click",
+    "rich",
+    "z3",
+    "islpy",
+    "highspy",
+    "platformdirs",
+    "setuptools",
+    "matplotlib",
+}
 
 
 def modules(package: str) -> list[tuple[str, ast.Module]]:
@@ -58,7 +70,7 @@ def test_only_the_engine_talks_to_egglog():
         assert "egglog" not in outside(imports(tree)) or path == "eqsat/engine.py"
 
 
-@pytest.mark.parametrize("package", ["z3", "highspy", "rich", "egglog", "matplotlib"])
+@pytest.mark.parametrize("package", ["z3", "islpy", "highspy", "rich", "egglog", "matplotlib"])
 def test_slow_or_optional_packages_are_imported_lazily(package):
     for path, tree in modules("eqsat"):
         assert package not in outside(at_import(tree)), path
