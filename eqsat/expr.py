@@ -491,6 +491,6 @@ def _apply(term: Expr, args: list[Any]) -> Any:
     args = [x if a.is_bool else x.astype(kind, copy=False) for x, a in zip(args, term.args, strict=True)]
     if term.op in DIVISIONS and term.args[1].vmin <= 0 <= term.args[1].vmax:
         # any divisor of the range will do there: the result is unspecified, but its bounds hold
-        other = term.args[1].vmin or term.args[1].vmax
+        other = term.args[1].vmin or term.args[1].vmax or 1
         args[1] = np.where(np.equal(args[1], 0), np.asarray(other, dtype=kind), args[1])
     return OPS[term.op].evaluate(*args)
