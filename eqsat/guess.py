@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, reduce
 from math import prod
 from typing import Any, cast
 
@@ -100,8 +100,10 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr]
     if not count:
         learned.impossible = complete
         return learned
-    sums = [found for term in _sums(roots) if (found := _Sum.of(term)) and all(_name(v) in points for v in found.names)]
-    terms = [*atoms, *conditions, *(found.nested for found in sums)]
+    sums = [found for root in roots if not root.is_bool and (found := _Sum.of(root))]
+    sums = [found for found in sums if all(_name(v) in points for v in found.names)]
+    chains = {c: chain_members(c, c.op) for c in conditions if c.op in ("and", "or")}
+    terms = [*atoms, *conditions, *(found.nested for found in sums), *(m for chain in chains.values() for m in chain)]
     values = dict(zip(terms, [np.broadcast_to(x, count) for x in evaluate(terms, points)], strict=True))
     decide = _Decider(members)
     free = [v for v in sorted(variables(atoms), key=_name) if v not in solved]
@@ -129,6 +131,8 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr]
         same = _constant(values[condition]) or simplest.setdefault(values[condition].tobytes(), condition)
         if same is not condition:
             prove(condition, same)
+        elif condition in chains:
+            prove(condition, _needed(condition.op, chains[condition], values))
     return learned
 
 
@@ -142,10 +146,13 @@ def _parts(roots: Iterable[Expr]) -> tuple[list[Expr], list[Expr]]:
     atoms: list[Expr] = []
     conditions: list[Expr] = []
     composed: set[Expr] = set()
+    partial: set[Expr] = set()
     for term in topological(roots):
         sizes[term] = 1 + sum([sizes[a] for a in term.args])
         if any(a in composed for a in term.args):
             composed.add(term)
+        if term.op in ("and", "or"):
+            partial.update(a for a in term.args if a.op == term.op)
         if term.is_bool:
             if term in composed and (term.op in ("and", "or") or term.op in _COMPARISONS):
                 conditions.append(term)
@@ -156,7 +163,8 @@ def _parts(roots: Iterable[Expr]) -> tuple[list[Expr], list[Expr]]:
     def order(term: Expr) -> tuple[int, int]:
         return sizes[term], term.key
 
-    return sorted(atoms, key=order), sorted(conditions, key=order)
+    # which members of a chain stand together is a matter of order: it is read whole
+    return sorted(atoms, key=order), sorted([c for c in conditions if c not in partial], key=order)
 
 
 def _worth_guessing(atoms: Sequence[Expr], facts: Sequence[Expr]) -> bool:
@@ -193,17 +201,27 @@ class _Sum:
         return term if tree_size(term) < tree_size(self.whole) else None
 
 
-def _sums(roots: Iterable[Expr]) -> list[Expr]:
-    """The integer roots, and the dividends below them, that hold quotients."""
-    dividends = [term.args[0] for term in topological(roots) if term.op == "floordiv"]
-    return list(dict.fromkeys([*(root for root in roots if not root.is_bool), *dividends]))
-
-
 def _is_simpler(form: Form, atom: Expr) -> bool:
     """Whether ``form`` is worth writing for ``atom``: no larger, and no quotients for a selection."""
     if atom.op != "floordiv" and any(a.op == "floordiv" for a in form.terms):
         return False
     return tree_size(to_expr(form)) <= tree_size(atom)
+
+
+def _needed(op: str, members: Sequence[Expr], values: Mapping[Expr, Array]) -> Expr | None:
+    """The chain without members that the others imply at every point, the largest dropped first; ``None`` if none is."""
+    kept = list(members)
+    for member in sorted(members, key=lambda m: (-tree_size(m), m.key)):
+        others = [values[m] for m in kept if m is not member]
+        if others and op == "and":
+            implied = not (np.logical_and.reduce(others) & ~values[member]).any()
+        else:
+            implied = bool(others) and not (values[member] & ~np.logical_or.reduce(others)).any()
+        if implied:
+            kept.remove(member)
+    if len(kept) == len(members):
+        return None
+    return reduce(lambda chain, member: make(op, chain, member), sorted(kept, key=lambda m: m.key))
 
 
 def _constant(values: Array) -> Expr | None:

@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from eqsat.engine import Budget, Saturation, Session
-from eqsat.expr import FALSE, Expr, as_expr, brief, const, topological, var, variables
+from eqsat.expr import FALSE, TRUE, Expr, as_expr, brief, const, topological, var, variables
 from eqsat.extract.cost import CostModel, Latency, LoopAware
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node, Payload
@@ -311,7 +311,7 @@ class _Walk:
     def by_theory(self, with_rules: bool) -> Result:
         base, contexts = self._theories()
         self._check_divisors(contexts)
-        values = self._values(contexts)
+        values = self._values(base)
         speller = Speller(base, self._variables())
         speller.add_originals(self.order)
         speller.need_roots(_in_fixed_order(values))
@@ -385,30 +385,33 @@ class _Walk:
             else:
                 stack += [(a, theory) for a in term.args]
 
-    def _values(self, contexts: Sequence[Theory | None]) -> list[Value]:
+    def _values(self, base: Theory) -> list[Value]:
         """The class of each root: its normal form under the facts that hold for it; anything where those never hold."""
-        members: dict[Theory | None, list[int]] = {}
-        for index, theory in enumerate(contexts):
-            members.setdefault(theory, []).append(index)
+        members: dict[Expr | None, list[int]] = {None: []}
+        for index, gate in enumerate(self.gates):
+            members.setdefault(gate, []).append(index)
         values: dict[int, Value] = {}
-        for theory, indices in members.items():
+        # what is learned without gates holds under each of them
+        for gate, indices in members.items():
+            condition = TRUE if gate is None else base.condition(gate)
+            theory = base.under(condition)
+            facts = self.facts if theory is base else (*self.facts, condition)
             roots = [self.roots[i] for i in indices]
-            values.update(zip(indices, self._normal_forms(theory, self.gates[indices[0]], roots), strict=True))
+            values.update(zip(indices, self._normal_forms(theory, facts, roots), strict=True))
         return [values[i] for i in range(len(self.roots))]
 
-    def _normal_forms(self, theory: Theory | None, gate: Expr | None, roots: Sequence[Expr]) -> list[Value]:
-        """The normal forms of roots under one theory, which learns what guesses can be proved."""
+    def _normal_forms(self, theory: Theory | None, facts: Sequence[Expr], roots: Sequence[Expr]) -> list[Value]:
+        """The normal forms of roots under a theory of ``facts``, which learns what guesses can be proved."""
         nothing: list[Value] = [FALSE if root.is_bool else ZERO for root in roots]
         if theory is None:
             return nothing
-        gated = () if gate is None or theory.parent is None else (theory.parent.condition(gate),)
         values: list[Value] = []
         for _ in range(MAX_GUESSES):
             before, values = values, [theory.condition(r) if r.is_bool else theory.form(r) for r in roots]
             if values == before:
                 break
             terms = [v if isinstance(v, Expr) else to_expr(v) for v in values]
-            found = learn(terms, (*self.facts, *gated), theory.solved)
+            found = learn(terms, facts, theory.solved)
             if found.impossible:
                 return nothing
             if not found.guesses:
