@@ -88,7 +88,8 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr]
     roots = list(roots)
     atoms, conditions = _parts(roots)
     learned = Learned()
-    if not _worth_guessing(atoms, facts) or len(atoms) > MAX_ATOMS:
+    nested = any(c.op in ("and", "or") for c in conditions)
+    if not (nested or _worth_guessing(atoms, facts)) or len(atoms) > MAX_ATOMS:
         return learned
     members = [member for fact in facts for member in chain_members(fact, "and")]
     members = _speaking_of(variables([*atoms, *conditions]), members)
@@ -141,7 +142,7 @@ def _name(variable: Expr) -> str:
 
 
 def _parts(roots: Iterable[Expr]) -> tuple[list[Expr], list[Expr]]:
-    """The atoms of terms in normal form, and the conditions that speak of atoms; simpler ones first."""
+    """The atoms of terms in normal form, and the conditions that speak of atoms or nest; simpler ones first."""
     sizes: dict[Expr, int] = {}
     atoms: list[Expr] = []
     conditions: list[Expr] = []
@@ -153,6 +154,8 @@ def _parts(roots: Iterable[Expr]) -> tuple[list[Expr], list[Expr]]:
             composed.add(term)
         if term.op in ("and", "or"):
             partial.update(a for a in term.args if a.op == term.op)
+            if any(a.op in ("and", "or") and a.op != term.op for a in term.args):
+                composed.add(term)
         if term.is_bool:
             if term in composed and (term.op in ("and", "or") or term.op in _COMPARISONS):
                 conditions.append(term)
@@ -209,7 +212,7 @@ def _is_simpler(form: Form, atom: Expr) -> bool:
 
 
 def _needed(op: str, members: Sequence[Expr], values: Mapping[Expr, Array]) -> Expr | None:
-    """The chain without members that the others imply at every point, the largest dropped first; ``None`` if none is."""
+    """The chain without members that the others imply at the points, the largest dropped first; ``None`` if none is."""
     kept = list(members)
     for member in sorted(members, key=lambda m: (-tree_size(m), m.key)):
         others = [values[m] for m in kept if m is not member]
