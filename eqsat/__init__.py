@@ -1,21 +1,65 @@
 """Equality saturation for the integer index and reduce expressions inside tensor compilers."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from eqsat.engine import Budget
-from eqsat.expr import Expr, const, maximum, minimum, tdiv, tmod, var, where
+from eqsat.expr import (
+    Expr,
+    buffer,
+    const,
+    exp,
+    log,
+    max_over,
+    maximum,
+    min_over,
+    minimum,
+    prod_over,
+    sqrt,
+    sum_over,
+    tdiv,
+    tmod,
+    var,
+    where,
+)
+from eqsat.kernel import Kernel, Store
 from eqsat.optimize import Result, optimize
 from eqsat.rule import Rule
 from eqsat.text import parse
 
+if TYPE_CHECKING:
+    from eqsat.runtime import Program
+
+
+def compile(kernel: Kernel, *, optimise: bool = True, parallel: bool = False, reassociate: bool = False) -> Program:
+    """Compile a kernel into a function on NumPy arrays; see :func:`eqsat.runtime.compile_kernel`."""
+    from eqsat.runtime import compile_kernel
+
+    return compile_kernel(kernel, optimise=optimise, parallel=parallel, reassociate=reassociate)
+
+
 __all__ = [
     "Budget",
     "Expr",
+    "Kernel",
     "Result",
     "Rule",
+    "Store",
+    "buffer",
+    "compile",
     "const",
+    "exp",
+    "log",
+    "max_over",
     "maximum",
+    "min_over",
     "minimum",
     "optimize",
     "parse",
+    "prod_over",
+    "sqrt",
+    "sum_over",
     "tdiv",
     "tmod",
     "var",

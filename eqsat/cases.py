@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from eqsat.expr import Expr, topological, var
+from eqsat.expr import Expr, buffer, topological, var
 from eqsat.loops import expand
-from eqsat.text import parse_program
+from eqsat.text import array_names, parse_program
 from eqsat.views import INVALID, Access, View, split_gate
 
 Record = Mapping[str, Any]
@@ -72,12 +72,14 @@ def read_case(line: str | bytes, name: str = "") -> Case:
 def case_of(record: Record, name: str = "") -> Case:
     """The case that a JSON object holds; see :func:`read_case`."""
     kind = kind_of(record)
+    if kind == "reduce":
+        kind, record = "plain", _reduction(record)
     if kind not in _KINDS:
         raise ValueError(f"kind {kind!r} is not supported yet")
     texts_of, roots_of = _KINDS[kind]
     texts = texts_of(record)
     conditions = get_texts(record, "constraints", [])
-    variables = get_variables(record)
+    variables = get_variables(record) | {name: buffer(name) for name in get(record, "buffers", list, [])}
     lets = [_let(pair) for pair in get(record, "lets", list, [])]
     terms = parse_program(
         lets, [*texts, *conditions], variables | {"INVALID": INVALID} if kind == "gate" else variables
@@ -94,6 +96,14 @@ def case_of(record: Record, name: str = "") -> Case:
         forbidden=get(record, "forbidden", list, []),
         tags=get(record, "tags", list, []),
     )
+
+
+def _reduction(record: Record) -> Record:
+    """A case of kind "reduce" as one of roots; its opaque functions, as in ``f(r)``, are loads of unknown buffers."""
+    texts = [get(record, key, str) for key in ("before", "after")]
+    forbidden = [record["forbidden"]] if "forbidden" in record else []
+    names = array_names([*texts, *forbidden])
+    return {**record, "exprs": texts[:1], "expected": texts[1:], "forbidden": forbidden, "buffers": names}
 
 
 def load(line: str | bytes) -> dict[str, Any]:

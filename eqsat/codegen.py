@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, ClassVar, cast
 
 from eqsat.dtypes import LIMITS, select_width, widths
 from eqsat.expr import Expr, brief, topological, variables
@@ -70,7 +70,7 @@ _TERNARY, _OR, _AND, _MASK, _EQUAL, _LESS, _SHIFT, _ADD, _MUL, _PREFIX, _ATOM = 
 
 
 @dataclass(frozen=True, slots=True)
-class _Code:
+class Code:
     """A C expression: its text, how tightly its outermost operator binds, and the width of its C type."""
 
     text: str
@@ -143,7 +143,7 @@ def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = No
         raise ValueError("there is no expression to lower: give at least one")
     if _is_taken(name) or not name.isascii() or not name.isidentifier():
         raise ValueError(f"{name!r} cannot name a C function: use letters, digits and underscores, but no word of C's")
-    return _Writer(roots, name, arguments(roots, order)).function(storage)
+    return Writer(roots, name, arguments(roots, order)).function(storage)
 
 
 def expression(root: Expr) -> str:
@@ -155,10 +155,10 @@ def expression(root: Expr) -> str:
     >>> expression(var("n", 0, 99) * 4 // 8 + 1)
     '((n * 4) >> 3) + 1'
     """
-    writer = _Writer([root], "", variables([root]))
+    writer = Writer([root], "", variables([root]))
     for term in topological([root]):
         if term.op != "var":
-            writer.code[term] = _WRITE[term.op](writer, term)
+            writer.code[term] = WRITE[term.op](writer, term)
     return writer.value(root)
 
 
@@ -220,8 +220,11 @@ def _is_taken(name: str) -> bool:
     return _TAKEN.fullmatch(name) is not None
 
 
-class _Writer:
+class Writer:
     """Writes one function: an expression text per term, and a local for each term that is shared or long."""
+
+    #: How each operator is written.
+    writers: ClassVar[dict[str, Callable[[Any, Expr], Code]]]
 
     def __init__(self, roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> None:
         self.roots = roots
@@ -230,13 +233,12 @@ class _Writer:
         self.widths = widths([*roots, *order])
         self.helpers: set[tuple[str, int]] = set()
         self.names: set[str] = {name}
-        self.code: dict[Expr, _Code] = {}
+        self.code: dict[Expr, Code] = {}
         for variable in order:
-            self.code[variable] = _Code(self.argument_name(variable), _ATOM, select_width(variable))
+            self.code[variable] = Code(self.argument_name(cast(str, variable.value)), _ATOM, select_width(variable))
         self.outputs = [self.fresh("out", index) for index in range(len(roots))]
 
-    def argument_name(self, variable: Expr) -> str:
-        name = cast(str, variable.value)
+    def argument_name(self, name: str) -> str:
         if not name.isascii():
             name = "".join(c if c.isascii() else f"u{ord(c):x}" for c in name)
         while _is_taken(name) or name in self.names:
@@ -264,12 +266,12 @@ class _Writer:
         local = 0
         for term in topological(self.roots):
             if term.op != "var":
-                self.code[term] = _WRITE[term.op](self, term)
+                self.code[term] = self.writers[term.op](self, term)
             if term.args and (users[term] > 1 or len(self.code[term].text) > LONGEST):
                 name = self.fresh("t", local)
                 local += 1
                 lines.append(f"const {_type(term)} {name} = {self.value(term)};")
-                self.code[term] = _Code(name, _ATOM, select_width(term))
+                self.code[term] = Code(name, _ATOM, select_width(term))
             lines += [f"*{output} = {self.value(term)};" for output in outputs.get(term, ())]
         head = self.head(f"{storage}void {self.name}(")
         text = "\n".join([*self.comment(), head, "{", *["    " + line for line in lines], "}", ""])
@@ -277,13 +279,16 @@ class _Writer:
 
     def head(self, start: str) -> str:
         """The line that declares the function, broken between parameters where it is long."""
-        results = [f"{_type(root)} *{output}" for root, output in zip(self.roots, self.outputs, strict=True)]
         lines = [start]
-        for parameter in [*[f"{_type(v)} {self.code[v].text}" for v in self.order], *results]:
+        for parameter in self.parameters():
             if len(lines[-1]) + len(parameter) > 110:
                 lines.append(" " * len(start))
             lines[-1] += parameter + ", "
         return "\n".join([line.rstrip() for line in lines])[:-1] + ")"
+
+    def parameters(self) -> list[str]:
+        results = [f"{_type(root)} *{output}" for root, output in zip(self.roots, self.outputs, strict=True)]
+        return [*[f"{_type(v)} {self.code[v].text}" for v in self.order], *results]
 
     def comment(self) -> list[str]:
         ranges = ", ".join(f"{v.value} in [{v.vmin}, {v.vmax}]" for v in self.order)
@@ -294,12 +299,12 @@ class _Writer:
         """The text of ``term``, cast where its C type is wider than its value."""
         return self.at(term, select_width(term)).text if not term.is_bool else self.code[term].text
 
-    def at(self, term: Expr, width: int) -> _Code:
+    def at(self, term: Expr, width: int) -> Code:
         """``term`` as an expression of type ``width``, which must hold its value."""
         code = self.code[term]
-        return code if code.width == width else _Code(f"(int{width}_t){code.within(_PREFIX)}", _PREFIX, width)
+        return code if code.width == width else Code(f"(int{width}_t){code.within(_PREFIX)}", _PREFIX, width)
 
-    def operands(self, term: Expr) -> list[_Code]:
+    def operands(self, term: Expr) -> list[Code]:
         """The operands of an arithmetic term, cast so that C computes it at its width."""
         width = self.widths[term]
         if width == 32:
@@ -311,64 +316,64 @@ class _Writer:
             codes[index] = self.at(term.args[index], 64)
         return codes
 
-    def call(self, helper: str, width: int, *operands: str) -> _Code:
+    def call(self, helper: str, width: int, *operands: str) -> Code:
         self.helpers.add((helper, width))
-        return _Code(f"{helper}_i{width}({', '.join(operands)})", _ATOM, width)
+        return Code(f"{helper}_i{width}({', '.join(operands)})", _ATOM, width)
 
-    def helper(self, term: Expr, name: str) -> _Code:
+    def helper(self, term: Expr, name: str) -> Code:
         """A call of helper ``name`` on the operands of ``term``; C converts the arguments."""
         return self.call(name, self.widths[term], *[self.code[a].text for a in term.args])
 
-    def literal(self, term: Expr) -> _Code:
+    def literal(self, term: Expr) -> Code:
         number = cast(int, term.value)
         width = select_width(term)
         if number == LIMITS[width][0]:
-            return _Code(f"INT{width}_MIN", _ATOM, width)
+            return Code(f"INT{width}_MIN", _ATOM, width)
         digits = _digits(abs(number))
-        return _Code("-" + digits, _PREFIX, width) if number < 0 else _Code(digits, _ATOM, width)
+        return Code("-" + digits, _PREFIX, width) if number < 0 else Code(digits, _ATOM, width)
 
-    def literal_bool(self, term: Expr) -> _Code:
-        return _Code("true" if term.value else "false", _ATOM, 32)
+    def literal_bool(self, term: Expr) -> Code:
+        return Code("true" if term.value else "false", _ATOM, 32)
 
-    def infix(self, term: Expr, symbol: str, precedence: int) -> _Code:
+    def infix(self, term: Expr, symbol: str, precedence: int) -> Code:
         """Arithmetic that associates to the left."""
         left, right = self.operands(term)
         text = f"{left.within(precedence)} {symbol} {right.within(precedence + 1)}"
-        return _Code(text, precedence, self.widths[term])
+        return Code(text, precedence, self.widths[term])
 
-    def compare(self, term: Expr, symbol: str, precedence: int) -> _Code:
+    def compare(self, term: Expr, symbol: str, precedence: int) -> Code:
         left, right = [self.code[a].within(_SHIFT) for a in term.args]
-        return _Code(f"{left} {symbol} {right}", precedence, 32)
+        return Code(f"{left} {symbol} {right}", precedence, 32)
 
-    def negate(self, term: Expr) -> _Code:
+    def negate(self, term: Expr) -> Code:
         (operand,) = self.operands(term)
         # C would read two signs in a row as a decrement
         text = operand.within(_ATOM if operand.text.startswith("-") else _PREFIX)
-        return _Code("-" + text, _PREFIX, self.widths[term])
+        return Code("-" + text, _PREFIX, self.widths[term])
 
-    def both(self, term: Expr) -> _Code:
-        return _Code(" && ".join(self.code[a].within(_AND) for a in term.args), _AND, 32)
+    def both(self, term: Expr) -> Code:
+        return Code(" && ".join(self.code[a].within(_AND) for a in term.args), _AND, 32)
 
-    def either(self, term: Expr) -> _Code:
+    def either(self, term: Expr) -> Code:
         operands = [self.code[a] for a in term.args]
         texts = [c.text if c.precedence == _OR else c.within(_MASK) for c in operands]
-        return _Code(" || ".join(texts), _OR, 32)
+        return Code(" || ".join(texts), _OR, 32)
 
-    def invert(self, term: Expr) -> _Code:
-        return _Code("!" + self.code[term.args[0]].within(_PREFIX), _PREFIX, 32)
+    def invert(self, term: Expr) -> Code:
+        return Code("!" + self.code[term.args[0]].within(_PREFIX), _PREFIX, 32)
 
-    def choose(self, term: Expr) -> _Code:
+    def choose(self, term: Expr) -> Code:
         condition, yes, no = [self.code[a] for a in term.args]
         text = f"{condition.within(_OR)} ? {yes.within(_OR)} : {no.within(_TERNARY)}"
-        return _Code(text, _TERNARY, max(yes.width, no.width))
+        return Code(text, _TERNARY, max(yes.width, no.width))
 
-    def smaller(self, term: Expr) -> _Code:
+    def smaller(self, term: Expr) -> Code:
         return self.both(term) if term.is_bool else self.helper(term, "min")
 
-    def larger(self, term: Expr) -> _Code:
+    def larger(self, term: Expr) -> Code:
         return self.either(term) if term.is_bool else self.helper(term, "max")
 
-    def floor_div(self, term: Expr) -> _Code:
+    def floor_div(self, term: Expr) -> Code:
         x, y = term.args
         shift = _log2(y)
         if shift is not None:
@@ -380,11 +385,11 @@ class _Writer:
             return self.divide(term, "/")
         return self.divide_by_helper(term, "floor_div_by_positive" if y.vmin >= 0 else "floor_div")
 
-    def floor_mod(self, term: Expr) -> _Code:
+    def floor_mod(self, term: Expr) -> Code:
         x, y = term.args
         if _log2(y) is not None:
             code = self.at(x, self.widths[term])
-            return _Code(f"{code.within(_PREFIX)} & {_digits(y.vmax - 1)}", _MASK, code.width)
+            return Code(f"{code.within(_PREFIX)} & {_digits(y.vmax - 1)}", _MASK, code.width)
         by_literal = self.divide_by_literal(term, "remainder")
         if by_literal is not None:
             return by_literal
@@ -392,18 +397,18 @@ class _Writer:
             return self.divide(term, "%")
         return self.divide_by_helper(term, "floor_mod_by_positive" if y.vmin >= 0 else "floor_mod")
 
-    def trunc_div(self, term: Expr) -> _Code:
+    def trunc_div(self, term: Expr) -> Code:
         by_literal = self.divide_by_literal(term, "quotient") if term.args[0].vmin >= 0 else None
         return by_literal or self.divide(term, "/")
 
-    def trunc_mod(self, term: Expr) -> _Code:
+    def trunc_mod(self, term: Expr) -> Code:
         x, y = term.args
         if x.vmin == LIMITS[self.widths[term]][0] and y.vmin <= -1 <= y.vmax:
             return self.divide_by_helper(term, "trunc_mod")
         by_literal = self.divide_by_literal(term, "remainder") if x.vmin >= 0 else None
         return by_literal or self.divide(term, "%")
 
-    def divide_by_literal(self, term: Expr, helper: str) -> _Code | None:
+    def divide_by_literal(self, term: Expr, helper: str) -> Code | None:
         """Floor division by a positive literal, ``"quotient"`` or ``"remainder"``; None where plain C is as good.
 
         A product and a shift, at the width of the product. A dividend that may be negative is raised by a multiple of
@@ -431,38 +436,38 @@ class _Writer:
         else:
             return None
         if raised and helper == "quotient":
-            return _Code(f"{code.text} - {_digits(raised)}", _ADD, width)
+            return Code(f"{code.text} - {_digits(raised)}", _ADD, width)
         return code
 
-    def divide(self, term: Expr, symbol: str) -> _Code:
+    def divide(self, term: Expr, symbol: str) -> Code:
         if not _may_be_zero(term.args[1]):
             return self.infix(term, symbol, _MUL)
         left = self.at(term.args[0], self.widths[term])
-        return _Code(f"{left.within(_MUL)} {symbol} {self.divisor(term).text}", _MUL, left.width)
+        return Code(f"{left.within(_MUL)} {symbol} {self.divisor(term).text}", _MUL, left.width)
 
-    def divide_by_helper(self, term: Expr, helper: str) -> _Code:
+    def divide_by_helper(self, term: Expr, helper: str) -> Code:
         return self.call(helper, self.widths[term], self.code[term.args[0]].text, self.divisor(term).text)
 
-    def divisor(self, term: Expr) -> _Code:
+    def divisor(self, term: Expr) -> Code:
         """The divisor of ``term``, with 1 or -1, whichever its range holds, in place of 0."""
         y = term.args[1]
         if not _may_be_zero(y):
             return self.code[y]
         return self.call("nonzero", self.widths[term], self.code[y].text, "1" if y.vmax > 0 else "-1")
 
-    def shift_left(self, term: Expr) -> _Code:
+    def shift_left(self, term: Expr) -> Code:
         x, y = term.args
         width = self.widths[term]
         factor = 1 << y.vmax
         if y.op == "const" and factor <= LIMITS[width][1]:
             # a shifted negative value is undefined in C, a multiplied one is not
-            return _Code(f"{self.at(x, width).within(_MUL)} * {_digits(factor)}", _MUL, width)
+            return Code(f"{self.at(x, width).within(_MUL)} * {_digits(factor)}", _MUL, width)
         return self.call("shift_left", width, self.code[x].text, self.code[y].text)
 
-    def shift_right(self, term: Expr, amount: str | None = None) -> _Code:
+    def shift_right(self, term: Expr, amount: str | None = None) -> Code:
         code = self.at(term.args[0], self.widths[term])
         amount = amount or self.code[term.args[1]].within(_PREFIX)
-        return _Code(f"{code.within(_PREFIX)} >> {amount}", _SHIFT, code.width)
+        return Code(f"{code.within(_PREFIX)} >> {amount}", _SHIFT, code.width)
 
 
 def exact_multiplier(divisor: int, most: int) -> tuple[int, int]:
@@ -504,12 +509,12 @@ def _may_be_zero(divisor: Expr) -> bool:
 
 
 #: How each operator is written.
-_WRITE: dict[str, Callable[[_Writer, Expr], _Code]] = {
-    "const": _Writer.literal,
-    "bool": _Writer.literal_bool,
-    "or": _Writer.either,
-    "and": _Writer.both,
-    "not": _Writer.invert,
+WRITE: dict[str, Callable[[Writer, Expr], Code]] = {
+    "const": Writer.literal,
+    "bool": Writer.literal_bool,
+    "or": Writer.either,
+    "and": Writer.both,
+    "not": Writer.invert,
     "lt": lambda writer, term: writer.compare(term, "<", _LESS),
     "le": lambda writer, term: writer.compare(term, "<=", _LESS),
     "eq": lambda writer, term: writer.compare(term, "==", _EQUAL),
@@ -517,14 +522,15 @@ _WRITE: dict[str, Callable[[_Writer, Expr], _Code]] = {
     "add": lambda writer, term: writer.infix(term, "+", _ADD),
     "sub": lambda writer, term: writer.infix(term, "-", _ADD),
     "mul": lambda writer, term: writer.infix(term, "*", _MUL),
-    "neg": _Writer.negate,
-    "floordiv": _Writer.floor_div,
-    "mod": _Writer.floor_mod,
-    "tdiv": _Writer.trunc_div,
-    "tmod": _Writer.trunc_mod,
-    "shl": _Writer.shift_left,
-    "shr": _Writer.shift_right,
-    "min": _Writer.smaller,
-    "max": _Writer.larger,
-    "where": _Writer.choose,
+    "neg": Writer.negate,
+    "floordiv": Writer.floor_div,
+    "mod": Writer.floor_mod,
+    "tdiv": Writer.trunc_div,
+    "tmod": Writer.trunc_mod,
+    "shl": Writer.shift_left,
+    "shr": Writer.shift_right,
+    "min": Writer.smaller,
+    "max": Writer.larger,
+    "where": Writer.choose,
 }
+Writer.writers = WRITE

@@ -47,8 +47,20 @@ class Conditions(Quotients):
                 return FALSE
             smaller = self._clear_comparison(form)
             if smaller is None:
-                return _literal(form)
+                chosen = self._where_of_literals(form)
+                return _literal(form) if chosen is None else chosen
             form = smaller
+
+    def _where_of_literals(self, form: Form) -> Expr | None:
+        """``form >= 0`` for a selection between literals: its condition, or the complement, where one branch holds."""
+        if len(form.terms) != 1:
+            return None
+        ((atom, coefficient),) = form.terms.items()
+        if atom.op != "where" or any(branch.op != "const" for branch in atom.args[1:]):
+            return None
+        yes, no = [coefficient * branch.vmin + form.constant >= 0 for branch in atom.args[1:]]
+        # both, or neither, is decided by bounds
+        return None if yes == no else atom.args[0] if yes else self.negate(atom.args[0])
 
     def _clear_comparison(self, form: Form) -> Form | None:
         """An equivalent form with fewer terms or quotients: ``d >= 0`` iff ``d // f >= 0`` for any ``f > 0``."""

@@ -48,10 +48,11 @@ def find_by_z3(conditions: Sequence[Expr], seconds: float) -> Point | None:
     context = z3.Context()
     encoded = to_z3(conditions, context=context)
     inputs = variables(conditions)
+    elements = [t for t in encoded if t.op == "load" and not t.is_bool]
     solver = z3.Solver(ctx=context)
     solver.set("timeout", max(1, int(seconds * 1000)))
     solver.set("rlimit", max(1, int(seconds * Z3_RESOURCES)))
-    solver.add([z3.And(encoded[v] >= v.vmin, encoded[v] <= v.vmax) for v in inputs])
+    solver.add([z3.And(encoded[v] >= v.vmin, encoded[v] <= v.vmax) for v in [*inputs, *elements]])
     solver.add([encoded[condition] for condition in conditions])
     answer = solver.check()
     if answer == z3.unsat:

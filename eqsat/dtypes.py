@@ -92,7 +92,8 @@ def widths(roots: Iterable[Expr]) -> dict[Expr, int]:
     own: dict[Expr, int] = {}
     computed: dict[Expr, int] = {}
     for term in topological(roots):
-        own[term] = select_width(term)
+        # floating-point values and arrays have no width
+        own[term] = 32 if term.element or term.op == "buffer" else select_width(term)
         far_shift = term.op in ("shl", "shr") and term.args[1].vmax >= 32
         computed[term] = 64 if far_shift else max(own[term], *[own[a] for a in term.args], 32)
     return computed

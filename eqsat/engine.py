@@ -565,6 +565,8 @@ class _Script:
 
     def run(self) -> None:
         """Carry the actions out, in rules of bounded length; a name used beyond its own becomes a ``Ref``."""
+        if not self.actions:
+            return
         chunks = [self.actions[start : start + self.CHUNK] for start in range(0, len(self.actions), self.CHUNK)]
         seen: set[str] = set()
         later: list[set[str]] = [set()]
@@ -717,7 +719,7 @@ class _Frozen:
             case "Var":
                 name = operands[0].strip('"')
                 # a literal beyond egglog's integers travels under its digits
-                yield ("var", name, ()) if name.isidentifier() else ("const", int(name), ())
+                yield ("const", int(name), ()) if name.lstrip("-").isdigit() else ("var", name, ())
             case "AddK":
                 yield from self._offset(operands[0], int(operands[1]))
             case "MulK":

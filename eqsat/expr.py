@@ -3,20 +3,41 @@
 An :class:`Expr` is a node of a directed acyclic graph. Equal terms are the same object, so ``is`` (and ``==``) compares
 structure, and shared subterms are stored once. ``vmin`` and ``vmax`` bound every value the term can take, computed when
 it is built. Terms may be thousands of levels deep: every walk here is iterative.
+
+A reduction binds its index: its operands are ``(body, index, low, high)``, and the index, a variable of the body, takes
+the values of ``[low, high)``. Bound indices are named by how deep reductions nest in the body, so terms that differ in
+the names of their indices alone are one term, and no index can capture one of an enclosing reduction. Arrays are terms
+too (``"buffer"``, a leaf); a load ``A[i]`` has the array and its indices as operands, and equal indices load equal
+values.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
+from math import prod
 from typing import Any, NoReturn, SupportsIndex, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eqsat.ops import DIVISIONS, MAX_SHIFT, OPS
+from eqsat.ops import (
+    DIVISIONS,
+    ELEMENTS,
+    FLOAT_OF,
+    FLOATS,
+    MAX_SHIFT,
+    MOST_BITS,
+    OPS,
+    REDUCTIONS,
+    Bounds,
+    Buffer,
+    reduction_bounds,
+    trip_bounds,
+)
 
 IntLike = SupportsIndex
 
@@ -24,15 +45,16 @@ IntLike = SupportsIndex
 class _Draft:
     """An Expr while it is being built: the same slots, still writable."""
 
-    __slots__ = ("__weakref__", "args", "is_bool", "key", "op", "value", "vmax", "vmin")
+    __slots__ = ("__weakref__", "args", "element", "is_bool", "key", "op", "value", "vmax", "vmin")
 
     op: str
     args: tuple[Expr, ...]
-    value: int | str | None
+    value: int | float | str | Buffer | None
     vmin: int
     vmax: int
     is_bool: bool
     key: int
+    element: str | None
 
 
 class Expr(_Draft):
@@ -41,13 +63,16 @@ class Expr(_Draft):
     Attributes
     ----------
     op : str
-        ``"const"``, ``"bool"`` (a literal ``True`` or ``False``), ``"var"``, or a name in :data:`eqsat.ops.OPS`.
+        ``"const"``, ``"bool"`` (a literal ``True`` or ``False``), ``"var"``, ``"buffer"``, ``"load"``, or a name in
+        :data:`eqsat.ops.OPS` or :data:`eqsat.ops.REDUCTIONS`.
     args : tuple of Expr
         The operands.
-    value : int, bool, str or None
-        The literal, or the name of a variable.
+    value : int, bool, str, Buffer or None
+        The literal, the name of a variable, or the array of a ``"buffer"``.
     vmin, vmax : int
         Inclusive bounds of the value; for a bool term 0 is False and 1 is True.
+    element : str or None
+        ``"f32"`` or ``"f64"`` for a floating-point value, whose bounds say nothing; else ``None``.
     key : int
         A structural hash, the same in every process: the fixed order on terms.
 
@@ -100,6 +125,12 @@ class Expr(_Draft):
     def __rmul__(self, other: ExprLike) -> Expr:
         return make("mul", as_expr(other), self)
 
+    def __truediv__(self, other: ExprLike | float) -> Expr:
+        return _float("fdiv", self, as_float(other, self))
+
+    def __rtruediv__(self, other: ExprLike | float) -> Expr:
+        return _float("fdiv", as_float(other, self), self)
+
     def __floordiv__(self, other: ExprLike) -> Expr:
         return make("floordiv", self, as_expr(other))
 
@@ -142,6 +173,12 @@ class Expr(_Draft):
     def __invert__(self) -> Expr:
         return make("not", self)
 
+    def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> Expr:
+        return load(self, *(indices if isinstance(indices, tuple) else (indices,)))
+
+    #: Subscripts are loads, not items.
+    __iter__ = None
+
     def eq(self, other: ExprLike) -> Expr:
         """The condition that both have the same value (``==`` compares terms, not values)."""
         return make("eq", self, as_expr(other))
@@ -164,14 +201,21 @@ class Expr(_Draft):
         return evaluate([self], values)[0]
 
 
-ExprLike = Expr | int
+ExprLike = Expr | int | float
 
 #: Bounds are exact, so repeated squaring must end somewhere.
-MAX_BITS = 10_000
+MAX_BITS = MOST_BITS
+
+#: Reductions may nest so deep.
+MAX_NESTING = 64
+
+#: The name of a bound index: its level and its range, unlike any name a user can give.
+_INDEX = re.compile(r"\$(\d+):")
 
 _terms: WeakValueDictionary[tuple[object, ...], Expr] = WeakValueDictionary()
 _OP_KEYS = {
-    name: int.from_bytes(blake2b(name.encode(), digest_size=7).digest()) for name in [*OPS, "const", "bool", "var"]
+    name: int.from_bytes(blake2b(name.encode(), digest_size=7).digest())
+    for name in [*OPS, *FLOATS, *REDUCTIONS, "const", "bool", "float", "var", "buffer", "load"]
 }
 
 
@@ -179,13 +223,15 @@ def _new(
     identity: tuple[object, ...],
     op: str,
     args: tuple[Expr, ...],
-    value: int | str | None,
+    value: int | float | str | Buffer | None,
     vmin: int,
     vmax: int,
     is_bool: bool,
     key: int,
+    element: str | None = None,
 ) -> Expr:
     draft = _Draft()
+    draft.element = element
     draft.op = op
     draft.args = args
     draft.value = value
@@ -243,14 +289,123 @@ def var(name: str, vmin: IntLike, vmax: IntLike) -> Expr:
         raise ValueError(f"{name!r} is not a variable name: use letters, digits and underscores")
     if low > high:
         raise ValueError(f"the range of variable {name!r} is empty: [{low}, {high}]")
+    return _new_variable(name, low, high)
+
+
+def any_var(name: str, low: int, high: int) -> Expr:
+    """As :func:`var`, for names of bound indices too."""
+    term = _terms.get(("var", name, low, high))
+    return _new_variable(name, low, high) if term is None else term
+
+
+def _new_variable(name: str, low: int, high: int) -> Expr:
+    identity = ("var", name, low, high)
     # the first letters lead, so that variables come in the order of their names
     letters = int.from_bytes(name.encode()[:6].ljust(6, b"\0"))
     rest = int.from_bytes(blake2b(f"{name} {low} {high}".encode(), digest_size=2).digest())
     return _new(identity, "var", (), name, low, high, False, letters << 16 | rest)
 
 
+def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = None) -> Expr:
+    """The array ``name``, to be subscripted.
+
+    Parameters
+    ----------
+    element : str
+        The type of its elements: a key of :data:`eqsat.ops.ELEMENTS`.
+    shape : iterable of int, optional
+        The extent of each axis, at least 1; where it is left out, any indices will do.
+
+    Raises
+    ------
+    ValueError
+        If the name is no identifier, the element type is unknown, or an extent is less than 1.
+
+    >>> a = buffer("A", "i32", (4, 8))
+    >>> a[var("i", 0, 3), 5]
+    Expr('A[i, 5]')
+    """
+    if not name.isidentifier():
+        raise ValueError(f"{name!r} is not a buffer name: use letters, digits and underscores")
+    if element not in ELEMENTS:
+        raise ValueError(f"buffer {name!r} has elements of unknown type {element!r}: use one of {', '.join(ELEMENTS)}")
+    extents = None if shape is None else tuple([extent.__index__() for extent in shape])
+    if extents is not None and min(extents, default=1) < 1:
+        raise ValueError(f"the shape {extents} of buffer {name!r} has no elements: extents are at least 1")
+    return any_buffer(Buffer(name, element, extents))
+
+
+def any_buffer(value: Buffer) -> Expr:
+    """As :func:`buffer`, for names that no user can give too."""
+    identity = ("buffer", value)
+    term = _terms.get(identity)
+    if term is None:
+        low, high = ELEMENTS[value.element]
+        digits = int.from_bytes(blake2b(repr(value).encode(), digest_size=7).digest())
+        key = hash((_OP_KEYS["buffer"], digits))
+        term = _new(identity, "buffer", (), value, low, high, value.element == "bool", key)
+    return term
+
+
+def load(array: Expr, *indices: ExprLike) -> Expr:
+    """The element of ``array`` at ``indices``: :class:`Expr`'s subscript. Outside the array it is unspecified.
+
+    Raises
+    ------
+    TypeError
+        If ``array`` is no buffer, an index is a condition, or there are too few or too many.
+    """
+    return make("load", array, *map(as_expr, indices))
+
+
+def sum_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
+    """The sum of ``body`` over the values of ``index`` in ``[low, high)``; 0 if there are none.
+
+    Parameters
+    ----------
+    index : Expr
+        A variable; its own range does not matter, and outside ``body`` it is another variable.
+
+    Raises
+    ------
+    ValueError
+        If reductions nest more than 64 deep, or under the range of the index ``body`` is refused.
+    TypeError
+        If ``index`` is no variable or an operand is a condition.
+
+    >>> i, n = var("i", 0, 99), var("n", 0, 50)
+    >>> total = sum_over(i*2 + n, i, 0, n)
+    >>> total, total.evaluate({"n": [0, 3]})
+    (Expr('sum(r1*2 + n, r1, 0, n)'), array([ 0, 15]))
+    """
+    return make("sum_over", as_expr(body), index, as_expr(low), as_expr(high))
+
+
+def prod_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
+    """The product of ``body`` over ``[low, high)``, 1 if that is empty; see :func:`sum_over`.
+
+    Raises
+    ------
+    ValueError
+        Also if the product can exceed 10,000 bits.
+    """
+    return make("prod_over", as_expr(body), index, as_expr(low), as_expr(high))
+
+
+def max_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
+    """The largest ``body`` over ``[low, high)``, ``-2**31`` if that is empty; see :func:`sum_over`."""
+    return make("max_over", as_expr(body), index, as_expr(low), as_expr(high))
+
+
+def min_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
+    """The smallest ``body`` over ``[low, high)``, ``2**31 - 1`` if that is empty; see :func:`sum_over`."""
+    return make("min_over", as_expr(body), index, as_expr(low), as_expr(high))
+
+
 def as_expr(value: ExprLike) -> Expr:
-    """``value`` itself, or the literal for a Python int or bool (or a NumPy one).
+    """``value`` itself, or the literal for a Python int, bool or float (or a NumPy one).
+
+    A Python float is an ``f32`` literal: it becomes ``f64`` beside a value of that type.
 
     Raises
     ------
@@ -261,6 +416,8 @@ def as_expr(value: ExprLike) -> Expr:
         return value
     if isinstance(value, bool | np.bool_):
         return TRUE if value else FALSE
+    if isinstance(value, float | np.floating):
+        return literal_float(float(value), "f64" if isinstance(value, np.float64) else "f32")
     try:
         return const(value)
     except AttributeError:
@@ -281,13 +438,185 @@ def make(name: str, *args: Expr) -> Expr:
     term = _terms.get(identity)
     if term is not None:
         return term
-    op = OPS[name]
+    op = OPS.get(name)
+    if op is None:
+        return _load(*args) if name == "load" else _reduce(name, *args) if name in REDUCTIONS else _float(name, *args)
+    # of three operands the first is a condition
+    if name in FLOAT_OF and args and (args[-1].element or args[max(0, len(args) - 2)].element):
+        return _float(FLOAT_OF[name], *args)
     is_bool = _check_operands(name, op.takes, op.gives, args)
     low, high = op.bounds(*[(a.vmin, a.vmax) for a in args])
     if name == "mul" and max(low.bit_length(), high.bit_length()) > MAX_BITS:
         raise ValueError(f"the product {brief(args[0])!r} * {brief(args[1])!r} can have more than {MAX_BITS} bits")
     key = hash((_OP_KEYS[name], *[a.key for a in args]))
     return _new(identity, name, args, None, low, high, is_bool, key)
+
+
+def _load(array: Expr, *indices: Expr) -> Expr:
+    if array.op != "buffer":
+        raise TypeError(f"{brief(array)!r} is not an array: only buffers are subscripted")
+    value = cast(Buffer, array.value)
+    if not indices or (value.shape is not None and len(indices) != len(value.shape)):
+        wanted = "at least 1" if value.shape is None else len(value.shape)
+        raise TypeError(f"buffer {value.name!r} takes {wanted} indices, not {len(indices)}")
+    for index in indices:
+        _require_integer("load", index)
+    args = (array, *indices)
+    key = hash((_OP_KEYS["load"], *[a.key for a in args]))
+    element = value.element if value.element in ("f32", "f64") else None
+    return _new(("load", *args), "load", args, None, array.vmin, array.vmax, array.is_bool, key, element)
+
+
+def literal_float(value: float, element: str = "f64") -> Expr:
+    """The floating-point literal ``value``, rounded to ``element`` (``"f32"`` or ``"f64"``)."""
+    value = float(np.float32(value)) if element == "f32" else value
+    identity = ("float", element, repr(value))
+    term = _terms.get(identity)
+    if term is None:
+        key = hash((_OP_KEYS["float"], int.from_bytes(blake2b(repr(identity).encode(), digest_size=7).digest())))
+        term = _new(identity, "float", (), value, *ELEMENTS[element], False, key, element)
+    return term
+
+
+def as_float(value: ExprLike, beside: Expr) -> Expr:
+    """``value`` as a floating-point term, a literal in the type of ``beside``."""
+    term = as_expr(value)
+    element = beside.element or term.element or "f32"
+    if term.op == "float":
+        return literal_float(cast(float, term.value), element)
+    if term.op == "const":
+        return literal_float(float(term.vmin), element)
+    return term if term.element else make("to_float", term)
+
+
+def exp(x: ExprLike) -> Expr:
+    """The exponential of a floating-point value."""
+    return make("exp", as_expr(x))
+
+
+def log(x: ExprLike) -> Expr:
+    """The natural logarithm of a floating-point value."""
+    return make("log", as_expr(x))
+
+
+def sqrt(x: ExprLike) -> Expr:
+    """The square root of a floating-point value."""
+    return make("sqrt", as_expr(x))
+
+
+def _float(name: str, *args: Expr) -> Expr:
+    """An operator on floating-point values; integers among the operands are converted."""
+    op = FLOATS.get(name)
+    if op is None:
+        raise ValueError(f"unknown operator {name!r}")
+    if len(op.takes) != len(args):
+        raise TypeError(f"{name} takes {len(op.takes)} operands, not {len(args)}")
+    for sort, arg in zip(op.takes, args, strict=True):
+        if arg.op == "buffer" or arg.is_bool is not (sort == "b") or (sort == "i" and arg.element):
+            wanted = {"b": "a condition", "i": "an integer", "f": "a number"}[sort]
+            raise TypeError(f"{op.integer or name} needs {wanted} where {brief(arg)!r} stands")
+    _require_typed(op.takes, args)
+    typed = next((a for a in args if a.element and a.op != "float"), args[-1])
+    args = tuple([as_float(a, typed) if sort == "f" else a for sort, a in zip(op.takes, args, strict=True)])
+    element = None if op.gives == "b" else "f64" if "f64" in [a.element for a in args] else "f32"
+    low, high = (0, 1) if op.gives == "b" else ELEMENTS[cast(str, element)]
+    key = hash((_OP_KEYS[name], *[a.key for a in args]))
+    found = _terms.get((name, *args))
+    return _new((name, *args), name, args, None, low, high, op.gives == "b", key, element) if found is None else found
+
+
+def _require_typed(takes: str, args: tuple[Expr, ...]) -> None:
+    """Refuse integers where no operand but a literal says that floating-point values are meant."""
+    if "f" in takes and not any(a.element and a.op != "float" for a in args):
+        untyped = next(
+            (a for s, a in zip(takes, args, strict=True) if s == "f" and a.op not in ("const", "float")), None
+        )
+        if untyped is not None:
+            rounded = next((repr(a.value) for a in args if a.op == "float"), "a floating-point operator")
+            raise TypeError(
+                f"{rounded} is not an index expression, and {brief(untyped)!r} is one: use // for whole quotients, or "
+                f"to_float(...) for a floating-point value"
+            )
+
+
+def to_float(x: ExprLike) -> Expr:
+    """An integer as an ``f32`` value."""
+    return make("to_float", as_expr(x))
+
+
+def _require_integer(name: str, term: Expr) -> None:
+    if term.is_bool or term.op == "buffer" or term.element:
+        raise TypeError(f"{name} needs an integer where {brief(term)!r} is {_kind_of(term)}")
+
+
+def _reduce(name: str, *args: Expr) -> Expr:
+    """The reduction with its index named by its level: one more than those of the reductions in the body."""
+    if len(args) != 4:
+        raise TypeError(f"{name} takes 4 operands (body, index, low, high), not {len(args)}")
+    body, index, low, high = args
+    if body.element and name in FLOAT_OF:
+        return make(FLOAT_OF[name], *args)
+    for term in (low, high) if body.element else (body, low, high):
+        _require_integer(name, term)
+    if index.op != "var":
+        raise TypeError(f"{name} needs a variable as its index, not {brief(index)!r}")
+    bound, others = 0, set()
+    for term in topological([body]):
+        if term.op in REDUCTIONS:
+            bound = max(bound, index_level(term.args[1]))
+        elif term.op == "var" and term is not index:
+            others.add(index_level(term))
+    level = bound + 1
+    while level in others:
+        # an index of an enclosing reduction that has not been built yet
+        level += 1
+    if level > MAX_NESTING:
+        raise ValueError(f"reductions nest more than {MAX_NESTING} deep in {brief(body)!r}")
+    first, last = low.vmin, max(low.vmin, high.vmax - 1)
+    own = _named_index(level, first, last)
+    if index is not own:
+        return make(name, *substitute([body], {index: own}), own, low, high)
+    trips = trip_bounds((low.vmin, low.vmax), (high.vmin, high.vmax))
+    if body.element:
+        bounds: Bounds | None = ELEMENTS[body.element]
+    else:
+        bounds = reduction_bounds(name, (body.vmin, body.vmax), trips)
+    if bounds is None:
+        raise ValueError(f"the product of {brief(body)!r} over {trips[1]} values can have more than {MAX_BITS} bits")
+    key = hash((_OP_KEYS[name], *[a.key for a in args]))
+    return _new((name, *args), name, args, None, *bounds, False, key, body.element)
+
+
+def _named_index(level: int, low: int, high: int) -> Expr:
+    return any_var(f"${level}:{low}:{high}", low, high)
+
+
+def named_variable(name: str) -> Expr:
+    """The bound index of that name, which says its range."""
+    _, low, high = name.split(":")
+    return any_var(name, int(low), int(high))
+
+
+def index_level(variable: Expr) -> int:
+    """How deep reductions nest below the one that binds ``variable``, and 1 more; 0 for a free variable."""
+    found = _INDEX.match(cast(str, variable.value))
+    return int(found[1]) if found else 0
+
+
+def instantiate(body: Expr, index: Expr, value: Expr) -> Expr:
+    """``body`` of a reduction with ``value`` for its ``index``; no reduction in it captures a variable of ``value``.
+
+    Raises
+    ------
+    ValueError
+        If that makes a term that is refused, as a division by zero.
+    """
+    inside = {term.args[1] for term in topological([body]) if term.op in REDUCTIONS}
+    if inside:
+        free = {t for t in topological([value]) if t.op == "var"}
+        if inside & (free | {index}):
+            raise ValueError(f"an index of {brief(body)!r} would capture one of {brief(value)!r}")
+    return substitute([body], {index: value})[0]
 
 
 def _check_operands(name: str, takes: str, gives: str, args: tuple[Expr, ...]) -> bool:
@@ -302,10 +631,9 @@ def _check_operands(name: str, takes: str, gives: str, args: tuple[Expr, ...]) -
             wanted = shared
         else:
             wanted = sort == "b"
-        if arg.is_bool is not wanted:
+        if arg.is_bool is not wanted or arg.op == "buffer" or arg.element:
             raise TypeError(
-                f"{name} needs {'a condition' if wanted else 'an integer'} where {brief(arg)!r} is "
-                f"{'a condition' if arg.is_bool else 'an integer'}"
+                f"{name} needs {'a condition' if wanted else 'an integer'} where {brief(arg)!r} is {_kind_of(arg)}"
             )
     if name in DIVISIONS and args[1].vmin == 0 == args[1].vmax:
         raise ValueError(
@@ -317,6 +645,12 @@ def _check_operands(name: str, takes: str, gives: str, args: tuple[Expr, ...]) -
             f"it must lie in [0, {MAX_SHIFT}]"
         )
     return shared is True if gives == "s" else gives == "b"
+
+
+def _kind_of(term: Expr) -> str:
+    if term.op == "buffer":
+        return "an array"
+    return "a condition" if term.is_bool else "a floating-point value" if term.element else "an integer"
 
 
 def minimum(x: ExprLike, y: ExprLike) -> Expr:
@@ -378,7 +712,7 @@ def topological(roots: Iterable[Expr]) -> Iterator[Expr]:
 
 
 def variables(roots: Iterable[Expr]) -> list[Expr]:
-    """The distinct variables of ``roots``, sorted by name.
+    """The distinct free variables of ``roots``, sorted by name: those that no reduction binds.
 
     Raises
     ------
@@ -387,13 +721,35 @@ def variables(roots: Iterable[Expr]) -> list[Expr]:
     """
     found: dict[str, Expr] = {}
     for term in topological(roots):
-        if term.op == "var":
+        if term.op == "var" and not is_index(term):
             name = cast(str, term.value)
             other = found.setdefault(name, term)
             if other is not term:
                 raise ValueError(
                     f"variable {name!r} has two ranges: [{other.vmin}, {other.vmax}] and [{term.vmin}, {term.vmax}]"
                 )
+    return [found[name] for name in sorted(found)]
+
+
+def is_index(variable: Expr) -> bool:
+    """Whether ``variable`` is the index of a reduction."""
+    return cast(str, variable.value)[0] == "$"
+
+
+def buffers(roots: Iterable[Expr]) -> list[Expr]:
+    """The distinct arrays that ``roots`` load from, sorted by name.
+
+    Raises
+    ------
+    ValueError
+        If one name occurs with two types or shapes.
+    """
+    found: dict[str, Expr] = {}
+    for term in topological(roots):
+        if term.op == "buffer":
+            name = cast(Buffer, term.value).name
+            if found.setdefault(name, term) is not term:
+                raise ValueError(f"buffer {name!r} has two declarations: {found[name].value} and {term.value}")
     return [found[name] for name in sorted(found)]
 
 
@@ -431,12 +787,22 @@ def tree_size(term: Expr) -> int:
 
 def number_type(*terms: Expr) -> Any:
     """The narrowest NumPy type that holds the bounds of all ``terms`` and their negations."""
+    if any(t.element for t in terms):
+        return np.float64 if any(t.element == "f64" for t in terms) else np.float32
     low, high = min(t.vmin for t in terms), max(t.vmax for t in terms)
     most = max(high, -low)
     return np.int32 if most < 2**31 else np.int64 if most < 2**63 else object
 
 
-def evaluate(roots: Iterable[Expr], values: Mapping[str, ArrayLike]) -> list[NDArray[Any]]:
+#: A reduction is evaluated for so many pairs of a point and a value of its index at a time.
+_CHUNK = 2**18
+#: The most such pairs that one evaluation may take.
+MAX_STEPS = 2**30
+
+
+def evaluate(
+    roots: Iterable[Expr], values: Mapping[str, ArrayLike], contents: Mapping[str, ArrayLike] | None = None
+) -> list[NDArray[Any]]:
     """The values of ``roots``: the reference semantics, vectorised.
 
     A subterm costs only the points of the variables that it depends on, so give each variable an axis of its own where
@@ -446,6 +812,9 @@ def evaluate(roots: Iterable[Expr], values: Mapping[str, ArrayLike]) -> list[NDA
     ----------
     values : mapping from variable name to array_like of int
         Broadcast against one another. They should lie in the variables' ranges, which is not checked.
+    contents : mapping from buffer name to array_like, optional
+        What the buffers hold. A load outside of one, which is unspecified, gets a value from its edge; a buffer without
+        contents holds fixed arbitrary elements.
 
     Returns
     -------
@@ -457,36 +826,141 @@ def evaluate(roots: Iterable[Expr], values: Mapping[str, ArrayLike]) -> list[NDA
     ------
     KeyError
         If a variable has no value; the message names it.
+    ValueError
+        If a reduction takes too many steps.
 
     >>> i = var("i", 0, 100)
     >>> (i // 7).evaluate({"i": [6, 7, 50]})
     array([0, 1, 7])
     """
     roots = list(roots)
-    order = list(topological(roots))
-    users = Counter(arg for term in order for arg in term.args)
-    users.update(roots)
-    results: dict[Expr, Any] = {}
-    for term in order:
-        if term.op == "var":
-            if term.value not in values:
-                raise KeyError(f"no value for variable {term.value!r}")
-            result = np.asarray(values[cast(str, term.value)])
-        elif not term.args:
-            result = np.asarray(term.value)
-        else:
-            result = _apply(term, [results[a] for a in term.args])
-        kind = bool if term.is_bool else number_type(term)
-        results[term] = np.asarray(result).astype(kind, copy=False)
-        for arg in term.args:
-            users[arg] -= 1
-            if not users[arg]:
-                del results[arg]
-    return [results[r] if r.is_bool or results[r].dtype == object else results[r].astype(np.int64) for r in roots]
+    known = {name: np.asarray(value) for name, value in values.items()}
+    results = _Evaluation(known, {name: np.asarray(a) for name, a in (contents or {}).items()}).run(roots)
+    return [
+        x if r.is_bool or r.element or x.dtype == object else x.astype(np.int64)
+        for r, x in zip(roots, results, strict=True)
+    ]
+
+
+class _Evaluation:
+    """One evaluation: the values of the variables in scope, and what the buffers hold."""
+
+    def __init__(self, values: dict[str, NDArray[Any]], contents: dict[str, NDArray[Any]]) -> None:
+        self.values = values
+        self.contents = contents
+        shapes = [value.shape for value in values.values()]
+        # an index gets an axis of its own before all others
+        self.axes = max(map(len, shapes), default=0)
+        self.points = prod(np.broadcast_shapes(*shapes)) if shapes else 1
+        # how often the reductions around this evaluation need it, times its points
+        self.total = self.points
+
+    def run(self, roots: list[Expr]) -> list[NDArray[Any]]:
+        order = list(_outside_bodies(roots))
+        users = Counter(arg for term in order for arg in _evaluated_operands(term))
+        users.update(roots)
+        results: dict[Expr, Any] = {}
+        for term in order:
+            if term.op == "var":
+                if term.value not in self.values:
+                    raise KeyError(f"no value for variable {term.value!r}")
+                result = self.values[term.value]
+            elif term.op == "load":
+                result = self.load(cast(Buffer, term.args[0].value), [results[a] for a in term.args[1:]])
+            elif term.op in REDUCTIONS:
+                result = self.reduce(term, results[term.args[2]], results[term.args[3]])
+            elif not term.args:
+                result = np.asarray(term.value)
+            else:
+                result = _apply(term, [results[a] for a in term.args])
+            kind = bool if term.is_bool else number_type(term)
+            results[term] = np.asarray(result).astype(kind, copy=False)
+            for arg in _evaluated_operands(term):
+                users[arg] -= 1
+                if not users[arg]:
+                    del results[arg]
+        return [results[root] for root in roots]
+
+    def load(self, array: Buffer, indices: list[NDArray[Any]]) -> Any:
+        if array.name in self.contents:
+            content = self.contents[array.name]
+            return content[tuple([np.clip(i, 0, n - 1) for i, n in zip(indices, content.shape, strict=True)])]
+        # a hash of the name and the indices, modulo 2**64
+        mixed: Any = np.array(int.from_bytes(blake2b(array.name.encode(), digest_size=8).digest()), dtype=np.uint64)
+        with np.errstate(over="ignore"):
+            for index in indices:
+                mixed = (mixed ^ index.astype(np.int64).astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+                mixed = mixed ^ (mixed >> np.uint64(29))
+        if array.element in ("f32", "f64"):
+            # small numbers, so that their sums and products are exact
+            return (mixed % np.uint64(17)).astype(np.int64) - 8
+        low, high = ELEMENTS[array.element]
+        span = high - low + 1
+        return mixed.astype(np.int64) if span >= 2**64 else (mixed % np.uint64(span)).astype(np.int64) + low
+
+    def reduce(self, term: Expr, low: NDArray[Any], high: NDArray[Any]) -> Any:
+        body, index = term.args[:2]
+        name = str(index.value)
+        combine = _COMBINE[term.op]
+        # what a value outside the range counts: for max and min some bound of the body
+        reduction = REDUCTIONS[term.op]
+        neutral: Any = reduction.rounded if term.element else reduction.identity
+        if term.op in ("max_over", "min_over"):
+            neutral = body.vmin if term.op == "max_over" else body.vmax
+        kind = number_type(term, body)
+        total: Any = np.asarray(neutral, dtype=kind)
+        if not low.size or not high.size:
+            return np.zeros(np.broadcast_shapes(low.shape, high.shape), dtype=kind)
+        first, beyond = int(low.min()), int(high.max())
+        total_steps = (beyond - first) * self.total
+        if total_steps > MAX_STEPS:
+            raise ValueError(f"{brief(term)!r} takes more than {MAX_STEPS} steps to evaluate: narrow its range")
+        step = max(1, _CHUNK // self.points)
+        for start in range(first, beyond, step):
+            numbers = np.arange(start, min(start + step, beyond)).reshape(-1, *[1] * self.axes)
+            inner = _Evaluation({**self.values, name: numbers}, self.contents)
+            inner.total = total_steps
+            values = inner.run([body])[0].astype(kind, copy=False)
+            inside = (numbers >= low) & (numbers < high)
+            values = np.where(inside, values, np.asarray(neutral, dtype=kind))
+            total = combine(total, combine.reduce(values, axis=0, dtype=kind))
+        if term.op in ("max_over", "min_over"):
+            total = np.where(low < high, total, np.asarray(REDUCTIONS[term.op].identity, dtype=kind))
+        return total
+
+
+_COMBINE = {"sum_over": np.add, "prod_over": np.multiply, "max_over": np.maximum, "min_over": np.minimum}
+_COMBINE |= {"fsum_over": np.add, "fprod_over": np.multiply, "fmax_over": np.fmax, "fmin_over": np.fmin}
+
+
+def _evaluated_operands(term: Expr) -> tuple[Expr, ...]:
+    """The operands to evaluate before ``term``: not a body, which is evaluated per value of its index."""
+    return term.args[2:] if term.op in REDUCTIONS else term.args[1:] if term.op == "load" else term.args
+
+
+def _outside_bodies(roots: Iterable[Expr]) -> Iterator[Expr]:
+    """As :func:`topological`, without what only bodies of reductions need."""
+    done: set[Expr] = set()
+    stack = list(roots)[::-1]
+    while stack:
+        term = stack[-1]
+        waiting = [a for a in _evaluated_operands(term) if a not in done]
+        if term not in done and waiting:
+            stack.extend(reversed(waiting))
+            continue
+        stack.pop()
+        if term not in done:
+            done.add(term)
+            yield term
 
 
 def _apply(term: Expr, args: list[Any]) -> Any:
     """The operator of ``term`` on arrays, in a type that holds its operands and its result."""
+    if term.op in FLOATS:
+        kind = number_type(*[t for t in (term, *term.args) if t.element])
+        args = [x if a.is_bool else x.astype(kind, copy=False) for x, a in zip(args, term.args, strict=True)]
+        with np.errstate(all="ignore"):
+            return FLOATS[term.op].evaluate(*args)
     kind = number_type(term, *term.args)
     args = [x if a.is_bool else x.astype(kind, copy=False) for x, a in zip(args, term.args, strict=True)]
     if term.op in DIVISIONS and term.args[1].vmin <= 0 <= term.args[1].vmax:

@@ -261,7 +261,11 @@ class Facts(ABC):
         monomial = next(iter(form.terms)) if len(form.terms) == 1 and not form.constant else None
         if monomial is not None and monomial.op == "mul":
             return all(self.is_nonzero(atom_form(a)) for a in factors(monomial))
-        return form.content() > 1 and form.constant % form.content() != 0
+        content = form.content()
+        if content < 2:
+            return False
+        reduced = Form({a: c // content for a, c in form.terms.items()}, form.constant // content)
+        return form.constant % content != 0 or self.is_nonzero(reduced)
 
     def under(self, fact: Expr) -> Self | None:
         """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing."""

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from math import gcd
 from typing import cast
 
-from eqsat.expr import Expr, const, make, topological
+from eqsat.expr import Expr, const, is_index, make, topological
+from eqsat.ops import REDUCTIONS
 
 
 class Form:
@@ -246,11 +247,13 @@ def common_factors(products: list[list[Expr]]) -> list[Expr]:
 
 
 class VariableSets:
-    """The variables of terms, as bit sets."""
+    """The free variables and the buffers of terms, as bit sets."""
 
     def __init__(self) -> None:
         self._sets: dict[Expr, int] = {}
         self._count = 0
+        #: The number of values of each index that has occurred, by its bit.
+        self.index_extents: dict[int, int] = {}
 
     def of(self, term: Expr) -> int:
         """The set of ``term``."""
@@ -262,9 +265,17 @@ class VariableSets:
         return found
 
     def _set_of(self, part: Expr) -> int:
-        if part.op == "var":
+        if not part.args:
+            if part.op not in ("var", "buffer"):
+                return 0
+            bit = 1 << self._count
             self._count += 1
-            return 1 << (self._count - 1)
+            if part.op == "var" and is_index(part):
+                self.index_extents[bit] = part.vmax - part.vmin + 1
+            return bit
+        if len(part.args) == 4 and part.op in REDUCTIONS:
+            body, index, low, high = [self._sets[arg] for arg in part.args]
+            return (body & ~index) | low | high
         total = 0
         for arg in part.args:
             total |= self._sets[arg]

@@ -6,7 +6,8 @@ A condition normalises to comparisons of a form with a constant, joined by ``and
 forms are equal; nothing depends on the order of operands.
 
 Its parts, each a layer on the one before: :mod:`eqsat.forms` (sums), :mod:`eqsat.facts` (what is known, and bounds),
-:mod:`eqsat.quotients` (floor division), :mod:`eqsat.conditions`, and here the walk over terms.
+:mod:`eqsat.quotients` (floor division), :mod:`eqsat.conditions`, :mod:`eqsat.reduce` (reductions), and here the walk
+over terms.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from collections.abc import Callable
 from math import gcd
 from typing import Self, cast
 
-from eqsat.conditions import Conditions
 from eqsat.expr import FALSE, TRUE, Expr, make
 from eqsat.forms import Form, atom_form, form_order, number, to_expr, topological_until
+from eqsat.ops import FLOATS, REDUCTIONS
+from eqsat.reduce import Reductions
 
 
-class Theory(Conditions):
+class Theory(Reductions):
     """Normal forms under known facts; all results are memoised.
 
     Parameters
@@ -75,22 +77,31 @@ class Theory(Conditions):
 
     def _form(self, term: Expr) -> Form:
         forms, op, args = self.forms, term.op, term.args
+        step = _INTEGER_STEPS.get(op)
+        if step is not None:
+            return step(self, forms[args[0]], forms[args[1]])
         if op == "const":
             return number(cast(int, term.value))
         if op == "var":
             return self._variable(term)
         if op == "where":
             return self._where(term)
-        x = forms[args[0]]
         if op == "neg":
-            return x.times(-1)
-        y = forms[args[1]]
-        return _INTEGER_STEPS[op](self, x, y)
+            return forms[args[0]].times(-1)
+        if op in REDUCTIONS and not term.element:
+            return self._reduction(term)
+        # nothing is known of an element, or of a rounded value
+        return atom_form(term if term.element else self._loaded(term))
 
     def _condition(self, term: Expr) -> Expr:
         op, args = term.op, term.args
-        if op == "bool":
+        if op in ("bool", "buffer"):
             return term
+        if op in FLOATS:
+            return self.known.get(term, term)
+        if op == "load":
+            loaded = self._loaded(term)
+            return self.known.get(loaded, loaded)
         if op in ("and", "or"):
             result = self._junction(op, [self.conditions[a] for a in args])
         elif op == "not":
@@ -108,6 +119,11 @@ class Theory(Conditions):
                 if op == "ne":
                     result = self.negate(result)
         return self.known.get(result, result)
+
+    def _loaded(self, term: Expr) -> Expr:
+        """A load with its indices in normal form; a buffer is one already."""
+        indices = [to_expr(self.forms[a]) for a in term.args[1:]]
+        return make("load", term.args[0], *indices) if indices else term
 
     def _variable(self, term: Expr) -> Form:
         low, high = self.range(term)

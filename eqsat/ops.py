@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -174,6 +175,155 @@ _TABLE = [
     Op("max", "ss", "s", _max, np.maximum, commutes=True),
     Op("where", "bss", "s", _where, np.where),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """An operator that combines the values of a body over a half-open range of its index.
+
+    Attributes
+    ----------
+    combine : str
+        The operator of :data:`OPS` or :data:`FLOATS` that joins two values.
+    identity : int
+        The value over an empty range. For ``max_over`` and ``min_over`` it is the end of the 32-bit integers, whatever
+        the body: integers here have no least one, and a value that hung on the body's bounds would change when the body
+        is rewritten.
+    spelling : str
+        Its name in the text form.
+    rounded : float
+        The value over an empty range of a reduction of floating-point values.
+    """
+
+    name: str
+    combine: str
+    identity: int
+    spelling: str
+    rounded: float = 0.0
+
+
+#: The reductions by name; the operands are the body, its index, and the two ends of the range.
+REDUCTIONS: dict[str, Reduction] = {
+    reduction.name: reduction
+    for reduction in (
+        Reduction("sum_over", "add", 0, "sum"),
+        Reduction("prod_over", "mul", 1, "prod"),
+        Reduction("max_over", "max", -(2**31), "max_over"),
+        Reduction("min_over", "min", 2**31 - 1, "min_over"),
+        Reduction("fsum_over", "fadd", 0, "sum", 0.0),
+        Reduction("fprod_over", "fmul", 1, "prod", 1.0),
+        Reduction("fmax_over", "fmax", 0, "max_over", -inf),
+        Reduction("fmin_over", "fmin", 0, "min_over", inf),
+    )
+}
+
+#: A product over a range that could reach more bits than this has no bounds.
+MOST_BITS = 10_000
+
+
+def trip_bounds(low: Bounds, high: Bounds) -> Bounds:
+    """How many values an index has at least and at most, by the bounds of the ends of its range."""
+    return max(0, high[0] - low[1]), max(0, high[1] - low[0])
+
+
+def reduction_bounds(name: str, body: Bounds, trips: Bounds) -> Bounds | None:
+    """The bounds of a reduction; ``None`` for a product of more than :data:`MOST_BITS` bits.
+
+    >>> reduction_bounds("sum_over", (-1, 3), (0, 10)), reduction_bounds("prod_over", (1, 2), (3, 5))
+    ((-10, 30), (1, 32))
+    """
+    least, most = trips
+    if not most:
+        return REDUCTIONS[name].identity, REDUCTIONS[name].identity
+    if name == "sum_over":
+        return min(least * body[0], most * body[0]), max(least * body[1], most * body[1])
+    if name == "prod_over":
+        return _power_bounds(body, least, most)
+    if least:
+        return body
+    identity = REDUCTIONS[name].identity
+    return min(body[0], identity), max(body[1], identity)
+
+
+def _power_bounds(base: Bounds, least: int, most: int) -> Bounds | None:
+    largest = max(abs(base[0]), abs(base[1]))
+    if largest > 1 and largest.bit_length() * most > MOST_BITS:
+        return None
+    if base[0] >= 0:
+        ends = [base[0] ** least, base[0] ** most, base[1] ** least, base[1] ** most]
+        return min(ends), max(ends)
+    high = max(1 if not least else largest**least, largest**most)
+    return -(largest**most), high
+
+
+#: The types of a buffer's elements, with bounds that hold every one of their (finite) values.
+ELEMENTS: dict[str, Bounds] = {
+    "bool": (0, 1),
+    "i32": (-(2**31), 2**31 - 1),
+    "i64": (-(2**63), 2**63 - 1),
+    "f32": (-(2**128), 2**128),
+    "f64": (-(2**1024), 2**1024),
+}
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A named array of elements of one type; what it holds is not known.
+
+    Attributes
+    ----------
+    shape : tuple of int or None
+        The extent of each axis; ``None`` where nothing is known, and any number of indices will do.
+    """
+
+    name: str
+    element: str = "i32"
+    shape: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FloatOp:
+    """An operator on floating-point values; ``takes`` and ``gives`` as in :class:`Op`, with ``f`` for such a value.
+
+    ``integer`` is the operator of :data:`OPS` that is spelled alike.
+    """
+
+    name: str
+    takes: str
+    gives: str
+    evaluate: Callable[..., Any]
+    integer: str = ""
+
+
+#: The operators on floating-point values, which are rounded and so obey no law of arithmetic but what IEEE 754 says.
+FLOATS: dict[str, FloatOp] = {
+    op.name: op
+    for op in (
+        FloatOp("fadd", "ff", "f", np.add, "add"),
+        FloatOp("fsub", "ff", "f", np.subtract, "sub"),
+        FloatOp("fmul", "ff", "f", np.multiply, "mul"),
+        FloatOp("fdiv", "ff", "f", np.divide),
+        FloatOp("fneg", "f", "f", np.negative, "neg"),
+        # as C's `x < y ? x : y`, which one instruction does; of a NaN and a number either may come out
+        FloatOp("fmin", "ff", "f", lambda x, y: np.where(np.less(x, y), x, y), "min"),
+        FloatOp("fmax", "ff", "f", lambda x, y: np.where(np.less(x, y), y, x), "max"),
+        FloatOp("flt", "ff", "b", np.less, "lt"),
+        FloatOp("fle", "ff", "b", np.less_equal, "le"),
+        FloatOp("feq", "ff", "b", np.equal, "eq"),
+        FloatOp("fne", "ff", "b", np.not_equal, "ne"),
+        FloatOp("fwhere", "bff", "f", np.where, "where"),
+        FloatOp("exp", "f", "f", np.exp),
+        FloatOp("log", "f", "f", np.log),
+        FloatOp("sqrt", "f", "f", np.sqrt),
+        FloatOp("to_float", "i", "f", lambda x: x),
+    )
+}
+
+#: By the operator on integers, the one on floating-point values that is spelled alike.
+FLOAT_OF = {op.integer: op.name for op in FLOATS.values() if op.integer} | {
+    f"{name}_over": f"f{name}_over" for name in ("sum", "prod", "max", "min")
+}
+
 
 #: Every operator by name.
 OPS: dict[str, Op] = {op.name: op for op in _TABLE}

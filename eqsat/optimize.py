@@ -10,31 +10,33 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from eqsat.engine import Budget, Saturation, Session
-from eqsat.expr import FALSE, TRUE, Expr, as_expr, brief, const, topological, var, variables
+from eqsat.expr import FALSE, TRUE, Expr, as_expr, brief, buffers, const, topological, var, variables
 from eqsat.extract.cost import CostModel, Latency, LoopAware
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node, Payload
-from eqsat.extract.select import Choice, Priced, dag, total_cost, tree
+from eqsat.extract.select import Choice, Priced, dag, reachable, total_cost, tree
 from eqsat.facts import ContradictionError
-from eqsat.forms import ZERO, Form, to_expr
+from eqsat.forms import ZERO, Form, VariableSets, to_expr
 from eqsat.greedy import rewrite
 from eqsat.guess import Guess, learn
 from eqsat.hoist import hoist, levels
 from eqsat.linear import Theory
-from eqsat.ops import DIVISIONS, OPS
+from eqsat.opaque import OPAQUE, Pieces, hidden, meanings, stand_ins
+from eqsat.ops import DIVISIONS, OPS, REDUCTIONS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.proof import refuse_false
 from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges, rule_instances
 from eqsat.rules import DEFAULT
 from eqsat.sharing import share_junctions, share_sums
-from eqsat.spelling import Speller, Value, to_exprs
+from eqsat.spelling import Speller, Value, buffer_key, to_exprs
 from eqsat.text import parse
 from eqsat.verify import Check, check_equal, prove_equal
 
@@ -163,8 +165,20 @@ def cost_of(roots: Iterable[Expr], model: CostModel) -> int:
 def _cost_of(terms: Sequence[Expr], model: CostModel) -> int:
     if isinstance(model, LoopAware):
         level = levels(terms, model)
-        return sum([model.runs(level[t]) * _cost_of([t], model.model) for t in terms])
-    return sum([model.price(t.op, [(a.vmin, a.vmax) for a in t.args], (t.vmin, t.vmax)) for t in terms if t.args])
+        runs = [model.runs(level[t]) for t in terms]
+        return sum([count * price for count, price in zip(runs, _prices(terms, model.model), strict=True)])
+    return sum(_prices(terms, model))
+
+
+def _prices(terms: Sequence[Expr], model: CostModel) -> list[int]:
+    """The price of each term alone; in the body of a reduction, for all its steps."""
+    prices = [model.price(t.op, [(a.vmin, a.vmax) for a in t.args], (t.vmin, t.vmax)) if t.args else 0 for t in terms]
+    if any(t.op in REDUCTIONS for t in terms):
+        sets = VariableSets()
+        for place, term in enumerate(terms):
+            indices = sets.of(term)
+            prices[place] *= prod([extent for bit, extent in sets.index_extents.items() if indices & bit])
+    return prices
 
 
 def optimize(
@@ -232,6 +246,9 @@ def optimize(
     roots = tuple(_term(e, names) for e in given)
     if not roots:
         raise ValueError("there is nothing to optimise: give at least one expression")
+    rounded = next((t for t in topological(roots) if t.element), None)
+    if rounded is not None:
+        raise ValueError(f"{brief(rounded)!r} is a floating-point value: give it as a store of a kernel (eqsat.kernel)")
     facts = tuple(_fact(c, names) for c in constraints)
     gated = tuple(None if g is None else _fact(g, names) for g in gates) or (None,) * len(roots)
     if len(gated) != len(roots):
@@ -305,6 +322,12 @@ class _Walk:
     def order(self) -> list[Expr]:
         """Every term below the roots, operands first."""
         return list(topological(self.roots))
+
+    @cached_property
+    def has_opaque(self) -> bool:
+        """Whether loads or reductions occur, in roots or in what is known."""
+        known = topological([*self.facts, *[gate for gate in self.gates if gate is not None]])
+        return any(term.op in OPAQUE for term in (*self.order, *known))
 
     # ---- with the theory
 
@@ -382,6 +405,10 @@ class _Walk:
                 stack.append((term.args[0], theory))
                 branches = (theory.under(condition), theory.under(theory.negate(condition)))
                 stack += [(a, branch) for a, branch in zip(term.args[1:], branches, strict=True) if branch]
+            elif term.op in REDUCTIONS:
+                inside = theory.inside(term)
+                stack += [(term.args[0], inside)] if inside is not None else []
+                stack += [(a, theory) for a in term.args[2:]]
             else:
                 stack += [(a, theory) for a in term.args]
 
@@ -408,7 +435,8 @@ class _Walk:
         values: list[Value] = []
         for _ in range(MAX_GUESSES):
             before, values = values, [theory.condition(r) if r.is_bool else theory.form(r) for r in roots]
-            if values == before:
+            # what an array holds is not known, so evaluation proves nothing of it
+            if values == before or self.has_opaque:
                 break
             terms = [v if isinstance(v, Expr) else to_expr(v) for v in values]
             found = learn(terms, facts, theory.solved)
@@ -466,12 +494,10 @@ class _Walk:
         """Let the rules start from the best terms, normalise what they find, and choose again, while that pays."""
         rules = self._once(_beside_theory, self.rules)
         for _ in range(MAX_PULSES):
-            if not _can_match(rules, list(spelled.values())):
-                break
-            seeds = {c: term for c, term in spelled.items() if _can_match(rules, [term])}
+            seeds, facts = self._seeds(speller, choice, spelled, rules)
             if not seeds:
                 break
-            saturation = self._saturate(rules, list(seeds.values()), self.facts)
+            saturation = self._saturate(rules, list(seeds.values()), facts)
             if not _join(speller, list(seeds), saturation.graph):
                 break
             new_choice, cost = self._choose(speller, choice)
@@ -479,6 +505,23 @@ class _Walk:
                 break
             choice, spent, spelled = new_choice, cost, speller.spell(new_choice)
         return choice, spelled
+
+    def _seeds(
+        self, speller: Speller, choice: Choice, spelled: Spelled, rules: tuple[Rule, ...]
+    ) -> tuple[dict[int, Expr], Sequence[Expr]]:
+        """The classes that some rule may match, with their terms, and the facts; loads and reductions are variables."""
+        facts: Sequence[Expr] = self.facts
+        terms: Mapping[int, Expr] = spelled
+        if self.has_opaque:
+            classes = _with_operands_of_opaque(choice, spelled)
+            whole = to_exprs(speller.graph, choice, classes, speller.variables)
+            images = stand_ins([*whole, *facts])
+            terms = dict(zip(classes, hidden(whole, images), strict=True))
+            facts = hidden(facts, images)
+            speller.variables.update(meanings(images))
+        if not _can_match(rules, list(terms.values())):
+            return {}, facts
+        return {c: term for c, term in terms.items() if _can_match(rules, [term])}, facts
 
     def _once(self, prepare: Callable[[tuple[Rule, ...]], T], rules: tuple[Rule, ...]) -> T:
         """What is prepared once per process and set of rules, outside the clock."""
@@ -501,8 +544,10 @@ class _Walk:
 
     def _variables(self) -> dict[str, Expr]:
         gates = [gate for gate in self.gates if gate is not None]
-        leaves = [term for term in self.order if term.op == "var"]
-        return {cast(str, v.value): v for v in variables([*leaves, *self.facts, *gates])}
+        leaves = [term for term in self.order if term.op in ("var", "buffer")]
+        terms = [*leaves, *self.facts, *gates]
+        named = {cast(str, v.value): v for v in variables(terms)}
+        return named | {buffer_key(array): array for array in buffers(terms)}
 
     # ---- without it
 
@@ -519,9 +564,9 @@ class _Walk:
         nodes = 0
         named = self._variables()
         for gate, members in groups.items():
-            facts = self.facts if gate is None else (*self.facts, gate)
+            pieces = Pieces([self.roots[i] for i in members], self.facts if gate is None else (*self.facts, gate))
             try:
-                graph = self._saturate(self.rules, [self.roots[i] for i in members], facts).graph
+                graph = self._saturate(self.rules, pieces.terms, pieces.facts).graph
             except ContradictionError:
                 if gate is None:
                     raise
@@ -533,7 +578,8 @@ class _Walk:
                 choice = tree(priced) if self.extract == "tree" else dag(priced)
             if self.extract == "exact":
                 choice = self._exactly(graph, choice)
-            found.update(zip(members, to_exprs(graph, choice, graph.roots, named), strict=True))
+            terms = to_exprs(graph, choice, graph.roots, named | pieces.variables)
+            found.update(zip(members, pieces.joined(terms), strict=True))
         return self._result([found[i] for i in range(len(self.roots))], nodes)
 
     def by_greedy(self) -> Result:
@@ -549,8 +595,9 @@ class _Walk:
                 groups.setdefault(facts, []).append(index)
         for facts, members in groups.items():
             left = max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
-            rewritten = rewrite([self.roots[i] for i in members], self.rules, facts, seconds=left)
-            found.update(zip(members, rewritten.roots, strict=True))
+            pieces = Pieces([self.roots[i] for i in members], facts)
+            rewritten = rewrite(pieces.terms, self.rules, pieces.facts, seconds=left)
+            found.update(zip(members, pieces.joined(rewritten.roots), strict=True))
             self.matches.update(rewritten.matches)
             if rewritten.stop != "saturated":
                 self.stop = rewritten.stop
@@ -604,6 +651,16 @@ def _suspects(terms: Sequence[Expr]) -> set[Expr]:
             if any(a in found for a in term.args):
                 found.add(term)
     return found
+
+
+def _with_operands_of_opaque(choice: Choice, classes: Iterable[int]) -> list[int]:
+    """``classes``, and those of the indices, bodies and ranges of all loads and reductions that they need."""
+    found = dict.fromkeys(classes)
+    for c in reachable(choice, classes):
+        op, _, args = choice[c]
+        if op in OPAQUE:
+            found.update(dict.fromkeys(a for a in args if choice[a][0] not in ("var", "buffer")))
+    return list(found)
 
 
 def _can_match(rules: tuple[Rule, ...], terms: Sequence[Expr]) -> bool:

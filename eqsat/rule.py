@@ -6,6 +6,10 @@ and a repeated letter means the same term. A guard may ask for ``vmin(x)``, ``vm
 of every value of ``x``), ``gcd(x, d)`` (that of ``factor(x)`` and ``d``), and for a comparison of two terms
 (``x < y``) that must be a known fact. A rule may assume that no divisor in its left side is zero.
 
+A pattern may have reductions, as in ``sum(x, i, u, v)``: a letter in the body may speak of the index, unless the guard
+says ``free(x)``; ``at(x, y)`` is ``x`` where its index is ``y``. Such rules are what :mod:`eqsat.reduce` rests on; they
+are proved like all others (:mod:`eqsat.binding`), but no engine matches them.
+
 From the data come the egglog rules (:func:`compile_rule`) and the proof (:mod:`eqsat.proof`).
 
 In the e-graph a literal operand is part of the node: ``AddK MulK DivK ModK`` carry it. ``sub``, ``neg``, ``le``, ``ne``
@@ -39,11 +43,19 @@ _LETTERS = {
     **{name: make("ne", var(name, 0, 1), const(0)) for name in CONDITIONS},
 }
 #: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
-_MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd)\(\s*(\w+)\s*(?:,\s*(\w+)\s*)?\)")
+_MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|free|at)\(\s*(\w+)\s*(?:,\s*(\w+)\s*)?\)")
 _MEASURES = {
     **{f"{f}_{x}": var(f"{f}_{x}", -_WIDE, _WIDE) for f in ("vmin", "vmax") for x in TERMS},
     **{f"factor_{x}": var(f"factor_{x}", 1, _WIDE) for x in TERMS},
     **{f"gcd_{x}_{y}": var(f"gcd_{x}_{y}", 0, _WIDE) for x in TERMS for y in LITERALS},
+}
+#: In patterns with reductions the letters stand for few values, so that their products have bounds.
+_FEW = 8
+_NARROW = {name: var(name, -_FEW, _FEW) if term.op == "var" else term for name, term in _LETTERS.items()}
+_BINDING = {
+    **{name: var(name, -_FEW, _FEW) if name[0] == "v" else term for name, term in _MEASURES.items()},
+    **{f"free_{x}": make("ne", var(f"free_{x}", 0, 1), const(0)) for x in TERMS + CONDITIONS},
+    **{f"at_{x}_{y}": var(f"at_{x}_{y}", -_FEW, _FEW) for x in TERMS for y in TERMS},
 }
 #: Where the right operand of a sum may be a literal: below these operators.
 _SEES_OFFSETS = frozenset({"floordiv", "mod", "lt", "le", "eq", "ne"})
@@ -115,9 +127,10 @@ def pattern_of(rule: Rule) -> Pattern:
         If a part does not parse or a letter is unbound; one line that names the rule.
     """
     try:
-        left = parse(rule.left, _LETTERS)
-        right = _parse_measured(rule.right)
-        when = _parse_measured(rule.when) if rule.when else TRUE
+        binds = binds_index(rule)
+        left = parse(rule.left, _NARROW if binds else _LETTERS)
+        right = _parse_measured(rule.right, binds)
+        when = _parse_measured(rule.when, binds) if rule.when else TRUE
     except ValueError as error:
         raise ValueError(f"rule {rule.name!r}: {error}") from None
     if left.is_bool is not right.is_bool:
@@ -130,14 +143,19 @@ def pattern_of(rule: Rule) -> Pattern:
     return Pattern(left, right, when)
 
 
-def _parse_measured(text: str) -> Expr:
+def binds_index(rule: Rule) -> bool:
+    """Whether the patterns of ``rule`` have reductions."""
+    return re.search(r"\b(sum|prod|max_over|min_over)\(", rule.left) is not None
+
+
+def _parse_measured(text: str, binds: bool) -> Expr:
     flat = _MEASURE.sub(lambda m: "_".join(g for g in m.groups() if g), text)
-    return parse(flat, _LETTERS | _MEASURES)
+    return parse(flat, _NARROW | _BINDING if binds else _LETTERS | _MEASURES)
 
 
 def _letters_of(name: str) -> list[str]:
     """The letters that a scalar such as ``vmin_x`` or ``gcd_x_d`` speaks of."""
-    return name.split("_")[1:] if name in _MEASURES else [name]
+    return name.split("_")[1:] if name in _MEASURES or name in _BINDING else [name]
 
 
 # Compilation ---------------------------------------------------------------------------------------------------------
@@ -272,6 +290,8 @@ def compile_rule(rule: Rule) -> tuple[CompiledRule, ...]:
         If the rule is malformed; one line that names it.
     """
     pattern = pattern_of(rule)
+    if binds_index(rule):
+        return ()
     found = []
     for variant in _with_offsets(pattern):
         for conjuncts in alternatives(variant.when):

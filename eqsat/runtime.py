@@ -32,12 +32,20 @@ from platformdirs import user_cache_dir
 
 from eqsat.codegen import Function, arguments, function, points_function, preamble
 from eqsat.expr import Expr
+from eqsat.kernel import DTYPES, flattened, simplified
+from eqsat.kernel import Kernel as ArrayKernel
+from eqsat.nests import C_TYPES
+from eqsat.nests import function as loop_function
+from eqsat.ops import Buffer
 
 #: What every library is compiled with.
 FLAGS = ("-std=c99", "-O2", "-fno-tree-vectorize", "-fno-tree-slp-vectorize")
 
 #: The same with vector instructions, as many as this machine has.
 VECTOR_FLAGS = ("-std=c99", "-O3", "-march=native")
+
+#: What kernels over arrays are compiled with: vectorised, and every operation rounded as it is written.
+ARRAY_FLAGS = (*VECTOR_FLAGS, "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off")
 
 #: Points computed at a time over a domain.
 BLOCK = 1024
@@ -394,6 +402,133 @@ def _build(source: str, flags: tuple[str, ...]) -> Path:
             f"cannot write the cache directory {str(directory)!r} ({error.strerror}): set EQSAT_CACHE_DIR to another"
         ) from None
     return library
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A compiled kernel over arrays.
+
+    Attributes
+    ----------
+    given, kernel : eqsat.kernel.Kernel
+        The kernel as stated, and as compiled.
+    source : str
+        Its C text.
+    """
+
+    given: ArrayKernel
+    kernel: ArrayKernel
+    source: str
+    _library: Any = field(repr=False)
+
+    def __call__(self, *, out: Mapping[str, NDArray[Any]] | None = None, **arguments: ArrayLike) -> dict[str, Any]:
+        """The outputs by name.
+
+        Parameters
+        ----------
+        out : mapping from str to ndarray, optional
+            Arrays to store to; others are made, filled with 0.
+        **arguments
+            The inputs, by the names of their buffers, and the parameters.
+
+        Raises
+        ------
+        TypeError
+            If an array or a parameter is missing or unknown, or has another element type.
+        ValueError
+            If an array has another shape, an output is not contiguous, or a parameter leaves its range.
+        """
+        kernel = self.given
+        wanted = {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}
+        if wanted != set(arguments):
+            missing, unknown = sorted(wanted - set(arguments)), sorted(set(arguments) - wanted)
+            what = f"lacks {', '.join(missing)}" if missing else f"takes no {', '.join(unknown)}"
+            raise TypeError(f"kernel {kernel.name!r} {what}")
+        arrays = [np.ascontiguousarray(_of_buffer(b, np.asarray(arguments[b.name]))) for b in kernel.inputs]
+        results = {}
+        for b in kernel.outputs:
+            given = (out or {}).get(b.name)
+            results[b.name] = (
+                np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element])
+                if given is None
+                else _of_buffer(b, given)
+            )
+            if not results[b.name].flags.c_contiguous:
+                raise ValueError(f"the output {b.name!r} is not contiguous: give a C-contiguous array")
+        numbers = np.array([int(_checked(v, arguments)) for v in kernel.parameters], dtype=np.int64)
+        pointers = _array_ffi().new(
+            "void *[]", [_array_ffi().cast("void *", a.ctypes.data) for a in (*arrays, *results.values())]
+        )
+        self._library.eqsat_call(pointers, _array_ffi().cast("int64_t *", numbers.ctypes.data))
+        return results
+
+
+def compile_kernel(
+    kernel: ArrayKernel, *, optimise: bool = True, parallel: bool = False, reassociate: bool = False
+) -> Program:
+    """Compile a kernel into a function on NumPy arrays.
+
+    Parameters
+    ----------
+    optimise : bool
+        Whether to simplify it first (:func:`eqsat.kernel.simplified`).
+    parallel : bool
+        Whether its outermost loops run in parallel (OpenMP).
+    reassociate : bool
+        Whether floating-point sums may be taken in another order, which rounds differently.
+
+    Raises
+    ------
+    ValueError
+        If an integer does not fit 64 bits.
+    CompileError
+        If there is no C compiler, or it fails.
+
+    >>> from eqsat.expr import buffer, var
+    >>> from eqsat.kernel import Kernel, Store
+    >>> a, b, k = buffer("A", "f32", (2, 3)), buffer("B", "f32", (3, 2)), var("k", 0, 5)
+    >>> turn = compile_kernel(Kernel("turn", [Store(b[k // 2, k % 2], a[k % 2, k // 2], [k])]))
+    >>> turn(A=np.arange(6, dtype=np.float32).reshape(2, 3))["B"]
+    array([[0., 3.],
+           [1., 4.],
+           [2., 5.]], dtype=float32)
+    """
+    compiled = simplified(kernel, reassociate=reassociate) if optimise else flattened(kernel)
+    written = loop_function(compiled, parallel, reassociate, storage="static ")
+    source = "\n".join(["#include <math.h>\n" + preamble([written]), written.text, _array_call(compiled)])
+    flags = (*ARRAY_FLAGS, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
+    try:
+        library = _array_ffi().dlopen(str(_build(source, flags)))
+    except OSError as error:
+        raise CompileError(f"cannot load the compiled kernel {kernel.name!r}: {error}") from None
+    return Program(kernel, compiled, written.text.removeprefix("static "), library)
+
+
+def _array_call(kernel: ArrayKernel) -> str:
+    """A function of the same type for every kernel: the arrays, inputs first, and the parameters."""
+    kinds = [f"const {C_TYPES[b.element]} *" for b in kernel.inputs] + [
+        f"{C_TYPES[b.element]} *" for b in kernel.outputs
+    ]
+    arguments = [f"({kind})arrays[{place}]" for place, kind in enumerate(kinds)]
+    arguments += [f"numbers[{place}]" for place in range(len(kernel.parameters))]
+    lines = ["void eqsat_call(void *const *arrays, const int64_t *numbers)", "{", "    (void)numbers;"]
+    return "\n".join([*lines, f"    {kernel.name}({', '.join(arguments)});", "}", ""])
+
+
+def _of_buffer(declared: Buffer, array: NDArray[Any]) -> NDArray[Any]:
+    """``array`` itself, refused where its type or shape is not the buffer's."""
+    if array.dtype != DTYPES[declared.element]:
+        raise TypeError(f"array {declared.name!r} has elements of type {array.dtype}, not {declared.element}")
+    if array.shape != declared.shape:
+        raise ValueError(f"array {declared.name!r} has shape {array.shape}, not {declared.shape}")
+    return array
+
+
+@cache
+def _array_ffi() -> Any:
+    ffi = cffi.FFI()
+    ffi.cdef("void eqsat_call(void *const *arrays, const int64_t *numbers);")
+    return ffi
 
 
 @cache

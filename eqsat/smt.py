@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
-from eqsat.expr import Expr, topological
-from eqsat.ops import DIVISIONS, MAX_SHIFT
+from eqsat.expr import Expr, brief, const, instantiate, make, rebuild, topological, where
+from eqsat.ops import DIVISIONS, MAX_SHIFT, REDUCTIONS, Buffer
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,44 @@ class Quotients:
         return known.quotient if op in ("floordiv", "tdiv") else known.remainder
 
 
+#: Reductions with up to so many values are written out.
+MAX_UNROLLED = 256
+
+
+def unrolled(roots: Sequence[Expr]) -> list[Expr]:
+    """``roots`` with every reduction written out.
+
+    Raises
+    ------
+    ValueError
+        If a reduction has more than :data:`MAX_UNROLLED` steps, or one of them divides by zero.
+
+    >>> from eqsat.text import parse
+    >>> unrolled([parse("sum(r*r, r, 1, 4)", {})])
+    [Expr('1*1 + 2*2 + 3*3')]
+    """
+    return rebuild(roots, lambda term, args: _unrolled(term.op, *args) if term.op in REDUCTIONS else None)
+
+
+def _unrolled(op: str, body: Expr, index: Expr, low: Expr, high: Expr) -> Expr:
+    reduction = REDUCTIONS[op]
+    extreme = op in ("max_over", "min_over")
+    # what a step outside the range counts
+    neutral = const((body.vmin if op == "max_over" else body.vmax) if extreme else reduction.identity)
+    if high.vmax - low.vmin > MAX_UNROLLED:
+        raise ValueError(f"a reduction of {brief(body)!r} has more than {MAX_UNROLLED} steps: narrow its range")
+    total: Expr | None = None
+    for number in range(low.vmin, high.vmax):
+        step = instantiate(body, index, const(number))
+        inside = (low <= number) & (const(number) < high)
+        if not inside.vmin:
+            step = where(inside, step, neutral)
+        total = step if total is None else make(reduction.combine, total, step)
+    if total is None:
+        return const(reduction.identity)
+    return where(low < high, total, reduction.identity) if extreme and not (low < high).vmin else total
+
+
 def to_z3(
     roots: Sequence[Expr],
     quotients: Quotients | None = None,
@@ -94,6 +132,14 @@ def to_z3(
     for term in topological(roots):
         if term.op == "var":
             encoded[term] = letters[str(term.value)] if term.value in letters else z3.Int(term.value, context)
+        elif term.op == "buffer":
+            # an array is known by its loads alone
+            encoded[term] = None
+        elif term.op == "load":
+            array = cast(Buffer, term.args[0].value)
+            sorts = [z3.IntSort(context)] * (len(term.args) - 1)
+            sorts.append(z3.BoolSort(context) if term.is_bool else z3.IntSort(context))
+            encoded[term] = z3.Function(array.name, *sorts)(*[encoded[arg] for arg in term.args[1:]])
         elif not term.args:
             encoded[term] = z3.BoolVal(term.value, context) if term.is_bool else z3.IntVal(term.value, context)
         else:

@@ -12,13 +12,15 @@ make exponentially many.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
 from typing import cast
 
-from eqsat.expr import FALSE, TRUE, Expr, const, make, shift_amount
+from eqsat.expr import FALSE, TRUE, Expr, const, make, named_variable, shift_amount
 from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, reachable, reaches
-from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product, read
+from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product, read, to_expr
 from eqsat.linear import Theory
+from eqsat.ops import REDUCTIONS, Buffer
 
 #: A class of the graph: the normal form of an integer, or a condition in normal form.
 Value = Form | Expr
@@ -30,11 +32,12 @@ MANY_CLASSES = 600
 FEW_SPELLINGS = 3
 #: So many terms of the input are offered as spellings of one class.
 MAX_ORIGINALS = 6
+_COMPARISONS = frozenset({"lt", "le", "eq", "ne"})
 _QUOTIENTS = frozenset({"floordiv", "mod"})
 _SUMS = frozenset({"add", "sub", "neg"})
 #: Conjunctions and disjunctions of the input have no spelling that the normal form has not.
 _WORTH_OFFERING = _SUMS | frozenset(
-    {"floordiv", "mod", "tdiv", "tmod", "mul", "where", "min", "max", "shl", "shr", "lt", "le", "eq", "ne"}
+    {"floordiv", "mod", "tdiv", "tmod", "mul", "where", "min", "max", "shl", "shr", "lt", "le", "eq", "ne", *REDUCTIONS}
 )
 
 
@@ -45,8 +48,9 @@ class Speller:
     """
 
     def __init__(self, theory: Theory, variables: Mapping[str, Expr]) -> None:
+        # by name the variables, and the buffers, whose names are followed by brackets
         self.theory = theory
-        self.variables = variables
+        self.variables = dict(variables)
         self.graph = EGraph()
         self.values: list[Value] = []
         self._ids: dict[Value, int] = {}
@@ -56,6 +60,8 @@ class Speller:
         self._given: dict[int, Node] = {}
         # by quotient, the sums with it that a division of the input stands for
         self._parts: dict[Expr, list[Form]] = {}
+        # the number of values of each index of a reduction, by its bit
+        self._extents = theory.variables.index_extents
 
     def add_originals(self, terms: Iterable[Expr]) -> None:
         """Let terms of the input, normalised before, spell the classes that they belong to; operands come first."""
@@ -65,7 +71,7 @@ class Speller:
                 continue
             value = self.value_of(term)
             if isinstance(value, Form):
-                worth = any(a.op != "var" for a in value.terms)
+                worth = any(a.op != "var" for a in value.terms) or term.op in REDUCTIONS
             else:
                 worth = term.op == "where" or any(self._has_quotient(a) for a in term.args)
             if worth:
@@ -101,9 +107,18 @@ class Speller:
             self.graph.bounds[found] = (
                 self.theory.plain_bounds(value) if isinstance(value, Form) else (value.vmin, value.vmax)
             )
+            if self._extents:
+                self.graph.weights[found] = self._trips(value)
             if spell:
                 self._pending.append(found)
         return found
+
+    def _trips(self, value: Value) -> int:
+        """How often a class is computed: once for each value of the indices that it speaks of."""
+        bits = 0
+        for atom in value.terms if isinstance(value, Form) else (value,):
+            bits |= self.theory.variables.of(atom)
+        return prod([extent for bit, extent in self._extents.items() if bits & bit])
 
     def __contains__(self, value: Value) -> bool:
         return value in self._ids
@@ -122,7 +137,7 @@ class Speller:
         for variable, form in self.theory.solved.items():
             solved = self._ids.get(form)
             if solved is not None:
-                self.offer(solved, ("var", variable.value, ()))
+                self.offer(solved, ("var", cast(str, variable.value), ()))
 
     def offer(self, c: int, node: Node) -> None:
         """Add a node to a class."""
@@ -189,10 +204,12 @@ class Speller:
 
     def _condition_nodes(self, term: Expr) -> Iterator[Node]:
         if term.op == "bool":
-            yield "bool", term.value, ()
+            yield "bool", cast(bool, term.value), ()
+        elif term.op == "buffer":
+            yield "buffer", buffer_key(term), ()
         else:
             yield term.op, None, self._operands(term)
-            if not term.args[0].is_bool:
+            if term.op in _COMPARISONS and not term.args[0].is_bool:
                 yield from self._moved_comparisons(term)
 
     def _moved_comparisons(self, term: Expr) -> Iterator[Node]:
@@ -242,6 +259,7 @@ class Speller:
         yield from self._absorbing_quotients(form)
         yield from self._factored_products(form)
         yield from self._entered_selections(form)
+        yield from self._joined_sums(form)
 
     def _factored_products(self, form: Form) -> Iterator[Node]:
         """``x*z + y*z`` is ``(x + y)*z``."""
@@ -276,6 +294,27 @@ class Speller:
             elif abs(k) == 1:
                 yield atom.op if k > 0 else {"min": "max", "max": "min"}[atom.op], None, (x, y)
 
+    def _joined_sums(self, form: Form) -> Iterator[Node]:
+        """Sums over one range are one sum."""
+        over: dict[tuple[Expr, ...], Form] = {}
+        for atom, k in form.terms.items():
+            if atom.op == "sum_over":
+                part = over.get(atom.args[1:], ZERO)
+                over[atom.args[1:]] = part.plus(atom_form(atom), k)
+        for (index, low, high), part in over.items():
+            if len(part.terms) < 2:
+                continue
+            body = ZERO
+            for atom, k in part.terms.items():
+                body = body.plus(self.theory.inner(atom.args[0]), k)
+            joined = "sum_over", None, tuple([self.need(read(a)) for a in (to_expr(body), index, low, high)])
+            if part == form:
+                yield joined
+            else:
+                self.offer(self.need(part), joined)
+                rest = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
+                yield self._sum_node([*rest, (part, 1)], form.constant)
+
     def _sum_node(self, operands: Iterable[tuple[Form, int]], constant: int) -> Node:
         pairs = sorted((self.need(part), k) for part, k in operands)
         return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
@@ -302,9 +341,15 @@ class Speller:
 
     def _atom_nodes(self, atom: Expr) -> Iterator[Node]:
         if atom.op == "var":
-            yield "var", atom.value, ()
+            yield "var", cast(str, atom.value), ()
+        elif atom.op == "buffer":
+            yield "buffer", buffer_key(atom), ()
         elif atom.op == "mul":
             parts = factors(atom)
+            if parts[::2] == parts[1::2]:
+                # equal factors are neighbours: the square of every other one
+                half = self.need(atom_form(product(parts[::2])))
+                yield "mul", None, (half, half)
             for index, factor in enumerate(parts):
                 rest = parts[:index] + parts[index + 1 :]
                 yield "mul", None, (self.need(atom_form(product(rest))), self.need(atom_form(factor)))
@@ -364,6 +409,11 @@ class Speller:
         return dict(zip(roots, to_exprs(self.graph, choice, roots, self.variables), strict=True))
 
 
+def buffer_key(array: Expr) -> str:
+    """The name of a buffer among those of variables."""
+    return f"{cast(Buffer, array.value).name}[]"
+
+
 def _shrinking_scales(part: Form, form: Form, quotient: Expr) -> list[int]:
     """The multiples of ``part`` that cancel a term of ``form`` and leave less of ``quotient``."""
     found: dict[int, None] = {}
@@ -385,6 +435,9 @@ def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: Map
         elif op == "bool":
             terms[c] = TRUE if value else FALSE
         elif op == "var":
+            name = cast(str, value)
+            terms[c] = named_variable(name) if name[0] == "$" else variables[name]
+        elif op == "buffer":
             terms[c] = variables[cast(str, value)]
         elif op == "sum":
             constant, coefficients = cast(tuple[int, tuple[int, ...]], value)

@@ -3,6 +3,7 @@
 :func:`check_equal` evaluates both: at all points of a small domain, at chosen points of a large one.
 :func:`prove_equal` leaves no point out: what it cannot evaluate everywhere it asks of the procedures in
 :mod:`eqsat.decide`. A point counts only where all constraints hold, and for a gated root only where its gate holds.
+Buffers hold arbitrary fixed elements; for a proof reductions are written out, and the elements are unknown.
 Constraints are taken to be satisfiable: those that share no variable with a root do not matter to it.
 """
 
@@ -18,8 +19,10 @@ from typing import Literal
 import numpy as np
 
 from eqsat.decide import decide
-from eqsat.expr import Expr, evaluate, topological, variables
+from eqsat.expr import Expr, buffers, evaluate, topological, variables
+from eqsat.ops import REDUCTIONS, trip_bounds
 from eqsat.sampling import sample, select
+from eqsat.smt import unrolled
 from eqsat.sweep import sweep
 
 #: Domains with up to so many points are swept.
@@ -32,6 +35,9 @@ PROOF_SECONDS = 10.0
 PROOF_SAMPLES = 1000
 SWEEP_SHARE = 0.5
 
+#: The most pairs of a point and a value of an index that one comparison takes.
+STEPS = 2**26
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -40,7 +46,8 @@ class Check:
     Attributes
     ----------
     kind : str
-        ``"exhaustive"`` (every point), ``"sampled"`` (some points) or ``"proved"`` (every point, some by reasoning).
+        ``"exhaustive"`` (every point), ``"sampled"`` (some points, or one content of the buffers) or ``"proved"``
+        (every point, some by reasoning).
     points : int
         How many points were compared; 0 for roots that are one and the same term.
     counterexample : dict or None
@@ -168,6 +175,13 @@ def prove_equal(
     if not left or not check.equal:
         return check
     questions = [[*group.constraints, difference] for group in left for difference in group.differs]
+    try:
+        questions = [unrolled(question) for question in questions]
+    except ValueError as error:
+        return Check("sampled", check.points, None, f"undecided: {error}")
+    if any(map(buffers, questions)):
+        # the others evaluate, and so know one content of the buffers alone
+        methods = ("z3",)
     decision = decide(questions, started + seconds - monotonic(), methods)
     if decision.undecided:
         return Check("sampled", check.points, None, f"undecided within {seconds:g} s: {decision.undecided}")
@@ -184,7 +198,9 @@ def _evaluated(
     deadline: float = inf,
 ) -> tuple[Check, list[_Group]]:
     """The outcome of evaluation, and the groups that were not swept, if it found no difference in others."""
-    small, large = _groups(differs, list(constraints), most)
+    room = max(1, STEPS // _steps([*differs, *constraints]))
+    small, large = _groups(differs, list(constraints), min(most, room))
+    samples = min(samples, room)
     points = 0
     for group in small:
         try:
@@ -195,6 +211,9 @@ def _evaluated(
         points += count
         if counterexample is not None:
             return Check("exhaustive", points, counterexample), []
+        if buffers([*group.differs, *group.constraints]):
+            # every point, but one content
+            large.append(group)
     if not large:
         return Check("exhaustive", points), []
     together = _Group(
@@ -204,6 +223,21 @@ def _evaluated(
     known = [gate for gate in dict.fromkeys(gates) if gate is not None]
     count, counterexample = _probe(together, known, samples, seed, deadline)
     return Check("sampled", points + count, counterexample), large
+
+
+def _steps(roots: Sequence[Expr]) -> int:
+    """How many values the indices of nested reductions take together, at most."""
+    steps: dict[Expr, int] = {}
+    for term in topological(roots):
+        steps[term] = max([steps[a] for a in term.args], default=1)
+        if term.op in REDUCTIONS:
+            steps[term] *= max(1, _most_trips(term))
+    return max(steps.values(), default=1)
+
+
+def _most_trips(term: Expr) -> int:
+    low, high = term.args[2:]
+    return trip_bounds((low.vmin, low.vmax), (high.vmin, high.vmax))[1]
 
 
 def _differences(before: Sequence[Expr], after: Sequence[Expr], gates: Sequence[Expr | None]) -> list[Expr]:

@@ -2,9 +2,10 @@
 
 A model sees a node's operator and the inclusive bounds of its operands and of its result; an operand whose bounds are
 one number is that literal, and :func:`literal`, :func:`width` and :func:`is_signed` read the rest from bounds. Beside
-the operators of the language, ``"load"`` is the reading of an argument and ``"store"`` the writing of a result. The
-cost of roots is the sum over their distinct nodes: what is shared is paid once. Under :class:`LoopAware` a node is paid
-as often as it runs.
+the operators of the language, ``"load"`` is the reading of an argument too, and ``"store"`` the writing of a result.
+The cost of roots is the sum over their distinct nodes: what is shared is paid once, and what the body of a reduction
+computes is paid once for each step of the reductions whose index it needs. Under :class:`LoopAware` a node is paid as
+often as it runs.
 """
 
 from __future__ import annotations
@@ -20,6 +21,16 @@ Bounds = tuple[int, int]
 
 _I32 = (-(2**31), 2**31 - 1)
 DIVISIONS = ("floordiv", "mod", "tdiv", "tmod")
+
+
+#: Reductions; their operands are the body, the index and the ends of the range.
+_REDUCTIONS = ("sum_over", "prod_over", "max_over", "min_over")
+
+
+def steps(operands: Sequence[Bounds]) -> int:
+    """The number of steps of a reduction with these operands: the values of its index."""
+    low, high = operands[1]
+    return high - low + 1
 
 
 class CostModel(Protocol):
@@ -70,8 +81,10 @@ class OpCount:
     weights: dict[str, int] = field(default_factory=dict)
 
     def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
-        """The weight of the operator, by default 1."""
-        return self.weights.get(op, 1) if operands else 0
+        """The weight of the operator, by default 1; for a reduction, of each step."""
+        if not operands:
+            return 0
+        return self.weights.get(op, 1) * (steps(operands) if op in _REDUCTIONS else 1)
 
 
 @dataclass(frozen=True)
@@ -82,9 +95,10 @@ class Latency:
     Floor division and remainder by ``2**k`` are one shift or mask for either sign. By another constant a quotient is
     a widening multiplication and a shift, with a fix-up if the numerator may be negative; the remainder multiplies
     back and subtracts. By a variable the divider takes 20 cycles to a remainder and 4 more to a floor quotient;
-    operands that may be negative need a fix-up, and 64-bit operands take twice as long. Arguments are loaded early, so
-    that little is waited for; a stored result is forwarded after four cycles. Source: Agner Fog's instruction tables
-    (2022), rounded; `docs/gallery.md` compares them with measurements.
+    operands that may be negative need a fix-up, and 64-bit operands take twice as long. Loads are issued early, so that
+    little is waited for; a stored result is forwarded after four cycles. A step of a reduction takes its operation and
+    one cycle for the loop. Source: Agner Fog's instruction tables (2022), rounded; `docs/gallery.md` compares them with
+    measurements.
 
     >>> model = Latency()
     >>> model.price("floordiv", [(0, 99), (1, 9)], (0, 99)), model.price("shr", [(0, 99), (3, 3)], (0, 12))
@@ -108,6 +122,9 @@ class Latency:
             return min(self._multiply(x) for x in operands)
         if op in DIVISIONS:
             return self._divide(op, operands[0], operands[1])
+        if op in _REDUCTIONS:
+            step = self.multiply if op == "prod_over" else self.simple
+            return (step + self.simple) * steps(operands)
         return self.store if op == "store" else self.load if op == "load" else self.simple
 
     def _multiply(self, by: Bounds) -> int:

@@ -3,7 +3,8 @@
 A class is an integer. A node is a triple ``(op, value, operands)``: an operator name of the language, the literal or
 the variable's name for a leaf (else ``None``), and the classes of its operands. An n-ary sum is ``("sum", (constant,
 coefficients), operands)``. All nodes of a class have equal values for every value of the variables; ``bounds`` gives
-the inclusive range of that value, from which nodes are priced.
+the inclusive range of that value, from which nodes are priced, and ``weights`` how often it is computed where that is
+more than once: in the body of a reduction once per step.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class EGraph:
     classes: dict[int, list[Node]] = field(default_factory=dict)
     bounds: dict[int, Bounds] = field(default_factory=dict)
     roots: list[int] = field(default_factory=list)
+    weights: dict[int, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """The number of e-nodes."""

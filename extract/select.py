@@ -14,6 +14,10 @@ from heapq import heappop, heappush
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import EGraph, Node
 
+_I64 = (-(2**63), 2**63 - 1)
+#: How much dearer a value is that no machine integer holds.
+_TOO_WIDE = 1000
+
 #: A choice: the node for each class that some root needs.
 Choice = dict[int, Node]
 
@@ -38,7 +42,15 @@ class Priced:
         for c, nodes in self.graph.classes.items():
             prices = self.prices.setdefault(c, [])
             if len(prices) < len(nodes):
-                prices += [pricer.price(c, node) if node[2] else 0 for node in nodes[len(prices) :]]
+                new = [pricer.price(c, node) if node[2] else 0 for node in nodes[len(prices) :]]
+                prices += [price * self._times(c) for price in new] if self.graph.weights else new
+
+    def _times(self, c: int) -> int:
+        """How often a class is paid in a graph with reductions."""
+        low, high = self.graph.bounds[c]
+        # sums are split in the theory, where nothing overflows: take one that a machine can hold
+        fits = _I64[0] <= low <= high <= _I64[1]
+        return self.graph.weights.get(c, 1) * (1 if fits else _TOO_WIDE)
 
 
 class _Pricer:

@@ -19,6 +19,7 @@ from eqsat.rules.division import DIVISION
 from eqsat.rules.divmod import DIVMOD
 from eqsat.rules.folding import FOLDING
 from eqsat.rules.ranges import RANGES
+from eqsat.rules.reduce import REDUCE as REDUCE
 from eqsat.rules.select import SELECT
 
 #: Every rule, by family.
@@ -32,5 +33,5 @@ FAMILIES = {
     "select": SELECT,
 }
 
-#: All rules.
+#: All rules that the engines match; those of ``REDUCE`` are what the theory's normal forms of reductions rest on.
 DEFAULT = tuple(rule for family in FAMILIES.values() for rule in family)

@@ -128,12 +128,21 @@ def test_rules_are_listed(eqsat):
 
 def test_rules_are_listed_with_their_proofs(eqsat, monkeypatch):
     monkeypatch.setattr("eqsat.rules.DEFAULT", (Rule("one", "x // 1", "x"), Rule("two", "x + x", "x * 2")))
+    monkeypatch.setattr("eqsat.rules.REDUCE", (Rule("three", "sum(x, i, u, u + 1)", "at(x, u)"),))
     code, out, err = eqsat("rules", "--prove")
-    assert (code, err) == (0, "# 2 rules: 2 symbolic\n")
-    assert [line.split()[:2] for line in out.splitlines()] == [["one", "symbolic"], ["two", "symbolic"]]
+    assert (code, err) == (0, "# 3 rules: 2 symbolic, 1 small ranges\n")
+    assert [line.split()[:2] for line in out.splitlines()] == [
+        ["one", "symbolic"],
+        ["two", "symbolic"],
+        ["three", "small"],
+    ]
     code, out, _ = eqsat("rules", "--prove", "--json")
     assert code == 0
-    assert [(row["name"], row["proof"]) for row in json.loads(out)] == [("one", ["symbolic"]), ("two", ["symbolic"])]
+    assert [(row["name"], row["proof"]) for row in json.loads(out)] == [
+        ("one", ["symbolic"]),
+        ("two", ["symbolic"]),
+        ("three", ["small ranges"]),
+    ]
 
 
 @pytest.mark.parametrize("options", [["--prove"], ["--prove", "--json"]])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eqsat.codegen import _WRITE, exact_multiplier, to_c
+from eqsat.codegen import WRITE, exact_multiplier, to_c
 from eqsat.expr import Expr, const, minimum, var
 from eqsat.ops import OPS
 from eqsat.text import parse
@@ -80,7 +80,7 @@ def test_spelling(text: str, expected: str) -> None:
 
 
 def test_every_operator_can_be_written() -> None:
-    assert set(_WRITE) == set(OPS) | {"const", "bool"}
+    assert set(WRITE) == set(OPS) | {"const", "bool"}
 
 
 @pytest.mark.parametrize("divisor", [2, 3, 5, 7, 11, 12, 100, 641, 1023, 1025])

@@ -157,7 +157,7 @@ REFUSED = [
     (lambda: where(X < Y, 1, TRUE), TypeError, "condition"),
     (lambda: make("add", X), TypeError, "takes 2 operands, not 1"),
     (lambda: bool(X < Y), TypeError, "truth of 'x < y' depends"),
-    (lambda: as_expr(1.5), TypeError, "1.5 is not an index expression"),
+    (lambda: as_expr("i"), TypeError, "'i' is not an index expression"),
     (lambda: variables([X, var("x", 0, 1)]), ValueError, "two ranges"),
 ]
 

@@ -128,7 +128,8 @@ BAD = [
     ({"kind": "dtype-lowering", "shape": [4, "n"]}, "'shape' must be a list of integers"),
     ({"kind": "render-loop", "variable": ["x"]}, "a name and two bounds"),
     ({"kind": "render-loop", "variable": ["x", 3, 2]}, "is empty"),
-    ({"kind": "reduce", "vars": {}, "before": "sum(k, k, 0, 9)"}, "kind 'reduce' is not supported yet"),
+    ({"kind": "knitting", "vars": {}}, "kind 'knitting' is not supported yet"),
+    ({"kind": "reduce", "vars": {}, "before": "sum(k, k, 0, 9)"}, "the key 'after' is missing"),
     ({"kind": ["plain"], "vars": {}, "exprs": ["1"]}, "is not supported yet"),
 ]
 

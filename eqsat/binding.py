@@ -1,0 +1,134 @@
+"""The truth of rules that bind an index, such as ``sum(x + y, i, u, v) == sum(x, i, u, v) + sum(y, i, u, v)``.
+
+A letter of a body stands for anything that may speak of the index: here for a load ``X[i]`` from an array of its own,
+whose elements are arbitrary. Over a range with fixed ends a rule is then an identity of finitely many unknowns. Every
+small range is tried, empty and backward ones included: by evaluation, and on request by z3, for all elements at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from eqsat.expr import FALSE, TRUE, Expr, buffer, const, make, rebuild, substitute, topological, var, variables
+from eqsat.ops import REDUCTIONS
+from eqsat.rule import CONDITIONS, LITERALS, TERMS, Pattern, Rule, pattern_of
+from eqsat.verify import check_equal, prove_equal
+
+#: The ends of the ranges that are tried, the values of other terms, and those of literals.
+ENDS = range(-2, 5)
+VALUES = (-3, 5)
+LITERAL_VALUES = range(-1, 4)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One rule for a fixed range: both sides, the condition under which they must be equal, and the letters fixed."""
+
+    left: Expr
+    right: Expr
+    when: Expr
+    fixed: dict[str, int]
+
+
+def instances(rule: Rule) -> Iterator[Instance]:
+    """``rule`` for every small range and every small value of its literals."""
+    pattern = pattern_of(rule)
+    inside, ends = _inside(pattern), _ends(pattern)
+    arrays = {letter: buffer(letter.upper(), "bool" if letter in CONDITIONS else "i32") for letter in inside}
+    literals = sorted({n for v in variables([pattern.left]) if (n := str(v.value)) in LITERALS})
+    choices = [ENDS] * len(ends) + [LITERAL_VALUES] * len(literals)
+    for values in product(*choices):
+        fixed = dict(zip([*ends, *literals], values, strict=True))
+        try:
+            left, right, when = [_instance(part, arrays, fixed) for part in (pattern.left, pattern.right, pattern.when)]
+        except ValueError:
+            # a divisor that is zero for these literals
+            continue
+        if when is not FALSE:
+            yield Instance(left, right, when, fixed)
+
+
+def check(rule: Rule, prove: bool = False) -> str | None:
+    """A counterexample to ``rule``, as text; ``None`` if there is none.
+
+    Parameters
+    ----------
+    prove : bool
+        Ask z3 about each instance, for all elements of the arrays; without it, they are tried for one content.
+
+    >>> from eqsat.rule import Rule
+    >>> check(Rule("distributes", "sum(x + y, i, u, v)", "sum(x, i, u, v) + sum(y, i, u, v)"))
+    >>> check(Rule("empty", "max_over(x, i, u, v)", "x", "free(x)"))
+    "empty: with u = -2, v = -2, {'x': -3} the sides differ"
+    """
+    for instance in instances(rule):
+        given = [instance.left], [instance.right]
+        found = check_equal(*given, constraints=[instance.when])
+        if found.equal and prove:
+            found = prove_equal(*given, constraints=[instance.when])
+        if not found.equal or (prove and found.kind == "sampled"):
+            letters = ", ".join(f"{name} = {value}" for name, value in instance.fixed.items())
+            verdict = "z3 does not decide" if found.equal else "the sides differ"
+            return f"{rule.name}: with {letters}, {found.counterexample} {verdict}"
+    return None
+
+
+def _inside(pattern: Pattern) -> list[str]:
+    """The letters that may speak of an index: those of a body, unless the guard says otherwise."""
+    found = set()
+    for term in topological([pattern.left]):
+        if term.op in REDUCTIONS:
+            found |= {str(v.value) for v in variables([term.args[0]])}
+    said = {name[5:] for v in variables([pattern.when]) if (name := str(v.value)).startswith("free_")}
+    return sorted(n for n in found - said if n in TERMS + CONDITIONS)
+
+
+def _ends(pattern: Pattern) -> list[str]:
+    """The letters of the ends of ranges."""
+    reductions = [t for t in topological([pattern.left]) if t.op in REDUCTIONS]
+    return [str(v.value) for v in variables([end for t in reductions for end in t.args[2:]]) if str(v.value) in TERMS]
+
+
+def _instance(part: Expr, arrays: dict[str, Expr], fixed: dict[str, int]) -> Expr:
+    def letter(term: Expr, index: Expr) -> Expr:
+        """What a letter stands for where the index is ``index``."""
+        name = str(term.value)
+        if name in arrays:
+            loaded = arrays[name][index]
+            # a condition letter is `p != 0`
+            return make("where", loaded, const(1), const(0)) if loaded.is_bool else loaded
+        return term
+
+    def bound(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op not in REDUCTIONS:
+            return None
+        body, index = args[:2]
+        images = {v: letter(v, index) for v in variables([body])}
+        return make(term.op, substitute([body], images)[0], *args[1:])
+
+    (opened,) = rebuild([part], bound)
+    images: dict[Expr, Expr] = {}
+    for v in variables([opened]):
+        name = str(v.value)
+        if name in fixed:
+            images[v] = const(fixed[name])
+        elif name.startswith("at_"):
+            _, body, place = name.split("_")
+            images[v] = letter(
+                var(body, v.vmin, v.vmax), const(fixed[place]) if place in fixed else var(place, *VALUES)
+            )
+        elif name.startswith("free_"):
+            images[v] = const(1)
+        elif name in arrays:
+            images[v] = letter(v, const(0))
+        elif name in CONDITIONS:
+            images[v] = var(name, 0, 1)
+        elif name.startswith("vmin_"):
+            # the tightest that holds of a single value
+            images[v] = var(name.removeprefix("vmin_"), *VALUES)
+        else:
+            images[v] = var(name, *VALUES)
+    (closed,) = substitute([opened], images)
+    return TRUE if closed.is_bool and closed.vmin else FALSE if closed.is_bool and not closed.vmax else closed

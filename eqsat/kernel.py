@@ -1,0 +1,485 @@
+"""Kernels: arrays in, arrays out, by stores over ranges of variables.
+
+A :class:`Store` gives each element of an output a value made of loads, arithmetic and reductions; a :class:`Kernel` is
+a list of stores. Variables that no store ranges over are parameters of the kernel. :func:`simplified` rewrites every
+index, condition and integer of a kernel through :func:`eqsat.optimize.optimize`, all together; floating-point values
+keep their operations and the order of their sums, unless the caller allows otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from eqsat.dtypes import width_of
+from eqsat.engine import Budget
+from eqsat.expr import (
+    TRUE,
+    Expr,
+    any_buffer,
+    any_var,
+    as_expr,
+    as_float,
+    brief,
+    buffer,
+    buffers,
+    const,
+    evaluate,
+    index_level,
+    instantiate,
+    is_index,
+    make,
+    maximum,
+    minimum,
+    rebuild,
+    substitute,
+    topological,
+    variables,
+)
+from eqsat.extract.cost import CostModel, LoopAware
+from eqsat.facts import ContradictionError
+from eqsat.forms import to_expr
+from eqsat.linear import Theory
+from eqsat.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
+from eqsat.optimize import DEFAULT_BUDGET, LATENCY, optimize
+
+#: NumPy's name of each element type.
+DTYPES = {"bool": np.bool_, "i32": np.int32, "i64": np.int64, "f32": np.float32, "f64": np.float64}
+
+
+@dataclass(frozen=True)
+class Store:
+    """``target = value`` for all values of ``over``, outermost loop first, where ``when`` holds.
+
+    Parameters
+    ----------
+    target : Expr
+        An element of the output: a buffer with a shape, subscripted.
+    value : Expr, int or float
+        Converted to a floating-point value if the elements are.
+    over : sequence of Expr
+        The variables of the loops, outermost first.
+    when : Expr, optional
+        A condition; where it does not hold nothing is stored.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an index can leave its axis, or the value does not fit the elements; the message says which.
+
+    >>> from eqsat.expr import var
+    >>> a, b, i = buffer("A", "i32", (8,)), buffer("B", "i32", (8,)), var("i", 0, 7)
+    >>> Store(b[i], a[7 - i], [i])
+    Store('B[i] = A[7 - i] for i')
+    """
+
+    target: Expr
+    value: Expr
+    over: tuple[Expr, ...] = ()
+    when: Expr = TRUE
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        set_field(self, "over", tuple(self.over))
+        set_field(self, "value", as_expr(self.value))
+        if self.target.op != "load":
+            raise TypeError(f"the target of a store is an element such as C[i], not {brief(self.target)!r}")
+        array = self.array
+        if array.element in ("f32", "f64") and not self.value.is_bool:
+            set_field(self, "value", as_float(self.value, self.target))
+        self._check_value(array)
+        if not self.when.is_bool:
+            raise TypeError(f"the guard of a store is a condition, not {brief(self.when)!r}")
+        for variable in self.over:
+            if variable.op != "var" or self.over.count(variable) > 1:
+                raise ValueError(f"a store ranges over distinct variables, not over {brief(variable)!r}")
+        self._check_indices(array)
+
+    def __repr__(self) -> str:
+        over = ", ".join(map(str, self.over))
+        guard = "" if self.when is TRUE else f" where {self.when}"
+        return f"Store('{self.target} = {self.value}{' for ' * bool(over)}{over}{guard}')"
+
+    @property
+    def array(self) -> Buffer:
+        """The output that is stored to."""
+        return cast(Buffer, self.target.args[0].value)
+
+    def _check_value(self, array: Buffer) -> None:
+        value = self.value
+        if (array.element == "bool") is not value.is_bool:
+            kind = "a condition" if value.is_bool else "a number"
+            raise TypeError(f"{brief(value)!r} is {kind}, but the elements of {array.name!r} are {array.element}")
+        if value.element and not array.element.startswith("f"):
+            raise TypeError(f"{brief(value)!r} is a floating-point value, the elements of {array.name!r} are integers")
+        low, high = ELEMENTS[array.element]
+        if not value.element and not (low <= value.vmin and value.vmax <= high):
+            raise ValueError(
+                f"{brief(value)!r} has range [{value.vmin}, {value.vmax}], which {array.element}, the element type of "
+                f"{array.name!r}, does not hold"
+            )
+
+    def _check_indices(self, array: Buffer) -> None:
+        if array.shape is None:
+            raise ValueError(f"buffer {array.name!r} has no shape: an output needs one")
+        try:
+            theory = Theory([self.when])
+        except ContradictionError:
+            # nothing is ever stored
+            return
+        for axis, (index, extent) in enumerate(zip(self.target.args[1:], array.shape, strict=True)):
+            low, high = theory.bounds(theory.form(index))
+            low, high = max(low, index.vmin), min(high, index.vmax)
+            if low < 0 or high >= extent:
+                raise ValueError(
+                    f"the index {brief(index)!r} of {brief(self.target)!r} has range [{low}, {high}], but axis {axis} "
+                    f"has extent {extent}: narrow the range, or give the store a guard (when=...)"
+                )
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Stores, done one after the other, as one function.
+
+    Raises
+    ------
+    ValueError
+        If there is no store, a buffer has no shape or two, a name means two things, or an output is also loaded.
+
+    >>> from eqsat.expr import sum_over, var
+    >>> a, b, c = buffer("A", "f32", (4, 8)), buffer("B", "f32", (8, 5)), buffer("C", "f32", (4, 5))
+    >>> i, j, k = var("i", 0, 3), var("j", 0, 4), var("k", 0, 7)
+    >>> matmul = Kernel("matmul", [Store(c[i, j], sum_over(a[i, k] * b[k, j], k, 0, 8), [i, j])])
+    >>> [b.name for b in matmul.inputs], [b.name for b in matmul.outputs], matmul.parameters
+    (['A', 'B'], ['C'], [])
+    """
+
+    name: str
+    stores: tuple[Store, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stores", tuple(self.stores))
+        if not self.stores:
+            raise ValueError(f"kernel {self.name!r} stores nothing: give it at least one Store")
+        outputs = {b.name for b in self.outputs}
+        for array in self.inputs:
+            if array.name in outputs:
+                raise ValueError(f"kernel {self.name!r} loads from {array.name!r}, which it also stores to")
+            if array.shape is None:
+                raise ValueError(f"buffer {array.name!r} has no shape: the arrays of a kernel need one")
+        names = [str(v.value) for v in self.variables]
+        for array in (*self.inputs, *self.outputs):
+            if array.name in names:
+                raise ValueError(f"{array.name!r} is both a buffer and a variable of kernel {self.name!r}")
+
+    @cached_property
+    def roots(self) -> list[Expr]:
+        """Every term of every store."""
+        return [t for s in self.stores for t in (*s.target.args[1:], s.value, s.when, *s.over)]
+
+    @cached_property
+    def inputs(self) -> list[Buffer]:
+        """The arrays that are loaded from, by name."""
+        return [cast(Buffer, b.value) for b in buffers(self.roots)]
+
+    @cached_property
+    def outputs(self) -> list[Buffer]:
+        """The arrays that are stored to, by name."""
+        return [cast(Buffer, b.value) for b in buffers([s.target.args[0] for s in self.stores])]
+
+    @cached_property
+    def variables(self) -> list[Expr]:
+        return variables(self.roots)
+
+    @cached_property
+    def parameters(self) -> list[Expr]:
+        """The variables over which no store ranges, by name."""
+        ranged = {v for s in self.stores for v in s.over}
+        return [v for v in self.variables if v not in ranged]
+
+    def reference(self, arrays: Mapping[str, ArrayLike], **parameters: int) -> dict[str, NDArray[Any]]:
+        """The outputs as the expressions' own evaluator computes them; elements that no store reaches are 0."""
+        found: dict[str, NDArray[Any]] = {
+            b.name: np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element]) for b in self.outputs
+        }
+        for store in self.stores:
+            mesh: dict[str, Any] = dict(parameters)
+            for axis, v in enumerate(store.over):
+                shape = [1] * len(store.over)
+                shape[axis] = -1
+                mesh[str(v.value)] = np.arange(v.vmin, v.vmax + 1).reshape(shape)
+            full = tuple([v.vmax - v.vmin + 1 for v in store.over])
+            terms = [*store.target.args[1:], store.value, store.when]
+            *places, value, when = [np.broadcast_to(x, full) for x in evaluate(terms, mesh, arrays)]
+            found[store.array.name][tuple([p[when] for p in places])] = value[when]
+        return found
+
+
+def simplified(
+    kernel: Kernel, *, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BUDGET, reassociate: bool = False
+) -> Kernel:
+    """The same kernel with every address, condition and integer as cheap as it gets.
+
+    Parameters
+    ----------
+    reassociate : bool
+        Whether sums of floating-point values may be taken in another order, which rounds differently.
+
+    Notes
+    -----
+    Loads become loads from flat arrays, so that splitting a flat index and putting it together again cancels.
+    """
+    flat = [_collapsed(s, reassociate) for s in map(_flattened, kernel.stores)]
+    pieces = _Pieces(flat)
+    loops = pieces.loops()
+    model = LoopAware(loops, cost) if loops else cost
+    result = optimize(pieces.terms, gates=pieces.gates, cost=model, budget=budget)
+    found = [new if _fits_64_bits(new) else old for old, new in zip(pieces.terms, result.exprs, strict=True)]
+    return Kernel(kernel.name, tuple(pieces.joined(found)))
+
+
+def _fits_64_bits(root: Expr) -> bool:
+    """Whether a machine integer holds every value on the way to ``root``."""
+    return all(t.element or width_of(t.vmin, t.vmax) for t in topological([root]) if t.op != "buffer")
+
+
+def _flattened(store: Store) -> Store:
+    """The store with loads and targets in flat arrays, in row-major order."""
+
+    def flat_load(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        return _flat(args[0], args[1:]) if term.op == "load" else None
+
+    target, value, when = rebuild([store.target, store.value, store.when], flat_load)
+    return Store(target, value, store.over, when)
+
+
+def _flat(array: Expr, indices: Sequence[Expr]) -> Expr:
+    """The element of the flat array that ``array[indices]`` is."""
+    declared = cast(Buffer, array.value)
+    shape = cast(tuple[int, ...], declared.shape)
+    place = reduce(lambda total, pair: total * pair[1] + pair[0], zip(indices, shape, strict=True), const(0))
+    return make("load", buffer(declared.name, declared.element, (prod(shape),)), place)
+
+
+def flattened(kernel: Kernel) -> Kernel:
+    """The kernel as it is, but with flat arrays."""
+    return Kernel(kernel.name, tuple(map(_flattened, kernel.stores)))
+
+
+# Floating-point reductions -------------------------------------------------------------------------------------------
+
+
+def _collapsed(store: Store, reassociate: bool) -> Store:
+    """The store with its floating-point reductions over no more than what counts.
+
+    A step that adds 0.0 changes nothing (but the sign of a zero), so a condition on the index narrows the range, and an
+    equation leaves one step. Only with ``reassociate`` do factors leave a sum.
+    """
+
+    def shorter(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op not in REDUCTIONS or not term.element:
+            return None
+        whole = make(term.op, *args)
+        narrowed = _narrowed(whole) if whole.op == "fsum_over" else None
+        if narrowed is not None:
+            return narrowed
+        return _out_of_the_loop(whole, reassociate)
+
+    (value,) = rebuild([store.value], shorter)
+    return Store(store.target, value, store.over, store.when)
+
+
+def _narrowed(term: Expr) -> Expr | None:
+    """A sum of ``where(c, x, 0.0)`` over the part of the range where ``c`` can hold; ``None`` if it says nothing."""
+    body, index, low, high = term.args
+    if body.op != "fwhere" or _has_floats(body.args[0]):
+        return None
+    condition, x, y = body.args
+    theory = Theory()
+    known = theory.condition(condition)
+    if _is_zero(x):
+        known, x, y = theory.negate(known), y, x
+    if not _is_zero(y):
+        return None
+    zero = y
+    value = theory.equated(index, known)
+    if value is not None:
+        place = to_expr(value)
+        there = (low <= place) & (place < high) & instantiate(known, index, place)
+        return make("fwhere", there, instantiate(x, index, place), zero)
+    solved = theory.solved_for(index, known)
+    if solved is None:
+        return None
+    first, beyond, rest = solved
+    start = low if first is None else maximum(low, to_expr(first))
+    end = high if beyond is None else minimum(high, to_expr(beyond))
+    return make("fsum_over", x if rest is TRUE else make("fwhere", rest, x, zero), index, start, end)
+
+
+def _out_of_the_loop(term: Expr, reassociate: bool) -> Expr:
+    """What does not change with the index leaves the reduction."""
+    body, index, low, high = term.args
+
+    def same(part: Expr) -> bool:
+        return all(t is not index for t in topological([part]))
+
+    if term.op in ("fmax_over", "fmin_over") and same(body) and (low < high).vmin:
+        return body
+    if not reassociate or term.op != "fsum_over":
+        return term
+    if same(body):
+        return make("fmul", body, make("to_float", maximum(high - low, 0)))
+    if body.op == "fmul":
+        x, y = body.args
+        if same(y):
+            x, y = y, x
+        if same(x):
+            return make("fmul", x, _out_of_the_loop(make("fsum_over", y, index, low, high), reassociate))
+    return term
+
+
+def _is_zero(term: Expr) -> bool:
+    return term.op == "float" and term.value == 0
+
+
+def _has_floats(term: Expr) -> bool:
+    return any(t.element for t in topological([term]))
+
+
+# Taking kernels apart ------------------------------------------------------------------------------------------------
+
+
+class _Pieces:
+    """The addresses, conditions and integers of stores as roots for one optimisation, and the way back.
+
+    Attributes
+    ----------
+    terms : list of Expr
+        The roots, without floating-point values: comparisons of those are variables, and so are the indices of the
+        reductions around a root.
+    gates : list of (Expr or None)
+        Per root what holds wherever it is evaluated.
+    """
+
+    def __init__(self, stores: Sequence[Store]) -> None:
+        self.stores = stores
+        self.order = list(topological([t for s in stores for t in _parts(s)]))
+        self.contexts: dict[Expr, frozenset[Expr]] = {}
+        self.pieces: list[Expr] = []
+        self.images: dict[Expr, Expr] = {}
+        # by the name of its array, what a comparison is and the indices that it speaks of
+        self.hidden: dict[str, tuple[Expr, list[Expr]]] = {}
+        for s in stores:
+            guard = frozenset([s.when]) - {TRUE}
+            self._reach([s.target.args[1], s.value], guard)
+            self._reach([s.when], frozenset())
+        # users come before what they use, so a context is complete when it is passed on
+        for term in self.order[::-1]:
+            if term in self.contexts:
+                self._visit(term, self.contexts[term])
+        for term in self.order:
+            if term.op == "var" and is_index(term):
+                self.images[term] = _as_free(term)
+        self.terms = substitute(self.pieces, self.images)
+        self.gates = [self._gate(self.contexts[piece]) for piece in self.pieces]
+
+    def loops(self) -> dict[str, int]:
+        """How often each loop runs, outermost first; none if the stores do not share theirs."""
+        over = self.stores[0].over
+        if any(s.over != over for s in self.stores):
+            return {}
+        indices = sorted([t for t in self.images if t.op == "var"], key=lambda t: (-index_level(t), t.key))
+        nest = [*over, *[self.images[t] for t in indices]]
+        return {str(v.value): v.vmax - v.vmin + 1 for v in nest}
+
+    def _reach(self, terms: Iterable[Expr], context: frozenset[Expr]) -> None:
+        for term in terms:
+            self.contexts[term] = self.contexts[term] & context if term in self.contexts else context
+
+    def _visit(self, term: Expr, context: frozenset[Expr]) -> None:
+        if not term.element:
+            self.pieces.append(term)
+            for inner in topological([term]):
+                if inner.op in FLOATS and inner.is_bool:
+                    self._hide(inner)
+                    self._reach(inner.args, context)
+        elif term.op == "fwhere":
+            condition, x, y = term.args
+            self._reach([condition], context)
+            self._reach([x], context | {condition})
+            self._reach([y], context | {~condition})
+        elif term.op in REDUCTIONS:
+            body, index, low, high = term.args
+            inside = {low <= index, index < high} if low.args or high.args else set()
+            self._reach([body], context | inside)
+            self._reach([low, high], context)
+        else:
+            self._reach([a for a in term.args if a.op != "buffer"], context)
+
+    def _hide(self, comparison: Expr) -> None:
+        """Let an element of an unknown array, at the indices that it speaks of, stand for a comparison."""
+        if comparison not in self.images:
+            parts = list(topological([comparison]))
+            bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
+            free = [t for t in parts if t.op == "var" and is_index(t) and t not in bound]
+            name = f"#{len(self.hidden)}"
+            self.hidden[name] = (comparison, free)
+            self.images[comparison] = any_buffer(Buffer(name, "bool"))[tuple(map(_as_free, free)) or 0]
+
+    def _gate(self, context: frozenset[Expr]) -> Expr | None:
+        known = sorted([c for c in context if not _has_floats(c)], key=lambda c: c.key)
+        return reduce(lambda x, y: x & y, substitute(known, self.images)) if known else None
+
+    def joined(self, terms: Sequence[Expr]) -> list[Store]:
+        """The stores put together from what has become of the pieces."""
+        found = dict(zip(self.pieces, terms, strict=True))
+        indices = {image: index for index, image in self.images.items() if index.op == "var"}
+        new: dict[Expr, Expr] = {}
+        for term in self.order:
+            if term.element or (term.op in FLOATS and term.is_bool):
+                new[term] = make(term.op, *[new[a] for a in term.args]) if term.args else term
+            elif term in found:
+                new[term] = self._restored(found[term], indices, new)
+            elif not term.args:
+                new[term] = term
+        return [_equal_store(s, *[new[part] for part in _parts(s)]) for s in self.stores]
+
+    def _restored(self, term: Expr, indices: Mapping[Expr, Expr], new: Mapping[Expr, Expr]) -> Expr:
+        """``term`` with its indices and comparisons again."""
+
+        def restore(part: Expr, args: tuple[Expr, ...]) -> Expr | None:
+            name = cast(Buffer, part.args[0].value).name if part.op == "load" else ""
+            if name not in self.hidden:
+                return indices.get(part)
+            comparison, free = self.hidden[name]
+            found = new[comparison]
+            for index, place in zip(free, args[1:], strict=False):
+                if index is not place:
+                    found = instantiate(found, index, place)
+            return found
+
+        return rebuild([term], restore)[0]
+
+
+def _as_free(index: Expr) -> Expr:
+    """A free variable in the place of the index of a reduction around a root."""
+    return any_var(f"#{index.value}", index.vmin, index.vmax)
+
+
+def _parts(store: Store) -> tuple[Expr, Expr, Expr]:
+    return store.target.args[1], store.value, store.when
+
+
+def _equal_store(store: Store, place: Expr, value: Expr, when: Expr) -> Store:
+    """``store`` with equal parts: what has been checked holds for them too, though their bounds may not show it."""
+    new = object.__new__(Store)
+    parts = {"target": make("load", store.target.args[0], place), "value": value, "over": store.over, "when": when}
+    for name, part in parts.items():
+        object.__setattr__(new, name, part)
+    return new

@@ -1,0 +1,552 @@
+"""C99 source for kernels: loop nests around the expressions of :mod:`eqsat.codegen`.
+
+Every term is computed in the outermost loop in which its variables are known, so what does not change in a loop stands
+before it; sums over one range share a loop. No element outside an array is ever touched: a load whose index can leave
+its array is either in the branch of a selection that keeps it inside, where C evaluates it only if it is taken, or it
+carries a test of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import cast
+
+from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, preamble
+from eqsat.dtypes import LIMITS, select_width
+from eqsat.expr import TRUE, Expr, brief, index_level, substitute, topological, variables
+from eqsat.facts import ContradictionError
+from eqsat.forms import Form
+from eqsat.kernel import Kernel, Store
+from eqsat.linear import Theory
+from eqsat.ops import REDUCTIONS, Buffer
+
+#: Rows with fewer elements than this, and one, are not worth a pass of their own.
+MIN_ROW = 7
+
+#: C's name of each element type.
+C_TYPES = {"bool": "bool", "i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
+_ATOM, _PREFIX, _MUL, _ADD, _LESS, _EQUAL, _TERNARY, _OR = 100, 14, 13, 12, 10, 9, 3, 4
+
+
+def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False) -> str:
+    """C99 source of a function ``void name(inputs..., outputs..., parameters...)``; it compiles on its own.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        One whose buffers have one axis each, as :func:`eqsat.kernel.simplified` makes them.
+    parallel : bool
+        Whether outermost loops that write every element once become OpenMP loops.
+    reassociate : bool
+        Whether floating-point sums may be taken in several lanes at once.
+
+    Raises
+    ------
+    ValueError
+        If an integer does not fit 64 bits, or the name cannot name a C function.
+
+    >>> from eqsat.expr import buffer, var
+    >>> a, b, i = buffer("A", "f32", (8,)), buffer("B", "f32", (8,)), var("i", 0, 7)
+    >>> print(to_c(Kernel("copy", [Store(b[i], a[i] * 2.0, [i])])))
+    #include <math.h>
+    #include <stdbool.h>
+    #include <stdint.h>
+    <BLANKLINE>
+    /* B[i] = A[i]*2.0 for i */
+    void copy(const float *restrict A, float *restrict B)
+    {
+        for (int32_t i = 0; i < 8; i++) {
+            B[i] = A[i] * 2.0f;
+        }
+    }
+    <BLANKLINE>
+    """
+    written = function(kernel, parallel, reassociate)
+    return "#include <math.h>\n" + preamble([written]) + "\n" + written.text
+
+
+def function(kernel: Kernel, parallel: bool = False, reassociate: bool = False, storage: str = "") -> Function:
+    """The function that :func:`to_c` prints, without what it needs before it."""
+    return _LoopWriter(kernel, parallel, reassociate).function(storage)
+
+
+@dataclass
+class _Scope:
+    """A loop, or the function: the lines of its head, and those of its body."""
+
+    head: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+
+class _LoopWriter(Writer):
+    """Writes one kernel."""
+
+    def __init__(self, kernel: Kernel, parallel: bool, reassociate: bool) -> None:
+        self.kernel, self.parallel, self.reassociate = kernel, parallel, reassociate
+        loops = {v for s in kernel.stores for v in s.over}
+        super().__init__([t for s in kernel.stores for t in _parts(s)], kernel.name, kernel.parameters)
+        self.arrays = {b.name: self.argument_name(b.name) for b in (*kernel.inputs, *kernel.outputs)}
+        self.loop_names = {v: self.argument_name(str(v.value)) for v in sorted(loops, key=lambda v: str(v.value))}
+        self.scopes = [_Scope()]
+        self.depth: dict[Expr, int] = {}
+        self.users: dict[Expr, int] = {}
+        self.free: dict[Expr, frozenset[Expr]] = {}
+        self.inside = self.inline = frozenset[Expr]()
+        self.local = 0
+
+    # ---- the function
+
+    def function(self, storage: str) -> Function:
+        groups: list[list[Store]] = []
+        for store in self.kernel.stores:
+            if groups and groups[-1][0].over == store.over:
+                groups[-1].append(store)
+            else:
+                groups.append([store])
+        for group in groups:
+            self._nest(group)
+        comments = [f"/* {brief(s.target)} = {_said(s)} */" for s in self.kernel.stores]
+        lines = [*comments, self.head(f"{storage}void {self.name}("), "{", *_indented(self.scopes[0].lines), "}", ""]
+        return Function(self.name, "\n".join(lines), frozenset(self.helpers))
+
+    def parameters(self) -> list[str]:
+        outputs = {b.name for b in self.kernel.outputs}
+        return [
+            *[f"const {C_TYPES[b.element]} *restrict {self.arrays[b.name]}" for b in self.kernel.inputs],
+            *[
+                f"{C_TYPES[b.element]} *restrict {self.arrays[b.name]}"
+                for b in self.kernel.outputs
+                if b.name in outputs
+            ],
+            *[f"{self.type_of(v)} {self.code[v].text}" for v in self.order],
+        ]
+
+    def _nest(self, stores: Sequence[Store]) -> None:
+        """The loops of stores that range over the same variables."""
+        roots = [t for s in stores for t in _parts(s)]
+        self.users = _users(roots)
+        self.inside, self.inline = _guarded_loads(roots, stores)
+        over = stores[0].over
+        in_rows = len(stores) == 1 and _goes_by_rows(stores[0])
+        for place, variable in enumerate(over[: len(over) - in_rows]):
+            alone = place == 0 and self.parallel and all(map(_writes_once, stores))
+            self._open_whole(variable, ["#pragma omp parallel for"] * alone)
+        if in_rows:
+            self._row(stores[0])
+            stores = ()
+        for store in stores:
+            target, value, when = _parts(store)
+            line = f"{self.arrays[store.array.name]}[{self.need(target)}] = "
+            if when is TRUE:
+                self.scopes[-1].lines.append(f"{line}{self.need(value)};")
+            else:
+                text = self.need(value)
+                self.scopes[-1].lines.append(f"if ({self.need(when)}) {line}{text};")
+        for _ in over[: len(over) - in_rows]:
+            self._close()
+
+    def _row(self, store: Store) -> None:
+        """A reduction with its loop outside the innermost one, over a whole row of the output at a time.
+
+        Each element still takes its values in the same order; but a row is contiguous, and what the elements share is
+        computed once.
+        """
+        variable, term = store.over[-1], store.value
+        index, low, high = term.args[1:]
+        element = f"{self.arrays[store.array.name]}[{{}}]"
+        self._open_whole(variable, [])
+        self.scopes[-1].lines.append(f"{element.format(self.need(store.target.args[1]))} = {self._start(term)};")
+        self._close()
+        ends = self.need(low), self.need(high)
+        self._open(index, self.fresh("r", index_level(index)), *ends, [])
+        self._open_whole(variable, [])
+        place = element.format(self.need(store.target.args[1]))
+        self.scopes[-1].lines.append(self._step(term, place, self.need(term.args[0])))
+        self._close()
+        self._close()
+
+    # ---- scopes
+
+    def _open_whole(self, variable: Expr, pragma: list[str]) -> None:
+        """The loop of a store over all values of ``variable``."""
+        self._open(variable, self.loop_names[variable], f"{variable.vmin}", f"{variable.vmax + 1}", pragma)
+
+    def _open(self, variable: Expr, name: str, low: str, high: str, pragma: list[str]) -> None:
+        kind = self.type_of(variable) if variable.vmax < LIMITS[32][1] else "int64_t"
+        # the head is written when the loop is closed: what leaves the loop comes before it
+        self.scopes.append(_Scope([*pragma, f"for ({kind} {name} = {low}; {name} < {high}; {name}++) {{"]))
+        self.depth[variable] = len(self.scopes) - 1
+        self.code[variable] = Code(name, _ATOM, 64 if kind == "int64_t" else 32)
+
+    def _close(self) -> None:
+        """Leave the innermost loop: its lines go to the scope around it, and what was known in it is forgotten."""
+        scope = self.scopes.pop()
+        self.scopes[-1].lines += [*scope.head, *_indented(scope.lines), "}"]
+        for term in [t for t, depth in self.depth.items() if depth >= len(self.scopes)]:
+            del self.depth[term]
+            self.code.pop(term, None)
+
+    # ---- terms
+
+    def need(self, root: Expr) -> str:
+        """The text of ``root``, for use in the innermost scope."""
+        stack = [root]
+        while stack:
+            term = stack[-1]
+            if term in self.code:
+                stack.pop()
+                continue
+            waiting = [a for a in _operands(term) if a not in self.code]
+            if waiting:
+                stack += waiting[::-1]
+                continue
+            stack.pop()
+            self._write(term)
+        self._leave_loops([root], len(self.scopes) - 1)
+        return self.value(root)
+
+    def _write(self, term: Expr) -> None:
+        depth = self._depth_of(term)
+        self._leave_loops(_operands(term), depth)
+        self.depth[term] = depth
+        if term.op in REDUCTIONS:
+            self._write_reductions(term, depth)
+            return
+        self.code[term] = code = self.writers[term.op](self, term)
+        if self.users[term] > 1 or len(code.text) > LONGEST:
+            self._keep(term)
+
+    def _leave_loops(self, terms: Sequence[Expr], depth: int) -> None:
+        """Compute those of ``terms`` that scopes around scope ``depth`` can compute, there."""
+        for term in terms:
+            if self.depth.get(term, 0) < depth:
+                self._keep(term)
+
+    def _keep(self, term: Expr) -> None:
+        """Give ``term`` a local in its own scope, unless it is a name or a literal, or may not leave its place."""
+        code = self.code[term]
+        if not term.args or term in self.inline or code.text.isidentifier():
+            return
+        name = self.fresh("t", self.local)
+        self.local += 1
+        self.scopes[self.depth[term]].lines.append(f"const {self.type_of(term)} {name} = {self.value(term)};")
+        self.code[term] = Code(name, _ATOM, self.width_of(term))
+
+    def _depth_of(self, term: Expr) -> int:
+        """The innermost scope that binds a variable of ``term``."""
+        if term.op in REDUCTIONS:
+            return max([self.depth.get(v, 0) for v in self._free_variables(term)], default=0)
+        return max([self.depth.get(a, 0) for a in term.args], default=0)
+
+    def _free_variables(self, term: Expr) -> frozenset[Expr]:
+        """The variables of a reduction that are bound around it."""
+        found = self.free.get(term)
+        if found is None:
+            parts = list(topological([term]))
+            bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
+            found = self.free[term] = frozenset(t for t in parts if t.op == "var" and t not in bound)
+        return found
+
+    def _write_reductions(self, term: Expr, depth: int) -> None:
+        """The loop of a reduction, which stands in scope ``depth``, and of all others over the same range there."""
+        together = [term, *self._beside(term, depth)]
+        # what belongs to loops inside that scope waits until this one is closed
+        inner = self.scopes[depth + 1 :]
+        del self.scopes[depth + 1 :]
+        waiting = {t: (d, self.code.pop(t)) for t, d in self.depth.items() if d > depth and t in self.code}
+        self.depth = {t: d for t, d in self.depth.items() if d <= depth}
+        names = []
+        for other in together:
+            name = self.fresh("acc", self.local)
+            self.local += 1
+            names.append(name)
+            self.scopes[-1].lines.append(f"{self.type_of(other)} {name} = {self._start(other)};")
+        low, high = [self.code[a] for a in term.args[2:]]
+        in_lanes = self.reassociate and all(t.op == "fsum_over" for t in together)
+        pragma = [f"#pragma omp simd reduction(+:{', '.join(names)})"] * in_lanes
+        index = term.args[1]
+        self._open(index, self.fresh("r", index_level(index)), low.text, high.within(_ADD), pragma)
+        for other, name in zip(together, names, strict=True):
+            self.scopes[-1].lines.append(self._step(other, name, self.need(other.args[0])))
+        self._close()
+        for other, name in zip(together, names, strict=True):
+            self.depth[other] = depth
+            self.code[other] = Code(self._finished(other, name), _ATOM, self.width_of(other))
+        self.scopes += inner
+        for other, (other_depth, code) in waiting.items():
+            self.depth[other], self.code[other] = other_depth, code
+
+    def _beside(self, term: Expr, depth: int) -> list[Expr]:
+        """Other reductions over the range of ``term`` in the same scope, neither of which needs the other."""
+        found: list[Expr] = []
+        for other in self.users:
+            if other is term or other in self.code or other.args[1:] != term.args[1:] or other.op not in REDUCTIONS:
+                continue
+            if not self._free_variables(other) <= self.code.keys():
+                # it belongs into a loop that is not open
+                continue
+            below = set(topological([other]))
+            apart = not below & {term, *found} and other not in topological([term])
+            ready = all(a in self.code or a is other or a.op not in REDUCTIONS for a in below)
+            if self._depth_of(other) == depth and apart and ready:
+                found.append(other)
+        return found
+
+    def _start(self, term: Expr) -> str:
+        body = term.args[0]
+        if term.element:
+            return {"fsum_over": "0", "fprod_over": "1", "fmax_over": "-INFINITY", "fmin_over": "INFINITY"}[term.op]
+        if term.op in ("max_over", "min_over"):
+            return self.number(body.vmin if term.op == "max_over" else body.vmax)
+        return str(REDUCTIONS[term.op].identity)
+
+    def number(self, value: int) -> str:
+        if value == LIMITS[64][0]:
+            return "INT64_MIN"
+        fits = LIMITS[32][0] < value <= LIMITS[32][1]
+        return str(value) if fits else f"INT64_C({value})" if value >= 0 else f"-INT64_C({-value})"
+
+    def _step(self, term: Expr, name: str, body: str) -> str:
+        match term.op.removeprefix("f"):
+            case "sum_over":
+                return f"{name} += {body};"
+            case "prod_over":
+                return f"{name} *= {body};"
+        kind = self.type_of(term.args[0])
+        sign = "<" if "max" in term.op else ">"
+        if not body.isidentifier():
+            value = self.fresh("t", self.local)
+            self.local += 1
+            self.scopes[-1].lines.append(f"const {kind} {value} = {body};")
+            body = value
+        return f"{name} = {name} {sign} {body} ? {body} : {name};"
+
+    def _finished(self, term: Expr, name: str) -> str:
+        """The value of a reduction when its loop is done: integers have no least one to start an extreme from."""
+        low, high = term.args[2:]
+        if term.element or term.op not in ("max_over", "min_over") or (low < high).vmin:
+            return name
+        identity = self.number(REDUCTIONS[term.op].identity)
+        return f"({self.code[low].within(_ADD)} < {self.code[high].within(_ADD)} ? {name} : {identity})"
+
+    # ---- loads and floating-point values
+
+    def type_of(self, term: Expr) -> str:
+        return C_TYPES[term.element] if term.element else "bool" if term.is_bool else f"int{select_width(term)}_t"
+
+    def width_of(self, term: Expr) -> int:
+        return 0 if term.element else select_width(term)
+
+    def value(self, term: Expr) -> str:
+        return self.code[term].text if term.element else super().value(term)
+
+    def load(self, term: Expr) -> Code:
+        array = cast(Buffer, term.args[0].value)
+        index = self.code[term.args[1]]
+        text = f"{self.arrays[array.name]}[{index.text}]"
+        width = 32 if term.is_bool else 64 if array.element == "i64" else 0 if term.element else 32
+        if term in self.inside:
+            return Code(text, _ATOM, width)
+        extent = prod(cast(tuple[int, ...], array.shape))
+        place = term.args[1]
+        tests = [f"0 <= {index.within(_ADD)}"] * (place.vmin < 0) + [f"{index.within(_ADD)} < {extent}"] * (
+            place.vmax >= extent
+        )
+        return Code(f"({' && '.join(tests)} ? {text} : 0)", _ATOM, width)
+
+    def float_literal(self, term: Expr) -> Code:
+        text = repr(term.value) + ("f" if term.element == "f32" else "")
+        return Code(text, _PREFIX if text[0] == "-" else _ATOM, 0)
+
+    def float_infix(self, term: Expr, symbol: str, precedence: int) -> Code:
+        left, right = [self.code[a] for a in term.args]
+        return Code(f"{left.within(precedence)} {symbol} {right.within(precedence + 1)}", precedence, 0)
+
+    def float_sign(self, term: Expr) -> Code:
+        code = self.code[term.args[0]]
+        return Code("-" + code.within(_ATOM if code.text.startswith("-") else _PREFIX), _PREFIX, 0)
+
+    def float_extreme(self, term: Expr, sign: str) -> Code:
+        x, y = [self.code[a].within(_ATOM) for a in term.args]
+        return Code(f"({x} < {y} ? {x if sign == 'min' else y} : {y if sign == 'min' else x})", _ATOM, 0)
+
+    def float_call(self, term: Expr) -> Code:
+        suffix = "f" if term.element == "f32" else ""
+        return Code(f"{term.op}{suffix}({self.code[term.args[0]].text})", _ATOM, 0)
+
+    def converted(self, term: Expr) -> Code:
+        return Code(f"({self.type_of(term)}){self.code[term.args[0]].within(_PREFIX)}", _PREFIX, 0)
+
+    def float_choice(self, term: Expr) -> Code:
+        condition, yes, no = [self.code[a] for a in term.args]
+        return Code(f"{condition.within(_OR)} ? {yes.within(_OR)} : {no.within(_TERNARY)}", _TERNARY, 0)
+
+
+_LoopWriter.writers = WRITE | {
+    "load": _LoopWriter.load,
+    "float": _LoopWriter.float_literal,
+    "fadd": lambda w, t: w.float_infix(t, "+", _ADD),
+    "fsub": lambda w, t: w.float_infix(t, "-", _ADD),
+    "fmul": lambda w, t: w.float_infix(t, "*", _MUL),
+    "fdiv": lambda w, t: w.float_infix(t, "/", _MUL),
+    "flt": lambda w, t: w.float_infix(t, "<", _LESS),
+    "fle": lambda w, t: w.float_infix(t, "<=", _LESS),
+    "feq": lambda w, t: w.float_infix(t, "==", _EQUAL),
+    "fne": lambda w, t: w.float_infix(t, "!=", _EQUAL),
+    "fneg": _LoopWriter.float_sign,
+    "fmin": lambda w, t: w.float_extreme(t, "min"),
+    "fmax": lambda w, t: w.float_extreme(t, "max"),
+    "exp": _LoopWriter.float_call,
+    "log": _LoopWriter.float_call,
+    "sqrt": _LoopWriter.float_call,
+    "to_float": _LoopWriter.converted,
+    "fwhere": _LoopWriter.float_choice,
+}
+
+
+def _parts(store: Store) -> tuple[Expr, Expr, Expr]:
+    return store.target.args[1], store.value, store.when
+
+
+def _said(store: Store) -> str:
+    over = ", ".join(str(v) for v in store.over)
+    text = brief(store.value, 80) + f" for {over}" * bool(over)
+    return text if store.when is TRUE else f"{text} where {brief(store.when)}"
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [line if line.startswith("#") else "    " + line for line in lines]
+
+
+def _operands(term: Expr) -> tuple[Expr, ...]:
+    """What must be written before ``term``: the ends of a range, but not a body."""
+    return term.args[2:] if term.op in REDUCTIONS else term.args[1:] if term.op == "load" else term.args
+
+
+def _users(roots: Sequence[Expr]) -> dict[Expr, int]:
+    """How many terms and roots use each term."""
+    users = dict.fromkeys(topological(roots), 0)
+    for term in users:
+        for arg in term.args:
+            users[arg] += 1
+    for root in roots:
+        users[root] += 1
+    return users
+
+
+def _goes_by_rows(store: Store) -> bool:
+    """Whether a store of a reduction reads and writes contiguous rows along its innermost loop.
+
+    That is: each load moves by one element or not at all, some by one, and the range is the same for the whole row.
+    """
+    term = store.value
+    if (
+        not store.over
+        or term.op not in REDUCTIONS
+        or store.when is not TRUE
+        or term.op.endswith(("max_over", "min_over"))
+    ):
+        return False
+    row = store.over[-1]
+    width = select_width(term) if not term.element else 0
+    if row.vmax - row.vmin < MIN_ROW or (width and f"i{width}" != store.array.element):
+        return False
+    theory = Theory()
+    strides = []
+    for part in topological([store.target, *term.args]):
+        if part.op == "load":
+            form = theory.form(part.args[1])
+            step = theory.form(substitute([part.args[1]], {row: row + 1})[0]).plus(form, -1)
+            if step.terms:
+                return False
+            strides.append((part, step.constant))
+    inner = [stride for part, stride in strides if part is not store.target]
+    nested = any(t.op in REDUCTIONS for t in topological([term.args[0]]))
+    moving = any(row in variables([end]) for end in term.args[2:])
+    return dict(strides)[store.target] == 1 and 1 in inner and set(inner) <= {0, 1} and not nested and not moving
+
+
+def _writes_once(store: Store) -> bool:
+    """Whether no two iterations store to the same element: each stride is more than all smaller ones reach."""
+    theory = Theory()
+    form = theory.form(store.target.args[1])
+    strides = {v: abs(form.terms.get(v, 0)) for v in store.over if v.vmin < v.vmax}
+    rest = Form({a: c for a, c in form.terms.items() if a not in strides}, 0)
+    if any(v in set(variables(rest.terms)) for v in strides):
+        return False
+    reach = 0
+    for variable, stride in sorted(strides.items(), key=lambda item: item[1]):
+        if stride <= reach:
+            return False
+        reach += stride * (variable.vmax - variable.vmin)
+    return True
+
+
+def _guarded_loads(roots: Sequence[Expr], stores: Sequence[Store]) -> tuple[frozenset[Expr], frozenset[Expr]]:
+    """The loads that are inside their array wherever they are evaluated, and the terms that may not be hoisted for it.
+
+    A load that is inside only under the condition of a selection is written into its branch, with all between.
+    """
+    loads = [t for t in topological(roots) if t.op == "load"]
+    inside: set[Expr] = set()
+    inline: set[Expr] = set()
+    theory = Theory()
+    doubtful = []
+    for term in loads:
+        if _fits(theory, term):
+            inside.add(term)
+        else:
+            doubtful.append(term)
+    if doubtful:
+        branches = list(_branches(roots))
+        for term in doubtful:
+            around = [(condition, terms) for condition, terms in branches if term in terms]
+            if not around:
+                continue
+            try:
+                known = Theory([condition for condition, _ in around])
+            except ContradictionError:
+                # never evaluated
+                continue
+            between = _between(max((terms for _, terms in around), key=len), term)
+            if _fits(known, term) and not any(t.op in REDUCTIONS for t in between):
+                inside.add(term)
+                inline |= between
+    return frozenset(inside), frozenset(inline)
+
+
+def _fits(theory: Theory, term: Expr) -> bool:
+    place = term.args[1]
+    low, high = theory.bounds(theory.form(place))
+    extent = prod(cast(tuple[int, ...], cast(Buffer, term.args[0].value).shape))
+    return max(low, place.vmin) >= 0 and min(high, place.vmax) < extent
+
+
+def _branches(roots: Sequence[Expr]) -> Iterator[tuple[Expr, set[Expr]]]:
+    """Every branch of every selection: its condition, and the terms that nothing outside of it uses."""
+    users: dict[Expr, set[Expr]] = {}
+    order = list(topological(roots))
+    for term in order:
+        for arg in term.args:
+            users.setdefault(arg, set()).add(term)
+    for term in order:
+        if term.op in ("where", "fwhere") and not any(t.element for t in topological([term.args[0]])):
+            for branch, condition in zip(term.args[1:], (term.args[0], ~term.args[0]), strict=True):
+                if branch in roots or users[branch] != {term} or term.args.count(branch) > 1:
+                    continue
+                own: set[Expr] = {branch}
+                for part in [*topological([branch])][-2::-1]:
+                    if part not in roots and users[part] <= own:
+                        own.add(part)
+                yield condition, own
+
+
+def _between(terms: set[Expr], low: Expr) -> set[Expr]:
+    """The terms of ``terms`` that need ``low``, itself among them."""
+    found = {low}
+    for term in topological(terms):
+        if term in terms and any(a in found for a in term.args):
+            found.add(term)
+    return found

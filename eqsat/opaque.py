@@ -1,0 +1,83 @@
+"""Loads and reductions as variables, for the engines that match rules.
+
+A rule speaks of arithmetic and of conditions; a load or a reduction is a value to it. :func:`hidden` puts a variable
+with the same bounds in the place of each, and :class:`Pieces` takes whole terms apart, so that indices, ranges and
+bodies become roots of their own, where rules apply too, and puts them together again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from eqsat.expr import Expr, any_var, const, make, substitute, topological
+from eqsat.ops import REDUCTIONS
+
+#: What is hidden.
+OPAQUE = frozenset({"load", *REDUCTIONS})
+
+
+def stand_ins(roots: Iterable[Expr]) -> dict[Expr, Expr]:
+    """A term in the place of each load and reduction below ``roots``: a variable, or a condition on one.
+
+    >>> from eqsat.expr import buffer, var
+    >>> load = buffer("A")[var("i", 0, 7) % 8]
+    >>> hidden([load + 1], stand_ins([load]))
+    [Expr('@0 + 1')]
+    """
+    found: dict[Expr, Expr] = {}
+    for term in topological(roots):
+        if term.op in OPAQUE:
+            variable = any_var(f"@{len(found)}", term.vmin, term.vmax)
+            found[term] = variable.ne(0) if term.is_bool else variable
+    return found
+
+
+def hidden(terms: Iterable[Expr], images: dict[Expr, Expr]) -> list[Expr]:
+    """``terms`` with each outermost load and reduction replaced by its stand-in."""
+    return substitute(terms, images)
+
+
+def _variable(image: Expr) -> Expr:
+    """The variable of a stand-in, which is itself, or ``variable != 0``."""
+    return image.args[0] if image.args else image
+
+
+def meanings(images: dict[Expr, Expr]) -> dict[str, Expr]:
+    """What the variable of each stand-in stands for."""
+    found = {}
+    for term, image in images.items():
+        found[str(_variable(image).value)] = make("where", term, const(1), const(0)) if term.is_bool else term
+    return found
+
+
+class Pieces:
+    """Terms taken apart at their loads and reductions.
+
+    Attributes
+    ----------
+    terms : list of Expr
+        The terms, then the indices, bodies and ranges of everything hidden, each without loads and reductions.
+    facts : list of Expr
+        The facts in the same variables.
+    variables : dict
+        The variables that stand for loads and reductions, by name.
+    """
+
+    def __init__(self, roots: Sequence[Expr], facts: Sequence[Expr]) -> None:
+        self.images = stand_ins([*roots, *facts])
+        self.count = len(roots)
+        self.operands = [a for t in self.images for a in t.args if a.op not in ("var", "buffer")]
+        self.terms = hidden([*roots, *self.operands], self.images)
+        self.facts = hidden(facts, self.images)
+        self.variables = {str(v.value): v for v in map(_variable, self.images.values())}
+
+    def joined(self, terms: Sequence[Expr]) -> list[Expr]:
+        """The terms put together from what has become of the pieces."""
+        piece = dict(zip(self.operands, terms[self.count :], strict=True))
+        whole: dict[Expr, Expr] = {}
+        for term, image in self.images.items():
+            # operands come before their users
+            operands = substitute([piece.get(a, a) for a in term.args], whole)
+            new = make(term.op, *operands)
+            whole[_variable(image)] = make("where", new, const(1), const(0)) if term.is_bool else new
+        return substitute(terms[: self.count], whole)

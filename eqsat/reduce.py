@@ -1,0 +1,574 @@
+"""Reductions in normal form: closed forms where there are any, else a reduction of what cannot leave it.
+
+The index is a variable of the body, and what is known of it there (the range) are facts of a theory of its own, so
+nothing that is true only inside the range leaves it. A sum is taken apart: each addend is reduced alone, factors
+without the index leave it, a selection by a comparison of the index splits the range, an equation with the index
+leaves one value (a gather), and what is a polynomial in the index, or a quotient of an affine function of it by a
+literal, has a closed form. An extreme of a monotone body is its value at an end of the range.
+
+The identities, each checked point by point in ``tests/test_reduce.py``, also stand as rules in ``rules/reduce.py``.
+A range may be empty (``high <= low``): each closed form says what it gives there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import product as cartesian
+from math import comb, gcd, lcm, prod
+from typing import Self, cast
+
+from eqsat.conditions import Conditions
+from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, instantiate, make, topological
+from eqsat.facts import ContradictionError, chain_members
+from eqsat.forms import ZERO, Form, atom_form, common_factors, factors, number, product, to_expr, without
+from eqsat.ops import REDUCTIONS
+
+#: A reduction without free variables is computed if it has at most so many steps.
+MAX_COMPUTED = 4096
+#: A power with a larger exponent stays a product over a range.
+MAX_EXPONENT = 64
+#: Powers of the index of a higher degree are not summed.
+MAX_DEGREE = 8
+
+
+@dataclass(frozen=True)
+class Range:
+    """The index of a reduction and the ends of its half-open range."""
+
+    index: Expr
+    low: Form
+    high: Form
+
+    @property
+    def extent(self) -> Form:
+        """``high - low``, which an empty range may make negative."""
+        return self.high.plus(self.low, -1)
+
+
+class Reductions(Conditions):
+    """Sums, products and extremes over a range."""
+
+    def inside(self, term: Expr) -> Self | None:
+        """What is known in the body of a reduction; ``None`` if its range is empty."""
+        _, index, low, high = term.args
+        return self._inside(Range(index, self.form(low), self.form(high)))
+
+    def _reduction(self, term: Expr) -> Form:
+        body, index, low, high = term.args
+        over = Range(index, self.forms[low], self.forms[high])
+        inside = self._inside(over)
+        if inside is None:
+            return number(REDUCTIONS[term.op].identity)
+        normal = inside.form(body)
+        try:
+            return self.reduced(term.op, normal, over)
+        except ContradictionError:
+            raise
+        except ValueError:
+            # a step that is never taken divides by zero, or a bound explodes
+            return atom_form(term)
+
+    def _inside(self, over: Range) -> Self | None:
+        """The theory that knows that the index is in its range; ``None`` if that is empty."""
+        index = atom_form(over.index)
+        least, most = self.bounds(over.low)[0], self.bounds(over.high)[1] - 1
+        facts = [
+            self.at_least_zero(index.plus(over.low, -1)),
+            self.at_least_zero(over.high.plus(index, -1).shifted(-1)),
+        ]
+        if least > most:
+            return None
+        return self.under(self._junction("and", facts))
+
+    def reduced(self, op: str, body: Form, over: Range) -> Form:
+        """The normal form of a reduction of ``body``, which is normal in the range.
+
+        >>> from eqsat.expr import var
+        >>> from eqsat.linear import Theory
+        >>> i = var("i", 0, 9)
+        >>> Theory().reduced("sum_over", Form({i: 2}, 1), Range(i, number(0), number(10)))
+        Form(100)
+        """
+        high = self.bounds(over.extent)[1]
+        if high <= 0:
+            return number(REDUCTIONS[op].identity)
+        if high == 1:
+            full = self.at_least_zero(over.extent.shifted(-1))
+            value = instantiate(to_expr(body), over.index, to_expr(over.low))
+            return self._chosen(full, value, const(REDUCTIONS[op].identity))
+        if op == "sum_over":
+            return self._sum(body, over)
+        if op == "prod_over":
+            return self._product(body, over)
+        return self._extreme_over(op, body, over)
+
+    # ---- parts
+
+    def _free_of(self, index: Expr, *parts: Form | Expr) -> bool:
+        """Whether no part mentions ``index``."""
+        bit = self.variables.of(index)
+        atoms = [atom for part in parts for atom in (part.terms if isinstance(part, Form) else (part,))]
+        return not any(self.variables.of(atom) & bit for atom in atoms)
+
+    def _at(self, body: Form, index: Expr, value: Form) -> Form:
+        """``body`` where the index is ``value``, which must lie in the range."""
+        return self.form(instantiate(to_expr(body), index, to_expr(value)))
+
+    def _again(self, op: str, body: Form, over: Range) -> Form:
+        """The normal form of a reduction over a part of the range, where more may be known of the index."""
+        return self.form(make(op, to_expr(body), over.index, to_expr(over.low), to_expr(over.high)))
+
+    def _residual(self, op: str, body: Form, over: Range) -> Form:
+        """A reduction that stays; computed now if it speaks of nothing but its index."""
+        term = make(op, to_expr(body), over.index, to_expr(over.low), to_expr(over.high))
+        steps = term.args[3].vmax - term.args[2].vmin
+        if not self.variables.of(term) and steps <= MAX_COMPUTED and not _loads(body):
+            return number(int(evaluate([term], {})[0]))
+        return atom_form(term)
+
+    def _smaller(self, x: Form, y: Form) -> Form:
+        return self._extreme("min", x, y)
+
+    def _larger(self, x: Form, y: Form) -> Form:
+        return self._extreme("max", x, y)
+
+    def _ordered(self, over: Range) -> Range:
+        """The same range with ``low <= high``."""
+        if self.bounds(over.extent)[0] >= 0:
+            return over
+        return Range(over.index, over.low, self._larger(over.low, over.high))
+
+    def _trips(self, over: Range) -> Form:
+        """How many values the index takes."""
+        return self._larger(over.extent, ZERO)
+
+    def _extreme(self, op: str, x: Form, y: Form) -> Form:
+        raise NotImplementedError
+
+    def _chosen(self, condition: Expr, x: Expr, y: Expr) -> Form:
+        """``x`` where ``condition``, in normal form, holds, else ``y``; neither is looked at where it is not taken."""
+        if condition is TRUE or condition is FALSE:
+            return self.form(x if condition is TRUE else y)
+        return self.form(make("where", condition, x, y))
+
+    def _select(self, condition: Expr, x: Form, y: Form) -> Form:
+        return self._chosen(condition, to_expr(x), to_expr(y))
+
+    # ---- sums
+
+    def _sum(self, body: Form, over: Range) -> Form:
+        index = over.index
+        outside = Form({a: c for a, c in body.terms.items() if self._free_of(index, a)}, body.constant)
+        total = self.times(outside, self._trips(over)) if outside.terms or outside.constant else ZERO
+        for atom, coefficient in body.terms.items():
+            if not self._free_of(index, atom):
+                total = total.plus(self._sum_of_atom(atom, over), coefficient)
+        return total
+
+    def _sum_of_atom(self, atom: Expr, over: Range) -> Form:
+        """The sum of one product: factors without the index leave it."""
+        index = over.index
+        parts = factors(atom)
+        inside = [part for part in parts if not self._free_of(index, part)]
+        outside = [part for part in parts if self._free_of(index, part)]
+        if all(part is index for part in inside) and len(inside) <= MAX_DEGREE:
+            found = self._power_sum(len(inside), self._ordered(over))
+        else:
+            found = (
+                self._sum_of_selection(inside, over)
+                or self._sum_of_exact_quotient(inside, over)
+                or self._sum_of_quotient(inside, over)
+                or self._residual("sum_over", self._selected_product(inside), over)
+            )
+        return self.times(found, atom_form(product(outside))) if outside else found
+
+    def _power_sum(self, degree: int, over: Range) -> Form:
+        """The sum of ``index**degree`` (Faulhaber), for ``low <= high``."""
+        coefficients = faulhaber(degree)
+        scale = lcm(*[c.denominator for c in coefficients])
+        difference = ZERO
+        for end, sign in ((over.high, 1), (over.low, -1)):
+            power = number(1)
+            for coefficient in coefficients:
+                difference = difference.plus(power, sign * int(coefficient * scale))
+                power = self.times(power, end)
+        return self.quotient_by(difference, scale)
+
+    def _sum_of_selection(self, inside: list[Expr], over: Range) -> Form | None:
+        """A sum of ``where(c, x, y)`` times the other factors: split by what ``c`` says of the index."""
+        index = over.index
+        chosen = next((part for part in inside if part.op == "where"), None)
+        if chosen is None:
+            return None
+        others = list(inside)
+        others.remove(chosen)
+        condition = chosen.args[0]
+        x, y = [self._multiplied(self.inner(arg), others) for arg in chosen.args[1:]]
+        if condition.op == "or" or (x == ZERO and condition.op in ("lt", "le")):
+            condition, x, y = self.negate(condition), y, x
+        members = chain_members(condition, "and")
+        same = [member for member in members if self._free_of(index, member)]
+        if same:
+            varying = self._junction("and", [member for member in members if member not in same])
+            selected = x if varying is TRUE else atom_form(make("where", varying, to_expr(x), to_expr(y)))
+            sums = [self._again("sum_over", body, over) for body in (selected, y)]
+            return self._select(self._junction("and", same), *sums)
+        value = self.equated(index, condition)
+        if value is not None:
+            return self._gathered(value, chosen, others, y, over)
+        solved = self.solved_for(index, condition)
+        if solved is None:
+            return self._sum_of_residues(condition, x, y, over)
+        first, beyond, rest = solved
+        if rest is not TRUE:
+            if y != ZERO:
+                return None
+            x = atom_form(make("where", rest, to_expr(x), const(0)))
+        part = self._part(over, first, beyond)
+        if self._free_of(index, y):
+            everywhere = self.times(y, self._trips(over)) if y != ZERO else ZERO
+            return self._again("sum_over", x.plus(y, -1), part).plus(everywhere)
+        total = self._again("sum_over", x, part)
+        return total.plus(self._sum_outside(y, over, first, beyond))
+
+    def _selected_product(self, inside: list[Expr]) -> Form:
+        """A product in which a factor ``where(c, x, 0)`` takes in the others."""
+        for part in inside:
+            if part.op == "where" and len(inside) > 1 and self.inner(part.args[2]) == ZERO:
+                others = list(inside)
+                others.remove(part)
+                taken = to_expr(self._multiplied(self.inner(part.args[1]), others))
+                return atom_form(make("where", part.args[0], taken, const(0)))
+        return atom_form(product(inside))
+
+    def _part(self, over: Range, first: Form | None, beyond: Form | None) -> Range:
+        """The part of the range from ``first`` to before ``beyond``."""
+        low = over.low if first is None else self._larger(over.low, first)
+        high = over.high if beyond is None else self._smaller(over.high, beyond)
+        return Range(over.index, low, high)
+
+    def _sum_outside(self, body: Form, over: Range, first: Form | None, beyond: Form | None) -> Form:
+        """The sum over the part of the range before ``first``, or from ``beyond`` on: each value once."""
+        over = self._ordered(over)
+        start = over.low if first is None else self._smaller(self._larger(over.low, first), over.high)
+        end = over.high if beyond is None else self._larger(start, self._smaller(over.high, beyond))
+        pieces = (Range(over.index, over.low, start), Range(over.index, end, over.high))
+        return self._again("sum_over", body, pieces[0]).plus(self._again("sum_over", body, pieces[1]))
+
+    def equated(self, index: Expr, condition: Expr) -> Form | None:
+        """The only value of the index for which ``condition`` holds, if it says which."""
+        for member in chain_members(condition, "and"):
+            bounds = self._bounds_on(index, member) if member.op == "eq" else None
+            if bounds is not None:
+                return bounds[0]
+        return None
+
+    def _gathered(self, value: Form, chosen: Expr, others: list[Expr], y: Form, over: Range) -> Form:
+        """The sum of ``where(index == value and ..., x, y)``: at most one ``x``, and ``y`` for the others.
+
+        Nothing that holds for the index holds for ``value`` outside the range: ``x`` is taken under that condition.
+        """
+        index = over.index
+        there = [
+            self.at_least_zero(value.plus(over.low, -1)),
+            self.at_least_zero(over.high.plus(value, -1).shifted(-1)),
+        ]
+        condition, x = chosen.args[:2]
+        if condition.op == "or":
+            condition, x = self.negate(condition), chosen.args[2]
+        image = to_expr(value)
+        taken, asked, *others = [instantiate(t, index, image) for t in (x, condition, *others)]
+        for factor in others:
+            taken = make("mul", taken, factor)
+        if self._free_of(index, y):
+            everywhere = self.times(y, self._trips(over)) if y != ZERO else ZERO
+            found = self._junction("and", [*there, self.condition(asked)])
+            return self._chosen(found, make("sub", taken, to_expr(y)), const(0)).plus(everywhere)
+        here = make("where", asked, taken, instantiate(to_expr(y), index, image))
+        outside = self._sum_outside(y, over, value, value.shifted(1))
+        return self._chosen(self._junction("and", there), here, const(0)).plus(outside)
+
+    def _multiplied(self, x: Form, others: list[Expr]) -> Form:
+        return self.times(x, atom_form(product(others))) if others else x
+
+    def solved_for(self, index: Expr, condition: Expr) -> tuple[Form | None, Form | None, Expr] | None:
+        """``condition`` as ``first <= index < beyond`` and a rest; ``None`` if it bounds the index nowhere."""
+        first: Form | None = None
+        beyond: Form | None = None
+        rest: list[Expr] = []
+        for member in chain_members(condition, "and"):
+            bounds = self._bounds_on(index, member)
+            if bounds is None:
+                rest.append(member)
+                continue
+            least, limit = bounds
+            if least is not None:
+                first = least if first is None else self._larger(first, least)
+            if limit is not None:
+                beyond = limit if beyond is None else self._smaller(beyond, limit)
+        if first is None and beyond is None:
+            return None
+        return first, beyond, self._junction("and", rest)
+
+    def _bounds_on(self, index: Expr, comparison: Expr) -> tuple[Form | None, Form | None] | None:
+        """What one comparison with a literal says: ``first <= index < beyond``, either of which may be missing."""
+        if comparison.op not in ("lt", "le", "eq") or comparison.args[0].is_bool:
+            return None
+        left, right = [self.inner(arg) for arg in comparison.args]
+        # lt: 0 <= above; le: 0 <= above; eq: 0 == above
+        above = right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
+        scale = above.terms.get(index, 0)
+        rest = above.plus(atom_form(index), -scale)
+        if not scale or not self._free_of(index, rest):
+            return None
+        if comparison.op == "eq":
+            if abs(scale) != 1:
+                return None
+            value = rest.times(-scale)
+            return value, value.shifted(1)
+        if scale > 0:
+            # index >= -rest/scale, rounded up
+            return self.quotient_by(rest, scale).times(-1), None
+        return None, self.quotient_by(rest, -scale).shifted(1)
+
+    def _sum_of_residues(self, condition: Expr, x: Form, y: Form, over: Range) -> Form | None:
+        """A sum of ``where((index + shift) % n == e, x, y)``: the index is ``n*q + e - shift``."""
+        index = over.index
+        if condition.op != "eq" or condition.args[0].is_bool:
+            return None
+        left, right = [self.inner(arg) for arg in condition.args]
+        difference = left.plus(right, -1)
+        scale = difference.terms.get(index, 0)
+        quotient = next((a for a in difference.terms if a.op == "floordiv" and a.args[1].op == "const"), None)
+        if abs(scale) != 1 or quotient is None:
+            return None
+        n = quotient.args[1].vmin
+        shift = self.inner(quotient.args[0]).plus(atom_form(index), -1)
+        rest = difference.plus(Form({index: scale, quotient: -scale * n}, 0), -1)
+        # (index + shift) % n == residue
+        residue = shift.plus(rest, -scale)
+        low, high = self.bounds(residue)
+        if n < 2 or quotient in rest.terms or not self._free_of(index, shift, rest, y) or low < 0 or high >= n:
+            return None
+        residue = residue.plus(shift, -1)
+        # the least q with n*q + residue >= end is -((residue - end)//n)
+        steps = [self.quotient_by(residue.plus(end, -1), n).times(-1) for end in (over.low, over.high)]
+        there = x.plus(y, -1)
+        image = atom_form(index).times(n).plus(residue)
+        body = instantiate(to_expr(there), index, to_expr(image)) if not self._free_of(index, there) else to_expr(there)
+        chosen = self.form(make("sum_over", body, index, *map(to_expr, steps)))
+        return chosen.plus(self.times(y, self._trips(over)) if y != ZERO else ZERO)
+
+    def _sum_of_exact_quotient(self, inside: list[Expr], over: Range) -> Form | None:
+        """The sum of ``p // n`` times the other factors, where ``n`` always divides ``p``: the division comes last."""
+        for part in inside:
+            if part.op == "floordiv" and part.args[1].op == "const" and part.args[1].vmin > 0:
+                dividend, n = self.inner(part.args[0]), part.args[1].vmin
+                if always_divisible(dividend, n):
+                    others = list(inside)
+                    others.remove(part)
+                    return self.quotient_by(self._sum(self._multiplied(dividend, others), over), n)
+        return None
+
+    def _sum_of_quotient(self, inside: list[Expr], over: Range) -> Form | None:
+        """The sum of ``(k*index + rest) // n`` for literals ``k`` and ``n``."""
+        index = over.index
+        if len(inside) != 1 or inside[0].op != "floordiv" or inside[0].args[1].op != "const":
+            return None
+        n = cast(int, inside[0].args[1].value)
+        dividend = self.inner(inside[0].args[0])
+        k = dividend.terms.get(index, 0)
+        rest = dividend.plus(atom_form(index), -k)
+        if not k or n <= 0 or not self._free_of(index, rest):
+            return None
+        over = self._ordered(over)
+        if k < 0:
+            # the index from the other end: low + high - 1 - index
+            rest = rest.plus(over.low.plus(over.high).shifted(-1), k)
+            k = -k
+        # with a factor common to k and n, the rest may be rounded down first
+        common = gcd(k, n)
+        k, n, rest = k // common, n // common, self.quotient_by(rest, common)
+        if n == 1:
+            return self._sum(Form({index: k}, 0).plus(rest), over)
+        if over.extent.terms:
+            return self._sum_of_unit_quotient(rest, n, over) if k == 1 else None
+        periods, left = divmod(over.extent.constant, n)
+        if k == 1 and left:
+            return self._sum_of_unit_quotient(rest, n, over)
+        if not periods:
+            return None
+        # over one period the quotients add up to start + (k - 1)(n - 1)/2; the next period is k higher throughout
+        start = over.low.times(k).plus(rest)
+        total = start.times(periods).shifted(periods * (k - 1) * (n - 1) // 2 + k * n * periods * (periods - 1) // 2)
+        if left:
+            remaining = Range(index, over.low.shifted(n * periods), over.high)
+            body = self.quotient_by(rest.plus(atom_form(index), k), n)
+            total = total.plus(self._again("sum_over", body, remaining))
+        return total
+
+    def _sum_of_unit_quotient(self, rest: Form, n: int, over: Range) -> Form:
+        """The sum of ``(index + rest) // n``: the difference of ``N*q - n*q*(q + 1)/2``, ``q = N//n``, at the ends."""
+        total = ZERO
+        for end, sign in ((over.high, 1), (over.low, -1)):
+            reach = end.plus(rest)
+            q = self.quotient_by(reach, n)
+            pairs = self.quotient_by(self.times(q, q.shifted(1)), 2)
+            total = total.plus(self.times(reach, q), sign).plus(pairs, -sign * n)
+        return total
+
+    # ---- products
+
+    def _product(self, body: Form, over: Range) -> Form:
+        trips = self._trips(over)
+        exponent = None if trips.terms or trips.constant > MAX_EXPONENT else trips.constant
+        if exponent is not None and self._free_of(over.index, body):
+            return self._power(body, exponent)
+        if exponent is None:
+            return self._residual("prod_over", body, over)
+        # what all addends share is a factor of the body
+        content = gcd(body.content(), body.constant)
+        shared = common_factors([factors(a) for a in body.terms]) if not body.constant else []
+        outside = [part for part in shared if self._free_of(over.index, part)]
+        rest = Form({}, body.constant // content)
+        for atom, coefficient in body.terms.items():
+            left = cast(list[Expr], without(factors(atom), outside))
+            rest = rest.plus(atom_form(product(left)) if left else number(1), coefficient // content)
+        total = number(content**exponent)
+        for part in outside:
+            total = self.times(total, self._power(atom_form(part), exponent))
+        return self.times(total, self._residual("prod_over", rest, over))
+
+    def _power(self, base: Form, exponent: int) -> Form:
+        total = number(1)
+        for _ in range(exponent):
+            total = self.times(total, base)
+        return total
+
+    # ---- extremes
+
+    def _extreme_over(self, op: str, body: Form, over: Range) -> Form:
+        """The largest or smallest value of ``body``; closed forms hold for ranges that are not empty."""
+        if self.bounds(over.extent)[0] >= 1:
+            return self._extreme_of_some(op, body, over)
+        full = self.at_least_zero(over.extent.shifted(-1))
+        inside = self.under(full)
+        if inside is not None and inside is not self:
+            found = inside._extreme_of_some(op, body, over)
+            if self._free_of(over.index, found) and not any(a.op in REDUCTIONS for a in found.terms):
+                return self._select(full, found, number(REDUCTIONS[op].identity))
+        return self._residual(op, body, over)
+
+    def _extreme_of_some(self, op: str, body: Form, over: Range) -> Form:
+        """As :meth:`_extreme_over`, for a range that is known to hold some value."""
+        index = over.index
+        outside = Form({a: c for a, c in body.terms.items() if self._free_of(index, a)}, body.constant)
+        inside = body.plus(outside, -1)
+        if not inside.terms:
+            return outside
+        scale = inside.content() * (1 if inside.sign() > 0 else -1)
+        if scale < 0:
+            op = {"max_over": "min_over", "min_over": "max_over"}[op]
+        inside = Form({a: c // scale for a, c in inside.terms.items()}, 0)
+        factor, sign, inside = self._factor_with_sign(inside, index)
+        if sign < 0:
+            op = {"max_over": "min_over", "min_over": "max_over"}[op]
+        slope = self._slope(inside, over)
+        if slope is not None:
+            last = over.high.shifted(-1)
+            found = self._at(inside, index, last if (slope > 0) == (op == "max_over") else over.low)
+        else:
+            found = self._residual(op, inside, over)
+        return outside.plus(self.times(factor, found), scale)
+
+    def _factor_with_sign(self, body: Form, index: Expr) -> tuple[Form, int, Form]:
+        """``body`` as a factor without the index, the sign of that, and the rest."""
+        if len(body.terms) == 1:
+            parts = factors(next(iter(body.terms)))
+            signs = {part: self._sign(part) for part in parts if self._free_of(index, part)}
+            if signs and None not in signs.values():
+                inside = [part for part in parts if part not in signs]
+                outside = [part for part in parts if part in signs]
+                sign = prod([cast(int, signs[part]) for part in outside])
+                return atom_form(product(outside)), sign, atom_form(product(inside))
+        return number(1), 1, body
+
+    def _slope(self, body: Form, over: Range) -> int | None:
+        """1 if ``body`` never falls as the index grows, -1 if it never rises, 0 if it stays; ``None`` if unknown."""
+        slopes = {0}
+        for atom, coefficient in body.terms.items():
+            slope = self._slope_of(atom, over)
+            if slope is None:
+                return None
+            slopes.add(slope if coefficient > 0 else -slope)
+        return None if len(slopes) > 2 else sum(slopes)
+
+    def _slope_of(self, atom: Expr, over: Range) -> int | None:
+        if atom is over.index:
+            return 1
+        if self._free_of(over.index, atom):
+            return 0
+        if atom.op == "floordiv" and atom.args[1].op == "const" and atom.args[1].vmin > 0:
+            return self._slope(self.inner(atom.args[0]), over)
+        if atom.op in ("min", "max"):
+            slopes = {0, *[self._slope(self.inner(a), over) for a in atom.args]}
+            return None if None in slopes or len(slopes) > 2 else sum(cast(set[int], slopes))
+        if atom.op == "mul":
+            signs = [self._sign(part) for part in factors(atom) if self._free_of(over.index, part)]
+            slopes = {self._slope_of(part, over) for part in factors(atom) if not self._free_of(over.index, part)}
+            others = [part for part in factors(atom) if not self._free_of(over.index, part)]
+            if len(others) > 1 and any(self.range(part)[0] < 0 for part in others):
+                return None
+            if None in slopes or None in signs or len(slopes) > 1:
+                return None
+            return prod(cast(list[int], signs)) * cast(int, slopes.pop())
+        return None
+
+    def _sign(self, atom: Expr) -> int | None:
+        low, high = self.range(atom)
+        return 1 if low >= 0 else -1 if high <= 0 else None
+
+
+def _loads(body: Form) -> bool:
+    return any(term.op == "load" for term in topological(body.terms))
+
+
+#: So many cases are tried to see that a polynomial is always divisible.
+MAX_CASES = 2000
+
+
+def always_divisible(form: Form, n: int) -> bool:
+    """Whether ``n`` divides a sum of products of atoms whatever integers the atoms are.
+
+    >>> from eqsat.expr import var
+    >>> x = var("x", 0, 9)
+    >>> always_divisible(Form({x * x: 1, x: 1}, 0), 2), always_divisible(Form({x: 1}, 0), 2)
+    (True, False)
+    """
+    products = {atom: factors(atom) for atom in form.terms}
+    bases = list(dict.fromkeys(base for parts in products.values() for base in parts))
+    if n ** len(bases) > MAX_CASES or all(len(parts) == 1 for parts in products.values()):
+        return form.content() % n == 0 and form.constant % n == 0
+    for residues in cartesian(range(n), repeat=len(bases)):
+        value = dict(zip(bases, residues, strict=True))
+        if (form.constant + sum(c * prod(value[b] for b in products[a]) for a, c in form.terms.items())) % n:
+            return False
+    return True
+
+
+@cache
+def faulhaber(degree: int) -> tuple[Fraction, ...]:
+    """The coefficients of the polynomial whose value at ``n`` is the sum of ``k**degree`` over ``0 <= k < n``.
+
+    >>> faulhaber(1)
+    (Fraction(0, 1), Fraction(-1, 2), Fraction(1, 2))
+    """
+    # n**(degree + 1) telescopes: it is the sum of (k+1)**(degree+1) - k**(degree+1), a sum of lower powers
+    total = [Fraction(0)] * (degree + 1) + [Fraction(1)]
+    for lower in range(degree):
+        share = comb(degree + 1, lower)
+        for power, coefficient in enumerate(faulhaber(lower)):
+            total[power] -= share * coefficient
+    return tuple([coefficient / (degree + 1) for coefficient in total])

@@ -1,0 +1,78 @@
+"""Every rule about reductions is true for every small range, and its guard has no idle part; false ones are refuted."""
+
+from __future__ import annotations
+
+import pytest
+
+from eqsat.binding import check, instances
+from eqsat.linear import Theory
+from eqsat.optimize import MOST_INSTANCES
+from eqsat.rule import Rule
+from eqsat.rules import REDUCE
+
+# ruff: noqa: E501
+#: Forms found in print, or one step from a true rule.
+FALSE_RULES = [
+    ("max(0, v - y) counts too many for y < u", "sum(where(i < y, 0, x), i, u, v)", "max(0, v - y) * x", "free(x) and free(y)"),
+    ("min(v, y) is no count", "sum(where(i < y, x, 0), i, u, v)", "max(0, min(v, y)) * x", "free(x) and free(y)"),
+    ("the difference of the bounds is no count", "sum(where(y <= i and i < z, x, 0), i, u, v)", "(z - y) * x", "free(x) and free(y) and free(z)"),
+    ("nothing to gather outside the range", "sum(where(i == y, x, 0), i, u, v)", "at(x, y)", "free(y)"),
+    ("an empty maximum is no value of the body", "max_over(x, i, u, v)", "x", "free(x)"),
+    ("an empty maximum does not move", "max_over(x + y, i, u, v)", "x + max_over(y, i, u, v)", "free(x)"),
+    ("a negative factor turns the order", "max_over(x * y, i, u, v)", "x * max_over(y, i, u, v)", "free(x) and u < v"),
+    ("maxima do not add", "max_over(x + y, i, u, v)", "max_over(x, i, u, v) + max_over(y, i, u, v)", "u < v"),
+    ("products do not add", "prod(x + y, i, u, v)", "prod(x, i, u, v) + prod(y, i, u, v)", ""),
+    ("sums do not multiply", "sum(x * y, i, u, v)", "sum(x, i, u, v) * sum(y, i, u, v)", ""),
+    ("x is another value each time", "sum(x, i, u, v)", "x * max(v - u, 0)", ""),
+    ("a backward range is empty", "sum(x, i, u, v)", "x * (v - u)", "free(x)"),
+    ("<= takes one more", "sum(where(i <= y, x, 0), i, u, v)", "sum(x, i, u, min(v, y))", "free(y)"),
+    ("either bound may hold", "sum(where(y <= i or i < z, x, 0), i, u, v)", "sum(x, i, max(u, y), min(v, z))", "free(y) and free(z)"),
+    ("Gauss for a backward range", "sum(i, i, u, v)", "(v*(v - 1) - u*(u - 1)) // 2", ""),
+    ("a split inside out", "sum(x, i, u, v) + sum(x, i, v, w)", "sum(x, i, u, w)", "u < v + 1"),
+]  # fmt: skip
+
+#: Conjuncts without which a rule is still true: they say when it gains anything, or follow from the others.
+IDLE = {(f"lift-{name}", f"free({x})") for name in ("less", "not-less", "equal") for x in "xy"}
+IDLE |= {("count-residues", "d > 0")}
+
+#: Rules that make more loops of one, or fewer: which is cheaper is for extraction to say.
+LEFT_TO_COST = {"sum-split", "prod-distributes"}
+
+
+def conjuncts(rule: Rule) -> list[str]:
+    return rule.when.split(" and ") if rule.when else []
+
+
+@pytest.mark.parametrize("rule", REDUCE, ids=lambda rule: rule.name)
+def test_true_for_every_small_range_and_every_body(rule):
+    assert check(rule, prove=True) is None
+    if rule.both_ways:
+        assert check(rule.reverse(), prove=True) is None
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "when"), [row[1:] for row in FALSE_RULES], ids=[row[0] for row in FALSE_RULES]
+)
+def test_false_rules_are_refuted(left, right, when):
+    assert "the sides differ" in str(check(Rule("false", left, right, when)))
+
+
+GUARDED = [(rule, part) for rule in REDUCE for part in conjuncts(rule) if (rule.name, part) not in IDLE]
+
+
+@pytest.mark.parametrize(("rule", "part"), GUARDED, ids=[f"{rule.name}: {part}" for rule, part in GUARDED])
+def test_every_part_of_a_guard_is_needed(rule, part):
+    others = " and ".join(other for other in conjuncts(rule) if other != part)
+    assert check(Rule(rule.name, rule.left, rule.right, others), prove=True) is not None
+
+
+RULES = [rule for rule in REDUCE if rule.name not in LEFT_TO_COST]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_the_theory_decides_it(rule):
+    decided = []
+    for instance in list(instances(rule))[::5]:
+        theory = Theory([instance.when])
+        decided.append(theory.simplify(instance.left) is theory.simplify(instance.right))
+    assert sum(decided) >= MOST_INSTANCES * len(decided)

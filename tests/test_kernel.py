@@ -1,0 +1,319 @@
+"""Kernels: what is refused, worked examples against NumPy, the C they become, random ones under the sanitizers."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from kernels import contents, random_kernel, run_in_c
+
+import eqsat
+from eqsat.expr import Expr, buffer, exp, max_over, maximum, sqrt, sum_over, topological, var, where
+from eqsat.kernel import Kernel, Store, flattened, simplified
+from eqsat.nests import to_c
+from eqsat.ops import DIVISIONS, REDUCTIONS
+
+I, J, K, R = var("i", 0, 15), var("j", 0, 23), var("k", 0, 511), var("r", 0, 31)  # noqa: E741
+A, B, C = buffer("A", "f32", (16, 32)), buffer("B", "f32", (32, 24)), buffer("C", "f32", (16, 24))
+N = buffer("N", "i32", (16,))
+SHORT = buffer("N", "i32", (8,))
+OUT = buffer("OUT", "i32", (16,))
+
+
+REFUSED = [
+    (lambda: Kernel("k", []), ValueError, "kernel 'k' stores nothing"),
+    (lambda: Store(C, 1.0, [I]), TypeError, "the target of a store is an element"),
+    (lambda: Store(C[I, J], I < 3, [I, J]), TypeError, "is a condition, but the elements of 'C' are f32"),
+    (lambda: Store(OUT[I], A[I, 0], [I]), TypeError, "the elements of 'OUT' are integers"),
+    (lambda: Store(OUT[I], N[I] * 2, [I]), ValueError, "which i32, the element type of 'OUT', does not hold"),
+    (lambda: Store(OUT[I + 1], 0, [I]), ValueError, r"the index 'i \+ 1' of 'OUT\[i \+ 1\]' has range \[1, 16\]"),
+    (lambda: Store(OUT[I], 0, [I, I]), ValueError, "ranges over distinct variables"),
+    (lambda: Store(OUT[I], 0, [I], N[I]), TypeError, "the guard of a store is a condition"),
+    (lambda: Store(buffer("X")[I], 0, [I]), ValueError, "buffer 'X' has no shape"),
+    (lambda: Kernel("k", [Store(OUT[I], OUT[I] // 2, [I])]), ValueError, "loads from 'OUT', which it also stores to"),
+    (lambda: Kernel("k", [Store(OUT[I], buffer("X")[I], [I])]), ValueError, "buffer 'X' has no shape"),
+    (lambda: Kernel("k", [Store(OUT[I], N[I] // 2 * var("N", 0, 1), [I])]), ValueError, "both a buffer and a variable"),
+    (lambda: Kernel("k", [Store(OUT[I], N[I] % 2 - SHORT[3] % 2, [I])]), ValueError, "two declarations"),
+    (lambda: A[I], TypeError, "buffer 'A' takes 2 indices, not 1"),
+    (lambda: A[A[I, 0], 0], TypeError, "load needs an integer"),
+    (lambda: buffer("X", "f16"), ValueError, "elements of unknown type 'f16'"),
+    (lambda: buffer("X", "f32", (3, 0)), ValueError, r"the shape \(3, 0\) of buffer 'X' has no elements"),
+    (lambda: eqsat.optimize(A[I, 0]), ValueError, "is a floating-point value"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "error", "message"), REFUSED, ids=[row[2] for row in REFUSED])
+def test_refused_with_one_line(make, error, message):
+    with pytest.raises(error, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_guard_keeps_an_index_inside():
+    kernel = Kernel("shift", [Store(OUT[I + 1], N[I], [I], I < 15)])
+    n = np.arange(16, dtype=np.int32)
+    assert np.array_equal(eqsat.compile(kernel)(N=n)["OUT"], np.concatenate([[0], n[:15]]))
+
+
+def f32(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-8, 9, shape).astype(np.float32)
+
+
+def im2col() -> tuple[Kernel, dict, dict]:
+    """A 3x3 convolution of an 8x8x4 image with padding 1, by one flat index over (ky, kx, channel)."""
+    image, weight, out = buffer("X", "f32", (8, 8, 4)), buffer("W", "f32", (36, 5)), buffer("Y", "f32", (64, 5))
+    p, o, q = var("p", 0, 63), var("o", 0, 4), var("q", 0, 35)
+    y, x = p // 8 + q // 12 - 1, p % 8 + q % 12 // 4 - 1
+    inside = (y >= 0) & (y < 8) & (x >= 0) & (x < 8)
+    taken = where(inside, image[y, x, q % 4], 0.0)
+    kernel = Kernel("conv", [Store(out[p, o], sum_over(taken * weight[q, o], q, 0, 36), [p, o])])
+    xs, ws = f32((8, 8, 4)), f32((36, 5), 1)
+    padded = np.pad(xs, ((1, 1), (1, 1), (0, 0)))
+    want = sum(
+        padded[ky : ky + 8, kx : kx + 8].reshape(64, 4) @ ws.reshape(3, 3, 4, 5)[ky, kx]
+        for ky in range(3)
+        for kx in range(3)
+    )
+    return kernel, {"X": xs, "W": ws}, {"Y": want}
+
+
+def matmul() -> tuple[Kernel, dict, dict]:
+    a, b = f32((16, 32)), f32((32, 24), 1)
+    kernel = Kernel("matmul", [Store(C[I, J], sum_over(A[I, R] * B[R, J], R, 0, 32), [I, J])])
+    return kernel, {"A": a, "B": b}, {"C": a @ b}
+
+
+def transpose() -> tuple[Kernel, dict, dict]:
+    """(16, 32) to (32, 16) by flat indices, twice turned and turned back."""
+    out = buffer("T", "f32", (32, 16))
+    turned = K % 16 * 32 + K // 16
+    a = f32((16, 32))
+    return Kernel("turn", [Store(out[K // 16, K % 16], A[turned // 32, turned % 32], [K])]), {"A": a}, {"T": a.T}
+
+
+def reshape() -> tuple[Kernel, dict, dict]:
+    out = buffer("S", "f32", (8, 64))
+    a = f32((16, 32))
+    kernel = Kernel("reshape", [Store(out[K // 64, K % 64], A[K // 32, K % 32], [K])])
+    return kernel, {"A": a}, {"S": a.reshape(8, 64)}
+
+
+def pooling() -> tuple[Kernel, dict, dict]:
+    image, out = buffer("X", "f32", (10, 10)), buffer("P", "f32", (5, 5))
+    y, x, a, b = var("y", 0, 4), var("x", 0, 4), var("a", 0, 2), var("b", 0, 2)
+    at_y, at_x = y * 2 + a - 1, x * 2 + b - 1
+    inside = (at_y >= 0) & (at_y < 10) & (at_x >= 0) & (at_x < 10)
+    value = max_over(max_over(where(inside, image[at_y, at_x], -99.0), b, 0, 3), a, 0, 3)
+    xs = f32((10, 10))
+    padded = np.pad(xs, 1, constant_values=-99)
+    want = np.array([[padded[2 * r : 2 * r + 3, 2 * c : 2 * c + 3].max() for c in range(5)] for r in range(5)])
+    return Kernel("pool", [Store(out[y, x], value, [y, x])]), {"X": xs}, {"P": want}
+
+
+def softmax() -> tuple[Kernel, dict, dict]:
+    c = var("c", 0, 31)
+    out = buffer("P", "f32", (16, 32))
+    top = max_over(A[I, R], R, 0, 32)
+    kernel = Kernel("softmax", [Store(out[I, c], exp(A[I, c] - top) / sum_over(exp(A[I, R] - top), R, 0, 32), [I, c])])
+    a = f32((16, 32)) / 4
+    e = np.exp(a - a.max(axis=1, keepdims=True))
+    return kernel, {"A": a}, {"P": e / e.sum(axis=1, keepdims=True)}
+
+
+def one_hot() -> tuple[Kernel, dict, dict]:
+    out, c = buffer("H", "i32", (16, 10)), var("c", 0, 9)
+    n = np.arange(16, dtype=np.int32) % 13
+    kernel = Kernel("one_hot", [Store(out[I, c], where(N[I].eq(c), 1, 0), [I, c])])
+    return kernel, {"N": n}, {"H": n[:, None] == np.arange(10)}
+
+
+def cumulative_sum() -> tuple[Kernel, dict, dict]:
+    """By a sum over everything with what comes later masked."""
+    out, a = buffer("S", "f32", (32,)), buffer("V", "f32", (32,))
+    i, r = var("i", 0, 31), var("r", 0, 31)
+    v = f32((32,))
+    kernel = Kernel("cumsum", [Store(out[i], sum_over(where(r <= i, a[r], 0.0), r, 0, 32), [i])])
+    return kernel, {"V": v}, {"S": np.cumsum(v)}
+
+
+def arange() -> tuple[Kernel, dict, dict]:
+    """By counting: how many smaller indices there are."""
+    kernel = Kernel("arange", [Store(OUT[I], sum_over(where(R < I, 1, 0), R, 0, 16), [I])])
+    return kernel, {}, {"OUT": np.arange(16)}
+
+
+def gather() -> tuple[Kernel, dict, dict]:
+    """Rows by index, by a sum over all rows; out of range there are zeros."""
+    out, c = buffer("G", "f32", (16, 32)), var("c", 0, 31)
+    r = var("r", 0, 15)
+    value = sum_over(where(N[I].ne(r), 0.0, A[r, c]), r, 0, 16)
+    a, n = f32((16, 32)), np.random.default_rng(2).integers(-3, 19, 16).astype(np.int32)
+    want = np.where(((n >= 0) & (n < 16))[:, None], a[np.clip(n, 0, 15)], 0)
+    return Kernel("gather", [Store(out[I, c], value, [I, c])]), {"A": a, "N": n}, {"G": want}
+
+
+def normalise() -> tuple[Kernel, dict, dict]:
+    """Two outputs of one kernel, a parameter, and a mean of squares."""
+    out, norm, c = buffer("Y", "f64", (16, 32)), buffer("Z", "f64", (16,)), var("c", 0, 31)
+    scale = var("scale", 1, 100)
+    x = buffer("X", "f64", (16, 32))
+    size = sqrt(sum_over(x[I, R] * x[I, R], R, 0, 32) / 32)
+    stores = [Store(out[I, c], x[I, c] * scale / maximum(size, 1.0), [I, c]), Store(norm[I], size, [I])]
+    a = f32((16, 32)).astype(np.float64)
+    rms = np.sqrt((a * a).mean(axis=1))
+    want = {"Y": a * 7 / np.maximum(rms, 1)[:, None], "Z": rms}
+    return Kernel("normalise", stores), {"X": a, "scale": 7}, want
+
+
+#: The kernel, how many loops over a reduction may stay, how many divisions.
+EXAMPLES = [
+    (matmul, 1, 0),
+    (im2col, 1, 4),
+    (transpose, 0, 2),
+    (reshape, 0, 0),
+    (pooling, 2, 0),
+    (softmax, 2, 0),
+    (one_hot, 0, 0),
+    (cumulative_sum, 1, 0),
+    (arange, 0, 0),
+    (gather, 0, 0),
+    (normalise, 1, 0),
+]
+
+
+def count(kernel: Kernel, ops: object) -> int:
+    return sum(t.op in ops for t in topological(kernel.roots))
+
+
+@pytest.mark.parametrize(("make", "loops", "divisions"), EXAMPLES, ids=lambda x: getattr(x, "__name__", ""))
+def test_worked_examples(make, loops, divisions):
+    kernel, inputs, want = make()
+    compiled = eqsat.compile(kernel)
+    plain = eqsat.compile(kernel, optimise=False)
+    lanes = eqsat.compile(kernel, reassociate=True, parallel=True)
+    found, unoptimised = compiled(**inputs), plain(**inputs)
+    for name, values in want.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-5)
+        # every operation is kept, in its order
+        assert np.array_equal(found[name], unoptimised[name])
+        np.testing.assert_allclose(lanes(**inputs)[name], values, rtol=1e-5)
+        np.testing.assert_allclose(
+            kernel.reference(inputs, **{})[name] if "scale" not in inputs else values, values, rtol=1e-5
+        )
+    assert count(compiled.kernel, REDUCTIONS) == loops
+    assert count(compiled.kernel, DIVISIONS) <= divisions
+
+
+def test_calls_are_checked():
+    run = eqsat.compile(matmul()[0])
+    a, b = f32((16, 32)), f32((32, 24))
+    with pytest.raises(TypeError, match="kernel 'matmul' lacks B"):
+        run(A=a)
+    with pytest.raises(TypeError, match="takes no D"):
+        run(A=a, B=b, D=b)
+    with pytest.raises(TypeError, match="array 'A' has elements of type float64, not f32"):
+        run(A=a.astype(float), B=b)
+    with pytest.raises(ValueError, match=r"array 'B' has shape \(24, 32\), not \(32, 24\)"):
+        run(A=a, B=b.T)
+    out = np.empty((16, 24), dtype=np.float32)
+    assert run(A=a, B=b, out={"C": out})["C"] is out
+    assert np.array_equal(out, a @ b)
+    with pytest.raises(ValueError, match="the output 'C' is not contiguous"):
+        run(A=a, B=b, out={"C": np.empty((24, 16), dtype=np.float32).T})
+    # inputs need not be contiguous
+    assert np.array_equal(run(A=np.asfortranarray(a), B=b)["C"], out)
+
+
+def test_a_parameter_out_of_range_is_refused():
+    kernel, inputs, _ = normalise()
+    with pytest.raises(ValueError, match=r"variable 'scale' is given 101, outside its range \[1, 100\]"):
+        eqsat.compile(kernel)(**{**inputs, "scale": 101})
+
+
+def test_the_c_of_a_kernel_reads_well():
+    source = to_c(simplified(matmul()[0]))
+    assert source.endswith(
+        """\
+/* C[j + i*24] = sum(A[r1 + i*32]*B[r1*24 + j], r1, 0, 32) for i, j */
+void matmul(const float *restrict A, const float *restrict B, float *restrict C)
+{
+    for (int32_t i = 0; i < 16; i++) {
+        const int32_t t0 = i * 24;
+        for (int32_t j = 0; j < 24; j++) {
+            C[j + t0] = 0;
+        }
+        const int32_t t1 = i * 32;
+        for (int32_t r1 = 0; r1 < 32; r1++) {
+            const int32_t t2 = r1 * 24;
+            const float t3 = A[r1 + t1];
+            for (int32_t j = 0; j < 24; j++) {
+                C[j + t0] += t3 * B[t2 + j];
+            }
+        }
+    }
+}
+"""
+    )
+
+
+def test_loops_run_in_parallel_on_request_and_only_if_no_element_is_written_twice():
+    kernel = matmul()[0]
+    assert "omp parallel" not in to_c(simplified(kernel))
+    assert to_c(simplified(kernel), parallel=True).count("#pragma omp parallel for") == 1
+    twice = Kernel("twice", [Store(OUT[I // 2], I, [I])])
+    assert "omp parallel" not in to_c(simplified(twice), parallel=True)
+
+
+def test_sums_go_in_lanes_on_request():
+    rows = Kernel("rows", [Store(buffer("S", "f32", (16,))[I], sum_over(A[I, R], R, 0, 32), [I])])
+    assert "simd" not in to_c(simplified(rows))
+    assert "#pragma omp simd reduction(+:acc0)" in to_c(simplified(rows), reassociate=True)
+
+
+def test_reductions_over_one_range_share_a_loop():
+    out = buffer("S", "f32", (16, 2))
+    c = var("c", 0, 1)
+    sums = [sum_over(A[I, R], R, 0, 32), sum_over(A[I, R] * A[I, R], R, 0, 32)]
+    kernel = Kernel("moments", [Store(out[I, n], s, [I]) for n, s in enumerate(sums)])
+    assert to_c(simplified(kernel)).count("for (") == 2
+    a = f32((16, 32))
+    assert np.array_equal(eqsat.compile(kernel)(A=a)["S"], np.stack([a.sum(axis=1), (a * a).sum(axis=1)], axis=1))
+    assert c.vmax == 1
+
+
+def guards(kernel: Kernel) -> int:
+    """How many loads carry a test of their own."""
+    return len(re.findall(r"\([^?(\n]* < \d+ \? \w+\[", to_c(simplified(kernel))))
+
+
+def test_only_loads_that_nothing_keeps_inside_carry_a_test():
+    a, out, i = buffer("V", "i32", (8,)), buffer("Y", "i32", (16,)), var("i", 0, 15)
+    assert guards(Kernel("free", [Store(out[i], a[i], [i])])) == 1
+    assert guards(Kernel("kept", [Store(out[i], where(i < 8, a[i], 0), [i])])) == 0
+    assert guards(Kernel("half", [Store(out[i], a[i // 2], [i])])) == 0
+    values = np.arange(8, dtype=np.int32) + 1
+    found = eqsat.compile(Kernel("free", [Store(out[i], a[i], [i])]))(V=values)["Y"]
+    assert np.array_equal(found, [*values, *[0] * 8])
+
+
+def test_sums_of_rounded_values_keep_their_order_unless_told():
+    total: Expr = sum_over(A[I, 0], R, 0, 32)
+    out = buffer("S", "f32", (16,))
+    kernel = Kernel("same", [Store(out[I], total, [I])])
+    assert count(simplified(kernel), REDUCTIONS) == 1
+    assert count(simplified(kernel, reassociate=True), REDUCTIONS) == 0
+
+
+SANITIZED = ["-std=c99", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
+
+@pytest.mark.parametrize("optimised", [True, False])
+def test_random_kernels_under_the_sanitizers(optimised, tmp_path):
+    kernels = [random_kernel(seed) for seed in range(40) if seed]
+    inputs = contents()
+    flat = [simplified(k) if optimised else flattened(k) for k in kernels]
+    for kernel, found in zip(kernels, run_in_c(flat, tmp_path, SANITIZED), strict=True):
+        want = kernel.reference({b.name: inputs[b.name] for b in kernel.inputs})
+        for name, values in want.items():
+            assert np.array_equal(found[name], values.ravel()), (kernel.name, name)
