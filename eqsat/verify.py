@@ -197,11 +197,12 @@ def _evaluated(
     seed: int,
     deadline: float = inf,
 ) -> tuple[Check, list[_Group]]:
-    """The outcome of evaluation, and the groups that were not swept, if it found no difference in others."""
+    """The outcome of evaluation, and the groups that it left open, if it found no difference in others."""
     room = max(1, STEPS // _steps([*differs, *constraints]))
     small, large = _groups(differs, list(constraints), min(most, room))
     samples = min(samples, room)
     points = 0
+    open_groups: list[_Group] = []
     for group in small:
         try:
             count, counterexample = sweep(group.differs, group.constraints, deadline)
@@ -213,16 +214,16 @@ def _evaluated(
             return Check("exhaustive", points, counterexample), []
         if buffers([*group.differs, *group.constraints]):
             # every point, but one content
-            large.append(group)
+            open_groups.append(group)
     if not large:
-        return Check("exhaustive", points), []
+        return Check("sampled" if open_groups else "exhaustive", points), open_groups
     together = _Group(
         [difference for group in large for difference in group.differs],
         list(dict.fromkeys(constraint for group in large for constraint in group.constraints)),
     )
     known = [gate for gate in dict.fromkeys(gates) if gate is not None]
     count, counterexample = _probe(together, known, samples, seed, deadline)
-    return Check("sampled", points + count, counterexample), large
+    return Check("sampled", points + count, counterexample), large + open_groups
 
 
 def _steps(roots: Sequence[Expr]) -> int:
