@@ -787,7 +787,7 @@ def tree_size(term: Expr) -> int:
 
 def number_type(*terms: Expr) -> Any:
     """The narrowest NumPy type that holds the bounds of all ``terms`` and their negations."""
-    if any(t.element for t in terms):
+    if terms[0].element:
         return np.float64 if any(t.element == "f64" for t in terms) else np.float32
     low, high = min(t.vmin for t in terms), max(t.vmax for t in terms)
     most = max(high, -low)
@@ -848,16 +848,15 @@ class _Evaluation:
     def __init__(self, values: dict[str, NDArray[Any]], contents: dict[str, NDArray[Any]]) -> None:
         self.values = values
         self.contents = contents
-        shapes = [value.shape for value in values.values()]
-        # an index gets an axis of its own before all others
-        self.axes = max(map(len, shapes), default=0)
-        self.points = prod(np.broadcast_shapes(*shapes)) if shapes else 1
-        # how often the reductions around this evaluation need it, times its points
-        self.total = self.points
+        # how often the reductions around this evaluation need it
+        self.repeats = 1
 
     def run(self, roots: list[Expr]) -> list[NDArray[Any]]:
-        order = list(_outside_bodies(roots))
-        users = Counter(arg for term in order for arg in _evaluated_operands(term))
+        order = list(topological(roots))
+        operands: Callable[[Expr], tuple[Expr, ...]] = _operands
+        if any(t.op == "load" or t.op in REDUCTIONS for t in order):
+            order, operands = list(_outside_bodies(roots)), _evaluated_operands
+        users = Counter(arg for term in order for arg in operands(term))
         users.update(roots)
         results: dict[Expr, Any] = {}
         for term in order:
@@ -865,17 +864,17 @@ class _Evaluation:
                 if term.value not in self.values:
                     raise KeyError(f"no value for variable {term.value!r}")
                 result = self.values[term.value]
-            elif term.op == "load":
-                result = self.load(cast(Buffer, term.args[0].value), [results[a] for a in term.args[1:]])
-            elif term.op in REDUCTIONS:
-                result = self.reduce(term, results[term.args[2]], results[term.args[3]])
             elif not term.args:
                 result = np.asarray(term.value)
+            elif operands is _evaluated_operands and term.op == "load":
+                result = self.load(cast(Buffer, term.args[0].value), [results[a] for a in term.args[1:]])
+            elif operands is _evaluated_operands and term.op in REDUCTIONS:
+                result = self.reduce(term, results[term.args[2]], results[term.args[3]])
             else:
                 result = _apply(term, [results[a] for a in term.args])
             kind = bool if term.is_bool else number_type(term)
             results[term] = np.asarray(result).astype(kind, copy=False)
-            for arg in _evaluated_operands(term):
+            for arg in operands(term):
                 users[arg] -= 1
                 if not users[arg]:
                     del results[arg]
@@ -912,14 +911,19 @@ class _Evaluation:
         if not low.size or not high.size:
             return np.zeros(np.broadcast_shapes(low.shape, high.shape), dtype=kind)
         first, beyond = int(low.min()), int(high.max())
-        total_steps = (beyond - first) * self.total
-        if total_steps > MAX_STEPS:
+        shapes = [value.shape for value in self.values.values()]
+        points = prod(np.broadcast_shapes(*shapes))
+        # the index gets an axis of its own before all others
+        axes = max(map(len, shapes), default=0)
+        repeats = self.repeats * max(1, beyond - first)
+        if repeats * points > MAX_STEPS:
             raise ValueError(f"{brief(term)!r} takes more than {MAX_STEPS} steps to evaluate: narrow its range")
-        step = max(1, _CHUNK // self.points)
+        step = max(1, _CHUNK // points)
         for start in range(first, beyond, step):
-            numbers = np.arange(start, min(start + step, beyond)).reshape(-1, *[1] * self.axes)
+            numbers = np.arange(start, min(start + step, beyond)).reshape(-1, *[1] * axes)
             inner = _Evaluation({**self.values, name: numbers}, self.contents)
-            inner.total = total_steps
+            # the axis counts its own steps
+            inner.repeats = max(1, repeats // len(numbers))
             values = inner.run([body])[0].astype(kind, copy=False)
             inside = (numbers >= low) & (numbers < high)
             values = np.where(inside, values, np.asarray(neutral, dtype=kind))
@@ -931,6 +935,10 @@ class _Evaluation:
 
 _COMBINE = {"sum_over": np.add, "prod_over": np.multiply, "max_over": np.maximum, "min_over": np.minimum}
 _COMBINE |= {"fsum_over": np.add, "fprod_over": np.multiply, "fmax_over": np.fmax, "fmin_over": np.fmin}
+
+
+def _operands(term: Expr) -> tuple[Expr, ...]:
+    return term.args
 
 
 def _evaluated_operands(term: Expr) -> tuple[Expr, ...]:

@@ -169,6 +169,12 @@ def test_facts_reach_into_bodies_and_ranges():
     assert result.expr is x
 
 
+def test_nothing_is_concluded_from_what_a_buffer_happens_to_hold():
+    k = NAMES["k"]
+    assert optimize(k * 8 // 8, constraints=[NAMES["A"][k].eq(k)]).expr is k
+    assert optimize(parse("where(A[k] < 3, k, n)", NAMES), gates=[NAMES["A"][k] < 3]).expr is k
+
+
 def test_faulhaber():
     for degree in range(9):
         for n in range(8):
