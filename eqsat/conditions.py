@@ -6,21 +6,26 @@ others imply; ``not`` is pushed to the comparisons.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from eqsat.expr import FALSE, TRUE, Expr, const, make, topological, tree_size
+from eqsat.extremes import Extremes
 from eqsat.facts import chain_members
-from eqsat.forms import Form, atom_form, partition, to_expr
-from eqsat.quotients import Quotients
+from eqsat.forms import Form, atom_form, factors, number, partition, to_expr
 
 #: A comparison is tested against at most so many others of its conjunction or disjunction.
 MAX_DECIDING = 8
 
+#: Members of a junction with so many terms are read again where the others are decided.
+MAX_REREAD = 200
+#: A comparison of minima and maxima is split into at most so many without them.
+MAX_SPLIT = 8
+
 _COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
 
 
-class Conditions(Quotients):
+class Conditions(Extremes):
     """Comparisons, conjunctions and disjunctions in normal form."""
 
     def _choice(self, term: Expr) -> Expr:
@@ -28,13 +33,13 @@ class Conditions(Quotients):
         parts = [self.conditions[a] for a in term.args]
         if term.op == "where":
             c, x, y = parts
-            return self._junction("or", [self._junction("and", [c, x]), self._junction("and", [self.negate(c), y])])
+            return self.junction("or", [self.junction("and", [c, x]), self.junction("and", [self.negate(c), y])])
         if term.op in ("min", "max"):
-            return self._junction("and" if term.op == "min" else "or", parts)
+            return self.junction("and" if term.op == "min" else "or", parts)
         x, y = parts
-        both = self._junction("and", [x, y])
-        neither = self._junction("and", [self.negate(x), self.negate(y)])
-        same = self._junction("or", [both, neither])
+        both = self.junction("and", [x, y])
+        neither = self.junction("and", [self.negate(x), self.negate(y)])
+        same = self.junction("or", [both, neither])
         return same if term.op == "eq" else self.negate(same)
 
     def at_least_zero(self, form: Form) -> Expr:
@@ -45,10 +50,18 @@ class Conditions(Quotients):
                 return TRUE
             if high < 0:
                 return FALSE
+            if self.selects[0]:
+                split = self._split_comparison(form)
+                if split is not None:
+                    return split
             smaller = self._clear_comparison(form)
+            if smaller is None and high == 0:
+                smaller = self._moved_end(form)
             if smaller is None:
-                chosen = self._where_of_literals(form)
-                return _literal(form) if chosen is None else chosen
+                found = self._where_of_literals(form)
+                if found is None:
+                    found = self._decided(form)
+                return _literal(form) if found is None else found
             form = smaller
 
     def _where_of_literals(self, form: Form) -> Expr | None:
@@ -61,6 +74,33 @@ class Conditions(Quotients):
         yes, no = [coefficient * branch.vmin + form.constant >= 0 for branch in atom.args[1:]]
         # both, or neither, is decided by bounds
         return None if yes == no else atom.args[0] if yes else self.negate(atom.args[0])
+
+    def _decided(self, form: Form) -> Expr | None:
+        """``form >= 0`` decided by refutation."""
+        if not self.is_coupled(form):
+            return None
+        if form not in self._decisions:
+            fails = form.times(-1).shifted(-1)
+            self._decisions[form] = (
+                TRUE if self.cannot_hold((), [fails]) else FALSE if self.cannot_hold((), [form]) else None
+            )
+        return self._decisions[form]
+
+    def _moved_end(self, form: Form) -> Form | None:
+        """``A % n >= n - 1``, or ``A % n <= 0``, is an equation: with the constant of ``A`` moved across."""
+        moved = self._moved_remainder(form)
+        if moved is None:
+            return None
+        low, high = self.bounds(moved)
+        return moved.times(-1) if low == 0 else moved if high == 0 else None
+
+    def _split_comparison(self, form: Form) -> Expr | None:
+        """``min(x, y) >= 0`` iff both are; ``max(x, y) >= 0`` iff one is."""
+        atom = self.outer_minimum(form)
+        if atom is None or self.operand_count(form, MAX_SPLIT) > MAX_SPLIT:
+            return None
+        op = "and" if form.terms[atom] > 0 else "or"
+        return self.junction(op, [self.at_least_zero(case) for case in self.cases(form, atom)])
 
     def _clear_comparison(self, form: Form) -> Form | None:
         """An equivalent form with fewer terms or quotients: ``d >= 0`` iff ``d // f >= 0`` for any ``f > 0``."""
@@ -75,6 +115,9 @@ class Conditions(Quotients):
                 if coefficient == 1:
                     return inner.plus(rest, n)
                 return rest.times(n).shifted(n - 1).plus(inner, -1)
+        single = next(iter(form.terms))
+        if len(form.terms) == 1 and single.op == "tdiv" and single.args[1].op == "const" and single.vmin < single.vmax:
+            return self._clear_truncated(self.inner(single.args[0]), single.args[1].vmin, form)
         for f in sorted({abs(c) for c in form.terms.values()}, reverse=True):
             if f > 1:
                 multiples, rest = partition(form, f)
@@ -82,6 +125,14 @@ class Conditions(Quotients):
                 if low // f == high // f:
                     return multiples.shifted(low // f)
         return self._unit_coefficients(form)
+
+    def _clear_truncated(self, dividend: Form, n: int, form: Form) -> Form | None:
+        """``tdiv(A, n) >= k`` is ``A >= n*k``, or for ``k`` up to 0 ``A > n*(k - 1)``; ``<=`` is its mirror image."""
+        if n <= 0:
+            return None
+        (sign,) = form.terms.values()
+        k = -form.constant
+        return dividend.times(sign).shifted(-(n * k if k > 0 else n * (k - 1) + 1))
 
     def _unit_coefficients(self, form: Form) -> Form | None:
         """A sum of non-negative terms is at least 1, or at most 0, whatever their positive coefficients."""
@@ -98,7 +149,7 @@ class Conditions(Quotients):
         content = form.content()
         if not content:
             return FALSE if form.constant else TRUE
-        if form.constant % content or form in self.nonzero:
+        if form.constant % content or self.is_nonzero(form):
             return FALSE
         low, high = self.bounds(form)
         if low > 0 or high < 0:
@@ -108,6 +159,13 @@ class Conditions(Quotients):
             low, high = self.bounds(form)
         if form.sign() < 0:
             form, low, high = form.times(-1), -high, -low
+        if self.selects[0]:
+            split = self._split_equation(form)
+            if split is not None:
+                return split
+        moved = self._moved_remainder(form)
+        if moved is not None:
+            return self.equal_zero(moved)
         # at an end of its range equality is a comparison, which may simplify further
         if low == 0:
             return self.at_least_zero(form.times(-1))
@@ -118,8 +176,55 @@ class Conditions(Quotients):
                 multiples, rest = partition(form, f)
                 low, high = self.bounds(rest)
                 if -f < low and high < f:
-                    return self._junction("and", [self.equal_zero(multiples), self.equal_zero(rest)])
+                    return self.junction("and", [self.equal_zero(multiples), self.equal_zero(rest)])
+        product = form.single()
+        if product is not None and product.op == "mul":
+            return self.junction("or", [self.equal_zero(atom_form(factor)) for factor in factors(product)])
+        if self._never_zero(form):
+            return FALSE
         return make("eq", to_expr(Form(form.terms, 0)), const(-form.constant))
+
+    def _never_zero(self, form: Form) -> bool:
+        if not self.is_coupled(form):
+            return False
+        if form not in self._nonzero_proofs:
+            self._nonzero_proofs[form] = self.cannot_hold((), [form, form.times(-1)])
+        return self._nonzero_proofs[form]
+
+    def _moved_remainder(self, form: Form) -> Form | None:
+        """``(A + c) % n == r`` is ``A % n == (r - c) % n``."""
+        for quotient, coefficient in form.terms.items():
+            if quotient.op != "floordiv" or quotient.args[1].op != "const":
+                continue
+            n, dividend = quotient.args[1].vmin, self.inner(quotient.args[0])
+            scale, uneven = divmod(-coefficient, n)
+            rest = form.plus(dividend, -scale).plus(atom_form(quotient), scale * n)
+            if uneven or not scale or rest.terms or not dividend.constant or rest.constant % scale:
+                continue
+            value = -rest.constant // scale
+            if not 0 <= value < n:
+                return number(1)
+            plain = dividend.shifted(-dividend.constant)
+            moved = plain.plus(self.quotient_by(plain, n), -n).shifted(-((value - dividend.constant) % n))
+            return None if moved in (form, form.times(-1)) else moved
+        return None
+
+    def _split_equation(self, form: Form) -> Expr | None:
+        """``min(x, y) == 0`` is ``x == 0 and y >= 0`` if ``y`` is never 0."""
+        atom = self.outer_minimum(form)
+        if atom is None or self.operand_count(form, MAX_SPLIT) > MAX_SPLIT:
+            return None
+        sign = 1 if form.terms[atom] > 0 else -1
+        cases = self.cases(form, atom)
+        equal = [self.equal_zero(case) for case in cases]
+        if len(equal) - equal.count(FALSE) > 1:
+            return None
+        others = [self.at_least_zero(c.times(sign)) for c, e in zip(cases, equal, strict=True) if e is FALSE]
+        return (
+            self.junction("and", [*(e for e in equal if e is not FALSE), *others])
+            if len(others) < len(cases)
+            else FALSE
+        )
 
     def negate(self, condition: Expr) -> Expr:
         if condition is TRUE:
@@ -131,14 +236,12 @@ class Conditions(Quotients):
             complement = _COMPLEMENT[op]
             return make(complement, *(args[::-1] if op in ("lt", "le") else args))
         if op in ("and", "or"):
-            return self._junction(
-                "or" if op == "and" else "and", [self.negate(a) for a in chain_members(condition, op)]
-            )
+            return self.junction("or" if op == "and" else "and", [self.negate(a) for a in chain_members(condition, op)])
         if op == "not":
             return args[0]
         return make("not", condition)
 
-    def _junction(self, op: str, parts: Sequence[Expr]) -> Expr:
+    def junction(self, op: str, parts: Sequence[Expr]) -> Expr:
         """``and`` or ``or`` over conditions in normal form: flat, sorted, without what the others imply."""
         unit, zero = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
         members = {m: None for part in parts for m in chain_members(part, op)}
@@ -161,9 +264,9 @@ class Conditions(Quotients):
         for member in merged:
             if self.negate(member) in found:
                 return zero
-        other = "or" if op == "and" else "and"
-        # absorption: p and (p or q) is p
-        kept = [m for m in merged if not (m.op == other and any(o in found for o in chain_members(m, other)))]
+        kept = self._read_under_each_other(op, merged)
+        if kept != merged:
+            return self.junction(op, kept)
         if len(kept) > 1:
             kept = self._drop_implied(op, kept)
         if not kept:
@@ -174,51 +277,123 @@ class Conditions(Quotients):
             result = make(op, result, member)
         return result
 
+    def _read_under_each_other(self, op: str, members: list[Expr]) -> list[Expr]:
+        """``p and (p or q)`` is ``p``; ``p and (q or not p)`` is ``p and q``: each member with the others decided."""
+        compound = [m for m in members if m.op in ("and", "or") and tree_size(m) <= MAX_REREAD]
+        if not compound:
+            return members
+        holds, fails = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
+        decided: dict[Expr, Expr] = {}
+        for member in members:
+            if member not in compound:
+                decided[member], decided[self.negate(member)] = holds, fails
+        return [self._with_decided(m, decided) if m in compound else m for m in members]
+
+    def _with_decided(self, condition: Expr, decided: Mapping[Expr, Expr]) -> Expr:
+        if condition in decided:
+            return decided[condition]
+        if condition.op not in ("and", "or"):
+            return condition
+        members = chain_members(condition, condition.op)
+        replaced = [self._with_decided(m, decided) for m in members]
+        return condition if replaced == members else self.junction(condition.op, replaced)
+
     def _merge_intervals(self, op: str, members: list[Expr]) -> list[Expr] | None:
         """Comparisons of one form with constants, merged; ``None`` if together they decide the junction."""
         others: list[Expr] = []
-        limits: dict[Expr, list[int | None]] = {}
+        of_form: dict[Expr, list[Expr]] = {}
         for member in members:
-            if member.op == "lt" and member.args[1].op == "const":
-                slot, value = 1, cast(int, member.args[1].value)
-                form = member.args[0]
-            elif member.op == "le" and member.args[0].op == "const":
-                slot, value = 0, cast(int, member.args[0].value)
-                form = member.args[1]
-            else:
+            literal = next((a for a in member.args if a.op == "const"), None) if member.op in _COMPLEMENT else None
+            if literal is None:
                 others.append(member)
-                continue
-            limit = limits.setdefault(form, [None, None])
-            old = limit[slot]
-            stronger = max if (slot == 0) == (op == "and") else min
-            limit[slot] = value if old is None else stronger(old, value)
-        for form, (least, below) in limits.items():
-            if least is not None and below is not None:
-                # "and": least <= form < below may be empty; "or": form < below or least <= form may be everything
-                if (op == "and" and least >= below) or (op == "or" and least <= below):
+            else:
+                of_form.setdefault(member.args[literal is member.args[0]], []).append(member)
+        for form, comparisons in of_form.items():
+            if len(comparisons) > 1:
+                merged = self._merge_comparisons(op, form, comparisons)
+                if merged is None:
                     return None
-                if op == "and" and least + 1 == below:
-                    others.append(self.equal_zero(self.form(form).shifted(-least)))
-                    continue
-            if least is not None:
-                others.append(make("le", const(least), form))
-            if below is not None:
-                others.append(make("lt", form, const(below)))
+                comparisons = merged
+            others += comparisons
         return others
 
+    def _merge_comparisons(self, op: str, form: Expr, comparisons: list[Expr]) -> list[Expr] | None:
+        least: int | None = None
+        below: int | None = None
+        points: dict[str, set[int]] = {"eq": set(), "ne": set()}
+        for comparison in comparisons:
+            value = next(a for a in comparison.args if a.op == "const").vmin
+            if comparison.op == "le":
+                least = value if least is None else (max if op == "and" else min)(least, value)
+            elif comparison.op == "lt":
+                below = value if below is None else (min if op == "and" else max)(below, value)
+            else:
+                points[comparison.op].add(value)
+        # under "and" an equation decides the other comparisons, under "or" an inequation does
+        decisive, exceptions = (points["eq"], points["ne"]) if op == "and" else (points["ne"], points["eq"])
+        if decisive:
+            value = min(decisive)
+            inside = (least is None or least <= value) and (below is None or value < below)
+            outside = (least is not None and least <= value) or (below is not None and value < below)
+            holds = (inside and value not in exceptions) if op == "and" else (outside or value in exceptions)
+            if len(decisive) > 1 or holds is not (op == "and"):
+                return None
+            return [make("eq" if op == "and" else "ne", form, const(value))]
+        # an exception at an end of the interval moves that end
+        step = 1 if op == "and" else -1
+        while least is not None and (least if op == "and" else least - 1) in exceptions:
+            exceptions.remove(least if op == "and" else least - 1)
+            least += step
+        while below is not None and (below - 1 if op == "and" else below) in exceptions:
+            exceptions.remove(below - 1 if op == "and" else below)
+            below -= step
+        kept = [make("ne" if op == "and" else "eq", form, const(value)) for value in sorted(exceptions)]
+        if least is not None and below is not None:
+            # "and": least <= form < below may be empty; "or": form < below or least <= form may be everything
+            if (op == "and" and least >= below) or (op == "or" and least <= below):
+                return None
+            if op == "and" and least + 1 == below:
+                return [self.equal_zero(self.form(form).shifted(-least))]
+        if least is not None:
+            kept.append(make("le", const(least), form))
+        if below is not None:
+            kept.append(make("lt", form, const(below)))
+        return kept
+
     def _drop_implied(self, op: str, members: list[Expr]) -> list[Expr]:
-        """Drop the members that the others decide: under ``and`` the others hold, under ``or`` they fail."""
+        """Drop the members, and parts of members, that the others decide."""
+        if op == "or":
+            return [self.negate(m) for m in self._drop_implied("and", [self.negate(m) for m in members])]
         kept = sorted(members, key=lambda m: m.key)
         for member in list(kept):
             others = [m for m in kept if m is not member and self._may_decide(m, member)]
-            if member.op not in _COMPLEMENT or not others or len(others) > MAX_DECIDING:
+            if not others or len(others) > MAX_DECIDING:
                 continue
-            theory = self._given(others if op == "and" else [self.negate(m) for m in others])
-            if theory is None:
-                return [FALSE] if op == "and" else [TRUE]
-            if theory is not self and theory.condition(member) is (TRUE if op == "and" else FALSE):
+            if member.op in _COMPLEMENT:
+                theory = self._given(others)
+                if theory is None:
+                    return [FALSE]
+                found = member if theory is self else theory.condition(member)
+                if found is FALSE:
+                    return [FALSE]
+                if found is TRUE:
+                    kept.remove(member)
+            elif member.op == "or":
+                kept[kept.index(member)] = self._needed_part(member, others)
+        return [m for m in kept if m is not TRUE]
+
+    def _needed_part(self, disjunction: Expr, facts: list[Expr]) -> Expr:
+        """A disjunction without what cannot decide it where the facts hold."""
+        kept = chain_members(disjunction, "or")
+        if len(kept) > MAX_DECIDING:
+            return disjunction
+        for member in sorted(kept, key=lambda m: m.key):
+            rest = [self.negate(m) for m in kept if m is not member]
+            if self.cannot_hold([*facts, member, *rest]):
                 kept.remove(member)
-        return kept
+        if kept and self.cannot_hold([*facts, *map(self.negate, kept)]):
+            return TRUE
+        return disjunction if len(kept) == len(chain_members(disjunction, "or")) else self.junction("or", kept)
 
     def in_context(self, junction: Expr) -> Expr:
         """A junction with each member read where the others hold (under ``or``: fail), if that makes it simpler.
@@ -233,7 +408,7 @@ class Conditions(Quotients):
             theory = self._given(others if op == "and" else [self.negate(m) for m in others])
             simpler = member if theory is None else theory.condition(member)
             if tree_size(simpler) < tree_size(member):
-                joined = self._junction(op, [simpler if m is member else m for m in members])
+                joined = self.junction(op, [simpler if m is member else m for m in members])
                 return self.in_context(joined) if joined.op == op else joined
         return junction
 

@@ -576,7 +576,7 @@ class _Script:
             own = {match[1] for action in chunk if (match := _LET.match(action))}
             text = " ".join(chunk)
             for name in seen.intersection(_LOCAL.findall(text)):
-                text = re.sub(rf"\b{name}\b", f"(Ref {name[1:]})", text)
+                text = re.sub(rf"\b{name}\b(?!\")", f"(Ref {name[1:]})", text)
             text += "".join(f"(union (Ref {name[1:]}) {name})" for name in sorted(own & needed))
             self.owner.session._act(text)
             seen |= own

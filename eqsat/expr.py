@@ -871,7 +871,7 @@ class _Evaluation:
             elif operands is _evaluated_operands and term.op in REDUCTIONS:
                 result = self.reduce(term, results[term.args[2]], results[term.args[3]])
             else:
-                result = _apply(term, [results[a] for a in term.args])
+                result = apply_operator(term, [results[a] for a in term.args])
             kind = bool if term.is_bool else number_type(term)
             results[term] = np.asarray(result).astype(kind, copy=False)
             for arg in operands(term):
@@ -962,7 +962,7 @@ def _outside_bodies(roots: Iterable[Expr]) -> Iterator[Expr]:
             yield term
 
 
-def _apply(term: Expr, args: list[Any]) -> Any:
+def apply_operator(term: Expr, args: list[Any]) -> Any:
     """The operator of ``term`` on arrays, in a type that holds its operands and its result."""
     if term.op in FLOATS:
         kind = number_type(*[t for t in (term, *term.args) if t.element])

@@ -8,19 +8,39 @@ a dividend beside its own quotient is a multiple of the quotient plus a remainde
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import gcd
-from typing import Self, cast
+from typing import Any, Self, cast
+
+from numpy.typing import NDArray
 
 from eqsat.expr import FALSE, TRUE, Expr
-from eqsat.forms import Division, Form, VariableSets, atom_form, factors, mentions, number, read, scale_of, to_expr
+from eqsat.forms import (
+    ZERO,
+    Division,
+    Form,
+    VariableSets,
+    atom_form,
+    factors,
+    mentions,
+    number,
+    read,
+    scale_of,
+    to_expr,
+)
+from eqsat.witnesses import Witnesses
 
 Bounds = tuple[int, int]
 
 #: Facts are assumed inside the branches of so many selections per theory; beyond, branches see the outer facts only.
 MAX_CONTEXTS = 1000
+#: Refutations in a theory and its relatives do so much work together; a step is a few microseconds.
+MAX_STEPS = 50_000
 #: Correlated bounds take out so many remainders or facts, one after another.
 MAX_CORRELATION_DEPTH = 1
+#: Bounds of a sum distinguish so many cases of its minima.
+MAX_SELECTED = 8
 
 
 class ContradictionError(ValueError):
@@ -48,13 +68,24 @@ class Facts(ABC):
         self.variables: VariableSets = parent.variables if parent else VariableSets()
         self.spare: list[int] = parent.spare if parent else [MAX_CONTEXTS]
         self._replacing: set[Expr] = set()
+        # the work that all refutations may still do together
+        self.steps: list[int] = parent.steps if parent else [MAX_STEPS]
         self.children: dict[Expr, Self | None] = {}
         self.changed = False
         self._ranges: dict[Expr, Bounds] = {}
         self._bounds: dict[Form, tuple[int, int, int]] = {}
         self._quotients: dict[tuple[Form, int], Form] = {}
+        self._decisions: dict[Form, Expr | None] = {}
+        self._nonzero_proofs: dict[Form, bool] = {}
+        self._minima: dict[frozenset[Form], Form] = {}
+        self._selected: dict[Form, Bounds] = {}
+        # whether any minimum is about, in this theory or its relatives
+        self.selects: list[bool] = parent.selects if parent else [False]
         self._junctions: dict[tuple[str, frozenset[Expr]], Expr] = {}
         self._inner: dict[Expr, Form] = parent._inner if parent else {}
+        self.witnesses: Witnesses = parent.witnesses if parent else Witnesses()
+        self._witnessed: NDArray[Any] | None = None
+        self._gaps: dict[Expr, tuple[Form, ...]] = parent._gaps if parent else {}
         self._divisions: dict[Expr, tuple[Division, ...]] = {}
         self._pairs: dict[tuple[Expr, Expr], Division | None] = {}
         given = list(facts)
@@ -87,6 +118,18 @@ class Facts(ABC):
     @abstractmethod
     def quotient_by(self, x: Form, n: int) -> Form:
         """The normal form of ``x // n`` for a positive integer ``n``."""
+
+    @abstractmethod
+    def extreme(self, op: str, operands: Iterable[Form]) -> Form:
+        """The normal form of the ``min`` or ``max`` of forms."""
+
+    @abstractmethod
+    def selection(self, condition: Expr, x: Form, y: Form) -> Form:
+        """The normal form of ``where(condition, x, y)``."""
+
+    @abstractmethod
+    def is_never_negative(self, form: Form) -> bool:
+        """Whether ``form >= 0`` was proved."""
 
     # ---- facts
 
@@ -163,6 +206,9 @@ class Facts(ABC):
         self._junctions.clear()
         self._divisions.clear()
         self._pairs.clear()
+        for memo_of_forms in (self._decisions, self._nonzero_proofs, self._minima, self._selected):
+            memo_of_forms.clear()
+        self._witnessed = None
 
     def _assume_at_least(self, form: Form, least: int) -> None:
         if not form.terms:
@@ -248,15 +294,19 @@ class Facts(ABC):
             self._assume_at_least(form, 1)
         elif high == 0:
             self._assume_at_least(form.times(-1), 1)
+        form = _without_content(form)
         self.nonzero.add(form)
         self.nonzero.add(form.times(-1))
+        if len(form.terms) == 1 and not form.constant:
+            # a product is not zero iff no factor is
+            (atom,) = form.terms
+            for factor in factors(atom) if atom.op == "mul" else ():
+                self._assume_nonzero(atom_form(factor))
 
     def is_nonzero(self, form: Form) -> bool:
         """Whether the form is known never to be zero."""
-        if form in self.nonzero:
-            return True
         low, high = self.bounds(form)
-        if low > 0 or high < 0:
+        if low > 0 or high < 0 or _without_content(form) in self.nonzero:
             return True
         monomial = next(iter(form.terms)) if len(form.terms) == 1 and not form.constant else None
         if monomial is not None and monomial.op == "mul":
@@ -283,6 +333,12 @@ class Facts(ABC):
             return None
         return child if child.changed else self
 
+    def witnessed(self) -> NDArray[Any]:
+        """At which sample points the facts hold."""
+        if self._witnessed is None:
+            self._witnessed = self.witnesses.where_all(fact for fact, value in self.known.items() if value is TRUE)
+        return self._witnessed
+
     # ---- bounds
 
     def range(self, atom: Expr) -> Bounds:
@@ -304,19 +360,66 @@ class Facts(ABC):
             ends = [end // divisor for end in self._bounds_without_facts(self.inner(atom.args[0]))]
             low, high = min(ends), max(ends)
         elif op == "mul":
-            low, high = _product_bounds([self.range(a) for a in factors(atom)])
-        elif op in ("where", "min", "max"):
-            (low, high), (other_low, other_high) = [self._bounds_without_facts(self.inner(a)) for a in atom.args[-2:]]
-            if op == "where":
-                low, high = min(low, other_low), max(high, other_high)
-            else:
-                choose = min if op == "min" else max
-                low, high = choose(low, other_low), choose(high, other_high)
+            low, high = _product_bounds([_power_bounds(self.range(a), n) for a, n in Counter(factors(atom)).items()])
+        elif op == "where":
+            lows, highs = zip(*[self._bounds_without_facts(self.inner(a)) for a in atom.args[1:]], strict=True)
+            low, high = min(lows), max(highs)
+        elif op == "min":
+            lows, highs = zip(*[self._bounds_without_facts(gap) for gap in self.gaps(atom)], strict=True)
+            low, high = min(lows), min(highs)
         known_low, known_high = self.narrowed.get(atom, (low, high))
         return max(low, known_low), min(high, known_high)
 
+    def gaps(self, atom: Expr) -> tuple[Form, ...]:
+        """The operands of a minimum, 0 among them."""
+        found = self._gaps.get(atom)
+        if found is None:
+            found = self._gaps[atom] = tuple([self.inner(part) for part in chain_members(atom, "min")])
+        return found
+
+    def gap(self, atom: Expr) -> Form:
+        """The operand of a minimum beside 0, if there is one alone."""
+        first, second, *_ = self.gaps(atom)
+        return second if first == ZERO else first
+
+    def cases(self, form: Form, atom: Expr) -> list[Form]:
+        """``form`` with a minimum in it replaced by each of its operands."""
+        rest = form.plus(atom_form(atom), -form.terms[atom])
+        return [rest.plus(gap, form.terms[atom]) for gap in self.gaps(atom)]
+
+    def outer_minimum(self, form: Form) -> Expr | None:
+        """A minimum in ``form`` that is not inside another: the first in the fixed order."""
+        minima = [a for a in form.terms if a.op == "min"]
+        if len(minima) < 2:
+            return minima[0] if minima else None
+        inside = {a for m in minima for gap in self.gaps(m) for a in gap.terms}
+        return min((a for a in minima if a not in inside), key=lambda a: a.key, default=None)
+
     def plain_bounds(self, form: Form) -> Bounds:
-        """Bounds that treat the atoms as independent."""
+        """Bounds that treat the atoms as independent, but for minima and what stands beside them."""
+        if self.selects[0] and any(a.op == "min" for a in form.terms):
+            return self._selected_bounds(form)
+        return self._independent_bounds(form)
+
+    def _selected_bounds(self, form: Form, most_cases: int = MAX_SELECTED) -> Bounds:
+        """A sum with a minimum is the least of its cases; with a minimum subtracted, the greatest."""
+        found = self._selected.get(form)
+        if found is None:
+            low, high = self._independent_bounds(form)
+            atom = self.outer_minimum(form)
+            each = most_cases // len(self.gaps(atom)) if atom is not None else 0
+            if atom is None or not each:
+                return low, high
+            ends = [self._selected_bounds(case, each) for case in self.cases(form, atom)]
+            choose = min if form.terms[atom] > 0 else max
+            low = max(low, choose(least for least, _ in ends))
+            high = min(high, choose(most for _, most in ends))
+            found = low, high
+            if most_cases == MAX_SELECTED:
+                self._selected[form] = found
+        return found
+
+    def _independent_bounds(self, form: Form) -> Bounds:
         low = high = form.constant
         for atom, coefficient in form.terms.items():
             least, most = self._ranges.get(atom) or self.range(atom)
@@ -357,6 +460,15 @@ class Facts(ABC):
         for atom in form.terms:
             if atom.op == "var":
                 continue
+            if atom.op == "tdiv" and atom.args[1].vmin == atom.args[1].vmax > 0:
+                n, dividend = atom.args[1].vmin, self.inner(atom.args[0])
+                scale = scale_of(dividend, form)
+                rest = form.plus(dividend, -scale).plus(atom_form(atom), scale * n)
+                if scale and len(rest.terms) < len(form.terms):
+                    low, high = bounds(rest, depth - 1)
+                    least, most = self.plain_bounds(dividend)
+                    ends = (scale * (1 - n) * (least < 0), scale * (n - 1) * (most > 0))
+                    yield low + min(ends), high + max(ends)
             for division in self.divisions(atom) if bounds == self.bounds else self._flat_division(atom):
                 scale = scale_of(division.dividend, form)
                 if scale:
@@ -426,12 +538,14 @@ class Facts(ABC):
 
     def _flat_division(self, atom: Expr) -> tuple[Division, ...]:
         for quotient in factors(atom):
-            if quotient.op != "floordiv" or quotient.args[1].vmin <= 0:
+            if quotient.op != "floordiv":
                 continue
             dividend, divisor = self.inner(quotient.args[0]), self.inner(quotient.args[1])
+            if quotient.args[1].vmin <= 0 and self.plain_bounds(divisor)[0] <= 0:
+                continue
             if divisor.terms or quotient is atom:
                 multiple = self.times(divisor, atom_form(quotient))
-                if not divisor.terms or multiple == atom_form(atom):
+                if not divisor.terms or multiple.terms.keys() == {atom}:
                     return (Division(dividend, divisor, dividend.plus(multiple, -1), self.bounds(divisor)[1] - 1),)
         return ()
 
@@ -450,6 +564,12 @@ class Facts(ABC):
         return found
 
 
+def _without_content(form: Form) -> Form:
+    """``form`` divided by the common factor of its coefficients and its constant."""
+    common = gcd(form.content(), form.constant)
+    return form if common < 2 else Form({a: c // common for a, c in form.terms.items()}, form.constant // common)
+
+
 def chain_members(condition: Expr, op: str) -> list[Expr]:
     """The members of a chain of ``op``."""
     found, stack = [], [condition]
@@ -460,6 +580,12 @@ def chain_members(condition: Expr, op: str) -> list[Expr]:
         else:
             found.append(part)
     return found
+
+
+def _power_bounds(bounds: Bounds, exponent: int) -> Bounds:
+    low, high = bounds
+    ends = sorted((low**exponent, high**exponent))
+    return (0 if exponent % 2 == 0 and low < 0 < high else ends[0]), ends[1]
 
 
 def _product_bounds(ranges: list[Bounds]) -> Bounds:

@@ -343,7 +343,7 @@ class _Basis:
         if float(np.abs(rest).max()) > 1e-3:
             return None
         coefficients = np.rint(self._solve(shares))
-        if np.abs(coefficients).max() > MAX_COEFFICIENT:
+        if np.abs(coefficients).max(initial=0) > MAX_COEFFICIENT:
             return None
         total = np.zeros(self.count, dtype=np.int64)
         terms: dict[Expr, int] = {}

@@ -6,8 +6,8 @@ A condition normalises to comparisons of a form with a constant, joined by ``and
 forms are equal; nothing depends on the order of operands.
 
 Its parts, each a layer on the one before: :mod:`eqsat.forms` (sums), :mod:`eqsat.facts` (what is known, and bounds),
-:mod:`eqsat.quotients` (floor division), :mod:`eqsat.conditions`, :mod:`eqsat.reduce` (reductions), and here the walk
-over terms.
+:mod:`eqsat.quotients` (floor division), :mod:`eqsat.refutation` (what cannot hold), :mod:`eqsat.extremes` (``min`` and
+``max``), :mod:`eqsat.conditions`, :mod:`eqsat.reduce` (reductions), and here the walk over terms.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from math import gcd
 from typing import Self, cast
 
 from eqsat.expr import FALSE, TRUE, Expr, make
-from eqsat.forms import Form, atom_form, form_order, number, to_expr, topological_until
+from eqsat.forms import Form, atom_form, factors, number, to_expr, topological_until
 from eqsat.ops import FLOATS, REDUCTIONS
 from eqsat.reduce import Reductions
 
@@ -103,7 +103,7 @@ class Theory(Reductions):
             loaded = self._loaded(term)
             return self.known.get(loaded, loaded)
         if op in ("and", "or"):
-            result = self._junction(op, [self.conditions[a] for a in args])
+            result = self.junction(op, [self.conditions[a] for a in args])
         elif op == "not":
             result = self.negate(self.conditions[args[0]])
         elif op == "where" or args[0].is_bool:
@@ -143,51 +143,6 @@ class Theory(Reductions):
 
     # ---- selections
 
-    def _extreme(self, op: str, x: Form, y: Form) -> Form:
-        """The normal form of ``min`` or ``max``: what both share comes out."""
-        low, high = self.bounds(x.plus(y, -1))
-        if high <= 0:
-            return x if op == "min" else y
-        if low >= 0:
-            return y if op == "min" else x
-        members = self._members(op, x) + self._members(op, y)
-        kept: list[Form] = []
-        for member in members:
-            if any(self._dominates(op, other, member) for other in kept):
-                continue
-            kept = [other for other in kept if not self._dominates(op, member, other)]
-            kept.append(member)
-        if len(kept) == 1:
-            return kept[0]
-        shared = {a: c for a, c in kept[0].terms.items() if all(k.terms.get(a) == c for k in kept)}
-        kept = sorted((k.plus(Form(shared, 0), -1) for k in kept), key=form_order)
-        base = kept[0].constant
-        kept = [k.shifted(-base) for k in kept]
-        common = gcd(*(c for k in kept for c in (*k.terms.values(), k.constant)))
-        result: Expr | None = None
-        for member in kept:
-            divided = to_expr(Form({a: c // common for a, c in member.terms.items()}, member.constant // common))
-            result = divided if result is None else make(op, result, divided)
-        return Form(shared, base).plus(self.atom(cast(Expr, result)), common)
-
-    def _members(self, op: str, x: Form) -> list[Form]:
-        """The operands of a nested ``min`` or ``max``, with what surrounds it put back into each."""
-        inner = [(a, c) for a, c in x.terms.items() if a.op == op and c > 0]
-        if len(inner) != 1:
-            return [x]
-        atom, coefficient = inner[0]
-        rest = x.plus(atom_form(atom), -coefficient)
-        return [
-            member.times(coefficient).plus(rest)
-            for argument in atom.args
-            for member in self._members(op, self.inner(argument))
-        ]
-
-    def _dominates(self, op: str, x: Form, y: Form) -> bool:
-        """Whether ``y`` is never needed beside ``x``."""
-        low, high = self.bounds(x.plus(y, -1))
-        return high <= 0 if op == "min" else low >= 0
-
     def _where(self, term: Expr) -> Form:
         condition = self.conditions[term.args[0]]
         if condition is TRUE or condition is FALSE:
@@ -201,12 +156,45 @@ class Theory(Reductions):
         x, y = self._branch(yes, condition), self._branch(no, self.negate(condition))
         if x is None or y is None:
             return self.forms[no if x is None else yes]
-        if x == y:
+        return self.selection(condition, x, y)
+
+    def selection(self, condition: Expr, x: Form, y: Form) -> Form:
+        """The normal form of ``where(condition, x, y)``; each branch knows the condition already."""
+        if x == y or self._is_read_as(y, x, condition):
+            return y
+        if self._is_read_as(x, y, self.negate(condition)):
             return x
-        shared = {a: c for a, c in x.terms.items() if y.terms.get(a) == c}
-        common = Form(shared, 0)
+        pulled = self._selected_division(condition, x, y)
+        if pulled is not None:
+            return pulled
+        common = Form({a: c for a, c in x.terms.items() if y.terms.get(a) == c}, 0)
         x, y = x.plus(common, -1), y.plus(common, -1)
-        return common.plus(self.atom(make("where", condition, to_expr(x), to_expr(y))))
+        scale = gcd(*x.terms.values(), x.constant, *y.terms.values(), y.constant)
+        signs = (y.constant, x.constant, y.terms and y.sign(), x.terms and x.sign())
+        scale *= -1 if next(s for s in signs if s) < 0 else 1
+        x, y = [Form({a: c // scale for a, c in form.terms.items()}, form.constant // scale) for form in (x, y)]
+        return common.plus(self.atom(make("where", condition, to_expr(x), to_expr(y))), scale)
+
+    def _is_read_as(self, form: Form, other: Form, condition: Expr) -> bool:
+        """Whether ``form`` is ``other`` where the condition holds."""
+        term = to_expr(form)
+        if not self.variables.of(term) & self.variables.of(condition):
+            return False
+        theory = self.under(condition)
+        return theory is not None and theory.form(term) == other
+
+    def _selected_division(self, condition: Expr, x: Form, y: Form) -> Form | None:
+        """``where(c, x // d, y // d)`` is ``where(c, x, y) // d``, and so for the remainder, if ``d`` is no literal."""
+        one, other = _division(x), _division(y)
+        if one is None or other is None or one[1] is not other[1]:
+            return None
+        divisor = self.inner(one[1])
+        dividends = self.inner(one[0]), self.inner(other[0])
+        if (x, y) == (self.quotient(dividends[0], divisor), self.quotient(dividends[1], divisor)):
+            return self.quotient(self.selection(condition, *dividends), divisor)
+        if (x, y) == (self.remainder(dividends[0], divisor), self.remainder(dividends[1], divisor)):
+            return self.remainder(self.selection(condition, *dividends), divisor)
+        return None
 
     def _as_extreme(self, condition: Expr, x: Form, y: Form) -> Form | None:
         """``where(x < y, x, y)`` is ``min(x, y)``, and so on."""
@@ -216,7 +204,7 @@ class Theory(Reductions):
             return None
         for op, above in (("max", difference), ("min", difference.times(-1))):
             if condition in (self.at_least_zero(above), self.at_least_zero(above.shifted(-1))):
-                return self._extreme(op, x, y)
+                return self.extreme(op, [x, y])
         return None
 
     def _branch(self, term: Expr, condition: Expr) -> Form | None:
@@ -237,9 +225,15 @@ _INTEGER_STEPS: dict[str, Callable[[Theory, Form, Form], Form]] = {
     "tmod": Theory._truncated_remainder,
     "shl": Theory._shift_left,
     "shr": Theory._shift_right,
-    "min": lambda theory, x, y: theory._extreme("min", x, y),
-    "max": lambda theory, x, y: theory._extreme("max", x, y),
+    "min": lambda theory, x, y: theory.extreme("min", [x, y]),
+    "max": lambda theory, x, y: theory.extreme("max", [x, y]),
 }
+
+
+def _division(form: Form) -> tuple[Expr, Expr] | None:
+    """Dividend and divisor of the one quotient in ``form`` whose divisor is no literal."""
+    quotients = {f for a in form.terms for f in factors(a) if f.op == "floordiv" and f.args[1].op != "const"}
+    return quotients.pop().args if len(quotients) == 1 else None  # type: ignore[return-value]
 
 
 def _is_negative(condition: Expr) -> bool:

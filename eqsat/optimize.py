@@ -36,7 +36,7 @@ from eqsat.proof import refuse_false
 from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges, rule_instances
 from eqsat.rules import DEFAULT
 from eqsat.sharing import share_junctions, share_sums
-from eqsat.spelling import Speller, Value, buffer_key, to_exprs
+from eqsat.spelling import MANY_CLASSES, Speller, Value, buffer_key, to_exprs
 from eqsat.text import parse
 from eqsat.verify import Check, check_equal, prove_equal
 
@@ -349,6 +349,7 @@ class _Walk:
             # classes that become the same term are paid twice in the e-graph, once here
             proved = speller.spell(self._exactly(speller.graph, choice))
             terms = min(terms, [proved[c] for c in wanted], key=lambda exprs: cost_of(exprs, self.model))
+        terms = self._read_again(base, contexts, values, terms, len(speller.graph))
         result = self._result(terms, len(speller.graph))
         if self.pareto is None:
             return result
@@ -357,6 +358,24 @@ class _Walk:
         best = answers[0]
         bound = None if result.bound is None else min(result.bound, best.cost)
         return replace(result, exprs=best.exprs, cost=best.cost, bound=bound, pareto=answers)
+
+    def _read_again(
+        self, base: Theory, contexts: Sequence[Theory | None], values: list[Value], terms: list[Expr], nodes: int
+    ) -> list[Expr]:
+        """The answer spelled once more, if its own normal forms say more than those of the input."""
+        again: list[Value] = [
+            value if theory is None else theory.condition(term) if term.is_bool else theory.form(term)
+            for theory, value, term in zip(contexts, values, terms, strict=True)
+        ]
+        if again == values or nodes > MANY_CLASSES:
+            return terms
+        speller = Speller(base, self._variables())
+        speller.add_originals(topological(terms))
+        speller.need_roots(_in_fixed_order(again))
+        speller.grow()
+        spelled = speller.spell(self._choose(speller)[0])
+        shorter = [spelled[speller.need(value)] for value in again]
+        return min(terms, shorter, key=lambda exprs: cost_of(exprs, self.model))
 
     def _answers(self, result: Result, speller: Speller, wanted: Sequence[int]) -> tuple[Answer, ...]:
         """The result, the input, and what blends of cost and size choose from the same graph, without the worse."""

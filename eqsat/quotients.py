@@ -52,6 +52,10 @@ class Quotients(Facts):
             total = total.plus(Form(x.terms, 0), y.constant)
         for atom, coefficient in x.terms.items():
             for other, scale in y.terms.items():
+                if atom is other and atom.op == "min" and len(self.gaps(atom)) == 2:
+                    # min(d, 0) is d or 0, so its square is d times itself
+                    total = total.plus(self.times(self.gap(atom), atom_form(atom)), coefficient * scale)
+                    continue
                 monomial = product([*factors(atom), *factors(other)])
                 total = total.plus(Form({monomial: coefficient * scale}, 0))
         return total
@@ -92,6 +96,14 @@ class Quotients(Facts):
 
     def _residue_quotient(self, x: Form, n: int) -> Form:
         """``x // n`` where every coefficient and the constant is in ``[0, n)``."""
+        if n == 2 and x.constant and len(x.terms) == 1 and all(a.op == "var" for a in x.terms):
+            # the halves of a number add up to it: (A + 1)//2 + A//2 = A
+            even = x.shifted(-1)
+            return even.plus(self.quotient_by(even, 2), -1)
+        if self.selects[0]:
+            selected = self._quotient_of_cases(x, n)
+            if selected is not None:
+                return selected
         digits = self._quotient_in_digits(x, n)
         if digits is not None:
             return digits
@@ -110,6 +122,9 @@ class Quotients(Facts):
                 inner = self.inner(atom.args[0])
                 rest = x.plus(atom_form(atom), -1)
                 return self.quotient_by(inner.plus(rest, b), b * n)
+        nested = x.single()
+        if nested is not None and nested.op == "floordiv":
+            return self.quotient(self.inner(nested.args[0]), self.inner(nested.args[1]).times(n))
         # 5. terms that a factor f of n does not divide drop out if they stay in one bucket of f
         for f in sorted({gcd(c, n) for c in x.terms.values()}, reverse=True):
             if 1 < f < n:
@@ -123,6 +138,16 @@ class Quotients(Facts):
             if affine is not None:
                 return affine
         return self._opaque("floordiv", x, number(n))
+
+    def _quotient_of_cases(self, x: Form, n: int) -> Form | None:
+        """``min(x, y) // n`` is ``min(x//n, y//n)``, if that leaves at most one quotient."""
+        atom = self.outer_minimum(x)
+        if atom is None:
+            return None
+        quotients = [self.quotient_by(case, n) for case in self.cases(x, atom)]
+        if sum(any(a.op == "floordiv" for a in quotient.terms) for quotient in quotients) > 1:
+            return None
+        return self.extreme("min" if x.terms[atom] > 0 else "max", quotients)
 
     def _quotient_in_digits(self, x: Form, n: int) -> Form | None:
         """``x // n`` with ``A`` written as ``m*(A//m) + A%m`` for quotients in ``x``.
@@ -189,6 +214,10 @@ class Quotients(Facts):
         corners = self._corner_quotient(x, divisor)
         if corners is not None:
             return corners
+        nested = x.single()
+        if nested is not None and nested.op == "floordiv" and self.bounds(divisor)[0] > 0:
+            # floors compose
+            return self.quotient(self.inner(nested.args[0]), self.times(self.inner(nested.args[1]), divisor))
         if len(divisor.terms) == 1 and not divisor.constant:
             ((monomial, scale),) = divisor.terms.items()
             return self._monomial_quotient(x, monomial, scale)
@@ -223,7 +252,7 @@ class Quotients(Facts):
         return None
 
     def _is_proper_remainder(self, x: Form, divisor: Form) -> bool:
-        return self.bounds(x)[0] >= 0 and self.bounds(divisor.plus(x, -1))[0] >= 1
+        return self.bounds(x)[0] >= 0 and self.is_never_negative(divisor.plus(x, -1).shifted(-1))
 
     def _corner_quotient(self, x: Form, divisor: Form) -> Form | None:
         low, high = self.bounds(divisor)
@@ -249,19 +278,24 @@ class Quotients(Facts):
             return whole
         if self._is_proper_remainder(rest, divisor):
             return whole
-        shared = common_factors([factors(a) for a in rest.terms] + [below]) if not rest.constant else []
-        common = gcd(rest.content(), rest.constant, scale)
-        if common > 1 or shared:
-            reduced = ZERO.shifted(rest.constant // common)
-            for atom, coefficient in rest.terms.items():
-                left = without(factors(atom), shared) or []
-                reduced = reduced.plus(
-                    Form({product(left): coefficient // common}, 0) if left else number(coefficient // common)
-                )
-            left = without(below, shared) or []
-            smaller = Form({product(left): scale // common}, 0) if left else number(scale // common)
+        reduced, smaller = self._reduced(rest, monomial, scale)
+        if smaller != divisor:
             return whole.plus(self.quotient(reduced, smaller))
         return whole.plus(self._opaque("floordiv", rest, divisor))
+
+    def _reduced(self, x: Form, monomial: Expr, scale: int) -> tuple[Form, Form]:
+        """``x`` and ``scale*monomial`` without their common factors."""
+        below = factors(monomial)
+        shared = common_factors([factors(a) for a in x.terms] + [below]) if not x.constant else []
+        common = gcd(x.content(), x.constant, scale)
+        reduced = ZERO.shifted(x.constant // common)
+        for atom, coefficient in x.terms.items():
+            left = without(factors(atom), shared) or []
+            reduced = reduced.plus(
+                Form({product(left): coefficient // common}, 0) if left else number(coefficient // common)
+            )
+        left = without(below, shared) or []
+        return reduced, Form({product(left): scale // common}, 0) if left else number(scale // common)
 
     def remainder(self, x: Form, divisor: Form) -> Form:
         """The normal form of ``x % divisor``: ``x - divisor*(x // divisor)``."""
@@ -279,10 +313,30 @@ class Quotients(Facts):
                 return self.quotient(x, divisor)
             if self.bounds(x)[1] <= 0:
                 return self.quotient(x.times(-1), divisor).times(-1)
-        if not divisor.terms and gcd(x.content(), x.constant) % divisor.constant == 0:
-            n = divisor.constant
-            return Form({a: c // n for a, c in x.terms.items()}, x.constant // n)
+        if not divisor.terms and divisor.constant > 0:
+            return self._truncated_by(x, divisor.constant)
+        if len(divisor.terms) == 1 and not divisor.constant:
+            ((monomial, scale),) = divisor.terms.items()
+            reduced, smaller = self._reduced(x, monomial, scale)
+            if smaller != divisor:
+                return self.truncated(reduced, smaller)
         return self._opaque("tdiv", x, divisor)
+
+    def _truncated_by(self, x: Form, n: int) -> Form:
+        low, high = self.bounds(x)
+        if n == 1 or (-n < low and high < n):
+            return x if n == 1 else ZERO
+        common = gcd(x.content(), x.constant, n)
+        if common > 1:
+            reduced = Form({a: c // common for a, c in x.terms.items()}, x.constant // common)
+            return self.truncated(reduced, number(n // common))
+        # the mirror image of a quotient is the quotient of the mirror image
+        if x.sign() < 0:
+            return self.truncated(x.times(-1), number(n)).times(-1)
+        atom = x.single()
+        if atom is not None and atom.op == "tdiv" and atom.args[1].vmin == atom.args[1].vmax > 0:
+            return self.truncated(self.inner(atom.args[0]), number(n * atom.args[1].vmin))
+        return self._opaque("tdiv", x, number(n))
 
     def _truncated_remainder(self, x: Form, divisor: Form) -> Form:
         return x.plus(self.times(divisor, self.truncated(x, divisor)), -1)

@@ -80,7 +80,7 @@ class Reductions(Conditions):
         ]
         if least > most:
             return None
-        return self.under(self._junction("and", facts))
+        return self.under(self.junction("and", facts))
 
     def reduced(self, op: str, body: Form, over: Range) -> Form:
         """The normal form of a reduction of ``body``, which is normal in the range.
@@ -129,10 +129,10 @@ class Reductions(Conditions):
         return atom_form(term)
 
     def _smaller(self, x: Form, y: Form) -> Form:
-        return self._extreme("min", x, y)
+        return self.extreme("min", [x, y])
 
     def _larger(self, x: Form, y: Form) -> Form:
-        return self._extreme("max", x, y)
+        return self.extreme("max", [x, y])
 
     def _ordered(self, over: Range) -> Range:
         """The same range with ``low <= high``."""
@@ -143,9 +143,6 @@ class Reductions(Conditions):
     def _trips(self, over: Range) -> Form:
         """How many values the index takes."""
         return self._larger(over.extent, ZERO)
-
-    def _extreme(self, op: str, x: Form, y: Form) -> Form:
-        raise NotImplementedError
 
     def _chosen(self, condition: Expr, x: Expr, y: Expr) -> Form:
         """``x`` where ``condition``, in normal form, holds, else ``y``; neither is looked at where it is not taken."""
@@ -211,10 +208,10 @@ class Reductions(Conditions):
         members = chain_members(condition, "and")
         same = [member for member in members if self._free_of(index, member)]
         if same:
-            varying = self._junction("and", [member for member in members if member not in same])
+            varying = self.junction("and", [member for member in members if member not in same])
             selected = x if varying is TRUE else atom_form(make("where", varying, to_expr(x), to_expr(y)))
             sums = [self._again("sum_over", body, over) for body in (selected, y)]
-            return self._select(self._junction("and", same), *sums)
+            return self._select(self.junction("and", same), *sums)
         value = self.equated(index, condition)
         if value is not None:
             return self._gathered(value, chosen, others, y, over)
@@ -284,11 +281,11 @@ class Reductions(Conditions):
             taken = make("mul", taken, factor)
         if self._free_of(index, y):
             everywhere = self.times(y, self._trips(over)) if y != ZERO else ZERO
-            found = self._junction("and", [*there, self.condition(asked)])
+            found = self.junction("and", [*there, self.condition(asked)])
             return self._chosen(found, make("sub", taken, to_expr(y)), const(0)).plus(everywhere)
         here = make("where", asked, taken, instantiate(to_expr(y), index, image))
         outside = self._sum_outside(y, over, value, value.shifted(1))
-        return self._chosen(self._junction("and", there), here, const(0)).plus(outside)
+        return self._chosen(self.junction("and", there), here, const(0)).plus(outside)
 
     def _multiplied(self, x: Form, others: list[Expr]) -> Form:
         return self.times(x, atom_form(product(others))) if others else x
@@ -310,7 +307,7 @@ class Reductions(Conditions):
                 beyond = limit if beyond is None else self._smaller(beyond, limit)
         if first is None and beyond is None:
             return None
-        return first, beyond, self._junction("and", rest)
+        return first, beyond, self.junction("and", rest)
 
     def _bounds_on(self, index: Expr, comparison: Expr) -> tuple[Form | None, Form | None] | None:
         """What one comparison with a literal says: ``first <= index < beyond``, either of which may be missing."""

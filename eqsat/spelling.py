@@ -12,12 +12,14 @@ make exponentially many.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from math import prod
 from typing import cast
 
 from eqsat.expr import FALSE, TRUE, Expr, const, make, named_variable, shift_amount
 from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, reachable, reaches
+from eqsat.facts import chain_members
 from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product, read, to_expr
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS, Buffer
@@ -32,8 +34,13 @@ MANY_CLASSES = 600
 FEW_SPELLINGS = 3
 #: So many terms of the input are offered as spellings of one class.
 MAX_ORIGINALS = 6
+#: So many operands of a longer ``min`` or ``max`` may come last.
+MAX_LAST = 4
+#: Comparisons of so many members of a junction are merged, two by two.
+MAX_MERGED = 4
 _COMPARISONS = frozenset({"lt", "le", "eq", "ne"})
-_QUOTIENTS = frozenset({"floordiv", "mod"})
+_PARTS = frozenset({"floordiv", "mod", "min", "max"})
+_REMAINDERS = {"floordiv": "mod", "tdiv": "tmod"}
 _SUMS = frozenset({"add", "sub", "neg"})
 #: Conjunctions and disjunctions of the input have no spelling that the normal form has not.
 _WORTH_OFFERING = _SUMS | frozenset(
@@ -55,6 +62,8 @@ class Speller:
         self.values: list[Value] = []
         self._ids: dict[Value, int] = {}
         self._pending: list[int] = []
+        # whether the input divides toward zero: an answer divides as its input does
+        self._truncates = False
         self._originals: dict[Value, list[Expr]] = {}
         # for each class that the input spells, a node as the input has it
         self._given: dict[int, Node] = {}
@@ -67,6 +76,7 @@ class Speller:
         """Let terms of the input, normalised before, spell the classes that they belong to; operands come first."""
         parts: dict[Expr, dict[Form, None]] = {}
         for term in terms:
+            self._truncates |= term.op == "tdiv"
             if term.op not in _WORTH_OFFERING:
                 continue
             value = self.value_of(term)
@@ -76,9 +86,9 @@ class Speller:
                 worth = term.op == "where" or any(self._has_quotient(a) for a in term.args)
             if worth:
                 self._originals.setdefault(value, []).append(term)
-            if term.op in _QUOTIENTS and isinstance(value, Form) and value.single() is None:
+            if term.op in _PARTS and isinstance(value, Form) and value.single() is None:
                 for atom in value.terms:
-                    if atom.op == "floordiv":
+                    if atom.op in ("floordiv", "min"):
                         parts.setdefault(atom, {})[Form(value.terms, 0)] = None
         self._parts = {atom: sorted(forms, key=hash) for atom, forms in parts.items()}
 
@@ -95,7 +105,7 @@ class Speller:
                 simpler = self.theory.in_context(value)
                 if simpler is not value:
                     self.grow()
-                    self.offer(c, (simpler.op, None, self._operands(simpler)))
+                    self.offer(c, (simpler.op, cast(Payload, simpler.value), self._operands(simpler)))
 
     def need(self, value: Value, spell: bool = True) -> int:
         """The class of a normal form; its spellings are added by :meth:`grow`, unless ``spell`` is false."""
@@ -211,6 +221,30 @@ class Speller:
             yield term.op, None, self._operands(term)
             if term.op in _COMPARISONS and not term.args[0].is_bool:
                 yield from self._moved_comparisons(term)
+            elif term.op in ("and", "or") and len(self.values) < MANY_CLASSES:
+                yield from self._merged_comparisons(term)
+
+    def _merged_comparisons(self, term: Expr) -> Iterator[Node]:
+        """``x < y and x < z`` is ``x < min(y, z)``; under ``or`` it is ``max``."""
+        op, members = term.op, chain_members(term, term.op)
+        if len(members) > MAX_MERGED:
+            return
+        for one, other in combinations(sorted(members, key=lambda m: m.key), 2):
+            f, g = _above_zero(one), _above_zero(other)
+            if f is None or g is None:
+                continue
+            shared = sum(g.terms.get(a) == k for a, k in f.terms.items())
+            if not shared or max(len(f.terms), len(g.terms)) > shared + 1:
+                continue
+            both = self.theory.extreme("min" if op == "and" else "max", [f, g])
+            merged = make("le", const(-both.constant), to_expr(Form(both.terms, 0)))
+            if len(members) == 2:
+                yield "le", None, self._operands(merged)
+                yield from self._moved_comparisons(merged)
+            else:
+                rest = [m for m in members if m not in (one, other)]
+                parts = [self.theory.junction(op, part) for part in ([one, other], rest)]
+                yield op, None, tuple([self.need(part) for part in parts])
 
     def _moved_comparisons(self, term: Expr) -> Iterator[Node]:
         """Comparisons with negative terms moved across: ``1 <= x - y`` is ``y < x``; constants of remainders too."""
@@ -235,6 +269,9 @@ class Speller:
                 sides = (self.need(above), self.need(below))
                 strict = (limit == 1) == on_left
                 yield "lt" if strict else "le", None, sides[::-1] if on_left else sides
+            elif any(part.single() is None for part, _ in operands):
+                sides = (self.need(below.shifted(limit)), self.need(above))
+                yield term.op, None, sides if on_left else sides[::-1]
 
     def _operands(self, term: Expr) -> tuple[int, ...]:
         return tuple([self.need(a if a.is_bool else read(a)) for a in term.args])
@@ -254,16 +291,36 @@ class Speller:
             for division in self._divisions(form, quotient):
                 if division.remainder == form:
                     yield "mod", None, (self.need(division.dividend), self.need(division.divisor))
+                elif division.remainder.times(-1).shifted(division.most) == form and not division.divisor.terms:
+                    # -1 - A is the complement of A
+                    complement = division.dividend.times(-1).shifted(division.most)
+                    yield "mod", None, (self.need(complement), self.need(division.divisor))
+            for factor in factors(quotient):
+                if factor.op in _REMAINDERS and self._remainder(factor) == form:
+                    yield _REMAINDERS[factor.op], None, self._operands(factor)
+            if quotient.op == "tdiv" and form == Form({quotient: -1}, 0):
+                dividend, divisor = map(self.theory.inner, quotient.args)
+                yield "tdiv", None, (self.need(dividend.times(-1)), self.need(divisor))
+                yield "tdiv", None, (self.need(dividend), self.need(divisor.times(-1)))
+        yield from self._entered_selections(form)
         for operands in self._splits(form):
             yield self._sum_node(operands, form.constant - sum(k * part.constant for part, k in operands))
         yield from self._absorbing_quotients(form)
         yield from self._factored_products(form)
-        yield from self._entered_selections(form)
         yield from self._joined_sums(form)
+        yield from self._extremes(form)
 
     def _factored_products(self, form: Form) -> Iterator[Node]:
         """``x*z + y*z`` is ``(x + y)*z``."""
         users: dict[Expr, list[Expr]] = {}
+        ((atom, k),) = form.terms.items() if len(form.terms) == 1 else [(None, 0)]
+        if atom is not None and atom.op == "mul" and k < 0:
+            # a minimum takes the sign in: it is a maximum then
+            for factor in factors(atom):
+                if factor.op == "min":
+                    rest = factors(atom)
+                    rest.remove(factor)
+                    yield "mul", None, (self.need(Form({factor: k}, 0)), self.need(atom_form(product(rest))))
         for atom in form.terms:
             for factor in dict.fromkeys(factors(atom)):
                 users.setdefault(factor, []).append(atom)
@@ -283,16 +340,44 @@ class Speller:
                 yield self._sum_node([*rest, (part, 1)], form.constant)
 
     def _entered_selections(self, form: Form) -> Iterator[Node]:
-        """The rest of a short sum may enter a selection: ``min(x, y) + z`` is ``min(x + z, y + z)``."""
+        """The rest of a short sum may enter a selection: ``where(c, x, y) + z`` is ``where(c, x + z, y + z)``."""
         for atom, k in form.terms.items():
             rest = form.plus(atom_form(atom), -k)
-            if atom.op not in ("min", "max", "where") or atom.is_bool or len(rest.terms) + bool(rest.constant) > 2:
-                continue
-            x, y = [self.need(rest.plus(read(arg), k)) for arg in atom.args[-2:]]
-            if atom.op == "where":
+            if atom.op == "where" and len(rest.terms) + bool(rest.constant) <= 2:
+                x, y = [self.need(rest.plus(read(arg), k)) for arg in atom.args[1:]]
                 yield "where", None, (self.need(atom.args[0]), x, y)
-            elif abs(k) == 1:
-                yield atom.op if k > 0 else {"min": "max", "max": "min"}[atom.op], None, (x, y)
+
+    def _extremes(self, form: Form) -> Iterator[Node]:
+        """``x + min(y - x, 0)`` is ``min(x, y)``; subtracted, a minimum is a maximum."""
+        atom = self.theory.outer_minimum(form)
+        if atom is None:
+            return
+        op = "min" if form.terms[atom] > 0 else "max"
+        cases = self.theory.cases(form, atom)
+        gaps, many = self.theory.gaps(atom), len(self.values) > MANY_CLASSES
+        if len(form.terms) > 1 and (many or sum(map(_size, cases)) > sum(map(_size, [*gaps, form]))):
+            # the rest would be computed in every operand
+            return
+        if len(cases) == 2:
+            yield op, None, (self.need(cases[0]), self.need(cases[1]))
+            yield from self._clamp(form)
+            return
+        for index, case in enumerate(cases[: 1 if many else MAX_LAST]):
+            others = self.theory.extreme_of_needed(op, cases[:index] + cases[index + 1 :])
+            yield op, None, (self.need(others), self.need(case))
+
+    def _clamp(self, form: Form) -> Iterator[Node]:
+        """``r + min(u - a, 0) - min(u - b, 0)`` is ``max(r + min(u - a, 0), r + b - a)`` if ``b <= a``."""
+        atoms = [(a, k) for a, k in form.terms.items() if a.op == "min"]
+        if len(atoms) != 2 or len(form.terms) > 2 or {k for _, k in atoms} != {1, -1}:
+            return
+        (plus, _), (minus, _) = sorted(atoms, key=lambda item: -item[1])
+        width = self.theory.gap(minus).plus(self.theory.gap(plus), -1)
+        if not width.terms:
+            first = width.constant >= 0
+            kept = form.plus(atom_form(minus), 1) if first else form.plus(atom_form(plus), -1)
+            end = self.need(number(form.constant - width.constant))
+            yield "max" if first else "min", None, (self.need(kept), end)
 
     def _joined_sums(self, form: Form) -> Iterator[Node]:
         """Sums over one range are one sum."""
@@ -328,7 +413,8 @@ class Speller:
             inner = self.theory.inner(atom.args[0])
             rest = form.plus(atom_form(atom), -coefficient).times(n)
             dividend = rest.plus(inner, coefficient).shifted(n - 1 if coefficient < 0 else 0)
-            if len(dividend.terms) <= len(inner.terms):
+            # of a minimum the rest may cancel what one operand has
+            if len(dividend.terms) <= len(inner.terms) + any(a.op == "min" for a in dividend.terms):
                 yield from self._quotient_nodes(dividend, n)
 
     def _quotient_nodes(self, dividend: Form, n: int) -> Iterator[Node]:
@@ -336,7 +422,7 @@ class Speller:
         # the sign of the numerator is worth knowing well: it decides the price
         self.graph.bounds[c] = self.theory.bounds(dividend)
         yield "floordiv", None, (c, self.need(number(n)))
-        if all(k < 0 for k in dividend.terms.values()):
+        if all(k < 0 for k in dividend.terms.values()) or any(a.op == "min" for a in dividend.terms):
             yield "floordiv", None, (self.need(dividend.times(-1)), self.need(number(-n)))
 
     def _atom_nodes(self, atom: Expr) -> Iterator[Node]:
@@ -358,6 +444,22 @@ class Speller:
             for division in self.theory.divisions(atom)[1:]:
                 if all(a.op == "var" or atom_form(a) in self._ids for a in division.dividend.terms):
                     yield "floordiv", None, (self.need(division.dividend), self.need(division.divisor))
+        elif atom.op == "min":
+            yield from self._extremes(atom_form(atom))
+        elif atom.op == "where":
+            yield "where", None, self._operands(atom)
+            x, y = map(read, atom.args[1:])
+            if len(x.terms) == 1 and x.terms.keys() == y.terms.keys() and not x.constant and not y.constant:
+                # where(c, x*2, x*5) is x*where(c, 2, 5)
+                ((common, scale),) = x.terms.items()
+                scales = self.theory.selection(atom.args[0], number(scale), number(y.terms[common]))
+                yield "mul", None, (self.need(scales), self.need(atom_form(common)))
+        elif atom.op == "floordiv":
+            yield "floordiv", None, self._operands(atom)
+            dividend, divisor = map(self.theory.inner, atom.args)
+            if self._truncates and self.theory.bounds(dividend)[0] >= 0 and self.theory.bounds(divisor)[0] > 0:
+                # of numbers that are not negative the two quotients are one
+                yield "tdiv", None, self._operands(atom)
         else:
             yield atom.op, None, self._operands(atom)
 
@@ -388,11 +490,35 @@ class Speller:
         for part in self._parts.get(quotient, ()):
             if part.terms.keys() <= form.terms.keys():
                 yield part
+        if quotient.op == "tdiv":
+            part = self._remainder(quotient)
+            if part.terms.keys() <= form.terms.keys():
+                yield part
+        if quotient.op == "min":
+            yield from self._extreme_parts(form, quotient)
         if quotient.op == "floordiv" and quotient.args[1].op == "const":
             # with its negative terms inside, the numerator of A//n + a need not be negative
             negative = {a: 1 for a, k in self.theory.inner(quotient.args[0]).terms.items() if k < 0}
             if negative and negative.keys() <= form.terms.keys():
                 yield Form({quotient: 1, **negative}, 0)
+
+    def _remainder(self, quotient: Expr) -> Form:
+        dividend, divisor = map(self.theory.inner, quotient.args)
+        return dividend.plus(self.theory.times(divisor, atom_form(quotient)), -1)
+
+    def _extreme_parts(self, form: Form, atom: Expr) -> Iterator[Form]:
+        """Sums with a minimum that have what cancels in one of its operands: ``min(x, y)`` has the ``x``."""
+        k = form.terms[atom]
+        for other, opposite in form.terms.items():
+            if other.op == "min" and opposite == -k:
+                yield Form({atom: 1, other: -1}, 0)
+        for gap in self.theory.gaps(atom)[:MAX_LAST]:
+            for sign in (1, -1):
+                # of sign*min(gap, 0) + rest the cases are rest and sign*gap + rest
+                rest = {a: -sign * c for a, c in gap.terms.items() if k * c * form.terms.get(a, 0) < 0}
+                for constant in {0, -sign * gap.constant}:
+                    if rest or constant:
+                        yield Form({atom: sign, **rest}, constant)
 
     def _divisions(self, form: Form, atom: Expr) -> Iterator[Division]:
         if atom.op != "var":
@@ -412,6 +538,19 @@ class Speller:
 def buffer_key(array: Expr) -> str:
     """The name of a buffer among those of variables."""
     return f"{cast(Buffer, array.value).name}[]"
+
+
+def _above_zero(comparison: Expr) -> Form | None:
+    """The form that is at least zero iff the comparison holds."""
+    if comparison.op not in ("lt", "le") or comparison.args[0].is_bool:
+        return None
+    left, right = map(read, comparison.args)
+    return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
+
+
+def _size(form: Form) -> int:
+    """How many numbers a form adds."""
+    return len(form.terms) + bool(form.constant)
 
 
 def _shrinking_scales(part: Form, form: Form, quotient: Expr) -> list[int]:

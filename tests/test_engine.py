@@ -239,3 +239,11 @@ def test_all_terms_of_a_class_have_one_value(strategy: Callable[..., SearchStrat
             check_values(graph, {str(v.value): getattr(v, corner) for v in domain})
 
     check()
+
+
+def test_variables_may_be_named_like_local_names_of_the_script() -> None:
+    names = {f"v{i}": var(f"v{i}", 0, 99) for i in range(39)}
+    total = parse(" + ".join(f"v{i}//3" for i in reversed(range(39))), names)
+    found = session().saturate([total], (), Budget(rounds=1))
+    leaves = {node[1] for nodes in found.graph.classes.values() for node in nodes if node[0] == "var"}
+    assert leaves == set(names)

@@ -91,7 +91,7 @@ SIMPLIFIED = [
     # a known remainder is used in the results
     (
         "(d0) -> ((d0 - 1) floordiv 2 * 2), domain: d0 in [1, 7], (d0 - 1) mod 2 in [0, 0]",
-        "(d0) -> (d0 - 1), domain: d0 in [1, 7], (d0 + 1) mod 2 in [0, 0]",
+        "(d0) -> (d0 - 1), domain: d0 in [1, 7], d0 mod 2 in [1, 1]",
     ),
     (
         "(d0) -> (d0), domain: d0 in [-21, 30], d0 mod 2 in [0, 0], d0 mod 3 in [0, 0]",

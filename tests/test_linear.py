@@ -245,6 +245,46 @@ STEPS = [
     ("min(x, min(x + 1, y))", "min(x, y)", {"x": (-9, 9), "y": (-9, 9)}, None),
     ("min(x + y, x + 3)", "x + min(y, 3)", {"x": (-9, 9), "y": (-9, 9)}, None),
     ("max(min(x, 9), 0)", "x", {"x": (0, 9)}, {"x": (0, 10)}),
+    ("min(x + 7, y) - x", "min(7, y - x)", {"x": BIG, "y": BIG}, None),
+    ("max(x, y) + min(x, y)", "x + y", {"x": BIG, "y": BIG}, None),
+    ("max(x, y) * min(x, y)", "x*y", {"x": (-9, 9), "y": (-9, 9)}, None),
+    ("max(y, min(n, max(x, y)))", "max(y, min(n, x))", {"x": BIG, "y": BIG, "n": BIG}, None),
+    ("min(max(x, 5), max(y, 5))", "max(min(x, y), 5)", {"x": BIG, "y": BIG}, None),
+    ("min(x//4 + 3, y//4)", "min(x + 12, y)//4", {"x": BIG, "y": BIG}, None),
+    ("max(-(x//4), y//-4)", "max((3 - x)//4, -y//4)", {"x": (0, 0), "y": BIG}, None),
+    ("min(x, 8*y)//8", "min(x//8, y)", {"x": BIG, "y": BIG}, None),
+    ("min(x, x//5*5 + n)", "x", {"x": BIG, "n": (4, 9)}, {"x": (-99, 99), "n": (3, 9)}),
+    ("max(where(x < 3, y, 0), where(x < 3, n, 1))", "where(x < 3, max(y, n), 1)", {"x": BIG, "y": BIG, "n": BIG}, None),
+    ("where(x == 3, 5, x + 2)", "x + 2", {"x": (0, 9)}, None),
+    # comparisons of minima and maxima
+    ("min(x, y) <= x", "True", {"x": BIG, "y": BIG}, None),
+    ("min(x, 40) < min(x, 39)", "False", {"x": BIG}, None),
+    ("max(x, n) < max(y, n)", "x < y and n < y", {"x": BIG, "y": BIG, "n": BIG}, None),
+    ("max(min(x, 9), 4) == 6", "x == 6", {"x": BIG}, None),
+    # comparisons that need several facts at once
+    ("x//3*3 + y < x + 1", "True", {"x": BIG, "y": (-9, 0)}, {"x": (-99, 99), "y": (-9, 1)}),
+    ("x*y <= x*5 + y*7", "True", {"x": (0, 7), "y": (0, 5)}, {"x": (0, 14), "y": (0, 16)}),
+    ("where(x < y, x, y - 1) < y", "True", {"x": BIG, "y": BIG}, None),
+    ("x < y and y < n and x < n", "x < y and y < n", {"x": BIG, "y": BIG, "n": BIG}, None),
+    ("x < y and (n < 3 or y <= x)", "x < y and n < 3", {"x": BIG, "y": BIG, "n": BIG}, None),
+    ("x == 4 and x != 7", "x == 4", {"x": BIG}, None),
+    ("x != 4 or x < 9", "True", {"x": BIG}, None),
+    ("x*y == 0", "x == 0 or y == 0", {"x": (-9, 9), "y": (-9, 9)}, None),
+    # equations of remainders
+    ("(x + 5)%9 == 2", "x%9 == 6", {"x": BIG}, None),
+    ("(x + 11)%12 == 11", "x%12 == 0", {"x": BIG}, None),
+    ("(x + 1)//2 + x//2", "x", {"x": BIG}, None),
+    # quotients that round to zero
+    ("tdiv(tdiv(x, 3), 4)", "tdiv(x, 12)", {"x": BIG}, None),
+    ("tdiv(x*6, 15)", "tdiv(x*2, 5)", {"x": BIG}, None),
+    ("tdiv(x, 3) < -2", "x < -8", {"x": BIG}, None),
+    ("tdiv(x, 3) < 2", "x < 6", {"x": BIG}, None),
+    ("tmod(x, 5) == 6", "False", {"x": BIG}, None),
+    ("tdiv(tmod(x, 5), 5)", "0", {"x": BIG}, None),
+    ("max(tdiv(x, 6), tdiv(y, 6))", "tdiv(max(x, y), 6)", {"x": BIG, "y": BIG}, None),
+    ("tdiv(x*y*6, y*4)", "tdiv(x*3, 2)", {"x": (-9, 9), "y": (1, 9)}, None),
+    # nested divisors that are no literals
+    ("x//n//m", "x//(n*m)", {"x": (-9, 9), "n": (1, 4), "m": (1, 4)}, {"x": (-9, 9), "n": (1, 4), "m": (-4, -1)}),
 ]
 
 

@@ -253,13 +253,13 @@ def test_without_rules_the_input_stays():
 
 @pytest.mark.parametrize("theory", [True, False], ids=["theory", "rules"])
 def test_a_rule_of_ones_own(theory):
-    rule = Rule("least-times-most", "min(x, y) * max(x, y)", "x*y", why="one of them is the least, the other the most")
-    text = "min(x, y % 9) * max(x, y % 9)"
+    rule = Rule("one-of-each", "where(p, x, y) * where(p, y, x)", "x*y", why="one factor is x, the other y")
+    text = "where(x < 9, x, y % 9) * where(x < 9, y % 9, x)"
     plain = sound(optimize([text], theory=theory, **XY))
     assert plain.cost == plain.cost_before
     found = sound(optimize([text], rules=[*DEFAULT, rule], theory=theory, **XY))
-    assert found.cost == found.cost_before - 2
-    assert found.rules["least-times-most"] > 0
+    assert found.cost == found.cost_before - 3
+    assert found.rules["one-of-each"] > 0
 
 
 @every_way

@@ -1,0 +1,88 @@
+"""Witnesses: sample points that show at once that something can hold, so that no proof of the contrary is tried.
+
+The points are fixed, 64 for every variable, some near zero and some from all over its range; values of terms are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eqsat.expr import Expr, apply_operator, evaluate, number_type, variables
+from eqsat.forms import Form, topological_until
+from eqsat.ops import FLOATS, REDUCTIONS
+
+#: So many points; the first quarter has values close to zero, the next two wider ones, the last any.
+COUNT = 64
+_REACH = (8, 64, 1024)
+_SAFE = 2**62
+#: Terms with these are evaluated as a whole: an index of a reduction has no value of its own.
+_WHOLE = frozenset({"load", "buffer", *FLOATS, *REDUCTIONS})
+
+
+class Witnesses:
+    """The values of terms at the sample points.
+
+    >>> from eqsat.expr import var
+    >>> x, y = var("x", -99, 99), var("y", 0, 9)
+    >>> bool(Witnesses().where_all([x < y, x.eq(3)]).any()), bool(Witnesses().where_all([x < y, y < x]).any())
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[Expr, NDArray[Any] | None] = {}
+
+    def values(self, term: Expr) -> NDArray[Any]:
+        """The values of a term, point by point."""
+        for part in topological_until([term], self._values.__contains__):
+            self._values[part] = self._values_of(part)
+        found = self._values[term]
+        if found is None:
+            points = {cast(str, v.value): self.values(v) for v in variables([term])}
+            found = self._values[term] = np.broadcast_to(evaluate([term], points)[0], COUNT)
+        return found
+
+    def _values_of(self, part: Expr) -> NDArray[Any] | None:
+        """From the values of the operands; ``None`` above reductions and loads, which are evaluated when asked for."""
+        found: Any
+        if part.op == "var":
+            found = _points(part)
+        elif part.op in _WHOLE or any(self._values[a] is None for a in part.args):
+            return None
+        elif part.args:
+            found = apply_operator(part, [cast(NDArray[Any], self._values[a]) for a in part.args])
+        else:
+            found = np.full(COUNT, part.value)
+        return np.asarray(found).astype(bool if part.is_bool else number_type(part), copy=False)
+
+    def where_all(self, conditions: Iterable[Expr]) -> NDArray[Any]:
+        """At which points all conditions hold."""
+        holds = np.ones(COUNT, dtype=bool)
+        for condition in conditions:
+            holds &= self.values(condition)
+        return holds
+
+    def of_form(self, form: Form) -> NDArray[Any]:
+        """The values of a form."""
+        reach = abs(form.constant) + sum(abs(c) * max(abs(a.vmin), abs(a.vmax)) for a, c in form.terms.items())
+        kind = np.int64 if reach < _SAFE else object
+        total = np.full(COUNT, form.constant, dtype=kind)
+        for atom, coefficient in form.terms.items():
+            total = total + self.values(atom).astype(kind, copy=False) * coefficient
+        return total
+
+
+def _points(variable: Expr) -> NDArray[Any]:
+    low, high = variable.vmin, variable.vmax
+    near = min(max(0, low), high)
+    random = Random(variable.key)
+    found = []
+    for index in range(COUNT):
+        part = index * 4 // COUNT
+        reach = _REACH[part] if part < len(_REACH) else high - low
+        found.append(random.randint(max(low, near - reach), min(high, near + reach)))
+    return np.array(found, dtype=number_type(variable))
