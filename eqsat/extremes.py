@@ -156,18 +156,6 @@ class Extremes(Refutations):
                 return self._simplified(fewer)
         return form
 
-    def operand_count(self, form: Form, most: int) -> int:
-        """How many forms without minima ``form`` chooses from; ``most + 1`` stands for more than ``most``."""
-        found, stack = 0, [form]
-        while stack and found + len(stack) <= most:
-            part = stack.pop()
-            atom = self.outer_minimum(part)
-            if atom is None:
-                found += 1
-            else:
-                stack += self.cases(part, atom)
-        return found if not stack else most + 1
-
     def _with_fewer(self, form: Form, inside: bool = False) -> Iterator[tuple[Form, int]]:
         """``form`` with one operand of its minimum dropped, at any depth, and the sign of the change that makes."""
         atom = self.outer_minimum(form)

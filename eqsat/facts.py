@@ -395,6 +395,18 @@ class Facts(ABC):
         inside = {a for m in minima for gap in self.gaps(m) for a in gap.terms}
         return min((a for a in minima if a not in inside), key=lambda a: a.key, default=None)
 
+    def operand_count(self, form: Form, most: int) -> int:
+        """How many forms without minima ``form`` chooses from; ``most + 1`` stands for more than ``most``."""
+        found, stack = 0, [form]
+        while stack and found + len(stack) <= most:
+            part = stack.pop()
+            atom = self.outer_minimum(part)
+            if atom is None:
+                found += 1
+            else:
+                stack += self.cases(part, atom)
+        return found if not stack else most + 1
+
     def plain_bounds(self, form: Form) -> Bounds:
         """Bounds that treat the atoms as independent, but for minima and what stands beside them."""
         if self.selects[0] and any(a.op == "min" for a in form.terms):

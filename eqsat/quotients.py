@@ -32,6 +32,8 @@ from eqsat.ops import truncated_div
 MAX_PRODUCT = 16
 #: A quotient of one atom with at most so many values is tried for being affine by enumeration.
 MAX_ENUMERATED = 8
+#: A quotient of a minimum is read case by case for at most so many operands.
+MAX_CASES = 8
 
 
 class Quotients(Facts):
@@ -90,6 +92,10 @@ class Quotients(Facts):
             low, high = self.bounds(rest)
             if low // n == high // n:
                 return multiples.shifted(low // n)
+        if self.selects[0]:
+            selected = self._quotient_of_cases(x, n)
+            if selected is not None:
+                return selected
         if whole.terms or whole.constant:
             return whole.plus(self.quotient_by(residue, n))
         return self._residue_quotient(residue, n)
@@ -100,10 +106,6 @@ class Quotients(Facts):
             # the halves of a number add up to it: (A + 1)//2 + A//2 = A
             even = x.shifted(-1)
             return even.plus(self.quotient_by(even, 2), -1)
-        if self.selects[0]:
-            selected = self._quotient_of_cases(x, n)
-            if selected is not None:
-                return selected
         digits = self._quotient_in_digits(x, n)
         if digits is not None:
             return digits
@@ -142,7 +144,7 @@ class Quotients(Facts):
     def _quotient_of_cases(self, x: Form, n: int) -> Form | None:
         """``min(x, y) // n`` is ``min(x//n, y//n)``, if that leaves at most one quotient."""
         atom = self.outer_minimum(x)
-        if atom is None:
+        if atom is None or x.terms[atom] % n == 0 or self.operand_count(x, MAX_CASES) > MAX_CASES:
             return None
         quotients = [self.quotient_by(case, n) for case in self.cases(x, atom)]
         if sum(any(a.op == "floordiv" for a in quotient.terms) for quotient in quotients) > 1:

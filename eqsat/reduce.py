@@ -21,6 +21,7 @@ from typing import Self, cast
 
 from eqsat.conditions import Conditions
 from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, instantiate, make, topological
+from eqsat.extremes import MAX_NESTED
 from eqsat.facts import ContradictionError, chain_members
 from eqsat.forms import ZERO, Form, atom_form, common_factors, factors, number, product, to_expr, without
 from eqsat.ops import REDUCTIONS
@@ -331,12 +332,16 @@ class Reductions(Conditions):
         return None, self.quotient_by(rest, -scale).shifted(1)
 
     def _sum_of_residues(self, condition: Expr, x: Form, y: Form, over: Range) -> Form | None:
-        """A sum of ``where((index + shift) % n == e, x, y)``: the index is ``n*q + e - shift``."""
+        """A sum of ``where((index + shift) % n == e, x, y)``: the index is ``n*q + e - shift``.
+
+        A comparison of the remainder that all but one value, or one alone, pass is such an equation.
+        """
         index = over.index
-        if condition.op != "eq" or condition.args[0].is_bool:
+        if condition.op not in ("eq", "lt", "le") or condition.args[0].is_bool:
             return None
         left, right = [self.inner(arg) for arg in condition.args]
-        difference = left.plus(right, -1)
+        # eq: 0 == difference, else 0 <= difference
+        difference = right.plus(left, -1).shifted(-1 if condition.op == "lt" else 0)
         scale = difference.terms.get(index, 0)
         quotient = next((a for a in difference.terms if a.op == "floordiv" and a.args[1].op == "const"), None)
         if abs(scale) != 1 or quotient is None:
@@ -347,7 +352,16 @@ class Reductions(Conditions):
         # (index + shift) % n == residue
         residue = shift.plus(rest, -scale)
         low, high = self.bounds(residue)
-        if n < 2 or quotient in rest.terms or not self._free_of(index, shift, rest, y) or low < 0 or high >= n:
+        if n < 2 or quotient in rest.terms or not self._free_of(index, shift, rest) or low < 0 or high >= n:
+            return None
+        if condition.op != "eq":
+            # a remainder of at least, or at most, the residue
+            one, all_but_one = (n - 1, 1) if scale > 0 else (0, n - 2)
+            if low == high == all_but_one:
+                x, y, residue = y, x, residue.shifted(-scale)
+            elif not low == high == one:
+                return None
+        if not self._free_of(index, y):
             return None
         residue = residue.plus(shift, -1)
         # the least q with n*q + residue >= end is -((residue - end)//n)
@@ -495,6 +509,12 @@ class Reductions(Conditions):
     def _slope(self, body: Form, over: Range) -> int | None:
         """1 if ``body`` never falls as the index grows, -1 if it never rises, 0 if it stays; ``None`` if unknown."""
         slopes = {0}
+        minimum = self.outer_minimum(body)
+        if minimum is not None:
+            if self.operand_count(body, MAX_NESTED) > MAX_NESTED:
+                return None
+            each = {self._slope(case, over) for case in self.cases(body, minimum)} | slopes
+            return None if None in each or len(each) > 2 else sum(cast(set[int], each))
         for atom, coefficient in body.terms.items():
             slope = self._slope_of(atom, over)
             if slope is None:
@@ -509,9 +529,6 @@ class Reductions(Conditions):
             return 0
         if atom.op == "floordiv" and atom.args[1].op == "const" and atom.args[1].vmin > 0:
             return self._slope(self.inner(atom.args[0]), over)
-        if atom.op in ("min", "max"):
-            slopes = {0, *[self._slope(self.inner(a), over) for a in atom.args]}
-            return None if None in slopes or len(slopes) > 2 else sum(cast(set[int], slopes))
         if atom.op == "mul":
             signs = [self._sign(part) for part in factors(atom) if self._free_of(over.index, part)]
             slopes = {self._slope_of(part, over) for part in factors(atom) if not self._free_of(over.index, part)}

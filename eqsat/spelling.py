@@ -336,8 +336,8 @@ class Speller:
             if part == form:
                 yield "mul", None, (self.need(quotient), self.need(atom_form(factor)))
             else:
-                rest = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
-                yield self._sum_node([*rest, (part, 1)], form.constant)
+                others = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
+                yield self._sum_node([*others, (part, 1)], form.constant)
 
     def _entered_selections(self, form: Form) -> Iterator[Node]:
         """The rest of a short sum may enter a selection: ``where(c, x, y) + z`` is ``where(c, x + z, y + z)``."""
@@ -397,8 +397,8 @@ class Speller:
                 yield joined
             else:
                 self.offer(self.need(part), joined)
-                rest = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
-                yield self._sum_node([*rest, (part, 1)], form.constant)
+                others = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
+                yield self._sum_node([*others, (part, 1)], form.constant)
 
     def _sum_node(self, operands: Iterable[tuple[Form, int]], constant: int) -> Node:
         pairs = sorted((self.need(part), k) for part, k in operands)

@@ -1,18 +1,19 @@
 """Witnesses: sample points that show at once that something can hold, so that no proof of the contrary is tried.
 
 The points are fixed, 64 for every variable, some near zero and some from all over its range; values of terms are kept.
+An element of a buffer, or a reduction, counts as a variable: at worst a proof is not tried that would succeed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import Expr, apply_operator, evaluate, number_type, variables
+from eqsat.expr import Expr, apply_operator, number_type
 from eqsat.forms import Form, topological_until
 from eqsat.ops import FLOATS, REDUCTIONS
 
@@ -20,8 +21,7 @@ from eqsat.ops import FLOATS, REDUCTIONS
 COUNT = 64
 _REACH = (8, 64, 1024)
 _SAFE = 2**62
-#: Terms with these are evaluated as a whole: an index of a reduction has no value of its own.
-_WHOLE = frozenset({"load", "buffer", *FLOATS, *REDUCTIONS})
+_DRAWN = frozenset({"var", "load", *FLOATS, *REDUCTIONS})
 
 
 class Witnesses:
@@ -34,30 +34,19 @@ class Witnesses:
     """
 
     def __init__(self) -> None:
-        self._values: dict[Expr, NDArray[Any] | None] = {}
+        self._values: dict[Expr, NDArray[Any]] = {}
 
     def values(self, term: Expr) -> NDArray[Any]:
         """The values of a term, point by point."""
-        for part in topological_until([term], self._values.__contains__):
-            self._values[part] = self._values_of(part)
-        found = self._values[term]
-        if found is None:
-            points = {cast(str, v.value): self.values(v) for v in variables([term])}
-            found = self._values[term] = np.broadcast_to(evaluate([term], points)[0], COUNT)
-        return found
+        for part in topological_until([term], self._is_known):
+            found = apply_operator(part, [self._values[a] for a in part.args]) if part.args else [part.value] * COUNT
+            self._values[part] = np.asarray(found).astype(_type_of(part), copy=False)
+        return self._values[term]
 
-    def _values_of(self, part: Expr) -> NDArray[Any] | None:
-        """From the values of the operands; ``None`` above reductions and loads, which are evaluated when asked for."""
-        found: Any
-        if part.op == "var":
-            found = _points(part)
-        elif part.op in _WHOLE or any(self._values[a] is None for a in part.args):
-            return None
-        elif part.args:
-            found = apply_operator(part, [cast(NDArray[Any], self._values[a]) for a in part.args])
-        else:
-            found = np.full(COUNT, part.value)
-        return np.asarray(found).astype(bool if part.is_bool else number_type(part), copy=False)
+    def _is_known(self, part: Expr) -> bool:
+        if part not in self._values and part.op in _DRAWN:
+            self._values[part] = _points(part)
+        return part in self._values
 
     def where_all(self, conditions: Iterable[Expr]) -> NDArray[Any]:
         """At which points all conditions hold."""
@@ -76,6 +65,10 @@ class Witnesses:
         return total
 
 
+def _type_of(term: Expr) -> Any:
+    return bool if term.is_bool else number_type(term)
+
+
 def _points(variable: Expr) -> NDArray[Any]:
     low, high = variable.vmin, variable.vmax
     near = min(max(0, low), high)
@@ -85,4 +78,4 @@ def _points(variable: Expr) -> NDArray[Any]:
         part = index * 4 // COUNT
         reach = _REACH[part] if part < len(_REACH) else high - low
         found.append(random.randint(max(low, near - reach), min(high, near + reach)))
-    return np.array(found, dtype=number_type(variable))
+    return np.array(found, dtype=_type_of(variable))
