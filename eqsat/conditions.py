@@ -60,9 +60,29 @@ class Conditions(Extremes):
             if smaller is None:
                 found = self._where_of_literals(form)
                 if found is None:
+                    found = self._split_selection(form)
+                if found is None:
                     found = self._decided(form)
                 return _literal(form) if found is None else found
             form = smaller
+
+    def _split_selection(self, form: Form) -> Expr | None:
+        """``where(c, x, y) >= 0`` is ``c and x >= 0 or not c and y >= 0``, if that is shorter."""
+        selections = [a for a in form.terms if a.op == "where"]
+        if len(selections) != 1:
+            return None
+        atom = selections[0]
+        rest = form.plus(atom_form(atom), -form.terms[atom])
+        branches = [rest.plus(self.inner(arg), form.terms[atom]) for arg in atom.args[1:]]
+        if any(a.op in ("where", "min") for branch in branches for a in branch.terms):
+            return None
+        holds = atom.args[0]
+        there = [
+            self.junction("and", [given, self.at_least_zero(branch)])
+            for given, branch in zip((holds, self.negate(holds)), branches, strict=True)
+        ]
+        split = self.junction("or", there)
+        return split if tree_size(split) < tree_size(_literal(form)) else None
 
     def _where_of_literals(self, form: Form) -> Expr | None:
         """``form >= 0`` for a selection between literals: its condition, or the complement, where one branch holds."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
-from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, make, topological, tree_size, variables
 from eqsat.facts import chain_members
 from eqsat.forms import Form, atom_form, read, to_expr
-from eqsat.sampling import Points
+from eqsat.sampling import Points, domain_size, grid
 
 Array = NDArray[Any]
 
@@ -243,10 +242,6 @@ def _speaking_of(wanted: Iterable[Expr], members: Sequence[Expr]) -> list[Expr]:
     return kept
 
 
-def _domain(names: Iterable[Expr]) -> int:
-    return prod(v.vmax - v.vmin + 1 for v in names)
-
-
 # Points --------------------------------------------------------------------------------------------------------------
 
 
@@ -256,10 +251,10 @@ def _points(names: Sequence[Expr], members: Sequence[Expr]) -> tuple[Points, boo
     if not members:
         return points, False
     chosen = np.flatnonzero(_all_hold(members, points))
-    if len(chosen) < SAMPLES // 4 and _domain(names) <= MAX_POINTS:
-        grid = _grid(names)
+    if len(chosen) < SAMPLES // 4 and domain_size(names) <= MAX_POINTS:
+        every = grid(names)
         shape = [v.vmax - v.vmin + 1 for v in names]
-        hits = np.flatnonzero(np.broadcast_to(_all_hold(members, grid), shape))
+        hits = np.flatnonzero(np.broadcast_to(_all_hold(members, every), shape))
         # spread over the domain, and not in step with it
         chosen = hits if len(hits) <= SAMPLES else hits[np.random.default_rng(0).integers(len(hits), size=SAMPLES)]
         where = np.unravel_index(chosen, shape)
@@ -275,16 +270,6 @@ def _column(low: int, high: int, axis: int) -> Array:
     values = random.integers(low, high, size=SAMPLES, endpoint=True)
     near = np.clip(np.array([low, high, low + 1, high - 1]), low, high)
     return np.where(random.integers(2, size=SAMPLES) > 0, values, near[random.integers(4, size=SAMPLES)])
-
-
-def _grid(names: Sequence[Expr]) -> dict[str, Array]:
-    """Every value of every variable, each on an axis of its own."""
-    grid = {}
-    for axis, v in enumerate(names):
-        shape = [1] * len(names)
-        shape[axis] = -1
-        grid[_name(v)] = np.arange(v.vmin, v.vmax + 1).reshape(shape)
-    return grid
 
 
 def _all_hold(conditions: Sequence[Expr], points: Mapping[str, Array]) -> Array:
@@ -411,7 +396,7 @@ class _Decider:
 
     def __call__(self, claim: Expr) -> bool:
         names = variables([claim])
-        if _domain(names) > MAX_POINTS:
+        if domain_size(names) > MAX_POINTS:
             return False
         return any(self._holds(claim, *assumed) for assumed in self._assumptions(names))
 
@@ -422,13 +407,13 @@ class _Decider:
         found, wider = [], list(names)
         for fact, used in self.facts:
             more = [*wider, *sorted(used - set(wider), key=lambda v: v.key)]
-            if _domain(more) <= MAX_POINTS:
+            if domain_size(more) <= MAX_POINTS:
                 found.append(fact)
                 wider = more
         if len(wider) > len(names):
             yield found, wider
 
     def _holds(self, claim: Expr, facts: Sequence[Expr], names: Sequence[Expr]) -> bool:
-        grid = _grid(names)
-        fails = ~claim.evaluate(grid)
-        return not (fails & _all_hold(facts, grid)).any() if fails.any() else True
+        points = grid(names)
+        fails = ~claim.evaluate(points)
+        return not (fails & _all_hold(facts, points)).any() if fails.any() else True

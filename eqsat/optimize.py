@@ -33,6 +33,7 @@ from eqsat.opaque import OPAQUE, Pieces, hidden, meanings, stand_ins
 from eqsat.ops import DIVISIONS, OPS, REDUCTIONS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.proof import refuse_false
+from eqsat.reuse import offer_reuse
 from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges, rule_instances
 from eqsat.rules import DEFAULT
 from eqsat.sharing import share_junctions, share_sums
@@ -339,6 +340,7 @@ class _Walk:
         speller.add_originals(self.order)
         speller.need_roots(_in_fixed_order(values))
         speller.grow()
+        offer_reuse(speller)
         choice, spent = self._choose(speller)
         spelled = speller.spell(choice)
         if with_rules:
@@ -373,6 +375,7 @@ class _Walk:
         speller.add_originals(topological(terms))
         speller.need_roots(_in_fixed_order(again))
         speller.grow()
+        offer_reuse(speller)
         spelled = speller.spell(self._choose(speller)[0])
         shorter = [spelled[speller.need(value)] for value in again]
         return min(terms, shorter, key=lambda exprs: cost_of(exprs, self.model))

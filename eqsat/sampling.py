@@ -1,13 +1,14 @@
 """Points at which given conditions hold: random ones, corners, and a search where the conditions are tight.
 
-A set of points is a mapping from variable name to a one-dimensional array, all of one length. The search is local: how
+A set of points is a mapping from variable name to a one-dimensional array, all of one length; a :func:`grid` is every point. The search is local: how
 far a condition is from holding is itself an expression, and the points walk down that distance one variable at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -42,6 +43,21 @@ def sample(variables: Sequence[Expr], conditions: Sequence[Expr], count: int, se
     distance = reduce(lambda x, y: x + y, map(violation, conditions))
     _search(points, variables, distance, random)
     return select(points, _holds(conditions, points))
+
+
+def grid(names: Sequence[Expr]) -> Points:
+    """Every value of every variable, each on an axis of its own, so that they broadcast to the whole domain."""
+    points = {}
+    for axis, v in enumerate(names):
+        shape = [1] * len(names)
+        shape[axis] = -1
+        points[cast(str, v.value)] = np.arange(v.vmin, v.vmax + 1).reshape(shape)
+    return points
+
+
+def domain_size(names: Iterable[Expr]) -> int:
+    """How many points the ranges of variables have together."""
+    return prod(v.vmax - v.vmin + 1 for v in names)
 
 
 def select(points: Mapping[str, NDArray[Any]], chosen: NDArray[Any]) -> Points:
