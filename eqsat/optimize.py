@@ -33,7 +33,7 @@ from eqsat.opaque import OPAQUE, Pieces, hidden, meanings, stand_ins
 from eqsat.ops import DIVISIONS, OPS, REDUCTIONS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.proof import refuse_false
-from eqsat.reuse import offer_reuse
+from eqsat.reuse import MAX_TERMS, offer_brackets, offer_reuse
 from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges, rule_instances
 from eqsat.rules import DEFAULT
 from eqsat.sharing import share_junctions, share_sums
@@ -342,6 +342,7 @@ class _Walk:
         speller.grow()
         offer_reuse(speller)
         choice, spent = self._choose(speller)
+        choice, spent = self._bracketed(speller, choice, spent)
         spelled = speller.spell(choice)
         if with_rules:
             choice, spelled = self._pulses(speller, choice, spent, spelled)
@@ -500,6 +501,16 @@ class _Walk:
         # sharing counts each operation once: where loops repeat some, it may not pay
         shared_cost = total_cost(priced, shared)
         return (shared, shared_cost) if shared_cost <= cost else (choice, cost)
+
+    def _bracketed(self, speller: Speller, choice: Choice, cost: int) -> tuple[Choice, int]:
+        """The choice improved where sums bracketed as in the input are cheaper."""
+        if len(self.order) > MAX_TERMS or self.extract == "tree":
+            return choice, cost
+        brackets = offer_brackets(speller, self.order)
+        with self._extracting():
+            priced = Priced.of(speller.graph, self.model)
+            found = [dag(priced, start) for start in (choice, speller.with_nodes(tree(priced), brackets), speller.with_nodes(choice, brackets))]
+            return min(((c, total_cost(priced, c)) for c in [choice, *found]), key=lambda pair: pair[1])
 
     def _exactly(self, graph: EGraph, start: Choice) -> Choice:
         """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""

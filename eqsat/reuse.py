@@ -9,7 +9,7 @@ a sum over its variables, decided at every point, and each remainder by every co
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -29,6 +29,10 @@ MAX_PAIRS = 400
 #: A remainder is offered by so many congruent sums.
 MAX_CONGRUENT = 4
 
+#: Of longer inputs the brackets are not offered.
+MAX_TERMS = 400
+
+_BRACKETS = frozenset({"add", "sub", "neg", "mul"})
 _COMPARISONS = frozenset({"lt", "le", "eq", "ne"})
 
 
@@ -39,6 +43,38 @@ def offer_reuse(speller: Speller) -> None:
     for c, node in [*_remainders(speller), *_intervals(speller)]:
         speller.offer(c, node)
     speller.grow()
+
+
+def offer_brackets(speller: Speller, terms: Iterable[Expr]) -> dict[int, Node]:
+    """Offer the sums of the input bracketed as they are there, where all else they add is needed anyway.
+
+    Returns
+    -------
+    dict from int to Node
+        By class, the node that the input has for it.
+    """
+    classes: dict[Expr, int] = {}
+    offered: dict[int, Node] = {}
+    for term in terms:
+        if term.is_bool:
+            continue
+        value = speller.value_of(term)
+        operands = [classes.get(a) for a in term.args]
+        bracket = term.op in _BRACKETS and None not in operands
+        if term.op in ("const", "var") or value in speller:
+            classes[term] = speller.need(value)
+        elif bracket:
+            classes[term] = speller.need(value, spell=False)
+        if bracket:
+            c = classes[term]
+            offered[c] = (term.op, None, tuple(cast(list[int], operands)))
+            speller.offer(c, offered[c])
+    speller.grow()
+    for c, node in _intervals(speller):
+        speller.offer(c, node)
+        offered[c]=node
+    speller.grow()
+    return offered
 
 
 # ---- remainders

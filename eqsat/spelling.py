@@ -161,11 +161,16 @@ class Speller:
 
     def as_given(self, choice: Choice) -> Choice | None:
         """``choice`` with the input's own nodes where it has any; ``None`` if that is nowhere."""
+        return self.with_nodes(choice, self._given) if self._given else None
+
+    @staticmethod
+    def with_nodes(choice: Choice, nodes: Mapping[int, Node]) -> Choice:
+        """``choice`` with other nodes for some of its classes, but for those that would need themselves."""
         changed = dict(choice)
-        for c, node in self._given.items():
-            if c in choice and all(a in choice for a in node[2]) and not reaches(changed, node[2], c):
+        for c, node in nodes.items():
+            if all(a in changed for a in node[2]) and not reaches(changed, node[2], c):
                 changed[c] = node
-        return changed if self._given else None
+        return changed
 
     def _original_nodes(self, value: Value) -> list[Node]:
         if len(self.values) > MANY_CLASSES:
