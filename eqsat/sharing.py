@@ -172,7 +172,7 @@ class _Pairing:
 
     def run(self) -> None:
         """Extract pairs until none saves anything."""
-        heap = [(-self.saving(p), p) for p in self.where if len(self.where[p]) > 1 or abs(p[1]) == abs(p[3]) == 1]
+        heap = [(-saving, p) for p in self.where if (saving := self.saving(p)) > 0]
         heapify(heap)
         while heap:
             estimate, pair = heappop(heap)
