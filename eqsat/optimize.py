@@ -497,7 +497,7 @@ class _Walk:
         choice, cost = min(((c, total_cost(priced, c)) for c in found), key=lambda pair: pair[1])
         shared = share_junctions(speller, share_sums(speller, choice, model))
         priced.refresh(model)
-        shared = dag(priced, shared)
+        shared = dag(priced, shared, thorough=True)
         # sharing counts each operation once: where loops repeat some, it may not pay
         shared_cost = total_cost(priced, shared)
         return (shared, shared_cost) if shared_cost <= cost else (choice, cost)
@@ -509,7 +509,7 @@ class _Walk:
         brackets = offer_brackets(speller, self.order)
         with self._extracting():
             priced = Priced.of(speller.graph, self.model)
-            found = [dag(priced, start) for start in (choice, speller.with_nodes(tree(priced), brackets), speller.with_nodes(choice, brackets))]
+            found = [dag(priced, start, thorough=True) for start in (choice, speller.with_nodes(tree(priced), brackets), speller.with_nodes(choice, brackets))]
             return min(((c, total_cost(priced, c)) for c in [choice, *found]), key=lambda pair: pair[1])
 
     def _exactly(self, graph: EGraph, start: Choice) -> Choice:

@@ -190,11 +190,11 @@ def _least(graph: EGraph, value: Callable[[int, int, list[int]], int]) -> tuple[
     return best, choice
 
 
-def dag(priced: Priced, start: Choice | None = None, rounds: int = 8) -> Choice:
-    """A choice that no single change makes cheaper, each class paid once over all roots."""
+def dag(priced: Priced, start: Choice | None = None, rounds: int = 8, thorough: bool = False) -> Choice:
+    """A choice that no single change makes cheaper, and no class taken up by several; each is paid once over all roots."""
     search = _Search(priced, dict(start) if start is not None else tree(priced))
     for _ in range(rounds):
-        if not search.improve():
+        if not search.improve() and not (thorough and search.adopt()):
             break
     return search.choice
 
@@ -246,11 +246,49 @@ class _Search:
                 continue
             for node, price in zip(nodes, self.prices[c], strict=True):
                 if node is not self.choice[c] and all(a in self.choice for a in node[2]):
-                    changed |= self._change(c, node, price)
+                    changed |= self._change(c, node, price) > 0
         return changed
 
-    def _change(self, c: int, node: Node, price: int) -> bool:
-        """Change the choice of ``c`` if the total falls; whether it did."""
+    def adopt(self) -> bool:
+        """Try every class that is not needed, but that several needed ones could use; whether the total fell."""
+        wanted: dict[int, list[tuple[int, Node, int]]] = {}
+        for c in reachable(self.choice, self.graph.roots):
+            nodes = self.graph.classes[c]
+            for node, price in zip(nodes, self.prices[c], strict=True) if len(nodes) > 1 else ():
+                if node is not self.choice[c] and all(a in self.choice for a in node[2]):
+                    for a in node[2]:
+                        if not self.uses.get(a):
+                            wanted.setdefault(a, []).append((c, node, price))
+        changed = False
+        for shared, changes in wanted.items():
+            if len({c for c, _, _ in changes}) > 1 and not self.uses.get(shared):
+                changed |= self._adopted(shared, changes)
+        return changed
+
+    def _adopted(self, shared: int, changes: Iterable[tuple[int, Node, int]]) -> bool:
+        """Change all choices that ``shared`` makes cheaper, unless the total does not fall; whether it did."""
+        gain = -self._take(shared)
+        undo: list[tuple[int, Node, int]] = []
+        for c, node, price in changes:
+            before = (c, self.choice[c], self.paid[c])
+            gained = self._change(c, node, price) if self.uses.get(c) else 0
+            if gained:
+                gain += gained
+                undo.append(before)
+        gain += self._release(shared)
+        if gain > 0:
+            return True
+        for c, node, price in reversed(undo):
+            current = self.choice[c]
+            for a in node[2]:
+                self._take(a)
+            for a in current[2]:
+                self._release(a)
+            self.choice[c], self.paid[c] = node, price
+        return False
+
+    def _change(self, c: int, node: Node, price: int) -> int:
+        """Change the choice of ``c`` if the total falls; by how much it did."""
         current = self.choice[c]
         # taking before releasing keeps what both need alive
         taken = price + sum([self._take(a) for a in node[2]])
@@ -258,12 +296,12 @@ class _Search:
         # the operands of `node` may not need `c` itself
         if released > taken and not reaches(self.choice, node[2], c):
             self.choice[c], self.paid[c] = node, price
-            return True
+            return released - taken
         for a in current[2]:
             self._take(a)
         for a in node[2]:
             self._release(a)
-        return False
+        return 0
 
 
 def total_cost(priced: Priced, choice: Mapping[int, Node]) -> int:
