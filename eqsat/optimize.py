@@ -33,7 +33,7 @@ from eqsat.opaque import OPAQUE, Pieces, hidden, meanings, stand_ins
 from eqsat.ops import DIVISIONS, OPS, REDUCTIONS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.proof import refuse_false
-from eqsat.reuse import MAX_TERMS, offer_brackets, offer_reuse
+from eqsat.reuse import MAX_TERMS, offer_reuse
 from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges, rule_instances
 from eqsat.rules import DEFAULT
 from eqsat.sharing import share_junctions, share_sums
@@ -340,9 +340,8 @@ class _Walk:
         speller.add_originals(self.order)
         speller.need_roots(_in_fixed_order(values))
         speller.grow()
-        offer_reuse(speller)
         choice, spent = self._choose(speller)
-        choice, spent = self._bracketed(speller, choice, spent)
+        choice, spent = self._reused(speller, choice, spent)
         spelled = speller.spell(choice)
         if with_rules:
             choice, spelled = self._pulses(speller, choice, spent, spelled)
@@ -376,7 +375,6 @@ class _Walk:
         speller.add_originals(topological(terms))
         speller.need_roots(_in_fixed_order(again))
         speller.grow()
-        offer_reuse(speller)
         spelled = speller.spell(self._choose(speller)[0])
         shorter = [spelled[speller.need(value)] for value in again]
         return min(terms, shorter, key=lambda exprs: cost_of(exprs, self.model))
@@ -502,15 +500,22 @@ class _Walk:
         shared_cost = total_cost(priced, shared)
         return (shared, shared_cost) if shared_cost <= cost else (choice, cost)
 
-    def _bracketed(self, speller: Speller, choice: Choice, cost: int) -> tuple[Choice, int]:
-        """The choice improved where sums bracketed as in the input are cheaper."""
-        if len(self.order) > MAX_TERMS or self.extract == "tree":
+    def _reused(self, speller: Speller, choice: Choice, cost: int) -> tuple[Choice, int]:
+        """The choice improved by spellings that use what is computed anyway, and by the brackets of the input."""
+        if self.extract == "tree" or len(self.order) > MAX_TERMS:
             return choice, cost
-        brackets = offer_brackets(speller, self.order)
+        brackets = offer_reuse(speller, self.order)
         with self._extracting():
             priced = Priced.of(speller.graph, self.model)
-            found = [dag(priced, start, thorough=True) for start in (choice, speller.with_nodes(tree(priced), brackets), speller.with_nodes(choice, brackets))]
-            return min(((c, total_cost(priced, c)) for c in [choice, *found]), key=lambda pair: pair[1])
+            start = {**tree(priced), **choice}
+            found = [dag(priced, s, thorough=True) for s in (start, speller.with_nodes(start, brackets))]
+            best, least = min(((c, total_cost(priced, c)) for c in found), key=lambda pair: pair[1])
+            if least >= cost:
+                return choice, cost
+            shared = share_junctions(speller, share_sums(speller, best, self.model))
+            priced.refresh(self.model)
+            shared = dag(priced, shared, thorough=True)
+            return min((best, least), (shared, total_cost(priced, shared)), key=lambda pair: pair[1])
 
     def _exactly(self, graph: EGraph, start: Choice) -> Choice:
         """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""

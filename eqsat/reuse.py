@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from eqsat.expr import Expr, make, topological, variables
 from eqsat.extract.graph import Node
-from eqsat.forms import Form, number, to_expr
+from eqsat.forms import Form, atom_form, number, to_expr
 from eqsat.opaque import OPAQUE
 from eqsat.sampling import domain_size, grid
 from eqsat.spelling import MANY_CLASSES, Speller
@@ -36,16 +36,7 @@ _BRACKETS = frozenset({"add", "sub", "neg", "mul"})
 _COMPARISONS = frozenset({"lt", "le", "eq", "ne"})
 
 
-def offer_reuse(speller: Speller) -> None:
-    """Add to the classes of ``speller`` the spellings that use other classes of it, and grow what they need."""
-    if len(speller.values) > MANY_CLASSES:
-        return
-    for c, node in [*_remainders(speller), *_intervals(speller)]:
-        speller.offer(c, node)
-    speller.grow()
-
-
-def offer_brackets(speller: Speller, terms: Iterable[Expr]) -> dict[int, Node]:
+def offer_reuse(speller: Speller, terms: Iterable[Expr]) -> dict[int, Node]:
     """Offer the sums of the input bracketed as they are there, where all else they add is needed anyway.
 
     Returns
@@ -69,10 +60,8 @@ def offer_brackets(speller: Speller, terms: Iterable[Expr]) -> dict[int, Node]:
             c = classes[term]
             offered[c] = (term.op, None, tuple(cast(list[int], operands)))
             speller.offer(c, offered[c])
-    speller.grow()
-    for c, node in _intervals(speller):
+    for c, node in [*_remainders(speller), *_wider_remainders(speller), *_intervals(speller)]:
         speller.offer(c, node)
-        offered[c]=node
     speller.grow()
     return offered
 
@@ -99,6 +88,18 @@ def _remainders(speller: Speller) -> Iterator[tuple[int, Node]]:
             for other in wanted[_residues(cast(Form, speller.values[dividend]), n)]:
                 if other not in (c, dividend):
                     yield c, ("mod", None, (other, speller.need(number(n))))
+
+
+def _wider_remainders(speller: Speller) -> Iterator[tuple[int, Node]]:
+    """``k*(A % n) + r`` as ``(k*A + r) % (k*n)`` for ``r`` in ``[0, k)``."""
+    for c, form in enumerate(speller.values):
+        if not isinstance(form, Form):
+            continue
+        for quotient, coefficient in form.terms.items():
+            if quotient.op == "floordiv" and quotient.args[1].op == "const" and -coefficient > quotient.args[1].vmin > 1:
+                dividend = form.plus(atom_form(quotient), -coefficient)
+                if speller.theory.quotient_by(dividend, -coefficient) == atom_form(quotient):
+                    yield c, ("mod", None, (speller.need(dividend), speller.need(number(-coefficient))))
 
 
 def _residues(form: Form, n: int) -> Form:
@@ -156,6 +157,11 @@ def _as_interval(speller: Speller, f: int, values: NDArray[Any], holds: NDArray[
     outside = values[~holds]
     if low == high and not (outside == low).any():
         return "eq", None, (f, speller.need(number(low)))
+    step = int(np.gcd.reduce(inside - low))
+    if step > 1 and not ((outside - low) % step == 0).any():
+        form = cast(Form, speller.values[f])
+        remainder = speller.theory.remainder(form, number(step))
+        return "eq", None, (speller.need(remainder), speller.need(number(low % step)))
     above, below = outside > high, outside < low
     if not (above | below).all():
         least, most = int(outside.min()), int(outside.max())
