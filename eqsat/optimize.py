@@ -505,6 +505,8 @@ class _Walk:
         if self.extract == "tree" or len(self.order) > MAX_TERMS:
             return choice, cost
         brackets = offer_reuse(speller, self.order)
+        if brackets is None:
+            return choice, cost
         with self._extracting():
             priced = Priced.of(speller.graph, self.model)
             start = {**tree(priced), **choice}

@@ -2,14 +2,15 @@
 
 A normal form is short on its own: ``i == 1 and j == 0`` says less than ``4*i + j == 4``, and ``(j - i) % 4`` has smaller
 coefficients than ``(3*i + j) % 4``. Where the program needs ``4*i + j`` or ``3*i + j`` besides, the longer one is the
-cheaper. So once all classes of a :class:`~eqsat.spelling.Speller` are known, each condition is offered as an interval of
-a sum over its variables, decided at every point, and each remainder by every congruent sum.
+cheaper. So once all classes of a :class:`~eqsat.spelling.Speller` are known and a first answer is chosen, each condition
+is offered as an interval of a sum over its variables, decided at every point, each remainder by every congruent sum, and
+the sums of the input as they are there.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from eqsat.expr import Expr, make, topological, variables
 from eqsat.extract.graph import Node
-from eqsat.forms import Form, atom_form, number, to_expr
+from eqsat.forms import Form, atom_form, number, read, to_expr
 from eqsat.opaque import OPAQUE
 from eqsat.sampling import domain_size, grid
 from eqsat.spelling import MANY_CLASSES, Speller
@@ -32,38 +33,80 @@ MAX_CONGRUENT = 4
 #: Of longer inputs the brackets are not offered.
 MAX_TERMS = 400
 
-_BRACKETS = frozenset({"add", "sub", "neg", "mul"})
+_SUMS = frozenset({"add", "sub", "neg"})
 _COMPARISONS = frozenset({"lt", "le", "eq", "ne"})
 
 
-def offer_reuse(speller: Speller, terms: Iterable[Expr]) -> dict[int, Node]:
-    """Offer the sums of the input bracketed as they are there, where all else they add is needed anyway.
+def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node] | None:
+    """Add to the classes of ``speller`` the spellings that use other classes of it, and what they need.
+
+    Parameters
+    ----------
+    terms : sequence of Expr
+        Those of the input, operands first: its sums are offered with the brackets that they have there.
 
     Returns
     -------
-    dict from int to Node
-        By class, the node that the input has for it.
+    dict from int to Node, or None
+        By class, the node with the brackets of the input; ``None`` if nothing new was found.
     """
-    classes: dict[Expr, int] = {}
-    offered: dict[int, Node] = {}
-    for term in terms:
-        if term.is_bool:
-            continue
-        value = speller.value_of(term)
-        operands = [classes.get(a) for a in term.args]
-        bracket = term.op in _BRACKETS and None not in operands
-        if term.op in ("const", "var") or value in speller:
-            classes[term] = speller.need(value)
-        elif bracket:
-            classes[term] = speller.need(value, spell=False)
-        if bracket:
-            c = classes[term]
-            offered[c] = (term.op, None, tuple(cast(list[int], operands)))
-            speller.offer(c, offered[c])
-    for c, node in [*_remainders(speller), *_wider_remainders(speller), *_intervals(speller)]:
+    known = len(speller.values)
+    brackets = _brackets(speller, terms)
+    found = [*_remainders(speller), *_wider_remainders(speller), *_intervals(speller)]
+    if not found and len(speller.values) == known:
+        return None
+    for c, node in [*brackets.items(), *found]:
         speller.offer(c, node)
     speller.grow()
-    return offered
+    return brackets
+
+
+def _brackets(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node]:
+    """The sums of the input, as wide as they are there, where all else they add is needed anyway.
+
+    A sum ends at a product and at what is used more than once, so that the order in which it is written says nothing.
+    """
+    users: dict[Expr, list[Expr]] = defaultdict(list)
+    for term in terms:
+        for arg in term.args:
+            users[arg].append(term)
+    classes: dict[Expr, int] = {}
+    brackets: dict[int, Node] = {}
+    for term in terms:
+        if term.is_bool or (term.op in _SUMS and len(users[term]) == 1 and users[term][0].op in _SUMS):
+            continue
+        value = speller.value_of(term)
+        node = _sum_node(term, classes) if term.op in _SUMS else _product_node(term, classes)
+        if node is not None or term.op in ("const", "var") or value in speller:
+            c = classes[term] = speller.need(value, spell=node is None)
+            if node is not None:
+                brackets[c] = node
+    return brackets
+
+
+def _sum_node(term: Expr, classes: Mapping[Expr, int]) -> Node | None:
+    total: dict[int, int] = defaultdict(int)
+    constant = 0
+    stack = [(term, 1)]
+    while stack:
+        part, sign = stack.pop()
+        if part.op in _SUMS and (part is term or part not in classes):
+            stack.append((part.args[0], -sign if part.op == "neg" else sign))
+            stack += [(arg, -sign if part.op == "sub" else sign) for arg in part.args[1:]]
+        elif part.op == "const":
+            constant += sign * part.vmin
+        elif part in classes:
+            total[classes[part]] += sign
+        else:
+            return None
+    pairs = sorted((c, k) for c, k in total.items() if k)
+    return ("sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])) if pairs else None
+
+
+def _product_node(term: Expr, classes: Mapping[Expr, int]) -> Node | None:
+    if term.op == "mul" and any(a.op == "const" for a in term.args) and all(a in classes for a in term.args):
+        return "mul", None, tuple([classes[a] for a in term.args])
+    return None
 
 
 # ---- remainders
@@ -124,7 +167,9 @@ def _intervals(speller: Speller) -> Iterator[tuple[int, Node]]:
         names = variables([condition])
         if domain_size(names) > MAX_POINTS:
             continue
-        directions = [(d, f) for used, some in sums.items() if used <= set(names) for d, f in some.items()]
+        own = _direction(condition)
+        # of fewer variables it is no interval, unless it does not depend on the others
+        directions = [(d, f) for d, f in sums.get(frozenset(names), {}).items() if d not in own]
         pairs += len(directions)
         if not directions or pairs > MAX_PAIRS:
             continue
@@ -138,6 +183,15 @@ def _intervals(speller: Speller) -> Iterator[tuple[int, Node]]:
             node = _as_interval(speller, f, values + cast(Form, speller.values[f]).constant, holds)
             if node is not None:
                 yield c, node
+
+
+def _direction(condition: Expr) -> list[Form]:
+    """The sum that a comparison compares with a literal, and its opposite."""
+    compared = [a for a in condition.args if a.op != "const"] if condition.op in _COMPARISONS else []
+    if len(compared) != 1:
+        return []
+    direction = Form(read(compared[0]).terms, 0)
+    return [direction, direction.times(-1)]
 
 
 def _worth_reading(condition: Expr) -> bool:
