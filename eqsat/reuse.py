@@ -1,10 +1,10 @@
 """Reuse: spellings by what is computed anyway.
 
-A normal form is short on its own: ``i == 1 and j == 0`` says less than ``4*i + j == 4``, and ``(j - i) % 4`` has smaller
-coefficients than ``(3*i + j) % 4``. Where the program needs ``4*i + j`` or ``3*i + j`` besides, the longer one is the
-cheaper. So once all classes of a :class:`~eqsat.spelling.Speller` are known and a first answer is chosen, each condition
-is offered as an interval of a sum over its variables, decided at every point, each remainder by every congruent sum, and
-the sums of the input as they are there.
+A normal form is short on its own: ``i == 1 and j == 0`` says less than ``4*i + j == 4``, and ``(j - i) % 4`` has
+smaller coefficients than ``(3*i + j) % 4``. Where the program needs ``4*i + j`` or ``3*i + j`` besides, the longer one
+is the cheaper. So once all classes of a :class:`~eqsat.spelling.Speller` are known and a first answer is chosen, each
+condition is offered as an interval of a sum over its variables, decided at every point, each remainder by every
+congruent sum, and the sums of the input as they are there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eqsat.extract.graph import Node
 from eqsat.forms import Form, atom_form, number, read, to_expr
 from eqsat.opaque import OPAQUE
 from eqsat.sampling import domain_size, grid
-from eqsat.spelling import MANY_CLASSES, Speller
+from eqsat.spelling import Speller
 
 #: Conditions are evaluated at no more points than this.
 MAX_POINTS = 1 << 13
@@ -121,7 +121,9 @@ def _remainders(speller: Speller) -> Iterator[tuple[int, Node]]:
             if isinstance(divisor, Form) and not divisor.terms and divisor.constant > 1:
                 divided[divisor.constant].append((c, args[0]))
     for n, remainders in divided.items():
-        wanted = {_residues(cast(Form, speller.values[dividend]), n): [] for _, dividend in remainders}
+        wanted: dict[Form, list[int]] = {
+            _residues(cast(Form, speller.values[dividend]), n): [] for _, dividend in remainders
+        }
         for c, value in enumerate(speller.values):
             if isinstance(value, Form) and len(value.terms) > 1:
                 found = wanted.get(_residues(value, n))
@@ -139,7 +141,11 @@ def _wider_remainders(speller: Speller) -> Iterator[tuple[int, Node]]:
         if not isinstance(form, Form):
             continue
         for quotient, coefficient in form.terms.items():
-            if quotient.op == "floordiv" and quotient.args[1].op == "const" and -coefficient > quotient.args[1].vmin > 1:
+            if (
+                quotient.op == "floordiv"
+                and quotient.args[1].op == "const"
+                and -coefficient > quotient.args[1].vmin > 1
+            ):
                 dividend = form.plus(atom_form(quotient), -coefficient)
                 if speller.theory.quotient_by(dividend, -coefficient) == atom_form(quotient):
                     yield c, ("mod", None, (speller.need(dividend), speller.need(number(-coefficient))))

@@ -191,7 +191,10 @@ def _least(graph: EGraph, value: Callable[[int, int, list[int]], int]) -> tuple[
 
 
 def dag(priced: Priced, start: Choice | None = None, rounds: int = 8, thorough: bool = False) -> Choice:
-    """A choice that no single change makes cheaper, and no class taken up by several; each is paid once over all roots."""
+    """A choice that no single change makes cheaper, each class paid once over all roots.
+
+    If ``thorough``, nor does a class that is not needed yet, taken up by several others at once.
+    """
     search = _Search(priced, dict(start) if start is not None else tree(priced))
     for _ in range(rounds):
         if not search.improve() and not (thorough and search.adopt()):

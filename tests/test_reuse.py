@@ -1,0 +1,60 @@
+"""Spellings by what is computed anyway: each is taken where it pays, and only there."""
+
+import pytest
+from shuffle import shuffled
+
+from eqsat import optimize
+from eqsat.expr import var
+from eqsat.text import parse
+
+RANGES = {"i": (0, 2), "j": (0, 3), "k": (0, 48), "x": (0, 99), "y": (0, 99), "w": (0, 12)}
+NAMES = {name: var(name, *ends) for name, ends in RANGES.items()}
+
+#: Programs, and what the last root becomes beside the others.
+REUSED = [
+    # an interval of a sum that is there: one value, an end, both ends
+    (["i*4 + j", "i == 1 and j == 0"], "j + i*4 == 4"),
+    (["i*4 + j", "i + j < 1"], "i*4 + j == 0"),
+    (["i*4 + j", "i == 2 or i == 1 and j == 3"], "7 <= i*4 + j"),
+    # of one variable: one value, every eighth
+    (["(k + 35) % 49 < 1"], "k == 14"),
+    (["k == k//7*8"], "k%8 == 0"),
+    # a sum congruent to the dividend
+    (["x*3 + y", "(x*3 + y)//4", "(y - x)%4"], "(x*3 + y)%4"),
+    # a remainder modulo a multiple
+    (["x*3", "(x + 389)%390*3 + 2"], "(x*3 + 1169)%1170"),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), REUSED, ids=[row[0][-1] for row in REUSED])
+def test_what_is_there_is_reused(texts, wanted):
+    roots = [parse(text, NAMES) for text in texts]
+    result = optimize(roots)
+    assert str(result.exprs[-1]) == wanted
+    assert result.check().kind == "exhaustive"
+
+
+#: Where the sum is not there, or the condition is no interval of it, nothing changes.
+KEPT = [
+    (["i == 1 and j == 0"], "i == 1 and j < 1"),
+    (["i*4 + j", "i == 1 and j < 4"], "i == 1"),
+    (["i*4 + j", "j == 0 and i != 1"], "j < 1 and i != 1"),
+    (["k%8 == 0 or k == 7"], None),
+    (["x*3 + y", "(y - x)%5"], "(x*4 + y)%5"),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), KEPT, ids=[" ".join(row[0]) for row in KEPT])
+def test_what_is_not_there_is_not(texts, wanted):
+    roots = [parse(text, NAMES) for text in texts]
+    result = optimize(roots)
+    assert result.check().kind == "exhaustive"
+    if wanted is not None:
+        assert str(result.exprs[-1]) == wanted
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_sums_of_the_input_do_not_depend_on_its_order(seed):
+    texts = ["(i*4 + j + w)*10 + x", "1 <= i*4 + j + w", "(i*4 + j)*30 + (x + y)*3"]
+    roots = [parse(text, NAMES) for text in texts]
+    assert optimize(shuffled(roots, seed)).exprs == optimize(roots).exprs
