@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import Expr, make, topological, variables
+from eqsat.expr import Expr, is_index, make, topological, variables
 from eqsat.extract.graph import Node
 from eqsat.forms import Form, atom_form, number, read, to_expr
 from eqsat.opaque import OPAQUE
@@ -207,7 +207,7 @@ def _worth_reading(condition: Expr) -> bool:
             return False
     elif condition.op not in ("and", "or"):
         return False
-    return not any(term.op in OPAQUE for term in topological([condition]))
+    return not any(term.op in OPAQUE or (term.op == "var" and is_index(term)) for term in topological([condition]))
 
 
 def _as_interval(speller: Speller, f: int, values: NDArray[Any], holds: NDArray[Any]) -> Node | None:
