@@ -385,7 +385,7 @@ class _Pieces:
                 self._visit(term, self.contexts[term])
         for term in self.order:
             if term.op == "var" and is_index(term):
-                self.images[term] = _as_free(term)
+                self.images[term] = as_free(term)
         self.terms = substitute(self.pieces, self.images)
         self.gates = [self._gate(self.contexts[piece]) for piece in self.pieces]
 
@@ -430,7 +430,7 @@ class _Pieces:
             free = [t for t in parts if t.op == "var" and is_index(t) and t not in bound]
             name = f"#{len(self.hidden)}"
             self.hidden[name] = (comparison, free)
-            self.images[comparison] = any_buffer(Buffer(name, "bool"))[tuple(map(_as_free, free)) or 0]
+            self.images[comparison] = any_buffer(Buffer(name, "bool"))[tuple(map(as_free, free)) or 0]
 
     def _gate(self, context: frozenset[Expr]) -> Expr | None:
         known = sorted([c for c in context if not _has_floats(c)], key=lambda c: c.key)
@@ -467,7 +467,7 @@ class _Pieces:
         return rebuild([term], restore)[0]
 
 
-def _as_free(index: Expr) -> Expr:
+def as_free(index: Expr) -> Expr:
     """A free variable in the place of the index of a reduction around a root."""
     return any_var(f"#{index.value}", index.vmin, index.vmax)
 

@@ -1,0 +1,378 @@
+"""What is computed in several steps: large reductions in two stages, intermediate results kept in a buffer or inlined.
+
+A reduction splits at an axis into partial results, which run beside one another, and their reduction. An intermediate is
+a store whose elements a later kernel loads; it is kept, or its value takes the place of the loads. Both choices are made
+by cost (:func:`cheaper`), or by the published policies, :func:`two_stages` and :func:`decide`, which see sizes and kinds
+of operations alone. A :class:`Pipeline` is kernels that run one after the other.
+
+Source: Morok's ``split_reduceop`` and ``buffer_removal_with_pcontig``, tinygrad's ``rangeify``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import prod
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+
+from eqsat.dtypes import select_width
+from eqsat.expr import (
+    TRUE,
+    Expr,
+    brief,
+    buffer,
+    const,
+    instantiate,
+    is_index,
+    make,
+    maximum,
+    minimum,
+    rebuild,
+    substitute,
+    var,
+)
+from eqsat.extract.cost import CostModel, LoopAware
+from eqsat.kernel import Kernel, Store, as_free
+from eqsat.ops import REDUCTIONS
+from eqsat.optimize import LATENCY, cost_of
+
+# Large reductions ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SplitLimits:
+    """When a reduction is large, and how it may split.
+
+    Attributes
+    ----------
+    threshold : int
+        It splits if it has more than so many inputs per output.
+    least_factor, most_factor : int
+        How many values each partial result may combine.
+    most_outputs : int
+        There may be no more outputs, times the factor, than this.
+    """
+
+    threshold: int = 32768
+    least_factor: int = 8
+    most_factor: int = 256
+    most_outputs: int = 2**22
+
+
+LIMITS = SplitLimits()
+
+
+@dataclass(frozen=True)
+class TwoStages:
+    """A reduction of an array in two: ``shape[axis]`` becomes ``outer`` partial results of ``inner`` values each."""
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    axis: int
+    inner: int
+
+    @property
+    def outer(self) -> int:
+        """How many partial results there are for each output."""
+        return self.shape[self.axis] // self.inner
+
+    @property
+    def split_shape(self) -> tuple[int, ...]:
+        """The shape with the axis split in two, the partial results first."""
+        return (*self.shape[: self.axis], self.outer, self.inner, *self.shape[self.axis + 1 :])
+
+    @property
+    def first_axes(self) -> tuple[int, ...]:
+        """The axes of :attr:`split_shape` that the first stage reduces."""
+        return tuple([axis + (axis >= self.axis) for axis in self.axes])
+
+    @property
+    def last_axis(self) -> int:
+        """The axis that the second stage reduces, among those that the first leaves."""
+        return self.axis - sum(axis < self.axis for axis in self.axes)
+
+
+def two_stages(
+    shape: Sequence[int], axes: Iterable[int], expanded: Iterable[int] = (), limits: SplitLimits = LIMITS
+) -> TwoStages | None:
+    """How a reduction of an array of ``shape`` over ``axes`` splits, or ``None`` if it is too small or has no factor.
+
+    The first axis that a factor divides splits, by its largest factor. Axes that are ``expanded``, copies of one
+    element, do not split.
+
+    Raises
+    ------
+    ValueError
+        If an extent is less than 1, or an axis is not one of the array.
+
+    >>> found = two_stages([65536], [0])
+    >>> found.split_shape, found.first_axes, found.last_axis
+    ((256, 256), (1,), 0)
+    >>> two_stages([65537], [0]) is two_stages([32768], [0]) is None
+    True
+    """
+    axes = tuple(sorted(set(axes)))
+    if min(shape, default=1) < 1:
+        raise ValueError(f"the shape {list(shape)} has no elements: extents are at least 1")
+    if any(not 0 <= axis < len(shape) for axis in axes):
+        raise ValueError(f"the axes {list(axes)} are not all axes of the shape {list(shape)}")
+    outputs = prod([extent for axis, extent in enumerate(shape) if axis not in axes])
+    if prod(shape) <= limits.threshold * outputs:
+        return None
+    most = min(limits.most_factor, limits.most_outputs // outputs)
+    for axis in axes:
+        for inner in range(most, limits.least_factor - 1, -1):
+            if axis not in expanded and shape[axis] % inner == 0 and inner < shape[axis]:
+                return TwoStages(tuple(shape), axes, axis, inner)
+    return None
+
+
+def split_reduction(kernel: Kernel, limits: SplitLimits = LIMITS, reassociate: bool = False) -> Pipeline:
+    """A kernel that stores one large reduction over a literal range, in two stages; as it is where that does not apply.
+
+    Parameters
+    ----------
+    reassociate : bool
+        Whether sums and products of floating-point values may be taken in parts, which rounds differently.
+
+    >>> a, out, r = buffer("A", "i32", (65536,)), buffer("OUT", "i64", (1,)), var("r", 0, 65535)
+    >>> from eqsat.expr import sum_over
+    >>> for stage in split_reduction(Kernel("total", [Store(out[0], sum_over(a[r], r, 0, 65536))])).kernels:
+    ...     print(*stage.stores)
+    Store('total_parts[p] = sum(A[p*256 + r1], r1, 0, 256) for p')
+    Store('OUT[0] = sum(min(max(total_parts[r1], -549755813888), 549755813632), r1, 0, 256)')
+    """
+    if len(kernel.stores) != 1:
+        return Pipeline((kernel,))
+    (store,) = kernel.stores
+    term = store.value
+    exact = not term.element or term.op in ("fmax_over", "fmin_over") or reassociate
+    if term.op not in REDUCTIONS or not exact or any(end.op != "const" for end in term.args[2:]):
+        return Pipeline((kernel,))
+    body, index, low, high = term.args
+    extents = [v.vmax - v.vmin + 1 for v in store.over]
+    found = two_stages([*extents, high.vmin - low.vmin], [len(extents)], (), limits) if low.vmin < high.vmin else None
+    if found is None:
+        return Pipeline((kernel,))
+    taken = {str(v.value) for v in kernel.variables} | {b.name for b in (*kernel.inputs, *kernel.outputs)}
+    part, own = [_fresh(name, taken) for name in ("p", "q")]
+    outer, inner = var(part, 0, found.outer - 1), var(own, 0, found.inner - 1)
+    place = outer * found.inner + inner
+    first = _over(term.op, instantiate(body, index, place + low if low.vmin else place), inner, found.inner)
+    parts = buffer(_fresh(f"{kernel.name}_parts", taken), _element_of(first), (*extents, found.outer))
+    target = parts[(*[v - v.vmin if v.vmin else v for v in store.over], outer)]
+    # a sum of partial results is bounded by their bounds, not by those of the elements' type
+    partial = target if term.element else minimum(maximum(target, first.vmin), first.vmax)
+    return Pipeline(
+        (
+            Kernel(f"{kernel.name}_first", (Store(target, first, (*store.over, outer), store.when),)),
+            Kernel(kernel.name, (replace(store, value=_over(term.op, partial, outer, found.outer)),)),
+        )
+    )
+
+
+def _over(op: str, body: Expr, index: Expr, extent: int) -> Expr:
+    return make(op, body, index, const(0), const(extent))
+
+
+def _element_of(value: Expr) -> str:
+    """The element type of a buffer of such values."""
+    return "bool" if value.is_bool else value.element or f"i{select_width(value)}"
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    """``name``, with as many underscores behind it as make it new."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+# Intermediate results ------------------------------------------------------------------------------------------------
+
+
+class Decision(StrEnum):
+    """What becomes of an intermediate result."""
+
+    KEEP = "keep"
+    INLINE = "inline"
+    PARTIAL = "partial-inline"
+
+
+#: Operations whose result always gets a buffer.
+ALWAYS_KEPT = frozenset({"CONTIGUOUS", "COPY"})
+#: Up to this level of effort nothing is computed again in a reduction.
+MOST_CAREFUL = 2
+#: An intermediate that has fewer elements per element that it is computed from is kept.
+LEAST_RATIO = 10
+
+
+@dataclass(frozen=True)
+class Intermediate:
+    """What the published decision tree sees of an intermediate result.
+
+    Attributes
+    ----------
+    op : str
+        The operation that computes it.
+    unary : bool
+        Whether that has one operand.
+    reduce_in_scope : bool
+        Whether its value contains a reduction, or a reduction repeats it.
+    buffers, limit : int
+        How many buffers the kernel would use with it inlined, and how many one may use.
+    partial_level : int
+        How much effort goes into partial inlining ("pcontig").
+    ratio : float
+        Its elements per element that it is computed from; see :func:`output_ratio`.
+    """
+
+    op: str
+    unary: bool = False
+    reduce_in_scope: bool = False
+    buffers: int = 0
+    limit: int = 31
+    partial_level: int = 0
+    ratio: float = 0.0
+
+
+def output_ratio(output: int, inputs: Iterable[int]) -> float:
+    """Elements of an output per element of its inputs, each counted with one more.
+
+    >>> output_ratio(1023, [127]), output_ratio(0, [])
+    (8.0, 1.0)
+    """
+    return (output + 1) / (sum(inputs) + 1)
+
+
+def decide(given: Intermediate) -> Decision:
+    """The published decision tree for an intermediate result; its first question that has an answer decides.
+
+    >>> decide(Intermediate("ADD")), decide(Intermediate("ADD", reduce_in_scope=True)), decide(Intermediate("COPY"))
+    (<Decision.INLINE: 'inline'>, <Decision.KEEP: 'keep'>, <Decision.KEEP: 'keep'>)
+    """
+    if given.op in ALWAYS_KEPT or given.buffers > given.limit:
+        return Decision.KEEP
+    if not given.reduce_in_scope:
+        return Decision.INLINE
+    # a unary operation would be repeated at each step, instead of one read
+    if given.unary or given.partial_level <= MOST_CAREFUL or given.ratio < LEAST_RATIO:
+        return Decision.KEEP
+    return Decision.PARTIAL
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Kernels that run one after the other; what one stores, those behind it may load.
+
+    Raises
+    ------
+    ValueError
+        If two kernels store to one buffer, or one loads what is only stored behind it.
+    """
+
+    kernels: tuple[Kernel, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kernels", tuple(self.kernels))
+        stored: set[str] = set()
+        for kernel in self.kernels[::-1]:
+            stored |= {b.name for b in kernel.outputs}
+            early = [b.name for b in kernel.inputs if b.name in stored]
+            if early:
+                raise ValueError(f"kernel {kernel.name!r} loads {early[0]!r} before a kernel behind it stores it")
+        names = [b.name for kernel in self.kernels for b in kernel.outputs]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ValueError(f"two kernels store to {twice[0]!r}: give each buffer to one")
+
+    def reference(self, arrays: Mapping[str, ArrayLike], **parameters: int) -> dict[str, NDArray[Any]]:
+        """All that the kernels store, by their own evaluator; see :meth:`eqsat.kernel.Kernel.reference`."""
+        return self._run(lambda kernel, given: kernel.reference(given, **parameters), arrays)
+
+    def run(
+        self, programs: Sequence[Callable[..., dict[str, NDArray[Any]]]], arrays: Mapping[str, ArrayLike]
+    ) -> dict[str, NDArray[Any]]:
+        """All that compiled kernels, one for each, store."""
+        waiting = dict(zip(map(id, self.kernels), programs, strict=True))
+        return self._run(lambda kernel, given: waiting[id(kernel)](**given), arrays)
+
+    def _run(
+        self,
+        one: Callable[[Kernel, dict[str, ArrayLike]], dict[str, NDArray[Any]]],
+        arrays: Mapping[str, ArrayLike],
+    ) -> dict[str, NDArray[Any]]:
+        found: dict[str, NDArray[Any]] = {}
+        for kernel in self.kernels:
+            known: dict[str, ArrayLike] = {**arrays, **found}
+            found |= one(kernel, {b.name: known[b.name] for b in kernel.inputs})
+        return found
+
+    def cost(self, model: CostModel = LATENCY) -> int:
+        """What all kernels cost, each operation as often as its loop runs, loads and stores among them."""
+        return sum(nest_cost(store, model) for kernel in self.kernels for store in kernel.stores)
+
+
+def nest_cost(store: Store, model: CostModel = LATENCY) -> int:
+    """What the loops of one store cost.
+
+    >>> a, b, i = buffer("A", "i32", (8,)), buffer("B", "i32", (8,)), var("i", 0, 7)
+    >>> nest_cost(Store(b[i], a[i] // 2, [i]))
+    48
+    """
+    loops = LoopAware({str(v.value): v.vmax - v.vmin + 1 for v in store.over}, model)
+    roots = [*store.target.args[1:], store.value, store.when]
+    writes = loops.runs(len(store.over)) * model.price("store", [(0, 0)], (0, 0))
+    return cost_of(roots, loops) + writes
+
+
+def inlined(kernel: Kernel, producer: Store) -> Kernel:
+    """``kernel`` with what ``producer`` computes in the place of its loads of that: its ranges become the indices.
+
+    Raises
+    ------
+    ValueError
+        If ``producer`` does not store one element for each of its variables, everywhere.
+
+    >>> a, t, out, i = buffer("A", "i32", (8,)), buffer("T", "i64", (8,)), buffer("OUT", "i64", (8,)), var("i", 0, 7)
+    >>> inlined(Kernel("k", [Store(out[i], t[7 - i], [i])]), Store(t[i], a[i] + 1, [i])).stores
+    (Store('OUT[i] = A[7 - i] + 1 for i'),)
+    """
+    array = producer.target.args[0]
+    if producer.target.args[1:] != producer.over or producer.when is not TRUE:
+        raise ValueError(f"{brief(producer.target)!r} cannot be inlined: its indices must be the variables it is for")
+
+    def replaced(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op == "var" and is_index(term):
+            # so that no reduction of the producer captures it
+            return as_free(term)
+        if term.op != "load" or args[0] is not array:
+            return None
+        return substitute([producer.value], dict(zip(producer.over, args[1:], strict=True)))[0]
+
+    stores = []
+    for store in kernel.stores:
+        value, when = rebuild([store.value, store.when], replaced)
+        stores.append(replace(store, value=value, when=when))
+    return Kernel(kernel.name, tuple(stores))
+
+
+def cheaper(kernel: Kernel, producer: Store, model: CostModel = LATENCY) -> Pipeline:
+    """The intermediate that ``producer`` stores, kept for ``kernel`` or inlined in it, as the cost model says.
+
+    >>> x, t = buffer("X", "i32", (64,)), buffer("T", "i64", (64,))
+    >>> i, j, k = var("i", 0, 63), var("j", 0, 99), var("k", 0, 63)
+    >>> negation = Store(t[i], -x[i], [i])
+    >>> from eqsat.expr import max_over
+    >>> few, many = buffer("F", "i64", (1,)), buffer("M", "i64", (100,))
+    >>> once = Kernel("once", [Store(few[0], max_over(t[k], k, 0, 64))])
+    >>> often = Kernel("often", [Store(many[j], max_over(t[(k + j) % 64], k, 0, 64), [j])])
+    >>> [len(cheaper(kernel, negation).kernels) for kernel in (once, often)]
+    [1, 2]
+    """
+    kept = Pipeline((Kernel(f"{kernel.name}_{producer.array.name}", (producer,)), kernel))
+    alone = Pipeline((inlined(kernel, producer),))
+    return alone if alone.cost(model) <= kept.cost(model) else kept
