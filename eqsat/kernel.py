@@ -8,9 +8,10 @@ keep their operations and the order of their sums, unless the caller allows othe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import groupby
 from math import prod
 from typing import Any, cast
 
@@ -48,9 +49,13 @@ from eqsat.forms import to_expr
 from eqsat.linear import Theory
 from eqsat.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
 from eqsat.optimize import DEFAULT_BUDGET, LATENCY, optimize
+from eqsat.ranges import Axis, Nest, cheapest
 
 #: NumPy's name of each element type.
 DTYPES = {"bool": np.bool_, "i32": np.int32, "i64": np.int64, "f32": np.float32, "f64": np.float64}
+
+#: Loops stay as they are given if others save no more than this share of the cost: prices are estimates.
+LEAST_GAIN = 1 / 16
 
 
 @dataclass(frozen=True)
@@ -233,15 +238,39 @@ def simplified(
 
     Notes
     -----
-    Loads become loads from flat arrays, so that splitting a flat index and putting it together again cancels.
+    Loads become loads from flat arrays, so that splitting a flat index and putting it together again cancels. Loops are
+    split and merged where that saves enough (:mod:`eqsat.ranges`); elements are stored in the same order.
     """
     flat = [_collapsed(s, reassociate) for s in map(_flattened, kernel.stores)]
+    flat = [s for _, nest in groupby(flat, key=lambda s: s.over) for s in _in_cheapest_loops(list(nest), cost)]
     pieces = _Pieces(flat)
     loops = pieces.loops()
     model = LoopAware(loops, cost) if loops else cost
     result = optimize(pieces.terms, gates=pieces.gates, cost=model, budget=budget)
     found = [new if _fits_64_bits(new) else old for old, new in zip(pieces.terms, result.exprs, strict=True)]
     return Kernel(kernel.name, tuple(pieces.joined(found)))
+
+
+def _in_cheapest_loops(stores: list[Store], model: CostModel) -> list[Store]:
+    """Stores of one loop nest in the nest that is cheapest for their addresses and conditions."""
+    pieces = _Pieces(stores)
+    over = stores[0].over
+    reductions = [t for s in stores for t in topological([s.value, s.when]) if t.op in REDUCTIONS]
+    free = [{v for v in topological([t]) if v.op == "var"} for t in reductions]
+    axes = [Axis(v, scopes=frozenset([str(n) for n, vs in enumerate(free) if v in vs])) for v in over]
+    given = Nest(tuple(axes), tuple(pieces.terms), tuple(pieces.gates))
+    inside = {name: trips for name, trips in pieces.loops().items() if name not in {str(v.value) for v in over}}
+    nest = cheapest(given, model, inside=inside, gain=LEAST_GAIN)
+    if any(_repeats(nest, variables) > _repeats(given, variables) for variables in free):
+        return stores
+    loops = tuple([axis.variable for axis in nest.axes])
+    return [_equal_store(s, *substitute(_parts(s), nest.images), over=loops) for s in stores]
+
+
+def _repeats(nest: Nest, free: Collection[Expr]) -> int:
+    """How often what speaks of these variables is computed in a nest."""
+    speaks_of = set(topological([nest.images.get(v, v) for v in free]))
+    return prod([axis.extent for axis in nest.axes if axis.variable in speaks_of])
 
 
 def _fits_64_bits(root: Expr) -> bool:
@@ -476,10 +505,11 @@ def _parts(store: Store) -> tuple[Expr, Expr, Expr]:
     return store.target.args[1], store.value, store.when
 
 
-def _equal_store(store: Store, place: Expr, value: Expr, when: Expr) -> Store:
+def _equal_store(store: Store, place: Expr, value: Expr, when: Expr, over: tuple[Expr, ...] | None = None) -> Store:
     """``store`` with equal parts: what has been checked holds for them too, though their bounds may not show it."""
     new = object.__new__(Store)
-    parts = {"target": make("load", store.target.args[0], place), "value": value, "over": store.over, "when": when}
+    loops = store.over if over is None else over
+    parts = {"target": make("load", store.target.args[0], place), "value": value, "over": loops, "when": when}
     for name, part in parts.items():
         object.__setattr__(new, name, part)
     return new

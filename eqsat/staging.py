@@ -1,9 +1,9 @@
 """What is computed in several steps: large reductions in two stages, intermediate results kept in a buffer or inlined.
 
-A reduction splits at an axis into partial results, which run beside one another, and their reduction. An intermediate is
-a store whose elements a later kernel loads; it is kept, or its value takes the place of the loads. Both choices are made
-by cost (:func:`cheaper`), or by the published policies, :func:`two_stages` and :func:`decide`, which see sizes and kinds
-of operations alone. A :class:`Pipeline` is kernels that run one after the other.
+A reduction splits at an axis into partial results, which run beside one another, and their reduction. An intermediate
+is a store whose elements a later kernel loads; it is kept, or its value takes the place of the loads. That choice is
+made by cost (:func:`cheaper`), or by the published policy (:func:`decide`), which sees sizes and kinds of operations
+alone. A :class:`Pipeline` is kernels that run one after the other.
 
 Source: Morok's ``split_reduceop`` and ``buffer_removal_with_pcontig``, tinygrad's ``rangeify``.
 """
@@ -38,6 +38,7 @@ from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernel import Kernel, Store, as_free
 from eqsat.ops import REDUCTIONS
 from eqsat.optimize import LATENCY, cost_of
+from eqsat.ranges import free_name
 
 # Large reductions ----------------------------------------------------------------------------------------------------
 
@@ -158,11 +159,11 @@ def split_reduction(kernel: Kernel, limits: SplitLimits = LIMITS, reassociate: b
     if found is None:
         return Pipeline((kernel,))
     taken = {str(v.value) for v in kernel.variables} | {b.name for b in (*kernel.inputs, *kernel.outputs)}
-    part, own = [_fresh(name, taken) for name in ("p", "q")]
+    part, own = [free_name(name, taken) for name in ("p", "q")]
     outer, inner = var(part, 0, found.outer - 1), var(own, 0, found.inner - 1)
     place = outer * found.inner + inner
     first = _over(term.op, instantiate(body, index, place + low if low.vmin else place), inner, found.inner)
-    parts = buffer(_fresh(f"{kernel.name}_parts", taken), _element_of(first), (*extents, found.outer))
+    parts = buffer(free_name(f"{kernel.name}_parts", taken), _element_of(first), (*extents, found.outer))
     target = parts[(*[v - v.vmin if v.vmin else v for v in store.over], outer)]
     # a sum of partial results is bounded by their bounds, not by those of the elements' type
     partial = target if term.element else minimum(maximum(target, first.vmin), first.vmax)
@@ -181,14 +182,6 @@ def _over(op: str, body: Expr, index: Expr, extent: int) -> Expr:
 def _element_of(value: Expr) -> str:
     """The element type of a buffer of such values."""
     return "bool" if value.is_bool else value.element or f"i{select_width(value)}"
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    """``name``, with as many underscores behind it as make it new."""
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
 
 
 # Intermediate results ------------------------------------------------------------------------------------------------

@@ -1,0 +1,527 @@
+"""Ranges of loops, split, merged and flattened: the iteration space of a loop nest with other variables.
+
+A :class:`Nest` is terms over ordered loop variables, its axes. One axis and two are tied by an :class:`Equation`,
+``whole == outer*size + inner``: both sides name the same iterations in the same order, so either may stand for the
+other. For a choice by cost (:func:`cheapest`) an equation is three unions in one e-graph: ``whole`` with
+``outer*size + inner``, ``outer`` with ``whole // size``, ``inner`` with ``whole % size``; every root is there in the
+variables of every nest. A nest is then a basis: the variables that may be read. Extraction under the loop-aware cost
+prices each basis, the loops themselves included, and the cheapest one is the answer.
+
+The published heuristics are policies over the same equations: :func:`split_at_modulo` (tinygrad's
+``pm_split_ranges``), :func:`merge_adjacent` (``simplify_merge_adjacent``) and :func:`flattened` (``pm_flatten_range``,
+for nested reductions).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import gcd
+from typing import Any, cast
+
+from eqsat.expr import Expr, brief, const, index_level, make, substitute, topological, var, variables
+from eqsat.extract.cost import CostModel, LoopAware
+from eqsat.extract.graph import Bounds, EGraph, Node
+from eqsat.extract.select import Priced, dag, total_cost
+from eqsat.forms import atom_form
+from eqsat.linear import Theory
+from eqsat.ops import DIVISIONS, REDUCTIONS
+from eqsat.optimize import LATENCY, Result, optimize
+from eqsat.spelling import Speller, Value, buffer_key
+
+#: So often a nest is changed for a cheaper one.
+MAX_CHANGES = 8
+#: So many changes of one nest are priced.
+MAX_CANDIDATES = 16
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A loop over all values of a variable.
+
+    Attributes
+    ----------
+    variable : Expr
+        Its loop runs from its least value to its greatest.
+    kind : str
+        What the loop is for, such as ``"output"`` or ``"reduce"``: only loops of one kind merge.
+    scopes : frozenset of str
+        The reductions that it belongs to: only loops of the same ones merge.
+
+    Raises
+    ------
+    ValueError
+        If ``variable`` is no variable.
+    """
+
+    variable: Expr
+    kind: str = "output"
+    scopes: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.variable.op != "var":
+            raise ValueError(f"an axis needs a variable, not {brief(self.variable)!r}")
+        object.__setattr__(self, "scopes", frozenset(self.scopes))
+
+    @property
+    def extent(self) -> int:
+        """How many values the variable has."""
+        return self.variable.vmax - self.variable.vmin + 1
+
+    def goes_with(self, other: Axis) -> bool:
+        """Whether the two loops may be one."""
+        return self.kind == other.kind and self.scopes == other.scopes
+
+
+@dataclass(frozen=True)
+class Equation:
+    """``whole == outer*size + inner`` with ``0 <= inner < size``, where ``size`` is the extent of ``inner``."""
+
+    whole: Axis
+    outer: Axis
+    inner: Axis
+
+    @property
+    def apart(self) -> dict[Expr, Expr]:
+        """What the whole is in terms of its two parts."""
+        return {self.whole.variable: self.outer.variable * self.inner.extent + self.inner.variable}
+
+    @property
+    def together(self) -> dict[Expr, Expr]:
+        """What the parts are in terms of the whole."""
+        whole, size = self.whole.variable, self.inner.extent
+        return {self.outer.variable: whole // size, self.inner.variable: whole % size}
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Terms in a loop nest.
+
+    Attributes
+    ----------
+    axes : tuple of Axis
+        The loops, outermost first.
+    roots : tuple of Expr
+        The terms that the innermost loop computes.
+    gates : tuple of (Expr or None)
+        Per root the condition under which its value matters; empty for none.
+    images : dict
+        What variables of axes that are no more stand for.
+
+    Raises
+    ------
+    ValueError
+        If two axes have one variable, or the numbers of roots and gates differ.
+
+    >>> i, j = Axis(var("i", 0, 3)), Axis(var("j", 0, 7))
+    >>> nest = Nest((i, j), (i.variable*8 + j.variable,))
+    >>> merged = cheapest(nest)
+    >>> merged.axes[0].variable, merged.optimized().exprs
+    (Expr('m'), (Expr('m'),))
+    """
+
+    axes: tuple[Axis, ...]
+    roots: tuple[Expr, ...]
+    gates: tuple[Expr | None, ...] = ()
+    images: Mapping[Expr, Expr] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axes", tuple(self.axes))
+        object.__setattr__(self, "roots", tuple(self.roots))
+        object.__setattr__(self, "gates", tuple(self.gates) or (None,) * len(self.roots))
+        if len(self.gates) != len(self.roots):
+            raise ValueError(f"there are {len(self.roots)} roots and {len(self.gates)} gates: give one for each")
+        loops = [axis.variable for axis in self.axes]
+        for variable in loops:
+            if loops.count(variable) > 1:
+                raise ValueError(f"two axes have the variable {variable.value!r}")
+
+    def loops(self, model: CostModel = LATENCY, inside: Mapping[str, int] | None = None) -> LoopAware:
+        """The cost model of this nest; ``inside`` are further loops in its innermost one."""
+        return LoopAware({str(a.variable.value): a.extent for a in self.axes} | dict(inside or {}), model)
+
+    def optimized(self, model: CostModel = LATENCY, **options: Any) -> Result:
+        """The roots through :func:`eqsat.optimize.optimize`, priced for this nest."""
+        return optimize(self.roots, gates=self.gates, cost=self.loops(model), **options)
+
+    def split(self, sizes: Mapping[Expr, int]) -> Nest:
+        """Each variable of ``sizes`` as an outer one and an inner one of that extent; all at once.
+
+        Raises
+        ------
+        ValueError
+            If a variable is no axis, does not start at 0, or its extent is no multiple of the size.
+
+        >>> r = var("r", 0, 11)
+        >>> Nest((Axis(r),), (r % 4,)).split({r: 4}).roots
+        (Expr('(r_o*4 + r_i)%4'),)
+        """
+        return self.replaced(self.splits(sizes))
+
+    def splits(self, sizes: Mapping[Expr, int], taken: set[str] | None = None) -> list[Equation]:
+        """The equations of :meth:`split`; new variables have names that are not ``taken``."""
+        taken = self.names if taken is None else taken
+        found = []
+        for variable, size in sizes.items():
+            axis = next((a for a in self.axes if a.variable is variable), None)
+            if axis is None:
+                raise ValueError(f"{brief(variable)!r} is no axis of the nest")
+            if variable.vmin or size < 1 or axis.extent % size:
+                raise ValueError(
+                    f"the loop over {variable.value!r}, [{variable.vmin}, {variable.vmax}], does not split by {size}: "
+                    f"it must start at 0 and have a multiple of {size} values"
+                )
+            outer = _fresh(f"{variable.value}_o", taken, axis.extent // size)
+            inner = _fresh(f"{variable.value}_i", taken, size)
+            found.append(Equation(axis, replace(axis, variable=outer), replace(axis, variable=inner)))
+        return found
+
+    def merge(self, place: int) -> Nest:
+        """The loops at ``place`` and behind it as one."""
+        return self.replaced([self.merging(place)])
+
+    def merging(self, place: int, taken: set[str] | None = None) -> Equation:
+        """The equation of :meth:`merge`; the new variable has a name that is not ``taken``.
+
+        Raises
+        ------
+        ValueError
+            If there are no two such loops, one does not start at 0, or they are for different things.
+        """
+        if not 0 <= place < len(self.axes) - 1:
+            raise ValueError(f"there are {len(self.axes)} loops: there are none to merge at {place}")
+        outer, inner = self.axes[place : place + 2]
+        if not outer.goes_with(inner) or outer.variable.vmin or inner.variable.vmin:
+            raise ValueError(
+                f"the loops over {outer.variable.value!r} and {inner.variable.value!r} do not merge: both must start "
+                f"at 0, be of one kind, and belong to the same reductions"
+            )
+        whole = _fresh("m", self.names if taken is None else taken, outer.extent * inner.extent)
+        return Equation(replace(outer, variable=whole), outer, inner)
+
+    def replaced(self, equations: Iterable[Equation]) -> Nest:
+        """This nest with the axes on one side of each equation replaced by those on the other."""
+        axes = list(self.axes)
+        images: dict[Expr, Expr] = {}
+        for equation in equations:
+            if equation.whole in axes:
+                place = axes.index(equation.whole)
+                axes[place : place + 1] = [equation.outer, equation.inner]
+                images |= equation.apart
+            else:
+                place = axes.index(equation.outer)
+                axes[place : place + 2] = [equation.whole]
+                images |= equation.together
+        return self._rewritten(axes, images)
+
+    def _rewritten(self, axes: Iterable[Axis], images: Mapping[Expr, Expr]) -> Nest:
+        """This nest with other axes, and their terms in the place of some variables."""
+        roots = substitute(self.roots, images)
+        gates = [None if g is None else substitute([g], images)[0] for g in self.gates]
+        known = dict(zip(self.images, substitute(self.images.values(), images), strict=True))
+        return Nest(tuple(axes), tuple(roots), tuple(gates), {**images, **known})
+
+    def named_beside(self, given: Nest) -> Nest:
+        """This nest, made of ``given``, with new variables named by what is free in that."""
+        old = [axis.variable for axis in given.axes]
+        taken = given.names
+        names = {
+            v: _fresh(re.sub("_+(?=_|$)", "", str(v.value)), taken, v.vmax + 1)
+            for v in [a.variable for a in self.axes]
+            if v not in old
+        }
+        axes = [replace(axis, variable=names.get(axis.variable, axis.variable)) for axis in self.axes]
+        renamed = self._rewritten(axes, names)
+        return replace(renamed, images={v: renamed.images[v] for v in [*given.images, *old] if v in renamed.images})
+
+    @property
+    def names(self) -> set[str]:
+        """The names of all variables, of axes that are no more too."""
+        return {str(t.value) for t in topological(self.terms) if t.op == "var"} | {str(v.value) for v in self.images}
+
+    @property
+    def terms(self) -> list[Expr]:
+        """The roots, their gates and the loop variables."""
+        return [*self.roots, *[g for g in self.gates if g is not None], *[a.variable for a in self.axes]]
+
+
+def _fresh(name: str, taken: set[str], extent: int) -> Expr:
+    """A variable with that many values, and a name of its own."""
+    return var(free_name(name, taken), 0, extent - 1)
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """``name``, with as many underscores behind it as make it new; ``taken`` gains it."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+# Policies ------------------------------------------------------------------------------------------------------------
+
+
+def divisions(roots: Iterable[Expr]) -> int:
+    """How many distinct divisions and remainders there are below ``roots``."""
+    return sum(term.op in DIVISIONS for term in topological(roots))
+
+
+def split_at_modulo(nest: Nest) -> Nest:
+    """Split every range that is used modulo a divisor of its extent; all of them at once, until there are none.
+
+    Of several such divisors the largest is taken first. A range whose extent no divisor divides stays as it is.
+
+    >>> r = var("r", 0, 11)
+    >>> [len(split_at_modulo(Nest((Axis(r),), (r % c,))).axes) for c in (4, 5)]
+    [2, 1]
+    """
+    while True:
+        sizes: dict[Expr, int] = {}
+        extents = {a.variable: a.extent for a in nest.axes if not a.variable.vmin}
+        for term in topological(nest.roots):
+            if term.op == "mod" and term.args[0] in extents and term.args[1].op == "const":
+                size, extent = term.args[1].vmin, extents[term.args[0]]
+                if 1 < size < extent and extent % size == 0:
+                    sizes[term.args[0]] = max(size, sizes.get(term.args[0], 0))
+        if not sizes:
+            return nest
+        split = nest.split(sizes)
+        # what remains of the remainders is no use of the new ranges
+        nest = replace(split, roots=tuple([Theory().simplify(root) for root in split.roots]))
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Whether two adjacent ranges merge, and why not; the divisions and remainders before and after."""
+
+    nest: Nest
+    accepted: bool
+    reason: str = ""
+    before: int = 0
+    after: int = 0
+
+
+def consider_merge(nest: Nest, place: int, **options: Any) -> Merge:
+    """Merge the ranges at ``place`` and behind it, unless that takes more divisions and remainders.
+
+    They are counted when the roots are simplified. Takes the options of :func:`eqsat.optimize.optimize`.
+
+    >>> i, j = var("i", 0, 3), var("j", 0, 7)
+    >>> [consider_merge(Nest((Axis(i), Axis(j)), (i*n + j,)), 0).accepted for n in (8, 9)]
+    [True, False]
+    """
+    outer, inner = nest.axes[place : place + 2]
+    if outer.kind != inner.kind:
+        return Merge(nest, False, f"one range is for {outer.kind}, the other for {inner.kind}")
+    if outer.scopes != inner.scopes:
+        return Merge(nest, False, "the ranges belong to different reductions")
+    merged = nest.merge(place)
+    counts = [divisions(optimize(n.roots, gates=n.gates, **options).exprs) for n in (nest, merged)]
+    if counts[1] > counts[0]:
+        return Merge(nest, False, "merging takes more divisions and remainders", *counts)
+    return Merge(merged, True, "", *counts)
+
+
+def merge_adjacent(nest: Nest, **options: Any) -> Nest:
+    """Merge adjacent ranges, the innermost first, where :func:`consider_merge` accepts it."""
+    place = len(nest.axes) - 2
+    while place >= 0:
+        nest = consider_merge(nest, place, **options).nest
+        place -= 1
+    return nest
+
+
+def flattened(term: Expr) -> tuple[Expr, tuple[Axis, ...]]:
+    """The body of nested reductions by one operator, and their ranges, outermost first.
+
+    Ranges that are no literals, or depend on an outer index, end the chain.
+
+    >>> i, j = var("i", 0, 3), var("j", 0, 7)
+    >>> from eqsat.expr import buffer, sum_over
+    >>> body, axes = flattened(sum_over(sum_over(buffer("A")[i, j], j, 0, 8), i, 0, 4))
+    >>> body, [(a.variable, a.extent) for a in axes]
+    (Expr('A[r2, r1]'), [(Expr('r2'), 4), (Expr('r1'), 8)])
+    """
+    axes: list[Axis] = []
+    taken = {str(v.value) for v in variables([term])}
+    op = term.op
+    while term.op == op and op in REDUCTIONS and all(end.op == "const" for end in term.args[2:]):
+        body, index, low, high = term.args
+        if low.vmin >= high.vmin:
+            break
+        own = var(free_name(f"r{index_level(index)}", taken), low.vmin, high.vmin - 1)
+        axes.append(Axis(own, "reduce"))
+        (term,) = substitute([body], {index: own})
+    return term, tuple(axes)
+
+
+def reduction(op: str, body: Expr, axes: Iterable[Axis]) -> Expr:
+    """The nested reductions of ``body`` over ``axes``, outermost first: what :func:`flattened` takes apart."""
+    for axis in reversed(tuple(axes)):
+        body = make(op, body, axis.variable, const(axis.variable.vmin), const(axis.variable.vmax + 1))
+    return body
+
+
+# By cost -------------------------------------------------------------------------------------------------------------
+
+
+def cheapest(
+    nest: Nest, model: CostModel = LATENCY, *, inside: Mapping[str, int] | None = None, gain: float = 0.0
+) -> Nest:
+    """The nest whose loops and terms cost least, among those that splits and merges, one by one, lead to.
+
+    Parameters
+    ----------
+    inside : mapping from str to int, optional
+        Variables of loops in the innermost one, and how often each runs; these stay.
+    gain : float
+        A nest is changed only if that saves more than this share of the cost.
+
+    >>> r = var("r", 0, 1023)
+    >>> [str(a.variable) for a in cheapest(Nest((Axis(r),), (r // 32 * 40, r % 32 * 50))).axes]
+    ['r_o', 'r_i']
+    >>> cheapest(Nest((Axis(var("r", 0, 9)),), (var("r", 0, 9) % 4,))).axes[0].extent
+    10
+    """
+    given, space = nest, _Space(nest, model, dict(inside or {}))
+    spent = space.cost(nest)
+    for _ in range(MAX_CHANGES):
+        changed = [space.changed(nest, equation) for equation in space.candidates(nest)]
+        best, cost = min(((n, space.cost(n)) for n in changed), key=lambda pair: pair[1], default=(nest, spent))
+        if cost >= spent * (1 - gain):
+            break
+        nest, spent = best, cost
+    return nest.named_beside(given)
+
+
+class _Space:
+    """One e-graph with the roots in the variables of every nest that is considered, and the unions that tie those."""
+
+    def __init__(self, nest: Nest, model: CostModel, inside: dict[str, int]) -> None:
+        self.model, self.inside = model, inside
+        self.theory = Theory()
+        self.speller = Speller(self.theory, {})
+        #: Classes that are one.
+        self.unions: list[tuple[int, int]] = []
+        #: The names of the axes of all nests, and of everything.
+        self.loops: set[str] = set()
+        self.names = nest.names | self.inside.keys()
+        self.roots: list[int] = []
+        self.add(nest)
+        self.step = model.price("add", [(0, 9), (0, 9)], (0, 18))
+
+    def add(self, nest: Nest) -> None:
+        """Spell the roots in the variables of a nest, and unite them with what they are in those of the others."""
+        speller = self.speller
+        leaves = [t for t in topological(nest.terms) if t.op in ("var", "buffer")]
+        speller.variables |= {buffer_key(t) if t.op == "buffer" else str(t.value): t for t in leaves}
+        self.loops |= {str(a.variable.value) for a in nest.axes}
+        values = [self._value(root, gate) for root, gate in zip(nest.roots, nest.gates, strict=True)]
+        speller.add_originals(topological(nest.roots))
+        classes = [speller.need(value) for value in values]
+        self.unions += zip(self.roots or classes, classes, strict=True)
+        self.roots = self.roots or classes
+        speller.grow()
+
+    def changed(self, nest: Nest, equation: Equation) -> Nest:
+        """``nest`` with the other side of an equation, which ties its variables."""
+        other = nest.replaced([equation])
+        self.add(other)
+        for variable, image in (equation.apart | equation.together).items():
+            self.unions.append((self.speller.need(atom_form(variable)), self.speller.need(self.theory.form(image))))
+        self.speller.grow()
+        return other
+
+    def _value(self, root: Expr, gate: Expr | None) -> Value:
+        """The normal form of a root where its gate holds."""
+        theory = self.theory if gate is None else self.theory.under(self.theory.condition(gate))
+        if theory is None:
+            # the gate never holds: any value will do
+            theory = self.theory
+        return theory.condition(root) if root.is_bool else theory.form(root)
+
+    def cost(self, nest: Nest) -> int:
+        """What the cheapest terms in the variables of a nest cost, and its loops."""
+        own = {str(a.variable.value) for a in nest.axes}
+        graph = united(self.speller.graph, self.unions, self.roots)
+        for nodes in graph.classes.values():
+            nodes[:] = [n for n in nodes if n[0] != "var" or n[1] not in self.loops - own]
+        loops = nest.loops(self.model, self.inside)
+        priced = Priced.of(graph, loops)
+        return total_cost(priced, dag(priced)) + self.step * sum(loops.runs(n + 1) for n in range(len(nest.axes)))
+
+    def candidates(self, nest: Nest) -> list[Equation]:
+        """The splits and merges that may pay: at the divisors of a range, and of what is adjacent."""
+        sizes: dict[tuple[Expr, int], None] = {}
+        extents = {a.variable: a.extent for a in nest.axes if not a.variable.vmin}
+        for term in topological([self.theory.simplify(root) for root in nest.roots]):
+            if term.op not in ("floordiv", "mod") or term.args[1].op != "const":
+                continue
+            for atom, coefficient in self.theory.form(term.args[0]).terms.items():
+                size = abs(term.args[1].vmin) // gcd(term.args[1].vmin, coefficient)
+                if atom in extents and 1 < size < extents[atom] and extents[atom] % size == 0:
+                    sizes[atom, size] = None
+        found = [nest.splits({variable: size}, self.names)[0] for variable, size in sizes]
+        for place, (outer, inner) in enumerate(pairwise(nest.axes)):
+            if outer.goes_with(inner) and not outer.variable.vmin and not inner.variable.vmin:
+                found.append(nest.merging(place, self.names))
+        return found[:MAX_CANDIDATES]
+
+
+def united(graph: EGraph, pairs: Iterable[tuple[int, int]], roots: Sequence[int]) -> EGraph:
+    """``graph`` with the classes of each pair as one, and so all that follows by congruence.
+
+    >>> nodes = [("var", "x", ()), ("var", "y", ()), ("neg", None, (0,)), ("neg", None, (1,))]
+    >>> graph = EGraph({c: [node] for c, node in enumerate(nodes)}, dict.fromkeys(range(4), (-9, 9)))
+    >>> united(graph, [(0, 1)], [2, 3]).classes
+    {0: [('var', 'x', ()), ('var', 'y', ())], 2: [('neg', None, (0,))]}
+    """
+    parent = {c: c for c in graph.classes}
+
+    def find(c: int) -> int:
+        while parent[c] != c:
+            parent[c] = parent[parent[c]]
+            c = parent[c]
+        return c
+
+    waiting = list(pairs)
+    classes: dict[int, list[Node]] = {}
+    while waiting:
+        for x, y in waiting:
+            low, high = sorted((find(x), find(y)))
+            parent[high] = low
+        waiting = []
+        owner: dict[Node, int] = {}
+        classes = {}
+        for c, nodes in graph.classes.items():
+            home = find(c)
+            own = classes.setdefault(home, [])
+            for node in nodes:
+                canonical = _with_operands(node, tuple([find(a) for a in node[2]]))
+                other = owner.setdefault(canonical, home)
+                if other != home:
+                    waiting.append((other, home))
+                elif canonical not in own and home not in canonical[2]:
+                    own.append(canonical)
+    bounds: dict[int, Bounds] = {}
+    weights: dict[int, int] = {}
+    for c in graph.classes:
+        home = find(c)
+        low, high = graph.bounds[c]
+        least, most = bounds.get(home, (low, high))
+        bounds[home] = max(low, least), min(high, most)
+        if c in graph.weights:
+            weights[home] = min(graph.weights[c], weights.get(home, graph.weights[c]))
+    return EGraph(classes, bounds, list(dict.fromkeys(map(find, roots))), weights)
+
+
+def _with_operands(node: Node, operands: tuple[int, ...]) -> Node:
+    """``node`` with other operands; those of a sum in order."""
+    op, value, _ = node
+    if op != "sum":
+        return op, value, operands
+    constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
+    terms = sorted(zip(operands, coefficients, strict=True))
+    return op, (constant, tuple([k for _, k in terms])), tuple([c for c, _ in terms])
