@@ -49,7 +49,7 @@ from eqsat.forms import to_expr
 from eqsat.linear import Theory
 from eqsat.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
 from eqsat.optimize import DEFAULT_BUDGET, LATENCY, optimize
-from eqsat.ranges import Axis, Nest, cheapest
+from eqsat.ranges import Axis, Nest, cheapest, in_cheapest_ranges
 
 #: NumPy's name of each element type.
 DTYPES = {"bool": np.bool_, "i32": np.int32, "i64": np.int64, "f32": np.float32, "f64": np.float64}
@@ -241,7 +241,7 @@ def simplified(
     Loads become loads from flat arrays, so that splitting a flat index and putting it together again cancels. Loops are
     split and merged where that saves enough (:mod:`eqsat.ranges`); elements are stored in the same order.
     """
-    flat = [_collapsed(s, reassociate) for s in map(_flattened, kernel.stores)]
+    flat = [_collapsed(s, reassociate, cost) for s in map(_flattened, kernel.stores)]
     flat = [s for _, nest in groupby(flat, key=lambda s: s.over) for s in _in_cheapest_loops(list(nest), cost)]
     pieces = _Pieces(flat)
     loops = pieces.loops()
@@ -304,7 +304,7 @@ def flattened(kernel: Kernel) -> Kernel:
 # Floating-point reductions -------------------------------------------------------------------------------------------
 
 
-def _collapsed(store: Store, reassociate: bool) -> Store:
+def _collapsed(store: Store, reassociate: bool, model: CostModel) -> Store:
     """The store with its floating-point reductions over no more than what counts.
 
     A step that adds 0.0 changes nothing (but the sign of a zero), so a condition on the index narrows the range, and an
@@ -312,13 +312,18 @@ def _collapsed(store: Store, reassociate: bool) -> Store:
     """
 
     def shorter(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        if term.op not in REDUCTIONS or not term.element:
+        if term.op not in REDUCTIONS:
             return None
         whole = make(term.op, *args)
+        if not term.element:
+            return in_cheapest_ranges(whole, model, LEAST_GAIN)
         narrowed = _narrowed(whole) if whole.op == "fsum_over" else None
         if narrowed is not None:
             return narrowed
-        return _out_of_the_loop(whole, reassociate)
+        whole = _out_of_the_loop(whole, reassociate)
+        if whole.op in ("fmax_over", "fmin_over") or (reassociate and whole.op in REDUCTIONS):
+            return in_cheapest_ranges(whole, model, LEAST_GAIN)
+        return whole
 
     (value,) = rebuild([store.value], shorter)
     return Store(store.target, value, store.over, store.when)

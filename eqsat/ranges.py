@@ -364,6 +364,29 @@ def reduction(op: str, body: Expr, axes: Iterable[Axis]) -> Expr:
     return body
 
 
+def in_cheapest_ranges(term: Expr, model: CostModel = LATENCY, gain: float = 0.0) -> Expr:
+    """Nested reductions by one operator over the ranges that are cheapest for what they compute of integers.
+
+    Parameters
+    ----------
+    term : Expr
+        A reduction; of floating-point values one that may be reassociated.
+    gain : float
+        As for :func:`cheapest`.
+
+    >>> from eqsat.expr import buffer, sum_over
+    >>> a, q = buffer("A", "i32", (8, 4)), var("q", 0, 31)
+    >>> in_cheapest_ranges(sum_over(a[q // 4, q % 4], q, 0, 32))
+    Expr('sum(sum(A[(r2*4 + r1)//4, (r2*4 + r1)%4], r1, 0, 4), r2, 0, 8)')
+    """
+    body, axes = flattened(term)
+    # of a floating-point value the integers that it is computed from
+    parts = [a for t in topological([body]) if t.element for a in t.args if not a.element and a.op != "buffer"]
+    nest = Nest(axes, tuple(dict.fromkeys(parts)) if body.element else (body,))
+    found = cheapest(nest, model, gain=gain)
+    return term if found.axes == axes else reduction(term.op, substitute([body], found.images)[0], found.axes)
+
+
 # By cost -------------------------------------------------------------------------------------------------------------
 
 
