@@ -1,7 +1,9 @@
 """Kinds of cases whose answer is no list of expressions, and their rows.
 
 ``constraints`` are simplified together, ``indexing`` maps with their domain; ``dtype-lowering`` asks for widths,
-``render-loop`` for the header of a loop. The keys of the cases and of their rows are in ``docs/corpora.md``.
+``render-loop`` for the header of a loop. ``structural`` cases are brought into normal form; ``range-split``,
+``range-merge``, ``split-reduce-decision`` and ``buffer-decision`` ask what the published policies do. The keys of the
+cases and of their rows are in ``docs/corpora.md``.
 """
 
 from __future__ import annotations
@@ -12,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from eqsat.cases import Record, as_conditions, get, get_texts, get_variables, variable
 from eqsat.dtypes import select_width, widths
-from eqsat.expr import FALSE, Expr, var
+from eqsat.expr import FALSE, Expr, substitute, topological, var
 from eqsat.extract.calibrated import cost_model
 from eqsat.indexing import IndexingMap, narrowed, simplify_constraints
 from eqsat.loops import LoopHeader, loop_variable
-from eqsat.optimize import cost_of
+from eqsat.optimize import cost_of, optimize
+from eqsat.ranges import Axis, Nest, cheapest, consider_merge, split_at_modulo
+from eqsat.staging import LEAST_RATIO, SPLIT_LIMITS, Intermediate, SplitLimits, decide, output_ratio, two_stages
+from eqsat.structure import Tree, in_stages, normalised
 from eqsat.text import parse, parse_program, to_text
-from eqsat.verify import Check
+from eqsat.verify import Check, check_equal
 from eqsat.views import View
 
 if TYPE_CHECKING:
@@ -106,10 +111,149 @@ def _loop(record: Record, settings: Settings) -> Row:
     return {"out": header.operations, "code": header.to_c(counter), "trips": header.trip_count}
 
 
+def _structure(record: Record, settings: Settings) -> Row:
+    """A tree of operations, in normal form."""
+    variables = get_variables({"vars": {}, **record})
+    ranges = {name: (v.vmin, v.vmax) for name, v in variables.items()}
+    started = time.perf_counter()
+    found = normalised(Tree.parse(get(record, "before", str)), ranges, **_options(settings))
+    return {"out": [str(found)], "ms": round(1000 * (time.perf_counter() - started), 3)}
+
+
+def _split(record: Record, settings: Settings) -> Row:
+    """Ranges split where the roots take them modulo a divisor; ``after`` says what each becomes."""
+    extents = get({"ranges": {"r": record.get("end")}, **record}, "ranges", dict)
+    given = _nest(extents, record)
+    found = split_at_modulo(given)
+    made = [a for a in found.axes if a not in given.axes]
+    after: Any = {}
+    for axis in given.axes:
+        if axis.variable in found.images:
+            parts = [a for a in found.axes if a.variable in topological([found.images[axis.variable]])]
+            after[str(axis.variable.value)] = [(str(a.variable.value), a.extent) for a in parts]
+    row = {"split": bool(made), **_of_nest(given, found, settings)}
+    if not made:
+        return row
+    if "ranges" in record:
+        return {**row, "after": {name: _digits(parts) for name, parts in after.items()}, "fresh_ids": len(made)}
+    return {**row, "after": _digits([(f"RANGE({size})", size) for _, size in after["r"]]), "fresh_ids": len(made)}
+
+
+def _digits(parts: Sequence[tuple[str, int]]) -> str:
+    """A range in terms of its parts, outermost first."""
+    text, most = parts[0][0], len(parts) - 1
+    for place, (name, size) in enumerate(parts[1:], start=1):
+        text = f"{text} * {size} + {name}"
+        text = f"({text})" if place < most else text
+    return text
+
+
+def _merge(record: Record, settings: Settings) -> Row:
+    """Whether two adjacent ranges, ``i`` and ``j``, become one."""
+    extents = get(record, "ranges", list)
+    if len(extents) != 2:
+        raise ValueError(f"'ranges' must be the extents of two adjacent ranges, not {extents!r}")
+    given = _nest(dict(zip("ij", extents, strict=True)), record)
+    found = consider_merge(given, 0, **_options(settings))
+    row = {"merge": found.accepted, **_of_nest(given, found.nest, settings)}
+    counts = {"divmods_before": found.before, "divmods_after": found.after}
+    return {**row, **({"merged": found.nest.axes[0].extent} if found.accepted else {"reason": found.reason}), **counts}
+
+
+def _nest(extents: Mapping[str, Any], record: Record) -> Nest:
+    """The loops over ranges from 0 of these extents around the roots of ``body``."""
+    if not all(isinstance(extent, int) and extent > 0 for extent in extents.values()):
+        raise ValueError(f"the extents of ranges must be positive integers, not {list(extents.values())!r}")
+    loops = {name: loop_variable(name, extent) for name, extent in extents.items()}
+    names = get_variables({"vars": {}, **record}) | loops
+    texts = [record["body"]] if isinstance(record.get("body"), str) else get_texts(record, "body")
+    kinds = get_texts(record, "axis_types", ["output"] * len(loops))
+    scopes = get(record, "reduce_scopes", list, [[]] * len(loops))
+    if not len(kinds) == len(scopes) == len(loops):
+        raise ValueError(f"give 'axis_types' and 'reduce_scopes' for each of the {len(loops)} ranges")
+    axes = [
+        Axis(v, kind, frozenset(map(str, scope))) for v, kind, scope in zip(loops.values(), kinds, scopes, strict=True)
+    ]
+    return Nest(tuple(axes), tuple([parse(text, names) for text in texts]))
+
+
+def _of_nest(given: Nest, found: Nest, settings: Settings) -> Row:
+    """The roots in a nest, simplified and checked; and which nest costs least."""
+    started = time.perf_counter()
+    result = optimize(found.roots, **_options(settings))
+    elapsed = time.perf_counter() - started
+    check = check_equal(given.roots, substitute(result.exprs, found.origins), **settings.checking)
+    cheap = cheapest(given, cost_model(settings.cost))
+    return {
+        **_row([to_text(e) for e in result.exprs], settings, given.roots, result.exprs, elapsed, check),
+        "axes": [a.extent for a in found.axes],
+        "cheapest": [a.extent for a in cheap.axes],
+    }
+
+
+def _stages(record: Record, settings: Settings) -> Row:
+    """Whether a reduction is done in two stages."""
+    shape, axes = get(record, "input_shape", list), get(record, "reduce_axes", list)
+    for numbers in (shape, axes):
+        if not all(isinstance(n, int) for n in numbers):
+            raise ValueError(f"'input_shape' and 'reduce_axes' must be lists of integers, not {numbers!r}")
+    given = {"split_threshold": record.get("threshold", SPLIT_LIMITS.threshold), **get(record, "config", dict, {})}
+    limits = SplitLimits(
+        given["split_threshold"],
+        given.get("min_divisor", SPLIT_LIMITS.least_factor),
+        given.get("max_divisor", SPLIT_LIMITS.most_factor),
+        given.get("max_output_size", SPLIT_LIMITS.most_outputs),
+    )
+    found = two_stages(shape, axes, get(record, "expanded_axes", list, []), limits)
+    if found is None:
+        return {"split": False, "out": [f"REDUCE(data{shape}, axes={axes})"]}
+    return {
+        "split": True,
+        "out": [str(in_stages("data", found))],
+        "factors": [found.outer, found.inner],
+        "axis": found.axis,
+    }
+
+
+def _buffer(record: Record, settings: Settings) -> Row:
+    """What the published decision tree does with an intermediate result."""
+    limit = get(record, "limit", int, 0)
+    buffers = get(record, "buffers", int, limit)
+    if "exceeds_buffer_limit" in record:
+        buffers = limit + bool(record["exceeds_buffer_limit"])
+    ratio = record.get("ratio", 0)
+    if "output_size" in record:
+        ratio = output_ratio(get(record, "output_size", int), get(record, "input_sizes", list))
+    if isinstance(ratio, str):
+        if ratio not in _RATIOS:
+            raise ValueError(f"'ratio' must be a number, 'low' or 'high', not {ratio!r}")
+        ratio = _RATIOS[ratio]
+    found = decide(
+        Intermediate(
+            op=get(record, "op", str),
+            unary=get(record, "unary", bool, False),
+            reduce_in_scope=get(record, "reduce_in_scope", bool, False),
+            buffers=buffers,
+            limit=limit,
+            partial_level=get(record, "pcontig", int, 0),
+            ratio=ratio,
+        )
+    )
+    return {"out": [str(found)]}
+
+
+#: A ratio of each kind.
+_RATIOS = {"low": 0, "high": LEAST_RATIO}
+
 #: The answer to each kind, as a row without its id.
 ANSWERS: Mapping[str, Callable[[Record, Settings], Row]] = {
     "constraints": _constraints,
     "indexing": _indexing,
     "dtype-lowering": _widths,
     "render-loop": _loop,
+    "structural": _structure,
+    "range-split": _split,
+    "range-merge": _merge,
+    "split-reduce-decision": _stages,
+    "buffer-decision": _buffer,
 }

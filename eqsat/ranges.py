@@ -107,8 +107,8 @@ class Nest:
         The terms that the innermost loop computes.
     gates : tuple of (Expr or None)
         Per root the condition under which its value matters; empty for none.
-    images : dict
-        What variables of axes that are no more stand for.
+    images, origins : dict
+        What variables of axes that are no more stand for, and what new ones are in terms of those.
 
     Raises
     ------
@@ -126,6 +126,7 @@ class Nest:
     roots: tuple[Expr, ...]
     gates: tuple[Expr | None, ...] = ()
     images: Mapping[Expr, Expr] = field(default_factory=dict)
+    origins: Mapping[Expr, Expr] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", tuple(self.axes))
@@ -205,36 +206,39 @@ class Nest:
         """This nest with the axes on one side of each equation replaced by those on the other."""
         axes = list(self.axes)
         images: dict[Expr, Expr] = {}
+        origins: dict[Expr, Expr] = {}
         for equation in equations:
             if equation.whole in axes:
                 place = axes.index(equation.whole)
                 axes[place : place + 1] = [equation.outer, equation.inner]
-                images |= equation.apart
+                images, origins = images | equation.apart, origins | equation.together
             else:
                 place = axes.index(equation.outer)
                 axes[place : place + 2] = [equation.whole]
-                images |= equation.together
-        return self._rewritten(axes, images)
+                images, origins = images | equation.together, origins | equation.apart
+        return self._rewritten(axes, images, origins)
 
-    def _rewritten(self, axes: Iterable[Axis], images: Mapping[Expr, Expr]) -> Nest:
-        """This nest with other axes, and their terms in the place of some variables."""
-        roots = substitute(self.roots, images)
-        gates = [None if g is None else substitute([g], images)[0] for g in self.gates]
-        known = dict(zip(self.images, substitute(self.images.values(), images), strict=True))
-        return Nest(tuple(axes), tuple(roots), tuple(gates), {**images, **known})
+    def _rewritten(self, axes: Iterable[Axis], images: Mapping[Expr, Expr], origins: Mapping[Expr, Expr]) -> Nest:
+        """This nest with other axes: their terms in the place of variables, and those in the place of new ones."""
+        return Nest(
+            tuple(axes),
+            tuple(substitute(self.roots, images)),
+            tuple([None if g is None else substitute([g], images)[0] for g in self.gates]),
+            {**images, **_images(self.images, images)},
+            {**self.origins, **_images(origins, self.origins)},
+        )
 
     def named_beside(self, given: Nest) -> Nest:
         """This nest, made of ``given``, with new variables named by what is free in that."""
         old = [axis.variable for axis in given.axes]
+        made = [axis.variable for axis in self.axes if axis.variable not in old]
         taken = given.names
-        names = {
-            v: _fresh(re.sub("_+(?=_|$)", "", str(v.value)), taken, v.vmax + 1)
-            for v in [a.variable for a in self.axes]
-            if v not in old
-        }
+        names = {v: _fresh(re.sub("_+(?=_|$)", "", str(v.value)), taken, v.vmax + 1) for v in made}
         axes = [replace(axis, variable=names.get(axis.variable, axis.variable)) for axis in self.axes]
-        renamed = self._rewritten(axes, names)
-        return replace(renamed, images={v: renamed.images[v] for v in [*given.images, *old] if v in renamed.images})
+        new = self._rewritten(axes, names, {name: v for v, name in names.items()})
+        images = {v: new.images[v] for v in [*given.images, *old] if v in new.images}
+        origins = {a.variable: new.origins[a.variable] for a in axes if a.variable in new.origins}
+        return replace(new, images=images, origins=origins)
 
     @property
     def names(self) -> set[str]:
@@ -245,6 +249,10 @@ class Nest:
     def terms(self) -> list[Expr]:
         """The roots, their gates and the loop variables."""
         return [*self.roots, *[g for g in self.gates if g is not None], *[a.variable for a in self.axes]]
+
+
+def _images(terms: Mapping[Expr, Expr], images: Mapping[Expr, Expr]) -> dict[Expr, Expr]:
+    return dict(zip(terms, substitute(terms.values(), images), strict=True))
 
 
 def _fresh(name: str, taken: set[str], extent: int) -> Expr:

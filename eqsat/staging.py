@@ -63,7 +63,7 @@ class SplitLimits:
     most_outputs: int = 2**22
 
 
-LIMITS = SplitLimits()
+SPLIT_LIMITS = SplitLimits()
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class TwoStages:
 
 
 def two_stages(
-    shape: Sequence[int], axes: Iterable[int], expanded: Iterable[int] = (), limits: SplitLimits = LIMITS
+    shape: Sequence[int], axes: Iterable[int], expanded: Iterable[int] = (), limits: SplitLimits = SPLIT_LIMITS
 ) -> TwoStages | None:
     """How a reduction of an array of ``shape`` over ``axes`` splits, or ``None`` if it is too small or has no factor.
 
@@ -131,7 +131,7 @@ def two_stages(
     return None
 
 
-def split_reduction(kernel: Kernel, limits: SplitLimits = LIMITS, reassociate: bool = False) -> Pipeline:
+def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassociate: bool = False) -> Pipeline:
     """A kernel that stores one large reduction over a literal range, in two stages; as it is where that does not apply.
 
     Parameters

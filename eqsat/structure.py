@@ -30,7 +30,7 @@ from eqsat.linear import Theory
 from eqsat.ops import OPS, REDUCTIONS
 from eqsat.optimize import LATENCY, cost_of, optimize
 from eqsat.rule import LITERALS
-from eqsat.staging import two_stages
+from eqsat.staging import TwoStages, two_stages
 from eqsat.text import parse, to_text
 from eqsat.views import INVALID, split_gate
 
@@ -354,9 +354,12 @@ def _in_two_stages(tree: Tree) -> Tree | None:
         return None
     shape, over = [[int(n) for n in found.split(",")] for found in (data[2], axes[1])]
     found = two_stages(shape, over)
-    if found is None:
-        return None
-    split = node("RESHAPE", leaf(data[1]), leaf(str(list(found.split_shape))))
+    return None if found is None else in_stages(data[1], found)
+
+
+def in_stages(name: str, found: TwoStages) -> Tree:
+    """The reduction of an array in two stages."""
+    split = node("RESHAPE", leaf(name), leaf(list(found.split_shape)))
     first = node("REDUCE", split, leaf(f"axes={list(found.first_axes)}"))
     return node("REDUCE", node("CONTIGUOUS", first), leaf(f"axes=[{found.last_axis}]"))
 
