@@ -264,7 +264,7 @@ def _in_cheapest_loops(stores: list[Store], model: CostModel) -> list[Store]:
     if any(_repeats(nest, variables) > _repeats(given, variables) for variables in free):
         return stores
     loops = tuple([axis.variable for axis in nest.axes])
-    return [_equal_store(s, *substitute(_parts(s), nest.images), over=loops) for s in stores]
+    return [_equal_store(s, substitute(_parts(s), nest.images), loops) for s in stores]
 
 
 def _repeats(nest: Nest, free: Collection[Expr]) -> int:
@@ -482,7 +482,7 @@ class _Pieces:
                 new[term] = self._restored(found[term], indices, new)
             elif not term.args:
                 new[term] = term
-        return [_equal_store(s, *[new[part] for part in _parts(s)]) for s in self.stores]
+        return [_equal_store(s, [new[part] for part in _parts(s)], s.over) for s in self.stores]
 
     def _restored(self, term: Expr, indices: Mapping[Expr, Expr], new: Mapping[Expr, Expr]) -> Expr:
         """``term`` with its indices and comparisons again."""
@@ -510,11 +510,11 @@ def _parts(store: Store) -> tuple[Expr, Expr, Expr]:
     return store.target.args[1], store.value, store.when
 
 
-def _equal_store(store: Store, place: Expr, value: Expr, when: Expr, over: tuple[Expr, ...] | None = None) -> Store:
-    """``store`` with equal parts: what has been checked holds for them too, though their bounds may not show it."""
+def _equal_store(store: Store, parts: Sequence[Expr], over: tuple[Expr, ...]) -> Store:
+    """``store`` with equal parts, in equal loops: what was checked holds for them, though bounds may not show it."""
     new = object.__new__(Store)
-    loops = store.over if over is None else over
-    parts = {"target": make("load", store.target.args[0], place), "value": value, "over": loops, "when": when}
-    for name, part in parts.items():
+    place, value, when = parts
+    target = make("load", store.target.args[0], place)
+    for name, part in {"target": target, "value": value, "over": over, "when": when}.items():
         object.__setattr__(new, name, part)
     return new
