@@ -143,9 +143,9 @@ class Nest:
         """The cost model of this nest; ``inside`` are further loops in its innermost one."""
         return LoopAware({str(a.variable.value): a.extent for a in self.axes} | dict(inside or {}), model)
 
-    def optimized(self, model: CostModel = LATENCY, **options: Any) -> Result:
+    def optimized(self, model: CostModel = LATENCY, inside: Mapping[str, int] | None = None, **options: Any) -> Result:
         """The roots through :func:`eqsat.optimize.optimize`, priced for this nest."""
-        return optimize(self.roots, gates=self.gates, cost=self.loops(model), **options)
+        return optimize(self.roots, gates=self.gates, cost=self.loops(model, inside), **options)
 
     def split(self, sizes: Mapping[Expr, int]) -> Nest:
         """Each variable of ``sizes`` as an outer one and an inner one of that extent; all at once.
@@ -277,27 +277,29 @@ def divisions(roots: Iterable[Expr]) -> int:
 
 
 def split_at_modulo(nest: Nest) -> Nest:
-    """Split every range that is used modulo a divisor of its extent; all of them at once, until there are none.
+    """Split every range that is used modulo a divisor of its extent, all of them at once.
 
-    Of several such divisors the largest is taken first. A range whose extent no divisor divides stays as it is.
+    Of several such divisors of one range the largest is taken first, then those that divide it. A range that is taken
+    modulo nothing that divides its extent stays as it is.
 
     >>> r = var("r", 0, 11)
     >>> [len(split_at_modulo(Nest((Axis(r),), (r % c,))).axes) for c in (4, 5)]
     [2, 1]
     """
+    given = nest
+    extents = {a.variable: a.extent for a in nest.axes if not a.variable.vmin}
+    sizes: dict[Expr, set[int]] = {}
+    for term in topological(nest.roots):
+        if term.op == "mod" and term.args[0] in extents and term.args[1].op == "const":
+            sizes.setdefault(term.args[0], set()).add(term.args[1].vmin)
     while True:
-        sizes: dict[Expr, int] = {}
-        extents = {a.variable: a.extent for a in nest.axes if not a.variable.vmin}
-        for term in topological(nest.roots):
-            if term.op == "mod" and term.args[0] in extents and term.args[1].op == "const":
-                size, extent = term.args[1].vmin, extents[term.args[0]]
-                if 1 < size < extent and extent % size == 0:
-                    sizes[term.args[0]] = max(size, sizes.get(term.args[0], 0))
-        if not sizes:
-            return nest
-        split = nest.split(sizes)
-        # what remains of the remainders is no use of the new ranges
-        nest = replace(split, roots=tuple([Theory().simplify(root) for root in split.roots]))
+        extents = {a.variable: a.extent for a in nest.axes}
+        fitting = {v: {n for n in found if 1 < n < extents[v] and extents[v] % n == 0} for v, found in sizes.items()}
+        equations = nest.splits({v: max(found) for v, found in fitting.items() if found})
+        if not equations:
+            return nest.named_beside(given)
+        nest = nest.replaced(equations)
+        sizes = {e.inner.variable: fitting[e.whole.variable] for e in equations}
 
 
 @dataclass(frozen=True)
@@ -334,11 +336,10 @@ def consider_merge(nest: Nest, place: int, **options: Any) -> Merge:
 
 def merge_adjacent(nest: Nest, **options: Any) -> Nest:
     """Merge adjacent ranges, the innermost first, where :func:`consider_merge` accepts it."""
-    place = len(nest.axes) - 2
-    while place >= 0:
+    given = nest
+    for place in reversed(range(len(nest.axes) - 1)):
         nest = consider_merge(nest, place, **options).nest
-        place -= 1
-    return nest
+    return nest.named_beside(given)
 
 
 def flattened(term: Expr) -> tuple[Expr, tuple[Axis, ...]]:
@@ -424,7 +425,12 @@ def cheapest(
         if cost >= spent * (1 - gain):
             break
         nest, spent = best, cost
-    return nest.named_beside(given)
+    if nest is given:
+        return given
+    # that price has no sums shared between terms, which may turn a narrow choice
+    found = nest.named_beside(given)
+    costs = [n.optimized(model, inside).cost + space.loop_cost(n) for n in (given, found)]
+    return found if costs[1] < costs[0] * (1 - gain) else given
 
 
 class _Space:
@@ -481,7 +487,12 @@ class _Space:
             nodes[:] = [n for n in nodes if n[0] != "var" or n[1] not in self.loops - own]
         loops = nest.loops(self.model, self.inside)
         priced = Priced.of(graph, loops)
-        return total_cost(priced, dag(priced)) + self.step * sum(loops.runs(n + 1) for n in range(len(nest.axes)))
+        return total_cost(priced, dag(priced)) + self.loop_cost(nest)
+
+    def loop_cost(self, nest: Nest) -> int:
+        """What the loops of a nest cost: a step of its counter for each iteration of each."""
+        loops = nest.loops(self.model)
+        return self.step * sum(loops.runs(level + 1) for level in range(len(nest.axes)))
 
     def candidates(self, nest: Nest) -> list[Equation]:
         """The splits and merges that may pay: at the divisors of a range, and of what is adjacent."""
