@@ -225,9 +225,9 @@ def _buffer(record: Record, settings: Settings) -> Row:
     if "output_size" in record:
         ratio = output_ratio(get(record, "output_size", int), get(record, "input_sizes", list))
     if isinstance(ratio, str):
-        if ratio not in _RATIOS:
-            raise ValueError(f"'ratio' must be a number, 'low' or 'high', not {ratio!r}")
-        ratio = _RATIOS[ratio]
+        ratio = _RATIOS.get(ratio, ratio)
+    if not isinstance(ratio, int | float):
+        raise ValueError(f"'ratio' must be a number, 'low' or 'high', not {ratio!r}")
     found = decide(
         Intermediate(
             op=get(record, "op", str),

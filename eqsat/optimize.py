@@ -167,19 +167,19 @@ def _cost_of(terms: Sequence[Expr], model: CostModel) -> int:
     if isinstance(model, LoopAware):
         level = levels(terms, model)
         runs = [model.runs(level[t]) for t in terms]
-        return sum([count * price for count, price in zip(runs, _prices(terms, model.model), strict=True)])
-    return sum(_prices(terms, model))
+        return sum([count * price for count, price in zip(runs, prices(terms, model.model), strict=True)])
+    return sum(prices(terms, model))
 
 
-def _prices(terms: Sequence[Expr], model: CostModel) -> list[int]:
+def prices(terms: Sequence[Expr], model: CostModel) -> list[int]:
     """The price of each term alone; in the body of a reduction, for all its steps."""
-    prices = [model.price(t.op, [(a.vmin, a.vmax) for a in t.args], (t.vmin, t.vmax)) if t.args else 0 for t in terms]
+    found = [model.price(t.op, [(a.vmin, a.vmax) for a in t.args], (t.vmin, t.vmax)) if t.args else 0 for t in terms]
     if any(t.op in REDUCTIONS for t in terms):
         sets = VariableSets()
         for place, term in enumerate(terms):
             indices = sets.of(term)
-            prices[place] *= prod([extent for bit, extent in sets.index_extents.items() if indices & bit])
-    return prices
+            found[place] *= prod([extent for bit, extent in sets.index_extents.items() if indices & bit])
+    return found
 
 
 def optimize(

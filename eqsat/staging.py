@@ -32,12 +32,13 @@ from eqsat.expr import (
     minimum,
     rebuild,
     substitute,
+    topological,
     var,
 )
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernel import Kernel, Store, as_free
 from eqsat.ops import REDUCTIONS
-from eqsat.optimize import LATENCY, cost_of
+from eqsat.optimize import LATENCY, prices
 from eqsat.ranges import free_name
 
 # Large reductions ----------------------------------------------------------------------------------------------------
@@ -317,9 +318,20 @@ def nest_cost(store: Store, model: CostModel = LATENCY) -> int:
     48
     """
     loops = LoopAware({str(v.value): v.vmax - v.vmin + 1 for v in store.over}, model)
-    roots = [*store.target.args[1:], store.value, store.when]
-    writes = loops.runs(len(store.over)) * model.price("store", [(0, 0)], (0, 0))
-    return cost_of(roots, loops) + writes
+    order = list(topological([*store.target.args[1:], store.value, store.when]))
+    inside: dict[Expr, int] = {}
+    while True:
+        level: dict[Expr, int] = {}
+        for term in order:
+            own = inside.get(term, loops.level(str(term.value))) if term.op == "var" else 0
+            level[term] = max([own, *[level[a] for a in term.args]])
+        # what speaks of an index runs in the loop of its reduction
+        raised = {t.args[1]: level[t] for t in order if t.op in REDUCTIONS and level[t] > inside.get(t.args[1], 0)}
+        if not raised:
+            break
+        inside |= raised
+    spent = sum([price * loops.runs(level[t]) for t, price in zip(order, prices(order, model), strict=True)])
+    return spent + loops.runs(len(store.over)) * model.price("store", [(0, 0)], (0, 0))
 
 
 def inlined(kernel: Kernel, producer: Store) -> Kernel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,18 @@ from eqsat.text import parse_program
 from eqsat.verify import check_equal
 
 SEEDS = [json.loads(line) for line in (Path(__file__).parent / "data" / "seeds.jsonl").read_text().splitlines()]
-ANSWERED = ("constraints", "dtype-lowering", "expand", "render-loop", "shapetracker")
+ANSWERED = (
+    "buffer-decision",
+    "constraints",
+    "dtype-lowering",
+    "expand",
+    "range-merge",
+    "range-split",
+    "render-loop",
+    "shapetracker",
+    "split-reduce-decision",
+    "structural",
+)
 
 
 def row_of(case: dict[str, Any], **settings: Any) -> dict[str, Any]:
@@ -37,6 +49,23 @@ def agrees(case: dict[str, Any], row: dict[str, Any]) -> bool:
             expected = parse_program([], [case["idx"], case["valid"]], names)
             found = parse_program(row.get("lets", []), row["out"], names)
             return check_equal(expected, found, gates=[expected[1], None]).equal
+        case "structural":
+            wanted = case["after"].replace("cast(dt)", f"cast({case.get('dt')})")
+            return bool("".join(row["out"]).replace(" ", "") == wanted.replace(" ", ""))
+        case "buffer-decision":
+            return bool(row["out"] == [case["expected"]])
+        case "range-split":
+            said = (row.get("after"), row.get("fresh_ids", 0))
+            fresh = case.get("fresh_ids", 2 if case["expected_split"] else 0)
+            return bool(row["split"] == case["expected_split"] and said == (case.get("after"), fresh))
+        case "range-merge":
+            merged = case["merged"] if case["expected_merge"] else None
+            out = [text.replace(" ", "") for text in case["after"]] if merged else row["out"]
+            return bool((row["merge"], row.get("merged"), row["out"]) == (case["expected_merge"], merged, out))
+        case "split-reduce-decision":
+            size = prod(case["input_shape"][axis] for axis in case["reduce_axes"])
+            factors = row.get("factors", [size])
+            return bool(row["split"] == case["expected_split"] and prod(factors) == size)
         case "constraints":
             names = {name: var(name, *bounds) for name, bounds in case["vars"].items()}
             expected, found = (set(parse_program([], texts, names)) for texts in (case["after"], row["out"]))
@@ -98,6 +127,47 @@ ROWS = [
         {"kind": "render-loop", "vars": {"n": [1, 9]}, "variable": ["x", 0, "n - 1"], "counter": "x"},
         {"out": ["CONST 0", "n", "LOOP [0, 1]"], "code": "for (int x = 0; x < n; x++) {", "trips": 9},
     ),
+    (
+        {"kind": "structural", "vars": {"j": [0, 7]}, "before": "END(INDEX(buf, (i*8 + j)//8), [RANGE(1)])"},
+        {"out": ["INDEX(buf, i)"]},
+    ),
+    (
+        {"kind": "range-split", "ranges": {"r": 32, "q": 9}, "body": ["r%8 + r%4*q", "q%2"]},
+        {
+            "out": ["q*r_i_i + r_i_i + r_i_o*4", "q%2"],
+            "after": {"r": "(r_o * 2 + r_i_o) * 4 + r_i_i"},
+            "axes": [4, 2, 4, 9],
+            "fresh_ids": 3,
+            "checked": "exhaustive",
+        },
+    ),
+    (
+        {"kind": "range-merge", "ranges": [4, 8], "body": ["(i*8 + j)//4", "(i*8 + j)%4"]},
+        {"merge": True, "merged": 32, "out": ["m//4", "m%4"], "axes": [32], "cheapest": [8, 4], "cost": 2},
+    ),
+    (
+        {"kind": "range-merge", "ranges": [4, 8], "body": "i*8 + j", "axis_types": ["output", "reduce"]},
+        {"merge": False, "out": ["i*8 + j"], "reason": "one range is for output, the other for reduce"},
+    ),
+    (
+        {"kind": "split-reduce-decision", "input_shape": [64], "reduce_axes": [0], "threshold": 32},
+        {
+            "split": True,
+            "out": ["REDUCE(CONTIGUOUS(REDUCE(RESHAPE(data, [2, 32]), axes=[1])), axes=[0])"],
+            "factors": [2, 32],
+        },
+    ),
+    (
+        {
+            "kind": "buffer-decision",
+            "op": "ADD",
+            "reduce_in_scope": True,
+            "pcontig": 3,
+            "output_size": 999,
+            "input_sizes": [99],
+        },
+        {"out": ["partial-inline"]},
+    ),
 ]
 
 
@@ -128,6 +198,16 @@ BAD = [
     ({"kind": "dtype-lowering", "shape": [4, "n"]}, "'shape' must be a list of integers"),
     ({"kind": "render-loop", "variable": ["x"]}, "a name and two bounds"),
     ({"kind": "render-loop", "variable": ["x", 3, 2]}, "is empty"),
+    ({"kind": "structural", "before": "END(x"}, "')' is missing"),
+    ({"kind": "range-split", "body": "r % 4"}, "must be positive integers, not [None]"),
+    ({"kind": "range-split", "end": 12, "body": "r % 4 +"}, "an operand is missing"),
+    ({"kind": "range-merge", "ranges": [4, 8, 2], "body": "i"}, "the extents of two adjacent ranges"),
+    ({"kind": "range-merge", "ranges": [4, 8], "body": "i", "axis_types": ["output"]}, "for each of the 2 ranges"),
+    ({"kind": "split-reduce-decision", "input_shape": ["n"], "reduce_axes": [0]}, "must be lists of integers"),
+    ({"kind": "split-reduce-decision", "input_shape": [4], "reduce_axes": [1]}, "are not all axes of the shape"),
+    ({"kind": "buffer-decision", "op": "ADD", "ratio": "huge"}, "'ratio' must be a number, 'low' or 'high'"),
+    ({"kind": "buffer-decision", "op": "ADD", "ratio": [3]}, "'ratio' must be a number, 'low' or 'high'"),
+    ({"kind": "buffer-decision", "op": "ADD", "pcontig": "3"}, "'pcontig' must be a int"),
     ({"kind": "knitting", "vars": {}}, "kind 'knitting' is not supported yet"),
     ({"kind": "reduce", "vars": {}, "before": "sum(k, k, 0, 9)"}, "the key 'after' is missing"),
     ({"kind": ["plain"], "vars": {}, "exprs": ["1"]}, "is not supported yet"),
