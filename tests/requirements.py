@@ -9,7 +9,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from eqsat.rules import DEFAULT
+from eqsat.rules import DEFAULT, REDUCE
 
 DOCS = Path(__file__).parent.parent / "docs"
 TABLE = DOCS / "requirements.md"
@@ -19,7 +19,8 @@ HEAD = """\
 
 Made by `python tests/requirements.py` from `requirements.toml` and the rules; the tests run every example, through the
 theory and through the rules alone, and look up every name. A line that starts with A is from Morok's and tinygrad's
-index arithmetic, C from tinygrad's views and loops, D from XLA's indexing maps, E corrects one of them.
+index arithmetic, B from their ranges and reductions, C from tinygrad's views and loops, D from XLA's indexing maps, E
+corrects one of them.
 """
 
 
@@ -49,6 +50,11 @@ class Line:
     def rules(self) -> list[str]:
         """The rules that name the line as their source."""
         return [rule.name for rule in DEFAULT if self.name in rule.source.split()]
+
+    @property
+    def laws(self) -> list[str]:
+        """The rules about reductions that name the line as their source."""
+        return [rule.name for rule in REDUCE if self.name in rule.source.split()]
 
 
 def read_lines() -> list[Line]:
@@ -90,7 +96,7 @@ def table() -> str:
                 "| line | what it asks for | implemented by | example or test |",
                 "|---|---|---|---|",
             ]
-        rows.append(f"| {line.name} | {line.text} | {_code([*line.rules, *line.by])} | {_example(line)} |")
+        rows.append(f"| {line.name} | {line.text} | {_code([*line.rules, *line.laws, *line.by])} | {_example(line)} |")
     return "\n".join(rows) + "\n"
 
 

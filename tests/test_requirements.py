@@ -15,7 +15,7 @@ from eqsat.extract.cost import Latency
 from eqsat.linear import Theory
 from eqsat.optimize import Result, cost_of, optimize
 from eqsat.rule import Rule
-from eqsat.rules import DEFAULT
+from eqsat.rules import DEFAULT, REDUCE
 from eqsat.text import parse
 from eqsat.verify import check_equal
 
@@ -26,12 +26,13 @@ TESTS = Path(__file__).parent
 #: Answers by example, for the tests that ask for the same.
 RESULTS: dict[tuple[str, bool], Result] = {}
 
-#: All lines of the sources that are about index arithmetic.
+#: All lines of the sources that are about index arithmetic, ranges and reductions.
 WANTED = {
     *(f"A{n}" for n in range(1, 88)),
+    *(f"B{n}" for n in range(1, 51)),
     *(f"C{n}" for n in range(1, 23)),
     *(f"D{n}" for n in range(43, 53)),
-    *(f"E{n}" for n in (1, 2, 7, 8, 9, 11, 12, 14, 16)),
+    *(f"E{n}" for n in (1, 2, 3, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16)),
 }
 
 
@@ -57,7 +58,7 @@ def test_no_line_is_missing() -> None:
 
 
 def test_rules_name_lines_that_exist() -> None:
-    assert {name for rule in DEFAULT for name in rule.source.split()} <= WANTED
+    assert {name for rule in (*DEFAULT, *REDUCE) for name in rule.source.split()} <= WANTED
 
 
 @pytest.mark.parametrize("line", LINES, ids=label)
