@@ -22,7 +22,7 @@ from eqsat.guess import Guess
 from eqsat.linear import Theory
 from eqsat.ops import OPS
 from eqsat.rule import TERMS, Rule, pattern_of
-from eqsat.rules import DEFAULT
+from eqsat.rules import DEFAULT, REDUCE
 from eqsat.rules.arithmetic import ARITHMETIC
 from eqsat.spelling import spell_sum
 
@@ -78,7 +78,7 @@ def laws_with(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     >>> {"div-whole", "div-bucket"} <= {rule.name for rule in laws_with(())}
     True
     """
-    named = {rule.name: rule for rule in (*LEMMAS, *DEFAULT, *rules) if rule.name not in _LEFT_OUT}
+    named = {rule.name: rule for rule in (*LEMMAS, *DEFAULT, *REDUCE, *rules) if rule.name not in _LEFT_OUT}
 
     def generality(rule: Rule) -> tuple[int, int]:
         terms = list(topological([pattern_of(rule).left]))
@@ -117,7 +117,7 @@ class Laws(Matcher):
         for part in topological_until([term], self._bounds.__contains__):
             if part.op == "var":
                 self._bounds[part] = self.theory.range(part)
-            elif part.args:
+            elif part.op in OPS:
                 self._bounds[part] = OPS[part.op].bounds(*[self._bounds[a] for a in part.args])
             else:
                 self._bounds[part] = part.vmin, part.vmax

@@ -23,7 +23,7 @@ from eqsat.expr import Expr, ExprLike, brief, make, rebuild, substitute, topolog
 from eqsat.forms import to_expr, topological_until
 from eqsat.greedy import CHAINED
 from eqsat.linear import Theory
-from eqsat.opaque import OPAQUE
+from eqsat.ops import REDUCTIONS
 from eqsat.rule import Rule
 from eqsat.spelling import Value
 from eqsat.text import to_text
@@ -216,8 +216,6 @@ def explain(
     ------
     UnsoundStepError
         If the sides of a step differ.
-    ValueError
-        If the input has loads or reductions, of which no derivation speaks yet.
 
     >>> from eqsat.optimize import optimize
     >>> print(explain(optimize("R0//8*8 + R0%8", R0=(0, 31))))
@@ -227,9 +225,6 @@ def explain(
     By one law:
       mod-core  x % n + (x // n)*n = x
     """
-    opaque = next((t for t in topological(result.before) if t.op in OPAQUE), None)
-    if opaque is not None:
-        raise ValueError(f"loads and reductions, such as {brief(opaque)!r}, are not explained yet: use Result.check()")
     return _Explainer(result, only, prove, seconds).run()
 
 
@@ -354,6 +349,9 @@ class _Plan:
                 else:
                     stack.append((term, True))
                     live = _live_branches(term, theory) if term.op == "where" else operands
+                    if term.op in REDUCTIONS:
+                        # steps in a body are steps of the whole reduction
+                        live = term.args[2:]
                     stack += [(operand, False) for operand in reversed(live)]
                 continue
             now = _rebuilt(chain, becomes)

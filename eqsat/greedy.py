@@ -22,9 +22,22 @@ from math import gcd
 from types import MappingProxyType
 from typing import NamedTuple, cast
 
-from eqsat.expr import FALSE, TRUE, Expr, const, make, rebuild, substitute, topological, var, variables
+from eqsat.expr import (
+    FALSE,
+    TRUE,
+    Expr,
+    const,
+    instantiate,
+    is_index,
+    make,
+    rebuild,
+    substitute,
+    topological,
+    var,
+    variables,
+)
 from eqsat.linear import Theory
-from eqsat.ops import MAX_SHIFT, OPS
+from eqsat.ops import MAX_SHIFT, OPS, REDUCTIONS
 from eqsat.rule import CONDITIONS, LITERALS, Rule, pattern_of
 from eqsat.rules import DEFAULT
 
@@ -44,8 +57,9 @@ _NEUTRAL = {"add": const(0), "mul": const(1), "and": TRUE, "or": FALSE}
 
 _ONE, _MINUS_ONE = const(1), const(-1)
 
-#: What the letters of a pattern stand for.
+#: What the letters of a pattern stand for, and at ``INDEX`` its index, if it has one.
 Binding = dict[str, Expr]
+INDEX = "$"
 
 
 class Rewritten(NamedTuple):
@@ -139,10 +153,20 @@ def canonical(op: str, *args: Expr) -> Expr:
             return canonical("lt", args[0], canonical("add", args[1], _ONE))
     if op in CHAINED:
         return _joined(op, [*_operands(op, args[0]), *_operands(op, args[1])])
-    if OPS[op].commutes:
+    if commutes(op):
         args = tuple(sorted(args, key=_order))
     term = make(op, *args)
     return _literal(term) if all(map(_is_literal, args)) and term.vmin == term.vmax else term
+
+
+def commutes(op: str) -> bool:
+    """Whether an operator, which may be a load or a reduction too, takes its operands in either order."""
+    return op in OPS and OPS[op].commutes
+
+
+def _with_index(term: Expr, args: Sequence[Expr]) -> Sequence[Expr]:
+    """``args`` with the index of ``term``, if it is a reduction: what a variable has become is no index."""
+    return [args[0], term.args[1], *args[2:]] if term.op in REDUCTIONS else args
 
 
 def _canonical_terms(terms: Iterable[Expr]) -> list[Expr]:
@@ -267,7 +291,7 @@ def _shape(pattern: Expr) -> _Shape:
         return _Shape("", kind="condition", letter=str(pattern.args[0].value))
     if pattern.op == "var":
         name = str(pattern.value)
-        return _Shape("", kind="literal" if name in LITERALS else "term", letter=name)
+        return _Shape("", kind="literal" if name in LITERALS else "term", letter=INDEX if is_index(pattern) else name)
     if not pattern.args:
         return _Shape(pattern.op, fixed=pattern)
     args = tuple([_shape(a) for a in pattern.args])
@@ -298,12 +322,17 @@ def _compiled(rules: tuple[Rule, ...]) -> dict[str, list[_Compiled]]:
     """The rules by the operator of their left side, in order; each list has the rules that match any operator too."""
     names = {rule.name for rule in rules}
     compiled = [_compile(rule) for rule in rules if UNDOES.get(rule.name) not in names and not _is_order(rule)]
-    return {op: [c for c in compiled if c.left.op in ("", op)] for op in [*OPS, "var"]}
+    return {op: [c for c in compiled if c.left.op in ("", op)] for op in [*OPS, *REDUCTIONS, "var"]}
 
 
 def _compile(rule: Rule) -> _Compiled:
     pattern = pattern_of(rule)
     return _Compiled(rule.name, _shape(pattern.left), tuple(_conjuncts(pattern.when)), pattern.right)
+
+
+def _at(body: str, place: str, binding: Binding) -> Expr:
+    """What one letter stands for, with another one in the place of the index."""
+    return _canonical_terms([instantiate(binding[body], binding[INDEX], binding[place])])[0]
 
 
 def _conjuncts(when: Expr) -> list[Expr]:
@@ -372,8 +401,10 @@ class Matcher:
         if _is_condition_letter(pattern):
             return binding[str(pattern.args[0].value)]
         if pattern.op == "var":
-            name = str(pattern.value)
-            return binding[name] if name in binding else const(self._measure(name, binding))
+            name = INDEX if is_index(pattern) else str(pattern.value)
+            if name in binding:
+                return binding[name]
+            return _at(*name.split("_")[1:], binding) if name[:3] == "at_" else const(self._measure(name, binding))
         if not pattern.args:
             return pattern
         return canonical(pattern.op, *[self._instance(a, binding) for a in pattern.args])
@@ -389,6 +420,8 @@ class Matcher:
                 return self.bounds(term)[1]
             case "factor":
                 return _factor(term)
+            case "free":
+                return binding[INDEX] not in topological([term])
         return gcd(_factor(term), binding[letters[1]].vmin)
 
     def _matches(self, left: _Shape, term: Expr) -> Iterator[tuple[Binding, list[Expr]]]:
@@ -439,7 +472,7 @@ class Matcher:
                 for at in range(len(operands) - 1 if 2 < len(operands) <= MAX_OPERANDS else 0):
                     others = _joined(term.op, operands[:at] + operands[at + 1 :])
                     found += [(others, operands[at]), (operands[at], others)]
-            if OPS[term.op].commutes:
+            if commutes(term.op):
                 found.append(term.args[::-1])
             self._splits[term] = found
         return found
@@ -503,7 +536,7 @@ class _Rewriter(Matcher):
             return term
         if term.args:
             try:
-                rebuilt = canonical(term.op, *[self.final[a] for a in term.args])
+                rebuilt = canonical(term.op, *_with_index(term, [self.final[a] for a in term.args]))
             except ValueError:
                 # never evaluated: simplified, its divisor is always zero
                 return term

@@ -35,7 +35,7 @@ from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.proof import refuse_false
 from eqsat.reuse import MAX_TERMS, offer_reuse
 from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges, rule_instances
-from eqsat.rules import DEFAULT
+from eqsat.rules import DEFAULT, REDUCE
 from eqsat.sharing import share_junctions, share_sums
 from eqsat.spelling import MANY_CLASSES, Speller, Value, buffer_key, to_exprs
 from eqsat.text import parse
@@ -604,7 +604,9 @@ class _Walk:
         nodes = 0
         named = self._variables()
         for gate, members in groups.items():
-            pieces = Pieces([self.roots[i] for i in members], self.facts if gate is None else (*self.facts, gate))
+            facts = self.facts if gate is None else (*self.facts, gate)
+            given = [self.roots[i] for i in members]
+            pieces = Pieces([*given, *self._reduced(given, facts)], facts)
             try:
                 graph = self._saturate(self.rules, pieces.terms, pieces.facts).graph
             except ContradictionError:
@@ -619,8 +621,27 @@ class _Walk:
             if self.extract == "exact":
                 choice = self._exactly(graph, choice)
             terms = to_exprs(graph, choice, graph.roots, named | pieces.variables)
-            found.update(zip(members, pieces.joined(terms), strict=True))
+            joined = pieces.joined(terms)
+            for at, index in enumerate(members):
+                # as given, and with fewer reductions
+                found[index] = min(joined[at :: len(members)], key=lambda term: cost_of([term], self.model))
         return self._result([found[i] for i in range(len(self.roots))], nodes)
+
+    def _reduced(self, roots: Sequence[Expr], facts: Sequence[Expr]) -> list[Expr]:
+        """``roots`` as the rules about reductions rewrite them; nothing if there are none.
+
+        Those speak of bound indices, which the e-graph has no classes for.
+        """
+        if not any(term.op in REDUCTIONS for term in topological(roots)):
+            return []
+        left = max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
+        rewritten = rewrite(roots, self._with_reductions(), facts, seconds=left / 2)
+        self.matches.update(rewritten.matches)
+        return rewritten.roots
+
+    def _with_reductions(self) -> tuple[Rule, ...]:
+        """The rules, and beside the shipped ones those about reductions if there are any."""
+        return (*self.rules, *REDUCE) if self.has_opaque and set(DEFAULT) <= set(self.rules) else self.rules
 
     def by_greedy(self) -> Result:
         base, contexts = self._theories()
@@ -635,9 +656,8 @@ class _Walk:
                 groups.setdefault(facts, []).append(index)
         for facts, members in groups.items():
             left = max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
-            pieces = Pieces([self.roots[i] for i in members], facts)
-            rewritten = rewrite(pieces.terms, self.rules, pieces.facts, seconds=left)
-            found.update(zip(members, pieces.joined(rewritten.roots), strict=True))
+            rewritten = rewrite([self.roots[i] for i in members], self._with_reductions(), facts, seconds=left)
+            found.update(zip(members, rewritten.roots, strict=True))
             self.matches.update(rewritten.matches)
             if rewritten.stop != "saturated":
                 self.stop = rewritten.stop

@@ -12,7 +12,7 @@ from index_terms import index_terms
 from eqsat.cases import read_case
 from eqsat.derive import LEMMAS, laws_with
 from eqsat.explain import Explanation, UnsoundStepError, explain
-from eqsat.expr import Expr, evaluate, substitute, var, variables, where
+from eqsat.expr import Expr, buffer, evaluate, substitute, var, variables, where
 from eqsat.optimize import Result, optimize
 from eqsat.proof import prove_rule
 from eqsat.rule import Rule
@@ -266,3 +266,28 @@ def test_as_data():
         assert parse_program(record["lets"], [data["before"], data["after"]], names) == [step.before, step.after]
         assert (data["law"], data["roots"], data["checked"]) == (step.law, list(step.roots), step.check.kind)
     assert set(record["laws"]) == {step["law"] for step in record["steps"]}
+
+
+#: (a reduction, the laws that its derivation cites)
+OF_REDUCTIONS = [
+    ("sum(where(r < n, 0, x), r, 0, 10)", {"bound-below", "sum-unparented"}),
+    ("sum(where(m != r, 0, A[r]), r, 0, 8)", {"gather-ne"}),
+    ("sum((r + 8*x)//8, r, 0, 8)", {"div-whole", "div-bucket", "sum-unparented"}),
+    ("sum(sum(where(r == s, A[r], 0), r, 0, 8), s, 0, 8)", {"gather", "dead-branch"}),
+    ("max_over(x, r, 0, 5) + A[(x*4 + 1)//4]", {"max-unparented", "div-whole"}),
+]
+
+
+@pytest.mark.parametrize(("text", "laws"), OF_REDUCTIONS, ids=[row[0] for row in OF_REDUCTIONS])
+def test_reductions_are_derived_by_the_rules_about_them(text, laws):
+    names = {"n": var("n", -3, 12), "m": var("m", -3, 12), "x": var("x", -9, 9), "A": buffer("A")}
+    found = optimize(parse(text, names)).explain()
+    assert set(found.rules) == laws
+    assert not found.coarse
+
+
+def test_what_no_rule_about_reductions_reaches_is_a_coarse_step():
+    """Also where the body has changed, which is no term of its own."""
+    names = {"A": buffer("A")}
+    for text in ("sum(r//4*r, r, 0, 9) + A[0]", "max_over(A[(r*4 + 1)//4]*2, r, 0, 8)"):
+        assert optimize(parse(text, names)).explain().steps

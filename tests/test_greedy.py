@@ -4,14 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, reject, settings
+from reductions import reduction_terms
 from strategies import bool_expressions, expressions
 
 from eqsat.cases import read_case
-from eqsat.expr import Expr, const, minimum, var
+from eqsat.expr import Expr, buffer, const, minimum, topological, var
 from eqsat.expr import where as choose
 from eqsat.extract import Latency
 from eqsat.greedy import UNDOES, canonical, rewrite
+from eqsat.ops import REDUCTIONS
 from eqsat.optimize import cost_of, optimize
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
@@ -227,3 +229,37 @@ def test_gates_are_facts_of_their_own_roots():
     assert [str(e) for e in found.exprs] == ["i", "i%4"]
     never = optimize(["i % 4"], gates=["i < 0"], engine="greedy", i=(0, 7))
     assert str(never.expr) == "0"
+
+
+REDUCED = [
+    ("sum(where(r < n, 0, x), r, 0, 10)", 0),
+    ("sum(where(r >= m and r < n, x, 0), r, 0, 10)", 0),
+    ("sum(where(m != r, 0, A[r]), r, 0, 8)", 0),
+    ("sum(x*(r < n) + 3, r, 0, 10)", 0),
+    ("sum(sum(x, s, 0, 3), r, 0, n)", 0),
+    ("max_over(x, r, 0, 5)", 0),
+    ("prod(r, r, 0, 0)", 0),
+    ("sum(A[(r*4 + 1)//4]*x, r, 0, 8)", 1),
+    ("max_over(x, r, 0, n)", 1),
+]
+
+
+@pytest.mark.parametrize("options", [{"engine": "greedy"}, {"theory": False}], ids=["greedy", "rules"])
+@pytest.mark.parametrize(("text", "loops"), REDUCED, ids=[row[0] for row in REDUCED])
+def test_reductions_collapse_by_rules(text, loops, options):
+    names = {"n": var("n", -3, 12), "m": var("m", -3, 12), "x": var("x", -9, 9), "A": buffer("A")}
+    result = optimize(parse(text, names), **options)
+    assert result.check().equal
+    assert sum(t.op in REDUCTIONS for t in topological(result.exprs)) == loops
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@given(reduction_terms())
+def test_random_reductions_keep_their_values(case):
+    term, _ = case
+    try:
+        result = optimize(term, engine="greedy")
+    except ValueError:
+        # a divisor may be zero
+        reject()
+    assert result.check().equal, str(result.expr)
