@@ -26,6 +26,7 @@ from eqsat.expr import (
     FALSE,
     TRUE,
     Expr,
+    any_var,
     const,
     instantiate,
     is_index,
@@ -155,6 +156,9 @@ def canonical(op: str, *args: Expr) -> Expr:
         return _joined(op, [*_operands(op, args[0]), *_operands(op, args[1])])
     if commutes(op):
         args = tuple(sorted(args, key=_order))
+    if op in REDUCTIONS and args[1].op != "var":
+        # an index with one value, which the body has in its place
+        args = (args[0], any_var(INDEX, args[1].vmin, args[1].vmax), *args[2:])
     term = make(op, *args)
     return _literal(term) if all(map(_is_literal, args)) and term.vmin == term.vmax else term
 
@@ -162,11 +166,6 @@ def canonical(op: str, *args: Expr) -> Expr:
 def commutes(op: str) -> bool:
     """Whether an operator, which may be a load or a reduction too, takes its operands in either order."""
     return op in OPS and OPS[op].commutes
-
-
-def _with_index(term: Expr, args: Sequence[Expr]) -> Sequence[Expr]:
-    """``args`` with the index of ``term``, if it is a reduction: what a variable has become is no index."""
-    return [args[0], term.args[1], *args[2:]] if term.op in REDUCTIONS else args
 
 
 def _canonical_terms(terms: Iterable[Expr]) -> list[Expr]:
@@ -536,7 +535,7 @@ class _Rewriter(Matcher):
             return term
         if term.args:
             try:
-                rebuilt = canonical(term.op, *_with_index(term, [self.final[a] for a in term.args]))
+                rebuilt = canonical(term.op, *[self.final[a] for a in term.args])
             except ValueError:
                 # never evaluated: simplified, its divisor is always zero
                 return term

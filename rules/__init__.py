@@ -33,5 +33,6 @@ FAMILIES = {
     "select": SELECT,
 }
 
-#: All rules that the engines match; those of ``REDUCE`` are what the theory's normal forms of reductions rest on.
+#: All rules that the e-graph matches. Those of ``REDUCE`` bind an index, for which it has no classes: derivations and the
+#: greedy engine match them, and the theory's normal forms of reductions rest on them.
 DEFAULT = tuple(rule for family in FAMILIES.values() for rule in family)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from index_terms import index_terms
+from reductions import reduction_terms
 
 from eqsat.cases import read_case
 from eqsat.derive import LEMMAS, laws_with
@@ -291,3 +292,15 @@ def test_what_no_rule_about_reductions_reaches_is_a_coarse_step():
     names = {"A": buffer("A")}
     for text in ("sum(r//4*r, r, 0, 9) + A[0]", "max_over(A[(r*4 + 1)//4]*2, r, 0, 8)"):
         assert optimize(parse(text, names)).explain().steps
+
+
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@given(reduction_terms())
+def test_random_reductions_are_derived(case):
+    try:
+        result = optimize(case[0])
+    except ValueError:
+        # a divisor may be zero
+        reject()
+    found = result.explain(seconds=1.0)
+    assert bool(found.steps) == (result.exprs != result.before)
