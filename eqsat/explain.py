@@ -351,7 +351,7 @@ class _Plan:
                     live = _live_branches(term, theory) if term.op == "where" else operands
                     if term.op in REDUCTIONS:
                         # steps in a body are steps of the whole reduction
-                        live = term.args[2:]
+                        live = list(term.args[2:])
                     stack += [(operand, False) for operand in reversed(live)]
                 continue
             now = _rebuilt(chain, becomes)

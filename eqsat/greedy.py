@@ -329,11 +329,6 @@ def _compile(rule: Rule) -> _Compiled:
     return _Compiled(rule.name, _shape(pattern.left), tuple(_conjuncts(pattern.when)), pattern.right)
 
 
-def _at(body: str, place: str, binding: Binding) -> Expr:
-    """What one letter stands for, with another one in the place of the index."""
-    return _canonical_terms([instantiate(binding[body], binding[INDEX], binding[place])])[0]
-
-
 def _conjuncts(when: Expr) -> list[Expr]:
     return [] if when is TRUE else list(chain(*map(_conjuncts, when.args))) if when.op == "and" else [when]
 
@@ -403,7 +398,10 @@ class Matcher:
             name = INDEX if is_index(pattern) else str(pattern.value)
             if name in binding:
                 return binding[name]
-            return _at(*name.split("_")[1:], binding) if name[:3] == "at_" else const(self._measure(name, binding))
+            if name.startswith("at_"):
+                _, body, place = name.split("_")
+                return _canonical_terms([instantiate(binding[body], binding[INDEX], binding[place])])[0]
+            return const(self._measure(name, binding))
         if not pattern.args:
             return pattern
         return canonical(pattern.op, *[self._instance(a, binding) for a in pattern.args])
