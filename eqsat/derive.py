@@ -44,6 +44,8 @@ LEMMAS = (
     Rule("mod-reflected", "x % d", "d - 1 - (-x - 1) % d", "d > 0", "the digits of -x - 1 are those of x from above"),
     Rule("min-offset-out", "min(x + c, y)", "min(x, y - c) + c", why="c shifts both"),
     Rule("max-offset-out", "max(x + c, y)", "max(x, y - c) + c", why="c shifts both"),
+    Rule("min-reflected", "min(c - x, y)", "c - max(x, c - y)", why="the sign turns the order"),
+    Rule("max-reflected", "max(c - x, y)", "c - min(x, c - y)", why="the sign turns the order"),
     Rule("min-ordered", "min(x, y)", "x", "x < y + 1", "x is the smaller"),
     Rule("max-ordered", "max(x, y)", "y", "x < y + 1", "y is the larger"),
     Rule("where-swap", "where(x < y, z, w)", "where(y <= x, w, z)", why="the complement swaps the branches"),

@@ -15,6 +15,7 @@ for nested reductions).
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -327,6 +328,8 @@ def consider_merge(nest: Nest, place: int, **options: Any) -> Merge:
         return Merge(nest, False, f"one range is for {outer.kind}, the other for {inner.kind}")
     if outer.scopes != inner.scopes:
         return Merge(nest, False, "the ranges belong to different reductions")
+    if outer.variable.vmin or inner.variable.vmin:
+        return Merge(nest, False, "a range does not start at 0")
     merged = nest.merge(place)
     counts = [divisions(optimize(n.roots, gates=n.gates, **options).exprs) for n in (nest, merged)]
     if counts[1] > counts[0]:
@@ -373,14 +376,14 @@ def reduction(op: str, body: Expr, axes: Iterable[Axis]) -> Expr:
     return body
 
 
-def in_cheapest_ranges(term: Expr, model: CostModel = LATENCY, gain: float = 0.0) -> Expr:
+def in_cheapest_ranges(term: Expr, model: CostModel = LATENCY, gain: float = 0.0, seconds: float = 2.0) -> Expr:
     """Nested reductions by one operator over the ranges that are cheapest for what they compute of integers.
 
     Parameters
     ----------
     term : Expr
         A reduction; of floating-point values one that may be reassociated.
-    gain : float
+    gain, seconds : float
         As for :func:`cheapest`.
 
     >>> from eqsat.expr import buffer, sum_over
@@ -392,7 +395,7 @@ def in_cheapest_ranges(term: Expr, model: CostModel = LATENCY, gain: float = 0.0
     # of a floating-point value the integers that it is computed from
     parts = [a for t in topological([body]) if t.element for a in t.args if not a.element and a.op != "buffer"]
     nest = Nest(axes, tuple(dict.fromkeys(parts)) if body.element else (body,))
-    found = cheapest(nest, model, gain=gain)
+    found = cheapest(nest, model, gain=gain, seconds=seconds)
     return term if found.axes == axes else reduction(term.op, substitute([body], found.images)[0], found.axes)
 
 
@@ -400,7 +403,12 @@ def in_cheapest_ranges(term: Expr, model: CostModel = LATENCY, gain: float = 0.0
 
 
 def cheapest(
-    nest: Nest, model: CostModel = LATENCY, *, inside: Mapping[str, int] | None = None, gain: float = 0.0
+    nest: Nest,
+    model: CostModel = LATENCY,
+    *,
+    inside: Mapping[str, int] | None = None,
+    gain: float = 0.0,
+    seconds: float = 2.0,
 ) -> Nest:
     """The nest whose loops and terms cost least, among those that splits and merges, one by one, lead to.
 
@@ -410,6 +418,8 @@ def cheapest(
         Variables of loops in the innermost one, and how often each runs; these stay.
     gain : float
         A nest is changed only if that saves more than this share of the cost.
+    seconds : float
+        The time after which no more nests are priced.
 
     >>> r = var("r", 0, 1023)
     >>> [str(a.variable) for a in cheapest(Nest((Axis(r),), (r // 32 * 40, r % 32 * 50))).axes]
@@ -417,11 +427,14 @@ def cheapest(
     >>> cheapest(Nest((Axis(var("r", 0, 9)),), (var("r", 0, 9) % 4,))).axes[0].extent
     10
     """
+    deadline = time.perf_counter() + seconds
     given, space = nest, _Space(nest, model, dict(inside or {}))
     spent = space.cost(nest)
     for _ in range(MAX_CHANGES):
-        changed = [space.changed(nest, equation) for equation in space.candidates(nest)]
-        best, cost = min(((n, space.cost(n)) for n in changed), key=lambda pair: pair[1], default=(nest, spent))
+        # all are spelled before the first is priced: what one adds to the graph, another may use
+        changed = [space.changed(nest, e) for e in space.candidates(nest) if time.perf_counter() < deadline]
+        priced = [(space.cost(other), other) for other in changed if time.perf_counter() < deadline]
+        cost, best = min(priced, key=lambda pair: pair[0], default=(spent, nest))
         if cost >= spent * (1 - gain):
             break
         nest, spent = best, cost
@@ -441,11 +454,12 @@ class _Space:
         self.theory = Theory()
         self.speller = Speller(self.theory, {})
         #: Classes that are one.
-        self.unions: list[tuple[int, int]] = []
+        self.unions: list[Sequence[int]] = []
         #: The names of the axes of all nests, and of everything.
         self.loops: set[str] = set()
         self.names = nest.names | self.inside.keys()
-        self.roots: list[int] = []
+        #: By the axes of a nest, the classes of the roots in its variables.
+        self.roots: dict[tuple[Axis, ...], list[int]] = {}
         self.add(nest)
         self.step = model.price("add", [(0, 9), (0, 9)], (0, 18))
 
@@ -458,8 +472,10 @@ class _Space:
         values = [self._value(root, gate) for root, gate in zip(nest.roots, nest.gates, strict=True)]
         speller.add_originals(topological(nest.roots))
         classes = [speller.need(value) for value in values]
-        self.unions += zip(self.roots or classes, classes, strict=True)
-        self.roots = self.roots or classes
+        # what is equal only where a gate holds is not one class
+        first = next(iter(self.roots.values()), classes)
+        self.unions += [pair for *pair, gate in zip(first, classes, nest.gates, strict=True) if gate is None]
+        self.roots[nest.axes] = classes
         speller.grow()
 
     def changed(self, nest: Nest, equation: Equation) -> Nest:
@@ -482,7 +498,7 @@ class _Space:
     def cost(self, nest: Nest) -> int:
         """What the cheapest terms in the variables of a nest cost, and its loops."""
         own = {str(a.variable.value) for a in nest.axes}
-        graph = united(self.speller.graph, self.unions, self.roots)
+        graph = united(self.speller.graph, self.unions, self.roots[nest.axes])
         for nodes in graph.classes.values():
             nodes[:] = [n for n in nodes if n[0] != "var" or n[1] not in self.loops - own]
         loops = nest.loops(self.model, self.inside)
@@ -512,7 +528,7 @@ class _Space:
         return found[:MAX_CANDIDATES]
 
 
-def united(graph: EGraph, pairs: Iterable[tuple[int, int]], roots: Sequence[int]) -> EGraph:
+def united(graph: EGraph, pairs: Iterable[Sequence[int]], roots: Sequence[int]) -> EGraph:
     """``graph`` with the classes of each pair as one, and so all that follows by congruence.
 
     >>> nodes = [("var", "x", ()), ("var", "y", ()), ("neg", None, (0,)), ("neg", None, (1,))]
@@ -529,14 +545,13 @@ def united(graph: EGraph, pairs: Iterable[tuple[int, int]], roots: Sequence[int]
         return c
 
     waiting = list(pairs)
-    classes: dict[int, list[Node]] = {}
-    while waiting:
+    while True:
         for x, y in waiting:
             low, high = sorted((find(x), find(y)))
             parent[high] = low
         waiting = []
         owner: dict[Node, int] = {}
-        classes = {}
+        classes: dict[int, list[Node]] = {}
         for c, nodes in graph.classes.items():
             home = find(c)
             own = classes.setdefault(home, [])
@@ -547,6 +562,8 @@ def united(graph: EGraph, pairs: Iterable[tuple[int, int]], roots: Sequence[int]
                     waiting.append((other, home))
                 elif canonical not in own and home not in canonical[2]:
                     own.append(canonical)
+        if not waiting:
+            break
     bounds: dict[int, Bounds] = {}
     weights: dict[int, int] = {}
     for c in graph.classes:
