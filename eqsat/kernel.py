@@ -241,8 +241,8 @@ def simplified(
     Loads become loads from flat arrays, so that splitting a flat index and putting it together again cancels. Loops are
     split and merged where that saves enough (:mod:`eqsat.ranges`); elements are stored in the same order.
     """
-    flat = [_collapsed(s, reassociate, cost, budget) for s in map(_flattened, kernel.stores)]
-    flat = [s for _, nest in groupby(flat, key=lambda s: s.over) for s in _in_cheapest_loops(list(nest), cost, budget)]
+    flat = [_collapsed(s, reassociate, cost) for s in map(_flattened, kernel.stores)]
+    flat = [s for _, nest in groupby(flat, key=lambda s: s.over) for s in _in_cheapest_loops(list(nest), cost)]
     pieces = _Pieces(flat)
     loops = pieces.loops()
     model = LoopAware(loops, cost) if loops else cost
@@ -251,7 +251,7 @@ def simplified(
     return Kernel(kernel.name, tuple(pieces.joined(found)))
 
 
-def _in_cheapest_loops(stores: list[Store], model: CostModel, budget: Budget) -> list[Store]:
+def _in_cheapest_loops(stores: list[Store], model: CostModel) -> list[Store]:
     """Stores of one loop nest in the nest that is cheapest for their addresses and conditions."""
     pieces = _Pieces(stores)
     over = stores[0].over
@@ -260,7 +260,7 @@ def _in_cheapest_loops(stores: list[Store], model: CostModel, budget: Budget) ->
     axes = [Axis(v, scopes=frozenset([str(n) for n, vs in enumerate(free) if v in vs])) for v in over]
     given = Nest(tuple(axes), tuple(pieces.terms), tuple(pieces.gates))
     inside = {name: trips for name, trips in pieces.loops().items() if name not in {str(v.value) for v in over}}
-    nest = cheapest(given, model, inside=inside, gain=LEAST_GAIN, seconds=budget.seconds)
+    nest = cheapest(given, model, inside=inside, gain=LEAST_GAIN)
     if any(_repeats(nest, variables) > _repeats(given, variables) for variables in free):
         return stores
     loops = tuple([axis.variable for axis in nest.axes])
@@ -304,7 +304,7 @@ def flattened(kernel: Kernel) -> Kernel:
 # Floating-point reductions -------------------------------------------------------------------------------------------
 
 
-def _collapsed(store: Store, reassociate: bool, model: CostModel, budget: Budget) -> Store:
+def _collapsed(store: Store, reassociate: bool, model: CostModel) -> Store:
     """The store with its floating-point reductions over no more than what counts.
 
     A step that adds 0.0 changes nothing (but the sign of a zero), so a condition on the index narrows the range, and an
@@ -316,13 +316,13 @@ def _collapsed(store: Store, reassociate: bool, model: CostModel, budget: Budget
             return None
         whole = make(term.op, *args)
         if not term.element:
-            return in_cheapest_ranges(whole, model, LEAST_GAIN, budget.seconds)
+            return in_cheapest_ranges(whole, model, LEAST_GAIN)
         narrowed = _narrowed(whole) if whole.op == "fsum_over" else None
         if narrowed is not None:
             return narrowed
         whole = _out_of_the_loop(whole, reassociate)
         if whole.op in ("fmax_over", "fmin_over") or (reassociate and whole.op in REDUCTIONS):
-            return in_cheapest_ranges(whole, model, LEAST_GAIN, budget.seconds)
+            return in_cheapest_ranges(whole, model, LEAST_GAIN)
         return whole
 
     (value,) = rebuild([store.value], shorter)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -25,7 +26,7 @@ from typing import Any, cast
 from eqsat.expr import Expr, brief, const, index_level, make, substitute, topological, var, variables
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import Bounds, EGraph, Node
-from eqsat.extract.select import Priced, dag, total_cost
+from eqsat.extract.select import Priced, total_cost, tree
 from eqsat.forms import atom_form
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, REDUCTIONS
@@ -34,8 +35,10 @@ from eqsat.spelling import Speller, Value, buffer_key
 
 #: So often a nest is changed for a cheaper one.
 MAX_CHANGES = 8
-#: So many changes of one nest are priced.
-MAX_CANDIDATES = 16
+#: So many changes of one nest are priced: the splits that most divisions and remainders ask for, and merges.
+MAX_CANDIDATES = 8
+#: From so many classes on no more nests are considered.
+MAX_CLASSES = 1000
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,7 @@ class Nest:
         if not 0 <= place < len(self.axes) - 1:
             raise ValueError(f"there are {len(self.axes)} loops: there are none to merge at {place}")
         outer, inner = self.axes[place : place + 2]
-        if not outer.goes_with(inner) or outer.variable.vmin or inner.variable.vmin:
+        if not _may_merge(outer, inner):
             raise ValueError(
                 f"the loops over {outer.variable.value!r} and {inner.variable.value!r} do not merge: both must start "
                 f"at 0, be of one kind, and belong to the same reductions"
@@ -419,7 +422,7 @@ def cheapest(
     gain : float
         A nest is changed only if that saves more than this share of the cost.
     seconds : float
-        The time after which no more nests are priced.
+        The time after which no more nests are considered.
 
     >>> r = var("r", 0, 1023)
     >>> [str(a.variable) for a in cheapest(Nest((Axis(r),), (r // 32 * 40, r % 32 * 50))).axes]
@@ -431,9 +434,14 @@ def cheapest(
     given, space = nest, _Space(nest, model, dict(inside or {}))
     spent = space.cost(nest)
     for _ in range(MAX_CHANGES):
-        # all are spelled before the first is priced: what one adds to the graph, another may use
-        changed = [space.changed(nest, e) for e in space.candidates(nest) if time.perf_counter() < deadline]
-        priced = [(space.cost(other), other) for other in changed if time.perf_counter() < deadline]
+        changed = []
+        for equation in space.candidates(nest):
+            if len(space) > MAX_CLASSES or time.perf_counter() > deadline:
+                break
+            changed.append(space.changed(nest, equation))
+        # what one adds to the graph, another may use
+        space.unite()
+        priced = [(space.cost(other), other) for other in changed]
         cost, best = min(priced, key=lambda pair: pair[0], default=(spent, nest))
         if cost >= spent * (1 - gain):
             break
@@ -461,7 +469,12 @@ class _Space:
         #: By the axes of a nest, the classes of the roots in its variables.
         self.roots: dict[tuple[Axis, ...], list[int]] = {}
         self.add(nest)
+        self.unite()
         self.step = model.price("add", [(0, 9), (0, 9)], (0, 18))
+
+    def __len__(self) -> int:
+        """How many classes there are before any are united."""
+        return len(self.speller.values)
 
     def add(self, nest: Nest) -> None:
         """Spell the roots in the variables of a nest, and unite them with what they are in those of the others."""
@@ -497,13 +510,18 @@ class _Space:
 
     def cost(self, nest: Nest) -> int:
         """What the cheapest terms in the variables of a nest cost, and its loops."""
-        own = {str(a.variable.value) for a in nest.axes}
-        graph = united(self.speller.graph, self.unions, self.roots[nest.axes])
-        for nodes in graph.classes.values():
-            nodes[:] = [n for n in nodes if n[0] != "var" or n[1] not in self.loops - own]
-        loops = nest.loops(self.model, self.inside)
-        priced = Priced.of(graph, loops)
-        return total_cost(priced, dag(priced)) + self.loop_cost(nest)
+        unread = self.loops - {str(a.variable.value) for a in nest.axes}
+        classes = {
+            c: [n for n in nodes if n[1] not in unread or n[0] != "var"] for c, nodes in self.graph.classes.items()
+        }
+        roots = list(dict.fromkeys(self.home[c] for c in self.roots[nest.axes]))
+        graph = replace(self.graph, classes=classes, roots=roots)
+        priced = Priced.of(graph, nest.loops(self.model, self.inside))
+        return total_cost(priced, tree(priced)) + self.loop_cost(nest)
+
+    def unite(self) -> None:
+        """Make the classes that the unions tie one each; nests can be priced then."""
+        self.graph, self.home = united(self.speller.graph, self.unions)
 
     def loop_cost(self, nest: Nest) -> int:
         """What the loops of a nest cost: a step of its counter for each iteration of each."""
@@ -512,7 +530,7 @@ class _Space:
 
     def candidates(self, nest: Nest) -> list[Equation]:
         """The splits and merges that may pay: at the divisors of a range, and of what is adjacent."""
-        sizes: dict[tuple[Expr, int], None] = {}
+        uses: Counter[tuple[Expr, int]] = Counter()
         extents = {a.variable: a.extent for a in nest.axes if not a.variable.vmin}
         for term in topological([self.theory.simplify(root) for root in nest.roots]):
             if term.op not in ("floordiv", "mod") or term.args[1].op != "const":
@@ -520,21 +538,25 @@ class _Space:
             for atom, coefficient in self.theory.form(term.args[0]).terms.items():
                 size = abs(term.args[1].vmin) // gcd(term.args[1].vmin, coefficient)
                 if atom in extents and 1 < size < extents[atom] and extents[atom] % size == 0:
-                    sizes[atom, size] = None
-        found = [nest.splits({variable: size}, self.names)[0] for variable, size in sizes]
-        for place, (outer, inner) in enumerate(pairwise(nest.axes)):
-            if outer.goes_with(inner) and not outer.variable.vmin and not inner.variable.vmin:
-                found.append(nest.merging(place, self.names))
-        return found[:MAX_CANDIDATES]
+                    uses[atom, size] += 1
+        pairs = [place for place, (outer, inner) in enumerate(pairwise(nest.axes)) if _may_merge(outer, inner)]
+        merges = [nest.merging(place, self.names) for place in pairs[:MAX_CANDIDATES]]
+        chosen = [split for split, _ in uses.most_common(MAX_CANDIDATES)]
+        return [*[nest.splits({variable: size}, self.names)[0] for variable, size in chosen], *merges]
 
 
-def united(graph: EGraph, pairs: Iterable[Sequence[int]], roots: Sequence[int]) -> EGraph:
-    """``graph`` with the classes of each pair as one, and so all that follows by congruence.
+def _may_merge(outer: Axis, inner: Axis) -> bool:
+    return outer.goes_with(inner) and not outer.variable.vmin and not inner.variable.vmin
+
+
+def united(graph: EGraph, pairs: Iterable[Sequence[int]]) -> tuple[EGraph, dict[int, int]]:
+    """``graph`` with the classes of each pair as one, and so all that follows by congruence; and where each class is.
 
     >>> nodes = [("var", "x", ()), ("var", "y", ()), ("neg", None, (0,)), ("neg", None, (1,))]
     >>> graph = EGraph({c: [node] for c, node in enumerate(nodes)}, dict.fromkeys(range(4), (-9, 9)))
-    >>> united(graph, [(0, 1)], [2, 3]).classes
-    {0: [('var', 'x', ()), ('var', 'y', ())], 2: [('neg', None, (0,))]}
+    >>> found, home = united(graph, [(0, 1)])
+    >>> found.classes, home
+    ({0: [('var', 'x', ()), ('var', 'y', ())], 2: [('neg', None, (0,))]}, {0: 0, 1: 0, 2: 2, 3: 2})
     """
     parent = {c: c for c in graph.classes}
 
@@ -573,7 +595,7 @@ def united(graph: EGraph, pairs: Iterable[Sequence[int]], roots: Sequence[int]) 
         bounds[home] = max(low, least), min(high, most)
         if c in graph.weights:
             weights[home] = min(graph.weights[c], weights.get(home, graph.weights[c]))
-    return EGraph(classes, bounds, list(dict.fromkeys(map(find, roots))), weights)
+    return EGraph(classes, bounds, [], weights), {c: find(c) for c in graph.classes}
 
 
 def _with_operands(node: Node, operands: tuple[int, ...]) -> Node:

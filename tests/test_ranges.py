@@ -267,8 +267,8 @@ def test_congruence_follows_unions():
         [("neg", None, (4,))],
     ]
     graph = EGraph(dict(enumerate(nodes)), {c: (-c, 9) for c in range(7)})
-    found = united(graph, [(1, 2)], [5, 6])
-    assert found.roots == [5]
+    found, home = united(graph, [(1, 2)])
+    assert home[6] == home[5] == 5
     assert found.classes[3] == [add]
     assert found.bounds[1] == (-1, 9)
 
