@@ -38,7 +38,7 @@ MAX_CHANGES = 8
 #: So many changes of one nest are priced: the splits that most divisions and remainders ask for, and merges.
 MAX_CANDIDATES = 8
 #: From so many classes on no more nests are considered.
-MAX_CLASSES = 1000
+MAX_CLASSES = 500
 
 
 @dataclass(frozen=True)
