@@ -12,8 +12,8 @@ function in :data:`RULES`, until nothing changes:
 * a large reduction becomes two (:func:`eqsat.staging.two_stages`);
 * index expressions go through :func:`eqsat.optimize.optimize`; one that does not get cheaper stays as written.
 
-A single letter is a constant if it is one in rules (``c``); any other name may vary along every axis, and ``load(r0)``
-along those that it names.
+A value varies along the ranges that it names, as ``load(r0)`` does; ``r0``, ``r1``, ... are ranges, and so are those of the
+buffer, letters that are literals in rules (``c``) are constants, and any other name may vary along every range.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ _EXTENT = re.compile(r"[A-Za-z_]\w*\((\d+)\)")
 _SHAPED = re.compile(r"([A-Za-z_]\w*)\[(\d+(?:,\s*\d+)*)\]")
 _AXES = re.compile(r"axes=\[(\d+(?:,\s*\d+)*)\]")
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_UNCALLED = re.compile(r"[A-Za-z_]\w*\b(?!\()")
+_RANGE = re.compile(r"r\d+")
 #: Operations on two values, by what they are here; ``None`` if they are nothing here.
 _BINARY: dict[str, str | None] = {
     **{"Add": "add", "Sub": "sub", "Mul": "mul", "Idiv": "floordiv", "Mod": "mod", "Max": "max", "Min": "min"},
@@ -379,11 +381,15 @@ def _buffered(tree: Tree) -> Tree | None:
     if len(tree.args) != 2:
         return value if value.op == "BUFFERIZE" and len(tree.args) == 1 else None
     ranges = tree.args[1]
-    if value.op == "BUFFERIZE" and len(value.args) == 2 and set(value.args[1].args) <= set(ranges.args):
+    if value.op == "BUFFERIZE" and len(value.args) == 2:
+        # what is stored is the value, whether it has been stored before or not
         return node("BUFFERIZE", value.args[0], ranges)
     extents = [_extent(r) for r in ranges.args]
+    names = [_name(r) for r in ranges.args]
+    spoken_of = _spoken_of(value, set(names))
     live = [
-        extent != 1 and (extent is None or _may_vary(value, r)) for r, extent in zip(ranges.args, extents, strict=True)
+        extent is None or (extent != 1 and (spoken_of is None or name in spoken_of))
+        for name, extent in zip(names, extents, strict=True)
     ]
     if all(live):
         return None
@@ -395,15 +401,20 @@ def _buffered(tree: Tree) -> Tree | None:
     return node("EXPAND", reshaped, node("[]", *map(leaf, sizes)))
 
 
-def _may_vary(value: Tree, axis: Tree) -> bool:
-    """Whether ``value`` may speak of the variable of an axis."""
+def _name(tree: Tree) -> str:
+    """The name that a leaf begins with; empty if it begins with none."""
+    name = _WORD.match(tree.text)
+    return name[0] if name else ""
+
+
+def _spoken_of(value: Tree, ranges: set[str]) -> set[str] | None:
+    """The ranges that a value speaks of; ``None`` if it may be any, because of a name that is not known."""
     if value.op:
-        return any(_may_vary(a, axis) for a in value.args)
-    name = _WORD.match(axis.text)
-    words = _WORD.findall(value.text)
-    if len(words) == 1 and words[0] == value.text:
-        return words[0] not in LITERALS
-    return name is None or name[0] in words
+        parts = [_spoken_of(a, ranges) for a in value.args]
+        return None if None in parts else set().union(*[part for part in parts if part is not None])
+    names = set(_UNCALLED.findall(value.text))
+    known = {n for n in names if n in ranges or n in LITERALS or _RANGE.fullmatch(n)}
+    return names if names == known else None
 
 
 def _indexed(tree: Tree) -> Tree | None:

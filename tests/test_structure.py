@@ -66,13 +66,15 @@ NORMAL = [
     ("INDEX(BUFFERIZE(x, [r0, r1]), [r1, r0])", "INDEX(BUFFERIZE(x, [r0, r1]), [r1, r0])"),
     ("INDEX(BUFFERIZE(x, [r0]), [r0 + 1])", "INDEX(BUFFERIZE(x, [r0]), [r0 + 1])"),
     ("BUFFERIZE(BUFFERIZE(x, [r0]), [r0])", "BUFFERIZE(x, [r0])"),
-    ("BUFFERIZE(BUFFERIZE(x, [r0, r1]), [r0])", "BUFFERIZE(BUFFERIZE(x, [r0, r1]), [r0])"),
+    ("BUFFERIZE(BUFFERIZE(BUFFERIZE(x, [r0]), [r1]), [r0, r1])", "BUFFERIZE(x, [r0, r1])"),
     # axes along which nothing varies
     ("BUFFERIZE(x, [RANGE(1), r1(8)])", "EXPAND(RESHAPE(BUFFERIZE(x, [r1(8)]), [1, 8]), [1, 8])"),
     ("BUFFERIZE(x, [r0(4), CONST(0)])", "EXPAND(RESHAPE(BUFFERIZE(x, [r0(4)]), [4, 1]), [4, 1])"),
     ("BUFFERIZE(load(r0), [r0(4), r1(8)])", "EXPAND(RESHAPE(BUFFERIZE(load(r0), [r0(4)]), [4, 1]), [4, 8])"),
     ("BUFFERIZE(c, [r0(4), r1(8)])", "EXPAND(RESHAPE(BUFFERIZE(c, []), [1, 1]), [4, 8])"),
     ("BUFFERIZE(load(r0, r1), [r0(4), r1(8)])", "BUFFERIZE(load(r0, r1), [r0(4), r1(8)])"),
+    ("BUFFERIZE(load(i)*c, [i(4), j(8)])", "EXPAND(RESHAPE(BUFFERIZE(load(i)*c, [i(4)]), [4, 1]), [4, 8])"),
+    ("BUFFERIZE(load(r0) + x, [r0(4), r1(8)])", "BUFFERIZE(load(r0) + x, [r0(4), r1(8)])"),
     ("BUFFERIZE(load(r10), [r1(8)])", "EXPAND(RESHAPE(BUFFERIZE(load(r10), []), [1]), [8])"),
     # large reductions
     (
