@@ -12,8 +12,8 @@ function in :data:`RULES`, until nothing changes:
 * a large reduction becomes two (:func:`eqsat.staging.two_stages`);
 * index expressions go through :func:`eqsat.optimize.optimize`; one that does not get cheaper stays as written.
 
-A value varies along the ranges that it names, as ``load(r0)`` does; ``r0``, ``r1``, ... are ranges, and so are those of the
-buffer, letters that are literals in rules (``c``) are constants, and any other name may vary along every range.
+A value varies along the ranges that it names, as ``load(r0)`` does; ``r0``, ``r1``, ... are ranges, and so are those of
+the buffer, letters that are literals in rules (``c``) are constants, and any other name may vary along every range.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ REDUCE = [
     Rule("lift-not-less",      "sum(where(y <= i + x, z, 0), i, u, v)",      "sum(where(y - x <= i, z, 0), i, u, v)",         "free(x) and free(y)",   "the index alone on one side", source="B22"),
     Rule("lift-equal",         "sum(where(i + x == y, z, 0), i, u, v)",      "sum(where(i == y - x, z, 0), i, u, v)",         "free(x) and free(y)",   "the index alone on one side", source="B23"),
     Rule("bound-above",        "sum(where(i < y, x, 0), i, u, v)",           "sum(x, i, u, min(v, y))",                       "free(y)",               "the range ends where the condition does", source="B18 B12"),
+    Rule("bound-from",         "sum(where(y <= i, x, 0), i, u, v)",           "sum(x, i, max(u, y), v)",                       "free(y)",               "the range begins where the condition does", source="B12 B17 B22"),
     Rule("bound-below",        "sum(where(i < y, 0, x), i, u, v)",           "sum(x, i, max(u, y), v)",                       "free(y)",               "the range begins where the condition ends", source="B17 B12 E3"),
     Rule("bound-both",         "sum(where(y <= i and i < z, x, 0), i, u, v)", "sum(x, i, max(u, y), min(v, z))",              "free(y) and free(z)",   "the range is cut on both sides", source="B19"),
     Rule("gather",             "sum(where(i == y, x, 0), i, u, v)",          "where(u <= y and y < v, at(x, y), 0)",          "free(y)",               "at most one value counts, if it is in the range", source="B20"),

@@ -35,7 +35,7 @@ SELECT = [
     Rule("where-pull-mod",     "where(p, x % d, y % d)",         "where(p, x, y) % d",             why="the branches share d"),
     Rule("where-add-where",    "where(p, x, y) + where(p, z, w)", "where(p, x + z, y + w)",        why="one condition, one choice"),
     Rule("where-mul-mask-not", "where(p, 0, 1) * x",             "where(p, 0, x)",                 why="x or nothing"),
-    Rule("where-mul-scaled",   "where(p, c, 0) * x",             "where(p, x*c, 0)",               why="c times x or nothing"),
+    Rule("where-mul-scaled",   "where(p, c, 0) * x",             "where(p, x*c, 0)",               why="c times x or nothing", source="B25"),
     Rule("where-add-literals", "where(p, a, b) + c",             "where(p, a + c, b + c)",         why="literals are computed"),
     Rule("where-div-literals", "where(p, a, b) // d",            "where(p, a//d, b//d)",           why="literals are computed"),
     Rule("where-mod-literals", "where(p, a, b) % d",             "where(p, a%d, b%d)",             why="literals are computed"),

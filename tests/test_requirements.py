@@ -90,10 +90,10 @@ def test_an_example_comes_out(line: Line, example: Example, theory: bool) -> Non
         assert result.cost <= cost_of(expected, Latency())
 
 
-@pytest.mark.parametrize("line", [line for line in LINES if line.rules and line.examples], ids=label)
+@pytest.mark.parametrize("line", [line for line in LINES if (line.rules or line.laws) and line.examples], ids=label)
 def test_its_rules_fire(line: Line) -> None:
     matches = [run(example, theory=False).rules for example in line.examples]
-    assert any(found.get(rule) for found in matches for rule in line.rules)
+    assert any(found.get(rule) for found in matches for rule in (*line.rules, *line.laws))
 
 
 @pytest.mark.parametrize("theory", [True, False], ids=["theory", "rules"])
