@@ -736,6 +736,11 @@ def is_index(variable: Expr) -> bool:
     return cast(str, variable.value)[0] == "$"
 
 
+def as_free(index: Expr) -> Expr:
+    """A free variable in the place of the index of a reduction that is not there."""
+    return any_var(f"#{index.value}", index.vmin, index.vmax)
+
+
 def buffers(roots: Iterable[Expr]) -> list[Expr]:
     """The distinct arrays that ``roots`` load from, sorted by name.
 

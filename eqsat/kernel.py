@@ -24,9 +24,9 @@ from eqsat.expr import (
     TRUE,
     Expr,
     any_buffer,
-    any_var,
     as_expr,
     as_float,
+    as_free,
     brief,
     buffer,
     buffers,
@@ -242,7 +242,8 @@ def simplified(
     split and merged where that saves enough (:mod:`eqsat.ranges`); elements are stored in the same order.
     """
     flat = [_collapsed(s, reassociate, cost) for s in map(_flattened, kernel.stores)]
-    flat = [s for _, nest in groupby(flat, key=lambda s: s.over) for s in _in_cheapest_loops(list(nest), cost)]
+    taken = {str(v.value) for v in kernel.variables} | {b.name for b in (*kernel.inputs, *kernel.outputs)}
+    flat = [s for _, nest in groupby(flat, key=lambda s: s.over) for s in _in_cheapest_loops(list(nest), cost, taken)]
     pieces = _Pieces(flat)
     loops = pieces.loops()
     model = LoopAware(loops, cost) if loops else cost
@@ -251,8 +252,8 @@ def simplified(
     return Kernel(kernel.name, tuple(pieces.joined(found)))
 
 
-def _in_cheapest_loops(stores: list[Store], model: CostModel) -> list[Store]:
-    """Stores of one loop nest in the nest that is cheapest for their addresses and conditions."""
+def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str]) -> list[Store]:
+    """Stores of one loop nest in the nest that is cheapest for their addresses and conditions; names are ``taken``."""
     pieces = _Pieces(stores)
     over = stores[0].over
     reductions = [t for s in stores for t in topological([s.value, s.when]) if t.op in REDUCTIONS]
@@ -260,10 +261,11 @@ def _in_cheapest_loops(stores: list[Store], model: CostModel) -> list[Store]:
     axes = [Axis(v, scopes=frozenset([str(n) for n, vs in enumerate(free) if v in vs])) for v in over]
     given = Nest(tuple(axes), tuple(pieces.terms), tuple(pieces.gates))
     inside = {name: trips for name, trips in pieces.loops().items() if name not in {str(v.value) for v in over}}
-    nest = cheapest(given, model, inside=inside, gain=LEAST_GAIN)
+    nest = cheapest(given, model, inside=inside, gain=LEAST_GAIN, taken=taken)
     if any(_repeats(nest, variables) > _repeats(given, variables) for variables in free):
         return stores
     loops = tuple([axis.variable for axis in nest.axes])
+    taken |= {str(v.value) for v in loops}
     return [_equal_store(s, substitute(_parts(s), nest.images), loops) for s in stores]
 
 
@@ -499,11 +501,6 @@ class _Pieces:
             return found
 
         return rebuild([term], restore)[0]
-
-
-def as_free(index: Expr) -> Expr:
-    """A free variable in the place of the index of a reduction around a root."""
-    return any_var(f"#{index.value}", index.vmin, index.vmax)
 
 
 def _parts(store: Store) -> tuple[Expr, Expr, Expr]:

@@ -23,7 +23,7 @@ from itertools import pairwise
 from math import gcd
 from typing import Any, cast
 
-from eqsat.expr import Expr, brief, const, index_level, make, substitute, topological, var, variables
+from eqsat.expr import Expr, as_free, brief, const, index_level, is_index, make, substitute, topological, var, variables
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import Bounds, EGraph, Node
 from eqsat.extract.select import Priced, total_cost, tree
@@ -232,12 +232,12 @@ class Nest:
             {**self.origins, **_images(origins, self.origins)},
         )
 
-    def named_beside(self, given: Nest) -> Nest:
-        """This nest, made of ``given``, with new variables named by what is free in that."""
+    def named_beside(self, given: Nest, taken: Iterable[str] = ()) -> Nest:
+        """This nest, made of ``given``, with new variables named by what is free in that and not ``taken``."""
         old = [axis.variable for axis in given.axes]
         made = [axis.variable for axis in self.axes if axis.variable not in old]
-        taken = given.names
-        names = {v: _fresh(re.sub("_+(?=_|$)", "", str(v.value)), taken, v.vmax + 1) for v in made}
+        known = given.names | set(taken)
+        names = {v: _fresh(re.sub("_+(?=_|$)", "", str(v.value)), known, v.vmax + 1) for v in made}
         axes = [replace(axis, variable=names.get(axis.variable, axis.variable)) for axis in self.axes]
         new = self._rewritten(axes, names, {name: v for v, name in names.items()})
         images = {v: new.images[v] for v in [*given.images, *old] if v in new.images}
@@ -397,9 +397,16 @@ def in_cheapest_ranges(term: Expr, model: CostModel = LATENCY, gain: float = 0.0
     body, axes = flattened(term)
     # of a floating-point value the integers that it is computed from
     parts = [a for t in topological([body]) if t.element for a in t.args if not a.element and a.op != "buffer"]
-    nest = Nest(axes, tuple(dict.fromkeys(parts)) if body.element else (body,))
+    nest = Nest(axes, tuple(map(_without_indices, dict.fromkeys(parts) if body.element else (body,))))
     found = cheapest(nest, model, gain=gain, seconds=seconds)
     return term if found.axes == axes else reduction(term.op, substitute([body], found.images)[0], found.axes)
+
+
+def _without_indices(term: Expr) -> Expr:
+    """``term`` with free variables for the indices of reductions around it."""
+    parts = list(topological([term]))
+    bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
+    return substitute([term], {t: as_free(t) for t in parts if t.op == "var" and is_index(t) and t not in bound})[0]
 
 
 # By cost -------------------------------------------------------------------------------------------------------------
@@ -412,6 +419,7 @@ def cheapest(
     inside: Mapping[str, int] | None = None,
     gain: float = 0.0,
     seconds: float = 2.0,
+    taken: Iterable[str] = (),
 ) -> Nest:
     """The nest whose loops and terms cost least, among those that splits and merges, one by one, lead to.
 
@@ -423,6 +431,8 @@ def cheapest(
         A nest is changed only if that saves more than this share of the cost.
     seconds : float
         The time after which no more nests are considered.
+    taken : iterable of str, optional
+        Names that new variables must not have.
 
     >>> r = var("r", 0, 1023)
     >>> [str(a.variable) for a in cheapest(Nest((Axis(r),), (r // 32 * 40, r % 32 * 50))).axes]
@@ -449,7 +459,7 @@ def cheapest(
     if nest is given:
         return given
     # that price has no sums shared between terms, which may turn a narrow choice
-    found = nest.named_beside(given)
+    found = nest.named_beside(given, taken)
     costs = [n.optimized(model, inside).cost + space.loop_cost(n) for n in (given, found)]
     return found if costs[1] < costs[0] * (1 - gain) else given
 

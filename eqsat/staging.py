@@ -22,6 +22,7 @@ from eqsat.dtypes import select_width
 from eqsat.expr import (
     TRUE,
     Expr,
+    as_free,
     brief,
     buffer,
     const,
@@ -36,7 +37,7 @@ from eqsat.expr import (
     var,
 )
 from eqsat.extract.cost import CostModel, LoopAware
-from eqsat.kernel import Kernel, Store, as_free
+from eqsat.kernel import Kernel, Store
 from eqsat.ops import REDUCTIONS
 from eqsat.optimize import LATENCY, prices
 from eqsat.ranges import free_name

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernels import contents, random_kernel
 
 import eqsat
 from eqsat.expr import Expr, buffer, const, max_over, sum_over, topological, var
@@ -365,3 +366,37 @@ def test_loops_that_repeat_a_reduction_do_not_merge():
     x, y, r = buffer("X", "f32", (4, 64)), buffer("Y", "f32", (32,)), var("r", 0, 63)
     kernel = Kernel("rows", [Store(y[I * 8 + J], sum_over(x[I, r], r, 0, 64), [I, J])])
     assert simplified(kernel).stores[0].over == (I, J)
+
+
+def test_nests_of_one_kernel_have_different_names():
+    """Both merge, into loops of 32 and of 64."""
+    x, y, z = buffer("X", "f32", (64,)), buffer("Y", "f32", (32,)), buffer("m", "f32", (64,))
+    k = var("k", 0, 7)
+    stores = [Store(y[I * 8 + J], x[I * 8 + J], [I, J]), Store(z[J * 8 + k], x[J * 8 + k], [J, k])]
+    loops = [store.over for store in simplified(Kernel("two", stores)).stores]
+    assert [[(str(v), v.vmax + 1) for v in over] for over in loops] == [[("m_", 32)], [("m__", 64)]]
+
+
+def test_ranges_of_a_reduction_inside_another():
+    """The inner body speaks of the outer index."""
+    s, a = var("s", 0, 2), buffer("A", "i32", (99,))
+    term = max_over(sum_over(a[Q // 4 * 7 + Q % 4 + s], Q, 0, 32), s, 0, 3)
+    total = buffer("T", "i64", (1,))
+    (store,) = simplified(Kernel("nested", [Store(total[0], term)])).stores
+    assert len(flattened(store.value)[1]) == 1
+    assert len(flattened(store.value.args[0])[1]) == 2
+    assert check_equal([term], [store.value]).equal
+
+
+@pytest.mark.parametrize("reassociate", [False, True])
+def test_random_kernels_in_other_loops(reassociate):
+    arrays = contents()
+    changed = 0
+    for kernel in map(random_kernel, range(1, 100)):
+        found = simplified(kernel, reassociate=reassociate)
+        changed += any(a.over != b.over for a, b in zip(kernel.stores, found.stores, strict=True))
+        want = kernel.reference({b.name: arrays[b.name] for b in kernel.inputs})
+        values = found.reference({b.name: arrays[b.name].ravel() for b in found.inputs})
+        for name, value in want.items():
+            assert np.array_equal(values[name], value.ravel()), (kernel.name, name)
+    assert changed > 10
