@@ -199,10 +199,10 @@ def _stages(record: Record, settings: Settings) -> Row:
             raise ValueError(f"'input_shape' and 'reduce_axes' must be lists of integers, not {numbers!r}")
     given = {"split_threshold": record.get("threshold", SPLIT_LIMITS.threshold), **get(record, "config", dict, {})}
     limits = SplitLimits(
-        given["split_threshold"],
-        given.get("min_divisor", SPLIT_LIMITS.least_factor),
-        given.get("max_divisor", SPLIT_LIMITS.most_factor),
-        given.get("max_output_size", SPLIT_LIMITS.most_outputs),
+        threshold=get(given, "split_threshold", int),
+        least_factor=get(given, "min_divisor", int, SPLIT_LIMITS.least_factor),
+        most_factor=get(given, "max_divisor", int, SPLIT_LIMITS.most_factor),
+        most_outputs=get(given, "max_output_size", int, SPLIT_LIMITS.most_outputs),
     )
     found = two_stages(shape, axes, get(record, "expanded_axes", list, []), limits)
     if found is None:

@@ -57,12 +57,21 @@ class SplitLimits:
         How many values each partial result may combine.
     most_outputs : int
         There may be no more outputs, times the factor, than this.
+
+    Raises
+    ------
+    ValueError
+        If a partial result could combine a single value.
     """
 
     threshold: int = 32768
     least_factor: int = 8
     most_factor: int = 256
     most_outputs: int = 2**22
+
+    def __post_init__(self) -> None:
+        if self.least_factor < 2:
+            raise ValueError(f"a partial result combines at least 2 values, not {self.least_factor}")
 
 
 SPLIT_LIMITS = SplitLimits()
@@ -286,24 +295,21 @@ class Pipeline:
 
     def reference(self, arrays: Mapping[str, ArrayLike], **parameters: int) -> dict[str, NDArray[Any]]:
         """All that the kernels store, by their own evaluator; see :meth:`eqsat.kernel.Kernel.reference`."""
-        return self._run(lambda kernel, given: kernel.reference(given, **parameters), arrays)
+        return self._run([lambda given, k=kernel: k.reference(given, **parameters) for kernel in self.kernels], arrays)
 
     def run(
-        self, programs: Sequence[Callable[..., dict[str, NDArray[Any]]]], arrays: Mapping[str, ArrayLike]
+        self, programs: Iterable[Callable[..., dict[str, NDArray[Any]]]], arrays: Mapping[str, ArrayLike]
     ) -> dict[str, NDArray[Any]]:
-        """All that compiled kernels, one for each, store."""
-        waiting = dict(zip(map(id, self.kernels), programs, strict=True))
-        return self._run(lambda kernel, given: waiting[id(kernel)](**given), arrays)
+        """All that the kernels store, by compiled programs, one for each in order."""
+        return self._run([lambda given, p=program: p(**given) for program in programs], arrays)
 
     def _run(
-        self,
-        one: Callable[[Kernel, dict[str, ArrayLike]], dict[str, NDArray[Any]]],
-        arrays: Mapping[str, ArrayLike],
+        self, steps: Iterable[Callable[..., dict[str, NDArray[Any]]]], arrays: Mapping[str, ArrayLike]
     ) -> dict[str, NDArray[Any]]:
         found: dict[str, NDArray[Any]] = {}
-        for kernel in self.kernels:
+        for kernel, step in zip(self.kernels, steps, strict=True):
             known: dict[str, ArrayLike] = {**arrays, **found}
-            found |= one(kernel, {b.name: known[b.name] for b in kernel.inputs})
+            found |= step({b.name: known[b.name] for b in kernel.inputs})
         return found
 
     def cost(self, model: CostModel = LATENCY) -> int:

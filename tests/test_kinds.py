@@ -205,6 +205,14 @@ BAD = [
     ({"kind": "range-merge", "ranges": [4, 8], "body": "i", "axis_types": ["output"]}, "for each of the 2 ranges"),
     ({"kind": "split-reduce-decision", "input_shape": ["n"], "reduce_axes": [0]}, "must be lists of integers"),
     ({"kind": "split-reduce-decision", "input_shape": [4], "reduce_axes": [1]}, "are not all axes of the shape"),
+    (
+        {"kind": "split-reduce-decision", "input_shape": [4], "reduce_axes": [0], "config": {"min_divisor": 0}},
+        "combines at least 2 values, not 0",
+    ),
+    (
+        {"kind": "split-reduce-decision", "input_shape": [4], "reduce_axes": [0], "threshold": "32"},
+        "'split_threshold' must be a int",
+    ),
     ({"kind": "buffer-decision", "op": "ADD", "ratio": "huge"}, "'ratio' must be a number, 'low' or 'high'"),
     ({"kind": "buffer-decision", "op": "ADD", "ratio": [3]}, "'ratio' must be a number, 'low' or 'high'"),
     ({"kind": "buffer-decision", "op": "ADD", "pcontig": "3"}, "'pcontig' must be a int"),
