@@ -191,12 +191,18 @@ def _of_nest(given: Nest, found: Nest, settings: Settings) -> Row:
     }
 
 
+def _integers(record: Record, key: str, default: list[int] | None = None) -> list[int]:
+    """The list of integers at ``key``."""
+    numbers: list[int] = get(record, key, list, default)
+    if not all(isinstance(n, int) for n in numbers):
+        raise ValueError(f"{key!r} must be a list of integers, not {numbers!r}")
+    return numbers
+
+
 def _stages(record: Record, settings: Settings) -> Row:
     """Whether a reduction is done in two stages."""
-    shape, axes = get(record, "input_shape", list), get(record, "reduce_axes", list)
-    for numbers in (shape, axes):
-        if not all(isinstance(n, int) for n in numbers):
-            raise ValueError(f"'input_shape' and 'reduce_axes' must be lists of integers, not {numbers!r}")
+    shape, axes = _integers(record, "input_shape"), _integers(record, "reduce_axes")
+    copies = _integers(record, "expanded_axes", [])
     given = {"split_threshold": record.get("threshold", SPLIT_LIMITS.threshold), **get(record, "config", dict, {})}
     limits = SplitLimits(
         threshold=get(given, "split_threshold", int),
@@ -204,7 +210,7 @@ def _stages(record: Record, settings: Settings) -> Row:
         most_factor=get(given, "max_divisor", int, SPLIT_LIMITS.most_factor),
         most_outputs=get(given, "max_output_size", int, SPLIT_LIMITS.most_outputs),
     )
-    found = two_stages(shape, axes, get(record, "expanded_axes", list, []), limits)
+    found = two_stages(shape, axes, copies, limits)
     if found is None:
         return {"split": False, "out": [f"REDUCE(data{shape}, axes={axes})"]}
     return {
@@ -223,7 +229,7 @@ def _buffer(record: Record, settings: Settings) -> Row:
         buffers = limit + bool(record["exceeds_buffer_limit"])
     ratio = record.get("ratio", 0)
     if "output_size" in record:
-        ratio = output_ratio(get(record, "output_size", int), get(record, "input_sizes", list))
+        ratio = output_ratio(get(record, "output_size", int), _integers(record, "input_sizes"))
     if isinstance(ratio, str):
         ratio = _RATIOS.get(ratio, ratio)
     if not isinstance(ratio, int | float):

@@ -203,7 +203,10 @@ BAD = [
     ({"kind": "range-split", "end": 12, "body": "r % 4 +"}, "an operand is missing"),
     ({"kind": "range-merge", "ranges": [4, 8, 2], "body": "i"}, "the extents of two adjacent ranges"),
     ({"kind": "range-merge", "ranges": [4, 8], "body": "i", "axis_types": ["output"]}, "for each of the 2 ranges"),
-    ({"kind": "split-reduce-decision", "input_shape": ["n"], "reduce_axes": [0]}, "must be lists of integers"),
+    (
+        {"kind": "split-reduce-decision", "input_shape": ["n"], "reduce_axes": [0]},
+        "'input_shape' must be a list of integers",
+    ),
     ({"kind": "split-reduce-decision", "input_shape": [4], "reduce_axes": [1]}, "are not all axes of the shape"),
     (
         {"kind": "split-reduce-decision", "input_shape": [4], "reduce_axes": [0], "config": {"min_divisor": 0}},
