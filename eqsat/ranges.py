@@ -21,11 +21,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import gcd
-from typing import Any, cast
+from typing import Any
 
 from eqsat.expr import Expr, as_free, brief, const, index_level, is_index, make, substitute, topological, var, variables
 from eqsat.extract.cost import CostModel, LoopAware
-from eqsat.extract.graph import Bounds, EGraph, Node
+from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
 from eqsat.forms import atom_form
 from eqsat.linear import Theory
@@ -557,62 +557,3 @@ class _Space:
 
 def _may_merge(outer: Axis, inner: Axis) -> bool:
     return outer.goes_with(inner) and not outer.variable.vmin and not inner.variable.vmin
-
-
-def united(graph: EGraph, pairs: Iterable[Sequence[int]]) -> tuple[EGraph, dict[int, int]]:
-    """``graph`` with the classes of each pair as one, and so all that follows by congruence; and where each class is.
-
-    >>> nodes = [("var", "x", ()), ("var", "y", ()), ("neg", None, (0,)), ("neg", None, (1,))]
-    >>> graph = EGraph({c: [node] for c, node in enumerate(nodes)}, dict.fromkeys(range(4), (-9, 9)))
-    >>> found, home = united(graph, [(0, 1)])
-    >>> found.classes, home
-    ({0: [('var', 'x', ()), ('var', 'y', ())], 2: [('neg', None, (0,))]}, {0: 0, 1: 0, 2: 2, 3: 2})
-    """
-    parent = {c: c for c in graph.classes}
-
-    def find(c: int) -> int:
-        while parent[c] != c:
-            parent[c] = parent[parent[c]]
-            c = parent[c]
-        return c
-
-    waiting = list(pairs)
-    while True:
-        for x, y in waiting:
-            low, high = sorted((find(x), find(y)))
-            parent[high] = low
-        waiting = []
-        owner: dict[Node, int] = {}
-        classes: dict[int, list[Node]] = {}
-        for c, nodes in graph.classes.items():
-            home = find(c)
-            own = classes.setdefault(home, [])
-            for node in nodes:
-                canonical = _with_operands(node, tuple([find(a) for a in node[2]]))
-                other = owner.setdefault(canonical, home)
-                if other != home:
-                    waiting.append((other, home))
-                elif canonical not in own and home not in canonical[2]:
-                    own.append(canonical)
-        if not waiting:
-            break
-    bounds: dict[int, Bounds] = {}
-    weights: dict[int, int] = {}
-    for c in graph.classes:
-        home = find(c)
-        low, high = graph.bounds[c]
-        least, most = bounds.get(home, (low, high))
-        bounds[home] = max(low, least), min(high, most)
-        if c in graph.weights:
-            weights[home] = min(graph.weights[c], weights.get(home, graph.weights[c]))
-    return EGraph(classes, bounds, [], weights), {c: find(c) for c in graph.classes}
-
-
-def _with_operands(node: Node, operands: tuple[int, ...]) -> Node:
-    """``node`` with other operands; those of a sum in order."""
-    op, value, _ = node
-    if op != "sum":
-        return op, value, operands
-    constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
-    terms = sorted(zip(operands, coefficients, strict=True))
-    return op, (constant, tuple([k for _, k in terms])), tuple([c for c, _ in terms])

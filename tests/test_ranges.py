@@ -12,7 +12,7 @@ from kernels import contents, random_kernel
 
 import eqsat
 from eqsat.expr import Expr, buffer, const, max_over, sum_over, topological, var
-from eqsat.extract import EGraph, LoopAware, OpCount
+from eqsat.extract import LoopAware, OpCount
 from eqsat.kernel import Kernel, Store, simplified
 from eqsat.nests import to_c
 from eqsat.ops import DIVISIONS
@@ -29,7 +29,6 @@ from eqsat.ranges import (
     merge_adjacent,
     reduction,
     split_at_modulo,
-    united,
 )
 from eqsat.text import parse, to_text
 from eqsat.verify import check_equal
@@ -211,7 +210,7 @@ def nests(draw: st.DrawFn) -> Nest:
     return Nest(tuple(map(Axis, names)), tuple(roots))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(nests())
 def test_random_nests_keep_their_values_and_their_order(nest: Nest):
     for found in (cheapest(nest), split_at_modulo(nest), merge_adjacent(nest)):
@@ -254,24 +253,6 @@ def test_an_equation_is_read_both_ways():
     (there,) = equation.apart.values()
     assert check_equal([whole.substitute(equation.apart).substitute(equation.together)], [whole]).equal
     assert check_equal([there.substitute(equation.together)], [whole]).equal
-
-
-def test_congruence_follows_unions():
-    add, neg = ("sum", (0, (1, 1)), (0, 1)), ("sum", (0, (1, 1)), (0, 2))
-    nodes = [
-        [("var", "x", ())],
-        [("var", "y", ())],
-        [("var", "z", ())],
-        [add],
-        [neg],
-        [("neg", None, (3,))],
-        [("neg", None, (4,))],
-    ]
-    graph = EGraph(dict(enumerate(nodes)), {c: (-c, 9) for c in range(7)})
-    found, home = united(graph, [(1, 2)])
-    assert home[6] == home[5] == 5
-    assert found.classes[3] == [add]
-    assert found.bounds[1] == (-1, 9)
 
 
 # Reductions ----------------------------------------------------------------------------------------------------------
@@ -392,11 +373,11 @@ def test_ranges_of_a_reduction_inside_another():
 def test_random_kernels_in_other_loops(reassociate):
     arrays = contents()
     changed = 0
-    for kernel in map(random_kernel, range(1, 100)):
+    for kernel in map(random_kernel, range(1, 60)):
         found = simplified(kernel, reassociate=reassociate)
         changed += any(a.over != b.over for a, b in zip(kernel.stores, found.stores, strict=True))
         want = kernel.reference({b.name: arrays[b.name] for b in kernel.inputs})
         values = found.reference({b.name: arrays[b.name].ravel() for b in found.inputs})
         for name, value in want.items():
             assert np.array_equal(values[name], value.ravel()), (kernel.name, name)
-    assert changed > 10
+    assert changed > 5
