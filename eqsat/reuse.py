@@ -52,7 +52,8 @@ def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node] | No
     """
     known = len(speller.values)
     brackets = _brackets(speller, terms)
-    found = [*_remainders(speller), *_wider_remainders(speller), *_intervals(speller)]
+    offers = (_remainders, _wider_remainders, _rounded_down, _intervals, _merged)
+    found = [offer for offers_of in offers for offer in offers_of(speller)]
     if not found and len(speller.values) == known:
         return None
     for c, node in [*brackets.items(), *found]:
@@ -151,6 +152,23 @@ def _wider_remainders(speller: Speller) -> Iterator[tuple[int, Node]]:
                     yield c, ("mod", None, (speller.need(dividend), speller.need(number(-coefficient))))
 
 
+def _rounded_down(speller: Speller) -> Iterator[tuple[int, Node]]:
+    """``k*n*(A//n)`` as ``k*A - k*(A % n)`` where the remainder is there."""
+    for c, form in enumerate(speller.values):
+        if not isinstance(form, Form):
+            continue
+        for quotient, coefficient in form.terms.items():
+            if quotient.op != "floordiv" or quotient.args[1].op != "const" or coefficient % quotient.args[1].vmin:
+                continue
+            k = coefficient // quotient.args[1].vmin
+            remainder = read(quotient.args[0]).plus(Form({quotient: -quotient.args[1].vmin}, 0))
+            whole = form.plus(remainder, k)
+            if remainder in speller and remainder != form and len(whole.terms) <= len(form.terms):
+                terms = sorted([(speller.need(atom_form(a)), j) for a, j in whole.terms.items()])
+                pairs = [*terms, (speller.need(remainder), -k)]
+                yield c, ("sum", (whole.constant, tuple([j for _, j in pairs])), tuple([a for a, _ in pairs]))
+
+
 def _residues(form: Form, n: int) -> Form:
     return Form({a: k % n for a, k in form.terms.items() if k % n}, form.constant % n)
 
@@ -177,13 +195,17 @@ def _intervals(speller: Speller) -> Iterator[tuple[int, Node]]:
         # of fewer variables it is no interval, unless it does not depend on the others
         directions = [(d, f) for d, f in sums.get(frozenset(names), {}).items() if d not in own]
         pairs += len(directions)
-        if not directions or pairs > MAX_PAIRS:
+        if not (directions or len(names) == 2) or pairs > MAX_PAIRS:
             continue
         points = grid(names)
         shape = [v.vmax - v.vmin + 1 for v in names]
         holds = np.broadcast_to(condition.evaluate(points), shape)
         if holds.all() or not holds.any():
             continue
+        if len(names) == 2:
+            node = _as_comparison(speller, names, points, holds)
+            if node is not None:
+                yield c, node
         for direction, f in directions:
             values = np.broadcast_to(sum(k * points[cast(str, a.value)] for a, k in direction.terms.items()), shape)
             node = _as_interval(speller, f, values + cast(Form, speller.values[f]).constant, holds)
@@ -198,6 +220,14 @@ def _direction(condition: Expr) -> list[Form]:
         return []
     direction = Form(read(compared[0]).terms, 0)
     return [direction, direction.times(-1)]
+
+
+def _merged(speller: Speller) -> Iterator[tuple[int, Node]]:
+    """``3 <= x and 3 <= y`` as ``3 <= min(x, y)``."""
+    for c, condition in list(enumerate(speller.values)):
+        if isinstance(condition, Expr) and condition.op in ("and", "or"):
+            for node in speller.merged_comparisons(condition, alike=True):
+                yield c, node
 
 
 def _worth_reading(condition: Expr) -> bool:
@@ -234,6 +264,25 @@ def _as_interval(speller: Speller, f: int, values: NDArray[Any], holds: NDArray[
     if len(parts) == 1:
         return parts[0]
     return "and", None, tuple([_class_of(speller, part) for part in parts])
+
+
+def _as_comparison(
+    speller: Speller, names: Sequence[Expr], points: Mapping[str, NDArray[Any]], holds: NDArray[Any]
+) -> Node | None:
+    """The comparison of two variables that holds where it should; ``None`` if none does."""
+    x, y = [np.broadcast_to(points[cast(str, v.value)], holds.shape) for v in names]
+    one, other = [speller.need(atom_form(v)) for v in names]
+    for op, found, operands in (
+        ("eq", x == y, (one, other)),
+        ("ne", x != y, (one, other)),
+        ("lt", x < y, (one, other)),
+        ("le", x <= y, (one, other)),
+        ("lt", y < x, (other, one)),
+        ("le", y <= x, (other, one)),
+    ):
+        if np.array_equal(found, holds):
+            return op, None, operands
+    return None
 
 
 def _class_of(speller: Speller, comparison: Node) -> int:

@@ -48,10 +48,19 @@ def share_sums(speller: Speller, choice: Choice, model: CostModel) -> Choice:
     pairing = _Pairing(speller, model, new_choice)
     parts = _bodies([terms for terms, _ in sums.values()], pairing.multiplication)
     bodies = {_key(body): body for body, _ in parts}
+    for body, scale in parts:
+        if len(body) == 1:
+            pairing.products[next(iter(body)), abs(scale)] += 1
     pairing.run(bodies.values())
-    built = {key: pairing.chain(body) for key, body in zip(bodies, pairing.sums, strict=True)}
+    # a sum that is only ever subtracted is built the other way round
+    signs = {key: -1 if all(scale < 0 for body, scale in parts if _key(body) == key) else 1 for key in bodies}
+    built = {
+        key: pairing.chain({c: k * signs[key] for c, k in left.items()})
+        for key, left in zip(bodies, pairing.sums, strict=True)
+    }
     for (body, scale), (_, constant) in zip(parts, sums.values(), strict=True):
-        pairing.finish(built[_key(body)], scale, constant)
+        key = _key(body)
+        pairing.finish(built[key], scale * signs[key], constant)
     return new_choice
 
 
@@ -158,6 +167,8 @@ class _Pairing:
         self.speller, self.choice, self.model = speller, choice, model
         self.sums: list[dict[int, int]] = []
         self.where: dict[Pair, dict[int, int]] = {}
+        # how many sums have each product by a literal
+        self.products: Counter[tuple[int, int]] = Counter()
         self._multiplications: dict[int, int] = {}
         self.addition = model.price("add", [(0, 9), (0, 9)], (0, 18))
 
@@ -180,15 +191,19 @@ class _Pairing:
         return found
 
     def saving(self, pair: Pair) -> int:
-        """What making ``pair`` a partial sum saves, products by literals counted once per scale."""
+        """What making ``pair`` a partial sum saves: a product by a literal only where no other sum has it."""
         found = self.where.get(pair)
         if not found:
             return 0
-        _, j, _, k = pair
-        saved = (len(found) - 1) * self.addition - self.multiplication(abs(j)) - self.multiplication(abs(k))
-        for scale in set(map(abs, found.values())):
-            saved += self.multiplication(abs(j * scale)) + self.multiplication(abs(k * scale))
-            saved -= self.multiplication(scale)
+        a, j, b, k = pair
+        scales = Counter(map(abs, found.values()))
+        saved = (len(found) - 1) * self.addition - sum([self.multiplication(scale) for scale in scales])
+        for c, by in ((a, abs(j)), (b, abs(k))):
+            for scale, count in scales.items():
+                if self.products[c, by * scale] == count:
+                    saved += self.multiplication(by * scale)
+            if self.products[c, by] == scales[1]:
+                saved -= self.multiplication(by)
         return saved
 
     def run(self, bodies: Iterable[dict[int, int]]) -> None:
@@ -196,6 +211,7 @@ class _Pairing:
         self.sums = [dict(body) for body in bodies]
         for index, terms in enumerate(self.sums):
             self._count(index, list(terms), terms)
+            self.products.update((c, abs(k)) for c, k in terms.items())
         heap = [(-saving, p) for p in self.where if (saving := self.saving(p)) > 0]
         heapify(heap)
         while heap:
@@ -224,8 +240,11 @@ class _Pairing:
                     if other != old:
                         stale, _ = _pair(old, terms[old], other, terms[other])
                         self.where.get(stale, {}).pop(index, None)
-            del terms[a], terms[b]
+            self.products.subtract(((x, abs(terms.pop(x))) for x in (a, b)))
+            if c in terms:
+                self.products[c, abs(terms[c])] -= 1
             terms[c] = terms.get(c, 0) + scale
+            self.products[c, abs(terms[c])] += 1
             for other in terms:
                 if other != c:
                     touched[_pair(c, terms[c], other, terms[other])[0]] = None
