@@ -240,7 +240,7 @@ class _Pairing:
                     if other != old:
                         stale, _ = _pair(old, terms[old], other, terms[other])
                         self.where.get(stale, {}).pop(index, None)
-            self.products.subtract(((x, abs(terms.pop(x))) for x in (a, b)))
+            self.products.subtract((x, abs(terms.pop(x))) for x in (a, b))
             if c in terms:
                 self.products[c, abs(terms[c])] -= 1
             terms[c] = terms.get(c, 0) + scale
