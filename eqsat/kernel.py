@@ -448,7 +448,7 @@ class _Pieces:
                 new[term] = self._restored(found[term], indices, new)
             elif not term.args:
                 new[term] = term
-        return [_equal_store(s, *[new[part] for part in _parts(s)]) for s in self.stores]
+        return [equal_store(s.over, s.target.args[0], *[new[part] for part in _parts(s)]) for s in self.stores]
 
     def _restored(self, term: Expr, indices: Mapping[Expr, Expr], new: Mapping[Expr, Expr]) -> Expr:
         """``term`` with its indices and comparisons again."""
@@ -476,10 +476,10 @@ def _parts(store: Store) -> tuple[Expr, Expr, Expr]:
     return store.target.args[1], store.value, store.when
 
 
-def _equal_store(store: Store, place: Expr, value: Expr, when: Expr) -> Store:
-    """``store`` with equal parts: what has been checked holds for them too, though their bounds may not show it."""
+def equal_store(over: Sequence[Expr], array: Expr, place: Expr, value: Expr, when: Expr) -> Store:
+    """A store with parts equal to those of a checked one: the checks hold for them too, though bounds may not show it."""
     new = object.__new__(Store)
-    parts = {"target": make("load", store.target.args[0], place), "value": value, "over": store.over, "when": when}
+    parts = {"target": make("load", array, place), "value": value, "over": tuple(over), "when": when}
     for name, part in parts.items():
         object.__setattr__(new, name, part)
     return new

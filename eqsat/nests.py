@@ -17,10 +17,10 @@ from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, preamble
 from eqsat.dtypes import LIMITS, select_width
 from eqsat.expr import TRUE, Expr, brief, index_level, substitute, topological, variables
 from eqsat.facts import ContradictionError
-from eqsat.forms import Form
 from eqsat.kernel import Kernel, Store
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS, Buffer
+from eqsat.schedule import writes_once
 
 #: Rows with fewer elements than this, and one, are not worth a pass of their own.
 MIN_ROW = 7
@@ -131,7 +131,7 @@ class _LoopWriter(Writer):
         over = stores[0].over
         in_rows = len(stores) == 1 and _goes_by_rows(stores[0])
         for place, variable in enumerate(over[: len(over) - in_rows]):
-            alone = place == 0 and self.parallel and all(map(_writes_once, stores))
+            alone = place == 0 and self.parallel and all(map(writes_once, stores))
             self._open_whole(variable, ["#pragma omp parallel for"] * alone)
         if in_rows:
             self._row(stores[0])
@@ -466,22 +466,6 @@ def _goes_by_rows(store: Store) -> bool:
     nested = any(t.op in REDUCTIONS for t in topological([term.args[0]]))
     moving = any(row in variables([end]) for end in term.args[2:])
     return dict(strides)[store.target] == 1 and 1 in inner and set(inner) <= {0, 1} and not nested and not moving
-
-
-def _writes_once(store: Store) -> bool:
-    """Whether no two iterations store to the same element: each stride is more than all smaller ones reach."""
-    theory = Theory()
-    form = theory.form(store.target.args[1])
-    strides = {v: abs(form.terms.get(v, 0)) for v in store.over if v.vmin < v.vmax}
-    rest = Form({a: c for a, c in form.terms.items() if a not in strides}, 0)
-    if any(v in set(variables(rest.terms)) for v in strides):
-        return False
-    reach = 0
-    for variable, stride in sorted(strides.items(), key=lambda item: item[1]):
-        if stride <= reach:
-            return False
-        reach += stride * (variable.vmax - variable.vmin)
-    return True
 
 
 def _guarded_loads(roots: Sequence[Expr], stores: Sequence[Store]) -> tuple[frozenset[Expr], frozenset[Expr]]:

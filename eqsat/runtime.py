@@ -32,11 +32,12 @@ from platformdirs import user_cache_dir
 
 from eqsat.codegen import Function, arguments, function, points_function, preamble
 from eqsat.expr import Expr
-from eqsat.kernel import DTYPES, flattened, simplified
+from eqsat.kernel import DTYPES, flattened
 from eqsat.kernel import Kernel as ArrayKernel
 from eqsat.nests import C_TYPES
 from eqsat.nests import function as loop_function
 from eqsat.ops import Buffer
+from eqsat.schedule import optimised
 
 #: What every library is compiled with.
 FLAGS = ("-std=c99", "-O2", "-fno-tree-vectorize", "-fno-tree-slp-vectorize")
@@ -471,7 +472,7 @@ def compile_kernel(
     Parameters
     ----------
     optimise : bool
-        Whether to simplify it first (:func:`eqsat.kernel.simplified`).
+        Whether to simplify it and choose its loops first (:func:`eqsat.schedule.optimised`).
     parallel : bool
         Whether its outermost loops run in parallel (OpenMP).
     reassociate : bool
@@ -493,7 +494,7 @@ def compile_kernel(
            [1., 4.],
            [2., 5.]], dtype=float32)
     """
-    compiled = simplified(kernel, reassociate=reassociate) if optimise else flattened(kernel)
+    compiled = optimised(kernel, reassociate=reassociate) if optimise else flattened(kernel)
     written = loop_function(compiled, parallel, reassociate, storage="static ")
     source = "\n".join(["#include <math.h>\n" + preamble([written]), written.text, _array_call(compiled)])
     flags = (*ARRAY_FLAGS, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")

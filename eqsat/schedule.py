@@ -1,0 +1,285 @@
+"""How the loops of a kernel run: the same stores over other loops, before they become C.
+
+:func:`split` gives the digits of a flat index loops of their own, so that its ``//`` and ``%`` disappear;
+:func:`arranged` merges loops that run through memory as one, takes the others in the order of the output, and walks
+a transposition in tiles. Both map kernels over flat arrays to equal ones: every element is given the same value by the
+same operations, in whatever order of elements. What the loops of a reduction do is left alone, since the order of a
+floating-point sum counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+from eqsat.expr import Expr, const, make, rebuild, substitute, topological, var, variables
+from eqsat.forms import Form, to_expr
+from eqsat.kernel import Kernel, Store, equal_store, simplified
+from eqsat.linear import Theory
+from eqsat.ops import DIVISIONS, REDUCTIONS
+
+#: Elements per side of a tile of a transposition: so many rows of it are in the first-level cache at once.
+TILE = 8
+
+#: Steps in memory, in elements, that a row of vector instructions still takes well.
+NEAR = 4
+
+
+def optimised(kernel: Kernel, *, reassociate: bool = False) -> Kernel:
+    """The kernel simplified, split, simplified again if that changed anything, and arranged: what is compiled.
+
+    >>> from eqsat.expr import buffer
+    >>> a, b, k = buffer("A", "f32", (4, 6)), buffer("B", "f32", (24,)), var("k", 0, 23)
+    >>> optimised(Kernel("turn", [Store(b[k], a[k % 4, k // 4], [k])])).stores
+    (Store('B[k_0 + k_1*4] = A[k_0*6 + k_1] for k_1, k_0'),)
+    """
+    found = simplified(kernel, reassociate=reassociate)
+    apart = split(found)
+    return arranged(found if apart is found else simplified(apart, reassociate=reassociate))
+
+
+def split(kernel: Kernel) -> Kernel:
+    """The kernel with a loop for each digit of a variable that ``//`` and ``%`` take apart; else ``kernel`` itself.
+
+    A loop over ``[0, n)`` is split at ``d`` if some quotient or remainder changes its behaviour every ``d`` steps and
+    ``d`` divides ``n``. Terms are substituted, not simplified.
+
+    >>> from eqsat.expr import buffer
+    >>> a, b, k = buffer("A", "f32", (24,)), buffer("B", "f32", (24,)), var("k", 0, 23)
+    >>> split(Kernel("turn", [Store(b[k], a[k % 4 * 6 + k // 4], [k])])).stores[0].over
+    (Expr('k_1'), Expr('k_0'))
+    """
+    names = _Names(kernel)
+    stores: list[Store] = []
+    for over, group in groupby(kernel.stores, lambda s: s.over):
+        together = list(group)
+        digits = {v: _digits(v, _steps(v, together), names) for v in over}
+        replacement = {v: _from_digits(parts) for v, parts in digits.items() if len(parts) > 1}
+        loops = [digit for v in over for digit, _ in digits[v]]
+        stores += [_substituted(s, loops, replacement) if replacement else s for s in together]
+    return kernel if all(a is b for a, b in zip(stores, kernel.stores, strict=True)) else Kernel(kernel.name, stores)
+
+
+def arranged(kernel: Kernel) -> Kernel:
+    """The kernel with its loops merged, in the order of the output, and transpositions in tiles.
+
+    Stores that share loops keep them, to share what they compute; so do those that give an element several values, of
+    which the last counts.
+
+    >>> from eqsat.expr import buffer
+    >>> a, b, i, j = buffer("A", "f32", (512,)), buffer("B", "f32", (512,)), var("i", 0, 15), var("j", 0, 31)
+    >>> arranged(Kernel("copy", [Store(b[i*32 + j], a[i*32 + j], [i, j])]))
+    Kernel(name='copy', stores=(Store('B[i_j] = A[i_j] for i_j'),))
+    """
+    names = _Names(kernel)
+    stores: list[Store] = []
+    for _, group in groupby(kernel.stores, lambda s: s.over):
+        together = list(group)
+        if len(together) > 1 or not writes_once(together[0]):
+            stores += together
+            continue
+        merged = _merged(_in_output_order(together[0]), names)
+        stores += _tiled(merged, names)
+    return Kernel(kernel.name, stores)
+
+
+def writes_once(store: Store) -> bool:
+    """Whether no two iterations store to the same element: each stride is more than all smaller ones reach."""
+    form = Theory().form(store.target.args[1])
+    strides = {v: abs(form.terms.get(v, 0)) for v in store.over if v.vmin < v.vmax}
+    rest = Form({a: c for a, c in form.terms.items() if a not in strides}, 0)
+    if any(v in set(variables(rest.terms)) for v in strides):
+        return False
+    reach = 0
+    for variable, stride in sorted(strides.items(), key=lambda item: item[1]):
+        if stride <= reach:
+            return False
+        reach += stride * (extent(variable) - 1)
+    return True
+
+
+def extent(variable: Expr) -> int:
+    """How many values a variable takes."""
+    return variable.vmax - variable.vmin + 1
+
+
+class _Names:
+    """Names for new variables, which nothing in a kernel has yet."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.taken = {str(v.value) for v in kernel.variables} | {b.name for b in (*kernel.inputs, *kernel.outputs)}
+
+    def variable(self, name: str, size: int) -> Expr:
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return var(name, 0, size - 1)
+
+
+def _parts(store: Store) -> list[Expr]:
+    return [store.target.args[1], store.value, store.when]
+
+
+def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Expr]) -> Store:
+    """The store over other loops, its addresses in the plain spelling of linear forms where they are linear."""
+    theory = Theory()
+
+    def linear(term: Expr) -> Expr:
+        form = theory.form(term)
+        return to_expr(form) if all(a.op == "var" for a in form.terms) else term
+
+    def with_linear_address(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        return make("load", args[0], linear(args[1])) if term.op == "load" else None
+
+    place, value, when = rebuild(substitute(_parts(store), replacement), with_linear_address)
+    return equal_store(over, store.target.args[0], linear(place), value, when)
+
+
+# Splitting -----------------------------------------------------------------------------------------------------------
+
+
+def _steps(variable: Expr, stores: Sequence[Store]) -> set[int]:
+    """After how many steps of ``variable`` quotients and remainders begin anew."""
+    theory = Theory()
+    # how many steps a term takes to grow by one
+    steps = {variable: 1}
+    found = set()
+    for term in topological([part for s in stores for part in _parts(s)]):
+        if term.op not in DIVISIONS or term.args[1].op != "const" or term.args[1].vmin < 2:
+            continue
+        moving = [(steps[a], abs(c)) for a, c in theory.form(term.args[0]).terms.items() if a in steps]
+        if len(moving) == 1:
+            ((step, stride),) = moving
+            divisor = term.args[1].vmin
+            if divisor % stride == 0:
+                found.add(step * (divisor // stride))
+                if term.op == "floordiv":
+                    steps[term] = step * (divisor // stride)
+    return found
+
+
+def _digits(variable: Expr, steps: Iterable[int], names: _Names) -> list[tuple[Expr, int]]:
+    """A variable and its weight for each digit, the most significant first."""
+    if variable.vmin != 0:
+        return [(variable, 1)]
+    weights = [1]
+    for step in sorted(steps):
+        if step > weights[-1] and step % weights[-1] == 0 and extent(variable) % step == 0 and step < extent(variable):
+            weights.append(step)
+    if len(weights) == 1:
+        return [(variable, 1)]
+    sizes = [high // low for low, high in pairwise([*weights, extent(variable)])]
+    places = list(enumerate(zip(sizes, weights, strict=True)))[::-1]
+    return [(names.variable(f"{variable.value}_{n}", size), weight) for n, (size, weight) in places]
+
+
+def _from_digits(digits: Sequence[tuple[Expr, int]]) -> Expr:
+    total: Expr = const(0)
+    for digit, weight in digits:
+        total = total + digit * weight
+    return total
+
+
+# Order and merging ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Accesses:
+    """The addresses of a store as linear forms, the target's first; and the variables that matter elsewhere."""
+
+    forms: list[Form]
+    elsewhere: frozenset[Expr]
+
+    @classmethod
+    def of(cls, store: Store) -> _Accesses:
+        theory = Theory()
+        loads = [t for t in topological([store.value, store.when]) if t.op == "load"]
+        forms = [theory.form(t.args[1]) for t in (store.target, *loads)]
+        atoms = variables([a for f in forms for a in f.terms if a.op != "var"])
+        return cls(forms, frozenset(atoms) | _outside_loads([store.value, store.when]))
+
+    def strides(self, variable: Expr) -> list[int]:
+        """How far each address moves with ``variable``."""
+        return [form.terms.get(variable, 0) for form in self.forms]
+
+
+def _outside_loads(roots: Iterable[Expr]) -> set[Expr]:
+    """The variables that ``roots`` contain other than in addresses."""
+    stack = list(roots)
+    seen = set(stack)
+    while stack:
+        term = stack.pop()
+        if term.op != "load":
+            stack += [a for a in term.args if a not in seen]
+            seen.update(term.args)
+    return {t for t in seen if t.op == "var"}
+
+
+def _has_reduction(store: Store) -> bool:
+    return any(t.op in REDUCTIONS for t in topological([store.value, store.when]))
+
+
+def _in_output_order(store: Store) -> Store:
+    """The loops by their strides in the output, unless that could put what is summed up into more loops."""
+    if _has_reduction(store):
+        return store
+    form = Theory().form(store.target.args[1])
+    over = sorted(store.over, key=lambda v: -abs(form.terms.get(v, 0)))
+    return equal_store(over, store.target.args[0], *_parts(store))
+
+
+def _merged(store: Store, names: _Names) -> Store:
+    """One loop in place of two wherever all addresses go on, from one row to the next, as they do within a row."""
+    place = 0
+    while place + 1 < len(store.over):
+        outer, inner = store.over[place : place + 2]
+        accesses = _Accesses.of(store)
+        steps = zip(accesses.strides(outer), accesses.strides(inner), strict=True)
+        goes_on = all(x == y * extent(inner) for x, y in steps)
+        if goes_on and outer.vmin == inner.vmin == 0 and not {outer, inner} & accesses.elsewhere:
+            both = names.variable(f"{outer.value}_{inner.value}", extent(outer) * extent(inner))
+            over = [*store.over[:place], both, *store.over[place + 2 :]]
+            store = _substituted(store, over, {outer: const(0), inner: both})
+            # it may go on in the loop around it, too
+            place = max(0, place - 1)
+        else:
+            place += 1
+    return store
+
+
+# Tiles ---------------------------------------------------------------------------------------------------------------
+
+
+def _tiled(store: Store, names: _Names) -> list[Store]:
+    """The store in square tiles if it goes along the rows of its output but the columns of an input, else as it is.
+
+    What the tiles do not cover is stored separately.
+    """
+    if _has_reduction(store) or len(store.over) < 2:
+        return [store]
+    row = store.over[-1]
+    far = [f for f in _Accesses.of(store).forms[1:] if abs(f.terms.get(row, 0)) > NEAR]
+    column = next((v for v in store.over[:-1] if any(abs(f.terms.get(v, 0)) == 1 for f in far)), None)
+    if column is None or min(extent(row), extent(column)) < TILE or row.vmin or column.vmin:
+        return [store]
+    rest = []
+    inner = []
+    for v in (row, column):
+        covered = extent(v) // TILE * TILE
+        if covered < extent(v):
+            uncovered = names.variable(f"{v.value}_rest", extent(v) - covered)
+            rest.append(_over_instead(store, v, [uncovered], uncovered + covered))
+        tile, inside = names.variable(f"{v.value}_tile", covered // TILE), names.variable(f"{v.value}_in", TILE)
+        store = _over_instead(store, v, [tile, inside], tile * TILE + inside)
+        inner.append(inside)
+    # within a tile the input goes along its rows
+    over = [v for v in store.over if v not in inner] + inner
+    return [equal_store(over, store.target.args[0], *_parts(store)), *rest]
+
+
+def _over_instead(store: Store, variable: Expr, loops: Sequence[Expr], value: Expr) -> Store:
+    """The store with other loops in the place of that over ``variable``."""
+    place = store.over.index(variable)
+    over = [*store.over[:place], *loops, *store.over[place + 1 :]]
+    return _substituted(store, over, {variable: value})
