@@ -14,13 +14,14 @@ from math import prod
 from typing import cast
 
 from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, preamble
-from eqsat.dtypes import LIMITS, select_width
+from eqsat.dtypes import LIMITS, select_width, widths
 from eqsat.expr import TRUE, Expr, brief, index_level, substitute, topological, variables
 from eqsat.facts import ContradictionError
+from eqsat.interior import Interior, interior_of
 from eqsat.kernel import Kernel, Store
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS, Buffer
-from eqsat.schedule import writes_once
+from eqsat.schedule import TILE, extent, writes_once
 
 #: Rows with fewer elements than this, and one, are not worth a pass of their own.
 MIN_ROW = 7
@@ -125,26 +126,67 @@ class _LoopWriter(Writer):
 
     def _nest(self, stores: Sequence[Store]) -> None:
         """The loops of stores that range over the same variables."""
-        roots = [t for s in stores for t in _parts(s)]
-        self.users = _users(roots)
-        self.inside, self.inline = _guarded_loads(roots, stores)
+        self._expect([t for s in stores for t in _parts(s)])
         over = stores[0].over
-        in_rows = len(stores) == 1 and _goes_by_rows(stores[0])
-        for place, variable in enumerate(over[: len(over) - in_rows]):
-            alone = place == 0 and self.parallel and all(map(writes_once, stores))
-            self._open_whole(variable, ["#pragma omp parallel for"] * alone)
-        if in_rows:
-            self._row(stores[0])
-            stores = ()
-        for store in stores:
-            target, value, when = _parts(store)
-            line = f"{self.arrays[store.array.name]}[{self.need(target)}] = "
-            if when is TRUE:
-                self.scopes[-1].lines.append(f"{line}{self.need(value)};")
-            else:
-                text = self.need(value)
-                self.scopes[-1].lines.append(f"if ({self.need(when)}) {line}{text};")
-        for _ in over[: len(over) - in_rows]:
+        alone = stores[0] if len(stores) == 1 else None
+        block = alone and _transposed_block(alone)
+        in_rows = alone and _goes_by_rows(alone)
+        interior = alone and not in_rows and interior_of(alone)
+        # what is left of the loops is written as a whole
+        own = 2 if block else 1 if in_rows or interior else 0
+        for place, variable in enumerate(over[: len(over) - own]):
+            independent = place == 0 and self.parallel and all(map(writes_once, stores))
+            self._open_whole(variable, ["#pragma omp parallel for"] * independent)
+        if alone and block:
+            self._block(alone, block)
+        elif alone and in_rows:
+            self._row(alone)
+        elif alone and interior:
+            self._in_parts(alone, interior)
+        else:
+            for store in stores:
+                self._assign(store)
+        for _ in over[: len(over) - own]:
+            self._close()
+
+    def _expect(self, roots: Sequence[Expr], facts: Sequence[Expr] = (), row: Expr | None = None) -> None:
+        """Make ready to write ``roots`` and no others; ``facts`` hold where what changes with ``row`` is written."""
+        self.widths.update(widths(roots))
+        self.users = _users(roots)
+        self.inside, self.inline = _guarded_loads(roots, facts, row)
+
+    def _assign(self, store: Store) -> None:
+        """The statement that stores one element."""
+        target, value, when = _parts(store)
+        text = self.need(value)
+        line = f"{self.arrays[store.array.name]}[{self.need(target)}] = {text};"
+        self.scopes[-1].lines.append(line if when is TRUE else f"if ({self.need(when)}) {line}")
+
+    def _block(self, store: Store, strides: tuple[int, int]) -> None:
+        """A square tile of a transposition, by vector instructions."""
+        load = store.value
+        corner = {v: v.vmin for v in store.over[-2:]}
+        source, target = map(Theory().simplify, substitute([load.args[1], store.target.args[1]], corner))
+        self._expect([source, target])
+        places = [
+            f"&{self.arrays[array.name]}[{self.need(place)}], {stride}"
+            for array, place, stride in zip(_buffers_of(load, store.target), (source, target), strides, strict=True)
+        ]
+        self.helpers.add(("transpose_block", 32))
+        self.scopes[-1].lines.append(f"transpose_block_i32({', '.join(places)});")
+
+    def _in_parts(self, store: Store, interior: Interior) -> None:
+        """The innermost loop in three: where a condition may fail, where all hold and none is tested, and again."""
+        variable = store.over[-1]
+        self._expect([interior.start, interior.stop])
+        start, stop = self.need(interior.start), self.need(interior.stop)
+        parts = [(str(variable.vmin), start, store), (start, stop, interior.store), (stop, str(variable.vmax + 1), store)]
+        for low, high, part in parts:
+            if low == high:
+                continue
+            self._expect(_parts(part), interior.facts if part is interior.store else (), variable)
+            self._open(variable, self.loop_names[variable], low, high, [])
+            self._assign(part)
             self._close()
 
     def _row(self, store: Store) -> None:
@@ -436,6 +478,29 @@ def _users(roots: Sequence[Expr]) -> dict[Expr, int]:
     return users
 
 
+def _transposed_block(store: Store) -> tuple[int, int] | None:
+    """The strides of the columns of input and output, if the two innermost loops turn a square tile around.
+
+    Elements are moved as they are, 32 bits each; the input goes along the innermost loop, the output along the other.
+    """
+    load = store.value
+    if len(store.over) < 2 or load.op != "load" or store.when is not TRUE or store.array.element not in ("i32", "f32"):
+        return None
+    column, row = store.over[-2:]
+    theory = Theory()
+    source, target = [theory.form(t.args[1]) for t in (load, store.target)]
+    if any({row, column} & set(variables([a for a in f.terms if a.op != "var"])) for f in (source, target)):
+        return None
+    in_line = source.terms.get(row) == target.terms.get(column) == 1
+    if not in_line or not extent(row) == extent(column) == TILE or _buffers_of(load)[0].element != store.array.element:
+        return None
+    return source.terms.get(column, 0), target.terms.get(row, 0)
+
+
+def _buffers_of(*elements: Expr) -> list[Buffer]:
+    return [cast(Buffer, element.args[0].value) for element in elements]
+
+
 def _goes_by_rows(store: Store) -> bool:
     """Whether a store of a reduction reads and writes contiguous rows along its innermost loop.
 
@@ -468,34 +533,37 @@ def _goes_by_rows(store: Store) -> bool:
     return dict(strides)[store.target] == 1 and 1 in inner and set(inner) <= {0, 1} and not nested and not moving
 
 
-def _guarded_loads(roots: Sequence[Expr], stores: Sequence[Store]) -> tuple[frozenset[Expr], frozenset[Expr]]:
+def _guarded_loads(
+    roots: Sequence[Expr], facts: Sequence[Expr] = (), row: Expr | None = None
+) -> tuple[frozenset[Expr], frozenset[Expr]]:
     """The loads that are inside their array wherever they are evaluated, and the terms that may not be hoisted for it.
 
-    A load that is inside only under the condition of a selection is written into its branch, with all between.
+    A load that is inside only under the condition of a selection is written into its branch, with all between. What
+    changes with ``row`` is evaluated only where ``facts`` hold; the rest may be hoisted to where they do not.
     """
     loads = [t for t in topological(roots) if t.op == "load"]
     inside: set[Expr] = set()
     inline: set[Expr] = set()
-    theory = Theory()
     doubtful = []
     for term in loads:
-        if _fits(theory, term):
+        known = facts if row in topological([term]) else ()
+        if _fits(Theory(known), term):
             inside.add(term)
         else:
-            doubtful.append(term)
+            doubtful.append((term, known))
     if doubtful:
         branches = list(_branches(roots))
-        for term in doubtful:
+        for term, known in doubtful:
             around = [(condition, terms) for condition, terms in branches if term in terms]
             if not around:
                 continue
             try:
-                known = Theory([condition for condition, _ in around])
+                theory = Theory([*known, *[condition for condition, _ in around]])
             except ContradictionError:
                 # never evaluated
                 continue
             between = _between(max((terms for _, terms in around), key=len), term)
-            if _fits(known, term) and not any(t.op in REDUCTIONS for t in between):
+            if _fits(theory, term) and not any(t.op in REDUCTIONS for t in between):
                 inside.add(term)
                 inline |= between
     return frozenset(inside), frozenset(inline)
