@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import isinf, isnan, prod
 from typing import cast
 
 from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, preamble
@@ -179,7 +179,7 @@ class _LoopWriter(Writer):
         """The innermost loop in three: where a condition may fail, where all hold and none is tested, and again."""
         variable = store.over[-1]
         self._expect([interior.start, interior.stop])
-        start, stop = self.need(interior.start), self.need(interior.stop)
+        start, stop = [self._named(end) for end in (interior.start, interior.stop)]
         parts = [(str(variable.vmin), start, store), (start, stop, interior.store), (stop, str(variable.vmax + 1), store)]
         for low, high, part in parts:
             if low == high:
@@ -188,6 +188,12 @@ class _LoopWriter(Writer):
             self._open(variable, self.loop_names[variable], low, high, [])
             self._assign(part)
             self._close()
+
+    def _named(self, term: Expr) -> str:
+        """The name of a term or a literal, for the head of a loop."""
+        self.need(term)
+        self._keep(term)
+        return self.value(term)
 
     def _row(self, store: Store) -> None:
         """A reduction with its loop outside the innermost one, over a whole row of the output at a time.
@@ -198,12 +204,12 @@ class _LoopWriter(Writer):
         variable, term = store.over[-1], store.value
         index, low, high = term.args[1:]
         element = f"{self.arrays[store.array.name]}[{{}}]"
-        self._open_whole(variable, [])
+        self._open_whole(variable, ["#pragma omp simd"])
         self.scopes[-1].lines.append(f"{element.format(self.need(store.target.args[1]))} = {self._start(term)};")
         self._close()
         ends = self.need(low), self.need(high)
         self._open(index, self.fresh("r", index_level(index)), *ends, [])
-        self._open_whole(variable, [])
+        self._open_whole(variable, ["#pragma omp simd"])
         place = element.format(self.need(store.target.args[1]))
         self.scopes[-1].lines.append(self._step(term, place, self.need(term.args[0])))
         self._close()
@@ -399,7 +405,12 @@ class _LoopWriter(Writer):
         return Code(f"({' && '.join(tests)} ? {text} : 0)", _ATOM, width)
 
     def float_literal(self, term: Expr) -> Code:
-        text = repr(term.value) + ("f" if term.element == "f32" else "")
+        value = cast(float, term.value)
+        if isinf(value):
+            return Code("INFINITY" if value > 0 else "-INFINITY", _ATOM if value > 0 else _PREFIX, 0)
+        if isnan(value):
+            return Code("NAN", _ATOM, 0)
+        text = repr(value) + ("f" if term.element == "f32" else "")
         return Code(text, _PREFIX if text[0] == "-" else _ATOM, 0)
 
     def float_infix(self, term: Expr, symbol: str, precedence: int) -> Code:

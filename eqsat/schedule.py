@@ -15,7 +15,7 @@ from itertools import groupby, pairwise
 
 from eqsat.expr import Expr, const, make, rebuild, substitute, topological, var, variables
 from eqsat.forms import Form, to_expr
-from eqsat.kernel import Kernel, Store, equal_store, simplified
+from eqsat.kernel import Kernel, Store, equal_store, flattened, simplified
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, REDUCTIONS
 
@@ -27,14 +27,16 @@ NEAR = 4
 
 
 def optimised(kernel: Kernel, *, reassociate: bool = False) -> Kernel:
-    """The kernel simplified, split, simplified again if that changed anything, and arranged: what is compiled.
+    """The kernel split, simplified, split and simplified again if that changes anything, and arranged: what is compiled.
+
+    It is split first, since rules that do not know of the loops would mix the digits of an index.
 
     >>> from eqsat.expr import buffer
     >>> a, b, k = buffer("A", "f32", (4, 6)), buffer("B", "f32", (24,)), var("k", 0, 23)
     >>> optimised(Kernel("turn", [Store(b[k], a[k % 4, k // 4], [k])])).stores
     (Store('B[k_0 + k_1*4] = A[k_0*6 + k_1] for k_1, k_0'),)
     """
-    found = simplified(kernel, reassociate=reassociate)
+    found = simplified(split(flattened(kernel)), reassociate=reassociate)
     apart = split(found)
     return arranged(found if apart is found else simplified(apart, reassociate=reassociate))
 
