@@ -15,9 +15,9 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from hashlib import blake2b
 from math import prod
 from pathlib import Path
@@ -45,8 +45,9 @@ FLAGS = ("-std=c99", "-O2", "-fno-tree-vectorize", "-fno-tree-slp-vectorize")
 #: The same with vector instructions, as many as this machine has.
 VECTOR_FLAGS = ("-std=c99", "-O3", "-march=native")
 
-#: What kernels over arrays are compiled with: vectorised, and every operation rounded as it is written.
-ARRAY_FLAGS = (*VECTOR_FLAGS, "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off")
+#: What kernels over arrays are compiled with: vectorised, every operation rounded as it is written, and loops in the
+#: order that they are written in.
+ARRAY_FLAGS = (*VECTOR_FLAGS, "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fno-loop-interchange")
 
 #: Points computed at a time over a domain.
 BLOCK = 1024
@@ -56,6 +57,8 @@ SAMPLE = 2048
 
 #: Nanoseconds that one repetition of a measurement lasts at least.
 LEAST_NS = 1_000_000
+
+_DTYPES = {element: np.dtype(kind) for element, kind in DTYPES.items()}
 
 _DECLARATIONS = """
 typedef void (*points_function)(int64_t start, int64_t count, const int64_t *const *in, void *const *out);
@@ -437,31 +440,44 @@ class Program:
         TypeError
             If an array or a parameter is missing or unknown, or has another element type.
         ValueError
-            If an array has another shape, an output is not contiguous, or a parameter leaves its range.
+            If an array has another shape, an output is not contiguous or shares memory, or a parameter leaves its range.
         """
-        kernel = self.given
-        wanted = {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}
-        if wanted != set(arguments):
-            missing, unknown = sorted(wanted - set(arguments)), sorted(set(arguments) - wanted)
-            what = f"lacks {', '.join(missing)}" if missing else f"takes no {', '.join(unknown)}"
-            raise TypeError(f"kernel {kernel.name!r} {what}")
-        arrays = [np.ascontiguousarray(_of_buffer(b, np.asarray(arguments[b.name]))) for b in kernel.inputs]
-        results = {}
-        for b in kernel.outputs:
-            given = (out or {}).get(b.name)
-            results[b.name] = (
-                np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element])
-                if given is None
-                else _of_buffer(b, given)
-            )
-            if not results[b.name].flags.c_contiguous:
-                raise ValueError(f"the output {b.name!r} is not contiguous: give a C-contiguous array")
-        numbers = np.array([int(_checked(v, arguments)) for v in kernel.parameters], dtype=np.int64)
-        pointers = _array_ffi().new(
-            "void *[]", [_array_ffi().cast("void *", a.ctypes.data) for a in (*arrays, *results.values())]
-        )
-        self._library.eqsat_call(pointers, _array_ffi().cast("int64_t *", numbers.ctypes.data))
+        if arguments.keys() != self._wanted:
+            raise TypeError(f"kernel {self.given.name!r} {_difference(self._wanted, arguments.keys())}")
+        arrays = [np.ascontiguousarray(_of_buffer(b, np.asarray(arguments[b.name]))) for b in self.given.inputs]
+        results = self._results(out or {}, arrays)
+        numbers = np.array([int(_checked(v, arguments)) for v in self.given.parameters], dtype=np.int64)
+        ffi = _array_ffi()
+        pointers = ffi.new("void *[]", [ffi.from_buffer(a) for a in (*arrays, *results.values())])
+        self._library.eqsat_call(pointers, ffi.from_buffer("int64_t[]", numbers))
         return results
+
+    @cached_property
+    def _wanted(self) -> set[str]:
+        """The names of the arguments."""
+        return {b.name for b in self.given.inputs} | {str(v.value) for v in self.given.parameters}
+
+    def _results(self, out: Mapping[str, NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """The arrays to store to: those given, which nothing else may use, and new ones."""
+        results: dict[str, NDArray[Any]] = {}
+        for b in self.given.outputs:
+            given = out.get(b.name)
+            if given is None:
+                results[b.name] = np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element])
+                continue
+            if not _of_buffer(b, given).flags.carray:
+                raise ValueError(f"the output {b.name!r} is not contiguous, or read-only: give a C-contiguous array")
+            if any(np.may_share_memory(given, other) for other in (*inputs, *results.values())):
+                raise ValueError(f"the output {b.name!r} shares memory with another array: give it its own")
+            results[b.name] = given
+        if unknown := sorted(out.keys() - results.keys()):
+            raise TypeError(f"kernel {self.given.name!r} has no output {', '.join(unknown)}")
+        return results
+
+
+def _difference(wanted: Set[str], given: Set[str]) -> str:
+    missing, unknown = sorted(wanted - given), sorted(given - wanted)
+    return f"lacks {', '.join(missing)}" if missing else f"takes no {', '.join(unknown)}"
 
 
 def compile_kernel(
@@ -518,7 +534,7 @@ def _array_call(kernel: ArrayKernel) -> str:
 
 def _of_buffer(declared: Buffer, array: NDArray[Any]) -> NDArray[Any]:
     """``array`` itself, refused where its type or shape is not the buffer's."""
-    if array.dtype != DTYPES[declared.element]:
+    if array.dtype != _DTYPES[declared.element]:
         raise TypeError(f"array {declared.name!r} has elements of type {array.dtype}, not {declared.element}")
     if array.shape != declared.shape:
         raise ValueError(f"array {declared.name!r} has shape {array.shape}, not {declared.shape}")

@@ -240,7 +240,7 @@ def _merged(store: Store, names: _Names) -> Store:
         steps = zip(accesses.strides(outer), accesses.strides(inner), strict=True)
         goes_on = all(x == y * extent(inner) for x, y in steps)
         if goes_on and outer.vmin == inner.vmin == 0 and not {outer, inner} & accesses.elsewhere:
-            both = names.variable(f"{outer.value}_{inner.value}", extent(outer) * extent(inner))
+            both = names.variable(_name_of_both(str(outer.value), str(inner.value)), extent(outer) * extent(inner))
             over = [*store.over[:place], both, *store.over[place + 2 :]]
             store = _substituted(store, over, {outer: const(0), inner: both})
             # it may go on in the loop around it, too
@@ -248,6 +248,13 @@ def _merged(store: Store, names: _Names) -> Store:
         else:
             place += 1
     return store
+
+
+def _name_of_both(outer: str, inner: str) -> str:
+    """``k_21`` for the digits ``k_2`` and ``k_1``, else both names."""
+    outer_stem, _, digits = outer.rpartition("_")
+    inner_stem, _, digit = inner.rpartition("_")
+    return f"{outer}{digit}" if outer_stem == inner_stem and (digits + digit).isdigit() else f"{outer}_{inner}"
 
 
 # Tiles ---------------------------------------------------------------------------------------------------------------
@@ -266,17 +273,22 @@ def _tiled(store: Store, names: _Names) -> list[Store]:
     if column is None or min(extent(row), extent(column)) < TILE or row.vmin or column.vmin:
         return [store]
     rest = []
-    inner = []
-    for v in (row, column):
-        covered = extent(v) // TILE * TILE
-        if covered < extent(v):
-            uncovered = names.variable(f"{v.value}_rest", extent(v) - covered)
-            rest.append(_over_instead(store, v, [uncovered], uncovered + covered))
-        tile, inside = names.variable(f"{v.value}_tile", covered // TILE), names.variable(f"{v.value}_in", TILE)
-        store = _over_instead(store, v, [tile, inside], tile * TILE + inside)
-        inner.append(inside)
+    nests = []
+    for v in (column, row):
+        tiles = extent(v) // TILE
+        if tiles * TILE < extent(v):
+            uncovered = names.variable(f"{v.value}_rest", extent(v) - tiles * TILE)
+            rest.append(_over_instead(store, v, [uncovered], uncovered + tiles * TILE))
+        # tiles in blocks, so that few pages of memory are in use at a time
+        together = max(n for n in range(1, TILE + 1) if tiles % n == 0)
+        sizes = {"block": tiles // together, "tile": together, "in": TILE}
+        nest = [names.variable(f"{v.value}_{part}", size) for part, size in sizes.items()]
+        store = _over_instead(store, v, nest, (nest[0] * together + nest[1]) * TILE + nest[2])
+        nests.append(nest)
+    columns, rows = nests
     # within a tile the input goes along its rows
-    over = [v for v in store.over if v not in inner] + inner
+    inner = [columns[0], rows[0], columns[1], rows[1], rows[2], columns[2]]
+    over = [*[v for v in store.over if v not in inner], *[v for v in inner if extent(v) > 1]]
     return [equal_store(over, store.target.args[0], *_parts(store)), *rest]
 
 

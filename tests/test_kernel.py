@@ -240,6 +240,7 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C)
 {
     for (int32_t i = 0; i < 16; i++) {
         const int32_t t0 = i * 24;
+#pragma omp simd
         for (int32_t j = 0; j < 24; j++) {
             C[j + t0] = 0;
         }
@@ -247,6 +248,7 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C)
         for (int32_t r1 = 0; r1 < 32; r1++) {
             const int32_t t2 = r1 * 24;
             const float t3 = A[r1 + t1];
+#pragma omp simd
             for (int32_t j = 0; j < 24; j++) {
                 C[j + t0] += t3 * B[t2 + j];
             }
