@@ -2,7 +2,8 @@
 
 A padded window, say, tests whether it is inside its image. Along one row of the output that is so from some element to
 some other, which can be computed before the row: in between the loop has no tests, which is what vector instructions
-need. Conditions over the indices of reductions are asked to hold for all of their values.
+need. Conditions over the indices of reductions are asked to hold for all of their values; a reduction whose range is
+cut short in places is one over the whole range where it is not.
 """
 
 from __future__ import annotations
@@ -63,8 +64,13 @@ def interior_of(store: Store) -> Interior | None:
         return None
     row = store.over[-1]
     theory = Theory()
-    choices = {t: _choice(theory, t) for t in topological([store.value]) if t.op in ("where", "fwhere")}
-    everywhere = {m: _for_all_indices(theory, m) for c in choices.values() for m in c.members}
+    terms = list(topological([store.value]))
+    choices = {t: _choice(theory, t) for t in terms if t.op in ("where", "fwhere")}
+    ends = {
+        t: end for r in terms if r.op in REDUCTIONS for t in r.args[2:] if (end := _whole_end(theory, r, t)) is not None
+    }
+    members = [*ends.values(), *[m for c in choices.values() for m in c.members]]
+    everywhere = {m: _for_all_indices(theory, m) for m in members}
     holds = {m: c for m, c in everywhere.items() if c is not None and _is_solved(theory, row, c)}
     if not holds:
         return None
@@ -77,6 +83,8 @@ def interior_of(store: Store) -> Interior | None:
 
     def without_tests(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         choice = choices.get(term)
+        if ends.get(term) in holds:
+            return next(a for a in term.args if a.op == "const")
         if choice is None or not holds.keys() & set(choice.members):
             return None
         left = [m for m in choice.members if m not in holds]
@@ -97,6 +105,15 @@ def _choice(theory: Theory, selection: Expr) -> _Choice:
     if condition.op == "or" or (condition.op != "and" and loads == [False, True]):
         condition, taken = theory.negate(condition), 2
     return _Choice(tuple(chain_members(condition, "and")), taken)
+
+
+def _whole_end(theory: Theory, reduction: Expr, end: Expr) -> Expr | None:
+    """Where an end of a range, a literal or something further in, is the literal; ``None`` if it is none such."""
+    op = "max" if end is reduction.args[2] else "min"
+    literals, others = [[a for a in end.args if (a.op == "const") is literal] for literal in (True, False)]
+    if end.op != op or len(literals) != 1:
+        return None
+    return theory.condition(others[0] <= literals[0] if op == "max" else others[0] >= literals[0])
 
 
 def _for_all_indices(theory: Theory, member: Expr) -> Expr | None:
@@ -128,9 +145,7 @@ def _is_solved(theory: Theory, row: Expr, condition: Expr) -> bool:
     return all(t is not row for t in topological([rest]))
 
 
-def _within(
-    theory: Theory, row: Expr, first: Form | None, beyond: Form | None, rest: Expr
-) -> tuple[Expr, Expr]:
+def _within(theory: Theory, row: Expr, first: Form | None, beyond: Form | None, rest: Expr) -> tuple[Expr, Expr]:
     """Where the interior starts and stops: in the range of the row, and empty at its end unless ``rest`` holds."""
     end = const(row.vmax + 1)
     start = const(row.vmin) if first is None else minimum(maximum(to_expr(first), row.vmin), end)

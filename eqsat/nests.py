@@ -15,10 +15,11 @@ from typing import cast
 
 from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, preamble
 from eqsat.dtypes import LIMITS, select_width, widths
-from eqsat.expr import TRUE, Expr, brief, index_level, substitute, topological, variables
+from eqsat.expr import TRUE, Expr, any_var, brief, index_level, substitute, topological, variables
 from eqsat.facts import ContradictionError
 from eqsat.interior import Interior, interior_of
 from eqsat.kernel import Kernel, Store
+from eqsat.lanes import Run, contiguous_runs
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS, Buffer
 from eqsat.schedule import TILE, extent, writes_once
@@ -26,12 +27,15 @@ from eqsat.schedule import TILE, extent, writes_once
 #: Rows with fewer elements than this, and one, are not worth a pass of their own.
 MIN_ROW = 7
 
+#: How many lanes there may be.
+LANES = (1, 2, 4, 8, 16)
+
 #: C's name of each element type.
 C_TYPES = {"bool": "bool", "i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
 _ATOM, _PREFIX, _MUL, _ADD, _LESS, _EQUAL, _TERNARY, _OR = 100, 14, 13, 12, 10, 9, 3, 4
 
 
-def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False) -> str:
+def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False, lanes: int = 1) -> str:
     """C99 source of a function ``void name(inputs..., outputs..., parameters...)``; it compiles on its own.
 
     Parameters
@@ -42,11 +46,14 @@ def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False) -
         Whether outermost loops that write every element once become OpenMP loops.
     reassociate : bool
         Whether floating-point sums may be taken in several lanes at once.
+    lanes : int
+        How many elements an innermost loop without a reduction stores at a time: a power of two. Those that are
+        neighbours in memory become vector loads and stores.
 
     Raises
     ------
     ValueError
-        If an integer does not fit 64 bits, or the name cannot name a C function.
+        If an integer does not fit 64 bits, the name cannot name a C function, or ``lanes`` is no power of two.
 
     >>> from eqsat.expr import buffer, var
     >>> a, b, i = buffer("A", "f32", (8,)), buffer("B", "f32", (8,)), var("i", 0, 7)
@@ -64,13 +71,17 @@ def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False) -
     }
     <BLANKLINE>
     """
-    written = function(kernel, parallel, reassociate)
+    written = function(kernel, parallel, reassociate, lanes)
     return "#include <math.h>\n" + preamble([written]) + "\n" + written.text
 
 
-def function(kernel: Kernel, parallel: bool = False, reassociate: bool = False, storage: str = "") -> Function:
+def function(
+    kernel: Kernel, parallel: bool = False, reassociate: bool = False, lanes: int = 1, storage: str = ""
+) -> Function:
     """The function that :func:`to_c` prints, without what it needs before it."""
-    return _LoopWriter(kernel, parallel, reassociate).function(storage)
+    if lanes not in LANES:
+        raise ValueError(f"{lanes} lanes: give one of {', '.join(map(str, LANES))}")
+    return _LoopWriter(kernel, parallel, reassociate, lanes).function(storage)
 
 
 @dataclass
@@ -84,8 +95,8 @@ class _Scope:
 class _LoopWriter(Writer):
     """Writes one kernel."""
 
-    def __init__(self, kernel: Kernel, parallel: bool, reassociate: bool) -> None:
-        self.kernel, self.parallel, self.reassociate = kernel, parallel, reassociate
+    def __init__(self, kernel: Kernel, parallel: bool, reassociate: bool, lanes: int) -> None:
+        self.kernel, self.parallel, self.reassociate, self.lanes = kernel, parallel, reassociate, lanes
         loops = {v for s in kernel.stores for v in s.over}
         super().__init__([t for s in kernel.stores for t in _parts(s)], kernel.name, kernel.parameters)
         self.arrays = {b.name: self.argument_name(b.name) for b in (*kernel.inputs, *kernel.outputs)}
@@ -96,6 +107,7 @@ class _LoopWriter(Writer):
         self.free: dict[Expr, frozenset[Expr]] = {}
         self.inside = self.inline = frozenset[Expr]()
         self.local = 0
+        self.vectors: set[tuple[str, int]] = set()
 
     # ---- the function
 
@@ -109,7 +121,15 @@ class _LoopWriter(Writer):
         for group in groups:
             self._nest(group)
         comments = [f"/* {brief(s.target)} = {_said(s)} */" for s in self.kernel.stores]
-        lines = [*comments, self.head(f"{storage}void {self.name}("), "{", *_indented(self.scopes[0].lines), "}", ""]
+        lines = [
+            *comments,
+            self.head(f"{storage}void {self.name}("),
+            "{",
+            *_indented([_vector_type(element, length) for element, length in sorted(self.vectors)]),
+            *_indented(self.scopes[0].lines),
+            "}",
+            "",
+        ]
         return Function(self.name, "\n".join(lines), frozenset(self.helpers))
 
     def parameters(self) -> list[str]:
@@ -132,8 +152,9 @@ class _LoopWriter(Writer):
         block = alone and _transposed_block(alone)
         in_rows = alone and _goes_by_rows(alone)
         interior = alone and not in_rows and interior_of(alone)
+        in_lanes = alone and not interior and self._goes_in_lanes(alone)
         # what is left of the loops is written as a whole
-        own = 2 if block else 1 if in_rows or interior else 0
+        own = 2 if block else 1 if in_rows or interior or in_lanes else 0
         for place, variable in enumerate(over[: len(over) - own]):
             independent = place == 0 and self.parallel and all(map(writes_once, stores))
             self._open_whole(variable, ["#pragma omp parallel for"] * independent)
@@ -143,6 +164,8 @@ class _LoopWriter(Writer):
             self._row(alone)
         elif alone and interior:
             self._in_parts(alone, interior)
+        elif alone and in_lanes:
+            self._in_lanes(alone)
         else:
             for store in stores:
                 self._assign(store)
@@ -180,7 +203,11 @@ class _LoopWriter(Writer):
         variable = store.over[-1]
         self._expect([interior.start, interior.stop])
         start, stop = [self._named(end) for end in (interior.start, interior.stop)]
-        parts = [(str(variable.vmin), start, store), (start, stop, interior.store), (stop, str(variable.vmax + 1), store)]
+        parts = [
+            (str(variable.vmin), start, store),
+            (start, stop, interior.store),
+            (stop, str(variable.vmax + 1), store),
+        ]
         for low, high, part in parts:
             if low == high:
                 continue
@@ -188,6 +215,71 @@ class _LoopWriter(Writer):
             self._open(variable, self.loop_names[variable], low, high, [])
             self._assign(part)
             self._close()
+
+    def _goes_in_lanes(self, store: Store) -> bool:
+        """Whether the innermost loop of a store has so many elements, each with a value of its own."""
+        if self.lanes == 1 or not store.over or store.over[-1].vmin or extent(store.over[-1]) < self.lanes:
+            return False
+        plain = store.when is TRUE and store.array.element != "bool"
+        return plain and not any(t.op in REDUCTIONS for t in topological([store.value]))
+
+    def _in_lanes(self, store: Store) -> None:
+        """The innermost loop, several elements at a time, and after it the elements that are left."""
+        row = store.over[-1]
+        whole = extent(row) // self.lanes
+        step = any_var(f"#{row.value}", 0, whole - 1)
+        self.loop_names[step] = self.argument_name(f"{row.value}_lanes")
+        first = step * self.lanes
+        lanes = [{row: first + lane if lane else first} for lane in range(self.lanes)]
+        places, values = zip(*[substitute(_parts(store)[:2], lane) for lane in lanes], strict=True)
+        self._expect([*places, *values])
+        self._open_whole(step, [])
+        for load in [t for t in topological([store.value]) if t.op == "load"]:
+            self._load_lanes([substitute([load], lane)[0] for lane in lanes])
+        for run in contiguous_runs(places):
+            self._store_lanes(store.array, run, [self.need(v) for v in values[run.first :][: run.length]], places)
+        self._close()
+        if whole * self.lanes < extent(row):
+            self._expect(_parts(store))
+            self._open(row, self.loop_names[row], str(whole * self.lanes), str(row.vmax + 1), [])
+            self._assign(store)
+            self._close()
+
+    def _load_lanes(self, loads: Sequence[Expr]) -> None:
+        """One vector for each run of neighbours among elements that may be loaded at once."""
+        (array, *_) = _buffers_of(*loads)
+        # a lane that is not inside its array, or only in some branch, is loaded where it is needed
+        safe = all(load in self.inside and load not in self.inline for load in loads)
+        if not safe or array.element == "bool" or len(set(loads)) < len(loads):
+            return
+        for run in contiguous_runs([load.args[1] for load in loads]):
+            if run.length not in LANES[1:]:
+                continue
+            kind, name = self._vector(array, run.length), self.fresh("v", self.local)
+            self.local += 1
+            element = f"{self.arrays[array.name]}[{self.need(run.base)}]"
+            self.scopes[-1].lines.append(f"const {kind} {name} = *(const {kind} *)&{element};")
+            for lane, load in enumerate(loads[run.first :][: run.length]):
+                self.depth[load] = len(self.scopes) - 1
+                self.code[load] = Code(f"{name}[{lane}]", _ATOM, self.element_width(load))
+
+    def _store_lanes(self, array: Buffer, run: Run, texts: Sequence[str], places: Sequence[Expr]) -> None:
+        """One vector store for a run of neighbours, or a store for each."""
+        name = self.arrays[array.name]
+        if run.length in LANES[1:]:
+            kind, vector = self._vector(array, run.length), texts[0].removesuffix("[0]")
+            moved = all(text == f"{vector}[{lane}]" for lane, text in enumerate(texts))
+            start = f"*({kind} *)&{name}[{self.need(run.base)}] = "
+            values = [f"    {text}," for text in texts]
+            self.scopes[-1].lines += [f"{start}{vector};"] if moved else [f"{start}({kind}){{", *values, "};"]
+        else:
+            chosen = places[run.first :][: run.length]
+            self.scopes[-1].lines += [f"{name}[{self.need(p)}] = {t};" for p, t in zip(chosen, texts, strict=True)]
+
+    def _vector(self, array: Buffer, length: int) -> str:
+        """The name of the type of so many elements."""
+        self.vectors.add((array.element, length))
+        return f"{array.element}x{length}"
 
     def _named(self, term: Expr) -> str:
         """The name of a term or a literal, for the head of a loop."""
@@ -390,11 +482,16 @@ class _LoopWriter(Writer):
     def value(self, term: Expr) -> str:
         return self.code[term].text if term.element else super().value(term)
 
+    def element_width(self, load: Expr) -> int:
+        """The width of the C type of an element that is loaded; 0 for a floating-point value."""
+        (array,) = _buffers_of(load)
+        return 32 if load.is_bool else 64 if array.element == "i64" else 0 if load.element else 32
+
     def load(self, term: Expr) -> Code:
         array = cast(Buffer, term.args[0].value)
         index = self.code[term.args[1]]
         text = f"{self.arrays[array.name]}[{index.text}]"
-        width = 32 if term.is_bool else 64 if array.element == "i64" else 0 if term.element else 32
+        width = self.element_width(term)
         if term in self.inside:
             return Code(text, _ATOM, width)
         extent = prod(cast(tuple[int, ...], array.shape))
@@ -506,6 +603,13 @@ def _transposed_block(store: Store) -> tuple[int, int] | None:
     if not in_line or not extent(row) == extent(column) == TILE or _buffers_of(load)[0].element != store.array.element:
         return None
     return source.terms.get(column, 0), target.terms.get(row, 0)
+
+
+def _vector_type(element: str, length: int) -> str:
+    """The declaration of a vector that may stand anywhere in an array."""
+    kind = C_TYPES[element]
+    layout = f"vector_size({length} * sizeof({kind})), aligned(sizeof({kind})), may_alias"
+    return f"typedef {kind} {element}x{length} __attribute__(({layout}));"
 
 
 def _buffers_of(*elements: Expr) -> list[Buffer]:

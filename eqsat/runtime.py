@@ -481,7 +481,12 @@ def _difference(wanted: Set[str], given: Set[str]) -> str:
 
 
 def compile_kernel(
-    kernel: ArrayKernel, *, optimise: bool = True, parallel: bool = False, reassociate: bool = False
+    kernel: ArrayKernel,
+    *,
+    optimise: bool = True,
+    parallel: bool = False,
+    reassociate: bool = False,
+    lanes: int = 1,
 ) -> Program:
     """Compile a kernel into a function on NumPy arrays.
 
@@ -493,11 +498,14 @@ def compile_kernel(
         Whether its outermost loops run in parallel (OpenMP).
     reassociate : bool
         Whether floating-point sums may be taken in another order, which rounds differently.
+    lanes : int
+        How many elements an innermost loop without a reduction stores at a time, 1 to 16 and a power of two; with 1
+        that is left to the C compiler.
 
     Raises
     ------
     ValueError
-        If an integer does not fit 64 bits.
+        If an integer does not fit 64 bits, or there cannot be so many lanes.
     CompileError
         If there is no C compiler, or it fails.
 
@@ -511,7 +519,7 @@ def compile_kernel(
            [2., 5.]], dtype=float32)
     """
     compiled = optimised(kernel, reassociate=reassociate) if optimise else flattened(kernel)
-    written = loop_function(compiled, parallel, reassociate, storage="static ")
+    written = loop_function(compiled, parallel, reassociate, lanes, storage="static ")
     source = "\n".join(["#include <math.h>\n" + preamble([written]), written.text, _array_call(compiled)])
     flags = (*ARRAY_FLAGS, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
     try:
