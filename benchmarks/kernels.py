@@ -182,7 +182,7 @@ def report_flat(repeats: int) -> None:
 
     print("contiguous moves: microseconds of memcpy, optimised, ratio")
     for name, (kernel, arrays) in copies().items():
-        fast, out = caller(kernel, arrays)
+        fast, _ = caller(kernel, arrays)
         source = arrays["X"].ravel()
         target = np.empty_like(source)
         times = [(seconds(lambda: np.copyto(target, source), repeats), seconds(fast, repeats)) for _ in range(ROUNDS)]  # noqa: B023

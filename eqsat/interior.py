@@ -8,7 +8,6 @@ cut short in places is one over the whole range where it is not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 

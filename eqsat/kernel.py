@@ -256,7 +256,7 @@ def _flattened(store: Store) -> Store:
         return _flat(args[0], args[1:]) if term.op == "load" else None
 
     target, value, when = rebuild([store.target, store.value, store.when], flat_load)
-    return Store(target, value, store.over, when)
+    return equal_store(store.over, target.args[0], target.args[1], value, when)
 
 
 def _flat(array: Expr, indices: Sequence[Expr]) -> Expr:
@@ -292,7 +292,7 @@ def _collapsed(store: Store, reassociate: bool) -> Store:
         return _out_of_the_loop(whole, reassociate)
 
     (value,) = rebuild([store.value], shorter)
-    return Store(store.target, value, store.over, store.when)
+    return equal_store(store.over, store.target.args[0], store.target.args[1], value, store.when)
 
 
 def _narrowed(term: Expr) -> Expr | None:
@@ -477,7 +477,7 @@ def _parts(store: Store) -> tuple[Expr, Expr, Expr]:
 
 
 def equal_store(over: Sequence[Expr], array: Expr, place: Expr, value: Expr, when: Expr) -> Store:
-    """A store with parts equal to those of a checked one: the checks hold for them too, though bounds may not show it."""
+    """A store with parts equal to those of a checked one: the checks hold, though their bounds may not show it."""
     new = object.__new__(Store)
     parts = {"target": make("load", array, place), "value": value, "over": tuple(over), "when": when}
     for name, part in parts.items():

@@ -1,8 +1,8 @@
 """Lanes: which indices of an unrolled loop are neighbours in memory, so that one vector instruction loads them all.
 
-Unrolling (:func:`eqsat.loops.expand`) makes one index per lane. Whether they are neighbours is asked of the e-graph: the
-distance of each from the first is a root, and is a literal if it is one at all. How an index is spelled, and in which
-order its sums stand, does not matter.
+Unrolling (:func:`eqsat.loops.expand`) makes one index per lane. Whether they are neighbours is asked of the e-graph:
+the distance of each from the first is a root, and is a literal if it is one at all. How an index is spelled, and in
+which order its sums stand, does not matter.
 """
 
 from __future__ import annotations

@@ -215,6 +215,10 @@ class _LoopWriter(Writer):
             self._open(variable, self.loop_names[variable], low, high, [])
             self._assign(part)
             self._close()
+            # what stands in a branch here may not in the next part
+            for term in self.inline:
+                self.depth.pop(term, None)
+                self.code.pop(term, None)
 
     def _goes_in_lanes(self, store: Store) -> bool:
         """Whether the innermost loop of a store has so many elements, each with a value of its own."""
@@ -661,7 +665,7 @@ def _guarded_loads(
     inline: set[Expr] = set()
     doubtful = []
     for term in loads:
-        known = facts if row in topological([term]) else ()
+        known = facts if any(t is row for t in topological([term])) else ()
         if _fits(Theory(known), term):
             inside.add(term)
         else:

@@ -440,7 +440,7 @@ class Program:
         TypeError
             If an array or a parameter is missing or unknown, or has another element type.
         ValueError
-            If an array has another shape, an output is not contiguous or shares memory, or a parameter leaves its range.
+            If an array has another shape, an output is not contiguous or shares memory, or a parameter is out of range.
         """
         if arguments.keys() != self._wanted:
             raise TypeError(f"kernel {self.given.name!r} {_difference(self._wanted, arguments.keys())}")

@@ -27,7 +27,7 @@ NEAR = 4
 
 
 def optimised(kernel: Kernel, *, reassociate: bool = False) -> Kernel:
-    """The kernel split, simplified, split and simplified again if that changes anything, and arranged: what is compiled.
+    """What is compiled: the kernel split, simplified, split and simplified again if that helps, and arranged.
 
     It is split first, since rules that do not know of the loops would mix the digits of an index.
 
@@ -60,7 +60,7 @@ def split(kernel: Kernel) -> Kernel:
         replacement = {v: _from_digits(parts) for v, parts in digits.items() if len(parts) > 1}
         loops = [digit for v in over for digit, _ in digits[v]]
         stores += [_substituted(s, loops, replacement) if replacement else s for s in together]
-    return kernel if all(a is b for a, b in zip(stores, kernel.stores, strict=True)) else Kernel(kernel.name, stores)
+    return kernel if stores == [*kernel.stores] else Kernel(kernel.name, tuple(stores))
 
 
 def arranged(kernel: Kernel) -> Kernel:
@@ -83,7 +83,7 @@ def arranged(kernel: Kernel) -> Kernel:
             continue
         merged = _merged(_in_output_order(together[0]), names)
         stores += _tiled(merged, names)
-    return Kernel(kernel.name, stores)
+    return Kernel(kernel.name, tuple(stores))
 
 
 def writes_once(store: Store) -> bool:
@@ -282,13 +282,14 @@ def _tiled(store: Store, names: _Names) -> list[Store]:
         # tiles in blocks, so that few pages of memory are in use at a time
         together = max(n for n in range(1, TILE + 1) if tiles % n == 0)
         sizes = {"block": tiles // together, "tile": together, "in": TILE}
-        nest = [names.variable(f"{v.value}_{part}", size) for part, size in sizes.items()]
-        store = _over_instead(store, v, nest, (nest[0] * together + nest[1]) * TILE + nest[2])
+        nest = [names.variable(f"{v.value}_{part}", size) if size > 1 else const(0) for part, size in sizes.items()]
+        loops = [loop for loop in nest if loop.op == "var"]
+        store = _over_instead(store, v, loops, (nest[0] * together + nest[1]) * TILE + nest[2])
         nests.append(nest)
     columns, rows = nests
     # within a tile the input goes along its rows
     inner = [columns[0], rows[0], columns[1], rows[1], rows[2], columns[2]]
-    over = [*[v for v in store.over if v not in inner], *[v for v in inner if extent(v) > 1]]
+    over = [*[v for v in store.over if v not in inner], *[v for v in inner if v.op == "var"]]
     return [equal_store(over, store.target.args[0], *_parts(store)), *rest]
 
 

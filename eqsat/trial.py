@@ -69,10 +69,8 @@ class Trial:
     def __str__(self) -> str:
         beside = "" if self.numpy is None else f", NumPy {1e3 * self.numpy:.4f} ms"
         difference = f"within {self.error:.1g} of" if self.error else "equal to"
-        return (
-            f"{self.program.given.name}: {1e3 * self.optimised:.4f} ms, not optimised {1e3 * self.plain:.4f} ms{beside}: "
-            f"{self.speed_up:.2f} times as fast, {difference} NumPy's result"
-        )
+        times = f"{1e3 * self.optimised:.4f} ms, not optimised {1e3 * self.plain:.4f} ms{beside}"
+        return f"{self.program.given.name}: {times}: {self.speed_up:.2f} times as fast, {difference} NumPy's result"
 
 
 def load_kernels(target: str) -> list[tuple[Kernel, Reference | None]]:
@@ -106,11 +104,10 @@ def random_arguments(kernel: Kernel, seed: int = 0) -> dict[str, Any]:
     most = max([n for b in (*kernel.inputs, *kernel.outputs) for n in b.shape or ()])
     found: dict[str, Any] = {}
     for b in kernel.inputs:
-        if b.element.startswith("f"):
-            values = random.standard_normal(b.shape)
-        else:
-            values = random.integers(-1, most + 1, b.shape) if b.element != "bool" else random.integers(0, 2, b.shape)
-        found[b.name] = np.asarray(values).astype(DTYPES[b.element])
+        low, high = (0, 2) if b.element == "bool" else (-1, most + 1)
+        real = b.element.startswith("f")
+        values: Any = random.standard_normal(b.shape) if real else random.integers(low, high, b.shape)
+        found[b.name] = values.astype(DTYPES[b.element])
     for v in kernel.parameters:
         found[str(v.value)] = int(random.integers(v.vmin, v.vmax, endpoint=True))
     return found

@@ -44,8 +44,10 @@ class _Maker:
         array = self.random.choice([S, T])
         shape = [self.random.choice([1, 3, 8, 9, 16, 21]) for _ in range(2)]
         flat = var(f"{name}_f", 0, prod(shape) - 1)
-        over = [flat] if self.random.random() < 0.5 else [var(f"{name}_{'ij'[n]}", 0, e - 1) for n, e in enumerate(shape)]
-        there = [flat // shape[1], flat % shape[1]] if over == [flat] else over
+        over = [var(f"{name}_{'ij'[n]}", 0, e - 1) for n, e in enumerate(shape)]
+        there = over
+        if self.random.random() < 0.5:
+            over, there = [flat], [flat // shape[1], flat % shape[1]]
         axes = there[::-1] if self.random.random() < 0.5 else there
         window = self.random.choice([0, 0, 2, 3])
         index = var("w", 0, max(window - 1, 0))
