@@ -68,7 +68,7 @@ def interior_of(store: Store) -> Interior | None:
     ends = {
         t: end for r in terms if r.op in REDUCTIONS for t in r.args[2:] if (end := _whole_end(theory, r, t)) is not None
     }
-    members = [*ends.values(), *[m for c in choices.values() for m in c.members]]
+    members = [*[condition for condition, _ in ends.values()], *[m for c in choices.values() for m in c.members]]
     everywhere = {m: _for_all_indices(theory, m) for m in members}
     holds = {m: c for m, c in everywhere.items() if c is not None and _is_solved(theory, row, c)}
     if not holds:
@@ -82,8 +82,8 @@ def interior_of(store: Store) -> Interior | None:
 
     def without_tests(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         choice = choices.get(term)
-        if ends.get(term) in holds:
-            return next(a for a in term.args if a.op == "const")
+        if term in ends and ends[term][0] in holds:
+            return ends[term][1]
         if choice is None or not holds.keys() & set(choice.members):
             return None
         left = [m for m in choice.members if m not in holds]
@@ -106,13 +106,13 @@ def _choice(theory: Theory, selection: Expr) -> _Choice:
     return _Choice(tuple(chain_members(condition, "and")), taken)
 
 
-def _whole_end(theory: Theory, reduction: Expr, end: Expr) -> Expr | None:
-    """Where an end of a range, a literal or something further in, is the literal; ``None`` if it is none such."""
-    op = "max" if end is reduction.args[2] else "min"
-    literals, others = [[a for a in end.args if (a.op == "const") is literal] for literal in (True, False)]
-    if end.op != op or len(literals) != 1:
+def _whole_end(theory: Theory, reduction: Expr, end: Expr) -> tuple[Expr, Expr] | None:
+    """Where an end of a range is as far out as it gets, and where that is; ``None`` if it is always there."""
+    if end.op == "const":
         return None
-    return theory.condition(others[0] <= literals[0] if op == "max" else others[0] >= literals[0])
+    if end is reduction.args[2]:
+        return theory.condition(end <= end.vmin), const(end.vmin)
+    return theory.condition(end >= end.vmax), const(end.vmax)
 
 
 def _for_all_indices(theory: Theory, member: Expr) -> Expr | None:
@@ -138,10 +138,12 @@ def _for_all_indices(theory: Theory, member: Expr) -> Expr | None:
 
 
 def _is_solved(theory: Theory, row: Expr, condition: Expr) -> bool:
-    """Whether ``condition`` says from where to where in the row it holds, or does not change in it."""
-    solved = theory.solved_for(row, condition)
-    rest = condition if solved is None else solved[2]
-    return all(t is not row for t in topological([rest]))
+    """Whether ``condition`` says from where to where in the row it holds, for long enough, or does not change in it."""
+    first, beyond, rest = theory.solved_for(row, condition) or (None, None, condition)
+    low, high = row.vmin, row.vmax + 1
+    start = low if first is None else max(low, theory.bounds(first)[0])
+    stop = high if beyond is None else min(high, theory.bounds(beyond)[1])
+    return stop - start >= LEAST and all(t is not row for t in topological([rest]))
 
 
 def _within(theory: Theory, row: Expr, first: Form | None, beyond: Form | None, rest: Expr) -> tuple[Expr, Expr]:

@@ -15,7 +15,7 @@ from typing import cast
 
 from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, preamble
 from eqsat.dtypes import LIMITS, select_width, widths
-from eqsat.expr import TRUE, Expr, any_var, brief, index_level, substitute, topological, variables
+from eqsat.expr import TRUE, Expr, any_var, brief, index_level, is_index, substitute, topological, variables
 from eqsat.facts import ContradictionError
 from eqsat.interior import Interior, interior_of
 from eqsat.kernel import Kernel, Store
@@ -86,10 +86,11 @@ def function(
 
 @dataclass
 class _Scope:
-    """A loop, or the function: the lines of its head, and those of its body."""
+    """A loop, or the function: the lines of its head, and those of its body; a name that is free again after it."""
 
     head: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    name: str = ""
 
 
 class _LoopWriter(Writer):
@@ -320,13 +321,15 @@ class _LoopWriter(Writer):
     def _open(self, variable: Expr, name: str, low: str, high: str, pragma: list[str]) -> None:
         kind = self.type_of(variable) if variable.vmax < LIMITS[32][1] else "int64_t"
         # the head is written when the loop is closed: what leaves the loop comes before it
-        self.scopes.append(_Scope([*pragma, f"for ({kind} {name} = {low}; {name} < {high}; {name}++) {{"]))
+        head = [*pragma, f"for ({kind} {name} = {low}; {name} < {high}; {name}++) {{"]
+        self.scopes.append(_Scope(head, name=name if is_index(variable) else ""))
         self.depth[variable] = len(self.scopes) - 1
         self.code[variable] = Code(name, _ATOM, 64 if kind == "int64_t" else 32)
 
     def _close(self) -> None:
         """Leave the innermost loop: its lines go to the scope around it, and what was known in it is forgotten."""
         scope = self.scopes.pop()
+        self.names.discard(scope.name)
         self.scopes[-1].lines += [*scope.head, *_indented(scope.lines), "}"]
         for term in [t for t, depth in self.depth.items() if depth >= len(self.scopes)]:
             del self.depth[term]
