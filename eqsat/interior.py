@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 
-from eqsat.expr import TRUE, Expr, const, is_index, make, maximum, minimum, rebuild, topological, where
+from eqsat.expr import FALSE, TRUE, Expr, const, is_index, make, maximum, minimum, rebuild, topological, where
 from eqsat.facts import ContradictionError, chain_members
 from eqsat.forms import Form, to_expr
 from eqsat.kernel import Store, equal_store
@@ -65,12 +65,10 @@ def interior_of(store: Store) -> Interior | None:
     theory = Theory()
     terms = list(topological([store.value]))
     choices = {t: _choice(theory, t) for t in terms if t.op in ("where", "fwhere")}
-    ends = {
-        t: end for r in terms if r.op in REDUCTIONS for t in r.args[2:] if (end := _whole_end(theory, r, t)) is not None
-    }
+    ends = {(r, place): _whole_end(theory, r, place) for r in terms if r.op in REDUCTIONS for place in (2, 3)}
     members = [*[condition for condition, _ in ends.values()], *[m for c in choices.values() for m in c.members]]
     everywhere = {m: _for_all_indices(theory, m) for m in members}
-    holds = {m: c for m, c in everywhere.items() if c is not None and _is_solved(theory, row, c)}
+    holds = {m: c for m, c in everywhere.items() if c not in (None, TRUE, FALSE) and _is_solved(theory, row, c)}
     if not holds:
         return None
     condition = theory.condition(reduce(lambda x, y: x & y, holds.values()))
@@ -81,9 +79,11 @@ def interior_of(store: Store) -> Interior | None:
         return None
 
     def without_tests(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op in REDUCTIONS:
+            whole = [ends[term, place] for place in (2, 3)]
+            low, high = [end if c in holds else arg for (c, end), arg in zip(whole, args[2:], strict=True)]
+            return make(term.op, *args[:2], low, high)
         choice = choices.get(term)
-        if term in ends and ends[term][0] in holds:
-            return ends[term][1]
         if choice is None or not holds.keys() & set(choice.members):
             return None
         left = [m for m in choice.members if m not in holds]
@@ -106,11 +106,10 @@ def _choice(theory: Theory, selection: Expr) -> _Choice:
     return _Choice(tuple(chain_members(condition, "and")), taken)
 
 
-def _whole_end(theory: Theory, reduction: Expr, end: Expr) -> tuple[Expr, Expr] | None:
-    """Where an end of a range is as far out as it gets, and where that is; ``None`` if it is always there."""
-    if end.op == "const":
-        return None
-    if end is reduction.args[2]:
+def _whole_end(theory: Theory, reduction: Expr, place: int) -> tuple[Expr, Expr]:
+    """Where an end of a range, its operand in that place, is as far out as it gets; and where that is."""
+    end = reduction.args[place]
+    if place == 2:
         return theory.condition(end <= end.vmin), const(end.vmin)
     return theory.condition(end >= end.vmax), const(end.vmax)
 

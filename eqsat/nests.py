@@ -22,7 +22,7 @@ from eqsat.kernel import Kernel, Store
 from eqsat.lanes import Run, contiguous_runs
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS, Buffer
-from eqsat.schedule import TILE, extent, writes_once
+from eqsat.schedule import TILE, extent, in_digits, writes_once
 
 #: Rows with fewer elements than this, and one, are not worth a pass of their own.
 MIN_ROW = 7
@@ -109,6 +109,8 @@ class _LoopWriter(Writer):
         self.inside = self.inline = frozenset[Expr]()
         self.local = 0
         self.vectors: set[tuple[str, int]] = set()
+        # the types of vectors by name
+        self.loaded: dict[str, str] = {}
 
     # ---- the function
 
@@ -262,6 +264,7 @@ class _LoopWriter(Writer):
                 continue
             kind, name = self._vector(array, run.length), self.fresh("v", self.local)
             self.local += 1
+            self.loaded[name] = kind
             element = f"{self.arrays[array.name]}[{self.need(run.base)}]"
             self.scopes[-1].lines.append(f"const {kind} {name} = *(const {kind} *)&{element};")
             for lane, load in enumerate(loads[run.first :][: run.length]):
@@ -273,7 +276,8 @@ class _LoopWriter(Writer):
         name = self.arrays[array.name]
         if run.length in LANES[1:]:
             kind, vector = self._vector(array, run.length), texts[0].removesuffix("[0]")
-            moved = all(text == f"{vector}[{lane}]" for lane, text in enumerate(texts))
+            in_order = all(text == f"{vector}[{lane}]" for lane, text in enumerate(texts))
+            moved = in_order and self.loaded.get(vector) == kind
             start = f"*({kind} *)&{name}[{self.need(run.base)}] = "
             values = [f"    {text}," for text in texts]
             self.scopes[-1].lines += [f"{start}{vector};"] if moved else [f"{start}({kind}){{", *values, "};"]
@@ -304,13 +308,18 @@ class _LoopWriter(Writer):
         self._open_whole(variable, ["#pragma omp simd"])
         self.scopes[-1].lines.append(f"{element.format(self.need(store.target.args[1]))} = {self._start(term)};")
         self._close()
-        ends = self.need(low), self.need(high)
-        self._open(index, self.fresh("r", index_level(index)), *ends, [])
+        loops, body = in_digits(term)
+        self._expect([low, high, store.target.args[1], body])
+        if loops == [index]:
+            self._open(index, self.fresh("r", index_level(index)), self.need(low), self.need(high), [])
+        else:
+            for digit in loops:
+                self._open(digit, self.argument_name(str(digit.value)[1:]), "0", str(extent(digit)), [])
         self._open_whole(variable, ["#pragma omp simd"])
         place = element.format(self.need(store.target.args[1]))
-        self.scopes[-1].lines.append(self._step(term, place, self.need(term.args[0])))
-        self._close()
-        self._close()
+        self.scopes[-1].lines.append(self._step(term, place, self.need(body)))
+        for _ in (variable, *loops):
+            self._close()
 
     # ---- scopes
 

@@ -9,11 +9,24 @@ floating-point sum counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby, pairwise
 
-from eqsat.expr import Expr, const, make, rebuild, substitute, topological, var, variables
+from eqsat.expr import (
+    Expr,
+    any_var,
+    const,
+    index_level,
+    instantiate,
+    make,
+    rebuild,
+    substitute,
+    topological,
+    var,
+    variables,
+)
 from eqsat.forms import Form, to_expr
 from eqsat.kernel import Kernel, Store, equal_store, flattened, simplified
 from eqsat.linear import Theory
@@ -56,7 +69,8 @@ def split(kernel: Kernel) -> Kernel:
     stores: list[Store] = []
     for over, group in groupby(kernel.stores, lambda s: s.over):
         together = list(group)
-        digits = {v: _digits(v, _steps(v, together), names) for v in over}
+        terms = [part for s in together for part in _parts(s)]
+        digits = {v: _digits(v, _steps(v, terms), partial(names.digit, v)) for v in over}
         replacement = {v: _from_digits(parts) for v, parts in digits.items() if len(parts) > 1}
         loops = [digit for v in over for digit, _ in digits[v]]
         stores += [_substituted(s, loops, replacement) if replacement else s for s in together]
@@ -112,6 +126,10 @@ class _Names:
     def __init__(self, kernel: Kernel) -> None:
         self.taken = {str(v.value) for v in kernel.variables} | {b.name for b in (*kernel.inputs, *kernel.outputs)}
 
+    def digit(self, whole: Expr, place: int, size: int) -> Expr:
+        """A digit of a variable."""
+        return self.variable(f"{whole.value}_{place}", size)
+
     def variable(self, name: str, size: int) -> Expr:
         while name in self.taken:
             name += "_"
@@ -141,13 +159,13 @@ def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Exp
 # Splitting -----------------------------------------------------------------------------------------------------------
 
 
-def _steps(variable: Expr, stores: Sequence[Store]) -> set[int]:
+def _steps(variable: Expr, terms: Iterable[Expr]) -> set[int]:
     """After how many steps of ``variable`` quotients and remainders begin anew."""
     theory = Theory()
     # how many steps a term takes to grow by one
     steps = {variable: 1}
     found = set()
-    for term in topological([part for s in stores for part in _parts(s)]):
+    for term in topological(terms):
         if term.op not in DIVISIONS or term.args[1].op != "const" or term.args[1].vmin < 2:
             continue
         moving = [(steps[a], abs(c)) for a, c in theory.form(term.args[0]).terms.items() if a in steps]
@@ -156,13 +174,14 @@ def _steps(variable: Expr, stores: Sequence[Store]) -> set[int]:
             divisor = term.args[1].vmin
             if divisor % stride == 0:
                 found.add(step * (divisor // stride))
-                if term.op == "floordiv":
-                    steps[term] = step * (divisor // stride)
+                whole = theory.form(term).single()
+                if term.op == "floordiv" and whole is not None:
+                    steps[whole] = step * (divisor // stride)
     return found
 
 
-def _digits(variable: Expr, steps: Iterable[int], names: _Names) -> list[tuple[Expr, int]]:
-    """A variable and its weight for each digit, the most significant first."""
+def _digits(variable: Expr, steps: Iterable[int], new: Callable[[int, int], Expr]) -> list[tuple[Expr, int]]:
+    """A variable and its weight for each digit, the most significant first; ``new`` makes one by place and size."""
     if variable.vmin != 0:
         return [(variable, 1)]
     weights = [1]
@@ -173,7 +192,36 @@ def _digits(variable: Expr, steps: Iterable[int], names: _Names) -> list[tuple[E
         return [(variable, 1)]
     sizes = [high // low for low, high in pairwise([*weights, extent(variable)])]
     places = list(enumerate(zip(sizes, weights, strict=True)))[::-1]
-    return [(names.variable(f"{variable.value}_{n}", size), weight) for n, (size, weight) in places]
+    return [(new(n, size), weight) for n, (size, weight) in places]
+
+
+def in_digits(reduction: Expr) -> tuple[list[Expr], Expr]:
+    """The loops of a reduction, one for each digit of its index, and its body in their variables.
+
+    The values are combined in the same order. A range that is not from 0 to a literal has one loop.
+
+    >>> from eqsat.expr import buffer, sum_over
+    >>> a, r = buffer("A", "f32", (24,)), var("r", 0, 23)
+    >>> in_digits(sum_over(a[r % 4 * 6 + r // 4], r, 0, 24))
+    ([Expr('#r1_1'), Expr('#r1_0')], Expr('A[#r1_0*6 + #r1_1]'))
+    """
+    body, index, low, high = reduction.args
+    if low is not const(0) or high is not const(extent(index)):
+        return [index], body
+    theory = Theory()
+    # names that no variable of a kernel can have
+    stem = f"#r{index_level(index)}"
+    digits = _digits(index, _steps(index, [body]), lambda place, size: any_var(f"{stem}_{place}", 0, size - 1))
+    if len(digits) == 1:
+        return [index], body
+
+    def plain(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op == "load":
+            return make("load", args[0], theory.simplify(args[1]))
+        return make("fwhere", theory.condition(args[0]), *args[1:]) if term.op == "fwhere" else None
+
+    (found,) = rebuild([instantiate(body, index, _from_digits(digits))], plain)
+    return [digit for digit, _ in digits], found
 
 
 def _from_digits(digits: Sequence[tuple[Expr, int]]) -> Expr:
