@@ -612,6 +612,8 @@ def _transposed_block(store: Store) -> tuple[int, int] | None:
         return None
     column, row = store.over[-2:]
     theory = Theory()
+    if not _fits(theory, load):
+        return None
     source, target = [theory.form(t.args[1]) for t in (load, store.target)]
     if any({row, column} & set(variables([a for a in f.terms if a.op != "var"])) for f in (source, target)):
         return None

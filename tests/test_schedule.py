@@ -191,6 +191,14 @@ def test_flat_indices_leave_no_division_and_transpositions_no_scalar_moves():
     assert "transpose_block_i32(&A[" in to_c(found)
 
 
+def test_no_tile_or_lane_is_loaded_from_outside_of_an_array():
+    small = buffer("A", "f32", (39, 23))
+    turned = kernel(Store(TURNED[J, I], small[I, J], [I, J]))
+    along = kernel(Store(SAME[I, J], small[I, J], [I, J]))
+    assert "transpose_block" not in to_c(optimised(turned))
+    assert "f32x8 *)&A[" not in to_c(optimised(along), lanes=8)
+
+
 def test_infinities_are_written():
     store = Store(FLAT[K], where(K < 9, float("inf"), float("-inf")), [K])
     assert np.array_equal(eqsat.compile(kernel(store))()["Y"], np.where(np.arange(960) < 9, np.inf, -np.inf))
