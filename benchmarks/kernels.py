@@ -8,7 +8,8 @@ run, medians of repeats:
 3. data movement and pooling against NumPy, torch and tinygrad (``benchmarks/peers/tensor_peer.py``), each in the
    environment whose Python is named; a peer that is not there is reported as absent.
 
-Everything runs on one thread. The times include the call from Python.
+Everything runs on one thread. The times include the call from Python; they are of the clock or of the processor,
+whichever is less.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from peers.tensor_peer import CASES, Im2col, Permute, Pool, Slice, data, fingerp
 PEER_SCRIPT = Path(__file__).parent / "peers" / "tensor_peer.py"
 
 #: How often the measurement goes around all systems, so that a slow moment of the machine hits none alone.
-ROUNDS = 3
+ROUNDS = 5
 
 
 def flat_indices(flat: Expr, shape: Sequence[int]) -> tuple[Expr, ...]:
@@ -282,7 +283,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Time compiled kernels.")
     parser.add_argument("--torch", metavar="PYTHON", default=sys.executable, help="a Python that has torch")
     parser.add_argument("--tinygrad", metavar="PYTHON", default=sys.executable, help="a Python that has tinygrad")
-    parser.add_argument("--repeats", type=int, default=15, help="medians count (default 15)")
+    parser.add_argument("--repeats", type=int, default=7, help="medians count (default 7)")
     options = parser.parse_args()
     report_flat(options.repeats)
     report_masked(options.repeats)
