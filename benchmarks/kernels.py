@@ -149,21 +149,21 @@ def worked() -> dict[str, tuple[Kernel, dict[str, np.ndarray]]]:
 
 
 def copies() -> dict[str, tuple[Kernel, dict[str, np.ndarray]]]:
-    """Reshapes and moves whose reads and writes are contiguous, or contiguous runs of at least a cache line."""
-    chain = ((512, 768), (768, 512), (64, 6144), (393216,))
+    """Reshapes and moves of megabytes whose reads and writes are contiguous, or contiguous runs of some lines."""
+    chain = ((2048, 768), (768, 2048), (64, 24576), (1572864,))
 
     def reshaped(k: Expr) -> Expr:
         for shape in chain[::-1]:
             k = row_major(flat_indices(k, shape), shape)
         return buffer("X", "f32", chain[0])[flat_indices(k, chain[0])]
 
-    heads = CASES["permute heads"]
-    shuffle = CASES["permute channel shuffle"]
+    heads = Permute((2048, 768), (2048, 12, 64), (1, 0, 2), (12, 2048, 64))
+    shuffle = Permute((240, 56, 56), (3, 80, 3136), (1, 0, 2), (240, 56, 56))
     reshape = Permute(chain[0], (), (), chain[-1])
     return {
         "reshape chain": (elementwise("reshape", chain[-1], reshaped), {"X": data(reshape)}),
-        "permute heads": (stated("heads", heads), {"X": data(heads)}),
-        "channel shuffle": (stated("shuffle", shuffle), {"X": data(shuffle)}),
+        "heads of 64": (stated("heads", heads), {"X": data(heads)}),
+        "shuffle of channels": (stated("shuffle", shuffle), {"X": data(shuffle)}),
     }
 
 

@@ -446,12 +446,13 @@ class Program:
         """
         if arguments.keys() != self._wanted:
             raise TypeError(f"kernel {self.given.name!r} {_difference(self._wanted, arguments.keys())}")
-        arrays = [np.ascontiguousarray(_of_buffer(b, np.asarray(arguments[b.name]))) for b in self.given.inputs]
+        arrays = [_of_buffer(b, np.asarray(arguments[b.name])) for b in self.given.inputs]
+        arrays = [a if a.flags.c_contiguous else np.ascontiguousarray(a) for a in arrays]
         results = self._results(out or {}, arrays)
-        numbers = np.array([int(_checked(v, arguments)) for v in self.given.parameters], dtype=np.int64)
-        ffi = _array_ffi()
-        pointers = ffi.new("void *[]", [ffi.from_buffer(a) for a in (*arrays, *results.values())])
-        self._library.eqsat_call(pointers, ffi.from_buffer("int64_t[]", numbers))
+        address, new = _array_ffi().from_buffer, _array_ffi().new
+        pointers = new("void *[]", [address(a) for a in (*arrays, *results.values())])
+        numbers = [int(_checked(v, arguments)) for v in self.given.parameters]
+        self._library.eqsat_call(pointers, new("int64_t[]", numbers))
         return results
 
     @cached_property
@@ -472,7 +473,8 @@ class Program:
             if any(np.may_share_memory(given, other) for other in (*inputs, *results.values())):
                 raise ValueError(f"the output {b.name!r} shares memory with another array: give it its own")
             results[b.name] = given
-        if unknown := sorted(out.keys() - results.keys()):
+        if not out.keys() <= results.keys():
+            unknown = sorted(out.keys() - results.keys())
             raise TypeError(f"kernel {self.given.name!r} has no output {', '.join(unknown)}")
         return results
 
