@@ -187,9 +187,9 @@ def _seconds(call: Callable[[], object], repeats: int) -> float:
     rounds = max(1, int(LEAST / max(perf_counter() - started, 1e-9)))
     times = []
     for _ in range(repeats):
-        started = perf_counter(), process_time()
+        clock, processor = perf_counter(), process_time()
         for _ in range(rounds):
             call()
         # the clock runs on where others have the processor, the processor's time is that of all threads
-        times.append(min(perf_counter() - started[0], process_time() - started[1]) / rounds)
+        times.append(min(perf_counter() - clock, process_time() - processor) / rounds)
     return median(times)

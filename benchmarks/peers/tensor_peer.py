@@ -122,11 +122,11 @@ def seconds(call: Call, repeats: int) -> float:
     inner = max(1, int(0.003 / (perf_counter() - started)))
     times = []
     for _ in range(repeats):
-        started = perf_counter(), process_time()
+        clock, processor = perf_counter(), process_time()
         for _ in range(inner):
             call()
         # neither a busy machine counts nor a thread that waits for work
-        times.append(min(perf_counter() - started[0], process_time() - started[1]) / inner)
+        times.append(min(perf_counter() - clock, process_time() - processor) / inner)
     return median(times)
 
 
