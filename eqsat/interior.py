@@ -93,7 +93,7 @@ def interior_of(store: Store) -> Interior | None:
     (value,) = rebuild([store.value], without_tests)
     start, stop = _within(theory, row, first, beyond, rest)
     parts = (store.target.args[1], value, store.when)
-    return Interior(start, stop, equal_store(store.over, store.target.args[0], *parts), tuple(holds))
+    return Interior(start, stop, equal_store(store, parts, store.over), tuple(holds))
 
 
 def _choice(theory: Theory, selection: Expr) -> _Choice:

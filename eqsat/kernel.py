@@ -256,7 +256,7 @@ def _flattened(store: Store) -> Store:
         return _flat(args[0], args[1:]) if term.op == "load" else None
 
     target, value, when = rebuild([store.target, store.value, store.when], flat_load)
-    return equal_store(store.over, target.args[0], target.args[1], value, when)
+    return equal_store(store, [target.args[1], value, when], store.over, target.args[0])
 
 
 def _flat(array: Expr, indices: Sequence[Expr]) -> Expr:
@@ -292,7 +292,7 @@ def _collapsed(store: Store, reassociate: bool) -> Store:
         return _out_of_the_loop(whole, reassociate)
 
     (value,) = rebuild([store.value], shorter)
-    return equal_store(store.over, store.target.args[0], store.target.args[1], value, store.when)
+    return equal_store(store, [store.target.args[1], value, store.when], store.over)
 
 
 def _narrowed(term: Expr) -> Expr | None:
@@ -448,7 +448,7 @@ class _Pieces:
                 new[term] = self._restored(found[term], indices, new)
             elif not term.args:
                 new[term] = term
-        return [equal_store(s.over, s.target.args[0], *[new[part] for part in _parts(s)]) for s in self.stores]
+        return [equal_store(s, [new[part] for part in _parts(s)], s.over) for s in self.stores]
 
     def _restored(self, term: Expr, indices: Mapping[Expr, Expr], new: Mapping[Expr, Expr]) -> Expr:
         """``term`` with its indices and comparisons again."""
@@ -476,10 +476,11 @@ def _parts(store: Store) -> tuple[Expr, Expr, Expr]:
     return store.target.args[1], store.value, store.when
 
 
-def equal_store(over: Sequence[Expr], array: Expr, place: Expr, value: Expr, when: Expr) -> Store:
-    """A store with parts equal to those of a checked one: the checks hold, though their bounds may not show it."""
+def equal_store(store: Store, parts: Sequence[Expr], over: Sequence[Expr], array: Expr | None = None) -> Store:
+    """``store`` with equal parts, in equal loops: what was checked holds for them, though bounds may not show it."""
     new = object.__new__(Store)
-    parts = {"target": make("load", array, place), "value": value, "over": tuple(over), "when": when}
-    for name, part in parts.items():
+    place, value, when = parts
+    target = make("load", store.target.args[0] if array is None else array, place)
+    for name, part in {"target": target, "value": value, "over": tuple(over), "when": when}.items():
         object.__setattr__(new, name, part)
     return new

@@ -153,7 +153,7 @@ def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Exp
         return make("load", args[0], linear(args[1])) if term.op == "load" else None
 
     place, value, when = rebuild(substitute(_parts(store), replacement), with_linear_address)
-    return equal_store(over, store.target.args[0], linear(place), value, when)
+    return equal_store(store, [linear(place), value, when], over)
 
 
 # Splitting -----------------------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def _in_output_order(store: Store) -> Store:
         return store
     form = Theory().form(store.target.args[1])
     over = sorted(store.over, key=lambda v: -abs(form.terms.get(v, 0)))
-    return equal_store(over, store.target.args[0], *_parts(store))
+    return equal_store(store, _parts(store), over)
 
 
 def _merged(store: Store, names: _Names) -> Store:
@@ -338,7 +338,7 @@ def _tiled(store: Store, names: _Names) -> list[Store]:
     # within a tile the input goes along its rows
     inner = [columns[0], rows[0], columns[1], rows[1], rows[2], columns[2]]
     over = [*[v for v in store.over if v not in inner], *[v for v in inner if v.op == "var"]]
-    return [equal_store(over, store.target.args[0], *_parts(store)), *rest]
+    return [equal_store(store, _parts(store), over), *rest]
 
 
 def _over_instead(store: Store, variable: Expr, loops: Sequence[Expr], value: Expr) -> Store:
