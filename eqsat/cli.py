@@ -307,12 +307,13 @@ def _progress(total: int, what: str = "optimising") -> Iterator[Any]:
 @click.argument("target", metavar="FILE.py[:KERNEL]")
 @click.option("--parallel", is_flag=True, help="Run independent outer loops in parallel (OpenMP).")
 @click.option("--reassociate", is_flag=True, help="Let floating-point sums be taken in another order.")
+@click.option("--lanes", type=int, default=1, help="Elements stored at a time, by vector loads and stores: 1 to 16.")
 @click.option("--repeats", type=click.IntRange(min=1), default=7, help="How often each is measured; medians count.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="For the random data.")
 @click.option("--c", "as_c", is_flag=True, help="Print the C function too.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object per kernel.")
 def run_kernels(
-    target: str, parallel: bool, reassociate: bool, repeats: int, seed: int, as_c: bool, as_json: bool
+    target: str, parallel: bool, reassociate: bool, lanes: int, repeats: int, seed: int, as_c: bool, as_json: bool
 ) -> None:
     """Run the kernels of a Python file: optimised, compiled, compared with NumPy on random data, and timed.
 
@@ -322,7 +323,15 @@ def run_kernels(
     from eqsat.trial import load_kernels, try_kernel
 
     for kernel, reference in load_kernels(target):
-        trial = try_kernel(kernel, reference, parallel=parallel, reassociate=reassociate, repeats=repeats, seed=seed)
+        trial = try_kernel(
+            kernel,
+            reference,
+            parallel=parallel,
+            reassociate=reassociate,
+            lanes=lanes,
+            repeats=repeats,
+            seed=seed,
+        )
         if as_json:
             click.echo(json.dumps(trial.record() | ({"c": trial.program.source} if as_c else {})))
         else:

@@ -119,6 +119,7 @@ def try_kernel(
     *,
     parallel: bool = False,
     reassociate: bool = False,
+    lanes: int = 1,
     repeats: int = 7,
     seed: int = 0,
 ) -> Trial:
@@ -127,10 +128,10 @@ def try_kernel(
     Raises
     ------
     ValueError
-        If the optimised kernel differs from the unoptimised one at all (unless sums are reassociated), or from NumPy's
+        If there cannot be so many lanes, or the optimised kernel differs from the unoptimised one at all (unless sums are reassociated), or from NumPy's
         result by more than rounding.
     """
-    program = compile_kernel(kernel, parallel=parallel, reassociate=reassociate)
+    program = compile_kernel(kernel, parallel=parallel, reassociate=reassociate, lanes=lanes)
     plain = compile_kernel(kernel, optimise=False)
     arguments = random_arguments(kernel, seed)
     found, before = program(**arguments), plain(**arguments)

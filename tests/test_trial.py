@@ -52,7 +52,7 @@ def stated(tmp_path):
 
 
 def test_one_kernel_of_a_file_as_json(stated, capsys):
-    code, out, _ = run(capsys, f"{stated}:ramp", "--json", "--c", "--parallel", "--reassociate")
+    code, out, _ = run(capsys, f"{stated}:ramp", "--json", "--c", "--parallel", "--reassociate", "--lanes", "4")
     row = json.loads(out)
     assert (code, row["kernel"], row["error"], row["ms_numpy"]) == (0, "ramp", 0, None)
     assert row["speed_up"] > 0
@@ -75,6 +75,10 @@ def test_refused_with_one_line(stated, capsys, more, chosen, message):
     code, out, err = run(capsys, f"{stated}{chosen}")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
+
+
+def test_lanes_that_there_cannot_be(stated, capsys):
+    assert run(capsys, stated, "--lanes", "5")[::2] == (2, "eqsat: 5 lanes: give one of 1, 2, 4, 8, 16\n")
 
 
 def test_a_file_that_is_not_there(capsys):
