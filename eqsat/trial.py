@@ -128,8 +128,8 @@ def try_kernel(
     Raises
     ------
     ValueError
-        If there cannot be so many lanes, or the optimised kernel differs from the unoptimised one at all (unless sums are reassociated), or from NumPy's
-        result by more than rounding.
+        If there cannot be so many lanes; if the optimised kernel differs from the unoptimised one at all (unless sums
+        are reassociated), or from NumPy's result by more than rounding.
     """
     program = compile_kernel(kernel, parallel=parallel, reassociate=reassociate, lanes=lanes)
     plain = compile_kernel(kernel, optimise=False)
