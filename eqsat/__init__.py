@@ -32,11 +32,18 @@ if TYPE_CHECKING:
     from eqsat.runtime import Program
 
 
-def compile(kernel: Kernel, *, optimise: bool = True, parallel: bool = False, reassociate: bool = False) -> Program:
+def compile(
+    kernel: Kernel,
+    *,
+    optimise: bool = True,
+    parallel: bool = False,
+    reassociate: bool = False,
+    lanes: int = 1,
+) -> Program:
     """Compile a kernel into a function on NumPy arrays; see :func:`eqsat.runtime.compile_kernel`."""
     from eqsat.runtime import compile_kernel
 
-    return compile_kernel(kernel, optimise=optimise, parallel=parallel, reassociate=reassociate)
+    return compile_kernel(kernel, optimise=optimise, parallel=parallel, reassociate=reassociate, lanes=lanes)
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The command line: ``eqsat optimize``, ``eqsat corpus`` and ``eqsat rules``.
+"""The command line: ``eqsat optimize``, ``eqsat corpus``, ``eqsat run`` and others.
 
 Results go to standard output, remarks to standard error. Every error is one line on standard error and exit code 2.
 What is slow to import (egglog, z3, rich, the compiler) is imported by the command that needs it.
@@ -301,6 +301,41 @@ def _progress(total: int, what: str = "optimising") -> Iterator[Any]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=total)
         yield lambda: progress.advance(task)
+
+
+@app.command(name="run")
+@click.argument("target", metavar="FILE.py[:KERNEL]")
+@click.option("--parallel", is_flag=True, help="Run independent outer loops in parallel (OpenMP).")
+@click.option("--reassociate", is_flag=True, help="Let floating-point sums be taken in another order.")
+@click.option("--lanes", type=int, default=1, help="Elements stored at a time, by vector loads and stores: 1 to 16.")
+@click.option("--repeats", type=click.IntRange(min=1), default=7, help="How often each is measured; medians count.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="For the random data.")
+@click.option("--c", "as_c", is_flag=True, help="Print the C function too.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per kernel.")
+def run_kernels(
+    target: str, parallel: bool, reassociate: bool, lanes: int, repeats: int, seed: int, as_c: bool, as_json: bool
+) -> None:
+    """Run the kernels of a Python file: optimised, compiled, compared with NumPy on random data, and timed.
+
+    The file assigns eqsat.Kernel objects to global names. For a kernel k it may define k_numpy(**inputs), to compare
+    with; otherwise NumPy evaluates the kernel as it is stated.
+    """
+    from eqsat.trial import load_kernels, try_kernel
+
+    for kernel, reference in load_kernels(target):
+        trial = try_kernel(
+            kernel,
+            reference,
+            parallel=parallel,
+            reassociate=reassociate,
+            lanes=lanes,
+            repeats=repeats,
+            seed=seed,
+        )
+        if as_json:
+            click.echo(json.dumps(trial.record() | ({"c": trial.program.source} if as_c else {})))
+        else:
+            click.echo((f"{trial.program.source}\n" if as_c else "") + str(trial))
 
 
 @app.command()

@@ -54,6 +54,30 @@ HELPERS = {
     "shift_left": ("T x, int y", ["return (T)((U)x << y);"]),
     "min": ("T x, T y", ["return x < y ? x : y;"]),
     "max": ("T x, T y", ["return x > y ? x : y;"]),
+    # a tile of 8 rows of 8 elements, by what vector instructions do best: neighbours, pairs and halves change places
+    "transpose_block": (
+        "const void *from, int64_t from_stride, void *to, int64_t to_stride",
+        [
+            "typedef T row __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));",
+            "row x[8], y[8];",
+            "for (int i = 0; i < 8; i++)",
+            "    x[i] = *(const row *)((const T *)from + i * from_stride);",
+            "for (int i = 0; i < 8; i += 2) {",
+            "    y[i] = __builtin_shufflevector(x[i], x[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);",
+            "    y[i + 1] = __builtin_shufflevector(x[i], x[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);",
+            "}",
+            "for (int i = 0; i < 8; i += i % 4 == 1 ? 3 : 1) {",
+            "    x[i] = __builtin_shufflevector(y[i], y[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);",
+            "    x[i + 2] = __builtin_shufflevector(y[i], y[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);",
+            "}",
+            "for (int i = 0; i < 4; i++) {",
+            "    *(row *)((T *)to + i * to_stride) = "
+            "__builtin_shufflevector(x[i], x[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);",
+            "    *(row *)((T *)to + (i + 4) * to_stride) = "
+            "__builtin_shufflevector(x[i], x[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);",
+            "}",
+        ],
+    ),
 }
 
 #: Names that a C compiler (C99 to C23), ``<stdbool.h>``, ``<stdint.h>`` or a helper may have taken.
@@ -185,7 +209,8 @@ def preamble(functions: Iterable[Function]) -> str:
     parts = ["#include <stdbool.h>\n#include <stdint.h>\n"]
     for helper, width in sorted({h for f in functions for h in f.helpers}):
         parameters, statements = HELPERS[helper]
-        head = f"static inline T {helper}_i{width}({parameters})"
+        kind = "T" if any("return" in statement for statement in statements) else "void"
+        head = f"static inline {kind} {helper}_i{width}({parameters})"
         text = "\n".join([head, "{", *["    " + s for s in statements], "}", ""])
         parts.append(re.sub(r"\bT\b", f"int{width}_t", re.sub(r"\bU\b", f"uint{width}_t", text)))
     return "\n".join(parts)

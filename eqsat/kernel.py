@@ -266,7 +266,7 @@ def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str]) -
         return stores
     loops = tuple([axis.variable for axis in nest.axes])
     taken |= {str(v.value) for v in loops}
-    return [_equal_store(s, substitute(_parts(s), nest.images), loops) for s in stores]
+    return [equal_store(s, substitute(_parts(s), nest.images), loops) for s in stores]
 
 
 def _repeats(nest: Nest, free: Collection[Expr]) -> int:
@@ -287,7 +287,7 @@ def _flattened(store: Store) -> Store:
         return _flat(args[0], args[1:]) if term.op == "load" else None
 
     target, value, when = rebuild([store.target, store.value, store.when], flat_load)
-    return Store(target, value, store.over, when)
+    return equal_store(store, [target.args[1], value, when], store.over, target.args[0])
 
 
 def _flat(array: Expr, indices: Sequence[Expr]) -> Expr:
@@ -328,7 +328,7 @@ def _collapsed(store: Store, reassociate: bool, model: CostModel) -> Store:
         return whole
 
     (value,) = rebuild([store.value], shorter)
-    return Store(store.target, value, store.over, store.when)
+    return equal_store(store, [store.target.args[1], value, store.when], store.over)
 
 
 def _narrowed(term: Expr) -> Expr | None:
@@ -484,7 +484,7 @@ class _Pieces:
                 new[term] = self._restored(found[term], indices, new)
             elif not term.args:
                 new[term] = term
-        return [_equal_store(s, [new[part] for part in _parts(s)], s.over) for s in self.stores]
+        return [equal_store(s, [new[part] for part in _parts(s)], s.over) for s in self.stores]
 
     def _restored(self, term: Expr, indices: Mapping[Expr, Expr], new: Mapping[Expr, Expr]) -> Expr:
         """``term`` with its indices and comparisons again."""
@@ -507,11 +507,11 @@ def _parts(store: Store) -> tuple[Expr, Expr, Expr]:
     return store.target.args[1], store.value, store.when
 
 
-def _equal_store(store: Store, parts: Sequence[Expr], over: tuple[Expr, ...]) -> Store:
+def equal_store(store: Store, parts: Sequence[Expr], over: Sequence[Expr], array: Expr | None = None) -> Store:
     """``store`` with equal parts, in equal loops: what was checked holds for them, though bounds may not show it."""
     new = object.__new__(Store)
     place, value, when = parts
-    target = make("load", store.target.args[0], place)
-    for name, part in {"target": target, "value": value, "over": over, "when": when}.items():
+    target = make("load", store.target.args[0] if array is None else array, place)
+    for name, part in {"target": target, "value": value, "over": tuple(over), "when": when}.items():
         object.__setattr__(new, name, part)
     return new

@@ -10,27 +10,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import isinf, isnan, prod
 from typing import cast
 
 from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, preamble
-from eqsat.dtypes import LIMITS, select_width
-from eqsat.expr import TRUE, Expr, brief, index_level, substitute, topological, variables
+from eqsat.dtypes import LIMITS, select_width, widths
+from eqsat.expr import TRUE, Expr, any_var, brief, index_level, is_index, substitute, topological, variables
 from eqsat.facts import ContradictionError
-from eqsat.forms import Form
+from eqsat.interior import Interior, interior_of
 from eqsat.kernel import Kernel, Store
+from eqsat.lanes import Run, contiguous_runs
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS, Buffer
+from eqsat.schedule import TILE, extent, in_digits, writes_once
 
 #: Rows with fewer elements than this, and one, are not worth a pass of their own.
 MIN_ROW = 7
+
+#: How many lanes there may be.
+LANES = (1, 2, 4, 8, 16)
 
 #: C's name of each element type.
 C_TYPES = {"bool": "bool", "i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
 _ATOM, _PREFIX, _MUL, _ADD, _LESS, _EQUAL, _TERNARY, _OR = 100, 14, 13, 12, 10, 9, 3, 4
 
 
-def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False) -> str:
+def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False, lanes: int = 1) -> str:
     """C99 source of a function ``void name(inputs..., outputs..., parameters...)``; it compiles on its own.
 
     Parameters
@@ -41,11 +46,14 @@ def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False) -
         Whether outermost loops that write every element once become OpenMP loops.
     reassociate : bool
         Whether floating-point sums may be taken in several lanes at once.
+    lanes : int
+        How many elements an innermost loop without a reduction stores at a time: a power of two. Those that are
+        neighbours in memory become vector loads and stores.
 
     Raises
     ------
     ValueError
-        If an integer does not fit 64 bits, or the name cannot name a C function.
+        If an integer does not fit 64 bits, the name cannot name a C function, or ``lanes`` is no power of two.
 
     >>> from eqsat.expr import buffer, var
     >>> a, b, i = buffer("A", "f32", (8,)), buffer("B", "f32", (8,)), var("i", 0, 7)
@@ -63,28 +71,33 @@ def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False) -
     }
     <BLANKLINE>
     """
-    written = function(kernel, parallel, reassociate)
+    written = function(kernel, parallel, reassociate, lanes)
     return "#include <math.h>\n" + preamble([written]) + "\n" + written.text
 
 
-def function(kernel: Kernel, parallel: bool = False, reassociate: bool = False, storage: str = "") -> Function:
+def function(
+    kernel: Kernel, parallel: bool = False, reassociate: bool = False, lanes: int = 1, storage: str = ""
+) -> Function:
     """The function that :func:`to_c` prints, without what it needs before it."""
-    return _LoopWriter(kernel, parallel, reassociate).function(storage)
+    if lanes not in LANES:
+        raise ValueError(f"{lanes} lanes: give one of {', '.join(map(str, LANES))}")
+    return _LoopWriter(kernel, parallel, reassociate, lanes).function(storage)
 
 
 @dataclass
 class _Scope:
-    """A loop, or the function: the lines of its head, and those of its body."""
+    """A loop, or the function: the lines of its head, and those of its body; a name that is free again after it."""
 
     head: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    name: str = ""
 
 
 class _LoopWriter(Writer):
     """Writes one kernel."""
 
-    def __init__(self, kernel: Kernel, parallel: bool, reassociate: bool) -> None:
-        self.kernel, self.parallel, self.reassociate = kernel, parallel, reassociate
+    def __init__(self, kernel: Kernel, parallel: bool, reassociate: bool, lanes: int) -> None:
+        self.kernel, self.parallel, self.reassociate, self.lanes = kernel, parallel, reassociate, lanes
         loops = {v for s in kernel.stores for v in s.over}
         super().__init__([t for s in kernel.stores for t in _parts(s)], kernel.name, kernel.parameters)
         self.arrays = {b.name: self.argument_name(b.name) for b in (*kernel.inputs, *kernel.outputs)}
@@ -95,6 +108,9 @@ class _LoopWriter(Writer):
         self.free: dict[Expr, frozenset[Expr]] = {}
         self.inside = self.inline = frozenset[Expr]()
         self.local = 0
+        self.vectors: set[tuple[str, int]] = set()
+        # the types of vectors by name
+        self.loaded: dict[str, str] = {}
 
     # ---- the function
 
@@ -108,7 +124,15 @@ class _LoopWriter(Writer):
         for group in groups:
             self._nest(group)
         comments = [f"/* {brief(s.target)} = {_said(s)} */" for s in self.kernel.stores]
-        lines = [*comments, self.head(f"{storage}void {self.name}("), "{", *_indented(self.scopes[0].lines), "}", ""]
+        lines = [
+            *comments,
+            self.head(f"{storage}void {self.name}("),
+            "{",
+            *_indented([_vector_type(element, length) for element, length in sorted(self.vectors)]),
+            *_indented(self.scopes[0].lines),
+            "}",
+            "",
+        ]
         return Function(self.name, "\n".join(lines), frozenset(self.helpers))
 
     def parameters(self) -> list[str]:
@@ -125,27 +149,152 @@ class _LoopWriter(Writer):
 
     def _nest(self, stores: Sequence[Store]) -> None:
         """The loops of stores that range over the same variables."""
-        roots = [t for s in stores for t in _parts(s)]
-        self.users = _users(roots)
-        self.inside, self.inline = _guarded_loads(roots, stores)
+        self._expect([t for s in stores for t in _parts(s)])
         over = stores[0].over
-        in_rows = len(stores) == 1 and _goes_by_rows(stores[0])
-        for place, variable in enumerate(over[: len(over) - in_rows]):
-            alone = place == 0 and self.parallel and all(map(_writes_once, stores))
-            self._open_whole(variable, ["#pragma omp parallel for"] * alone)
-        if in_rows:
-            self._row(stores[0])
-            stores = ()
-        for store in stores:
-            target, value, when = _parts(store)
-            line = f"{self.arrays[store.array.name]}[{self.need(target)}] = "
-            if when is TRUE:
-                self.scopes[-1].lines.append(f"{line}{self.need(value)};")
-            else:
-                text = self.need(value)
-                self.scopes[-1].lines.append(f"if ({self.need(when)}) {line}{text};")
-        for _ in over[: len(over) - in_rows]:
+        alone = stores[0] if len(stores) == 1 else None
+        block = alone and _transposed_block(alone)
+        in_rows = alone and _goes_by_rows(alone)
+        interior = alone and not in_rows and interior_of(alone)
+        in_lanes = alone and not interior and self._goes_in_lanes(alone)
+        # what is left of the loops is written as a whole
+        own = 2 if block else 1 if in_rows or interior or in_lanes else 0
+        for place, variable in enumerate(over[: len(over) - own]):
+            independent = place == 0 and self.parallel and all(map(writes_once, stores))
+            self._open_whole(variable, ["#pragma omp parallel for"] * independent)
+        if alone and block:
+            self._block(alone, block)
+        elif alone and in_rows:
+            self._row(alone)
+        elif alone and interior:
+            self._in_parts(alone, interior)
+        elif alone and in_lanes:
+            self._in_lanes(alone)
+        else:
+            for store in stores:
+                self._assign(store)
+        for _ in over[: len(over) - own]:
             self._close()
+
+    def _expect(self, roots: Sequence[Expr], facts: Sequence[Expr] = (), row: Expr | None = None) -> None:
+        """Make ready to write ``roots`` and no others; ``facts`` hold where what changes with ``row`` is written."""
+        self.widths.update(widths(roots))
+        self.users = _users(roots)
+        self.inside, self.inline = _guarded_loads(roots, facts, row)
+
+    def _assign(self, store: Store) -> None:
+        """The statement that stores one element."""
+        target, value, when = _parts(store)
+        text = self.need(value)
+        line = f"{self.arrays[store.array.name]}[{self.need(target)}] = {text};"
+        self.scopes[-1].lines.append(line if when is TRUE else f"if ({self.need(when)}) {line}")
+
+    def _block(self, store: Store, strides: tuple[int, int]) -> None:
+        """A square tile of a transposition, by vector instructions."""
+        load = store.value
+        corner = {v: v.vmin for v in store.over[-2:]}
+        source, target = map(Theory().simplify, substitute([load.args[1], store.target.args[1]], corner))
+        self._expect([source, target])
+        places = [
+            f"&{self.arrays[array.name]}[{self.need(place)}], {stride}"
+            for array, place, stride in zip(_buffers_of(load, store.target), (source, target), strides, strict=True)
+        ]
+        self.helpers.add(("transpose_block", 32))
+        self.scopes[-1].lines.append(f"transpose_block_i32({', '.join(places)});")
+
+    def _in_parts(self, store: Store, interior: Interior) -> None:
+        """The innermost loop in three: where a condition may fail, where all hold and none is tested, and again."""
+        variable = store.over[-1]
+        self._expect([interior.start, interior.stop])
+        start, stop = [self._named(end) for end in (interior.start, interior.stop)]
+        parts = [
+            (str(variable.vmin), start, store),
+            (start, stop, interior.store),
+            (stop, str(variable.vmax + 1), store),
+        ]
+        for low, high, part in parts:
+            if low == high:
+                continue
+            self._expect(_parts(part), interior.facts if part is interior.store else (), variable)
+            self._open(variable, self.loop_names[variable], low, high, [])
+            self._assign(part)
+            self._close()
+            # what stands in a branch here may not in the next part
+            for term in self.inline:
+                self.depth.pop(term, None)
+                self.code.pop(term, None)
+
+    def _goes_in_lanes(self, store: Store) -> bool:
+        """Whether the innermost loop of a store has so many elements, each with a value of its own."""
+        if self.lanes == 1 or not store.over or store.over[-1].vmin or extent(store.over[-1]) < self.lanes:
+            return False
+        plain = store.when is TRUE and store.array.element != "bool"
+        return plain and not any(t.op in REDUCTIONS for t in topological([store.value]))
+
+    def _in_lanes(self, store: Store) -> None:
+        """The innermost loop, several elements at a time, and after it the elements that are left."""
+        row = store.over[-1]
+        whole = extent(row) // self.lanes
+        step = any_var(f"#{row.value}", 0, whole - 1)
+        self.loop_names[step] = self.argument_name(f"{row.value}_lanes")
+        first = step * self.lanes
+        lanes = [{row: first + lane if lane else first} for lane in range(self.lanes)]
+        places, values = zip(*[substitute(_parts(store)[:2], lane) for lane in lanes], strict=True)
+        self._expect([*places, *values])
+        self._open_whole(step, [])
+        for load in [t for t in topological([store.value]) if t.op == "load"]:
+            self._load_lanes([substitute([load], lane)[0] for lane in lanes])
+        for run in contiguous_runs(places):
+            self._store_lanes(store.array, run, [self.need(v) for v in values[run.first :][: run.length]], places)
+        self._close()
+        if whole * self.lanes < extent(row):
+            self._expect(_parts(store))
+            self._open(row, self.loop_names[row], str(whole * self.lanes), str(row.vmax + 1), [])
+            self._assign(store)
+            self._close()
+
+    def _load_lanes(self, loads: Sequence[Expr]) -> None:
+        """One vector for each run of neighbours among elements that may be loaded at once."""
+        (array, *_) = _buffers_of(*loads)
+        # a lane that is not inside its array, or only in some branch, is loaded where it is needed
+        safe = all(load in self.inside and load not in self.inline for load in loads)
+        if not safe or array.element == "bool" or len(set(loads)) < len(loads):
+            return
+        for run in contiguous_runs([load.args[1] for load in loads]):
+            if run.length not in LANES[1:]:
+                continue
+            kind, name = self._vector(array, run.length), self.fresh("v", self.local)
+            self.local += 1
+            self.loaded[name] = kind
+            element = f"{self.arrays[array.name]}[{self.need(run.base)}]"
+            self.scopes[-1].lines.append(f"const {kind} {name} = *(const {kind} *)&{element};")
+            for lane, load in enumerate(loads[run.first :][: run.length]):
+                self.depth[load] = len(self.scopes) - 1
+                self.code[load] = Code(f"{name}[{lane}]", _ATOM, self.element_width(load))
+
+    def _store_lanes(self, array: Buffer, run: Run, texts: Sequence[str], places: Sequence[Expr]) -> None:
+        """One vector store for a run of neighbours, or a store for each."""
+        name = self.arrays[array.name]
+        if run.length in LANES[1:]:
+            kind, vector = self._vector(array, run.length), texts[0].removesuffix("[0]")
+            in_order = all(text == f"{vector}[{lane}]" for lane, text in enumerate(texts))
+            moved = in_order and self.loaded.get(vector) == kind
+            start = f"*({kind} *)&{name}[{self.need(run.base)}] = "
+            values = [f"    {text}," for text in texts]
+            self.scopes[-1].lines += [f"{start}{vector};"] if moved else [f"{start}({kind}){{", *values, "};"]
+        else:
+            chosen = places[run.first :][: run.length]
+            self.scopes[-1].lines += [f"{name}[{self.need(p)}] = {t};" for p, t in zip(chosen, texts, strict=True)]
+
+    def _vector(self, array: Buffer, length: int) -> str:
+        """The name of the type of so many elements."""
+        self.vectors.add((array.element, length))
+        return f"{array.element}x{length}"
+
+    def _named(self, term: Expr) -> str:
+        """The name of a term or a literal, for the head of a loop."""
+        self.need(term)
+        self._keep(term)
+        return self.value(term)
 
     def _row(self, store: Store) -> None:
         """A reduction with its loop outside the innermost one, over a whole row of the output at a time.
@@ -156,16 +305,21 @@ class _LoopWriter(Writer):
         variable, term = store.over[-1], store.value
         index, low, high = term.args[1:]
         element = f"{self.arrays[store.array.name]}[{{}}]"
-        self._open_whole(variable, [])
+        self._open_whole(variable, ["#pragma omp simd"])
         self.scopes[-1].lines.append(f"{element.format(self.need(store.target.args[1]))} = {self._start(term)};")
         self._close()
-        ends = self.need(low), self.need(high)
-        self._open(index, self.fresh("r", index_level(index)), *ends, [])
-        self._open_whole(variable, [])
+        loops, body = in_digits(term)
+        self._expect([low, high, store.target.args[1], body])
+        if loops == [index]:
+            self._open(index, self.fresh("r", index_level(index)), self.need(low), self.need(high), [])
+        else:
+            for digit in loops:
+                self._open(digit, self.argument_name(str(digit.value)[1:]), "0", str(extent(digit)), [])
+        self._open_whole(variable, ["#pragma omp simd"])
         place = element.format(self.need(store.target.args[1]))
-        self.scopes[-1].lines.append(self._step(term, place, self.need(term.args[0])))
-        self._close()
-        self._close()
+        self.scopes[-1].lines.append(self._step(term, place, self.need(body)))
+        for _ in (variable, *loops):
+            self._close()
 
     # ---- scopes
 
@@ -176,13 +330,15 @@ class _LoopWriter(Writer):
     def _open(self, variable: Expr, name: str, low: str, high: str, pragma: list[str]) -> None:
         kind = self.type_of(variable) if variable.vmax < LIMITS[32][1] else "int64_t"
         # the head is written when the loop is closed: what leaves the loop comes before it
-        self.scopes.append(_Scope([*pragma, f"for ({kind} {name} = {low}; {name} < {high}; {name}++) {{"]))
+        head = [*pragma, f"for ({kind} {name} = {low}; {name} < {high}; {name}++) {{"]
+        self.scopes.append(_Scope(head, name=name if is_index(variable) else ""))
         self.depth[variable] = len(self.scopes) - 1
         self.code[variable] = Code(name, _ATOM, 64 if kind == "int64_t" else 32)
 
     def _close(self) -> None:
         """Leave the innermost loop: its lines go to the scope around it, and what was known in it is forgotten."""
         scope = self.scopes.pop()
+        self.names.discard(scope.name)
         self.scopes[-1].lines += [*scope.head, *_indented(scope.lines), "}"]
         for term in [t for t, depth in self.depth.items() if depth >= len(self.scopes)]:
             del self.depth[term]
@@ -342,11 +498,16 @@ class _LoopWriter(Writer):
     def value(self, term: Expr) -> str:
         return self.code[term].text if term.element else super().value(term)
 
+    def element_width(self, load: Expr) -> int:
+        """The width of the C type of an element that is loaded; 0 for a floating-point value."""
+        (array,) = _buffers_of(load)
+        return 32 if load.is_bool else 64 if array.element == "i64" else 0 if load.element else 32
+
     def load(self, term: Expr) -> Code:
         array = cast(Buffer, term.args[0].value)
         index = self.code[term.args[1]]
         text = f"{self.arrays[array.name]}[{index.text}]"
-        width = 32 if term.is_bool else 64 if array.element == "i64" else 0 if term.element else 32
+        width = self.element_width(term)
         if term in self.inside:
             return Code(text, _ATOM, width)
         extent = prod(cast(tuple[int, ...], array.shape))
@@ -357,7 +518,12 @@ class _LoopWriter(Writer):
         return Code(f"({' && '.join(tests)} ? {text} : 0)", _ATOM, width)
 
     def float_literal(self, term: Expr) -> Code:
-        text = repr(term.value) + ("f" if term.element == "f32" else "")
+        value = cast(float, term.value)
+        if isinf(value):
+            return Code("INFINITY" if value > 0 else "-INFINITY", _ATOM if value > 0 else _PREFIX, 0)
+        if isnan(value):
+            return Code("NAN", _ATOM, 0)
+        text = repr(value) + ("f" if term.element == "f32" else "")
         return Code(text, _PREFIX if text[0] == "-" else _ATOM, 0)
 
     def float_infix(self, term: Expr, symbol: str, precedence: int) -> Code:
@@ -436,6 +602,38 @@ def _users(roots: Sequence[Expr]) -> dict[Expr, int]:
     return users
 
 
+def _transposed_block(store: Store) -> tuple[int, int] | None:
+    """The strides of the columns of input and output, if the two innermost loops turn a square tile around.
+
+    Elements are moved as they are, 32 bits each; the input goes along the innermost loop, the output along the other.
+    """
+    load = store.value
+    if len(store.over) < 2 or load.op != "load" or store.when is not TRUE or store.array.element not in ("i32", "f32"):
+        return None
+    column, row = store.over[-2:]
+    theory = Theory()
+    if not _fits(theory, load):
+        return None
+    source, target = [theory.form(t.args[1]) for t in (load, store.target)]
+    if any({row, column} & set(variables([a for a in f.terms if a.op != "var"])) for f in (source, target)):
+        return None
+    in_line = source.terms.get(row) == target.terms.get(column) == 1
+    if not in_line or not extent(row) == extent(column) == TILE or _buffers_of(load)[0].element != store.array.element:
+        return None
+    return source.terms.get(column, 0), target.terms.get(row, 0)
+
+
+def _vector_type(element: str, length: int) -> str:
+    """The declaration of a vector that may stand anywhere in an array."""
+    kind = C_TYPES[element]
+    layout = f"vector_size({length} * sizeof({kind})), aligned(sizeof({kind})), may_alias"
+    return f"typedef {kind} {element}x{length} __attribute__(({layout}));"
+
+
+def _buffers_of(*elements: Expr) -> list[Buffer]:
+    return [cast(Buffer, element.args[0].value) for element in elements]
+
+
 def _goes_by_rows(store: Store) -> bool:
     """Whether a store of a reduction reads and writes contiguous rows along its innermost loop.
 
@@ -468,50 +666,37 @@ def _goes_by_rows(store: Store) -> bool:
     return dict(strides)[store.target] == 1 and 1 in inner and set(inner) <= {0, 1} and not nested and not moving
 
 
-def _writes_once(store: Store) -> bool:
-    """Whether no two iterations store to the same element: each stride is more than all smaller ones reach."""
-    theory = Theory()
-    form = theory.form(store.target.args[1])
-    strides = {v: abs(form.terms.get(v, 0)) for v in store.over if v.vmin < v.vmax}
-    rest = Form({a: c for a, c in form.terms.items() if a not in strides}, 0)
-    if any(v in set(variables(rest.terms)) for v in strides):
-        return False
-    reach = 0
-    for variable, stride in sorted(strides.items(), key=lambda item: item[1]):
-        if stride <= reach:
-            return False
-        reach += stride * (variable.vmax - variable.vmin)
-    return True
-
-
-def _guarded_loads(roots: Sequence[Expr], stores: Sequence[Store]) -> tuple[frozenset[Expr], frozenset[Expr]]:
+def _guarded_loads(
+    roots: Sequence[Expr], facts: Sequence[Expr] = (), row: Expr | None = None
+) -> tuple[frozenset[Expr], frozenset[Expr]]:
     """The loads that are inside their array wherever they are evaluated, and the terms that may not be hoisted for it.
 
-    A load that is inside only under the condition of a selection is written into its branch, with all between.
+    A load that is inside only under the condition of a selection is written into its branch, with all between. What
+    changes with ``row`` is evaluated only where ``facts`` hold; the rest may be hoisted to where they do not.
     """
     loads = [t for t in topological(roots) if t.op == "load"]
     inside: set[Expr] = set()
     inline: set[Expr] = set()
-    theory = Theory()
     doubtful = []
     for term in loads:
-        if _fits(theory, term):
+        known = facts if any(t is row for t in topological([term])) else ()
+        if _fits(Theory(known), term):
             inside.add(term)
         else:
-            doubtful.append(term)
+            doubtful.append((term, known))
     if doubtful:
         branches = list(_branches(roots))
-        for term in doubtful:
+        for term, known in doubtful:
             around = [(condition, terms) for condition, terms in branches if term in terms]
             if not around:
                 continue
             try:
-                known = Theory([condition for condition, _ in around])
+                theory = Theory([*known, *[condition for condition, _ in around]])
             except ContradictionError:
                 # never evaluated
                 continue
             between = _between(max((terms for _, terms in around), key=len), term)
-            if _fits(known, term) and not any(t.op in REDUCTIONS for t in between):
+            if _fits(theory, term) and not any(t.op in REDUCTIONS for t in between):
                 inside.add(term)
                 inline |= between
     return frozenset(inside), frozenset(inline)

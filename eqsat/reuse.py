@@ -52,7 +52,8 @@ def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node] | No
     """
     known = len(speller.values)
     brackets = _brackets(speller, terms)
-    found = [*_remainders(speller), *_wider_remainders(speller), *_intervals(speller)]
+    offers = (_remainders, _wider_remainders, _rounded_down, _intervals, _merged, _shifted)
+    found = [offer for offers_of in offers for offer in offers_of(speller)]
     if not found and len(speller.values) == known:
         return None
     for c, node in [*brackets.items(), *found]:
@@ -64,43 +65,49 @@ def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node] | No
 def _brackets(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node]:
     """The sums of the input, as wide as they are there, where all else they add is needed anyway.
 
-    A sum ends at a product and at what is used more than once, so that the order in which it is written says nothing.
+    A sum ends at a product and at what something else than a sum uses, so that the order in which it is written says
+    nothing.
     """
-    users: dict[Expr, list[Expr]] = defaultdict(list)
-    for term in terms:
-        for arg in term.args:
-            users[arg].append(term)
+    used_by_sums = {arg for term in terms if term.op in _SUMS for arg in term.args}
+    used_otherwise = {arg for term in terms if term.op not in _SUMS for arg in term.args}
     classes: dict[Expr, int] = {}
+    # each integer as a constant and multiples of classes
+    combinations: dict[Expr, tuple[int, dict[int, int]]] = {}
     brackets: dict[int, Node] = {}
     for term in terms:
-        if term.is_bool or (term.op in _SUMS and len(users[term]) == 1 and users[term][0].op in _SUMS):
+        if term.is_bool:
             continue
+        node: Node | None = None
+        if term.op in _SUMS:
+            if not all(a in combinations for a in term.args):
+                continue
+            combinations[term] = constant, multiples = _combined(term.op, [combinations[a] for a in term.args])
+            if term in used_by_sums and term not in used_otherwise:
+                continue
+            pairs = sorted((c, k) for c, k in multiples.items() if k)
+            if pairs:
+                node = "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
+        else:
+            node = _product_node(term, classes)
         value = speller.value_of(term)
-        node = _sum_node(term, classes) if term.op in _SUMS else _product_node(term, classes)
         if node is not None or term.op in ("const", "var") or value in speller:
             c = classes[term] = speller.need(value, spell=node is None)
+            combinations[term] = (term.vmin, {}) if term.op == "const" else (0, {c: 1})
             if node is not None:
                 brackets[c] = node
     return brackets
 
 
-def _sum_node(term: Expr, classes: Mapping[Expr, int]) -> Node | None:
-    total: dict[int, int] = defaultdict(int)
-    constant = 0
-    stack = [(term, 1)]
-    while stack:
-        part, sign = stack.pop()
-        if part.op in _SUMS and (part is term or part not in classes):
-            stack.append((part.args[0], -sign if part.op == "neg" else sign))
-            stack += [(arg, -sign if part.op == "sub" else sign) for arg in part.args[1:]]
-        elif part.op == "const":
-            constant += sign * part.vmin
-        elif part in classes:
-            total[classes[part]] += sign
-        else:
-            return None
-    pairs = sorted((c, k) for c, k in total.items() if k)
-    return ("sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])) if pairs else None
+def _combined(op: str, operands: Sequence[tuple[int, dict[int, int]]]) -> tuple[int, dict[int, int]]:
+    """The sum, difference or opposite of constants and multiples of classes."""
+    signs = {"add": (1, 1), "sub": (1, -1), "neg": (-1,)}[op]
+    total = 0
+    multiples: dict[int, int] = defaultdict(int)
+    for sign, (constant, terms) in zip(signs, operands, strict=True):
+        total += sign * constant
+        for c, k in terms.items():
+            multiples[c] += sign * k
+    return total, multiples
 
 
 def _product_node(term: Expr, classes: Mapping[Expr, int]) -> Node | None:
@@ -151,6 +158,35 @@ def _wider_remainders(speller: Speller) -> Iterator[tuple[int, Node]]:
                     yield c, ("mod", None, (speller.need(dividend), speller.need(number(-coefficient))))
 
 
+def _rounded_down(speller: Speller) -> Iterator[tuple[int, Node]]:
+    """``k*n*(A//n)`` as ``k*A - k*(A % n)`` where the remainder is there."""
+    for c, form in enumerate(speller.values):
+        if not isinstance(form, Form):
+            continue
+        for quotient, coefficient in form.terms.items():
+            if quotient.op != "floordiv" or quotient.args[1].op != "const" or coefficient % quotient.args[1].vmin:
+                continue
+            k = coefficient // quotient.args[1].vmin
+            remainder = read(quotient.args[0]).plus(Form({quotient: -quotient.args[1].vmin}, 0))
+            whole = form.plus(remainder, k)
+            if remainder in speller and remainder != form and len(whole.terms) <= len(form.terms):
+                terms = sorted([(speller.need(atom_form(a)), j) for a, j in whole.terms.items()])
+                pairs = [*terms, (speller.need(remainder), -k)]
+                yield c, ("sum", (whole.constant, tuple([j for _, j in pairs])), tuple([a for a, _ in pairs]))
+
+
+def _shifted(speller: Speller) -> Iterator[tuple[int, Node]]:
+    """Sums that differ in their constants alone, from the one with the least."""
+    directions: dict[Form, list[int]] = defaultdict(list)
+    for c, form in enumerate(speller.values):
+        if isinstance(form, Form) and form.single() is None and form.terms:
+            directions[Form(form.terms, 0)].append(c)
+    for classes in directions.values():
+        constants = {c: cast(Form, speller.values[c]).constant for c in classes}
+        base = min(classes, key=lambda c: abs(constants[c]))
+        yield from ((c, ("sum", (constants[c] - constants[base], (1,)), (base,))) for c in classes if c != base)
+
+
 def _residues(form: Form, n: int) -> Form:
     return Form({a: k % n for a, k in form.terms.items() if k % n}, form.constant % n)
 
@@ -177,13 +213,17 @@ def _intervals(speller: Speller) -> Iterator[tuple[int, Node]]:
         # of fewer variables it is no interval, unless it does not depend on the others
         directions = [(d, f) for d, f in sums.get(frozenset(names), {}).items() if d not in own]
         pairs += len(directions)
-        if not directions or pairs > MAX_PAIRS:
+        if not (directions or len(names) == 2) or pairs > MAX_PAIRS:
             continue
         points = grid(names)
         shape = [v.vmax - v.vmin + 1 for v in names]
         holds = np.broadcast_to(condition.evaluate(points), shape)
         if holds.all() or not holds.any():
             continue
+        if len(names) == 2:
+            node = _as_comparison(speller, names, points, holds)
+            if node is not None:
+                yield c, node
         for direction, f in directions:
             values = np.broadcast_to(sum(k * points[cast(str, a.value)] for a, k in direction.terms.items()), shape)
             node = _as_interval(speller, f, values + cast(Form, speller.values[f]).constant, holds)
@@ -198,6 +238,14 @@ def _direction(condition: Expr) -> list[Form]:
         return []
     direction = Form(read(compared[0]).terms, 0)
     return [direction, direction.times(-1)]
+
+
+def _merged(speller: Speller) -> Iterator[tuple[int, Node]]:
+    """``3 <= x and 3 <= y`` as ``3 <= min(x, y)``."""
+    for c, condition in list(enumerate(speller.values)):
+        if isinstance(condition, Expr) and condition.op in ("and", "or"):
+            for node in speller.merged_comparisons(condition, alike=True):
+                yield c, node
 
 
 def _worth_reading(condition: Expr) -> bool:
@@ -234,6 +282,25 @@ def _as_interval(speller: Speller, f: int, values: NDArray[Any], holds: NDArray[
     if len(parts) == 1:
         return parts[0]
     return "and", None, tuple([_class_of(speller, part) for part in parts])
+
+
+def _as_comparison(
+    speller: Speller, names: Sequence[Expr], points: Mapping[str, NDArray[Any]], holds: NDArray[Any]
+) -> Node | None:
+    """The comparison of two variables that holds where it should; ``None`` if none does."""
+    x, y = [np.broadcast_to(points[cast(str, v.value)], holds.shape) for v in names]
+    one, other = [speller.need(atom_form(v)) for v in names]
+    for op, found, operands in (
+        ("eq", x == y, (one, other)),
+        ("ne", x != y, (one, other)),
+        ("lt", x < y, (one, other)),
+        ("le", x <= y, (one, other)),
+        ("lt", y < x, (other, one)),
+        ("le", y <= x, (other, one)),
+    ):
+        if np.array_equal(found, holds):
+            return op, None, operands
+    return None
 
 
 def _class_of(speller: Speller, comparison: Node) -> int:

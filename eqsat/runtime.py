@@ -15,9 +15,9 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from hashlib import blake2b
 from math import prod
 from pathlib import Path
@@ -32,11 +32,12 @@ from platformdirs import user_cache_dir
 
 from eqsat.codegen import Function, arguments, function, points_function, preamble
 from eqsat.expr import Expr
-from eqsat.kernel import DTYPES, flattened, simplified
+from eqsat.kernel import DTYPES, flattened
 from eqsat.kernel import Kernel as ArrayKernel
 from eqsat.nests import C_TYPES
 from eqsat.nests import function as loop_function
 from eqsat.ops import Buffer
+from eqsat.schedule import optimised
 
 #: What every library is compiled with.
 FLAGS = ("-std=c99", "-O2", "-fno-tree-vectorize", "-fno-tree-slp-vectorize")
@@ -47,6 +48,9 @@ VECTOR_FLAGS = ("-std=c99", "-O3", "-march=native")
 #: What kernels over arrays are compiled with: vectorised, and every operation rounded as it is written.
 ARRAY_FLAGS = (*VECTOR_FLAGS, "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off")
 
+#: What keeps gcc from changing the order of loops, which it does at the expense of vectors; clang does not.
+GCC_FLAGS = ("-fno-loop-interchange", "-fno-loop-unroll-and-jam")
+
 #: Points computed at a time over a domain.
 BLOCK = 1024
 
@@ -55,6 +59,8 @@ SAMPLE = 2048
 
 #: Nanoseconds that one repetition of a measurement lasts at least.
 LEAST_NS = 1_000_000
+
+_DTYPES = {element: np.dtype(kind) for element, kind in DTYPES.items()}
 
 _DECLARATIONS = """
 typedef void (*points_function)(int64_t start, int64_t count, const int64_t *const *in, void *const *out);
@@ -436,51 +442,74 @@ class Program:
         TypeError
             If an array or a parameter is missing or unknown, or has another element type.
         ValueError
-            If an array has another shape, an output is not contiguous, or a parameter leaves its range.
+            If an array has another shape, an output is not contiguous or shares memory, or a parameter is out of range.
         """
-        kernel = self.given
-        wanted = {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}
-        if wanted != set(arguments):
-            missing, unknown = sorted(wanted - set(arguments)), sorted(set(arguments) - wanted)
-            what = f"lacks {', '.join(missing)}" if missing else f"takes no {', '.join(unknown)}"
-            raise TypeError(f"kernel {kernel.name!r} {what}")
-        arrays = [np.ascontiguousarray(_of_buffer(b, np.asarray(arguments[b.name]))) for b in kernel.inputs]
-        results = {}
-        for b in kernel.outputs:
-            given = (out or {}).get(b.name)
-            results[b.name] = (
-                np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element])
-                if given is None
-                else _of_buffer(b, given)
-            )
-            if not results[b.name].flags.c_contiguous:
-                raise ValueError(f"the output {b.name!r} is not contiguous: give a C-contiguous array")
-        numbers = np.array([int(_checked(v, arguments)) for v in kernel.parameters], dtype=np.int64)
-        pointers = _array_ffi().new(
-            "void *[]", [_array_ffi().cast("void *", a.ctypes.data) for a in (*arrays, *results.values())]
-        )
-        self._library.eqsat_call(pointers, _array_ffi().cast("int64_t *", numbers.ctypes.data))
+        if arguments.keys() != self._wanted:
+            raise TypeError(f"kernel {self.given.name!r} {_difference(self._wanted, arguments.keys())}")
+        arrays = [_of_buffer(b, np.asarray(arguments[b.name])) for b in self.given.inputs]
+        arrays = [a if a.flags.c_contiguous else np.ascontiguousarray(a) for a in arrays]
+        results = self._results(out or {}, arrays)
+        address, new = _array_ffi().from_buffer, _array_ffi().new
+        pointers = new("void *[]", [address(a) for a in (*arrays, *results.values())])
+        numbers = [int(_checked(v, arguments)) for v in self.given.parameters]
+        self._library.eqsat_call(pointers, new("int64_t[]", numbers))
+        return results
+
+    @cached_property
+    def _wanted(self) -> set[str]:
+        """The names of the arguments."""
+        return {b.name for b in self.given.inputs} | {str(v.value) for v in self.given.parameters}
+
+    def _results(self, out: Mapping[str, NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """The arrays to store to: those given, which nothing else may use, and new ones."""
+        results: dict[str, NDArray[Any]] = {}
+        for b in self.given.outputs:
+            given = out.get(b.name)
+            if given is None:
+                results[b.name] = np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element])
+                continue
+            if not _of_buffer(b, given).flags.carray:
+                raise ValueError(f"the output {b.name!r} is not contiguous, or read-only: give a C-contiguous array")
+            if any(np.may_share_memory(given, other) for other in (*inputs, *results.values())):
+                raise ValueError(f"the output {b.name!r} shares memory with another array: give it its own")
+            results[b.name] = given
+        if not out.keys() <= results.keys():
+            unknown = sorted(out.keys() - results.keys())
+            raise TypeError(f"kernel {self.given.name!r} has no output {', '.join(unknown)}")
         return results
 
 
+def _difference(wanted: Set[str], given: Set[str]) -> str:
+    missing, unknown = sorted(wanted - given), sorted(given - wanted)
+    return f"lacks {', '.join(missing)}" if missing else f"takes no {', '.join(unknown)}"
+
+
 def compile_kernel(
-    kernel: ArrayKernel, *, optimise: bool = True, parallel: bool = False, reassociate: bool = False
+    kernel: ArrayKernel,
+    *,
+    optimise: bool = True,
+    parallel: bool = False,
+    reassociate: bool = False,
+    lanes: int = 1,
 ) -> Program:
     """Compile a kernel into a function on NumPy arrays.
 
     Parameters
     ----------
     optimise : bool
-        Whether to simplify it first (:func:`eqsat.kernel.simplified`).
+        Whether to simplify it and choose its loops first (:func:`eqsat.schedule.optimised`).
     parallel : bool
         Whether its outermost loops run in parallel (OpenMP).
     reassociate : bool
         Whether floating-point sums may be taken in another order, which rounds differently.
+    lanes : int
+        How many elements an innermost loop without a reduction stores at a time, 1 to 16 and a power of two; with 1
+        that is left to the C compiler.
 
     Raises
     ------
     ValueError
-        If an integer does not fit 64 bits.
+        If an integer does not fit 64 bits, or there cannot be so many lanes.
     CompileError
         If there is no C compiler, or it fails.
 
@@ -493,10 +522,11 @@ def compile_kernel(
            [1., 4.],
            [2., 5.]], dtype=float32)
     """
-    compiled = simplified(kernel, reassociate=reassociate) if optimise else flattened(kernel)
-    written = loop_function(compiled, parallel, reassociate, storage="static ")
+    compiled = optimised(kernel, reassociate=reassociate) if optimise else flattened(kernel)
+    written = loop_function(compiled, parallel, reassociate, lanes, storage="static ")
     source = "\n".join(["#include <math.h>\n" + preamble([written]), written.text, _array_call(compiled)])
-    flags = (*ARRAY_FLAGS, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
+    order = () if "clang" in compiler_version() else GCC_FLAGS
+    flags = (*ARRAY_FLAGS, *order, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
     try:
         library = _array_ffi().dlopen(str(_build(source, flags)))
     except OSError as error:
@@ -517,7 +547,7 @@ def _array_call(kernel: ArrayKernel) -> str:
 
 def _of_buffer(declared: Buffer, array: NDArray[Any]) -> NDArray[Any]:
     """``array`` itself, refused where its type or shape is not the buffer's."""
-    if array.dtype != DTYPES[declared.element]:
+    if array.dtype != _DTYPES[declared.element]:
         raise TypeError(f"array {declared.name!r} has elements of type {array.dtype}, not {declared.element}")
     if array.shape != declared.shape:
         raise ValueError(f"array {declared.name!r} has shape {array.shape}, not {declared.shape}")

@@ -7,6 +7,7 @@ what occurs in several is computed once; the new brackets are offered to the gra
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 from math import gcd
@@ -18,6 +19,9 @@ from eqsat.extract.graph import Node
 from eqsat.extract.select import Choice, reachable, reaches
 from eqsat.forms import Form, number
 from eqsat.spelling import Speller
+
+Key = tuple[tuple[int, int], ...]
+Pair = tuple[int, int, int, int]
 
 
 def share_sums(speller: Speller, choice: Choice, model: CostModel) -> Choice:
@@ -40,18 +44,49 @@ def share_sums(speller: Speller, choice: Choice, model: CostModel) -> Choice:
             sums[c] = (dict(zip(args, coefficients, strict=True)), constant)
     if not sums:
         return choice
-    bodies: dict[tuple[tuple[int, int], ...], dict[int, int]] = {}
-    for terms, _ in sums.values():
-        body = _primitive(terms)[0]
-        bodies.setdefault(tuple(sorted(body.items())), body)
     new_choice = dict(choice)
-    pairing = _Pairing(speller, list(bodies.values()), model, new_choice)
-    pairing.run()
-    built = {key: pairing.chain(body) for key, body in zip(bodies, pairing.sums, strict=True)}
-    for terms, constant in sums.values():
-        body, scale = _primitive(terms)
-        pairing.finish(built[tuple(sorted(body.items()))], scale, constant)
+    pairing = _Pairing(speller, model, new_choice)
+    parts = _bodies([terms for terms, _ in sums.values()], pairing.multiplication)
+    bodies = {_key(body): body for body, _ in parts}
+    for body, scale in parts:
+        if len(body) == 1:
+            pairing.products[next(iter(body)), abs(scale)] += 1
+    pairing.run(bodies.values())
+    # a sum that is only ever subtracted is built the other way round
+    signs = {key: -1 if all(scale < 0 for body, scale in parts if _key(body) == key) else 1 for key in bodies}
+    built = {
+        key: pairing.chain({c: k * signs[key] for c, k in left.items()})
+        for key, left in zip(bodies, pairing.sums, strict=True)
+    }
+    for (body, scale), (_, constant) in zip(parts, sums.values(), strict=True):
+        key = _key(body)
+        pairing.finish(built[key], scale * signs[key], constant)
     return new_choice
+
+
+def _bodies(sums: Sequence[dict[int, int]], multiplication: Callable[[int], int]) -> list[tuple[dict[int, int], int]]:
+    """Each sum as a body times a factor: the common one, unless the products with it are there anyway."""
+    parts = [_primitive(terms) for terms in sums]
+    scales: dict[Key, set[int]] = {}
+    for body, scale in parts:
+        scales.setdefault(_key(body), set()).add(abs(scale))
+    products = Counter(
+        (c, abs(k)) for terms in {_key(terms): terms for terms in sums}.values() for c, k in terms.items()
+    )
+    found = []
+    for terms, (body, scale) in zip(sums, parts, strict=True):
+        if abs(scale) > 1 and len(body) > 1 and len(scales[_key(body)]) == 1:
+            factored = multiplication(abs(scale)) + sum(multiplication(abs(k)) for k in body.values())
+            alone = sum(multiplication(abs(k)) for c, k in terms.items() if products[c, abs(k)] == 1)
+            if alone < factored:
+                sign = 1 if scale > 0 else -1
+                body, scale = {c: k * sign for c, k in terms.items()}, sign
+        found.append((body, scale))
+    return found
+
+
+def _key(terms: dict[int, int]) -> Key:
+    return tuple(sorted(terms.items()))
 
 
 def share_junctions(speller: Speller, choice: Choice) -> Choice:
@@ -125,20 +160,17 @@ def _primitive(terms: dict[int, int]) -> tuple[dict[int, int], int]:
     return {c: k // content for c, k in terms.items()}, content
 
 
-Pair = tuple[int, int, int, int]
-
-
 class _Pairing:
     """Greedy pair extraction over combinations of classes."""
 
-    def __init__(self, speller: Speller, sums: list[dict[int, int]], model: CostModel, choice: Choice) -> None:
+    def __init__(self, speller: Speller, model: CostModel, choice: Choice) -> None:
         self.speller, self.choice, self.model = speller, choice, model
-        self.sums = [dict(s) for s in sums]
+        self.sums: list[dict[int, int]] = []
         self.where: dict[Pair, dict[int, int]] = {}
+        # how many sums have each product by a literal
+        self.products: Counter[tuple[int, int]] = Counter()
         self._multiplications: dict[int, int] = {}
         self.addition = model.price("add", [(0, 9), (0, 9)], (0, 18))
-        for index, terms in enumerate(self.sums):
-            self._count(index, list(terms), terms)
 
     def _count(self, index: int, new: list[int], terms: dict[int, int]) -> None:
         """Record the pairs of sum ``index`` that contain a class of ``new``."""
@@ -159,19 +191,27 @@ class _Pairing:
         return found
 
     def saving(self, pair: Pair) -> int:
-        """What making ``pair`` a partial sum saves, products by literals counted once per scale."""
+        """What making ``pair`` a partial sum saves: a product by a literal only where no other sum has it."""
         found = self.where.get(pair)
         if not found:
             return 0
-        _, j, _, k = pair
-        saved = (len(found) - 1) * self.addition - self.multiplication(abs(j)) - self.multiplication(abs(k))
-        for scale in set(map(abs, found.values())):
-            saved += self.multiplication(abs(j * scale)) + self.multiplication(abs(k * scale))
-            saved -= self.multiplication(scale)
+        a, j, b, k = pair
+        scales = Counter(map(abs, found.values()))
+        saved = (len(found) - 1) * self.addition - sum([self.multiplication(scale) for scale in scales])
+        for c, by in ((a, abs(j)), (b, abs(k))):
+            for scale, count in scales.items():
+                if self.products[c, by * scale] == count:
+                    saved += self.multiplication(by * scale)
+            if self.products[c, by] == scales[1]:
+                saved -= self.multiplication(by)
         return saved
 
-    def run(self) -> None:
-        """Extract pairs until none saves anything."""
+    def run(self, bodies: Iterable[dict[int, int]]) -> None:
+        """Extract pairs from the bodies until none saves anything; :attr:`sums` has what is left of them."""
+        self.sums = [dict(body) for body in bodies]
+        for index, terms in enumerate(self.sums):
+            self._count(index, list(terms), terms)
+            self.products.update((c, abs(k)) for c, k in terms.items())
         heap = [(-saving, p) for p in self.where if (saving := self.saving(p)) > 0]
         heapify(heap)
         while heap:
@@ -200,8 +240,11 @@ class _Pairing:
                     if other != old:
                         stale, _ = _pair(old, terms[old], other, terms[other])
                         self.where.get(stale, {}).pop(index, None)
-            del terms[a], terms[b]
+            self.products.subtract((x, abs(terms.pop(x))) for x in (a, b))
+            if c in terms:
+                self.products[c, abs(terms[c])] -= 1
             terms[c] = terms.get(c, 0) + scale
+            self.products[c, abs(terms[c])] += 1
             for other in terms:
                 if other != c:
                     touched[_pair(c, terms[c], other, terms[other])[0]] = None

@@ -227,10 +227,13 @@ class Speller:
             if term.op in _COMPARISONS and not term.args[0].is_bool:
                 yield from self._moved_comparisons(term)
             elif term.op in ("and", "or") and len(self.values) < MANY_CLASSES:
-                yield from self._merged_comparisons(term)
+                yield from self.merged_comparisons(term)
 
-    def _merged_comparisons(self, term: Expr) -> Iterator[Node]:
-        """``x < y and x < z`` is ``x < min(y, z)``; under ``or`` it is ``max``."""
+    def merged_comparisons(self, term: Expr, alike: bool = False) -> Iterator[Node]:
+        """``x < y and x < z`` is ``x < min(y, z)``; under ``or`` it is ``max``.
+
+        Of comparisons that share a term, or, if ``alike``, that share nothing but a literal.
+        """
         op, members = term.op, chain_members(term, term.op)
         if len(members) > MAX_MERGED:
             return
@@ -239,7 +242,10 @@ class Speller:
             if f is None or g is None:
                 continue
             shared = sum(g.terms.get(a) == k for a, k in f.terms.items())
-            if not shared or max(len(f.terms), len(g.terms)) > shared + 1:
+            if alike:
+                if shared or not f.constant or f.constant != g.constant:
+                    continue
+            elif not shared or max(len(f.terms), len(g.terms)) > shared + 1:
                 continue
             both = self.theory.extreme("min" if op == "and" else "max", [f, g])
             merged = make("le", const(-both.constant), to_expr(Form(both.terms, 0)))

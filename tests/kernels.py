@@ -21,7 +21,9 @@ D = buffer("D", "f64", (5,))
 I = buffer("I", "i32", (3, 2, 4))  # noqa: E741
 L = buffer("L", "i64", (7,))
 M = buffer("M", "bool", (4, 4))
-_ARRAYS = (F, D, I, L, M)
+S = buffer("S", "f32", (17, 24))
+T = buffer("T", "i32", (9, 20))
+_ARRAYS = (F, D, I, L, M, S, T)
 
 
 class _Maker:
@@ -35,6 +37,34 @@ class _Maker:
         return Kernel(name, [self.store(f"out{n}") for n in range(self.random.choice([1, 1, 2]))])
 
     def store(self, name: str) -> Store:
+        return self.movement(name) if self.random.random() < 0.3 else self.computation(name)
+
+    def movement(self, name: str) -> Store:
+        """Slices of an array, padded, turned around, and perhaps summed up in windows; by axes or one flat index."""
+        array = self.random.choice([S, T])
+        shape = [self.random.choice([1, 3, 8, 9, 16, 21]) for _ in range(2)]
+        flat = var(f"{name}_f", 0, prod(shape) - 1)
+        over = [var(f"{name}_{'ij'[n]}", 0, e - 1) for n, e in enumerate(shape)]
+        there = over
+        if self.random.random() < 0.5:
+            over, there = [flat], [flat // shape[1], flat % shape[1]]
+        axes = there[::-1] if self.random.random() < 0.5 else there
+        window = self.random.choice([0, 0, 2, 3])
+        index = var("w", 0, max(window - 1, 0))
+        places = [
+            p * self.random.choice([1, 1, 2, -1]) + self.random.choice([0, 0, 1, -2, 7]) + (index if window else 0)
+            for p in axes
+        ]
+        inside = const(0).eq(0)
+        for place, extent in zip(places, array.value.shape, strict=True):
+            inside = inside & (const(0) <= place) & (place < extent)
+        value = where(inside, array[tuple(places)], self.random.choice([0, -3]))
+        if window:
+            reduce = sum_over if array is S or self.random.random() < 0.5 else max_over
+            value = reduce(value if array is S else value % 100, index, 0, window)
+        return Store(buffer(name, array.value.element, shape)[tuple(there)], value, over)
+
+    def computation(self, name: str) -> Store:
         element = self.random.choice(["f32", "f32", "f64", "i32", "i64", "bool"])
         shape = [self.random.choice([1, 2, 3, 4, 8]) for _ in range(self.random.choice([1, 2, 2]))]
         array = buffer(name, element, shape)
@@ -156,9 +186,11 @@ def contents() -> dict[str, np.ndarray]:
     return {a.value.name: random.integers(-8, 9, a.value.shape).astype(DTYPES[a.value.element]) for a in _ARRAYS}
 
 
-def run_in_c(kernels: Sequence[Kernel], directory: Path, flags: Sequence[str]) -> list[dict[str, np.ndarray]]:
+def run_in_c(
+    kernels: Sequence[Kernel], directory: Path, flags: Sequence[str], lanes: int = 1
+) -> list[dict[str, np.ndarray]]:
     """The outputs of flat kernels, computed by one C program built with ``flags``; inputs are :func:`contents`."""
-    functions = [function(k) for k in kernels]
+    functions = [function(k, lanes=lanes) for k in kernels]
     lines = [
         "#include <math.h>",
         "#include <stdio.h>",

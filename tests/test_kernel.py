@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import batched
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from eqsat.expr import Expr, buffer, exp, max_over, maximum, sqrt, sum_over, top
 from eqsat.kernel import Kernel, Store, flattened, simplified
 from eqsat.nests import to_c
 from eqsat.ops import DIVISIONS, REDUCTIONS
+from eqsat.schedule import optimised
 
 I, J, K, R = var("i", 0, 15), var("j", 0, 23), var("k", 0, 511), var("r", 0, 31)  # noqa: E741
 A, B, C = buffer("A", "f32", (16, 32)), buffer("B", "f32", (32, 24)), buffer("C", "f32", (16, 24))
@@ -240,6 +242,7 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C)
 {
     for (int32_t i = 0; i < 16; i++) {
         const int32_t t0 = i * 24;
+#pragma omp simd
         for (int32_t j = 0; j < 24; j++) {
             C[j + t0] = 0;
         }
@@ -247,6 +250,7 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C)
         for (int32_t r1 = 0; r1 < 32; r1++) {
             const int32_t t2 = r1 * 24;
             const float t3 = A[r1 + t1];
+#pragma omp simd
             for (int32_t j = 0; j < 24; j++) {
                 C[j + t0] += t3 * B[t2 + j];
             }
@@ -307,13 +311,19 @@ def test_sums_of_rounded_values_keep_their_order_unless_told():
 
 SANITIZED = ["-std=c99", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
+#: How a kernel is lowered: what it becomes first, and in how many lanes.
+LOWERED = [(flattened, 1), (simplified, 1), (optimised, 1), (optimised, 4)]
 
-@pytest.mark.parametrize("optimised", [True, False])
-def test_random_kernels_under_the_sanitizers(optimised, tmp_path):
-    kernels = [random_kernel(seed) for seed in range(40) if seed]
+
+@pytest.mark.parametrize(("prepare", "lanes"), LOWERED, ids=lambda x: getattr(x, "__name__", x))
+def test_random_kernels_under_the_sanitizers(prepare, lanes, tmp_path, request):
+    """As many as ``--kernels`` says, 40 by default, a hundred to a program."""
     inputs = contents()
-    flat = [simplified(k) if optimised else flattened(k) for k in kernels]
-    for kernel, found in zip(kernels, run_in_c(flat, tmp_path, SANITIZED), strict=True):
-        want = kernel.reference({b.name: inputs[b.name] for b in kernel.inputs})
-        for name, values in want.items():
-            assert np.array_equal(found[name], values.ravel()), (kernel.name, name)
+    seeds = range(request.config.getoption("--kernels"))
+    for batch in batched(seeds, 100):
+        kernels = [random_kernel(seed) for seed in batch]
+        flat = [prepare(k) for k in kernels]
+        for kernel, found in zip(kernels, run_in_c(flat, tmp_path, SANITIZED, lanes), strict=True):
+            want = kernel.reference({b.name: inputs[b.name] for b in kernel.inputs})
+            for name, values in want.items():
+                assert np.array_equal(found[name], values.ravel()), (kernel.name, name)

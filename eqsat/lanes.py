@@ -1,0 +1,58 @@
+"""Lanes: which indices of an unrolled loop are neighbours in memory, so that one vector instruction loads them all.
+
+Unrolling (:func:`eqsat.loops.expand`) makes one index per lane. Whether they are neighbours is asked of the e-graph:
+the distance of each from the first is a root, and is a literal if it is one at all. How an index is spelled, and in
+which order its sums stand, does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eqsat.engine import Budget
+from eqsat.expr import Expr
+from eqsat.optimize import DEFAULT_BUDGET, optimize
+
+
+@dataclass(frozen=True)
+class Run:
+    """Lanes ``first``, ``first + 1``, ... that index neighbours, ``length`` of them, from ``base`` on."""
+
+    first: int
+    length: int
+    base: Expr
+
+
+def distances(lanes: Sequence[Expr], budget: Budget = DEFAULT_BUDGET) -> list[int | None]:
+    """How far each lane is from the first, in elements; ``None`` where that is not a literal.
+
+    >>> from eqsat.expr import var
+    >>> i, j = var("i", 0, 9), var("j", 0, 9)
+    >>> distances([i*8000 + j*16, j*16 + 1 + i*8000, (i*500 + j)*16 + 2, j])
+    [0, 1, 2, None]
+    """
+    result = optimize([lane - lanes[0] for lane in lanes], budget=budget)
+    return [found.vmin if found.op == "const" else None for found in result.exprs]
+
+
+def contiguous_runs(lanes: Sequence[Expr], budget: Budget = DEFAULT_BUDGET) -> list[Run]:
+    """All lanes as runs of neighbours, as long as they get, in order.
+
+    >>> from eqsat.expr import var
+    >>> from eqsat.loops import expand
+    >>> i, u = var("i", 0, 9), var("u", 0, 3)
+    >>> [run.length for run in contiguous_runs(expand(i*4 + u, [u]))]
+    [4]
+    >>> [run.length for run in contiguous_runs(expand(i*4 + u//2*8 + u%2, [u]))]
+    [2, 2]
+    """
+    runs: list[Run] = []
+    places = distances(lanes, budget)
+    for lane, (index, place) in enumerate(zip(lanes, places, strict=True)):
+        before = places[lane - 1] if lane else None
+        if place is not None and before is not None and place == before + 1:
+            runs[-1] = Run(runs[-1].first, runs[-1].length + 1, runs[-1].base)
+        else:
+            runs.append(Run(lane, 1, index))
+    return runs

@@ -1,0 +1,348 @@
+"""How the loops of a kernel run: the same stores over other loops, before they become C.
+
+:func:`split` gives the digits of a flat index loops of their own, so that its ``//`` and ``%`` disappear;
+:func:`arranged` merges loops that run through memory as one, takes the others in the order of the output, and walks
+a transposition in tiles. Both map kernels over flat arrays to equal ones: every element is given the same value by the
+same operations, in whatever order of elements. What the loops of a reduction do is left alone, since the order of a
+floating-point sum counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby, pairwise
+
+from eqsat.expr import (
+    Expr,
+    any_var,
+    const,
+    index_level,
+    instantiate,
+    make,
+    rebuild,
+    substitute,
+    topological,
+    var,
+    variables,
+)
+from eqsat.forms import Form, to_expr
+from eqsat.kernel import Kernel, Store, equal_store, flattened, simplified
+from eqsat.linear import Theory
+from eqsat.ops import DIVISIONS, REDUCTIONS
+
+#: Elements per side of a tile of a transposition: so many rows of it are in the first-level cache at once.
+TILE = 8
+
+#: Steps in memory, in elements, that a row of vector instructions still takes well.
+NEAR = 4
+
+
+def optimised(kernel: Kernel, *, reassociate: bool = False) -> Kernel:
+    """What is compiled: the kernel split, simplified, split and simplified again if that helps, and arranged.
+
+    It is split first, since rules that do not know of the loops would mix the digits of an index.
+
+    >>> from eqsat.expr import buffer
+    >>> a, b, k = buffer("A", "f32", (4, 6)), buffer("B", "f32", (24,)), var("k", 0, 23)
+    >>> optimised(Kernel("turn", [Store(b[k], a[k % 4, k // 4], [k])])).stores
+    (Store('B[k_0 + k_1*4] = A[k_0*6 + k_1] for k_1, k_0'),)
+    """
+    found = simplified(split(flattened(kernel)), reassociate=reassociate)
+    apart = split(found)
+    return arranged(found if apart is found else simplified(apart, reassociate=reassociate))
+
+
+def split(kernel: Kernel) -> Kernel:
+    """The kernel with a loop for each digit of a variable that ``//`` and ``%`` take apart; else ``kernel`` itself.
+
+    A loop over ``[0, n)`` is split at ``d`` if some quotient or remainder changes its behaviour every ``d`` steps and
+    ``d`` divides ``n``. Terms are substituted, not simplified.
+
+    >>> from eqsat.expr import buffer
+    >>> a, b, k = buffer("A", "f32", (24,)), buffer("B", "f32", (24,)), var("k", 0, 23)
+    >>> split(Kernel("turn", [Store(b[k], a[k % 4 * 6 + k // 4], [k])])).stores[0].over
+    (Expr('k_1'), Expr('k_0'))
+    """
+    names = _Names(kernel)
+    stores: list[Store] = []
+    for over, group in groupby(kernel.stores, lambda s: s.over):
+        together = list(group)
+        terms = [part for s in together for part in _parts(s)]
+        digits = {v: _digits(v, _steps(v, terms), partial(names.digit, v)) for v in over}
+        replacement = {v: _from_digits(parts) for v, parts in digits.items() if len(parts) > 1}
+        loops = [digit for v in over for digit, _ in digits[v]]
+        stores += [_substituted(s, loops, replacement) if replacement else s for s in together]
+    return kernel if stores == [*kernel.stores] else Kernel(kernel.name, tuple(stores))
+
+
+def arranged(kernel: Kernel) -> Kernel:
+    """The kernel with its loops merged, in the order of the output, and transpositions in tiles.
+
+    Stores that share loops keep them, to share what they compute; so do those that give an element several values, of
+    which the last counts.
+
+    >>> from eqsat.expr import buffer
+    >>> a, b, i, j = buffer("A", "f32", (512,)), buffer("B", "f32", (512,)), var("i", 0, 15), var("j", 0, 31)
+    >>> arranged(Kernel("copy", [Store(b[i*32 + j], a[i*32 + j], [i, j])]))
+    Kernel(name='copy', stores=(Store('B[i_j] = A[i_j] for i_j'),))
+    """
+    names = _Names(kernel)
+    stores: list[Store] = []
+    for _, group in groupby(kernel.stores, lambda s: s.over):
+        together = list(group)
+        if len(together) > 1 or not writes_once(together[0]):
+            stores += together
+            continue
+        merged = _merged(_in_output_order(together[0]), names)
+        stores += _tiled(merged, names)
+    return Kernel(kernel.name, tuple(stores))
+
+
+def writes_once(store: Store) -> bool:
+    """Whether no two iterations store to the same element: each stride is more than all smaller ones reach."""
+    form = Theory().form(store.target.args[1])
+    strides = {v: abs(form.terms.get(v, 0)) for v in store.over if v.vmin < v.vmax}
+    rest = Form({a: c for a, c in form.terms.items() if a not in strides}, 0)
+    if any(v in set(variables(rest.terms)) for v in strides):
+        return False
+    reach = 0
+    for variable, stride in sorted(strides.items(), key=lambda item: item[1]):
+        if stride <= reach:
+            return False
+        reach += stride * (extent(variable) - 1)
+    return True
+
+
+def extent(variable: Expr) -> int:
+    """How many values a variable takes."""
+    return variable.vmax - variable.vmin + 1
+
+
+class _Names:
+    """Names for new variables, which nothing in a kernel has yet."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.taken = {str(v.value) for v in kernel.variables} | {b.name for b in (*kernel.inputs, *kernel.outputs)}
+
+    def digit(self, whole: Expr, place: int, size: int) -> Expr:
+        """A digit of a variable."""
+        return self.variable(f"{whole.value}_{place}", size)
+
+    def variable(self, name: str, size: int) -> Expr:
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return var(name, 0, size - 1)
+
+
+def _parts(store: Store) -> list[Expr]:
+    return [store.target.args[1], store.value, store.when]
+
+
+def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Expr]) -> Store:
+    """The store over other loops, its addresses in the plain spelling of linear forms where they are linear."""
+    theory = Theory()
+
+    def linear(term: Expr) -> Expr:
+        form = theory.form(term)
+        return to_expr(form) if all(a.op == "var" for a in form.terms) else term
+
+    def with_linear_address(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        return make("load", args[0], linear(args[1])) if term.op == "load" else None
+
+    place, value, when = rebuild(substitute(_parts(store), replacement), with_linear_address)
+    return equal_store(store, [linear(place), value, when], over)
+
+
+# Splitting -----------------------------------------------------------------------------------------------------------
+
+
+def _steps(variable: Expr, terms: Iterable[Expr]) -> set[int]:
+    """After how many steps of ``variable`` quotients and remainders begin anew."""
+    theory = Theory()
+    # how many steps a term takes to grow by one
+    steps = {variable: 1}
+    found = set()
+    for term in topological(terms):
+        if term.op not in DIVISIONS or term.args[1].op != "const" or term.args[1].vmin < 2:
+            continue
+        moving = [(steps[a], abs(c)) for a, c in theory.form(term.args[0]).terms.items() if a in steps]
+        if len(moving) == 1:
+            ((step, stride),) = moving
+            divisor = term.args[1].vmin
+            if divisor % stride == 0:
+                found.add(step * (divisor // stride))
+                whole = theory.form(term).single()
+                if term.op == "floordiv" and whole is not None:
+                    steps[whole] = step * (divisor // stride)
+    return found
+
+
+def _digits(variable: Expr, steps: Iterable[int], new: Callable[[int, int], Expr]) -> list[tuple[Expr, int]]:
+    """A variable and its weight for each digit, the most significant first; ``new`` makes one by place and size."""
+    if variable.vmin != 0:
+        return [(variable, 1)]
+    weights = [1]
+    for step in sorted(steps):
+        if step > weights[-1] and step % weights[-1] == 0 and extent(variable) % step == 0 and step < extent(variable):
+            weights.append(step)
+    if len(weights) == 1:
+        return [(variable, 1)]
+    sizes = [high // low for low, high in pairwise([*weights, extent(variable)])]
+    places = list(enumerate(zip(sizes, weights, strict=True)))[::-1]
+    return [(new(n, size), weight) for n, (size, weight) in places]
+
+
+def in_digits(reduction: Expr) -> tuple[list[Expr], Expr]:
+    """The loops of a reduction, one for each digit of its index, and its body in their variables.
+
+    The values are combined in the same order. A range that is not from 0 to a literal has one loop.
+
+    >>> from eqsat.expr import buffer, sum_over
+    >>> a, r = buffer("A", "f32", (24,)), var("r", 0, 23)
+    >>> in_digits(sum_over(a[r % 4 * 6 + r // 4], r, 0, 24))
+    ([Expr('#r1_1'), Expr('#r1_0')], Expr('A[#r1_0*6 + #r1_1]'))
+    """
+    body, index, low, high = reduction.args
+    if low is not const(0) or high is not const(extent(index)):
+        return [index], body
+    theory = Theory()
+    # names that no variable of a kernel can have
+    stem = f"#r{index_level(index)}"
+    digits = _digits(index, _steps(index, [body]), lambda place, size: any_var(f"{stem}_{place}", 0, size - 1))
+    if len(digits) == 1:
+        return [index], body
+
+    def plain(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op == "load":
+            return make("load", args[0], theory.simplify(args[1]))
+        return make("fwhere", theory.condition(args[0]), *args[1:]) if term.op == "fwhere" else None
+
+    (found,) = rebuild([instantiate(body, index, _from_digits(digits))], plain)
+    return [digit for digit, _ in digits], found
+
+
+def _from_digits(digits: Sequence[tuple[Expr, int]]) -> Expr:
+    total: Expr = const(0)
+    for digit, weight in digits:
+        total = total + digit * weight
+    return total
+
+
+# Order and merging ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Accesses:
+    """The addresses of a store as linear forms, the target's first; and the variables that matter elsewhere."""
+
+    forms: list[Form]
+    elsewhere: frozenset[Expr]
+
+    @classmethod
+    def of(cls, store: Store) -> _Accesses:
+        theory = Theory()
+        loads = [t for t in topological([store.value, store.when]) if t.op == "load"]
+        forms = [theory.form(t.args[1]) for t in (store.target, *loads)]
+        atoms = variables([a for f in forms for a in f.terms if a.op != "var"])
+        return cls(forms, frozenset(atoms) | _outside_loads([store.value, store.when]))
+
+    def strides(self, variable: Expr) -> list[int]:
+        """How far each address moves with ``variable``."""
+        return [form.terms.get(variable, 0) for form in self.forms]
+
+
+def _outside_loads(roots: Iterable[Expr]) -> set[Expr]:
+    """The variables that ``roots`` contain other than in addresses."""
+    stack = list(roots)
+    seen = set(stack)
+    while stack:
+        term = stack.pop()
+        if term.op != "load":
+            stack += [a for a in term.args if a not in seen]
+            seen.update(term.args)
+    return {t for t in seen if t.op == "var"}
+
+
+def _has_reduction(store: Store) -> bool:
+    return any(t.op in REDUCTIONS for t in topological([store.value, store.when]))
+
+
+def _in_output_order(store: Store) -> Store:
+    """The loops by their strides in the output, unless that could put what is summed up into more loops."""
+    if _has_reduction(store):
+        return store
+    form = Theory().form(store.target.args[1])
+    over = sorted(store.over, key=lambda v: -abs(form.terms.get(v, 0)))
+    return equal_store(store, _parts(store), over)
+
+
+def _merged(store: Store, names: _Names) -> Store:
+    """One loop in place of two wherever all addresses go on, from one row to the next, as they do within a row."""
+    place = 0
+    while place + 1 < len(store.over):
+        outer, inner = store.over[place : place + 2]
+        accesses = _Accesses.of(store)
+        steps = zip(accesses.strides(outer), accesses.strides(inner), strict=True)
+        goes_on = all(x == y * extent(inner) for x, y in steps)
+        if goes_on and outer.vmin == inner.vmin == 0 and not {outer, inner} & accesses.elsewhere:
+            both = names.variable(_name_of_both(str(outer.value), str(inner.value)), extent(outer) * extent(inner))
+            over = [*store.over[:place], both, *store.over[place + 2 :]]
+            store = _substituted(store, over, {outer: const(0), inner: both})
+            # it may go on in the loop around it, too
+            place = max(0, place - 1)
+        else:
+            place += 1
+    return store
+
+
+def _name_of_both(outer: str, inner: str) -> str:
+    """``k_21`` for the digits ``k_2`` and ``k_1``, else both names."""
+    outer_stem, _, digits = outer.rpartition("_")
+    inner_stem, _, digit = inner.rpartition("_")
+    return f"{outer}{digit}" if outer_stem == inner_stem and (digits + digit).isdigit() else f"{outer}_{inner}"
+
+
+# Tiles ---------------------------------------------------------------------------------------------------------------
+
+
+def _tiled(store: Store, names: _Names) -> list[Store]:
+    """The store in square tiles if it goes along the rows of its output but the columns of an input, else as it is.
+
+    What the tiles do not cover is stored separately.
+    """
+    if _has_reduction(store) or len(store.over) < 2:
+        return [store]
+    row = store.over[-1]
+    far = [f for f in _Accesses.of(store).forms[1:] if abs(f.terms.get(row, 0)) > NEAR]
+    column = next((v for v in store.over[:-1] if any(abs(f.terms.get(v, 0)) == 1 for f in far)), None)
+    if column is None or min(extent(row), extent(column)) < TILE or row.vmin or column.vmin:
+        return [store]
+    rest = []
+    nests = []
+    for v in (column, row):
+        tiles = extent(v) // TILE
+        if tiles * TILE < extent(v):
+            uncovered = names.variable(f"{v.value}_rest", extent(v) - tiles * TILE)
+            rest.append(_over_instead(store, v, [uncovered], uncovered + tiles * TILE))
+        # tiles in blocks, so that few pages of memory are in use at a time
+        together = max(n for n in range(1, TILE + 1) if tiles % n == 0)
+        sizes = {"block": tiles // together, "tile": together, "in": TILE}
+        nest = [names.variable(f"{v.value}_{part}", size) if size > 1 else const(0) for part, size in sizes.items()]
+        loops = [loop for loop in nest if loop.op == "var"]
+        store = _over_instead(store, v, loops, (nest[0] * together + nest[1]) * TILE + nest[2])
+        nests.append(nest)
+    columns, rows = nests
+    # within a tile the input goes along its rows
+    inner = [columns[0], rows[0], columns[1], rows[1], rows[2], columns[2]]
+    over = [*[v for v in store.over if v not in inner], *[v for v in inner if v.op == "var"]]
+    return [equal_store(store, _parts(store), over), *rest]
+
+
+def _over_instead(store: Store, variable: Expr, loops: Sequence[Expr], value: Expr) -> Store:
+    """The store with other loops in the place of that over ``variable``."""
+    place = store.over.index(variable)
+    over = [*store.over[:place], *loops, *store.over[place + 1 :]]
+    return _substituted(store, over, {variable: value})
