@@ -1,1 +1,54 @@
-"""Other simplifiers of index expressions, measured on the corpora that eqsat is measured on."""
+"""Other simplifiers of index expressions, measured on the corpora that eqsat is measured on.
+
+Each peer runs as a process in an environment of its own (``environment``), driven by a script in ``drivers``. A case
+goes there as a table of nodes and comes back as one (``spelling``); ``session`` is the process, ``judge`` checks and
+prices what it answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from peers.environment import environment
+from peers.session import DRIVERS, Session
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A simplifier that can be compared with.
+
+    Attributes
+    ----------
+    requirements : tuple of str
+        What pip installs.
+    about : str
+        What is run, in a few words.
+    """
+
+    name: str
+    requirements: tuple[str, ...]
+    about: str
+
+    def session(self, cache: Path) -> Session:
+        """The peer's driver in its environment, which is built if need be; not started yet.
+
+        Raises
+        ------
+        UnavailableError
+            If the environment cannot be built.
+        """
+        python = environment(self.name, self.requirements, cache)
+        return Session([str(python), str(DRIVERS / f"{self.name}_driver.py")])
+
+
+#: The peers by name.
+PEERS = {
+    peer.name: peer
+    for peer in [
+        Peer("tinygrad", ("tinygrad==0.14.0",), "graph_rewrite with sym"),
+        Peer("tvm", ("apache-tvm==0.27.0.post1",), "sym.Analyzer, the best of its modes"),
+        Peer("halide", ("halide==21.0.0",), "Internal::simplify, to a fixpoint"),
+        Peer("isl", ("islpy==2026.2.2",), "gist and ast_build, the best of four styles"),
+    ]
+}

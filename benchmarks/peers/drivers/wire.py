@@ -1,0 +1,222 @@
+"""What every driver shares: cases in, answers out, and the walk between our terms and a peer's.
+
+A driver runs in its peer's environment, where eqsat is not installed: this module needs the standard library alone. It
+reads a case a line from standard input and writes lines of answers to the file descriptor that its last argument names,
+all JSON. Terms travel as a table of nodes, operands before users: ``["var", name, low, high]`` (inclusive),
+``["const", value]``, ``["bool", 0 or 1]``, or ``[operator, index, ...]`` with the operators of ``eqsat.ops``.
+
+A case is ``{"nodes", "roots", "constraints", "gates", "seconds", "grace"}``: indices of nodes, a gate or null per root,
+the CPU time that the peer may take, and how much more there is for conversions and steps that cannot be interrupted.
+The reply is a line ``{"mode", "nodes", "roots", "ms"}`` per alternative, each for all roots and written as soon as it
+is known, and a last line ``{"ms"}`` or ``{"ms", "error"}``. ``ms`` is CPU time in the peer's simplifier since the case
+began, without conversions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import reduce
+from time import process_time
+from typing import Any, TextIO
+
+Node = list[Any]
+LEAVES = ("var", "const", "bool")
+
+
+class OutOfTimeError(Exception):
+    """The peer has used the time that it was given."""
+
+
+@dataclass
+class Clock:
+    """The CPU time spent in a peer's simplifier, against its limit."""
+
+    seconds: float
+    spent: float = 0.0
+    whole: Clock | None = None
+
+    def part(self, seconds: float) -> Clock:
+        """A clock of its own with less time, whose time counts here too."""
+        return Clock(min(seconds, self.seconds - self.spent), whole=self)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Time spent inside counts; not to be nested.
+
+        Raises
+        ------
+        OutOfTimeError
+            If none was left at the start.
+        """
+        if self.spent >= self.seconds:
+            raise OutOfTimeError(f"more than {self.seconds:g} seconds")
+        start = process_time()
+        try:
+            yield
+        finally:
+            taken = process_time() - start
+            self.spent += taken
+            if self.whole:
+                self.whole.spent += taken
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case as it came over the wire."""
+
+    nodes: list[Node]
+    roots: list[int]
+    constraints: list[int]
+    gates: list[int | None]
+
+    def shared(self) -> list[bool]:
+        """Per node whether it is a root or has more than one use."""
+        uses = [0] * len(self.nodes)
+        for node in self.nodes:
+            if node[0] not in LEAVES:
+                for index in node[1:]:
+                    uses[index] += 1
+        for root in self.roots:
+            uses[root] += 2
+        return [count > 1 and node[0] not in LEAVES for count, node in zip(uses, self.nodes, strict=True)]
+
+    def tree_sizes(self) -> list[int]:
+        """Per node how many nodes it has when written out as a tree."""
+        sizes: list[int] = []
+        for node in self.nodes:
+            sizes.append(1 if node[0] in LEAVES else 1 + sum(sizes[index] for index in node[1:]))
+        return sizes
+
+
+@dataclass
+class Table:
+    """An answer under construction: equal nodes are one."""
+
+    nodes: list[Node] = field(default_factory=list)
+    index: dict[tuple[Any, ...], int] = field(default_factory=dict)
+
+    def add(self, *node: Any) -> int:
+        """The index of ``node``."""
+        if node not in self.index:
+            self.index[node] = len(self.nodes)
+            self.nodes.append(list(node))
+        return self.index[node]
+
+    def fold(self, operator: str, indices: Sequence[int]) -> int:
+        """The index of a chain of binary nodes: an n-ary operation of a peer."""
+        return reduce(lambda x, y: self.add(operator, x, y), indices)
+
+
+def to_peer(
+    case: Case,
+    leaf: Callable[[Node], Any],
+    operators: dict[str, Callable[..., Any]],
+    after: Callable[[int, Any], Any] | None = None,
+) -> list[Any]:
+    """The peer's term for every node; ``after(index, term)`` may replace a term before its users are built.
+
+    Raises
+    ------
+    ValueError
+        If the peer has no such operator.
+    """
+    terms: list[Any] = []
+    for index, node in enumerate(case.nodes):
+        if node[0] in LEAVES:
+            term = leaf(node)
+        elif node[0] in operators:
+            term = operators[node[0]](*[terms[i] for i in node[1:]])
+        else:
+            raise ValueError(f"no counterpart of {node[0]}")
+        terms.append(after(index, term) if after else term)
+    return terms
+
+
+def from_peer(
+    roots: Iterable[Any],
+    table: Table,
+    key: Callable[[Any], Hashable],
+    operands: Callable[[Any], Sequence[Any]],
+    node: Callable[[Any, list[int]], int],
+) -> list[int]:
+    """The indices in ``table`` of terms of the peer, which are added to it.
+
+    Parameters
+    ----------
+    key, operands : callable
+        What identifies a term of the peer, and the terms below it.
+    node : callable
+        Given a term and the indices of its operands, add it to the table and return its index.
+    """
+    done: dict[Hashable, int] = {}
+    # terms live as long as their keys: a key may be an address
+    alive: list[Any] = []
+
+    def walk(root: Any) -> int:
+        stack: list[tuple[Any, Sequence[Any] | None]] = [(root, None)]
+        while stack:
+            term, below = stack.pop()
+            if below is not None:
+                done[key(term)] = node(term, [done[key(x)] for x in below])
+            elif key(term) not in done:
+                below = operands(term)
+                alive.append((term, below))
+                stack.append((term, below))
+                stack.extend((x, None) for x in below)
+        return done[key(root)]
+
+    return [walk(root) for root in roots]
+
+
+Alternative = tuple[str, Table, list[int]]
+Simplify = Callable[[Case, Clock], Iterable[Alternative]]
+
+#: Seconds that the first, uncounted case may take, and that case: (x + 8) // 4 % 2 < x*2.
+START = 60.0
+WARM_UP = Case(
+    [["var", "x", 0, 9], ["const", 8], ["add", 0, 1], ["const", 4], ["floordiv", 2, 3], ["const", 2], ["mod", 4, 5],
+     ["mul", 0, 5], ["lt", 6, 7]],
+    [8], [], [None],
+)  # fmt: skip
+
+
+def serve(version: str, simplify: Simplify) -> None:
+    """The life of a driver: say the peer's version, then answer a case a line until the input ends.
+
+    ``simplify`` yields alternatives: a mode, a table and the indices of the roots in it. Whatever it raises over a case
+    is the end of that case's answer.
+    """
+    # not standard output: what a peer prints is no answer
+    replies = os.fdopen(int(sys.argv[-1]), "w", encoding="utf-8")
+    # what a peer builds at its first use is not at the expense of the first case
+    list(simplify(WARM_UP, Clock(START)))
+    _write(replies, {"version": version})
+    for line in sys.stdin:
+        record = json.loads(line)
+        case = Case(record["nodes"], record["roots"], record["constraints"], record["gates"])
+        clock = Clock(record["seconds"])
+        _limit(record["seconds"] + record["grace"])
+        error = {}
+        try:
+            for mode, table, roots in simplify(case, clock):
+                _write(replies, {"mode": mode, "nodes": table.nodes, "roots": roots, "ms": 1e3 * clock.spent})
+        except Exception as failure:
+            error = {"error": f"{type(failure).__name__}: {failure}"}
+        _write(replies, {"ms": 1e3 * clock.spent, **error})
+
+
+def _limit(seconds: float) -> None:
+    """Let the system end this process (SIGXCPU) once it has used ``seconds`` more of CPU time."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(process_time() + seconds) + 1, hard))
+
+
+def _write(stream: TextIO, record: dict[str, Any]) -> None:
+    stream.write(json.dumps(record) + "\n")
+    stream.flush()
