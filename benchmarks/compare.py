@@ -3,8 +3,9 @@
     python benchmarks/compare.py [CORPUS.jsonl] [--peers tinygrad,tvm,halide,isl] [--gates] [-o ROWS.jsonl]
 
 All solve a case before the next one begins, each in turn first. Every answer is checked and priced by eqsat; a peer's
-answer is its cheapest right alternative. Times are CPU time in the simplifier alone, conversions excluded; only their
-ratios mean anything. A row of the output is ``{"id", "before": {"divmod", "cost"}, "answers": {solver: answer}}``.
+answer is its cheapest right alternative. Times are CPU time in the simplifier alone, conversions excluded, until that
+answer was known; only their ratios mean anything. A row of the output is
+``{"id", "before": {"divmod", "cost"}, "answers": {solver: answer}}``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from time import process_time
 from typing import TextIO
 
-from peers import PEERS
+from peers import PEERS, USUAL
 from peers.environment import UnavailableError
 from peers.judge import LATENCY, Answer, divisions, judge
 from peers.session import Session
@@ -121,13 +122,15 @@ def _p95(times: Sequence[float]) -> float:
     return times[len(times) * 95 // 100]
 
 
-def start(names: Sequence[str], cache: Path, running: ExitStack, console: Console) -> dict[str, Session]:
+def start(
+    names: Sequence[str], pythons: Mapping[str, str], cache: Path, running: ExitStack, console: Console
+) -> dict[str, Session]:
     """The peers that can be had, started; of the others the reason is printed."""
     sessions = {}
     for name in names:
         try:
             with console.status(f"starting {name}"):
-                sessions[name] = running.enter_context(PEERS[name].session(cache))
+                sessions[name] = running.enter_context(PEERS[name].session(cache, pythons.get(name, sys.executable)))
         except UnavailableError as reason:
             console.print(f"not compared: {reason}", style="red", highlight=False, soft_wrap=True)
     return sessions
@@ -152,7 +155,8 @@ def main() -> None:
     """Run the comparison and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", nargs="?", type=Path, default=SAMPLE)
-    parser.add_argument("--peers", default=",".join(PEERS), help=f"comma-separated (default: {','.join(PEERS)})")
+    parser.add_argument("--peers", default=",".join(USUAL), help=f"of {', '.join(PEERS)} (default: {','.join(USUAL)})")
+    parser.add_argument("--python", action="append", default=[], metavar="PEER=PATH", help="builds its environment")
     parser.add_argument("--gates", action="store_true", help="tell all of them under which condition a root matters")
     parser.add_argument("--seconds", type=float, default=20.0, help="CPU time of a peer for a case (default: 20)")
     parser.add_argument("-o", "--output", type=argparse.FileType("w"), help="write a row per case")
@@ -165,7 +169,8 @@ def main() -> None:
     cases = [read_case(line) for line in lines if json.loads(line).get("kind", "plain") == "plain"]
     progress = Console(stderr=True)
     with ExitStack() as running:
-        sessions = start(names, given.cache, running, progress)
+        pythons = dict(choice.split("=", 1) for choice in given.python)
+        sessions = start(names, pythons, given.cache, running, progress)
         optimize("x + 0", x=(0, 1))  # compiles the rules, once per process
         solvers: dict[str, Solver] = {OURS: lambda case: solve(case, given.gates)}
         solvers |= {name: ask(session, given.gates, given.seconds) for name, session in sessions.items()}

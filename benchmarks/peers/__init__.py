@@ -7,6 +7,7 @@ prices what it answers.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,19 +31,19 @@ class Peer:
     requirements: tuple[str, ...]
     about: str
 
-    def session(self, cache: Path) -> Session:
-        """The peer's driver in its environment, which is built if need be; not started yet.
+    def session(self, cache: Path, python: str = sys.executable) -> Session:
+        """The peer's driver in its environment, which is built with ``python`` if need be; not started yet.
 
         Raises
         ------
         UnavailableError
             If the environment cannot be built.
         """
-        python = environment(self.name, self.requirements, cache)
-        return Session([str(python), str(DRIVERS / f"{self.name}_driver.py")])
+        installed = environment(self.name, self.requirements, cache, python)
+        return Session([str(installed), str(DRIVERS / f"{self.name}_driver.py")])
 
 
-#: The peers by name.
+#: The peers by name, those of the usual comparison first.
 PEERS = {
     peer.name: peer
     for peer in [
@@ -50,5 +51,10 @@ PEERS = {
         Peer("tvm", ("apache-tvm==0.27.0.post1",), "sym.Analyzer, the best of its modes"),
         Peer("halide", ("halide==21.0.0",), "Internal::simplify, to a fixpoint"),
         Peer("isl", ("islpy==2026.2.2",), "gist and ast_build, the best of four styles"),
+        Peer("inductor", ("torch==2.13.0", "numpy"), "SizeVarAllocator.simplify_with_ranges"),
+        Peer("sympy", ("sympy==1.14.0",), "expand, simplify"),
     ]
 }
+
+#: The peers that are compared unless others are named: those that finish a corpus in reasonable time.
+USUAL = ("tinygrad", "tvm", "halide", "isl")

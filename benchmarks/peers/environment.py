@@ -15,24 +15,24 @@ class UnavailableError(Exception):
     """A peer cannot be had here; the message names it and says why."""
 
 
-def environment(name: str, requirements: tuple[str, ...], cache: Path) -> Path:
-    """The Python of an environment that has ``requirements``, built if ``cache`` does not hold it yet.
+def environment(name: str, requirements: tuple[str, ...], cache: Path, python: str = sys.executable) -> Path:
+    """The Python of an environment that has ``requirements``, built with ``python`` if ``cache`` does not hold it yet.
 
     Raises
     ------
     UnavailableError
         If it cannot be built: what ``venv`` or ``pip`` said.
     """
-    key = blake2b("\n".join([sys.version, *requirements]).encode(), digest_size=4).hexdigest()
+    key = blake2b("\n".join([python, sys.version, *requirements]).encode(), digest_size=4).hexdigest()
     directory = cache / f"{name}-{key}"
-    python = directory / "bin" / "python"
+    installed = directory / "bin" / "python"
     finished = directory / "finished"
     if not finished.exists():
         shutil.rmtree(directory, ignore_errors=True)
-        _run(name, [sys.executable, "-m", "venv", str(directory)])
-        _run(name, [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements])
+        _run(name, [python, "-m", "venv", str(directory)])
+        _run(name, [str(installed), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements])
         finished.touch()
-    return python
+    return installed
 
 
 def _run(name: str, command: list[str]) -> None:

@@ -28,6 +28,8 @@ class Answer:
         Its cheapest right alternative; the case's own roots if it has none.
     mode : str
         Which alternative that is: one of the peer's, ``"mixed"`` (the cheapest of each root), or ``"none"``.
+    milliseconds : float
+        CPU time in the peer until that alternative was known.
     wrong : dict
         Per mode that differs from the input, a point at which it does.
     """
@@ -88,7 +90,8 @@ def judge(case: Case, gates: bool, reply: Reply, model: CostModel = LATENCY) -> 
     costs = {mode: cost_of(exprs, model) for mode, exprs in right.items()}
     mode = min(costs, key=lambda name: costs[name], default="none")
     exprs = right.get(mode, case.exprs)
-    return Answer(exprs, mode, cost_of(exprs, model), divisions(exprs), reply.milliseconds, wrong, error)
+    milliseconds = reply.alternatives[mode]["ms"] if mode in reply.alternatives else reply.milliseconds
+    return Answer(exprs, mode, cost_of(exprs, model), divisions(exprs), milliseconds, wrong, error)
 
 
 def _counterexample(case: Case, gates: bool, exprs: Sequence[Expr]) -> dict[str, int] | None:

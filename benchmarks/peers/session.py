@@ -29,7 +29,7 @@ class Reply:
     Attributes
     ----------
     alternatives : dict
-        Per mode a table of nodes and the indices of the roots in it, as ``drivers/wire.py`` describes.
+        Per mode a table of nodes, the indices of the roots in it, and the time, as ``drivers/wire.py`` describes.
     milliseconds : float
         CPU time in the peer's simplifier.
     error : str

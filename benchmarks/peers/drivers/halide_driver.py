@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from wire import Alternative, Case, Clock, Node, Table, from_peer, serve, to_peer
+from wire import Alternative, Case, Clock, Node, Table, attempt, bottom_up, from_peer, serve, to_peer
 
 SOURCE = Path(__file__).with_name("halide_driver.cpp")
 
@@ -152,24 +152,16 @@ def simplify(halide: Halide, case: Case, clock: Clock) -> Iterator[Alternative]:
     """One mode: neither 32 bits nor roots alone change an answer."""
     halide.library.peer_reset()
     operators = halide.operators()
-    shared = case.shared()
     exact = to_peer(case, halide.leaf, operators)
     facts = [exact[index] for index in case.constraints]
     halide.assume(facts)
 
-    def after(index: int, handle: int) -> int:
-        if not shared[index]:
-            return handle
-        with clock.running():
-            return halide.simplify(handle)
-
-    terms = to_peer(case, halide.leaf, operators, after)
+    terms = bottom_up(case, clock, halide.leaf, operators, halide.simplify)
     roots = [terms[root] for root in case.roots]
     for index, gate in enumerate(case.gates):
         if gate is not None:
             halide.assume([*facts, terms[gate]])
-            with clock.running():
-                roots[index] = halide.simplify(roots[index])
+            roots[index] = attempt(clock, halide.simplify, roots[index])
     parts: dict[int, tuple[str, list[int]]] = {}
 
     def operands(handle: int) -> list[int]:

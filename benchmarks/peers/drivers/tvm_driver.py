@@ -17,7 +17,7 @@ from typing import Any
 import tvm
 import tvm_ffi
 from tvm import sym, tirx
-from wire import Alternative, Case, Clock, Node, Table, from_peer, serve, to_peer
+from wire import Alternative, Case, Clock, Node, Table, attempt, bottom_up, from_peer, serve, to_peer
 
 #: Rounds after which a pair of simplifiers that undo each other is stopped.
 ROUNDS = 4
@@ -180,13 +180,9 @@ def _leaf(node: Node, variables: dict[str, Any]) -> Any:
     return _integer(node[1]) if node[0] == "const" else tirx.IntImm("bool", node[1])
 
 
-def _iterators(clock: Clock, roots: list[Any], ranges: dict[Any, Any]) -> list[Any]:
-    """The integer roots through ``iter_map_simplify``."""
-    with clock.running():
-        return [
-            root if _is_bool(root) else sym.iter_map_simplify([root], ranges, check_level="surjective")[0]
-            for root in roots
-        ]
+def _iterators(ranges: dict[Any, Any], root: Any) -> Any:
+    """An integer root through ``iter_map_simplify``."""
+    return root if _is_bool(root) else sym.iter_map_simplify([root], ranges, check_level="surjective")[0]
 
 
 def simplify(case: Case, clock: Clock) -> Iterator[Alternative]:
@@ -195,28 +191,22 @@ def simplify(case: Case, clock: Clock) -> Iterator[Alternative]:
     leaf = partial(_leaf, variables=variables)
     exact = to_peer(case, leaf, OPERATORS)
     facts = [exact[index] for index in case.constraints]
-    shared = case.shared()
     for name, step in MODES.items():
         with ExitStack() as scopes:
-            analyzer = _knowing(ranges, facts, scopes)
-
-            def after(index: int, term: Any, step: Step = step, analyzer: Any = analyzer) -> Any:
-                if not shared[index]:
-                    return term
-                with clock.running():
-                    return step(analyzer, term)
-
-            terms = to_peer(case, leaf, OPERATORS, after)
+            terms = bottom_up(case, clock, leaf, OPERATORS, partial(step, _knowing(ranges, facts, scopes)))
         roots = [terms[root] for root in case.roots]
         if any(gate is not None for gate in case.gates):
             yield f"{name}, no gates", *_written(roots)
             for index, gate in enumerate(case.gates):
                 if gate is not None:
-                    with clock.running(), ExitStack() as scopes:
-                        roots[index] = step(_knowing(ranges, [*facts, terms[gate]], scopes), roots[index])
+                    with ExitStack() as scopes:
+                        analyzer = _knowing(ranges, [*facts, terms[gate]], scopes)
+                        roots[index] = attempt(clock, partial(step, analyzer), roots[index])
         yield name, *_written(roots)
         if name == "extended":
-            yield "iter_map", *_written(_iterators(clock, roots, ranges))
+            yield "iter_map", *_written([attempt(clock, partial(_iterators, ranges), root) for root in roots])
+        if clock.late:
+            return
 
 
 def _written(roots: list[Any]) -> tuple[Table, list[int]]:

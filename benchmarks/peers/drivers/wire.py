@@ -17,20 +17,22 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from time import process_time
-from typing import Any, TextIO
+from types import FrameType
+from typing import Any, NoReturn, TextIO
 
 Node = list[Any]
 LEAVES = ("var", "const", "bool")
 
 
-class OutOfTimeError(Exception):
-    """The peer has used the time that it was given."""
+class OutOfTimeError(BaseException):
+    """The peer has used the time that it was given; no ``Exception``, so that no peer takes it for one of its own."""
 
 
 @dataclass
@@ -45,6 +47,11 @@ class Clock:
         """A clock of its own with less time, whose time counts here too."""
         return Clock(min(seconds, self.seconds - self.spent), whole=self)
 
+    @property
+    def late(self) -> bool:
+        """Whether no time is left."""
+        return self.spent >= self.seconds
+
     @contextmanager
     def running(self) -> Iterator[None]:
         """Time spent inside counts; not to be nested.
@@ -52,18 +59,24 @@ class Clock:
         Raises
         ------
         OutOfTimeError
-            If none was left at the start.
+            If none was left at the start, or between two steps of Python's when the time is up.
         """
-        if self.spent >= self.seconds:
-            raise OutOfTimeError(f"more than {self.seconds:g} seconds")
+        if self.late:
+            raise OutOfTimeError
         start = process_time()
+        signal.setitimer(signal.ITIMER_PROF, self.seconds - self.spent)
         try:
             yield
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             taken = process_time() - start
             self.spent += taken
             if self.whole:
                 self.whole.spent += taken
+
+
+def _time_is_up(signum: int, frame: FrameType | None) -> NoReturn:
+    raise OutOfTimeError
 
 
 @dataclass(frozen=True)
@@ -138,6 +151,34 @@ def to_peer(
     return terms
 
 
+def bottom_up(
+    case: Case,
+    clock: Clock,
+    leaf: Callable[[Node], Any],
+    operators: dict[str, Callable[..., Any]],
+    step: Callable[[Any], Any],
+) -> list[Any]:
+    """The peer's term for every node, each shared one after ``step``, for peers that walk trees.
+
+    When the time is up, terms stay as they are.
+    """
+    shared = case.shared()
+
+    def after(index: int, term: Any) -> Any:
+        return attempt(clock, step, term) if shared[index] else term
+
+    return to_peer(case, leaf, operators, after)
+
+
+def attempt(clock: Clock, step: Callable[[Any], Any], term: Any) -> Any:
+    """``step(term)``, or ``term`` itself if there is no time for it."""
+    try:
+        with clock.running():
+            return step(term)
+    except OutOfTimeError:
+        return term
+
+
 def from_peer(
     roots: Iterable[Any],
     table: Table,
@@ -195,6 +236,7 @@ def serve(version: str, simplify: Simplify) -> None:
     # not standard output: what a peer prints is no answer
     replies = os.fdopen(int(sys.argv[-1]), "w", encoding="utf-8")
     # what a peer builds at its first use is not at the expense of the first case
+    signal.signal(signal.SIGPROF, _time_is_up)
     list(simplify(WARM_UP, Clock(START)))
     _write(replies, {"version": version})
     for line in sys.stdin:
@@ -208,6 +250,10 @@ def serve(version: str, simplify: Simplify) -> None:
                 _write(replies, {"mode": mode, "nodes": table.nodes, "roots": roots, "ms": 1e3 * clock.spent})
         except Exception as failure:
             error = {"error": f"{type(failure).__name__}: {failure}"}
+        except OutOfTimeError:
+            pass
+        if clock.late:
+            error = {"error": f"stopped after {clock.seconds:g} seconds"}
         _write(replies, {"ms": 1e3 * clock.spent, **error})
 
 
