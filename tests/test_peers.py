@@ -85,6 +85,25 @@ def test_a_peer_is_not_charged_for_operators_that_it_lacks(answer, spelled):
     assert from_nodes(nodes, [index[parse(answer, NAMES)]], NAMES) == [parse(spelled, NAMES)]
 
 
+@pytest.mark.parametrize("operator", ["ult", "ule", "word", "wrap"])
+@pytest.mark.parametrize("low", [-20, -3, 0])
+@pytest.mark.parametrize("right", [["const", -2], ["const", 8], ["var", "x"], ["var", "y"]])
+def test_operators_on_words_mean_what_they_do_on_8_bits(operator, low, right):
+    names = {**NAMES, "n": var("n", low, 30)}
+    if operator in ("word", "wrap"):
+        right = ["const", 16]
+    [root] = from_nodes([["var", "n"], right, [operator, 0, 1]], [2], names)
+    meaning = {
+        "ult": lambda n, m: n % 256 < m % 256,
+        "ule": lambda n, m: n % 256 <= m % 256,
+        "word": lambda n, m: n % 16,
+        "wrap": lambda n, m: (n + 8) % 16 - 8,
+    }[operator]
+    for n in range(low, 31):
+        for m in [right[1]] if right[0] == "const" else range(names[right[1]].vmin, names[right[1]].vmax + 1):
+            assert root.evaluate({"n": n, "x": m, "y": m}) == meaning(n, m), (n, m)
+
+
 def test_gates_and_constraints_are_told():
     line = '{"vars": {"x": [0, 9]}, "exprs": ["x // 2", "x < 4"], "gates": [1, null], "constraints": ["x != 3"]}'
     told = to_request(read_case(line), gates=True, seconds=1)

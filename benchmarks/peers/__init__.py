@@ -53,6 +53,8 @@ PEERS = {
         Peer("isl", ("islpy==2026.2.2",), "gist and ast_build, the best of four styles"),
         Peer("inductor", ("torch==2.13.0", "numpy"), "SizeVarAllocator.simplify_with_ranges"),
         Peer("sympy", ("sympy==1.14.0",), "expand, simplify"),
+        Peer("mlir", ("iree-base-compiler==3.13.0",), "canonicalize, then IREE's integer arithmetic"),
+        Peer("llvm", ("llvmlite==0.50.0",), "-O3 with ranges of arguments"),
     ]
 }
 

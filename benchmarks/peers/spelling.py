@@ -127,6 +127,34 @@ def _lt(x: Expr, y: Expr) -> Expr:
     return x < y
 
 
+def _unsigned(operator: str) -> Callable[[Expr, Expr], Expr]:
+    """A comparison of the patterns of two signed numbers as unsigned ones: a negative one is larger than any other."""
+
+    def compare(x: Expr, y: Expr) -> Expr:
+        signed = make(operator, x, y)
+        zero = const(0)
+        if x.vmin >= 0 and y.vmin >= 0:
+            return signed
+        if y.vmin >= 0:
+            return (zero <= x) & signed
+        if y.vmax < 0:
+            return (zero <= x) | signed
+        return where((zero <= x).eq(zero <= y), signed, y < zero)
+
+    return compare
+
+
+def _wrap(x: Expr, size: Expr) -> Expr:
+    """The signed number with the same lowest bits; ``size`` is the literal number of their patterns."""
+    half = size.vmin // 2
+    return x if -half <= x.vmin and x.vmax < half else (x + half) % size - half
+
+
+def _word(x: Expr, size: Expr) -> Expr:
+    """The unsigned number with the same lowest bits."""
+    return x if x.vmin >= 0 and x.vmax < size.vmin else x % size
+
+
 _NEGATION = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
 
 
@@ -170,13 +198,17 @@ def _where(c: Expr, x: Expr, y: Expr) -> Expr:
     return where(c, x, y)
 
 
-#: How operators are spelled; the others as they are.
+#: How operators are spelled; the others as they are. ``wrap``, ``word``, ``ult`` and ``ule`` are for words.
 SPELLINGS: dict[str, Callable[..., Expr]] = {
     "add": _add,
     "sub": _sub,
     "neg": _neg,
     "mul": _mul,
     "lt": _lt,
+    "wrap": _wrap,
+    "word": _word,
+    "ult": _unsigned("lt"),
+    "ule": _unsigned("le"),
     "not": _not,
     "eq": _eq,
     "ne": _ne,

@@ -2,18 +2,18 @@
 
 Variables are induction variables of ``affine.for``, so that MLIR knows their ranges; sums, quotients and remainders by
 literals are ``affine.apply``, everything else is ``arith``. Modes: canonicalisation of that, which composes and
-simplifies affine maps; and after it IREE's integer arithmetic optimisation, which works on ranges. Gates and constraints
-it cannot use.
+simplifies affine maps; and after it IREE's integer arithmetic optimisation, which works on ranges. Gates and
+constraints it cannot use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from typing import Any
 
 from iree.compiler import ir, passmanager
-from wire import Alternative, Case, Clock, Node, Table, from_peer, serve
+from wire import Alternative, Case, Clock, Table, from_peer, serve
 
 PIPELINES = {
     "affine": "builtin.module(canonicalize,cse,canonicalize,cse)",
