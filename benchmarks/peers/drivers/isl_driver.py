@@ -26,34 +26,25 @@ WHOLE_SECONDS = 0.5
 #: Whether ``%`` is preferred, by the name of the style.
 STYLES = {"mod": True, "floor": False}
 
-BOOL = frozenset({"bool", "or", "and", "not", "lt", "le", "eq", "ne"})
-
 
 class Problem:
     """One case as functions and sets over its domain."""
 
     def __init__(self, case: Case, stepwise: bool) -> None:
         self.case, self.stepwise = case, stepwise
-        self.is_bool: list[bool] = []
-        self.atoms: dict[int, str] = {}
-        ranges = []
-        names = []
-        for index, node in enumerate(case.nodes):
-            kind, *rest = node
-            self.is_bool.append(kind in BOOL or (kind in ("where", "min", "max") and self.is_bool[rest[-1]]))
-            if kind == "var":
-                names.append(rest[0])
-                ranges.append(f"{rest[1]} <= {rest[0]} <= {rest[2]}")
-            elif not self._affine(node):
-                self.atoms[index] = f"atom{index}"
-                names.append(f"atom{index}")
-        self.space = isl.Space.params_alloc(isl.DEFAULT_CONTEXT, len(names))
-        for position, name in enumerate(names):
-            self.space = self.space.set_dim_name(isl.dim_type.param, position, name)
-        self.positions = {name: position for position, name in enumerate(names)}
-        self.box = isl.Set(f"[{', '.join(names)}] -> {{ : {' and '.join(ranges) or '0 = 0'} }}").align_params(
-            self.space
-        )
+        self.is_bool = case.conditions()
+        # what isl takes for parameters, with their positions: variables, and terms that are not quasi-affine
+        parameters = [index for index, node in enumerate(case.nodes) if node[0] == "var" or not self._affine(node)]
+        self.parameters = {index: position for position, index in enumerate(parameters)}
+        ranges = [
+            f"{low} <= {_name(index)} <= {high}"
+            for index in self.parameters
+            if case.nodes[index][0] == "var"
+            for low, high in [case.nodes[index][2:]]
+        ]
+        names = ", ".join(map(_name, self.parameters))
+        self.box = isl.Set(f"[{names}] -> {{ : {' and '.join(ranges) or '0 = 0'} }}")
+        self.space = self.box.get_space()
         self.universe = isl.Set.universe(self.space)
         self.values: dict[int | None, dict[int, Any]] = {}
         self.domains: dict[int | None, Any] = {}
@@ -73,7 +64,8 @@ class Problem:
         while stack:
             index = stack[-1]
             kind, *rest = self.case.nodes[index]
-            waiting = [] if kind in LEAVES or index in self.atoms else [i for i in rest if i not in values]
+            leaf = kind in LEAVES or index in self.parameters
+            waiting = [] if leaf else [i for i in rest if i not in values]
             if index in values:
                 stack.pop()
             elif waiting:
@@ -81,14 +73,14 @@ class Problem:
             else:
                 stack.pop()
                 value = self._build(index, [values.get(i) for i in rest])
-                values[index] = value.gist_params(domain) if kind in BY_LITERAL and index not in self.atoms else value
+                values[index] = value.gist_params(domain) if kind in BY_LITERAL and not leaf else value
         return values[root]
 
     def _build(self, index: int, operands: list[Any]) -> Any:
         kind, *rest = self.case.nodes[index]
-        if kind == "var" or index in self.atoms:
-            position = self.positions[self.atoms.get(index) or rest[0]]
-            return isl.PwAff.var_on_domain(isl.LocalSpace.from_space(self.space), isl.dim_type.param, position)
+        if index in self.parameters:
+            local = isl.LocalSpace.from_space(self.space)
+            return isl.PwAff.var_on_domain(local, isl.dim_type.param, self.parameters[index])
         if kind == "const":
             return isl.PwAff.val_on_domain(self.universe, isl.Val(rest[0]))
         if kind == "bool":
@@ -111,6 +103,11 @@ class Problem:
             self.domains[gate] = domain.coalesce()
             self.values.pop(gate, None)
         return self.domains[gate]
+
+
+def _name(index: int) -> str:
+    """The name of a parameter: no name of a variable is taken for a word of isl's language."""
+    return f"p{index}"
 
 
 def _floordiv(x: Any, d: Any) -> Any:
@@ -152,13 +149,31 @@ ON_SETS: dict[str, Callable[..., Any]] = {
     "where": lambda c, x, y: c.intersect(x).union(y.subtract(c)),
 }
 
-E = isl.ast_expr_op_type
+Operator = isl.ast_expr_op_type
 FROM_ISL = {
-    E.and_: "and", E.and_then: "and", E.or_: "or", E.or_else: "or", E.eq: "eq", E.le: "le", E.lt: "lt", E.ge: "ge",
-    E.gt: "gt", E.max: "max", E.min: "min", E.minus: "neg", E.add: "add", E.sub: "sub", E.mul: "mul",
-    E.div: "floordiv", E.fdiv_q: "floordiv", E.pdiv_q: "floordiv", E.pdiv_r: "mod", E.zdiv_r: "mod",
-    E.cond: "where", E.select: "where",
-}  # fmt: skip
+    Operator.and_: "and",
+    Operator.and_then: "and",
+    Operator.or_: "or",
+    Operator.or_else: "or",
+    Operator.eq: "eq",
+    Operator.le: "le",
+    Operator.lt: "lt",
+    Operator.ge: "ge",
+    Operator.gt: "gt",
+    Operator.max: "max",
+    Operator.min: "min",
+    Operator.minus: "neg",
+    Operator.add: "add",
+    Operator.sub: "sub",
+    Operator.mul: "mul",
+    Operator.div: "floordiv",
+    Operator.fdiv_q: "floordiv",
+    Operator.pdiv_q: "floordiv",
+    Operator.pdiv_r: "mod",
+    Operator.zdiv_r: "mod",
+    Operator.cond: "where",
+    Operator.select: "where",
+}
 
 
 def _spell(value: Any, domain: Any, is_bool: bool, remainders: bool) -> Any:
@@ -191,15 +206,16 @@ class _Answer:
     clock: Clock
     remainders: bool
     table: Table = field(default_factory=Table)
-    atoms: dict[str, int] = field(default_factory=dict)
+    parameters: dict[str, int] = field(default_factory=dict)
     kept: dict[int, int] = field(default_factory=dict)
 
     def roots(self, gates: Sequence[int | None]) -> list[int]:
         """The indices of the roots in the table."""
         case = self.problem.case
-        for index, name in self.problem.atoms.items():
-            kind, *operands = case.nodes[index]
-            self.atoms[name] = self.table.add(kind, *[self.spelled(i, None) for i in operands])
+        for index in self.problem.parameters:
+            kind, *rest = case.nodes[index]
+            parts = rest[:1] if kind == "var" else [self.spelled(i, None) for i in rest]
+            self.parameters[_name(index)] = self.table.add(kind, *parts)
         return [self.spelled(root, gate) for root, gate in zip(case.roots, gates, strict=True)]
 
     def spelled(self, index: int, gate: int | None) -> int:
@@ -225,8 +241,7 @@ class _Answer:
             case isl.ast_expr_type.int:
                 return self.table.add("const", ast.int_get_val().to_python())
             case isl.ast_expr_type.id:
-                name = ast.id_get_id().get_name()
-                return self.atoms[name] if name in self.atoms else self.table.add("var", name)
+                return self.parameters[ast.id_get_id().get_name()]
         operator = FROM_ISL[ast.op_get_type()]
         if operator in ("gt", "ge"):
             return self.table.add("lt" if operator == "gt" else "le", *below[::-1])

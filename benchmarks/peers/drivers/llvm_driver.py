@@ -15,7 +15,6 @@ from typing import Any
 import llvmlite.binding as llvm
 from wire import Alternative, Case, Clock, Table, from_peer, serve
 
-BOOL = frozenset({"bool", "and", "or", "not", "lt", "le", "eq", "ne"})
 BINARY = {"add": "add nsw", "sub": "sub nsw", "mul": "mul nsw", "tdiv": "sdiv", "tmod": "srem", "shr": "ashr"}
 PREDICATES = {"lt": "slt", "le": "sle", "eq": "eq", "ne": "ne"}
 CONDITIONS = {"and": "and", "or": "or", "min": "and", "max": "or"}
@@ -34,12 +33,10 @@ class Source:
     def __init__(self, case: Case) -> None:
         self.case = case
         self.values: list[str] = []
-        self.sorts: list[str] = []
+        self.sorts = ["i1" if condition else "i64" for condition in case.conditions()]
         self.lines: list[str] = []
         arguments = []
         for index, (kind, *rest) in enumerate(case.nodes):
-            boolean = kind in BOOL or (kind in ("where", "min", "max") and self.sorts[rest[-1]] == "i1")
-            self.sorts.append("i1" if boolean else "i64")
             if kind == "var":
                 name, low, high = rest
                 self.values.append(f"%v.{name}" if low < high else str(low))

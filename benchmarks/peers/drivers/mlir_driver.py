@@ -25,7 +25,6 @@ AFFINE = {"add": "d0 + d1", "sub": "d0 - d1", "floordiv": "d0 floordiv {}", "mod
 ARITH = {"mul": "muli", "floordiv": "floordivsi", "tdiv": "divsi", "tmod": "remsi", "min": "minsi", "max": "maxsi"}
 CONDITIONS = {"and": "andi", "or": "ori", "min": "andi", "max": "ori", "eq": "cmpi eq,", "ne": "cmpi ne,"}
 COMPARISONS = {"lt": "slt", "le": "sle", "eq": "eq", "ne": "ne"}
-BOOL = frozenset({"bool", "and", "or", "not", *COMPARISONS})
 
 FROM_ARITH = {
     "arith.addi": "add", "arith.subi": "sub", "arith.muli": "mul", "arith.floordivsi": "floordiv",
@@ -44,12 +43,11 @@ class Source:
     def __init__(self, case: Case) -> None:
         self.case = case
         self.lines: list[str] = []
-        self.is_bool: list[bool] = []
+        self.is_bool = case.conditions()
         self.temporaries = 0
         loops = []
         for index, node in enumerate(case.nodes):
             kind, *rest = node
-            self.is_bool.append(kind in BOOL or (kind in ("where", "min", "max") and self.is_bool[rest[-1]]))
             if kind == "var" and rest[1] < rest[2]:
                 loops.append(f"affine.for %{index} = {rest[1]} to {rest[2] + 1} {{")
             elif kind == "var":

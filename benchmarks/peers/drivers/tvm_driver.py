@@ -21,6 +21,8 @@ from wire import Alternative, Case, Clock, Node, Table, attempt, bottom_up, from
 
 #: Rounds after which a pair of simplifiers that undo each other is stopped.
 ROUNDS = 4
+
+#: For one condition.
 Z3_MILLISECONDS = 100
 ALL_EXTENSIONS = sym.Extension(15)
 
@@ -47,12 +49,9 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "shr": lambda x, y: tirx.FloorDiv(x, _power_of_two(y)),
 }
 NAMES = {
-    name: operator
-    for operator, name in {
-        "or": "Or", "and": "And", "not": "Not", "lt": "LT", "le": "LE", "eq": "EQ", "ne": "NE", "add": "Add",
-        "sub": "Sub", "mul": "Mul", "floordiv": "FloorDiv", "mod": "FloorMod", "tdiv": "Div", "tmod": "Mod",
-        "min": "Min", "max": "Max", "where": "Select",
-    }.items()
+    "Or": "or", "And": "and", "Not": "not", "LT": "lt", "LE": "le", "EQ": "eq", "NE": "ne", "Add": "add", "Sub": "sub",
+    "Mul": "mul", "FloorDiv": "floordiv", "FloorMod": "mod", "Div": "tdiv", "Mod": "tmod", "Min": "min", "Max": "max",
+    "Select": "where",
 }  # fmt: skip
 
 
@@ -100,7 +99,7 @@ def _node(term: Any, below: list[int], table: Table) -> int:
 
 
 def _is_bool(term: Any) -> bool:
-    return str(term.ty if hasattr(term, "ty") else term.dtype) in ("bool", "T.bool")
+    return str(term.ty) == "bool"
 
 
 def _integer(value: int) -> Any:
@@ -156,7 +155,7 @@ def _variables(case: Case) -> tuple[dict[str, Any], dict[Any, Any]]:
     """The variables of a case by name, and the range of each."""
     ranges = {
         name: tvm.ir.Range.from_min_extent(_integer(low), _integer(high - low + 1))
-        for kind, name, low, high in (node for node in case.nodes if node[0] == "var")
+        for _, name, low, high in (node for node in case.nodes if node[0] == "var")
     }
     variables = {name: tirx.Var(name, "int64") for name in ranges}
     return variables, {variables[name]: bounds for name, bounds in ranges.items()}

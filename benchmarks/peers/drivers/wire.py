@@ -30,6 +30,10 @@ from typing import Any, NoReturn, TextIO
 Node = list[Any]
 LEAVES = ("var", "const", "bool")
 
+#: The kinds of nodes that are conditions, and those that are what their operands are.
+CONDITIONS = frozenset({"bool", "or", "and", "not", "lt", "le", "eq", "ne"})
+EITHER = frozenset({"where", "min", "max"})
+
 
 class OutOfTimeError(BaseException):
     """The peer has used the time that it was given; no ``Exception``, so that no peer takes it for one of its own."""
@@ -99,12 +103,12 @@ class Case:
             uses[root] += 2
         return [count > 1 and node[0] not in LEAVES for count, node in zip(uses, self.nodes, strict=True)]
 
-    def tree_sizes(self) -> list[int]:
-        """Per node how many nodes it has when written out as a tree."""
-        sizes: list[int] = []
-        for node in self.nodes:
-            sizes.append(1 if node[0] in LEAVES else 1 + sum(sizes[index] for index in node[1:]))
-        return sizes
+    def conditions(self) -> list[bool]:
+        """Per node whether it is true or false, not a number."""
+        found: list[bool] = []
+        for kind, *rest in self.nodes:
+            found.append(kind in CONDITIONS or (kind in EITHER and found[rest[-1]]))
+        return found
 
 
 @dataclass
