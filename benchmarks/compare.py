@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from eqsat.corpus import Case, read_case
+from eqsat.cases import Case, read_case
 from eqsat.optimize import cost_of, optimize
 from eqsat.runtime import cache_directory
 

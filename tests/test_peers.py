@@ -12,7 +12,7 @@ from peers.judge import Answer, judge
 from peers.session import DRIVERS, Reply, Session
 from peers.spelling import from_nodes, to_nodes, to_request
 
-from eqsat.corpus import Case, read_case
+from eqsat.cases import Case, read_case
 from eqsat.expr import var, where
 from eqsat.text import parse
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from eqsat.corpus import Case, Row
+from eqsat.cases import Case
+from eqsat.corpus import Row
 from eqsat.expr import Expr, topological
 from eqsat.extract.cost import CostModel, Latency
 from eqsat.ops import DIVISIONS

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from eqsat.corpus import Case
+from eqsat.cases import Case
 from eqsat.expr import FALSE, TRUE, Expr, const, make, maximum, minimum, topological, where
 
 Node = list[Any]
