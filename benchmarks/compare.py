@@ -153,9 +153,14 @@ def compare(cases: Iterator[Case], solvers: Mapping[str, Solver], output: TextIO
 
 def main() -> None:
     """Run the comparison and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    peers = "\n".join(f"  {peer.name:<10}{peer.about}" for peer in PEERS.values())
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0],
+        epilog=f"peers:\n{peers}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("corpus", nargs="?", type=Path, default=SAMPLE)
-    parser.add_argument("--peers", default=",".join(USUAL), help=f"of {', '.join(PEERS)} (default: {','.join(USUAL)})")
+    parser.add_argument("--peers", default=",".join(USUAL), help=f"comma-separated (default: {','.join(USUAL)})")
     parser.add_argument("--python", action="append", default=[], metavar="PEER=PATH", help="builds its environment")
     parser.add_argument("--gates", action="store_true", help="tell all of them under which condition a root matters")
     parser.add_argument("--seconds", type=float, default=20.0, help="CPU time of a peer for a case (default: 20)")

@@ -1,11 +1,13 @@
 """The comparison with other simplifiers, without any of them: a toy driver, tables, messages."""
 
+import io
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from compare import BEST, OURS, standing, table, with_best
+from compare import BEST, OURS, ask, compare, solve, standing, table, with_best
 from peers import PEERS
 from peers.environment import UnavailableError, environment
 from peers.judge import Answer, judge
@@ -220,6 +222,19 @@ def test_wins_ties_and_losses_are_eqsats():
     }
     assert found == {"a": (1, 1, 1), "b": (2, 0, 1), BEST: (1, 0, 2)}
     assert answers[0][BEST].milliseconds == 2.0
+
+
+def test_a_comparison_writes_a_row_for_each_case_as_it_goes(toy):
+    output = io.StringIO()
+    solvers = {OURS: lambda asked: solve(asked, gates=False), "toy": ask(toy, gates=False, seconds=5)}
+    asked = [case("x*4 // 4"), case("zero*2 + 1", "zero")]
+    answers = list(compare(iter(asked), solvers, output))
+    rows = [json.loads(line) for line in output.getvalue().splitlines()]
+    assert [list(answer) for answer in answers] == [[OURS, "toy"]] * 2
+    assert [row["answers"][OURS]["out"] for row in rows] == [["x"], ["zero*2 + 1"]]
+    assert [row["answers"]["toy"]["out"] for row in rows] == [["x*4//4"], ["zero*2 + 1"]]
+    assert [list(row["answers"]["toy"].get("wrong", ())) for row in rows] == [[], ["zero"]]
+    assert rows[0]["before"] == {"divmod": 1, "cost": 2}
 
 
 def test_the_table_has_a_line_for_each_solver_and_the_best():
