@@ -76,7 +76,7 @@ class Source:
         if kind == "neg":
             return self._set(f"sub nsw i64 0, {pair}")
         if kind in ("floordiv", "mod"):
-            return self._floor(kind, *operands, self.case.nodes[rest[1]])
+            return self._floor(kind, operands[0], operands[1], self.case.nodes[rest[1]])
         if kind in BINARY:
             return self._set(f"{BINARY[kind]} i64 {pair}")
         raise ValueError(f"no counterpart of {kind}")

@@ -74,15 +74,14 @@ def _operands(term: Any) -> Sequence[Any]:
     if not term.args:
         return ()
     if kind == "floor":
-        return term.args[0].as_numer_denom()
-    if kind in ("Add", "Mul"):
-        numerator, denominator = term.as_numer_denom()
-        return term.args if denominator == 1 else (numerator, denominator)
+        return list(term.args[0].as_numer_denom())
+    if _is_fraction(term):
+        return list(term.as_numer_denom())
     if kind == "Pow":
         return (term.base,) * int(term.exp)
     if kind == "Piecewise":
         return [part for pair in term.args for part in pair.args]
-    return term.args
+    return list(term.args)
 
 
 def _node(term: Any, below: list[int], table: Table, lows: Mapping[str, int]) -> int:
@@ -97,9 +96,9 @@ def _node(term: Any, below: list[int], table: Table, lows: Mapping[str, int]) ->
         return table.add("bool", int(bool(term)))
     if kind in ("GreaterThan", "StrictGreaterThan"):
         return table.add("le" if kind == "GreaterThan" else "lt", *below[::-1])
-    if kind == "floor" or (kind in ("Add", "Mul") and len(term.args) != len(below)) or _is_fraction(term):
+    if kind == "floor" or _is_fraction(term):
         # a sum or product with a denominator is an integer all the same
-        return below[0] if term.is_Integer else table.add("floordiv", *below)
+        return table.add("floordiv", *below)
     if kind == "Pow":
         return table.fold("mul", below)
     if kind == "ModularIndexing":
