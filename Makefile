@@ -1,15 +1,24 @@
 # make demo: optimise the bundled kernels and print what it gained. make test: every check.
-# Both first build .venv with the newest Python >= 3.12 that runs; make PYTHON=/path/to/python chooses another.
+# make bench: compare with greedy rewriting and other simplifiers, and write a report. make bench QUICK=1: within 5 minutes;
+# CORPUS="a.jsonl b.jsonl", PEERS=all and BENCH="--no-gates ..." choose what is compared. make comparison: the report in docs.
+# All first build .venv with the newest Python >= 3.12 that runs; make PYTHON=/path/to/python chooses another.
 
 SHELL := /bin/bash
 BIN := .venv/bin
 INSTALLED := .venv/installed
 TYPES := build/types/eqsat
 
-.PHONY: demo test format clean
+.PHONY: demo bench comparison test format clean
 
 demo: $(INSTALLED)
 	@$(BIN)/python benchmarks/demo.py
+
+bench: $(INSTALLED)
+	@$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick) $(if $(PEERS),--peers $(PEERS)) $(BENCH) $(CORPUS)
+
+comparison: $(INSTALLED)
+	@BENCH_COMMAND="make comparison" $(BIN)/python benchmarks/bench.py --peers all -o build/comparison \
+	    --report docs/comparison.md --headline README.md $(BENCH)
 
 test: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -43,5 +52,5 @@ $(INSTALLED): pyproject.toml
 	fi; \
 	echo "building .venv with $$("$$found" --version)"; \
 	"$$found" -m venv --clear .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[exact,check,plots,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[exact,check,plots,bench,dev]'
 	@touch $@

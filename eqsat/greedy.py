@@ -42,7 +42,7 @@ from eqsat.ops import MAX_SHIFT, OPS, REDUCTIONS
 from eqsat.rule import CONDITIONS, LITERALS, Rule, pattern_of
 from eqsat.rules import DEFAULT
 
-#: Rules that undo another one, by name: left out where the other one is present.
+#: Rules that undo another one, by name: of both, the later one is left out.
 UNDOES = {
     "factor-scale": "distribute-scale",
     "factor-offset": "distribute-offset",
@@ -63,12 +63,36 @@ Binding = dict[str, Expr]
 INDEX = "$"
 
 
+class Step(NamedTuple):
+    """One application of a rule: what stood there, in canonical terms, and what took its place."""
+
+    rule: str
+    before: Expr
+    after: Expr
+
+
 class Rewritten(NamedTuple):
-    """What :func:`rewrite` made: the roots, how often each rule was applied, and why it stopped."""
+    """What :func:`rewrite` made.
+
+    Attributes
+    ----------
+    roots : list of Expr
+        The fixpoint, or what was reached.
+    matches : dict from rule name to int
+        How often each rule was applied.
+    stop : str
+        ``"saturated"``, ``"iterations"`` or ``"time"``.
+    steps : list of Step
+        The applications, in order.
+    circles : int
+        How many terms became, step by step, themselves again.
+    """
 
     roots: list[Expr]
     matches: dict[str, int]
     stop: str
+    steps: list[Step]
+    circles: int
 
 
 def rewrite(
@@ -95,7 +119,7 @@ def rewrite(
     -------
     Rewritten
         ``stop`` is ``"saturated"``, ``"time"``, or ``"iterations"`` if the limit was reached or rules ran in a circle;
-        every circle is left where it closes.
+        every circle is left where it closes, and counted in ``circles``.
 
     Raises
     ------
@@ -112,7 +136,8 @@ def rewrite(
     rewriter = _Rewriter(tuple(rules), frozenset(chain(*map(_conjuncts, known))), limit, seconds)
     found = [rewriter.normalise(root) for root in substitute(roots, narrowed)]
     wide = {narrow: wide for wide, narrow in narrowed.items()}
-    return Rewritten(presentable(found, wide), dict(rewriter.matches), rewriter.stop)
+    matches = dict(Counter(step.rule for step in rewriter.steps))
+    return Rewritten(presentable(found, wide), matches, rewriter.stop, rewriter.steps, rewriter.circles)
 
 
 def _narrowed(roots: Sequence[Expr], facts: Sequence[Expr]) -> dict[Expr, Expr]:
@@ -319,9 +344,13 @@ class _Compiled:
 @cache
 def _compiled(rules: tuple[Rule, ...]) -> dict[str, list[_Compiled]]:
     """The rules by the operator of their left side, in order; each list has the rules that match any operator too."""
-    names = {rule.name for rule in rules}
-    compiled = [_compile(rule) for rule in rules if UNDOES.get(rule.name) not in names and not _is_order(rule)]
-    return {op: [c for c in compiled if c.left.op in ("", op)] for op in [*OPS, *REDUCTIONS, "var"]}
+    undone: set[str | None] = set()
+    compiled = []
+    for rule in rules:
+        if rule.name not in undone and not _is_order(rule):
+            compiled.append(_compile(rule))
+            undone |= {UNDOES.get(rule.name), *[other for other, name in UNDOES.items() if name == rule.name]}
+    return {op: [c for c in compiled if c.left.op in ("", op)] for op in [*OPS, "var"]}
 
 
 def _compile(rule: Rule) -> _Compiled:
@@ -486,7 +515,8 @@ class _Rewriter(Matcher):
         self.known = known
         self.left = limit
         self.deadline = time.perf_counter() + seconds
-        self.matches: Counter[str] = Counter()
+        self.steps: list[Step] = []
+        self.circles = 0
         self.stop = "saturated"
         self.final: dict[Expr, Expr] = {}
 
@@ -523,8 +553,9 @@ class _Rewriter(Matcher):
         return final[root]
 
     def _leave(self, term: Expr) -> None:
-        """Rewrite ``term`` no further."""
+        """Rewrite ``term``, where a circle closes, no further."""
         self.final[term] = term
+        self.circles += 1
         self.stop = "iterations"
 
     def _follow(self, term: Expr) -> Expr:
@@ -547,6 +578,6 @@ class _Rewriter(Matcher):
                 self.stop = "iterations"
                 return term
             self.left -= 1
-            self.matches[name] += 1
+            self.steps.append(Step(name, term, result))
             return result
         return term

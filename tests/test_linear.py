@@ -5,9 +5,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from comparison.shuffle import shuffled
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shuffle import shuffled
 from strategies import bool_expressions, expressions, grid
 
 from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, tdiv, tmod, topological, var, variables

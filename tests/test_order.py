@@ -1,12 +1,11 @@
 """Order does not matter: no order of operands, brackets, roots, facts or rules changes the cost of an answer."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
-from shuffle import shuffled
+from comparison.shuffle import reordered, shuffled
 
 from eqsat.cases import Case, read_case
 from eqsat.engine import Budget
@@ -37,21 +36,6 @@ def size(case: Case) -> int:
 
 HAND = cases(TESTS / "data" / "hand.jsonl")
 KERNELS = [case for case in cases(SAMPLE) if size(case) <= MOST_NODES]
-
-
-def reordered(case: Case, seed: int) -> Case:
-    """The case with shuffled terms, roots and constraints; each root keeps its gate."""
-    roots, count = len(case.exprs), len(case.constraints)
-    gates = case.gates or [None] * roots
-    terms = shuffled([*case.exprs, *case.constraints, *[g for g in gates if g is not None]], seed)
-    gate_of = dict(zip([g for g in gates if g is not None], terms[roots + count :], strict=True))
-    order = Random(seed).sample(range(roots), roots)
-    return replace(
-        case,
-        exprs=[terms[i] for i in order],
-        gates=[gate_of.get(gates[i]) for i in order],
-        constraints=Random(seed).sample(terms[roots : roots + count], count),
-    )
 
 
 def optimized(case: Case, **options) -> Result:

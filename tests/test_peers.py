@@ -1,16 +1,13 @@
 """The comparison with other simplifiers, without any of them: a toy driver, tables, messages."""
 
-import io
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from compare import BEST, OURS, ask, compare, solve, standing, table, with_best
 from peers import PEERS
 from peers.environment import UnavailableError, environment
-from peers.judge import Answer, judge
+from peers.judge import Examiner
 from peers.session import DRIVERS, Reply, Session
 from peers.spelling import from_nodes, to_nodes, to_request
 
@@ -168,7 +165,7 @@ def test_every_peer_has_a_driver():
 
 def test_a_wrong_alternative_is_reported_and_does_not_win(toy):
     asked = case("zero*2 + 1", "zero")
-    answer = judge(asked, False, toy.ask(to_request(asked, gates=False, seconds=5)))
+    answer = Examiner(asked, False).judge(toy.ask(to_request(asked, gates=False, seconds=5)))
     assert answer.exprs == asked.exprs
     assert answer.mode == "same"
     assert list(answer.wrong) == ["zero"]
@@ -179,8 +176,8 @@ def test_an_alternative_may_differ_where_the_gate_does_not_hold(toy):
     asked = read_case(line)
     nodes = [["const", 0], ["var", "zero"], ["const", 4], ["lt", 1, 2]]
     reply = Reply({"zero": {"nodes": nodes, "roots": [0, 3], "ms": 1.0}})
-    assert judge(asked, True, reply).wrong == {}
-    assert judge(asked, False, reply).wrong == {"zero": {"zero": 4}}
+    assert Examiner(asked, True).judge(reply).wrong == {}
+    assert Examiner(asked, False).judge(reply).wrong == {"zero": {"zero": 4}}
 
 
 def test_the_cheapest_of_each_root_may_come_from_different_modes():
@@ -188,7 +185,7 @@ def test_the_cheapest_of_each_root_may_come_from_different_modes():
     nodes, index = to_nodes([*asked.exprs, Y, X * 0])
     zero = {"nodes": [*nodes, ["const", 0]], "roots": [len(nodes), index[asked.exprs[1]]]}
     right = {"nodes": nodes, "roots": [index[asked.exprs[0]], index[Y]]}
-    answer = judge(asked, False, Reply({"first": zero, "second": right}))
+    answer = Examiner(asked, False).judge(Reply({"first": zero, "second": right}))
     assert (answer.mode, answer.cost, [str(root) for root in answer.exprs]) == ("mixed", 0, ["0", "y"])
 
 
@@ -204,40 +201,7 @@ def test_the_cheapest_of_each_root_may_come_from_different_modes():
     ],
 )
 def test_a_peer_without_an_answer_leaves_the_case_as_it_was(reply, error):
-    answer = judge(case("x // 2"), False, reply)
+    answer = Examiner(case("x // 2"), False).judge(reply)
     assert answer.exprs == case("x // 2").exprs
     assert answer.mode == "none"
     assert answer.error.startswith(error)
-
-
-def answered(cost: int, milliseconds: float = 1.0) -> Answer:
-    return Answer([X], "mode", cost, 0, milliseconds)
-
-
-def test_wins_ties_and_losses_are_eqsats():
-    costs = [(1, 2, 3), (2, 2, 1), (5, 4, 9)]
-    answers = [with_best(dict(zip((OURS, "a", "b"), map(answered, row), strict=True))) for row in costs]
-    found = {
-        name: (line.wins, line.ties, line.losses) for name in ("a", "b", BEST) if (line := standing(answers, name))
-    }
-    assert found == {"a": (1, 1, 1), "b": (2, 0, 1), BEST: (1, 0, 2)}
-    assert answers[0][BEST].milliseconds == 2.0
-
-
-def test_a_comparison_writes_a_row_for_each_case_as_it_goes(toy):
-    output = io.StringIO()
-    solvers = {OURS: lambda asked: solve(asked, gates=False), "toy": ask(toy, gates=False, seconds=5)}
-    asked = [case("x*4 // 4"), case("zero*2 + 1", "zero")]
-    answers = list(compare(iter(asked), solvers, output))
-    rows = [json.loads(line) for line in output.getvalue().splitlines()]
-    assert [list(answer) for answer in answers] == [[OURS, "toy"]] * 2
-    assert [row["answers"][OURS]["out"] for row in rows] == [["x"], ["zero*2 + 1"]]
-    assert [row["answers"]["toy"]["out"] for row in rows] == [["x*4//4"], ["zero*2 + 1"]]
-    assert [list(row["answers"]["toy"].get("wrong", ())) for row in rows] == [[], ["zero"]]
-    assert rows[0]["before"] == {"divmod": 1, "cost": 2}
-
-
-def test_the_table_has_a_line_for_each_solver_and_the_best():
-    lines = table([(1, 9)], [{OURS: answered(1), "a": answered(2, 3.0)}], {"a": "2.0"})
-    assert list(lines.columns[0].cells) == ["input", "eqsat ", "a 2.0", "best of the peers "]
-    assert list(lines.columns[6].cells)[1:] == ["1.00", "3.00", "3.00"]

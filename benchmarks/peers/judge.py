@@ -21,7 +21,7 @@ LATENCY = Latency()
 
 @dataclass(frozen=True)
 class Answer:
-    """What a peer made of a case.
+    """What a solver, eqsat or a peer, made of a case.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Answer:
     mode : str
         Which alternative that is: one of the peer's, ``"mixed"`` (the cheapest of each root), or ``"none"``.
     milliseconds : float
-        CPU time in the peer until that alternative was known.
+        CPU time in the solver until that alternative was known.
     wrong : dict
         Per mode that differs from the input, a point at which it does.
     """
@@ -44,12 +44,11 @@ class Answer:
     error: str = ""
 
     def row(self, case: Case) -> Row:
-        """This answer as a row of a file."""
+        """This answer as an object of a file."""
         lets, texts = to_program(self.exprs, taken=case.variables)
         return {
-            "id": case.id,
             "out": texts,
-            "lets": [list(pair) for pair in lets],
+            **({"lets": [list(pair) for pair in lets]} if lets else {}),
             "ms": round(self.milliseconds, 3),
             "divmod": self.divisions,
             "cost": self.cost,
@@ -64,35 +63,64 @@ def divisions(roots: Sequence[Expr]) -> int:
     return sum(term.op in DIVISIONS for term in topological(roots))
 
 
-def judge(case: Case, gates: bool, reply: Reply, model: CostModel = LATENCY) -> Answer:
-    """The answer in a driver's reply; a peer that fails, or is wrong in every mode, leaves the case as it was."""
-    right: dict[str, list[Expr]] = {}
-    wrong: dict[str, dict[str, int]] = {}
-    error = reply.error
-    verdicts: dict[tuple[Expr, ...], dict[str, int] | None] = {}
-    for mode, alternative in reply.alternatives.items():
-        try:
-            exprs = from_nodes(alternative["nodes"], alternative["roots"], case.variables)
-            key = tuple(exprs)
-            if key not in verdicts:
-                verdicts[key] = _counterexample(case, gates, exprs)
-        except (ValueError, TypeError) as problem:
-            error = error or f"{mode}: {problem}"
-            continue
-        point = verdicts[key]
-        if point is None:
-            right[mode] = exprs
-        else:
-            wrong[mode] = point
-    if len(right) > 1:
-        right["mixed"] = [
-            min(roots, key=lambda root: cost_of([root], model)) for roots in zip(*right.values(), strict=True)
-        ]
-    costs = {mode: cost_of(exprs, model) for mode, exprs in right.items()}
-    mode = min(costs, key=lambda name: costs[name], default="none")
-    exprs = right.get(mode, case.exprs)
-    milliseconds = reply.alternatives[mode]["ms"] if mode in reply.alternatives else reply.milliseconds
-    return Answer(exprs, mode, cost_of(exprs, model), divisions(exprs), milliseconds, wrong, error)
+@dataclass(frozen=True)
+class Examiner:
+    """Checks and prices answers to one case; equal answers are checked once.
+
+    Attributes
+    ----------
+    gates : bool
+        Whether a root matters only where its gate holds.
+    """
+
+    case: Case
+    gates: bool
+    model: CostModel = LATENCY
+    _verdicts: dict[tuple[Expr, ...], dict[str, int] | None] = field(default_factory=dict)
+
+    def counterexample(self, exprs: Sequence[Expr]) -> dict[str, int] | None:
+        """A point at which ``exprs`` differ from the roots of the case."""
+        key = tuple(exprs)
+        if key not in self._verdicts:
+            self._verdicts[key] = _counterexample(self.case, self.gates, exprs)
+        return self._verdicts[key]
+
+    def answer(self, exprs: Sequence[Expr], mode: str, milliseconds: float) -> Answer:
+        """An answer of one mode; a wrong one leaves the case as it was."""
+        point = self.counterexample(exprs)
+        if point is not None:
+            return self._priced(self.case.exprs, "none", milliseconds, {mode: point}, "")
+        return self._priced(exprs, mode, milliseconds, {}, "")
+
+    def judge(self, reply: Reply) -> Answer:
+        """The answer in a driver's reply; a peer that fails, or is wrong in every mode, leaves the case as it was."""
+        right: dict[str, list[Expr]] = {}
+        wrong: dict[str, dict[str, int]] = {}
+        error = reply.error
+        for mode, alternative in reply.alternatives.items():
+            try:
+                exprs = from_nodes(alternative["nodes"], alternative["roots"], self.case.variables)
+                point = self.counterexample(exprs)
+            except (ValueError, TypeError) as problem:
+                error = error or f"{mode}: {problem}"
+                continue
+            if point is None:
+                right[mode] = exprs
+            else:
+                wrong[mode] = point
+        if len(right) > 1:
+            right["mixed"] = [
+                min(roots, key=lambda root: cost_of([root], self.model)) for roots in zip(*right.values(), strict=True)
+            ]
+        costs = {mode: cost_of(exprs, self.model) for mode, exprs in right.items()}
+        mode = min(costs, key=lambda name: costs[name], default="none")
+        milliseconds = reply.alternatives[mode]["ms"] if mode in reply.alternatives else reply.milliseconds
+        return self._priced(right.get(mode, self.case.exprs), mode, milliseconds, wrong, error)
+
+    def _priced(
+        self, exprs: Sequence[Expr], mode: str, milliseconds: float, wrong: dict[str, dict[str, int]], error: str
+    ) -> Answer:
+        return Answer(list(exprs), mode, cost_of(exprs, self.model), divisions(exprs), milliseconds, wrong, error)
 
 
 def _counterexample(case: Case, gates: bool, exprs: Sequence[Expr]) -> dict[str, int] | None:

@@ -1,4 +1,4 @@
-"""The same expressions in another order: what no answer may depend on.
+"""The same case in another order: what no answer may depend on.
 
 Operands of commutative operators trade places, chains of associative ones are bracketed anew. What is shared stays
 shared: a chain ends at a term that something else uses too.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
+from eqsat.cases import Case
 from eqsat.expr import Expr, make, topological
 
 ASSOCIATIVE = frozenset({"add", "mul", "and", "or", "min", "max"})
@@ -47,3 +49,19 @@ def _members(term: Expr, users: Counter[Expr]) -> list[Expr]:
         else:
             found.append(part)
     return found
+
+
+def reordered(case: Case, seed: int) -> Case:
+    """The case with shuffled terms, roots and constraints; each root keeps its gate."""
+    roots, count = len(case.exprs), len(case.constraints)
+    gates = case.gates or [None] * roots
+    known = [gate for gate in gates if gate is not None]
+    terms = shuffled([*case.exprs, *case.constraints, *known], seed)
+    gate_of = dict(zip(known, terms[roots + count :], strict=True))
+    order = Random(seed).sample(range(roots), roots)
+    return replace(
+        case,
+        exprs=[terms[i] for i in order],
+        gates=[None if gate is None else gate_of[gate] for gate in (gates[i] for i in order)],
+        constraints=Random(seed).sample(terms[roots : roots + count], count),
+    )

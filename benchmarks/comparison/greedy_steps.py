@@ -1,0 +1,120 @@
+"""Kernels on which greedy rewriting loses, step by step: which step gives the cheapest answer away.
+
+After each rule that greedy rewriting applies, the term is handed to greedy rewriting again, in many orders of the
+rules. Where the least cost that any of them reaches rises, that step has destroyed what a cheaper answer needs. If it
+is above equality saturation's all the way, no order tried finds that answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from comparison.orders import GREEDY, rules_in_order
+from comparison.run import Item
+from comparison.solvers import EQSAT
+from eqsat.corpus import Row
+from eqsat.expr import Expr, rebuild
+from eqsat.extract.cost import CostModel
+from eqsat.greedy import canonical, presentable, rewrite
+from eqsat.optimize import cost_of, optimize
+from eqsat.rule import Rule
+
+#: The orders of rules that are tried from each step on (0: that of registration), and how many terms and steps a kernel
+#: may have: more cannot be read.
+ORDERS = range(25)
+MOST_NODES, MOST_STEPS = 26, 9
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one rule made of the whole kernel.
+
+    Attributes
+    ----------
+    rule : Rule or None
+        ``None`` for the input.
+    roots : list of Expr
+        The roots after it.
+    reachable : int
+        The least cost that greedy rewriting reaches from there, over all orders tried.
+    """
+
+    rule: Rule | None
+    roots: list[Expr]
+    reachable: int
+
+
+@dataclass(frozen=True)
+class Walkthrough:
+    """One kernel, rewritten greedily in the order given, and what others make of it.
+
+    Attributes
+    ----------
+    cost, best, worst : int
+        Of the order given, and the extremes of all orders tried.
+    saturated : list of Expr
+        What equality saturation finds by the same rules and the theory, at ``saturated_cost``.
+    """
+
+    item: Item
+    steps: list[Step]
+    cost: int
+    best: int
+    worst: int
+    saturated: list[Expr]
+    saturated_cost: int
+
+    @property
+    def lost(self) -> list[Step]:
+        """The steps after which the least cost within reach is higher than before."""
+        pairs = zip(self.steps, self.steps[1:], strict=False)
+        return [after for before, after in pairs if after.reachable > before.reachable]
+
+
+def walkthroughs(items: Sequence[Item], rows: Sequence[Row], model: CostModel, count: int) -> list[Walkthrough]:
+    """``count`` kernels without facts that greedy rewriting leaves dearer, those where the order matters first."""
+    dearer = {
+        (row["corpus"], row["id"])
+        for row in rows
+        if row["answers"][GREEDY]["cost"] > row["answers"][EQSAT]["cost"] and row["nodes"] <= MOST_NODES
+    }
+    found: list[Walkthrough] = []
+    for item in items:
+        if item.key in dearer and not item.case.gates and not item.case.constraints:
+            walk = walkthrough(item, model)
+            if 1 < len(walk.steps) <= MOST_STEPS:
+                found.append(walk)
+    found.sort(key=lambda walk: (not walk.lost, walk.best == walk.worst, walk.saturated_cost - walk.cost))
+    return found[:count]
+
+
+def walkthrough(item: Item, model: CostModel) -> Walkthrough:
+    """The steps of one kernel without gates and constraints."""
+    exprs = item.case.exprs
+    given = rewrite(exprs, rules_in_order(0))
+    rules = {rule.name: rule for rule in rules_in_order(0)}
+    state = _replaced(exprs, {})
+    costs = _costs(exprs, model)
+    steps = [Step(None, exprs, min(costs))]
+    for name, before, after in given.steps:
+        state = _replaced(state, {before: after})
+        steps.append(Step(rules[name], presentable(state), min(_costs(state, model))))
+    saturated = optimize(exprs, cost=model)
+    return Walkthrough(item, steps, costs[0], min(costs), max(costs), list(saturated.exprs), saturated.cost)
+
+
+def _replaced(roots: Sequence[Expr], images: Mapping[Expr, Expr]) -> list[Expr]:
+    """``roots`` in canonical terms, with each term that has an image replaced by it."""
+
+    def replace(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term in images:
+            return images[term]
+        return canonical(term.op, *args) if args else None
+
+    return rebuild(roots, replace)
+
+
+def _costs(roots: Sequence[Expr], model: CostModel) -> list[int]:
+    """What greedy rewriting makes of ``roots``, in each order of the rules; that of registration comes first."""
+    return [cost_of(rewrite(roots, rules_in_order(order)).roots, model) for order in ORDERS]

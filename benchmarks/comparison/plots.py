@@ -1,0 +1,93 @@
+"""The plots of a report, each a PNG file (extra: bench)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from comparison.orders import ENGINES, GREEDY, spread
+from comparison.solvers import EQSAT
+from eqsat.corpus import Row
+
+#: Dots per inch, and inches of one panel.
+DPI, WIDTH, HEIGHT = 90, 7.2, 3.6
+
+
+def draw(rows: Sequence[Row], orders: Sequence[Row], directory: Path) -> dict[str, Path]:
+    """All plots that the rows allow, by name, written to ``directory``."""
+    directory.mkdir(parents=True, exist_ok=True)
+    figures = {"cost": cost_profile(rows), "time": time_profile(rows)}
+    if any("ns" in row["answers"][EQSAT] for row in rows):
+        figures["compiled"] = compiled_profile(rows)
+    if orders:
+        figures["orders"] = order_spread(orders)
+    paths = {name: directory / f"{name}.png" for name in figures}
+    for name, figure in figures.items():
+        figure.savefig(paths[name], dpi=DPI)
+    return paths
+
+
+def cost_profile(rows: Sequence[Row]) -> Figure:
+    """Per solver its cost over the least of all solvers, case by case, the cases in order of that."""
+
+    def excess(row: Row, name: str) -> float:
+        least = min(answer["cost"] for answer in row["answers"].values())
+        # a case that some solver answers for free has no ratio: one more unit on both sides
+        return float(row["answers"][name]["cost"] + 1) / (least + 1)
+
+    return _profile(rows, list(rows[0]["answers"]), excess, "cost, times the least of all")
+
+
+def time_profile(rows: Sequence[Row]) -> Figure:
+    """Per solver its time over eqsat's, case by case, the cases in order of that."""
+    names = [name for name in rows[0]["answers"] if name != EQSAT]
+    return _profile(rows, names, lambda row, name: _over_ours(row, name, "ms"), "time to simplify, times eqsat's")
+
+
+def compiled_profile(rows: Sequence[Row]) -> Figure:
+    """Per solver the run time of its compiled answers over that of eqsat's."""
+    names = [name for name in rows[0]["answers"] if name != EQSAT]
+    timed = [row for row in rows if all("ns" in row["answers"][name] for name in (EQSAT, *names))]
+    return _profile(timed, names, lambda row, name: _over_ours(row, name, "ns"), "run time compiled, times eqsat's")
+
+
+def _over_ours(row: Row, name: str, key: str) -> float:
+    return float(row["answers"][name][key] / row["answers"][EQSAT][key])
+
+
+def _profile(rows: Sequence[Row], names: Sequence[str], measure: Callable[[Row, str], float], label: str) -> Figure:
+    figure, axes = _panel()
+    for name in names:
+        values = sorted(measure(row, name) for row in rows)
+        shares = [100 * (place + 0.5) / len(values) for place in range(len(values))]
+        axes.plot(shares, values, label=name, linewidth=2.2 if name == EQSAT else 1.2)
+    axes.axhline(1.0, color="0.7", linewidth=0.8, zorder=0)
+    axes.set(yscale="log", xlabel="% of cases", ylabel=label)
+    figure.legend(loc="outside right upper", fontsize=8)
+    return figure
+
+
+def order_spread(orders: Sequence[Row]) -> Figure:
+    """Per kernel the costs of all orders, over eqsat's cost in the order given."""
+    ours, greedy = spread(orders, EQSAT), spread(orders, GREEDY)
+    kernels = sorted(range(len(ours)), key=lambda place: (median(greedy[place]) + 1) / (ours[place][0] + 1))
+    figure, axes = _panel()
+    for engine, marker, size in zip(ENGINES, "o_", (14, 40), strict=True):
+        points = {
+            (x, (cost + 1) / (ours[place][0] + 1))
+            for x, place in enumerate(kernels)
+            for cost in spread(orders, engine)[place]
+        }
+        axes.scatter(*zip(*sorted(points), strict=True), marker=marker, s=size, label=engine)
+    axes.set(xlabel="kernels", ylabel="cost in each order, times eqsat's", yscale="log", xticks=[])
+    figure.legend(loc="outside right upper", fontsize=8)
+    return figure
+
+
+def _panel() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+    return figure, figure.subplots()

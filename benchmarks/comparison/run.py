@@ -1,0 +1,170 @@
+"""One run over corpora: every case through every solver, a row per case, resumed where it was interrupted.
+
+A run is a file of JSON lines. The first is its head: ``{"settings", "machine", "versions", "missing"}``. Each other is
+``{"corpus", "id", "families", "nodes", "before": {"divmod", "cost", "ns"}, "answers": {solver: answer}}``; an answer is
+``{"out", "lets", "ms", "divmod", "cost", "mode", "ns", "wrong", "error"}``, of which the last three may be missing.
+``ns`` is the time to evaluate all roots once, compiled; equal programs are measured once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from peers.judge import Answer, Examiner, divisions
+
+from comparison.solvers import Solver
+from eqsat.cases import Case, case_of, kind_of, load
+from eqsat.corpus import Row
+from eqsat.experiment import MOST_TERMS, measure
+from eqsat.experiment import Row as Measurement
+from eqsat.expr import topological
+from eqsat.extract.cost import CostModel
+from eqsat.optimize import cost_of
+from eqsat.runtime import compiler_version
+
+#: How the input itself is called beside the solvers.
+INPUT = "input"
+
+
+@dataclass(frozen=True)
+class Item:
+    """A case, and where it is from: its corpus, and the families that it counts in."""
+
+    corpus: str
+    families: tuple[str, ...]
+    case: Case
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What identifies it in a run."""
+        return self.corpus, self.case.id
+
+
+def read_corpora(paths: Sequence[Path], limit: int | None, seed: int) -> list[Item]:
+    """The plain cases of corpora, or ``limit`` of all of them, chosen by ``seed``; a case's families are its tags.
+
+    Raises
+    ------
+    ValueError
+        If a line is no case, or no case is left.
+    """
+    items = []
+    for path in paths:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            record = load(line) if line.strip() else {"kind": "blank"}
+            if kind_of(record) == "plain":
+                case = case_of(record, f"line {number}")
+                items.append(Item(path.stem, tuple(dict.fromkeys([path.stem, *case.tags])), case))
+    if not items:
+        raise ValueError(f"no plain case in {', '.join(map(str, paths))}")
+    if limit is not None and limit < len(items):
+        chosen = set(random.Random(seed).sample(range(len(items)), limit))
+        items = [item for place, item in enumerate(items) if place in chosen]
+    return items
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on: processor, cores, Python, C compiler."""
+    names = [line.partition(":")[2] for line in _lines(Path("/proc/cpuinfo")) if line.startswith("model name")]
+    return {
+        "processor": " ".join((names or [platform.processor() or platform.machine()])[0].split()),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "compiler": compiler_version(),
+    }
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+class Log:
+    """A file of a run: opened with the head of a run, it has the head and the rows that it held.
+
+    Raises
+    ------
+    ValueError
+        If the file holds a run with other settings; the message says which differ.
+    """
+
+    def __init__(self, path: Path, head: Mapping[str, Any]) -> None:
+        self.path = path
+        # what was being written when the last run was ended is no row
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        lines = text[: text.rfind("\n") + 1].splitlines()
+        lines = lines or [json.dumps(head)]
+        self.head: Row = json.loads(lines[0])
+        self.rows: list[Row] = [json.loads(line) for line in lines[1:]]
+        then, now = self.head["settings"], head["settings"]
+        if other := [key for key in now if then.get(key) != now[key]]:
+            raise ValueError(f"{path} is a run with other settings ({', '.join(other)}): remove it, or use another -o")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+
+    def append(self, row: Row) -> None:
+        """Add a row, at once also to the file."""
+        self.rows.append(row)
+        with self.path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(row) + "\n")
+
+
+def compare(
+    items: Sequence[Item],
+    solvers: Mapping[str, Solver],
+    gates: bool,
+    model: CostModel,
+    repeats: int,
+) -> Iterator[Row]:
+    """A row for each item, as it comes; all solve a case before the next one begins, each in turn first.
+
+    Parameters
+    ----------
+    repeats : int
+        How often compiled answers are measured; 0 for not at all.
+    """
+    names = list(solvers)
+    for number, item in enumerate(items):
+        turn = number % len(names)
+        examiner = Examiner(item.case, gates, model)
+        found = {name: solvers[name](examiner) for name in names[turn:] + names[:turn]}
+        nanoseconds = measured(item.case, found, repeats, seed=number) if repeats else {}
+        yield _row(item, {name: found[name] for name in names}, nanoseconds, model)
+
+
+def measured(case: Case, answers: Mapping[str, Answer], repeats: int, seed: int) -> dict[str, float]:
+    """Nanoseconds of the input and of each answer that is not too large to compile in fair time.
+
+    Of none if one of them needs more than 64 bits.
+    """
+    variables = tuple(sorted(case.variables.values(), key=str))
+    programs = {INPUT: tuple(case.exprs)} | {name: tuple(answer.exprs) for name, answer in answers.items()}
+    rows = [
+        Measurement(case.id, name, name, roots, variables)
+        for name, roots in programs.items()
+        if sum(1 for _ in topological(roots)) <= MOST_TERMS
+    ]
+    try:
+        measure(rows, repeats, seed, lambda: None)
+    except ValueError:
+        return {}
+    return {row.model: row.nanoseconds for row in rows}
+
+
+def _row(item: Item, answers: Mapping[str, Answer], nanoseconds: Mapping[str, float], model: CostModel) -> Row:
+    case = item.case
+    times = {name: {"ns": round(value, 3)} for name, value in nanoseconds.items()}
+    return {
+        "corpus": item.corpus,
+        "id": case.id,
+        "families": list(item.families),
+        "nodes": sum(1 for _ in topological(case.exprs)),
+        "before": {"divmod": divisions(case.exprs), "cost": cost_of(case.exprs, model), **times.get(INPUT, {})},
+        "answers": {name: {**answer.row(case), **times.get(name, {})} for name, answer in answers.items()},
+    }

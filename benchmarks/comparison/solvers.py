@@ -1,0 +1,87 @@
+"""What is compared: eqsat in several configurations, the greedy baseline, and the peers, behind one call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from time import thread_time
+from typing import Any
+
+from peers import PEERS
+from peers.environment import UnavailableError
+from peers.judge import Answer, Examiner
+from peers.session import Session
+from peers.spelling import to_request
+
+from eqsat.optimize import optimize
+
+#: A solver answers the case that an examiner knows.
+Solver = Callable[[Examiner], Answer]
+
+#: The configuration that everything else is compared with.
+EQSAT = "eqsat"
+
+#: The options of :func:`eqsat.optimize.optimize` per configuration.
+OURS: dict[str, dict[str, Any]] = {
+    EQSAT: {},
+    "eqsat tree": {"extract": "tree"},
+    "eqsat exact": {"extract": "exact"},
+    "rules alone": {"theory": False},
+    "theory alone": {"engine": "theory"},
+    "greedy": {"engine": "greedy"},
+}
+
+#: What each configuration is, for the report.
+ABOUT = {
+    EQSAT: "the default: theory and rules, shared subterms paid once",
+    "eqsat tree": "the same, extraction pays every use of a subterm",
+    "eqsat exact": "the same, extraction proves the optimum over the e-graph (HiGHS)",
+    "rules alone": "equality saturation by the rules in egglog, without the theory",
+    "theory alone": "the normal form of linear integer arithmetic, without rules",
+    "greedy": "the same rules, applied one after the other and destructively",
+} | {peer.name: peer.about for peer in PEERS.values()}
+
+
+def ours(name: str) -> Solver:
+    """One of our configurations; the time is that of its thread in :func:`eqsat.optimize.optimize`."""
+    options = OURS[name]
+    optimize("x + 0", x=(0, 1), **options)  # compiles the rules, once per process
+
+    def solve(examiner: Examiner) -> Answer:
+        case = examiner.case
+        start = thread_time()
+        result = optimize(
+            case.exprs,
+            gates=case.gates if examiner.gates else (),
+            constraints=case.constraints,
+            cost=examiner.model,
+            **options,
+        )
+        return examiner.answer(result.exprs, result.stop, 1e3 * (thread_time() - start))
+
+    return solve
+
+
+def peer(session: Session, seconds: float) -> Solver:
+    """A running peer, with ``seconds`` of CPU time for a case."""
+
+    def solve(examiner: Examiner) -> Answer:
+        return examiner.judge(session.ask(to_request(examiner.case, examiner.gates, seconds)))
+
+    return solve
+
+
+def start(
+    names: Sequence[str], pythons: Mapping[str, str], cache: Path, running: ExitStack
+) -> tuple[dict[str, Session], dict[str, str]]:
+    """The peers that can be had, started, and of the others the reason; ``running`` ends them."""
+    sessions: dict[str, Session] = {}
+    missing: dict[str, str] = {}
+    for name in names:
+        try:
+            sessions[name] = running.enter_context(PEERS[name].session(cache, pythons.get(name, sys.executable)))
+        except UnavailableError as reason:
+            missing[name] = str(reason)
+    return sessions, missing
