@@ -13,7 +13,7 @@ from comparison.report import OPENING, Run, headline, html, insert, markdown, ta
 from comparison.run import Item, Log, compare, read_corpora
 from comparison.shuffle import reordered
 from comparison.solvers import EQSAT, OURS, ours, peer, start
-from comparison.summary import BEST, alone, beaten, families, slower, standing, with_best
+from comparison.summary import BEST, alone, beaten, families, parts_of, slower, slowest, standing, with_best
 from peers import PEERS
 from peers.environment import UnavailableError
 from peers.judge import Examiner
@@ -112,6 +112,13 @@ def test_families_are_those_of_some_but_not_all_cases():
     assert list(families(ROWS, least=1, most=1)) == ["big"]
 
 
+def test_where_the_time_goes():
+    timed = row("one", {EQSAT: 8})
+    timed["answers"][EQSAT]["parts"] = {"rules": 2.0, "extraction": 1.0}
+    assert parts_of([timed]) == {"rules": 0.25, "extraction": 0.125}
+    assert [found["id"] for found in slowest(ROWS, 2)] == ["lost", "tied"]
+
+
 # Runs ----------------------------------------------------------------------------------------------------------------
 
 
@@ -138,7 +145,8 @@ def test_what_needs_more_than_64_bits_is_not_measured():
 @pytest.mark.parametrize("name", OURS)
 def test_every_configuration_answers(name):
     found = ours(name)(Examiner(item("(i*8 + j) // 8", i=[0, 9], j=[0, 7]).case, True))
-    assert ([str(root) for root in found.exprs], found.wrong) == (["i"], {})
+    assert ([str(root) for root in found.exprs], found.wrong, found.error) == (["i"], {}, "")
+    assert list(found.parts) == ["rules", "extraction"]
 
 
 def test_a_wrong_answer_of_ours_is_reported_and_does_not_count():
@@ -225,8 +233,8 @@ def test_a_reordered_case_keeps_each_gate_with_its_root():
 def test_a_step_that_loses_the_best_answer_is_found():
     walk = walkthrough(item("(8*x + 15*y) // 8", x=[-50, 50], y=[-50, 50]), Latency())
     assert [step.rule.name for step in walk.lost] == ["div-multiple"]
-    assert walk.best < walk.cost
-    assert walk.saturated_cost <= walk.best
+    assert walk.best.cost < walk.cost <= walk.worst.cost
+    assert walk.saturated_cost <= walk.best.cost
     for step in walk.steps:
         assert check_equal(walk.item.case.exprs, step.roots).equal
 

@@ -46,13 +46,24 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """What greedy rewriting makes of a kernel in one order of the rules, and by which of them."""
+
+    cost: int
+    roots: list[Expr]
+    rules: list[Rule]
+
+
+@dataclass(frozen=True)
 class Walkthrough:
     """One kernel, rewritten greedily in the order given, and what others make of it.
 
     Attributes
     ----------
-    cost, best, worst : int
-        Of the order given, and the extremes of all orders tried.
+    cost : int
+        Of the order given.
+    best, worst : Attempt
+        The cheapest and the dearest of all orders tried.
     saturated : list of Expr
         What equality saturation finds by the same rules and the theory, at ``saturated_cost``.
     """
@@ -60,8 +71,8 @@ class Walkthrough:
     item: Item
     steps: list[Step]
     cost: int
-    best: int
-    worst: int
+    best: Attempt
+    worst: Attempt
     saturated: list[Expr]
     saturated_cost: int
 
@@ -85,23 +96,25 @@ def walkthroughs(items: Sequence[Item], rows: Sequence[Row], model: CostModel, c
             walk = walkthrough(item, model)
             if 1 < len(walk.steps) <= MOST_STEPS:
                 found.append(walk)
-    found.sort(key=lambda walk: (not walk.lost, walk.best == walk.worst, walk.saturated_cost - walk.cost))
+    found.sort(key=lambda walk: (walk.best.cost - walk.worst.cost, walk.saturated_cost - walk.cost))
     return found[:count]
 
 
 def walkthrough(item: Item, model: CostModel) -> Walkthrough:
     """The steps of one kernel without gates and constraints."""
     exprs = item.case.exprs
-    given = rewrite(exprs, rules_in_order(0))
     rules = {rule.name: rule for rule in rules_in_order(0)}
     state = _replaced(exprs, {})
-    costs = _costs(exprs, model)
-    steps = [Step(None, exprs, min(costs))]
-    for name, before, after in given.steps:
+    attempts = _attempts(exprs, model)
+    best = min(attempts, key=lambda attempt: attempt.cost)
+    worst = max(attempts, key=lambda attempt: attempt.cost)
+    steps = [Step(None, exprs, best.cost)]
+    for name, before, after in rewrite(exprs, rules_in_order(0)).steps:
         state = _replaced(state, {before: after})
-        steps.append(Step(rules[name], presentable(state), min(_costs(state, model))))
+        reachable = min(attempt.cost for attempt in _attempts(state, model))
+        steps.append(Step(rules[name], presentable(state), reachable))
     saturated = optimize(exprs, cost=model)
-    return Walkthrough(item, steps, costs[0], min(costs), max(costs), list(saturated.exprs), saturated.cost)
+    return Walkthrough(item, steps, attempts[0].cost, best, worst, list(saturated.exprs), saturated.cost)
 
 
 def _replaced(roots: Sequence[Expr], images: Mapping[Expr, Expr]) -> list[Expr]:
@@ -115,6 +128,12 @@ def _replaced(roots: Sequence[Expr], images: Mapping[Expr, Expr]) -> list[Expr]:
     return rebuild(roots, replace)
 
 
-def _costs(roots: Sequence[Expr], model: CostModel) -> list[int]:
+def _attempts(roots: Sequence[Expr], model: CostModel) -> list[Attempt]:
     """What greedy rewriting makes of ``roots``, in each order of the rules; that of registration comes first."""
-    return [cost_of(rewrite(roots, rules_in_order(order)).roots, model) for order in ORDERS]
+    found = []
+    for order in ORDERS:
+        rules = {rule.name: rule for rule in rules_in_order(order)}
+        rewritten = rewrite(roots, list(rules.values()))
+        applied = [rules[step.rule] for step in rewritten.steps]
+        found.append(Attempt(cost_of(rewritten.roots, model), rewritten.roots, applied))
+    return found

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from comparison.orders import ENGINES, GREEDY, spread
-from comparison.solvers import EQSAT
+from comparison.solvers import EQSAT, OURS
 from eqsat.corpus import Row
 
 #: Dots per inch, and inches of one panel.
@@ -61,10 +62,13 @@ def _over_ours(row: Row, name: str, key: str) -> float:
 
 def _profile(rows: Sequence[Row], names: Sequence[str], measure: Callable[[Row, str], float], label: str) -> Figure:
     figure, axes = _panel()
-    for name in names:
-        values = sorted(measure(row, name) for row in rows)
-        shares = [100 * (place + 0.5) / len(values) for place in range(len(values))]
-        axes.plot(shares, values, label=name, linewidth=2.2 if name == EQSAT else 1.2)
+    palette = colormaps["tab20"]
+    for number, name in enumerate(rows[0]["answers"]):
+        if name in names:
+            values = sorted(measure(row, name) for row in rows)
+            shares = [100 * (place + 0.5) / len(values) for place in range(len(values))]
+            style = {"linestyle": "-" if name in OURS else "--", "linewidth": 2.4 if name == EQSAT else 1.2}
+            axes.plot(shares, values, label=name, color=palette(2 * number % 20 + number // 10), **style)
     axes.axhline(1.0, color="0.7", linewidth=0.8, zorder=0)
     axes.set(yscale="log", xlabel="% of cases", ylabel=label)
     figure.legend(loc="outside right upper", fontsize=8)

@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from markdown_it import MarkdownIt
 
 from comparison import orders
 from comparison.greedy_steps import ORDERS as TRIED
-from comparison.greedy_steps import Walkthrough
+from comparison.greedy_steps import Attempt, Walkthrough
 from comparison.run import INPUT
 from comparison.solvers import ABOUT, EQSAT
 from comparison.summary import (
@@ -26,17 +27,20 @@ from comparison.summary import (
     beaten,
     cheapest_peers,
     families,
+    parts_of,
     peers_of,
     slower,
+    slowest,
     standing,
     with_best,
 )
 from eqsat.corpus import Row
 from eqsat.experiment import geometric_mean
 from eqsat.expr import Expr
+from eqsat.rule import Rule
 
-#: Lines of a list before it is cut short, characters of a term in it, families, and cases that make one.
-MOST_LINES, MOST_TEXT, MOST_FAMILIES, LEAST_MEMBERS = 20, 70, 24, 5
+#: Lines of a list before it is cut short, characters of a term in it, families, cases that make one, and slow cases.
+MOST_LINES, MOST_TEXT, MOST_FAMILIES, LEAST_MEMBERS, MOST_SLOW = 20, 70, 24, 5, 8
 
 #: What surrounds the headline in another file.
 OPENING, CLOSING = "<!-- comparison -->", "<!-- /comparison -->"
@@ -59,7 +63,13 @@ code { font-size: 12px } img { max-width: 100% }
 LEGEND = """\
 What is left and what that costs, in total; on how many cases eqsat's answer is cheaper than this one (wins), as dear
 (ties), dearer (loses); time to simplify over eqsat's; run time of compiled answers over the input's and over eqsat's;
-cases with a wrong answer, and those stopped by the time limit or failed."""
+cases with a wrong answer, and those stopped by a limit or failed."""
+
+TIME = """\
+## Time
+
+Where eqsat's time goes: {shares} in the theory and in spelling its normal forms. The cases that take it longest, in
+multiples of its median:"""
 
 ORDERS = """\
 ## The order of rules and operands
@@ -79,7 +89,8 @@ greedy rewriter takes, because it makes something dearer first."""
 HOW = """\
 ## How it was measured
 
-All solvers answer a case before the next one begins, each in turn first. Each is given the same terms in its own data
+All solvers answer a case before the next one begins, in an order that changes from case to case. Each is given the same
+terms in its own data
 structures, the same ranges and constraints{gates}. `benchmarks/peers/README.md` says how each peer is run.
 
 * **Answers** are checked by one checker (all points if there are few, else corners and a sample; a wrong one counts as
@@ -147,6 +158,7 @@ def markdown(run: Run, plots: Mapping[str, str]) -> str:
         headline(run),
         _legend(run),
         *_plot(plots, "cost"),
+        _time(run.rows),
         *_plot(plots, "time"),
         _compiled(run),
         *_plot(plots, "compiled"),
@@ -252,6 +264,18 @@ def _plot(plots: Mapping[str, str], name: str) -> list[str]:
     return [f"![{CAPTIONS[name]}]({plots[name]})\n\n*{CAPTIONS[name]}.*"] if name in plots else []
 
 
+def _time(rows: Sequence[Row]) -> str:
+    parts = parts_of(rows)
+    shares = ", ".join([*[f"{share:.0%} in {name}" for name, share in parts.items()], f"{1 - sum(parts.values()):.0%}"])
+    middle = median(row["answers"][EQSAT]["ms"] for row in rows)
+    names = [EQSAT, *peers_of(rows)]
+    lines = []
+    for row in slowest(rows, MOST_SLOW):
+        times = [f"{row['answers'][name]['ms'] / middle:.1f}" for name in names]
+        lines.append([f"`{row['id']}`", row["nodes"], *times])
+    return f"{TIME.format(shares=shares)}\n\n{table(['case', 'terms', *names], lines)}"
+
+
 def _compiled(run: Run) -> str:
     timed = sum("ns" in row["answers"][EQSAT] for row in run.rows)
     if not timed:
@@ -348,24 +372,29 @@ def _steps(walkthroughs: Sequence[Walkthrough]) -> str:
 
 
 def _walk(number: int, walk: Walkthrough) -> str:
-    lines = []
-    for step in walk.steps:
-        rule = "the input" if step.rule is None else f"`{step.rule.name}`: `{step.rule.left}` → `{step.rule.right}`"
-        lines.append([rule, _terms(step.roots), step.reachable])
+    lines = [[_rule(step.rule), _terms(step.roots), step.reachable] for step in walk.steps]
     lost = " and ".join(f"`{step.rule.name}`" for step in walk.lost if step.rule)
-    if walk.best < walk.cost:
-        verdict = (
-            f"The order given loses {walk.cost - walk.best}{' by ' if lost else ''}{lost}; another reaches {walk.best}."
-        )
-    else:
-        verdict = f"No order tried does better than {walk.best}."
-    costs = f"Greedy: {walk.cost}, and {walk.best} to {walk.worst} in other orders. eqsat: **{walk.saturated_cost}**"
     parts = [
         f"### {number}. `{walk.item.case.id}`",
         table(["rule", "the kernel after it", "within reach"], lines, words=2),
-        f"{costs}, {_terms(walk.saturated)}. {verdict}",
+        f"Cost {walk.cost}{f', and what {lost} does cannot be undone' if lost else ''}. "
+        f"eqsat: **{walk.saturated_cost}**, {_terms(walk.saturated)}.",
     ]
+    if walk.best.cost < walk.cost:
+        parts.append(f"* {_attempt('The cheapest', walk.best)}")
+    if walk.worst.cost > walk.cost:
+        parts.append(f"* {_attempt('The dearest', walk.worst)}")
     return "\n\n".join(parts)
+
+
+def _rule(rule: Rule | None) -> str:
+    return "the input" if rule is None else f"`{rule.name}`: `{rule.left}` → `{rule.right}`"
+
+
+def _attempt(which: str, attempt: Attempt) -> str:
+    """In one line what another order does, each rule told once."""
+    rules = "; ".join(dict.fromkeys(_rule(rule) for rule in attempt.rules))
+    return f"{which} other order reaches {attempt.cost}, {_terms(attempt.roots)}, by {rules or 'no rule'}."
 
 
 def _terms(roots: Sequence[Expr]) -> str:

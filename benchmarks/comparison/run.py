@@ -2,7 +2,7 @@
 
 A run is a file of JSON lines. The first is its head: ``{"settings", "machine", "versions", "missing"}``. Each other is
 ``{"corpus", "id", "families", "nodes", "before": {"divmod", "cost", "ns"}, "answers": {solver: answer}}``; an answer is
-``{"out", "lets", "ms", "divmod", "cost", "mode", "ns", "wrong", "error"}``, of which the last three may be missing.
+``{"out", "lets", "ms", "divmod", "cost", "mode", "ns", "wrong", "error", "parts"}``; the last four may be missing.
 ``ns`` is the time to evaluate all roots once, compiled; equal programs are measured once.
 """
 
@@ -122,23 +122,23 @@ def compare(
     model: CostModel,
     repeats: int,
 ) -> Iterator[Row]:
-    """A row for each item, as it comes; all solve a case before the next one begins, each in turn first.
+    """A row for each item, as it comes; all solve a case before the next one begins, in an order of its own.
 
     Parameters
     ----------
     repeats : int
         How often compiled answers are measured; 0 for not at all.
     """
-    names = list(solvers)
-    for number, item in enumerate(items):
-        turn = number % len(names)
+    for item in items:
         examiner = Examiner(item.case, gates, model)
-        found = {name: solvers[name](examiner) for name in names[turn:] + names[:turn]}
-        nanoseconds = measured(item.case, found, repeats, seed=number) if repeats else {}
-        yield _row(item, {name: found[name] for name in names}, nanoseconds, model)
+        # what ran before a solver, and filled the caches of the processor, is chance
+        turns = random.Random(item.case.id).sample(list(solvers), len(solvers))
+        found = {name: solvers[name](examiner) for name in turns}
+        nanoseconds = measured(item.case, found, repeats) if repeats else {}
+        yield _row(item, {name: found[name] for name in solvers}, nanoseconds, model)
 
 
-def measured(case: Case, answers: Mapping[str, Answer], repeats: int, seed: int) -> dict[str, float]:
+def measured(case: Case, answers: Mapping[str, Answer], repeats: int) -> dict[str, float]:
     """Nanoseconds of the input and of each answer that is not too large to compile in fair time.
 
     Of none if one of them needs more than 64 bits.
@@ -151,7 +151,7 @@ def measured(case: Case, answers: Mapping[str, Answer], repeats: int, seed: int)
         if sum(1 for _ in topological(roots)) <= MOST_TERMS
     ]
     try:
-        measure(rows, repeats, seed, lambda: None)
+        measure(rows, repeats, 0, lambda: None)
     except ValueError:
         return {}
     return {row.model: row.nanoseconds for row in rows}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from time import thread_time
 from typing import Any
@@ -59,7 +60,10 @@ def ours(name: str) -> Solver:
             cost=examiner.model,
             **options,
         )
-        return examiner.answer(result.exprs, result.stop, 1e3 * (thread_time() - start))
+        milliseconds = 1e3 * (thread_time() - start)
+        stopped = "" if result.stop == "saturated" else f"stopped by the budget of {result.stop}"
+        parts = {"rules": result.engine_milliseconds, "extraction": result.extraction_milliseconds}
+        return replace(examiner.answer(result.exprs, name, milliseconds, stopped), parts=parts)
 
     return solve
 

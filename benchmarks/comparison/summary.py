@@ -33,7 +33,7 @@ class Standing:
     wins, ties, losses : int
         Cases that eqsat answers at lower, equal, higher cost.
     wrong, failed : int
-        Cases with a wrong alternative, and cases that were stopped by the time limit or failed.
+        Cases with a wrong alternative, and cases that were stopped by a limit or failed.
     median, p95, total : float
         CPU time over eqsat's: of the medians, the 95th percentiles, the totals.
     compiled, speedup : float or None
@@ -168,3 +168,16 @@ def slower(rows: Sequence[Row]) -> list[tuple[Row, str, float]]:
             if our > SLOWER * times[fastest] and our - times[fastest] > LEAST_NS:
                 found.append((row, fastest, our / times[fastest]))
     return sorted(found, key=lambda loss: -loss[2])
+
+
+def parts_of(rows: Sequence[Row]) -> dict[str, float]:
+    """The share of eqsat's total time in each part that it knows."""
+    answers = [row["answers"][EQSAT] for row in rows]
+    total = sum(answer["ms"] for answer in answers)
+    names = dict.fromkeys(name for answer in answers for name in answer.get("parts", {}))
+    return {name: sum(answer.get("parts", {}).get(name, 0.0) for answer in answers) / total for name in names}
+
+
+def slowest(rows: Sequence[Row], most: int) -> list[Row]:
+    """The cases that take eqsat longest."""
+    return sorted(rows, key=lambda row: -float(row["answers"][EQSAT]["ms"]))[:most]

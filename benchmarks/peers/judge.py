@@ -33,6 +33,8 @@ class Answer:
         CPU time in the solver until that alternative was known.
     wrong : dict
         Per mode that differs from the input, a point at which it does.
+    parts : dict
+        Of eqsat's time, the milliseconds of parts that it knows.
     """
 
     exprs: list[Expr]
@@ -42,6 +44,7 @@ class Answer:
     milliseconds: float
     wrong: dict[str, dict[str, int]] = field(default_factory=dict)
     error: str = ""
+    parts: dict[str, float] = field(default_factory=dict)
 
     def row(self, case: Case) -> Row:
         """This answer as an object of a file."""
@@ -55,6 +58,7 @@ class Answer:
             "mode": self.mode,
             **({"wrong": self.wrong} if self.wrong else {}),
             **({"error": self.error} if self.error else {}),
+            **({"parts": {name: round(part, 3) for name, part in self.parts.items()}} if self.parts else {}),
         }
 
 
@@ -85,12 +89,12 @@ class Examiner:
             self._verdicts[key] = _counterexample(self.case, self.gates, exprs)
         return self._verdicts[key]
 
-    def answer(self, exprs: Sequence[Expr], mode: str, milliseconds: float) -> Answer:
+    def answer(self, exprs: Sequence[Expr], mode: str, milliseconds: float, error: str = "") -> Answer:
         """An answer of one mode; a wrong one leaves the case as it was."""
         point = self.counterexample(exprs)
         if point is not None:
-            return self._priced(self.case.exprs, "none", milliseconds, {mode: point}, "")
-        return self._priced(exprs, mode, milliseconds, {}, "")
+            return self._priced(self.case.exprs, "none", milliseconds, {mode: point}, error)
+        return self._priced(exprs, mode, milliseconds, {}, error)
 
     def judge(self, reply: Reply) -> Answer:
         """The answer in a driver's reply; a peer that fails, or is wrong in every mode, leaves the case as it was."""

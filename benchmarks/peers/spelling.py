@@ -48,8 +48,16 @@ def to_request(case: Case, gates: bool, seconds: float) -> dict[str, Any]:
     }
 
 
-def from_nodes(nodes: Sequence[Node], roots: Sequence[int], variables: Mapping[str, Expr]) -> list[Expr]:
+def from_nodes(
+    nodes: Sequence[Node],
+    roots: Sequence[int],
+    variables: Mapping[str, Expr],
+    spellings: Mapping[str, Callable[..., Expr]] | None = None,
+) -> list[Expr]:
     """The terms that the indices ``roots`` of a driver's table stand for.
+
+    ``spellings`` says how operators are spelled, by default to a peer's advantage (:data:`SPELLINGS`); others are as
+    they are.
 
     Raises
     ------
@@ -61,6 +69,7 @@ def from_nodes(nodes: Sequence[Node], roots: Sequence[int], variables: Mapping[s
     >>> from_nodes(nodes, [4], {"i": var("i", 0, 7)})
     [Expr('3 - i*8')]
     """
+    spell = SPELLINGS if spellings is None else spellings
     terms: list[Expr] = []
     for node in nodes:
         kind, *rest = node
@@ -74,7 +83,7 @@ def from_nodes(nodes: Sequence[Node], roots: Sequence[int], variables: Mapping[s
             terms.append(TRUE if rest[0] else FALSE)
         else:
             args = [terms[index] for index in rest]
-            terms.append(SPELLINGS[kind](*args) if kind in SPELLINGS else make(kind, *args))
+            terms.append(spell[kind](*args) if kind in spell else make(kind, *args))
     return [terms[root] for root in roots]
 
 

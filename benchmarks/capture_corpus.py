@@ -1,0 +1,108 @@
+"""Make a corpus of the index expressions of tensor programs, as a compiler has them before it simplifies them.
+
+    python benchmarks/capture_corpus.py {tinygrad,inductor} -o CORPUS.jsonl [--script PROGRAM.py]
+
+Scripts are programs of your own, run in the compiler's environment (the one that ``bench.py`` uses), each a program of
+the corpus; without one those of ``benchmarks/capture`` are run. Equal kernels are kept once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from peers import PEERS
+from peers.environment import UnavailableError, environment
+from peers.spelling import from_nodes
+
+from eqsat.cases import read_case
+from eqsat.corpus import Row
+from eqsat.expr import topological, var
+from eqsat.ops import DIVISIONS
+from eqsat.runtime import cache_directory
+from eqsat.text import to_program
+
+CAPTURES = Path(__file__).parent / "capture"
+SYSTEMS = ("tinygrad", "inductor")
+
+
+def cases(system: str, version: str, records: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
+    """A case for each record with something to simplify, if none before it has the same roots."""
+    seen: set[object] = set()
+    numbers: dict[str, int] = {}
+    for record in records:
+        names = {name: var(name, *bounds) for name, bounds in record["vars"].items()}
+        # as it was captured: nothing is spelled in another way
+        roots = from_nodes(record["nodes"], record["roots"], names, spellings={})
+        place = {index: number for number, index in reversed(list(enumerate(record["roots"])))}
+        gates = [None if gate is None else place[gate] for gate in record["gates"]]
+        key = (tuple(roots), tuple(gates))
+        if key in seen or all(len(root.args) == 0 for root in roots):
+            continue
+        seen.add(key)
+        terms = list(topological(roots))
+        used = {str(term.value): [term.vmin, term.vmax] for term in terms if term.op == "var"}
+        lets, texts = to_program(roots, taken=used)
+        program = f"{system}/{record['program']}/{record['stage']}"
+        numbers[program] = numbers.get(program, -1) + 1
+        gated = any(gate is not None for gate in gates)
+        divided = any(term.op in DIVISIONS for term in terms)
+        tags = [system, record["program"], record["stage"], *["divmod"] * divided, *["gated"] * gated]
+        case = {
+            "id": f"{program}/{numbers[program]}",
+            "source": f"{system} {version}, benchmarks/capture",
+            "vars": used,
+            "lets": [list(pair) for pair in lets],
+            "exprs": texts,
+            **({"gates": gates} if gated else {}),
+            "tags": tags,
+        }
+        read_case(json.dumps(case))
+        yield case
+
+
+def capture(system: str, scripts: Iterable[Path], python: str, cache: Path) -> list[dict[str, Any]]:
+    """The records of a system's programs.
+
+    Raises
+    ------
+    UnavailableError
+        If the system cannot be installed, or its capture fails.
+    """
+    installed = environment(system, PEERS[system].requirements, cache, python)
+    with TemporaryDirectory() as directory:
+        output = Path(directory, "records.jsonl")
+        names = [str(script.resolve()) for script in scripts]
+        done = subprocess.run([str(installed), str(CAPTURES / f"{system}_capture.py"), str(output), *names])
+        if done.returncode:
+            raise UnavailableError(f"the capture from {system} ended with exit code {done.returncode}")
+        return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+
+
+def main() -> None:
+    """Capture, and write the corpus."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("system", choices=SYSTEMS)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--script", action="append", default=[], type=Path, help="a program of your own")
+    parser.add_argument("--python", default=sys.executable, help="builds the environment")
+    parser.add_argument("--cache", type=Path, default=cache_directory() / "peers", help="where environments are kept")
+    given = parser.parse_args()
+    version = PEERS[given.system].requirements[0].partition("==")[2]
+    try:
+        records = capture(given.system, given.script, given.python, given.cache)
+    except UnavailableError as reason:
+        parser.exit(2, f"{reason}\n")
+    found = list(cases(given.system, version, records))
+    given.output.write_text("".join(json.dumps(case) + "\n" for case in found), encoding="utf-8")
+    print(f"{len(found)} cases of {len(records)} kernels")
+
+
+if __name__ == "__main__":
+    main()
