@@ -17,7 +17,7 @@ bench: $(INSTALLED)
 	@$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick) $(if $(PEERS),--peers $(PEERS)) $(BENCH) $(CORPUS)
 
 comparison: $(INSTALLED)
-	@BENCH_COMMAND="make comparison" $(BIN)/python benchmarks/bench.py --peers all -o build/comparison \
+	@$(BIN)/python benchmarks/bench.py --peers all -o build/comparison --command "make comparison" \
 	    --report docs/comparison.md --headline README.md $(BENCH)
 
 test: $(INSTALLED)

@@ -16,6 +16,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,14 @@ from comparison import orders
 from comparison.greedy_steps import walkthroughs
 from comparison.plots import draw
 from comparison.report import Run, headline, html, insert, markdown
-from comparison.run import Item, Log, compare, machine, read_corpora
+from comparison.run import Item, Log, compare, key_of, machine, read_corpora
 from comparison.solvers import EQSAT, OURS, Solver, ours, peer, start
 from peers import PEERS, USUAL
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from eqsat.cases import one_line
+from eqsat.corpus import Row
 from eqsat.extract.calibrated import cost_model
 from eqsat.runtime import cache_directory
 
@@ -71,6 +74,7 @@ def parse() -> argparse.Namespace:
     add("--python", action="append", default=[], metavar="PEER=PATH", help="builds the environment of a peer")
     add("--cache", type=Path, default=cache_directory() / "peers", help="where environments are kept")
     add("--report", type=Path, help="write the report here too, its plots in a directory of the same name")
+    add("--command", default=shlex.join(["python", "benchmarks/bench.py", *sys.argv[1:]]), help="what it says made it")
     add("--headline", type=Path, help="write the table of all solvers between the marks of this file")
     given = parser.parse_args()
     if given.quick:
@@ -99,12 +103,18 @@ def answered(given: argparse.Namespace, items: Sequence[Item], progress: Progres
     """All items through all solvers."""
     names = ("gates", "cost", "seconds", "limit", "seed", "repeats", "ours")
     settings: dict[str, Any] = {name: getattr(given, name) for name in names}
-    settings["corpora"] = [path.name for path in given.corpora]
+    settings["corpora"] = {path.name: blake2b(path.read_bytes(), digest_size=8).hexdigest() for path in given.corpora}
     model = cost_model(given.cost)
     with ExitStack() as running:
-        task = progress.add_task("starting the peers", total=None)
+        task = progress.add_task("starting", total=len(given.peers))
         pythons = dict(choice.split("=", 1) for choice in given.python)
-        sessions, missing = start(given.peers, pythons, given.cache, running)
+        sessions, missing = start(
+            given.peers,
+            pythons,
+            given.cache,
+            running,
+            lambda name: progress.update(task, advance=1, description=f"starting {name}"),
+        )
         progress.remove_task(task)
         for reason in missing.values():
             progress.console.print(f"not compared: {reason}", style="red", highlight=False, soft_wrap=True)
@@ -115,7 +125,7 @@ def answered(given: argparse.Namespace, items: Sequence[Item], progress: Progres
             "missing": missing,
         }
         log = Log(given.output / "rows.jsonl", head)
-        done = {(row["corpus"], row["id"]) for row in log.rows}
+        done = {key_of(row) for row in log.rows}
         left = [item for item in items if item.key not in done]
         if left:
             solvers: dict[str, Solver] = {name: ours(name) for name in given.ours}
@@ -126,8 +136,8 @@ def answered(given: argparse.Namespace, items: Sequence[Item], progress: Progres
     return log
 
 
-def studied(given: argparse.Namespace, items: Sequence[Item], progress: Progress) -> Log:
-    """The order study."""
+def studied(given: argparse.Namespace, items: Sequence[Item], progress: Progress) -> list[Row]:
+    """The rows of the order study."""
     kernels = orders.kernels(items, given.kernels, given.seed)
     settings = {"gates": given.gates, "cost": given.cost, "kernels": [item.key for item in kernels]}
     log = Log(given.output / "orders.jsonl", {"settings": json.loads(json.dumps(settings))})
@@ -135,7 +145,7 @@ def studied(given: argparse.Namespace, items: Sequence[Item], progress: Progress
     rows = orders.study(kernels, left, given.gates, cost_model(given.cost))
     for row in steps(progress, "trying orders", given.orders, len(log.rows), rows):
         log.append(row)
-    return log
+    return log.rows[: given.orders]
 
 
 def write(run: Run, path: Path, images: Path) -> str:
@@ -146,17 +156,15 @@ def write(run: Run, path: Path, images: Path) -> str:
     return text
 
 
-def main() -> None:
-    """Run the comparison and write the report; the exit code is 1 if an answer of eqsat's is wrong."""
-    given = parse()
+def main(given: argparse.Namespace) -> bool:
+    """Run the comparison and write the report; whether all answers of eqsat's are right."""
     items = read_corpora(given.corpora, given.limit, given.seed)
     columns = (TextColumn("{task.description:<18}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
         log = answered(given, items, progress)
-        studies = studied(given, items, progress).rows if given.orders else []
+        studies = studied(given, items, progress) if given.orders else []
         chosen = walkthroughs(items, log.rows, cost_model(given.cost), EXPLAINED)
-    command = shlex.join(["python", "benchmarks/bench.py", *sys.argv[1:]])
-    run = Run(log.head, log.rows, os.environ.get("BENCH_COMMAND", command), studies, chosen)
+    run = Run(log.head, log.rows, given.command, studies, chosen)
     text = write(run, given.output / "report.md", given.output)
     (given.output / "report.html").write_text(html(text, given.output), encoding="utf-8")
     if given.report:
@@ -166,8 +174,11 @@ def main() -> None:
         given.headline.write_text(insert(given.headline.read_text(encoding="utf-8"), table), encoding="utf-8")
     print(headline(run))
     print(f"\n{given.output / 'report.html'}")
-    sys.exit(any("wrong" in row["answers"][name] for row in log.rows for name in given.ours))
+    return not any("wrong" in row["answers"][name] for row in log.rows for name in given.ours)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        sys.exit(not main(parse()))
+    except (ValueError, OSError) as error:
+        sys.exit(f"bench.py: {one_line(error)}")

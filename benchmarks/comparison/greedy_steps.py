@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from comparison.orders import GREEDY, rules_in_order
-from comparison.run import Item
+from comparison.run import Item, key_of
 from comparison.solvers import EQSAT
 from eqsat.corpus import Row
 from eqsat.expr import Expr, rebuild
@@ -86,7 +86,7 @@ class Walkthrough:
 def walkthroughs(items: Sequence[Item], rows: Sequence[Row], model: CostModel, count: int) -> list[Walkthrough]:
     """``count`` kernels without facts that greedy rewriting leaves dearer, those where the order matters first."""
     dearer = {
-        (row["corpus"], row["id"])
+        key_of(row)
         for row in rows
         if row["answers"][GREEDY]["cost"] > row["answers"][EQSAT]["cost"] and row["nodes"] <= MOST_NODES
     }

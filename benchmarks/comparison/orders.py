@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -39,13 +40,14 @@ def kernels(items: Sequence[Item], most: int, seed: int) -> list[Item]:
     return fitting if len(fitting) <= most else Random(seed).sample(fitting, most)
 
 
-def rules_in_order(order: int) -> Sequence[Rule]:
+@cache
+def rules_in_order(order: int) -> tuple[Rule, ...]:
     """The rules in one of many orders, those that work both ways turned or not; 0 is that of registration."""
     if not order:
         return DEFAULT
     random = Random(order)
     rules = random.sample(DEFAULT, len(DEFAULT))
-    return [_turned(rule) if rule.both_ways and random.random() < 0.5 else rule for rule in rules]
+    return tuple([_turned(rule) if rule.both_ways and random.random() < 0.5 else rule for rule in rules])
 
 
 def _turned(rule: Rule) -> Rule:

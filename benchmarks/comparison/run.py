@@ -1,9 +1,9 @@
 """One run over corpora: every case through every solver, a row per case, resumed where it was interrupted.
 
 A run is a file of JSON lines. The first is its head: ``{"settings", "machine", "versions", "missing"}``. Each other is
-``{"corpus", "id", "families", "nodes", "before": {"divmod", "cost", "ns"}, "answers": {solver: answer}}``; an answer is
-``{"out", "lets", "ms", "divmod", "cost", "mode", "ns", "wrong", "error", "parts"}``; the last four may be missing.
-``ns`` is the time to evaluate all roots once, compiled; equal programs are measured once.
+``{"corpus", "line", "id", "families", "nodes", "before": {"divmod", "cost", "ns"}, "answers": {solver: answer}}``; an
+answer is ``{"out", "lets", "ms", "divmod", "cost", "mode", "ns", "wrong", "error", "parts"}``, of which the last four
+may be missing. ``ns`` is the time to evaluate all roots once, compiled; equal programs are measured once.
 """
 
 from __future__ import annotations
@@ -35,16 +35,22 @@ INPUT = "input"
 
 @dataclass(frozen=True)
 class Item:
-    """A case, and where it is from: its corpus, and the families that it counts in."""
+    """A case, where it is from (a corpus, and a line of it, from 1), and the families that it counts in."""
 
     corpus: str
+    line: int
     families: tuple[str, ...]
     case: Case
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> tuple[str, int]:
         """What identifies it in a run."""
-        return self.corpus, self.case.id
+        return self.corpus, self.line
+
+
+def key_of(row: Row) -> tuple[str, int]:
+    """The key of the item that a row answers."""
+    return row["corpus"], row["line"]
 
 
 def read_corpora(paths: Sequence[Path], limit: int | None, seed: int) -> list[Item]:
@@ -61,7 +67,7 @@ def read_corpora(paths: Sequence[Path], limit: int | None, seed: int) -> list[It
             record = load(line) if line.strip() else {"kind": "blank"}
             if kind_of(record) == "plain":
                 case = case_of(record, f"line {number}")
-                items.append(Item(path.stem, tuple(dict.fromkeys([path.stem, *case.tags])), case))
+                items.append(Item(path.stem, number, tuple(dict.fromkeys([path.stem, *case.tags])), case))
     if not items:
         raise ValueError(f"no plain case in {', '.join(map(str, paths))}")
     if limit is not None and limit < len(items):
@@ -162,6 +168,7 @@ def _row(item: Item, answers: Mapping[str, Answer], nanoseconds: Mapping[str, fl
     times = {name: {"ns": round(value, 3)} for name, value in nanoseconds.items()}
     return {
         "corpus": item.corpus,
+        "line": item.line,
         "id": case.id,
         "families": list(item.families),
         "nodes": sum(1 for _ in topological(case.exprs)),

@@ -78,12 +78,20 @@ def peer(session: Session, seconds: float) -> Solver:
 
 
 def start(
-    names: Sequence[str], pythons: Mapping[str, str], cache: Path, running: ExitStack
+    names: Sequence[str],
+    pythons: Mapping[str, str],
+    cache: Path,
+    running: ExitStack,
+    announce: Callable[[str], object],
 ) -> tuple[dict[str, Session], dict[str, str]]:
-    """The peers that can be had, started, and of the others the reason; ``running`` ends them."""
+    """The peers that can be had, started, and of the others the reason; ``running`` ends them.
+
+    The first start of a peer builds its environment, which may take minutes: ``announce`` is told who is next.
+    """
     sessions: dict[str, Session] = {}
     missing: dict[str, str] = {}
     for name in names:
+        announce(name)
         try:
             sessions[name] = running.enter_context(PEERS[name].session(cache, pythons.get(name, sys.executable)))
         except UnavailableError as reason:
