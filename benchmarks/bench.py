@@ -137,8 +137,10 @@ def answered(given: argparse.Namespace, items: Sequence[Item], progress: Progres
 
 
 def studied(given: argparse.Namespace, items: Sequence[Item], progress: Progress) -> list[Row]:
-    """The rows of the order study."""
+    """The rows of the order study; none without kernels of fitting size."""
     kernels = orders.kernels(items, given.kernels, given.seed)
+    if not kernels:
+        return []
     settings = {"gates": given.gates, "cost": given.cost, "kernels": [item.key for item in kernels]}
     log = Log(given.output / "orders.jsonl", {"settings": json.loads(json.dumps(settings))})
     left = range(len(log.rows), given.orders)
@@ -160,7 +162,8 @@ def main(given: argparse.Namespace) -> bool:
     """Run the comparison and write the report; whether all answers of eqsat's are right."""
     items = read_corpora(given.corpora, given.limit, given.seed)
     columns = (TextColumn("{task.description:<18}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as progress:
         log = answered(given, items, progress)
         studies = studied(given, items, progress) if given.orders else []
         chosen = walkthroughs(items, log.rows, cost_model(given.cost), EXPLAINED)

@@ -63,14 +63,6 @@ Binding = dict[str, Expr]
 INDEX = "$"
 
 
-class Step(NamedTuple):
-    """One application of a rule: what stood there, in canonical terms, and what took its place."""
-
-    rule: str
-    before: Expr
-    after: Expr
-
-
 class Rewritten(NamedTuple):
     """What :func:`rewrite` made.
 
@@ -82,8 +74,8 @@ class Rewritten(NamedTuple):
         How often each rule was applied.
     stop : str
         ``"saturated"``, ``"iterations"`` or ``"time"``.
-    steps : list of Step
-        The applications, in order.
+    applied : list of str
+        The rules in the order of their applications; with ``limit=n`` the first ``n`` are repeated.
     circles : int
         How many terms became, step by step, themselves again.
     """
@@ -91,7 +83,7 @@ class Rewritten(NamedTuple):
     roots: list[Expr]
     matches: dict[str, int]
     stop: str
-    steps: list[Step]
+    applied: list[str]
     circles: int
 
 
@@ -136,8 +128,8 @@ def rewrite(
     rewriter = _Rewriter(tuple(rules), frozenset(chain(*map(_conjuncts, known))), limit, seconds)
     found = [rewriter.normalise(root) for root in substitute(roots, narrowed)]
     wide = {narrow: wide for wide, narrow in narrowed.items()}
-    matches = dict(Counter(step.rule for step in rewriter.steps))
-    return Rewritten(presentable(found, wide), matches, rewriter.stop, rewriter.steps, rewriter.circles)
+    matches = dict(Counter(rewriter.applied))
+    return Rewritten(presentable(found, wide), matches, rewriter.stop, rewriter.applied, rewriter.circles)
 
 
 def _narrowed(roots: Sequence[Expr], facts: Sequence[Expr]) -> dict[Expr, Expr]:
@@ -515,7 +507,7 @@ class _Rewriter(Matcher):
         self.known = known
         self.left = limit
         self.deadline = time.perf_counter() + seconds
-        self.steps: list[Step] = []
+        self.applied: list[str] = []
         self.circles = 0
         self.stop = "saturated"
         self.final: dict[Expr, Expr] = {}
@@ -578,6 +570,6 @@ class _Rewriter(Matcher):
                 self.stop = "iterations"
                 return term
             self.left -= 1
-            self.steps.append(Step(name, term, result))
+            self.applied.append(name)
             return result
         return term

@@ -5,6 +5,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+import bench
 import pytest
 from comparison import orders
 from comparison.greedy_steps import walkthrough
@@ -306,3 +307,68 @@ def test_the_headline_replaces_the_old_one_in_another_file():
     assert insert(insert(text, "new"), "newer") == f"before {OPENING}\nnewer\n<!-- /comparison --> after"
     with pytest.raises(ValueError, match="no place for the headline"):
         insert("before", "new")
+
+
+# Command -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path):
+    """Runs the command on a small corpus in ``tmp_path``, without peers."""
+    corpus = tmp_path / "small.jsonl"
+    sums = [" + ".join(f"x % {divisor}" for divisor in range(2, 9))]
+    lines = [{"id": f"case{n}", "vars": {"x": [0, 99]}, "exprs": [f"x*{n} // {n}", *sums * (n > 3)]} for n in (2, 3, 4)]
+    corpus.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def run(*options: str) -> bool:
+        fixed = ["--peers", "", "--ours", "eqsat,greedy", "--repeats", "0", "--orders", "1"]
+        monkeypatch.setattr(sys, "argv", ["bench.py", str(corpus), "-o", str(tmp_path / "out"), *fixed, *options])
+        return bench.main(bench.parse())
+
+    return run
+
+
+def test_the_command_writes_rows_and_reports(command, tmp_path, capsys):
+    (tmp_path / "README.md").write_text("about\n<!-- comparison -->\n<!-- /comparison -->\n")
+    written = ["--report", str(tmp_path / "docs.md"), "--headline", str(tmp_path / "README.md"), "--command", "make it"]
+    assert command(*written)
+    out = tmp_path / "out"
+    assert {path.name for path in out.iterdir()} == {
+        "rows.jsonl", "orders.jsonl", "report.md", "report.html", "cost.png", "time.png", "orders.png"
+    }  # fmt: skip
+    assert "![" in (tmp_path / "docs.md").read_text()
+    assert (tmp_path / "docs" / "cost.png").exists()
+    assert "make it" in (tmp_path / "README.md").read_text()
+    assert "| **eqsat** |" in capsys.readouterr().out
+
+
+def test_without_kernels_of_fitting_size_there_is_no_study(command, tmp_path):
+    lines = (tmp_path / "small.jsonl").read_text().splitlines()
+    (tmp_path / "small.jsonl").write_text(lines[0] + "\n")
+    assert command()
+    assert not (tmp_path / "out" / "orders.jsonl").exists()
+
+
+def test_the_same_command_goes_on_and_another_is_refused(command, tmp_path, monkeypatch):
+    command()
+    rows = tmp_path / "out" / "rows.jsonl"
+    whole = rows.read_text().splitlines()
+    rows.write_text("\n".join(whole[:3]) + "\n")
+    command()
+    assert rows.read_text().splitlines()[:3] == whole[:3]
+    assert [json.loads(line)["id"] for line in rows.read_text().splitlines()[1:]] == ["case2", "case3", "case4"]
+    with pytest.raises(ValueError, match=r"other settings \(gates\)"):
+        command("--no-gates")
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--peers", "nobody"], "no solver is called 'nobody'"),
+        (["--ours", "eqsat"], "--ours lacks 'greedy'"),
+    ],
+)
+def test_unknown_solvers_are_refused(command, option, message, capsys):
+    with pytest.raises(SystemExit):
+        command(*option)
+    assert message in capsys.readouterr().err

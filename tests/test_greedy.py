@@ -176,11 +176,13 @@ def test_rules_without_end_stop_at_the_limit():
     assert found.circles == 0
 
 
-def test_each_step_is_told():
-    found = rewrite([parse("x//4//6", NAMES), parse("j%64", NAMES)])
-    assert [(step.rule, str(step.before), str(step.after)) for step in found.steps] == [
-        ("div-div", "x//4//6", "x//24"),
-        ("mod-in-range", "j%64", "j"),
+def test_the_limit_repeats_the_first_steps():
+    roots = [parse("x//4//6", NAMES), parse("j%64", NAMES)]
+    assert rewrite(roots).applied == ["div-div", "mod-in-range"]
+    assert [list(map(str, rewrite(roots, limit=limit).roots)) for limit in range(3)] == [
+        ["x//4//6", "j%64"],
+        ["x//24", "j%64"],
+        ["x//24", "j"],
     ]
 
 

@@ -7,16 +7,16 @@ is above equality saturation's all the way, no order tried finds that answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from comparison.orders import GREEDY, rules_in_order
 from comparison.run import Item, key_of
 from comparison.solvers import EQSAT
 from eqsat.corpus import Row
-from eqsat.expr import Expr, rebuild
+from eqsat.expr import Expr
 from eqsat.extract.cost import CostModel
-from eqsat.greedy import canonical, presentable, rewrite
+from eqsat.greedy import rewrite
 from eqsat.optimize import cost_of, optimize
 from eqsat.rule import Rule
 
@@ -96,36 +96,22 @@ def walkthroughs(items: Sequence[Item], rows: Sequence[Row], model: CostModel, c
             walk = walkthrough(item, model)
             if 1 < len(walk.steps) <= MOST_STEPS:
                 found.append(walk)
-    found.sort(key=lambda walk: (walk.best.cost - walk.worst.cost, walk.saturated_cost - walk.cost))
+    found.sort(key=lambda walk: (not walk.lost, walk.best.cost - walk.worst.cost, walk.saturated_cost - walk.cost))
     return found[:count]
 
 
 def walkthrough(item: Item, model: CostModel) -> Walkthrough:
     """The steps of one kernel without gates and constraints."""
     exprs = item.case.exprs
-    rules = {rule.name: rule for rule in rules_in_order(0)}
-    state = _replaced(exprs, {})
     attempts = _attempts(exprs, model)
     best = min(attempts, key=lambda attempt: attempt.cost)
     worst = max(attempts, key=lambda attempt: attempt.cost)
     steps = [Step(None, exprs, best.cost)]
-    for name, before, after in rewrite(exprs, rules_in_order(0)).steps:
-        state = _replaced(state, {before: after})
-        reachable = min(attempt.cost for attempt in _attempts(state, model))
-        steps.append(Step(rules[name], presentable(state), reachable))
+    for count, rule in enumerate(attempts[0].rules, start=1):
+        roots = rewrite(exprs, rules_in_order(0), limit=count).roots
+        steps.append(Step(rule, roots, min(attempt.cost for attempt in _attempts(roots, model))))
     saturated = optimize(exprs, cost=model)
     return Walkthrough(item, steps, attempts[0].cost, best, worst, list(saturated.exprs), saturated.cost)
-
-
-def _replaced(roots: Sequence[Expr], images: Mapping[Expr, Expr]) -> list[Expr]:
-    """``roots`` in canonical terms, with each term that has an image replaced by it."""
-
-    def replace(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        if term in images:
-            return images[term]
-        return canonical(term.op, *args) if args else None
-
-    return rebuild(roots, replace)
 
 
 def _attempts(roots: Sequence[Expr], model: CostModel) -> list[Attempt]:
@@ -134,6 +120,6 @@ def _attempts(roots: Sequence[Expr], model: CostModel) -> list[Attempt]:
     for order in ORDERS:
         rules = {rule.name: rule for rule in rules_in_order(order)}
         rewritten = rewrite(roots, list(rules.values()))
-        applied = [rules[step.rule] for step in rewritten.steps]
+        applied = [rules[name] for name in rewritten.applied]
         found.append(Attempt(cost_of(rewritten.roots, model), rewritten.roots, applied))
     return found

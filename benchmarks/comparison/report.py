@@ -90,8 +90,8 @@ HOW = """\
 ## How it was measured
 
 All solvers answer a case before the next one begins, in an order that changes from case to case. Each is given the same
-terms in its own data
-structures, the same ranges and constraints{gates}. `benchmarks/peers/README.md` says how each peer is run.
+terms in its own data structures, with the same ranges and constraints{gates}. `benchmarks/peers/README.md` says how
+each peer is run.
 
 * **Answers** are checked by one checker (all points if there are few, else corners and a sample; a wrong one counts as
   no answer, and the case stays as it was) and priced by one cost model, `{cost}`, every shared subterm once. A peer
@@ -100,8 +100,9 @@ structures, the same ranges and constraints{gates}. `benchmarks/peers/README.md`
 * **Time** is CPU time of one thread in the simplifier: conversion from and to our terms is excluded, everything that
   the solver does to simplify is included, for eqsat the whole call of `optimize`. For a peer with several ways it ends
   when the one that counts was known, so that the others cost it nothing. What is built once per process (rules,
-  patterns) is not counted, and memories are cleared from case to case. A peer has {seconds:g} s for a case, eqsat 2 s.
-  Only ratios mean anything; they are over eqsat's median, 95th percentile and total.
+  patterns) is not counted, and memories are cleared from case to case. Others run in between, so that everybody meets
+  cold caches, which doubles the time of small cases. A peer has {seconds:g} s for a case, eqsat 2 s. Only ratios mean
+  anything; they are over eqsat's median, 95th percentile and total.
 * **Compiled**: each answer as a C function of all roots, `-O2`, scalar, in a loop over points of the domain; the input
   too, which is what the C compiler makes of it unaided. Measured {repeats} times in random turns, the median counts;
   equal answers are one program. Answers of more than 2000 terms are not compiled. Geometric means.
