@@ -62,8 +62,8 @@ code { font-size: 12px } img { max-width: 100% }
 
 LEGEND = """\
 What is left and what that costs, in total; on how many cases eqsat's answer is cheaper than this one (wins), as dear
-(ties), dearer (loses); time to simplify over eqsat's; run time of compiled answers over the input's and over eqsat's;
-cases with a wrong answer, and those stopped by a limit or failed."""
+(ties), dearer (loses); time to simplify over eqsat's; run time of compiled answers over the input's and over eqsat's,
+on the cases where both could be measured; cases with a wrong answer, and those stopped by a limit or failed."""
 
 TIME = """\
 ## Time
@@ -165,8 +165,8 @@ def markdown(run: Run, plots: Mapping[str, str]) -> str:
         *_plot(plots, "compiled"),
         "## By family",
         _by_family(run.rows),
-        _not_best(run.rows),
-        _alone(run.rows),
+        _listed("Where eqsat is not the best", "some peer's answer costs less", beaten(run.rows), run.rows),
+        _listed("Where eqsat alone is the best", "every peer's answer costs more", alone(run.rows), run.rows),
     ]
     if run.orders:
         parts += [_order_study(run.orders), *_plot(plots, "orders")]
@@ -284,13 +284,9 @@ def _compiled(run: Run) -> str:
     names = peers_of(run.rows)
     lines = [f"{timed} of {len(run.rows)} cases could be compiled and measured."]
     if names:
-        times = {name: standing(run.rows, name).compiled for name in [EQSAT, *names]}
-        known = {name: time for name, time in times.items() if time is not None}
-        fastest = min((name for name in names if name in known), key=lambda name: known[name])
-        lines.append(
-            f"eqsat's answers take {known[EQSAT] / known[fastest]:.3f} of the run time of those of the fastest peer, "
-            f"{fastest}."
-        )
+        over = {name: standing(run.rows, name).speedup for name in names}
+        ratio, fastest = min((ratio, name) for name, ratio in over.items() if ratio is not None)
+        lines.append(f"eqsat's answers take {1 / ratio:.3f} of the run time of those of the fastest peer, {fastest}.")
         losses = slower(run.rows)
         beyond = f"faster by more than {SLOWER - 1:.0%} and {LEAST_NS} ns"
         lines.append(f"On {len(losses) or 'none'} of the cases some peer's answer is {beyond}{':' if losses else '.'}")
@@ -323,26 +319,13 @@ def _by_family(rows: Sequence[Row]) -> str:
     return f"{note}\n\n{table(['family', 'cases', 'div+mod, eqsat', 'cost, eqsat', *names], lines)}"
 
 
-def _not_best(rows: Sequence[Row]) -> str:
+def _listed(title: str, what: str, found: Sequence[Row], rows: Sequence[Row]) -> str:
+    """The cases ``found`` of which ``what`` is true, against the cheapest peer."""
     if not peers_of(rows):
         return ""
-    lost = beaten(rows)
-    share = f"{len(lost)} of {len(rows)} cases ({len(lost) / len(rows):.1%})"
-    lines = [_line(row) for row in lost]
-    parts = [f"## Where eqsat is not the best\n\nOn {share} some peer's answer costs less."]
-    if lost:
-        parts.append(table(["case", "eqsat", "best", "of", "eqsat's answer", "the best"], lines[:MOST_LINES], words=6))
-    return "\n\n".join([*parts, *_more(lines)])
-
-
-def _alone(rows: Sequence[Row]) -> str:
-    if not peers_of(rows):
-        return ""
-    won = alone(rows)
-    share = f"{len(won)} of {len(rows)} cases ({len(won) / len(rows):.1%})"
-    lines = [_line(row) for row in won]
-    parts = [f"## Where eqsat alone is the best\n\nOn {share} every peer's answer costs more."]
-    if won:
+    lines = [_line(row) for row in found]
+    parts = [f"## {title}", f"On {len(found)} of {len(rows)} cases ({len(found) / len(rows):.1%}) {what}."]
+    if lines:
         parts.append(table(["case", "eqsat", "best", "of", "eqsat's answer", "the best"], lines[:MOST_LINES], words=6))
     return "\n\n".join([*parts, *_more(lines)])
 
