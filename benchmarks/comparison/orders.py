@@ -81,7 +81,10 @@ def spread(rows: Sequence[Row], engine: str) -> list[list[int]]:
 
 
 def summary(rows: Sequence[Row]) -> Mapping[str, Mapping[str, Any]]:
-    """Per engine: the kernels whose cost depends on the order, and the total of the best, given and worst orders."""
+    """Per engine: the kernels whose cost depends on the order, and total costs.
+
+    Of each kernel's cheapest order, of the order given, of each one's dearest; and, after that given, of each order.
+    """
     lines = {}
     for engine in ENGINES:
         costs = spread(rows, engine)
@@ -91,5 +94,6 @@ def summary(rows: Sequence[Row]) -> Mapping[str, Mapping[str, Any]]:
             "least": sum(map(min, costs)),
             "given": sum(found[0] for found in costs),
             "most": sum(map(max, costs)),
+            "orders": [sum(found) for found in zip(*costs, strict=True)],
         }
     return lines

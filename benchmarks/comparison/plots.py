@@ -22,8 +22,8 @@ def draw(rows: Sequence[Row], orders: Sequence[Row], directory: Path) -> dict[st
     """All plots that the rows allow, by name, written to ``directory``."""
     directory.mkdir(parents=True, exist_ok=True)
     figures = {"cost": cost_profile(rows), "time": time_profile(rows)}
-    if any("ns" in row["answers"][EQSAT] for row in rows):
-        figures["compiled"] = compiled_profile(rows)
+    if timed := [row for row in rows if all("ns" in answer for answer in row["answers"].values())]:
+        figures["compiled"] = compiled_profile(timed)
     if orders:
         figures["orders"] = order_spread(orders)
     paths = {name: directory / f"{name}.png" for name in figures}
@@ -38,7 +38,7 @@ def cost_profile(rows: Sequence[Row]) -> Figure:
     def excess(row: Row, name: str) -> float:
         least = min(answer["cost"] for answer in row["answers"].values())
         # a case that some solver answers for free has no ratio: one more unit on both sides
-        return float(row["answers"][name]["cost"] + 1) / (least + 1)
+        return float((row["answers"][name]["cost"] + 1) / (least + 1))
 
     return _profile(rows, list(rows[0]["answers"]), excess, "cost, times the least of all")
 
@@ -50,10 +50,9 @@ def time_profile(rows: Sequence[Row]) -> Figure:
 
 
 def compiled_profile(rows: Sequence[Row]) -> Figure:
-    """Per solver the run time of its compiled answers over that of eqsat's."""
+    """Per solver the run time of its compiled answers over that of eqsat's; all of them have been measured."""
     names = [name for name in rows[0]["answers"] if name != EQSAT]
-    timed = [row for row in rows if all("ns" in row["answers"][name] for name in (EQSAT, *names))]
-    return _profile(timed, names, lambda row, name: _over_ours(row, name, "ns"), "run time compiled, times eqsat's")
+    return _profile(rows, names, lambda row, name: _over_ours(row, name, "ns"), "run time compiled, times eqsat's")
 
 
 def _over_ours(row: Row, name: str, key: str) -> float:
@@ -67,8 +66,9 @@ def _profile(rows: Sequence[Row], names: Sequence[str], measure: Callable[[Row, 
         if name in names:
             values = sorted(measure(row, name) for row in rows)
             shares = [100 * (place + 0.5) / len(values) for place in range(len(values))]
-            style = {"linestyle": "-" if name in OURS else "--", "linewidth": 2.4 if name == EQSAT else 1.2}
-            axes.plot(shares, values, label=name, color=palette(2 * number % 20 + number // 10), **style)
+            style, width = "-" if name in OURS else "--", 2.4 if name == EQSAT else 1.2
+            color = palette(2 * number % 20 + number // 10)
+            axes.plot(shares, values, label=name, color=color, linestyle=style, linewidth=width)
     axes.axhline(1.0, color="0.7", linewidth=0.8, zorder=0)
     axes.set(yscale="log", xlabel="% of cases", ylabel=label)
     figure.legend(loc="outside right upper", fontsize=8)
@@ -81,12 +81,9 @@ def order_spread(orders: Sequence[Row]) -> Figure:
     kernels = sorted(range(len(ours)), key=lambda place: (median(greedy[place]) + 1) / (ours[place][0] + 1))
     figure, axes = _panel()
     for engine, marker, size in zip(ENGINES, "o_", (14, 40), strict=True):
-        points = {
-            (x, (cost + 1) / (ours[place][0] + 1))
-            for x, place in enumerate(kernels)
-            for cost in spread(orders, engine)[place]
-        }
-        axes.scatter(*zip(*sorted(points), strict=True), marker=marker, s=size, label=engine)
+        costs = spread(orders, engine)
+        points = sorted({(x, (c + 1) / (ours[place][0] + 1)) for x, place in enumerate(kernels) for c in costs[place]})
+        axes.scatter([x for x, _ in points], [y for _, y in points], marker=marker, s=size, label=engine)
     axes.set(xlabel="kernels", ylabel="cost in each order, times eqsat's", yscale="log", xticks=[])
     figure.legend(loc="outside right upper", fontsize=8)
     return figure
