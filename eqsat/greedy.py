@@ -1,13 +1,14 @@
 """The greedy baseline: the same rules, applied destructively in registration order, bottom-up, to a fixpoint.
 
 This is how tinygrad and Morok rewrite: at each term, operands first, the first rule that matches replaces it, and what
-was there is gone. So the order of the rules decides the answer: what the e-graph does away with.
+was there is gone. So the order of the rules decides the answer: what the e-graph does away with. It is a parameter;
+that of registration is the families of :data:`eqsat.rules.FAMILIES` in turn, each family from top to bottom.
 
 Order and brackets of commutative operators are fixed by :func:`canonical` instead of by rules: addends, factors and the
 like are sorted by their keys, literals folded and last, neutral ones dropped. Commutativity and associativity are left
-out. A rule that works both ways is used from left to right, and a rule in :data:`UNDOES` not beside the rule that it
-would undo: either pair would run in a circle. ``sub``, ``neg``, ``le`` and ``ne`` are spelled with other operators, as
-in the e-graph.
+out. A rule that works both ways is used from left to right, and of two rules that undo each other (:data:`UNDOES`) the
+first: either pair would run in a circle. Other circles are left where they close, and counted. ``sub``, ``neg``, ``le``
+and ``ne`` are spelled with other operators, as in the e-graph.
 """
 
 from __future__ import annotations
