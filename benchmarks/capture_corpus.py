@@ -12,6 +12,7 @@ import argparse
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +24,7 @@ from peers.spelling import from_nodes
 
 from eqsat.cases import read_case
 from eqsat.corpus import Row
-from eqsat.expr import topological, var
+from eqsat.expr import Expr, topological, var
 from eqsat.ops import DIVISIONS
 from eqsat.runtime import cache_directory
 from eqsat.text import to_program
@@ -33,38 +34,55 @@ SYSTEMS = ("tinygrad", "inductor")
 
 
 def cases(system: str, version: str, records: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
-    """A case for each record with something to simplify, if none before it has the same roots."""
+    """A case for each record with something to simplify, if none before it has the same roots.
+
+    Raises
+    ------
+    ValueError
+        If a record is no kernel: a term of wrong kind, an unknown variable.
+    """
     seen: set[object] = set()
-    numbers: dict[str, int] = {}
+    numbers: Counter[str] = Counter()
     for record in records:
-        names = {name: var(name, *bounds) for name, bounds in record["vars"].items()}
-        # as it was captured: nothing is spelled in another way
-        roots = from_nodes(record["nodes"], record["roots"], names, spellings={})
-        place = {index: number for number, index in reversed(list(enumerate(record["roots"])))}
-        gates = [None if gate is None else place[gate] for gate in record["gates"]]
+        roots, gates = terms_of(record)
         key = (tuple(roots), tuple(gates))
-        if key in seen or all(len(root.args) == 0 for root in roots):
+        if key in seen or not any(root.args for root in roots):
             continue
         seen.add(key)
-        terms = list(topological(roots))
-        used = {str(term.value): [term.vmin, term.vmax] for term in terms if term.op == "var"}
-        lets, texts = to_program(roots, taken=used)
-        program = f"{system}/{record['program']}/{record['stage']}"
-        numbers[program] = numbers.get(program, -1) + 1
-        gated = any(gate is not None for gate in gates)
-        divided = any(term.op in DIVISIONS for term in terms)
-        tags = [system, record["program"], record["stage"], *["divmod"] * divided, *["gated"] * gated]
+        name = f"{system}/{record['program']}/{record['stage']}"
         case = {
-            "id": f"{program}/{numbers[program]}",
+            "id": f"{name}/{numbers[name]}",
             "source": f"{system} {version}, benchmarks/capture",
-            "vars": used,
-            "lets": [list(pair) for pair in lets],
-            "exprs": texts,
-            **({"gates": gates} if gated else {}),
-            "tags": tags,
+            **texts_of(roots, gates),
         }
+        case["tags"] = [system, record["program"], record["stage"], *case["tags"]]
+        numbers[name] += 1
         read_case(json.dumps(case))
         yield case
+
+
+def terms_of(record: Mapping[str, Any]) -> tuple[list[Expr], list[int | None]]:
+    """The roots of a record, spelled as they were captured, and per root which of them is its gate."""
+    names = {name: var(name, *bounds) for name, bounds in record["vars"].items()}
+    roots = from_nodes(record["nodes"], record["roots"], names, spellings={})
+    gates = [None if gate is None else record["roots"].index(gate) for gate in record["gates"]]
+    return roots, gates
+
+
+def texts_of(roots: list[Expr], gates: list[int | None]) -> Row:
+    """The keys of a case that its roots decide."""
+    terms = list(topological(roots))
+    used = {str(term.value): [term.vmin, term.vmax] for term in terms if term.op == "var"}
+    lets, texts = to_program(roots, taken=used)
+    gated = any(gate is not None for gate in gates)
+    divided = any(term.op in DIVISIONS for term in terms)
+    return {
+        "vars": used,
+        "lets": [list(pair) for pair in lets],
+        "exprs": texts,
+        **({"gates": gates} if gated else {}),
+        "tags": [*["divmod"] * divided, *["gated"] * gated],
+    }
 
 
 def capture(system: str, scripts: Iterable[Path], python: str, cache: Path) -> list[dict[str, Any]]:

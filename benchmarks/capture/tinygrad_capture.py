@@ -20,7 +20,7 @@ from recording import Recorder, main  # isort: skip  (puts the drivers on the pa
 import tinygrad.codegen
 import tinygrad.schedule.indexing
 import tinygrad.schedule.rangeify
-from tinygrad import Tensor, nn
+from tinygrad import Tensor, dtypes, nn
 from tinygrad.uop import Ops
 from tinygrad.uop.ops import PatternMatcher, UOp
 from tinygrad_driver import NAMES, _node
@@ -80,6 +80,7 @@ def record(recorder: Recorder, stage: str, sink: UOp) -> None:
 def _nodes(uops: Sequence[UOp], table: Table, ranges: dict[str, tuple[int, int]]) -> list[int]:
     def node(uop: UOp, below: list[int]) -> int:
         if uop.op is Ops.CAST:
+            _require_wider(uop)
             return below[0]
         if uop.op is Ops.CONST or uop.op in NAMES or uop.op is Ops.XOR:
             return _node(uop, below, table)
@@ -91,6 +92,14 @@ def _nodes(uops: Sequence[UOp], table: Table, ranges: dict[str, tuple[int, int]]
 
     inner = {*NAMES, Ops.CAST, Ops.XOR}
     return from_peer(uops, table, lambda uop: uop, lambda uop: uop.src if uop.op in inner else (), node)
+
+
+def _require_wider(cast: UOp) -> None:
+    """Refuse a cast that is more than a change of an integer's width."""
+    [source] = cast.src
+    integers = dtypes.is_int(cast.dtype) and dtypes.is_int(source.dtype)
+    if not integers or source.vmin < cast.dtype.min or source.vmax > cast.dtype.max:
+        raise ValueError(f"a cast from {source.dtype} to {cast.dtype} in an index")
 
 
 def _name(uop: UOp) -> str:
