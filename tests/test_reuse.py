@@ -1,7 +1,7 @@
 """Spellings by what is computed anyway: each is taken where it pays, and only there."""
 
 import pytest
-from shuffle import shuffled
+from comparison.shuffle import shuffled
 
 from eqsat import optimize
 from eqsat.expr import var
