@@ -101,8 +101,8 @@ each peer is run.
   the solver does to simplify is included, for eqsat the whole call of `optimize`. For a peer with several ways it ends
   when the one that counts was known, so that the others cost it nothing. What is built once per process (rules,
   patterns) is not counted, and memories are cleared from case to case. Others run in between, so that everybody meets
-  cold caches, which doubles the time of small cases. A peer has {seconds:g} s for a case, eqsat 2 s. Only ratios mean
-  anything; they are over eqsat's median, 95th percentile and total.
+  cold caches, which doubles the time of small cases. A peer has {seconds:g} s for a case, eqsat 2 s, greedy
+  rewriting 60 s. Only ratios mean anything; they are over eqsat's median, 95th percentile and total.
 * **Compiled**: each answer as a C function of all roots, `-O2`, scalar, in a loop over points of the domain; the input
   too, which is what the C compiler makes of it unaided. Measured {repeats} times in random turns, the median counts;
   equal answers are one program. Answers of more than 2000 terms are not compiled. Geometric means.
