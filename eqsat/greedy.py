@@ -343,7 +343,7 @@ def _compiled(rules: tuple[Rule, ...]) -> dict[str, list[_Compiled]]:
         if rule.name not in undone and not _is_order(rule):
             compiled.append(_compile(rule))
             undone |= {UNDOES.get(rule.name), *[other for other, name in UNDOES.items() if name == rule.name]}
-    return {op: [c for c in compiled if c.left.op in ("", op)] for op in [*OPS, "var"]}
+    return {op: [c for c in compiled if c.left.op in ("", op)] for op in [*OPS, *REDUCTIONS, "var"]}
 
 
 def _compile(rule: Rule) -> _Compiled:
