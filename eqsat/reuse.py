@@ -50,12 +50,15 @@ def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node] | No
     dict from int to Node, or None
         By class, the node with the brackets of the input; ``None`` if nothing new was found.
     """
-    known = len(speller.values)
-    brackets = _brackets(speller, terms)
-    offers = (_remainders, _wider_remainders, _rounded_down, _intervals, _merged, _shifted)
-    found = [offer for offers_of in offers for offer in offers_of(speller)]
-    if not found and len(speller.values) == known:
+    found = [*_wider_remainders(speller), *_rounded_down(speller), *_merged(speller)]
+    if not found and not any(isinstance(v, Expr) and _worth_reading(v) for v in speller.values):
         return None
+    brackets = _brackets(speller, terms)
+    found += _intervals(speller)
+    if not found:
+        return None
+    # alone, these have not been seen to pay
+    found += [*_remainders(speller), *_shifted(speller)]
     for c, node in [*brackets.items(), *found]:
         speller.offer(c, node)
     speller.grow()
@@ -213,14 +216,16 @@ def _intervals(speller: Speller) -> Iterator[tuple[int, Node]]:
         # of fewer variables it is no interval, unless it does not depend on the others
         directions = [(d, f) for d, f in sums.get(frozenset(names), {}).items() if d not in own]
         pairs += len(directions)
-        if not (directions or len(names) == 2) or pairs > MAX_PAIRS:
+        # what is affine in two variables is compared in every way already
+        compared = len(names) == 2 and any(term.op == "floordiv" for term in topological([condition]))
+        if not (directions or compared) or pairs > MAX_PAIRS:
             continue
         points = grid(names)
         shape = [v.vmax - v.vmin + 1 for v in names]
         holds = np.broadcast_to(condition.evaluate(points), shape)
         if holds.all() or not holds.any():
             continue
-        if len(names) == 2:
+        if compared:
             node = _as_comparison(speller, names, points, holds)
             if node is not None:
                 yield c, node

@@ -61,6 +61,7 @@ class Speller:
         self.graph = EGraph()
         self.values: list[Value] = []
         self._ids: dict[Value, int] = {}
+        self._values_of: dict[Expr, Value] = {}
         self._pending: list[int] = []
         # whether the input divides toward zero: an answer divides as its input does
         self._truncates = False
@@ -94,7 +95,10 @@ class Speller:
 
     def value_of(self, term: Expr) -> Value:
         """The class value of any term."""
-        return self.theory.condition(term) if term.is_bool else self.theory.form(term)
+        found = self._values_of.get(term)
+        if found is None:
+            found = self._values_of[term] = self.theory.condition(term) if term.is_bool else self.theory.form(term)
+        return found
 
     def need_roots(self, values: Iterable[Value]) -> None:
         """Make the classes of ``values`` the roots; junctions among them are also read member by member in context."""

@@ -7,7 +7,7 @@ another uses for nothing. Both break ties by the order of nodes within a class, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -155,26 +155,36 @@ def tree(priced: Priced) -> Choice:
     return _least(priced.graph, lambda c, index, operands: prices[c][index] + sum(operands))[1]
 
 
-def _least(graph: EGraph, value: Callable[[int, int, list[int]], int]) -> tuple[dict[int, int], Choice]:
+def completed(priced: Priced, choice: Choice) -> Choice:
+    """``choice`` with the node of least tree cost for every other class, where what is chosen costs nothing more."""
+    prices = priced.prices
+    known = dict.fromkeys(choice, 0)
+    added = _least(priced.graph, lambda c, index, operands: prices[c][index] + sum(operands), known)[1]
+    return {**choice, **added}
+
+
+def _least(
+    graph: EGraph, value: Callable[[int, int, list[int]], int], known: Mapping[int, int] | None = None
+) -> tuple[dict[int, int], Choice]:
     """The least value of every class that has a finite term, and its node (Knuth's generalisation of Dijkstra).
 
     ``value`` of a class, the index of one of its nodes, and the values of that node's operands is at least each of
-    those values.
+    those values. Classes whose value is ``known`` are left out.
     """
-    classes = graph.classes
+    best: dict[int, int] = dict(known or {})
+    classes = {c: nodes for c, nodes in graph.classes.items() if c not in best} if best else graph.classes
     users: dict[int, list[tuple[int, int]]] = {}
     missing: dict[tuple[int, int], int] = {}
     heap: list[tuple[int, int, int]] = []
     for c, nodes in classes.items():
         for index, (_, _, args) in enumerate(nodes):
-            distinct = set(args)
+            distinct = {a for a in args if a not in best}
             if distinct:
                 missing[c, index] = len(distinct)
                 for a in distinct:
                     users.setdefault(a, []).append((c, index))
             else:
-                heappush(heap, (value(c, index, []), c, index))
-    best: dict[int, int] = {}
+                heappush(heap, (value(c, index, [best[a] for a in args]), c, index))
     choice: Choice = {}
     while heap:
         least, c, index = heappop(heap)
@@ -190,12 +200,21 @@ def _least(graph: EGraph, value: Callable[[int, int, list[int]], int]) -> tuple[
     return best, choice
 
 
-def dag(priced: Priced, start: Choice | None = None, rounds: int = 8, thorough: bool = False) -> Choice:
+def dag(
+    priced: Priced,
+    start: Choice | None = None,
+    rounds: int = 8,
+    thorough: bool = False,
+    fresh: Collection[int] | None = None,
+) -> Choice:
     """A choice that no single change makes cheaper, each class paid once over all roots.
 
-    If ``thorough``, nor does a class that is not needed yet, taken up by several others at once.
+    If ``thorough``, nor does a class that is not needed yet, taken up by several others at once. If ``start`` was such
+    a choice but for nodes that some classes have gained since, these are the ``fresh`` ones.
     """
     search = _Search(priced, dict(start) if start is not None else tree(priced))
+    if fresh is not None and not search.improve(fresh) and not (thorough and search.adopt()):
+        return search.choice
     for _ in range(rounds):
         if not search.improve() and not (thorough and search.adopt()):
             break
@@ -240,12 +259,12 @@ class _Search:
                 stack.extend(self.choice[c][2])
         return cost
 
-    def improve(self) -> bool:
-        """Try every alternative of every needed class once; whether the total fell."""
+    def improve(self, among: Collection[int] | None = None) -> bool:
+        """Try every alternative of every needed class once, or of those ``among`` them; whether the total fell."""
         changed = False
         for c in reachable(self.choice, self.graph.roots)[::-1]:
             nodes = self.graph.classes[c]
-            if len(nodes) == 1 or not self.uses.get(c):
+            if len(nodes) == 1 or not self.uses.get(c) or (among is not None and c not in among):
                 continue
             for node, price in zip(nodes, self.prices[c], strict=True):
                 if node is not self.choice[c] and all(a in self.choice for a in node[2]):

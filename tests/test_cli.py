@@ -254,7 +254,12 @@ def test_interrupting_a_corpus_keeps_what_is_done(tmp_path):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text(GOOD * 20_000)
     run = subprocess.Popen(
-        [*COMMAND, "corpus", str(source), "-o", str(target)], stderr=subprocess.PIPE, text=True, start_new_session=True
+        [*COMMAND, "corpus", str(source), "-o", str(target)],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # a shell ignores the signal on behalf of what it runs in the background
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     wait_until(lambda: target.exists() and target.read_text().count("\n") >= 3)
     os.killpg(run.pid, signal.SIGINT)
