@@ -19,8 +19,8 @@ REUSED = [
     # of one variable: one value, every eighth
     (["(k + 35) % 49 < 1"], "k == 14"),
     (["k == k//7*8"], "k%8 == 0"),
-    # a sum congruent to the dividend
-    (["x*3 + y", "(x*3 + y)//4", "(y - x)%4"], "(x*3 + y)%4"),
+    # a sum congruent to the dividend, where something else is looked for too
+    (["x*3 + y", "(x*3 + y)//4", "k == k//7*8", "(y - x)%4"], "(x*3 + y)%4"),
     # a remainder modulo a multiple
     (["x*3", "(x + 389)%390*3 + 2"], "(x*3 + 1169)%1170"),
 ]
@@ -40,7 +40,7 @@ KEPT = [
     (["i*4 + j", "i == 1 and j < 4"], "i == 1"),
     (["i*4 + j", "j == 0 and i != 1"], "j < 1 and i != 1"),
     (["k%8 == 0 or k == 7"], None),
-    (["x*3 + y", "(y - x)%5"], "(x*4 + y)%5"),
+    (["x*3 + y", "(y - x)%5"], None),
 ]
 
 
