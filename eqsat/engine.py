@@ -1,8 +1,10 @@
 """The only module that talks to egglog: compile rules, insert terms, saturate within a budget, freeze.
 
 A :class:`Session` compiles its rules once; every :meth:`Session.saturate` is insert, rounds, freeze, clear. One round
-runs the analyses (bounds ``lo`` and ``hi``, a known divisor ``fac``, the ``size`` of the smallest term), then all rules
-whose operators can occur. The result is plain data: an :class:`eqsat.extract.graph.EGraph`.
+runs the analyses, then all rules whose operators can occur. The analyses: bounds ``lo`` and ``hi``; alignment, all
+values being ``remainder`` modulo ``modulus`` (0: no other value); a divisor ``fac`` of all values; the ``size`` of the
+smallest term. Where classes unite the larger modulus is kept: both congruences hold, and each alone is true. The result
+is plain data: an :class:`eqsat.extract.graph.EGraph`.
 
 What a node means is in :mod:`eqsat.rule`; ``Ref`` rows name the classes that Python knows, ``True`` is the class of all
 facts. Facts may be used anywhere in the graph: every equality found holds where all of them hold.
@@ -89,6 +91,8 @@ _SORTS = """
 (function lo (T) i64 :merge (max old new))
 (function hi (T) i64 :merge (min old new))
 (function fac (T) i64 :merge (max old new))
+(function modulus (T) i64 :merge (* (min 1 (min old new)) (max old new)))
+(function remainder (T i64) i64 :merge (min old new))
 (function size (T) i64 :merge (min old new))
 (ruleset insert) (ruleset bounds) (ruleset facts)
 """
@@ -109,6 +113,11 @@ def _floors(divisor: str) -> str:
     return f"{low[0]} {high[0]}"
 
 
+def _congruence(letter: str, modulus: str, remainder: str) -> str:
+    """Facts that give the congruence of a class; that of a literal, modulo 0, is not one."""
+    return f"(= {modulus} (modulus {letter})) (= {remainder} (remainder {letter} {modulus})) (> {modulus} 0)"
+
+
 #: Interval analysis: what is known of a node from what is known of its operands.
 _BOUNDS = [
     ("(= e (Num l))", "(= h l)"),
@@ -118,7 +127,10 @@ _BOUNDS = [
     ("(= e (ModK x k))", "(> k 0) (= l 0) (= h (- k 1))"),
     ("(= e (ModK x k))", "(< k 0) (= l (+ k 1)) (= h 0)"),
     ("(= e (ModK x k))", "(> k 0) (= l 0) (= h (hi x)) (>= (lo x) 0)"),
-    ("(= e (ModK x k))", f"(> k 0) (= f (fac x)) (= l 0) (= h (- k {common_divisor('f', 'k')}))"),
+    (
+        "(= e (ModK x k))",
+        f"(> k 0) {_congruence('x', 'm', 'r')} (= g {common_divisor('m', 'k')}) (= l (% r g)) (= h (+ (- k g) l))",
+    ),
     ("(= e (Add x y))", f"{_X} {_Y} (= l (+ a c)) (= h (+ b d))"),
     ("(= e (Mul x y))", f"{_X} {_Y} {_FOUR} (= l (min (min p q) (min r s))) (= h (max (max p q) (max r s)))"),
     ("(= e (Div x y))", f"{_X} {_Y} (> c 0) {_corner_quotients()}"),
@@ -131,18 +143,33 @@ _BOUNDS = [
     ("(= e (Where w x y))", f"{_X} {_Y} (= l (min a c)) (= h (max b d))"),
 ]
 
-#: A divisor of every value of the class; no row means none is known.
-_FACTORS = [
-    ("(= e (MulK x k))", "(= f (abs k)) (> f 1)"),
-    ("(= e (MulK x k))", "(= f (abs (* k (fac x)))) (> f 1)"),
-    ("(= e (Mul x y))", "(= f (fac x))"),
-    ("(= e (Mul x y))", "(= f (fac y))"),
-    ("(= e (Add x y))", f"(= g (fac x)) (= k (fac y)) (= f {common_divisor('g', 'k')}) (> f 1)"),
-    ("(= e (AddK x k))", f"(= g (fac x)) (= f {common_divisor('g', 'k')}) (> f 1)"),
-    ("(= e (ModK x k))", f"(= g (fac x)) (= f {common_divisor('g', 'k')}) (> f 1)"),
-    ("(= e (DivK x k))", "(= g (fac x)) (> k 0) (= 0 (% g k)) (= f (/ g k)) (> f 1)"),
-    ("(= (Num 0) (ModK e k))", "(= f (abs k))"),
+_OF_X, _OF_Y = _congruence("x", "a", "b"), _congruence("y", "c", "d")
+_PRODUCT = (
+    f"(= p (* a c)) (= q (* a d)) (= g {common_divisor('p', 'q')}) (= s (* c b)) (= m {common_divisor('g', 's')})"
+)
+#: Two classes of which either may be a literal.
+_EITHER = "(= a (modulus x)) (= b (remainder x a)) (= c (modulus y)) (= d (remainder y c))"
+_JOIN = f"{_EITHER} (= g {common_divisor('a', 'c')}) (= h (- b d)) (= m {common_divisor('g', 'h')}) (= r b)"
+
+#: Congruences: a node is ``r`` modulo ``m``. No row means that none is known; so where a product overflows.
+_CONGRUENCES = [
+    ("(= (Num c) (ModK e k))", "(= m (abs k)) (= r c)"),
+    ("(= e (AddK x k))", f"{_OF_X} (= m a) (= r (+ b k))"),
+    ("(= e (MulK x k))", "(= m (abs k)) (= r 0)"),
+    ("(= e (MulK x k))", f"{_OF_X} (= m (* a (abs k))) (= r (* b k))"),
+    ("(= e (ModK x k))", f"{_OF_X} (= m {common_divisor('a', 'k')}) (= r b)"),
+    ("(= e (DivK x k))", f"{_OF_X} (> k 0) (= 0 (% a k)) (= m (/ a k)) (= r (/ b k))"),
+    ("(= e (Add x y))", f"{_OF_X} {_OF_Y} (= m {common_divisor('a', 'c')}) (= r (+ b d))"),
+    ("(= e (Mul x y))", "(= m (fac x)) (= r 0)"),
+    ("(= e (Mul x y))", "(= m (fac y)) (= r 0)"),
+    ("(= e (Mul x y))", f"{_OF_X} {_OF_Y} {_PRODUCT} (= r (* b d))"),
+    ("(= e (Min x y))", _JOIN),
+    ("(= e (Max x y))", _JOIN),
+    ("(= e (Where w x y))", _JOIN),
 ]
+#: How a congruence of ``e`` is set, its remainder brought into ``[0, m)``; and what follows for ``fac``.
+_ALIGNED = "(> m 1) (= n (% (+ (% r m) m) m))", "(set (modulus e) m) (set (remainder e m) n)"
+_DIVISOR = f"(= r (remainder e m)) (> m 1) (= f {common_divisor('m', 'r')}) (> f 1)", "(set (fac e) f)"
 
 #: One spelling for literal operands, and the tripwires.
 _SPELLING = [
@@ -184,6 +211,10 @@ _FACT_RULES = [
     (
         "(= e (DivK x k)) (> k 0) (= l (* k (lo e))) (= h (+ (* k (hi e)) (- k 1)))",
         "(set (lo x) l) (set (hi x) h)",
+    ),
+    (
+        "(= e (AddK x k)) (= m (modulus e)) (> m 1) (= n (% (+ (% (- (remainder e m) k) m) m) m))",
+        _ALIGNED[1].replace(" e", " x"),
     ),
     ("(= (Num c) (ModK x k)) (!= (lo x) (hi x))", "(union x (AddK (MulK (DivK x k) k) c))"),
 ]
@@ -228,7 +259,9 @@ def _prelude() -> str:
     lines = [_SORTS]
     lines += [f"(constructor {CONSTRUCTORS[n]} ({' '.join('T' * len(OPS[n].takes))}) T)" for n in CONSTRUCTORS]
     lines += [_rule_text(f"{node} {facts}", "(set (lo e) l) (set (hi e) h)", "bounds") for node, facts in _BOUNDS]
-    lines += [_rule_text(f"{node} {facts}", "(set (fac e) f)", "bounds") for node, facts in _FACTORS]
+    lines += [_rule_text(f"{node} {facts} {_ALIGNED[0]}", _ALIGNED[1], "bounds") for node, facts in _CONGRUENCES]
+    lines.append(_rule_text("(= e (Num k))", "(set (modulus e) 0) (set (remainder e 0) k)", "bounds"))
+    lines.append(_rule_text(*_DIVISOR, "bounds"))
     lines += [_rule_text(body, head, "bounds") for body, head in _SPELLING]
     for constructor, arity in _ARITIES.items():
         row = _row(constructor, arity)

@@ -362,15 +362,21 @@ def _is_order(rule: Rule) -> bool:
     return left is right
 
 
-def _factor(term: Expr) -> int:
-    """The common divisor of the literal factors of the addends, so that dividing by it always simplifies."""
-    found = 0
+def _congruence(term: Expr) -> tuple[int, int]:
+    """Modulus and remainder by the literal factors of the addends, so that dividing by their divisor always simplifies.
+
+    The modulus of a literal is 0: it has no other value.
+    """
+    modulus = remainder = 0
     for addend in _operands("add", term):
-        last = addend.args[1] if addend.op == "mul" else addend
-        found = gcd(found, last.vmin) if last.op == "const" else 1
-        if found == 1:
-            break
-    return found or 1
+        if addend.op == "const":
+            remainder = addend.vmin
+        else:
+            last = addend.args[1] if addend.op == "mul" else addend
+            modulus = gcd(modulus, last.vmin) if last.op == "const" else 1
+        if modulus == 1:
+            return 1, 0
+    return modulus, remainder % modulus if modulus else remainder
 
 
 class Matcher:
@@ -437,11 +443,18 @@ class Matcher:
                 return self.bounds(term)[0]
             case "vmax":
                 return self.bounds(term)[1]
-            case "factor":
-                return _factor(term)
             case "free":
                 return binding[INDEX] not in topological([term])
-        return gcd(_factor(term), binding[letters[1]].vmin)
+        modulus, remainder = _congruence(term)
+        factor = gcd(modulus, remainder) or 1
+        match function:
+            case "factor":
+                return factor
+            case "gcd":
+                return gcd(factor, binding[letters[1]].vmin)
+        if not modulus:
+            raise ValueError("a literal has no modulus")
+        return modulus if function == "modulus" else remainder
 
     def _matches(self, left: _Shape, term: Expr) -> Iterator[tuple[Binding, list[Expr]]]:
         """Every way to match ``term``; of a chain, also every two operands, with the others as rest."""

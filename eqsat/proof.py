@@ -2,11 +2,11 @@
 
 A rule claims nothing where its guard fails or where a divisor of its left side or guard is zero; elsewhere both sides
 must be equal, and a divisor of the right side that is zero refutes it. A rule makes this claim for each alternative of
-its guard, and if it goes both ways, in both. ``vmin(x)``, ``vmax(x)`` and ``factor(x)`` stand for all that may be known
-of ``x``, not for the best of it.
+its guard, and if it goes both ways, in both. ``vmin(x)``, ``vmax(x)``, ``factor(x)``, ``modulus(x)`` and
+``remainder(x)`` stand for all that may be known of ``x``, not for the best of it.
 
 A proof (:func:`prove_rule`) has a kind. ``symbolic``: z3, for all integers. ``instantiated``: z3, for all integers as
-terms, the literals and factors being each combination of small numbers. ``exhaustive``: terms, too, are small numbers.
+terms, the literals, factors and moduli being each combination of small numbers. ``exhaustive``: terms, too, are small.
 z3 works under limits of its own steps, not of time, in a fresh context: a proof comes out the same on every machine.
 """
 
@@ -235,6 +235,8 @@ def _grid(pattern: Pattern, points: int) -> tuple[dict[str, Array], Array]:
             allowed = allowed & (values[letter] <= values[name])
         elif function == "factor":
             allowed = allowed & (values[letter] % values[name] == 0)
+        elif function == "remainder":
+            allowed = allowed & (values[letter] % values[f"modulus_{letter}"] == values[name])
     return values | _gcds(names, values, np.gcd), allowed
 
 
@@ -245,9 +247,14 @@ def _gcds[T](names: Iterable[str], values: Mapping[str, T], gcd: Callable[[T, T]
 
 
 def _names(pattern: Pattern) -> list[str]:
-    """The letters and measures that ``pattern`` speaks of, sorted; with ``gcd(x, d)`` comes ``factor(x)``."""
+    """The letters and measures that ``pattern`` speaks of, and the measures that those speak of; sorted."""
     names = {str(v.value) for v in variables([pattern.left, pattern.right, pattern.when])}
-    return sorted(names | {f"factor_{n.split('_')[1]}" for n in names if n.startswith("gcd_")})
+    measures = [(function, of[0]) for function, *of in (name.split("_") for name in names) if of]
+    return sorted(names | {f"{other}_{term}" for function, term in measures for other in _NEEDS.get(function, ())})
+
+
+#: What the definition of a measure speaks of.
+_NEEDS = {"gcd": ("factor",), "modulus": ("remainder",), "remainder": ("modulus",)}
 
 
 def _values(name: str, count: int) -> Array:
@@ -256,8 +263,10 @@ def _values(name: str, count: int) -> Array:
         return np.arange(2)
     if name == "s":
         return np.arange(min(count, 4))
-    if name.startswith("factor_"):
+    if name.startswith(("factor_", "modulus_")):
         return np.arange(1, min(count, 7) + 1)
+    if name.startswith("remainder_"):
+        return np.arange(min(count, 7))
     return np.arange(-((count - 1) // 2), count // 2 + 1)
 
 
@@ -293,7 +302,7 @@ class _Claim:
         letters = {n: IntVal(numbers[n], context) if n in numbers else Int(n, context) for n in _names(pattern)}
         quotients = Quotients()
         encoded = to_z3([pattern.left, pattern.right, pattern.when], quotients, letters, context)
-        facts = [encoded[pattern.when], *(fact for name in letters for fact in _facts_of(name, letters))]
+        facts = [encoded[pattern.when], *(fact for name in letters for fact in _facts_of(name, letters, quotients))]
         facts += [encoded[d] != 0 for side in (pattern.left, pattern.when) for d in _divisors(side)]
         facts += [quotient.definition() for quotient in quotients.found]
         goals = [encoded[pattern.left] == encoded[pattern.right]]
@@ -320,7 +329,7 @@ class _Claim:
         return True
 
 
-def _facts_of(name: str, letters: Mapping[str, Any]) -> list[Any]:
+def _facts_of(name: str, letters: Mapping[str, Any], quotients: Quotients) -> list[Any]:
     """What is true of a measure, or of a letter by its place."""
     from z3 import Int
 
@@ -334,6 +343,10 @@ def _facts_of(name: str, letters: Mapping[str, Any]) -> list[Any]:
         return [value <= letters[of[0]]]
     if function == "vmax":
         return [letters[of[0]] <= value]
+    if function == "remainder":
+        return [value == quotients.divide("mod", letters[of[0]], letters[f"modulus_{of[0]}"])]
+    if function == "modulus":
+        return [value >= 1]
     # a common divisor will do for the greatest
     multiples = [letters[of[0]]] if function == "factor" else [letters[f"factor_{of[0]}"], letters[of[1]]]
     times = [Int(f"{name}_times_{index}", value.ctx) for index in range(len(multiples))]
@@ -358,6 +371,13 @@ def congruence_lemma(one: Quotient, other: Quotient, number: Any) -> Any:
     return Implies(apart, And(one.quotient == other.quotient + number, one.remainder == other.remainder))
 
 
+def multiple_lemma(of: Quotient, number: Any) -> Any:
+    """For a positive ``b``, ``b*k <= a`` exactly if ``k <= a // b``."""
+    from z3 import Implies
+
+    return Implies(of.divisor > 0, (of.divisor * number <= of.dividend) == (number <= of.quotient))
+
+
 def _no_lemmas(found: list[Quotient]) -> list[Any]:
     return []
 
@@ -373,6 +393,12 @@ def _congruences(found: list[Quotient]) -> list[Any]:
     return [congruence_lemma(*pair, sign * number) for pair in pairs for number in apart for sign in (1, -1)]
 
 
+def _multiples(found: list[Quotient]) -> list[Any]:
+    floors = _floors(found)
+    ends = [one.quotient * (other.quotient + end) for one, other in permutations(floors, 2) for end in (0, 1)]
+    return _buckets(found) + [multiple_lemma(of, number) for of in floors for number in ends]
+
+
 def _floors(found: list[Quotient]) -> list[Quotient]:
     return [quotient for quotient in found if not quotient.truncates]
 
@@ -382,6 +408,7 @@ _ATTEMPTS: dict[str, tuple[int, Callable[[list[Quotient]], list[Any]]]] = {
     "no lemma": (600_000, _no_lemmas),
     "buckets": (4_000_000, _buckets),
     "congruences": (1_000_000, _congruences),
+    "multiples": (4_000_000, _multiples),
 }
 
 
@@ -390,7 +417,7 @@ def _instances(pattern: Pattern) -> Iterator[_Claim]:
     from z3 import Context
 
     names = _names(pattern)
-    axes = [n for n in names if n in LITERALS or n.startswith("factor_")]
+    axes = [n for n in names if n in LITERALS or n.startswith(("factor_", "modulus_"))]
     context = Context()
     for values in product(*[_values(name, round(_INSTANCES ** (1 / max(1, len(axes))))) for name in axes]):
         numbers = {name: int(value) for name, value in zip(axes, values, strict=True)}

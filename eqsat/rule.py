@@ -3,8 +3,9 @@
 A :class:`Rule` says that two patterns are equal where a guard holds, in the syntax of expressions. In a pattern
 ``a b c d k m n s`` match integer literals (``s`` a shift amount), ``u v w x y z`` any term, ``p q r`` any condition,
 and a repeated letter means the same term. A guard may ask for ``vmin(x)``, ``vmax(x)``, ``factor(x)`` (a known divisor
-of every value of ``x``), ``gcd(x, d)`` (that of ``factor(x)`` and ``d``), and for a comparison of two terms
-(``x < y``) that must be a known fact. A rule may assume that no divisor in its left side is zero.
+of every value of ``x``), ``gcd(x, d)`` (that of ``factor(x)`` and ``d``), for ``modulus(x)`` and ``remainder(x)`` (each
+value of ``x`` is ``remainder(x)`` modulo ``modulus(x)``, and ``0 <= remainder(x) < modulus(x)``), and for a comparison
+of two terms (``x < y``) that must be a known fact. A rule may assume that no divisor in its left side is zero.
 
 A pattern may have reductions, as in ``sum(x, i, u, v)``: a letter in the body may speak of the index, unless the guard
 says ``free(x)``; ``at(x, y)`` is ``x`` where its index is ``y``. Such rules are what :mod:`eqsat.reduce` rests on; they
@@ -43,10 +44,11 @@ _LETTERS = {
     **{name: make("ne", var(name, 0, 1), const(0)) for name in CONDITIONS},
 }
 #: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
-_MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|free|at)\(\s*(\w+)\s*(?:,\s*(\w+)\s*)?\)")
+_MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|at)\(\s*(\w+)\s*(?:,\s*(\w+)\s*)?\)")
 _MEASURES = {
     **{f"{f}_{x}": var(f"{f}_{x}", -_WIDE, _WIDE) for f in ("vmin", "vmax") for x in TERMS},
-    **{f"factor_{x}": var(f"factor_{x}", 1, _WIDE) for x in TERMS},
+    **{f"{f}_{x}": var(f"{f}_{x}", 1, _WIDE) for f in ("factor", "modulus") for x in TERMS},
+    **{f"remainder_{x}": var(f"remainder_{x}", 0, _WIDE) for x in TERMS},
     **{f"gcd_{x}_{y}": var(f"gcd_{x}_{y}", 0, _WIDE) for x in TERMS for y in LITERALS},
 }
 #: In patterns with reductions the letters stand for few values, so that their products have bounds.
@@ -274,10 +276,10 @@ def floor_parts(fresh: str, dividend: str, divisor: str) -> tuple[str, str, str]
 
 
 def common_divisor(left: str, right: str) -> str:
-    """The greatest common divisor of egglog numbers, ``left`` positive; where ``right`` is 0 the answer is 1."""
+    """The greatest common divisor of egglog numbers, ``left`` not negative; of 0 and 0 it is 1."""
     # a fraction in lowest terms has been divided by it; a zero denominator would panic
-    positive = f"(max 1 (max {right} (- 0 {right})))"
-    return f"(/ {left} (numer (rational {left} {positive})))"
+    larger = f"(max 1 (max {left} (abs {right})))"
+    return f"(/ {larger} (denom (rational (min {left} (abs {right})) {larger})))"
 
 
 @cache
@@ -311,8 +313,9 @@ def _with_offsets(pattern: Pattern) -> Iterator[Pattern]:
     whole, letter = sums[0], sums[0].args[1]
     name = str(letter.value)
     uses = sum(t.args.count(letter) for t in topological([pattern.left]))
-    used = {n for v in variables([pattern.right, pattern.when]) for n in _measured(str(v.value))}
-    if letter.op != "var" or name not in TERMS or uses != 1 or ("factor", name) in used or ("gcd", name) in used:
+    measures = [m for v in variables([pattern.right, pattern.when]) for m in _measured(str(v.value))]
+    bounds_alone = all(function in ("vmin", "vmax") for function, of in measures if of == name)
+    if letter.op != "var" or name not in TERMS or uses != 1 or not bounds_alone:
         return
     offset = var(f"{name}_k", -_WIDE, _WIDE)
     low, high = _MEASURES[f"vmin_{name}"], _MEASURES[f"vmax_{name}"]
@@ -495,6 +498,11 @@ class _Compiler:
             if function == "gcd":
                 first = self.measure(f"factor_{letters[0]}")
                 self.facts.append(f"(= {fact} {common_divisor(first, letters[1])})")
+            elif function == "modulus":
+                self.facts.append(f"(= {fact} (modulus {letters[0]})) (> {fact} 0)")
+            elif function == "remainder":
+                modulus = self.measure(f"modulus_{letters[0]}")
+                self.facts.append(f"(= {fact} (remainder {letters[0]} {modulus}))")
             else:
                 table = {"vmin": "lo", "vmax": "hi", "factor": "fac"}[function]
                 self.facts.append(f"(= {fact} ({table} {letters[0]}))")
@@ -542,9 +550,13 @@ def rule_instances(rule: Rule, count: int = 8, seed: int = 0) -> Iterator[tuple[
                 else:
                     low = source.choice((0, source.randint(-8, 8)))
                     high = low + source.choice((1, 2, source.randint(0, 12)))
-                factor = source.choice((1, 2, 3, 4, 6))
-                image[letter] = var(name, low, high) * factor if factor > 1 else var(name, low, high)
-                measures |= {f"vmin_{name}": low * factor, f"vmax_{name}": high * factor, f"factor_{name}": factor}
+                modulus = source.choice((1, 2, 3, 4, 6))
+                rest = source.randrange(modulus) if _MEASURES[f"remainder_{name}"] in letters else 0
+                term = var(name, low, high) * modulus if modulus > 1 else var(name, low, high)
+                image[letter] = term + rest if rest else term
+                measures |= {f"vmin_{name}": low * modulus + rest, f"vmax_{name}": high * modulus + rest}
+                measures |= {f"modulus_{name}": modulus, f"remainder_{name}": rest}
+                measures[f"factor_{name}"] = gcd(modulus, rest)
         for letter in letters:
             name = str(letter.value)
             if name in measures:

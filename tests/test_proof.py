@@ -10,7 +10,7 @@ import z3
 
 from eqsat import Rule, optimize
 from eqsat.ops import truncated_div
-from eqsat.proof import bucket_lemma, check_rule, congruence_lemma, prove_rule, refuse_false
+from eqsat.proof import bucket_lemma, check_rule, congruence_lemma, multiple_lemma, prove_rule, refuse_false
 from eqsat.rules import DEFAULT
 from eqsat.smt import Quotient, Quotients
 
@@ -51,6 +51,7 @@ def test_lemmas_follow_from_the_definition_of_a_quotient() -> None:
     one, other = quotients.found
     facts = [quotient.definition() for quotient in quotients.found]
     assert is_valid(bucket_lemma(one, k), *facts)
+    assert is_valid(multiple_lemma(one, k), *facts)
     assert is_valid(congruence_lemma(one, other, k), *facts)
 
 

@@ -62,8 +62,18 @@ FIRING = [
     Firing("mod-in-range", "x%4", "x", {"x": (0, 3)}),
     Firing("mod-multiple", "(x*6 + y)%2", "y%2", {"x": (-20, -5), "y": (8, 11)}),
     Firing("div-multiple", "(x*8 + y)//4", "x*8//4 + y//4", {"x": (0, 7), "y": (0, 7)}),
+    Firing("mod-congruent", "min(x*4 + 1, y*8 + 5)%-4", "-3", {"x": (-8, 7), "y": (0, 7)}, besides=["mod-negative"]),
     Firing("div-bucket", "x//2", "2", {"x": (4, 5)}, besides=["known-value"]),
-    Firing("div-small-rest", "(x*6 + y)//4", "x + x//2", {"x": (0, 99), "y": (0, 1)}, besides=["gcd-div-rest"]),
+    Firing(
+        "div-small-rest",
+        "(x*6 + y)//4",
+        "x + x//2",
+        {"x": (0, 99), "y": (0, 1)},
+        besides=["gcd-div-rest", "div-aligned-rest"],
+    ),
+    Firing(
+        "div-aligned-rest", "(max(x*4 + 1, y*8 + 5) + 2)//8", "max(x*4 + 1, y*8 + 5)//8", {"x": (-8, 7), "y": (0, 7)}
+    ),
     Firing("div-offset", "(x + 9)//2", "(x + 1)//2 + 4", {"x": (0, 3)}),
     Firing("mod-offset", "(x + 3)%3", "x%3", {"x": (0, 31)}),
     # folding
@@ -153,7 +163,8 @@ FIRING = [
     Firing("factor-lt", "3 < x*6", "0 < x", {"x": (0, 99)}),
     Firing("eq-scaled", "x*2 + y == 5", "x*2//2 == 2 and y == 1", {"x": (0, 99), "y": (0, 1)}),
     Firing("eq-factor", "x*8 == 8", "x < 2", {"x": (1, 16)}),
-    Firing("eq-indivisible", "x*2 == 3", "False", {"x": (-8, 7)}),
+    Firing("eq-incongruent", "max(x*4 + 1, y*8 + 5) == 7", "False", {"x": (-8, 7), "y": (0, 7)}),
+    Firing("eq-incongruent-terms", "x*4 + 1 == y*8 + 3", "False", {"x": (-8, 7), "y": (0, 7)}),
     Firing("lt-scales", "x*4 < y*4", "x < y", {"x": (2, 6), "y": (0, 31)}),
     Firing("lt-scales-negative", "x*-4 < y*-4", "y < x", {"x": (0, 99), "y": (-8, 7)}),
     Firing("lt-div", "x//3 < 3", "x < 9", {"x": (1, 16)}),

@@ -58,7 +58,7 @@ def near_miss(rule: Rule, conjunct: Expr) -> NearMiss | None:
 
 
 def _draw(rule: Rule) -> dict[str, NDArray[Any]]:
-    """Random literals, ranges and factors, the same each time."""
+    """Random literals, ranges, factors and congruences, the same each time."""
     source = np.random.default_rng(1)
     pattern = pattern_of(rule)
     names = [str(v.value) for v in variables([pattern.left, pattern.right, pattern.when])]
@@ -69,12 +69,14 @@ def _draw(rule: Rule) -> dict[str, NDArray[Any]]:
         elif name in LITERALS:
             drawn[name] = source.integers(-6, 13, DRAWN)
         elif name in TERMS:
-            needs_factor = any(n.startswith(("factor_" + name, "gcd_" + name)) for n in names)
-            factor = source.integers(2, 7, DRAWN) if needs_factor else np.ones(DRAWN, dtype=np.int64)
+            needed = {n.split("_")[0] for n in names if n.split("_")[1:2] == [name]} - {"vmin", "vmax"}
+            modulus = source.integers(2, 7, DRAWN) if needed else np.ones(DRAWN, dtype=np.int64)
             low = source.integers(-6, 7, DRAWN)
-            drawn[f"factor_{name}"] = factor
-            drawn[f"vmin_{name}"] = low * factor
-            drawn[f"vmax_{name}"] = (low + source.integers(1, 9, DRAWN)) * factor
+            high = low + source.integers(1, 9, DRAWN)
+            rest = source.integers(0, modulus) if "remainder" in needed else np.zeros(DRAWN, dtype=np.int64)
+            drawn[f"modulus_{name}"], drawn[f"remainder_{name}"] = modulus, rest
+            drawn[f"factor_{name}"] = np.gcd(modulus, rest)
+            drawn[f"vmin_{name}"], drawn[f"vmax_{name}"] = low * modulus + rest, high * modulus + rest
     for name in names:
         if name.startswith("gcd_"):
             _, term, literal = name.split("_")
@@ -101,9 +103,10 @@ def _instance(rule: Rule, drawn: dict[str, int], conjunct: Expr) -> Iterator[tup
         if name in CONDITIONS:
             image[make("ne", letter, const(0))] = var(name, 0, 3) < var(name * 2, 0, 3)
         elif name in TERMS:
-            factor = drawn[f"factor_{name}"]
-            leaf = var(name, drawn[f"vmin_{name}"] // factor, drawn[f"vmax_{name}"] // factor)
-            image[letter] = leaf * factor if factor > 1 else leaf
+            modulus, rest = drawn[f"modulus_{name}"], drawn[f"remainder_{name}"]
+            leaf = var(name, drawn[f"vmin_{name}"] // modulus, drawn[f"vmax_{name}"] // modulus)
+            scaled = leaf * modulus if modulus > 1 else leaf
+            image[letter] = scaled + rest if rest else scaled
         else:
             image[letter] = const(drawn[name])
     needed = [other for other in conjuncts_of(rule) if other is not conjunct and _speaks_of_terms(other)]

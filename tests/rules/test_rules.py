@@ -107,12 +107,14 @@ FUNCTIONS = {
 }
 
 
-#: What a measure must be to a value of its letter.
+#: What a measure must be to a value of its letter, whose modulus may be known.
 MEASURES = {
-    "vmin": lambda low, x: low <= x,
-    "vmax": lambda high, x: x <= high,
-    "factor": lambda factor, x: x % factor == 0,
-    "gcd": lambda divisor, x: x % divisor == 0,
+    "vmin": lambda low, x, modulus: low <= x,
+    "vmax": lambda high, x, modulus: x <= high,
+    "factor": lambda factor, x, modulus: x % factor == 0,
+    "gcd": lambda divisor, x, modulus: x % divisor == 0,
+    "modulus": lambda modulus, x, same: modulus > 0,
+    "remainder": lambda remainder, x, modulus: x % modulus == remainder,
 }
 
 
@@ -131,7 +133,7 @@ def assert_refutes(rule: Rule, values: dict[str, int]) -> None:
     for measure, value in values.items():
         if "(" in measure:
             function, letter = measure[: measure.index("(")], measure[measure.index("(") + 1]
-            assert MEASURES[function](value, values[letter])
+            assert MEASURES[function](value, values[letter], values.get(f"modulus({letter})"))
     assert not rule.when or by_python(rule.when, values)
     left = by_python(rule.left, values)
     assert left is not None
