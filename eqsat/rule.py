@@ -276,10 +276,10 @@ def floor_parts(fresh: str, dividend: str, divisor: str) -> tuple[str, str, str]
 
 
 def common_divisor(left: str, right: str) -> str:
-    """The greatest common divisor of egglog numbers, ``left`` not negative; of 0 and 0 it is 1."""
+    """The greatest common divisor of egglog numbers, ``left`` not negative; of 0 and 0 it is 0."""
     # a fraction in lowest terms has been divided by it; a zero denominator would panic
-    larger = f"(max 1 (max {left} (abs {right})))"
-    return f"(/ {larger} (denom (rational (min {left} (abs {right})) {larger})))"
+    larger = f"(max {left} (abs {right}))"
+    return f"(/ {larger} (denom (rational (min {left} (abs {right})) (max 1 {larger}))))"
 
 
 @cache

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import SearchStrategy
-from strategies import bool_expressions, expressions
+from strategies import bool_expressions, expressions, grid
 
 from eqsat.engine import Budget, Saturation, Session, UnsoundUnionError, class_reference
-from eqsat.expr import Expr, const, var, where
+from eqsat.expr import Expr, const, evaluate, maximum, minimum, var, where
 from eqsat.extract.graph import EGraph, Node
 from eqsat.ops import DIVISIONS, OPS
 from eqsat.rule import Rule
@@ -77,6 +78,73 @@ def test_facts_are_used(root: str, facts: list[str], node: tuple[str, int]) -> N
     names = {"x": X, "y": Y, "n": N}
     found = saturated(parse(root, names), facts=tuple(parse(fact, names) for fact in facts))
     assert node in nodes_of(found)
+
+
+@cache
+def aligned() -> Session:
+    """Knows of alignment what the analysis says; no other rule helps."""
+    return Session([rule for rule in DEFAULT if rule.name in ("mod-congruent", "shl-is-mul")])
+
+
+def decided(terms: Sequence[Expr], facts: Sequence[Expr] = ()) -> list[int | None]:
+    """The only value that the analysis leaves for each term, if it is one."""
+    graph = aligned().saturate(terms, facts).graph
+    literals = [[node[1] for node in graph.classes[root] if node[0] == "const"] for root in graph.roots]
+    return [int(values[0]) if values else None for values in literals]  # type: ignore[arg-type]
+
+
+#: term, facts, modulus, remainder: all that is known.
+ALIGNED = [
+    ("x*4 + 1", [], 4, 1),
+    ("x*(-6) - 1", [], 6, 5),
+    ("x*4 + y*6 + 5", [], 2, 1),
+    ("(x*4 + 1)*(y*4 + 3)", [], 4, 3),
+    ("(x*4 + 2)*y", [], 2, 0),
+    ("(x*4 + 2)*(y*6)", [], 12, 0),
+    ("(x*12 + 7)//4", [], 3, 1),
+    ("(x*12 - 5)%8", [], 4, 3),
+    ("(x*12 - 5)%(-8)", [], 4, 3),
+    ("where(x < y, x*4 + 1, y*8 + 5)", [], 4, 1),
+    ("where(x < y, 3, x*4 - 9)", [], 4, 3),
+    ("where(x < y, 3, -4)", [], 7, 3),
+    ("where(x < y, x*4 - 9, 3)", [], 4, 3),
+    ("max(x*6 + 1, y*9 + 7)", [], 3, 1),
+    ("min(0, x*6)", [], 6, 0),
+    ("shl(x, 3) + 1", [], 8, 1),
+    ("n", ["n%8 == 3"], 8, 3),
+    ("n", ["(n + 3)%8 == 0"], 8, 5),
+    ("n + y*4", ["n%8 == 3"], 4, 3),
+    # twice 2**62 is no machine integer: nothing is known of the product but the last factor
+    (f"x*{2**62}*2 + 1", [], 2, 1),
+]
+
+
+@pytest.mark.parametrize(("text", "facts", "modulus", "remainder"), ALIGNED)
+def test_alignment(text: str, facts: list[str], modulus: int, remainder: int) -> None:
+    names = {"x": X, "y": Y, "n": N}
+    term, known = parse(text, names), [parse(fact, names) for fact in facts]
+    assert decided([term % modulus, term % (modulus * 2), term % (modulus * 3)], known) == [remainder, None, None]
+
+
+def test_alignment_is_true_of_random_terms() -> None:
+    source = random.Random(5)
+    domain = [var("x", -7, 8), var("y", -3, 3)]
+    points = grid(domain)
+    terms: list[Expr] = list(domain)
+    for _ in range(200):
+        x, y, z = source.choice(terms[:2]), *source.choices(terms[-12:], k=2)
+        c, k = source.randint(-9, 9), source.choice((-8, -6, -4, -3, -2, 2, 3, 4, 6, 8, 12))
+        made = [z * k, z * k + c, y + z, y * z, z // k, z % k, minimum(y, z), maximum(z, c), where(x < y, z, y), z + c]
+        term = source.choice(made)
+        terms.append(term if term.vmin > -(10**6) and term.vmax < 10**6 else x * k + c)
+    moduli = (2, 3, 4, 8, 9)
+    found = 0
+    for start in range(0, len(terms), 40):
+        some = [term % modulus for term in terms[start : start + 40] for modulus in moduli if term.vmin < term.vmax]
+        for term, value, values in zip(some, decided(some), evaluate(some, points), strict=True):
+            found += value is not None
+            assert value is None or (values == value).all(), term
+    assert found > 100
 
 
 def test_facts_of_one_run_do_not_reach_the_next() -> None:
