@@ -552,8 +552,8 @@ def rule_instances(rule: Rule, count: int = 8, seed: int = 0) -> Iterator[tuple[
                     high = low + source.choice((1, 2, source.randint(0, 12)))
                 modulus = source.choice((1, 2, 3, 4, 6))
                 rest = source.randrange(modulus) if _MEASURES[f"remainder_{name}"] in letters else 0
-                term = var(name, low, high) * modulus if modulus > 1 else var(name, low, high)
-                image[letter] = term + rest if rest else term
+                scaled = var(name, low, high) * modulus if modulus > 1 else var(name, low, high)
+                image[letter] = scaled + rest if rest else scaled
                 measures |= {f"vmin_{name}": low * modulus + rest, f"vmax_{name}": high * modulus + rest}
                 measures |= {f"modulus_{name}": modulus, f"remainder_{name}": rest}
                 measures[f"factor_{name}"] = gcd(modulus, rest)
