@@ -13,7 +13,7 @@ RANGES = [
     Rule("mod-congruent",    "x % d",        "remainder(x) % d",         "modulus(x) % d == 0",                     "x and its remainder agree modulo d"),
     Rule("div-bucket",       "x // d",       "vmin(x)//d",               "vmin(x)//d == vmax(x)//d",                "all of x lies in one bucket", source="A22 A85 D44"),
     Rule("div-small-rest",   "(x + y) // d", "x // d",                   "d > 0 and 0 <= vmin(y) and vmax(y) < gcd(x, d)", "x steps by a divisor of d, so y never crosses a bucket", source="A23 A24"),
-    Rule("div-aligned-rest", "(x + y) // d", "x // d",                   "d > 0 and d % modulus(x) == 0 and 0 <= remainder(x) + vmin(y) and remainder(x) + vmax(y) < modulus(x)", "y never leaves x's step of modulus(x)", source="A24"),
+    Rule("div-aligned-rest", "(x + y) // d", "x // d",                   "d > 0 and d % modulus(x) == 0 and 0 <= remainder(x) + vmin(y) and remainder(x) + vmax(y) < modulus(x)", "y never leaves x's step of modulus(x)"),
     Rule("div-offset",       "(x + c) // d", "(x + c%d)//d + c//d",      "c >= d or c < 0",                         "whole multiples of d leave the floor", source="A25 A26 D47 E11"),
     Rule("mod-offset",       "(x + c) % d",  "(x + c%d) % d",            "c >= d or c < 0",                         "whole multiples of d vanish", source="A25"),
 ]
