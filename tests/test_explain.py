@@ -76,7 +76,7 @@ X = {"x": (0, 999), "y": (0, 9)}
 DERIVED = [
     # root, ranges, the terms in between, the laws
     ("R0//8*8 + R0%8", {"R0": (0, 31)}, [], ["mod-core"]),
-    ("(R3*8 + R4*4 + R2)//8", R, ["(R4*4 + R2)//8 + R3"], ["div-whole", "div-bucket"]),
+    ("(R3*8 + R4*4 + R2)//8", R, [], ["div-aligned-rest"]),
     ("(R3*8 + R4*4 + R2)%8", R, ["(R4*4 + R2)%8"], ["mod-whole", "mod-in-range"]),
     ("(R3*8 + R4*4 + R2)//8*8 + (R3*8 + R4*4 + R2)%8", R, [], ["mod-core"]),
     ("x//96*96 + x//12%8*12 + x%12", X, ["x//96*96 + x%96"], ["mod-digits", "mod-core"]),
@@ -243,15 +243,15 @@ def test_proofs_on_request():
 
 
 def test_as_text():
-    text = str(explain(optimize(["(R3*8 + R4*4 + R2)//8"], **R)))
+    text = str(explain(optimize(["(R3*8 + R4*4 + R2)%8"], **R)))
     assert text == (
-        "(R3*8 + R4*4 + R2)//8\n"
-        "  = (R4*4 + R2)//8 + R3    div-whole: whole multiples leave the floor  [at all 32 points]\n"
-        "  = R3                     div-bucket: (R4*4 + R2)//8 = 0 (all of x lies in one bucket)  [at all 32 points]\n"
+        "(R3*8 + R4*4 + R2)%8\n"
+        "  = (R4*4 + R2)%8    mod-whole: whole multiples vanish  [at all 32 points]\n"
+        "  = R2 + R4*4        mod-in-range: (R4*4 + R2)%8 = R4*4 + R2 (0 <= x < d)  [at all 8 points]\n"
         "\n"
         "By 2 laws, none of which can be spared:\n"
-        "  div-whole   (x*c + y) // d = x*(c//d) + y//d  when d > 0 and c % d == 0\n"
-        "  div-bucket  x // d = vmin(x)//d  when vmin(x)//d == vmax(x)//d"
+        "  mod-whole     (x*c + y) % d = y % d  when d > 0 and c % d == 0\n"
+        "  mod-in-range  x % d = x  when 0 <= vmin(x) and vmax(x) < d"
     )
     assert "nothing to derive" in str(explain(optimize(["x + 1"], **X)))
 
@@ -273,7 +273,7 @@ def test_as_data():
 OF_REDUCTIONS = [
     ("sum(where(r < n, 0, x), r, 0, 10)", {"bound-below", "sum-unparented", "max-reflected"}),
     ("sum(where(m != r, 0, A[r]), r, 0, 8)", {"gather-ne"}),
-    ("sum((r + 8*x)//8, r, 0, 8)", {"div-whole", "div-bucket", "sum-unparented"}),
+    ("sum((r + 8*x)//8, r, 0, 8)", {"div-aligned-rest", "sum-unparented"}),
     ("sum(sum(where(r == s, A[r], 0), r, 0, 8), s, 0, 8)", {"gather", "dead-branch"}),
     ("max_over(x, r, 0, 5) + A[(x*4 + 1)//4]", {"max-unparented", "div-whole"}),
 ]
