@@ -265,6 +265,12 @@ def optimize(
         return walk.by_theory(engine == "egraph") if theory or engine == "theory" else walk.by_rules()
 
 
+@lru_cache
+def _of_default(prepare: Callable[[tuple[Rule, ...]], T]) -> T:
+    """What is prepared for the rules of eqsat, without hashing all of them to find it."""
+    return prepare(DEFAULT)
+
+
 @contextmanager
 def _collection_paused() -> Iterator[None]:
     """No search for cyclic garbage meanwhile: there is next to none, and looking takes an eighth of the time."""
@@ -586,7 +592,7 @@ class _Walk:
     def _once(self, prepare: Callable[[tuple[Rule, ...]], T], rules: tuple[Rule, ...]) -> T:
         """What is prepared once per process and set of rules, outside the clock."""
         started = time.perf_counter()
-        prepared = prepare(rules)
+        prepared = _of_default(prepare) if rules is DEFAULT else prepare(rules)
         self.started += time.perf_counter() - started
         return prepared
 
