@@ -18,6 +18,7 @@ from functools import cached_property, lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from eqsat.beside import beside_theory
 from eqsat.engine import Budget, Saturation, Session
 from eqsat.expr import FALSE, TRUE, Expr, as_expr, brief, buffers, const, topological, var, variables
 from eqsat.extract.cost import CostModel, Latency, LoopAware
@@ -35,7 +36,7 @@ from eqsat.ops import DIVISIONS, OPS, REDUCTIONS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.proof import refuse_false
 from eqsat.reuse import MAX_TERMS, offer_reuse
-from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges, rule_instances
+from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.sharing import share_junctions, share_sums
 from eqsat.spelling import MANY_CLASSES, Speller, Value, buffer_key, to_exprs
@@ -57,8 +58,6 @@ LATENCY = Latency()
 DEFAULT_BUDGET = Budget()
 #: Proved by the tests, and so not checked again.
 _SHIPPED = frozenset(DEFAULT)
-#: A rule is left to the theory if that decides at least this share of its instances.
-MOST_INSTANCES = 0.75
 #: How often the rules start again from the best term so far.
 MAX_PULSES = 3
 #: How often what was guessed and proved leads to further guesses.
@@ -266,7 +265,7 @@ def optimize(
 
 
 @lru_cache
-def _of_default(prepare: Callable[[tuple[Rule, ...]], T]) -> T:
+def _of_default[P](prepare: Callable[[tuple[Rule, ...]], P]) -> P:
     """What is prepared for the rules of eqsat, without hashing all of them to find it."""
     return prepare(DEFAULT)
 
@@ -297,25 +296,6 @@ def _fact(given: Expr | str, names: dict[str, Expr]) -> Expr:
 @lru_cache(maxsize=16)
 def _session(rules: tuple[Rule, ...]) -> Session:
     return Session(rules)
-
-
-@lru_cache(maxsize=16)
-def _beside_theory(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """The rules worth running beside the theory: those that its normal forms do not already decide.
-
-    Commutativity stays, for the others to match in either order.
-    """
-    return tuple(rule for rule in rules if is_commutativity(rule) or not _decided_by_theory(rule))
-
-
-def _decided_by_theory(rule: Rule) -> bool:
-    """Whether both sides of most sampled instances of the rule have the same normal form.
-
-    The few that differ are spellings of one value, which the input and the theory offer too.
-    """
-    theory = Theory()
-    decided = [theory.simplify(left) is theory.simplify(right) for left, right in rule_instances(rule)]
-    return bool(decided) and sum(decided) >= MOST_INSTANCES * len(decided)
 
 
 @dataclass
@@ -558,7 +538,7 @@ class _Walk:
 
     def _pulses(self, speller: Speller, choice: Choice, spent: int, spelled: Spelled) -> tuple[Choice, Spelled]:
         """Let the rules start from the best terms, normalise what they find, and choose again, while that pays."""
-        rules = self._once(_beside_theory, self.rules)
+        rules = self._once(beside_theory, self.rules)
         for _ in range(MAX_PULSES):
             seeds, facts = self._seeds(speller, choice, spelled, rules)
             if not seeds:
