@@ -27,6 +27,8 @@ Array = NDArray[Any]
 SAMPLES = 256
 #: A guess is evaluated at so many points at most; larger domains leave it undecided.
 MAX_POINTS = 1 << 18
+#: Nothing is guessed of variables whose values no machine integer holds.
+MAX_VALUE = 2**63 - 2
 #: With more atoms than this nothing is guessed.
 MAX_ATOMS = 128
 #: At fewer points than unknowns plus this, a combination says nothing.
@@ -93,7 +95,7 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr]
     members = [member for fact in facts for member in chain_members(fact, "and")]
     members = _speaking_of(variables([*atoms, *conditions]), members)
     names = sorted(variables([*atoms, *conditions, *members]), key=_name)
-    if not names:
+    if not names or any(max(-v.vmin, v.vmax) > MAX_VALUE for v in names):
         return learned
     points, complete = _points(names, members)
     count = len(points[_name(names[0])])
@@ -124,7 +126,7 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr]
         if form is None or not _is_simpler(form, atom) or not prove(atom, to_expr(form)):
             basis.add(atom, values[atom])
     for found in sums:
-        if found.whole not in affine and found.quotients > 1:
+        if found.whole not in affine and found.quotients > 1 and values[found.nested].dtype != object:
             prove(found.whole, found.with_nested(_as_remainder(found, members, points, values[found.nested])))
     simplest: dict[bytes, Expr] = {}
     for condition in conditions:

@@ -229,9 +229,9 @@ def _intervals(speller: Speller) -> Iterator[tuple[int, Node]]:
             node = _as_comparison(speller, names, points, holds)
             if node is not None:
                 yield c, node
-        for direction, f in directions:
-            values = np.broadcast_to(sum(k * points[cast(str, a.value)] for a, k in direction.terms.items()), shape)
-            node = _as_interval(speller, f, values + cast(Form, speller.values[f]).constant, holds)
+        for _, f in directions:
+            values = np.broadcast_to(to_expr(cast(Form, speller.values[f])).evaluate(points), shape)
+            node = _as_interval(speller, f, values, holds)
             if node is not None:
                 yield c, node
 

@@ -153,3 +153,9 @@ def test_learning_keeps_normal_forms_equal(terms: list[Expr]) -> None:
         theory.learn([(g.before, g.after) for g in guesses])
     check = check_equal(terms, [theory.simplify(term) for term in terms])
     assert check.equal, check
+
+
+def test_nothing_is_guessed_of_values_that_no_machine_integer_holds():
+    far = var("far", 2**64, 2**64 + 3)
+    assert not learn([(far + 1) // 2, far // 2], []).guesses
+    assert optimize([(far + 1) // 2, far // 2]).check().equal

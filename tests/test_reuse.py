@@ -58,3 +58,11 @@ def test_the_sums_of_the_input_do_not_depend_on_its_order(seed):
     texts = ["(i*4 + j + w)*10 + x", "1 <= i*4 + j + w", "(i*4 + j)*30 + (x + y)*3"]
     roots = [parse(text, NAMES) for text in texts]
     assert optimize(shuffled(roots, seed)).exprs == optimize(roots).exprs
+
+
+def test_sums_that_no_machine_integer_holds():
+    i, j, far = var("i", 0, 3), var("j", 0, 3), var("far", 2**70, 2**70 + 5)
+    wide = i * 2**70 + j * 2**68
+    result = optimize([wide, i.eq(1) & j.eq(0), (i * 2**62 + j).eq(2**62), far * 4 + j, far.eq(2**70) & j.eq(0)])
+    assert result.check().kind == "exhaustive"
+    assert result.check().equal
