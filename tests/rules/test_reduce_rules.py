@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from eqsat.beside import MOST_INSTANCES
 from eqsat.binding import check, instances
 from eqsat.linear import Theory
-from eqsat.optimize import MOST_INSTANCES
 from eqsat.rule import Rule
 from eqsat.rules import REDUCE
 
