@@ -467,7 +467,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ValueError as error:
         _fail(str(error))
     except Exception as error:
-        _fail(f"internal error: {type(error).__name__}: {error}")
+        from eqsat.runtime import CompileError
+
+        _fail(str(error) if isinstance(error, CompileError) else f"internal error: {type(error).__name__}: {error}")
 
 
 def _fail(message: str, code: int = 2) -> None:

@@ -83,3 +83,10 @@ def test_lanes_that_there_cannot_be(stated, capsys):
 
 def test_a_file_that_is_not_there(capsys):
     assert run(capsys, "nowhere.py")[2] == "eqsat: 'nowhere.py' is not a file: give FILE.py or FILE.py:kernel\n"
+
+
+def test_no_c_compiler_is_said_in_one_line(stated, capsys, monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    code, out, err = run(capsys, f"{stated}:ramp")
+    assert (code, out) == (2, "")
+    assert err == "eqsat: the C compiler that CC names, 'no-such-compiler', is not installed: install it or set CC\n"
