@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, make, topological, tree_size, variables
 from eqsat.facts import chain_members
 from eqsat.forms import Form, atom_form, read, to_expr
-from eqsat.sampling import Points, domain_size, grid
+from eqsat.ops import COMPARISONS
+from eqsat.sampling import Points, all_hold, domain_size, grid
 
 Array = NDArray[Any]
 
@@ -36,7 +37,6 @@ SPARE_POINTS = 16
 #: Larger coefficients are taken for accidents of rounding.
 MAX_COEFFICIENT = 1 << 20
 
-_COMPARISONS = frozenset({"lt", "le", "eq", "ne"})
 _ATOMS = frozenset({"floordiv", "where", "min", "max"})
 
 
@@ -158,7 +158,7 @@ def _parts(roots: Iterable[Expr]) -> tuple[list[Expr], list[Expr]]:
             if any(a.op in ("and", "or") and a.op != term.op for a in term.args):
                 composed.add(term)
         if term.is_bool:
-            if term in composed and (term.op in ("and", "or") or term.op in _COMPARISONS):
+            if term in composed and (term.op in ("and", "or") or term.op in COMPARISONS):
                 conditions.append(term)
         elif term.op in _ATOMS:
             composed.add(term)
@@ -252,11 +252,11 @@ def _points(names: Sequence[Expr], members: Sequence[Expr]) -> tuple[Points, boo
     points = {_name(v): _column(v.vmin, v.vmax, axis) for axis, v in enumerate(names)}
     if not members:
         return points, False
-    chosen = np.flatnonzero(_all_hold(members, points))
+    chosen = np.flatnonzero(all_hold(members, points))
     if len(chosen) < SAMPLES // 4 and domain_size(names) <= MAX_POINTS:
         every = grid(names)
         shape = [v.vmax - v.vmin + 1 for v in names]
-        hits = np.flatnonzero(np.broadcast_to(_all_hold(members, every), shape))
+        hits = np.flatnonzero(np.broadcast_to(all_hold(members, every), shape))
         # spread over the domain, and not in step with it
         chosen = hits if len(hits) <= SAMPLES else hits[np.random.default_rng(0).integers(len(hits), size=SAMPLES)]
         where = np.unravel_index(chosen, shape)
@@ -272,13 +272,6 @@ def _column(low: int, high: int, axis: int) -> Array:
     values = random.integers(low, high, size=SAMPLES, endpoint=True)
     near = np.clip(np.array([low, high, low + 1, high - 1]), low, high)
     return np.where(random.integers(2, size=SAMPLES) > 0, values, near[random.integers(4, size=SAMPLES)])
-
-
-def _all_hold(conditions: Sequence[Expr], points: Mapping[str, Array]) -> Array:
-    total: Array = np.asarray(True)
-    for value in evaluate(conditions, points):
-        total = total & value
-    return total
 
 
 # Combinations --------------------------------------------------------------------------------------------------------
@@ -376,9 +369,10 @@ def _steps(term: Expr, variable: Expr, members: Sequence[Expr], points: Points, 
     """How ``term`` changes from one value of a variable to the next, where the facts hold for both."""
     name = _name(variable)
     there = {**points, name: points[name] + 1}
-    valid = (there[name] <= variable.vmax) & _all_hold(members, there)
+    valid = (there[name] <= variable.vmax) & all_hold(members, there)
     changed = np.broadcast_to(term.evaluate(there), len(values)) - values
-    return changed[np.broadcast_to(valid, len(values))].astype(np.int64)
+    steps: Array = changed[np.broadcast_to(valid, len(values))].astype(np.int64)
+    return steps
 
 
 def _balanced(value: int, modulus: int) -> int:
@@ -418,4 +412,4 @@ class _Decider:
     def _holds(self, claim: Expr, facts: Sequence[Expr], names: Sequence[Expr]) -> bool:
         points = grid(names)
         fails = ~claim.evaluate(points)
-        return not (fails & _all_hold(facts, points)).any() if fails.any() else True
+        return not (fails & all_hold(facts, points)).any() if fails.any() else True

@@ -330,3 +330,5 @@ OPS: dict[str, Op] = {op.name: op for op in _TABLE}
 
 #: The operators that divide; their second operand may not be zero.
 DIVISIONS = frozenset({"floordiv", "mod", "tdiv", "tmod"})
+#: The operators that compare.
+COMPARISONS = frozenset({"lt", "le", "eq", "ne"})

@@ -494,12 +494,19 @@ class _Walk:
             # what the input shares may take several changes at once to see
             found.append(dag(priced, given))
         choice, cost = min(((c, total_cost(priced, c)) for c in found), key=lambda pair: pair[1])
+        shared, shared_cost = self._with_sharing(speller, priced, choice, model)
+        return (shared, shared_cost) if shared_cost <= cost else (choice, cost)
+
+    @staticmethod
+    def _with_sharing(speller: Speller, priced: Priced, choice: Choice, model: CostModel) -> tuple[Choice, int]:
+        """The choice bracketed so that sums and junctions share parts, and its cost.
+
+        Sharing counts each operation once: where loops repeat some, it may be dearer.
+        """
         shared = share_junctions(speller, share_sums(speller, choice, model))
         priced.refresh(model)
         shared = dag(priced, shared, thorough=True)
-        # sharing counts each operation once: where loops repeat some, it may not pay
-        shared_cost = total_cost(priced, shared)
-        return (shared, shared_cost) if shared_cost <= cost else (choice, cost)
+        return shared, total_cost(priced, shared)
 
     def _reused(self, speller: Speller, priced: Priced, choice: Choice, cost: int) -> tuple[Choice, int]:
         """The choice improved by spellings that use what is computed anyway, and by the brackets of the input."""
@@ -520,10 +527,8 @@ class _Walk:
             best, least = min(((c, total_cost(priced, c)) for c in found), key=lambda pair: pair[1])
             if least >= cost:
                 return choice, cost
-            shared = share_junctions(speller, share_sums(speller, best, self.model))
-            priced.refresh(self.model)
-            shared = dag(priced, shared, thorough=True)
-            return min((best, least), (shared, total_cost(priced, shared)), key=lambda pair: pair[1])
+            shared = self._with_sharing(speller, priced, best, self.model)
+            return min((best, least), shared, key=lambda pair: pair[1])
 
     def _exactly(self, graph: EGraph, start: Choice) -> Choice:
         """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""

@@ -20,6 +20,7 @@ from eqsat.expr import Expr, is_index, make, topological, variables
 from eqsat.extract.graph import Node
 from eqsat.forms import Form, atom_form, number, read, to_expr
 from eqsat.opaque import OPAQUE
+from eqsat.ops import COMPARISONS
 from eqsat.sampling import domain_size, grid
 from eqsat.spelling import Speller
 
@@ -34,7 +35,6 @@ MAX_CONGRUENT = 4
 MAX_TERMS = 400
 
 _SUMS = frozenset({"add", "sub", "neg"})
-_COMPARISONS = frozenset({"lt", "le", "eq", "ne"})
 
 
 def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node] | None:
@@ -170,12 +170,11 @@ def _rounded_down(speller: Speller) -> Iterator[tuple[int, Node]]:
             if quotient.op != "floordiv" or quotient.args[1].op != "const" or coefficient % quotient.args[1].vmin:
                 continue
             k = coefficient // quotient.args[1].vmin
-            remainder = read(quotient.args[0]).plus(Form({quotient: -quotient.args[1].vmin}, 0))
+            remainder = speller.remainder_of(quotient)
             whole = form.plus(remainder, k)
             if remainder in speller and remainder != form and len(whole.terms) <= len(form.terms):
-                terms = sorted([(speller.need(atom_form(a)), j) for a, j in whole.terms.items()])
-                pairs = [*terms, (speller.need(remainder), -k)]
-                yield c, ("sum", (whole.constant, tuple([j for _, j in pairs])), tuple([a for a, _ in pairs]))
+                terms = [(atom_form(a), j) for a, j in whole.terms.items()]
+                yield c, speller.sum_node([*terms, (remainder, -k)], whole.constant)
 
 
 def _shifted(speller: Speller) -> Iterator[tuple[int, Node]]:
@@ -238,7 +237,7 @@ def _intervals(speller: Speller) -> Iterator[tuple[int, Node]]:
 
 def _direction(condition: Expr) -> list[Form]:
     """The sum that a comparison compares with a literal, and its opposite."""
-    compared = [a for a in condition.args if a.op != "const"] if condition.op in _COMPARISONS else []
+    compared = [a for a in condition.args if a.op != "const"] if condition.op in COMPARISONS else []
     if len(compared) != 1:
         return []
     direction = Form(read(compared[0]).terms, 0)
@@ -255,7 +254,7 @@ def _merged(speller: Speller) -> Iterator[tuple[int, Node]]:
 
 def _worth_reading(condition: Expr) -> bool:
     """Whether another spelling may be cheaper: not for a variable beside a literal."""
-    if condition.op in _COMPARISONS:
+    if condition.op in COMPARISONS:
         if condition.args[0].is_bool or {a.op for a in condition.args} <= {"var", "const"}:
             return False
     elif condition.op not in ("and", "or"):

@@ -66,9 +66,16 @@ def select(points: Mapping[str, NDArray[Any]], chosen: NDArray[Any]) -> Points:
     return {name: values[chosen] for name, values in points.items()}
 
 
+def all_hold(conditions: Sequence[Expr], points: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """At which points all conditions hold; of the shape that the conditions broadcast to."""
+    total: NDArray[Any] = np.asarray(True)
+    for value in evaluate(conditions, points):
+        total = total & value
+    return total
+
+
 def _holds(conditions: Sequence[Expr], points: Points) -> NDArray[Any]:
-    count = len(next(iter(points.values())))
-    return reduce(np.logical_and, evaluate(conditions, points), np.ones(count, dtype=bool))
+    return np.broadcast_to(all_hold(conditions, points), len(next(iter(points.values()))))
 
 
 def _candidates(variable: Expr, count: int, random: np.random.Generator) -> NDArray[Any]:

@@ -22,7 +22,7 @@ from eqsat.extract.select import Choice, reachable, reaches
 from eqsat.facts import chain_members
 from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product, read, to_expr
 from eqsat.linear import Theory
-from eqsat.ops import REDUCTIONS, Buffer
+from eqsat.ops import COMPARISONS, REDUCTIONS, Buffer
 
 #: A class of the graph: the normal form of an integer, or a condition in normal form.
 Value = Form | Expr
@@ -38,7 +38,6 @@ MAX_ORIGINALS = 6
 MAX_LAST = 4
 #: Comparisons of so many members of a junction are merged, two by two.
 MAX_MERGED = 4
-_COMPARISONS = frozenset({"lt", "le", "eq", "ne"})
 _PARTS = frozenset({"floordiv", "mod", "min", "max"})
 _REMAINDERS = {"floordiv": "mod", "tdiv": "tmod"}
 _SUMS = frozenset({"add", "sub", "neg"})
@@ -228,7 +227,7 @@ class Speller:
             yield "buffer", buffer_key(term), ()
         else:
             yield term.op, None, self._operands(term)
-            if term.op in _COMPARISONS and not term.args[0].is_bool:
+            if term.op in COMPARISONS and not term.args[0].is_bool:
                 yield from self._moved_comparisons(term)
             elif term.op in ("and", "or") and len(self.values) < MANY_CLASSES:
                 yield from self.merged_comparisons(term)
@@ -311,7 +310,7 @@ class Speller:
                     complement = division.dividend.times(-1).shifted(division.most)
                     yield "mod", None, (self.need(complement), self.need(division.divisor))
             for factor in factors(quotient):
-                if factor.op in _REMAINDERS and self._remainder(factor) == form:
+                if factor.op in _REMAINDERS and self.remainder_of(factor) == form:
                     yield _REMAINDERS[factor.op], None, self._operands(factor)
             if quotient.op == "tdiv" and form == Form({quotient: -1}, 0):
                 dividend, divisor = map(self.theory.inner, quotient.args)
@@ -319,7 +318,7 @@ class Speller:
                 yield "tdiv", None, (self.need(dividend), self.need(divisor.times(-1)))
         yield from self._entered_selections(form)
         for operands in self._splits(form):
-            yield self._sum_node(operands, form.constant - sum(k * part.constant for part, k in operands))
+            yield self.sum_node(operands, form.constant - sum(k * part.constant for part, k in operands))
         yield from self._absorbing_quotients(form)
         yield from self._factored_products(form)
         yield from self._joined_sums(form)
@@ -352,7 +351,7 @@ class Speller:
                 yield "mul", None, (self.need(quotient), self.need(atom_form(factor)))
             else:
                 others = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
-                yield self._sum_node([*others, (part, 1)], form.constant)
+                yield self.sum_node([*others, (part, 1)], form.constant)
 
     def _entered_selections(self, form: Form) -> Iterator[Node]:
         """The rest of a short sum may enter a selection: ``where(c, x, y) + z`` is ``where(c, x + z, y + z)``."""
@@ -413,9 +412,10 @@ class Speller:
             else:
                 self.offer(self.need(part), joined)
                 others = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
-                yield self._sum_node([*others, (part, 1)], form.constant)
+                yield self.sum_node([*others, (part, 1)], form.constant)
 
-    def _sum_node(self, operands: Iterable[tuple[Form, int]], constant: int) -> Node:
+    def sum_node(self, operands: Iterable[tuple[Form, int]], constant: int) -> Node:
+        """The node that adds multiples of classes and a constant."""
         pairs = sorted((self.need(part), k) for part, k in operands)
         return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
 
@@ -506,7 +506,7 @@ class Speller:
             if part.terms.keys() <= form.terms.keys():
                 yield part
         if quotient.op == "tdiv":
-            part = self._remainder(quotient)
+            part = self.remainder_of(quotient)
             if part.terms.keys() <= form.terms.keys():
                 yield part
         if quotient.op == "min":
@@ -517,7 +517,8 @@ class Speller:
             if negative and negative.keys() <= form.terms.keys():
                 yield Form({quotient: 1, **negative}, 0)
 
-    def _remainder(self, quotient: Expr) -> Form:
+    def remainder_of(self, quotient: Expr) -> Form:
+        """``A % n`` of a quotient ``A // n``, as a sum."""
         dividend, divisor = map(self.theory.inner, quotient.args)
         return dividend.plus(self.theory.times(divisor, atom_form(quotient)), -1)
 
