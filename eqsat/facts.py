@@ -60,6 +60,8 @@ class Facts(ABC):
         self.solved: dict[Expr, Form] = dict(parent.solved) if parent else {}
         self.nonzero: set[Form] = set(parent.nonzero) if parent else set()
         self.known: dict[Expr, Expr] = dict(parent.known) if parent else {}
+        # conditions said otherwise, by bounds of their variables
+        self.by_bounds: dict[Expr, Expr] = {}
         # atoms that are known to equal other forms, and those forms as quotients
         self.equal: dict[Expr, Form] = dict(parent.equal) if parent else {}
         self.readings: dict[Expr, list[Division]] = dict(parent.readings) if parent else {}
@@ -177,6 +179,17 @@ class Facts(ABC):
                 self.equal[atom] = form
                 self._read_also(atom, form)
         self._forget()
+
+    def learn_bounds(self, equalities: Iterable[tuple[Expr, Expr]]) -> None:
+        """Add other ways to say conditions in normal form, which the caller has proved under the facts."""
+        for before, after in equalities:
+            self.by_bounds[before] = self.condition(after)
+
+    def given(self, condition: Expr) -> Self | None:
+        """The theory that knows a condition in normal form, and what is known of its variables then."""
+        bounds = self.by_bounds.get(condition)
+        theory = self.under(condition if bounds is None else bounds)
+        return theory if theory is None or bounds is None else theory.under(theory.condition(condition))
 
     def _read_also(self, atom: Expr, form: Form) -> None:
         """The quotient ``atom`` is ``form``: one more reading of the atoms of ``form``."""

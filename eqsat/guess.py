@@ -62,9 +62,13 @@ class Guess:
 
 @dataclass
 class Learned:
-    """What was proved: guesses, simpler ones first, or that the facts are impossible."""
+    """What was proved: guesses, simpler ones first, or that the facts are impossible.
+
+    Without guesses, :attr:`by_bounds` has the conditions that bounds of their variables say more shortly.
+    """
 
     guesses: list[Guess] = field(default_factory=list)
+    by_bounds: list[Guess] = field(default_factory=list)
     impossible: bool = False
 
 
@@ -130,11 +134,17 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr]
             prove(found.whole, found.with_nested(_as_remainder(found, members, points, values[found.nested])))
     simplest: dict[bytes, Expr] = {}
     for condition in conditions:
-        same = _constant(values[condition]) or simplest.setdefault(values[condition].tobytes(), condition)
+        same = _constant(values[condition])
+        if same is None:
+            same = simplest.setdefault(values[condition].tobytes(), condition)
         if same is not condition:
             prove(condition, same)
         elif condition in chains:
-            prove(condition, _needed(condition.op, chains[condition], values))
+            prove(condition, _joined(condition.op, chains[condition], _needed(condition.op, chains[condition], values)))
+    for condition in conditions if not learned.guesses else ():
+        by_bounds = _by_bounds(condition, chains.get(condition, [condition]), values, points)
+        if by_bounds is not None and decide(condition.eq(by_bounds)):
+            learned.by_bounds.append(Guess(condition, by_bounds, tuple(members)))
     return learned
 
 
@@ -142,7 +152,7 @@ def _name(variable: Expr) -> str:
     return cast(str, variable.value)
 
 
-def _parts(roots: Iterable[Expr]) -> tuple[list[Expr], list[Expr]]:
+def _parts(roots: Collection[Expr]) -> tuple[list[Expr], list[Expr]]:
     """The atoms of terms in normal form, and the conditions that speak of atoms or nest; simpler ones first."""
     sizes: dict[Expr, int] = {}
     atoms: list[Expr] = []
@@ -168,6 +178,7 @@ def _parts(roots: Iterable[Expr]) -> tuple[list[Expr], list[Expr]]:
         return sizes[term], term.key
 
     # which members of a chain stand together is a matter of order: it is read whole
+    partial.difference_update(roots)
     return sorted(atoms, key=order), sorted([c for c in conditions if c not in partial], key=order)
 
 
@@ -212,10 +223,53 @@ def _is_simpler(form: Form, atom: Expr) -> bool:
     return tree_size(to_expr(form)) <= tree_size(atom)
 
 
-def _needed(op: str, members: Sequence[Expr], values: Mapping[Expr, Array]) -> Expr | None:
-    """The chain without members that the others imply at the points, the largest dropped first; ``None`` if none is."""
+def _by_bounds(condition: Expr, members: Sequence[Expr], values: Mapping[Expr, Array], points: Points) -> Expr | None:
+    """A chain as bounds of its variables and what they leave of its members, if that is shorter at the points."""
+    names = variables([condition])
+    if len(names) + len(members) < 3 or not values[condition].any() or values[condition].all():
+        return None
+    op = "or" if condition.op == "or" else "and"
+    # what a disjunction leaves out has bounds
+    inside = values[condition] == (op == "and")
+    known = {member: values[member] for member in members}
+    for variable in names:
+        for bound in _bounds(variable, points[_name(variable)][inside]):
+            known[bound if op == "and" else _opposite(bound)] = bound.evaluate(points) == (op == "and")
+    return _joined(op, members, _needed(op, known, known))
+
+
+def _joined(op: str, members: Sequence[Expr], others: Sequence[Expr]) -> Expr | None:
+    """The chain of ``others``, if it is shorter than that of ``members``."""
+    if sum(map(tree_size, others)) >= sum(map(tree_size, members)):
+        return None
+    return reduce(lambda chain, member: make(op, chain, member), sorted(others, key=lambda m: m.key))
+
+
+def _bounds(variable: Expr, values: Array) -> Iterator[Expr]:
+    """What the values of a variable say of it, beside its range."""
+    low, high = int(values.min()), int(values.max())
+    if low == high:
+        yield variable.eq(low)
+        return
+    if low > variable.vmin:
+        yield const(low) <= variable
+    if high < variable.vmax:
+        yield variable < high + 1
+    step = int(np.gcd.reduce(values - low))
+    if step > 1:
+        yield (variable % step).eq(low % step)
+
+
+def _opposite(bound: Expr) -> Expr:
+    opposites = {"le": "lt", "lt": "le", "eq": "ne"}
+    x, y = bound.args if bound.op == "eq" else bound.args[::-1]
+    return make(opposites[bound.op], x, y)
+
+
+def _needed(op: str, members: Iterable[Expr], values: Mapping[Expr, Array]) -> list[Expr]:
+    """The members of a chain that the others do not imply at the points, the largest dropped first."""
     kept = list(members)
-    for member in sorted(members, key=lambda m: (-tree_size(m), m.key)):
+    for member in sorted(kept, key=lambda m: (-tree_size(m), m.key)):
         others = [values[m] for m in kept if m is not member]
         if others and op == "and":
             implied = not (np.logical_and.reduce(others) & ~values[member]).any()
@@ -223,9 +277,7 @@ def _needed(op: str, members: Sequence[Expr], values: Mapping[Expr, Array]) -> E
             implied = bool(others) and not (values[member] & ~np.logical_or.reduce(others)).any()
         if implied:
             kept.remove(member)
-    if len(kept) == len(members):
-        return None
-    return reduce(lambda chain, member: make(op, chain, member), sorted(kept, key=lambda m: m.key))
+    return kept
 
 
 def _constant(values: Array) -> Expr | None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from eqsat.beside import beside_theory
 from eqsat.engine import Budget, Saturation, Session
-from eqsat.expr import FALSE, TRUE, Expr, as_expr, brief, buffers, const, topological, var, variables
+from eqsat.expr import FALSE, Expr, as_expr, brief, buffers, const, topological, var, variables
 from eqsat.extract.cost import CostModel, Latency, LoopAware
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node, Payload
@@ -35,7 +35,7 @@ from eqsat.opaque import OPAQUE, Pieces, hidden, meanings, stand_ins
 from eqsat.ops import DIVISIONS, OPS, REDUCTIONS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.proof import refuse_false
-from eqsat.reuse import MAX_TERMS, offer_reuse
+from eqsat.reuse import offer_reuse
 from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.sharing import share_junctions, share_sums
@@ -437,18 +437,17 @@ class _Walk:
 
     def _values(self, base: Theory) -> list[Value]:
         """The class of each root: its normal form under the facts that hold for it; anything where those never hold."""
-        members: dict[Expr | None, list[int]] = {None: []}
-        for index, gate in enumerate(self.gates):
-            members.setdefault(gate, []).append(index)
-        values: dict[int, Value] = {}
+        gates = list(dict.fromkeys(gate for gate in self.gates if gate is not None))
+        ungated = [root for root, gate in zip(self.roots, self.gates, strict=True) if gate is None]
         # what is learned without gates holds under each of them
-        for gate, indices in members.items():
-            condition = TRUE if gate is None else base.condition(gate)
-            theory = base.under(condition)
-            facts = self.facts if theory is base else (*self.facts, condition)
-            roots = [self.roots[i] for i in indices]
-            values.update(zip(indices, self._normal_forms(theory, facts, roots), strict=True))
-        return [values[i] for i in range(len(self.roots))]
+        found = self._normal_forms(base, self.facts, [*ungated, *gates])
+        of_gate: dict[Expr | None, Iterator[Value]] = {None: iter(found)}
+        for gate, condition in zip(gates, found[len(ungated) :], strict=True):
+            theory = base.given(cast(Expr, condition))
+            facts = self.facts if theory is base else (*self.facts, cast(Expr, condition))
+            members = [root for root, of in zip(self.roots, self.gates, strict=True) if of is gate]
+            of_gate[gate] = iter(self._normal_forms(theory, facts, members))
+        return [next(of_gate[gate]) for gate in self.gates]
 
     def _normal_forms(self, theory: Theory | None, facts: Sequence[Expr], roots: Sequence[Expr]) -> list[Value]:
         """The normal forms of roots under a theory of ``facts``, which learns what guesses can be proved."""
@@ -466,6 +465,8 @@ class _Walk:
             if found.impossible:
                 return nothing
             if not found.guesses:
+                theory.learn_bounds([(guess.before, guess.after) for guess in found.by_bounds])
+                self.guesses += found.by_bounds
                 break
             learned = {guess.before: guess.after for guess in found.guesses}
             theory.learn(learned.items())
@@ -510,7 +511,7 @@ class _Walk:
 
     def _reused(self, speller: Speller, priced: Priced, choice: Choice, cost: int) -> tuple[Choice, int]:
         """The choice improved by spellings that use what is computed anyway, and by the brackets of the input."""
-        if self.extract == "tree" or len(self.order) > MAX_TERMS:
+        if self.extract == "tree":
             return choice, cost
         before = {c: len(nodes) for c, nodes in speller.graph.classes.items()}
         brackets = offer_reuse(speller, self.order)

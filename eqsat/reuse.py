@@ -31,7 +31,7 @@ MAX_PAIRS = 400
 #: A remainder is offered by so many congruent sums.
 MAX_CONGRUENT = 4
 
-#: Of longer inputs the brackets are not offered.
+#: Of longer inputs nothing but bounds is offered.
 MAX_TERMS = 400
 
 _SUMS = frozenset({"add", "sub", "neg"})
@@ -50,15 +50,18 @@ def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node] | No
     dict from int to Node, or None
         By class, the node with the brackets of the input; ``None`` if nothing new was found.
     """
-    found = [*_wider_remainders(speller), *_rounded_down(speller), *_merged(speller)]
-    if not found and not any(isinstance(v, Expr) and _worth_reading(v) for v in speller.values):
-        return None
-    brackets = _brackets(speller, terms)
-    found += _intervals(speller)
+    found = list(_by_bounds(speller))
+    brackets: dict[int, Node] = {}
+    if len(terms) <= MAX_TERMS:
+        found += [*_wider_remainders(speller), *_rounded_down(speller), *_merged(speller)]
+        if found or any(isinstance(v, Expr) and _worth_reading(v) for v in speller.values):
+            brackets = _brackets(speller, terms)
+            found += _intervals(speller)
     if not found:
         return None
-    # alone, these have not been seen to pay
-    found += [*_remainders(speller), *_shifted(speller)]
+    if len(terms) <= MAX_TERMS:
+        # alone, these have not been seen to pay
+        found += [*_remainders(speller), *_shifted(speller)]
     for c, node in [*brackets.items(), *found]:
         speller.offer(c, node)
     speller.grow()
@@ -233,6 +236,13 @@ def _intervals(speller: Speller) -> Iterator[tuple[int, Node]]:
             node = _as_interval(speller, f, values, holds)
             if node is not None:
                 yield c, node
+
+
+def _by_bounds(speller: Speller) -> Iterator[tuple[int, Node]]:
+    """Conditions as bounds of their variables, where these were found to say the same."""
+    for condition, bounds in speller.theory.by_bounds.items():
+        if condition in speller and bounds is not condition and bounds.args:
+            yield speller.need(condition), (bounds.op, None, speller.operands(bounds))
 
 
 def _direction(condition: Expr) -> list[Form]:

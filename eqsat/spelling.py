@@ -108,7 +108,7 @@ class Speller:
                 simpler = self.theory.in_context(value)
                 if simpler is not value:
                     self.grow()
-                    self.offer(c, (simpler.op, cast(Payload, simpler.value), self._operands(simpler)))
+                    self.offer(c, (simpler.op, cast(Payload, simpler.value), self.operands(simpler)))
 
     def need(self, value: Value, spell: bool = True) -> int:
         """The class of a normal form; its spellings are added by :meth:`grow`, unless ``spell`` is false."""
@@ -226,7 +226,7 @@ class Speller:
         elif term.op == "buffer":
             yield "buffer", buffer_key(term), ()
         else:
-            yield term.op, None, self._operands(term)
+            yield term.op, None, self.operands(term)
             if term.op in COMPARISONS and not term.args[0].is_bool:
                 yield from self._moved_comparisons(term)
             elif term.op in ("and", "or") and len(self.values) < MANY_CLASSES:
@@ -253,7 +253,7 @@ class Speller:
             both = self.theory.extreme("min" if op == "and" else "max", [f, g])
             merged = make("le", const(-both.constant), to_expr(Form(both.terms, 0)))
             if len(members) == 2:
-                yield "le", None, self._operands(merged)
+                yield "le", None, self.operands(merged)
                 yield from self._moved_comparisons(merged)
             else:
                 rest = [m for m in members if m not in (one, other)]
@@ -287,7 +287,8 @@ class Speller:
                 sides = (self.need(below.shifted(limit)), self.need(above))
                 yield term.op, None, sides if on_left else sides[::-1]
 
-    def _operands(self, term: Expr) -> tuple[int, ...]:
+    def operands(self, term: Expr) -> tuple[int, ...]:
+        """The classes of the operands of a term in normal form."""
         return tuple([self.need(a if a.is_bool else read(a)) for a in term.args])
 
     # ---- integers
@@ -311,7 +312,7 @@ class Speller:
                     yield "mod", None, (self.need(complement), self.need(division.divisor))
             for factor in factors(quotient):
                 if factor.op in _REMAINDERS and self.remainder_of(factor) == form:
-                    yield _REMAINDERS[factor.op], None, self._operands(factor)
+                    yield _REMAINDERS[factor.op], None, self.operands(factor)
             if quotient.op == "tdiv" and form == Form({quotient: -1}, 0):
                 dividend, divisor = map(self.theory.inner, quotient.args)
                 yield "tdiv", None, (self.need(dividend.times(-1)), self.need(divisor))
@@ -462,7 +463,7 @@ class Speller:
         elif atom.op == "min":
             yield from self._extremes(atom_form(atom))
         elif atom.op == "where":
-            yield "where", None, self._operands(atom)
+            yield "where", None, self.operands(atom)
             x, y = map(read, atom.args[1:])
             if len(x.terms) == 1 and x.terms.keys() == y.terms.keys() and not x.constant and not y.constant:
                 # where(c, x*2, x*5) is x*where(c, 2, 5)
@@ -470,13 +471,13 @@ class Speller:
                 scales = self.theory.selection(atom.args[0], number(scale), number(y.terms[common]))
                 yield "mul", None, (self.need(scales), self.need(atom_form(common)))
         elif atom.op == "floordiv":
-            yield "floordiv", None, self._operands(atom)
+            yield "floordiv", None, self.operands(atom)
             dividend, divisor = map(self.theory.inner, atom.args)
             if self._truncates and self.theory.bounds(dividend)[0] >= 0 and self.theory.bounds(divisor)[0] > 0:
                 # of numbers that are not negative the two quotients are one
-                yield "tdiv", None, self._operands(atom)
+                yield "tdiv", None, self.operands(atom)
         else:
-            yield atom.op, None, self._operands(atom)
+            yield atom.op, None, self.operands(atom)
 
     def _splits(self, form: Form) -> list[list[tuple[Form, int]]]:
         """The sum as it is, and with remainders ``K*(A % n)`` in place of quotients and terms of their numerators."""

@@ -155,6 +155,64 @@ def test_learning_keeps_normal_forms_equal(terms: list[Expr]) -> None:
     assert check.equal, check
 
 
+#: Conditions, and how bounds of their variables say them; None where they do not, or no shorter.
+BY_BOUNDS = [
+    ("(j*7 + k)%50 < 3 and j//2*2 == j", "j == 0 and k < 3"),
+    ("j%4 < 1 and (j + k)//4 == 1", "j == 4"),
+    ("(i*4 + k)//20 != 3 or i%5 != 2", "i != 17"),
+    ("(k*5 + j)%8 == 3 and (k + j)//2 < 3", "j < 4 and (j - k*3)%8 == 3"),
+    ("(j*5 + k)%11 < 4 and (j - k)%3 == 0", None),
+    ("i%10 < 3", None),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), BY_BOUNDS)
+def test_conditions_are_read_as_bounds(text: str, wanted: str | None) -> None:
+    (condition,) = read(text)
+    by_bounds = learn([Theory().condition(condition)], []).by_bounds
+    found = [guess.after for guess in by_bounds if check_equal([guess.before], [condition]).equal]
+    assert [to_text(Theory().condition(e)) for e in found] == [
+        to_text(Theory().condition(e)) for e in read(*([wanted] if wanted else []))
+    ]
+    for guess in by_bounds:
+        assert check_equal([guess.before], [guess.after]).kind == "exhaustive"
+        assert check_equal([guess.before], [guess.after]).equal
+
+
+#: Roots, their gate, and what the two become.
+GATED = [
+    ("(x + y*10 + k*4)//20", "(x + k*5)%11 < 6 and (x*2 - k)%11 < 10 and x + k*5 < 11", "y//2", "k < 1"),
+    (
+        "(x + y*10 + k*4)//20",
+        "(x + k*5)%11 < 6 and (x*2 + k*10 + y*22)%44 < 22 and (x*2 - k)%11 < 10 and x + k*5 < 11",
+        "y//2",
+        "k < 1 and y%2 < 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("root", "gate", "value", "condition"), GATED, ids=[row[1] for row in GATED])
+def test_the_bounds_of_a_gate_are_known_under_it(root: str, gate: str, value: str, condition: str) -> None:
+    result = optimize([root, gate], gates=[gate, None], x=(0, 4), y=(0, 3), k=(0, 2))
+    assert to_text(result.exprs[0]) == value
+    assert sorted(to_text(result.exprs[1]).split(" and ")) == condition.split(" and ")
+    assert result.check().kind == "exhaustive"
+    assert result.check().equal
+
+
+def test_a_condition_that_holds_nowhere_is_known() -> None:
+    (condition,) = read("(j*5 + k)%11 * ((j*3 + k*2)%7) == 35")
+    assert list(found([Theory().condition(condition)]).values()) == ["False"]
+    assert check_equal([condition], read("False")).kind == "exhaustive"
+
+
+def test_a_part_of_a_longer_chain_is_read_where_it_is_a_root() -> None:
+    part = parse("j%4 < 1 and (j + k)//4 == 1", NAMES)
+    theory = Theory()
+    roots = [theory.condition(part), theory.condition(part & parse("(i + j*3)%7 < 3", NAMES))]
+    assert "j == 4" in [to_text(guess.after) for guess in learn(roots, []).by_bounds]
+
+
 def test_nothing_is_guessed_of_values_that_no_machine_integer_holds():
     far = var("far", 2**64, 2**64 + 3)
     assert not learn([(far + 1) // 2, far // 2], []).guesses
