@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import Expr, is_index, make, topological, variables
+from eqsat.expr import Expr, evaluate, is_index, make, topological, variables
 from eqsat.extract.graph import Node
 from eqsat.forms import Form, atom_form, number, read, to_expr
 from eqsat.opaque import OPAQUE
@@ -31,7 +31,7 @@ MAX_PAIRS = 400
 #: A remainder is offered by so many congruent sums.
 MAX_CONGRUENT = 4
 
-#: Of longer inputs nothing but bounds is offered.
+#: Of longer inputs the brackets are not offered.
 MAX_TERMS = 400
 
 _SUMS = frozenset({"add", "sub", "neg"})
@@ -50,18 +50,15 @@ def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node] | No
     dict from int to Node, or None
         By class, the node with the brackets of the input; ``None`` if nothing new was found.
     """
-    found = list(_by_bounds(speller))
-    brackets: dict[int, Node] = {}
-    if len(terms) <= MAX_TERMS:
-        found += [*_wider_remainders(speller), *_rounded_down(speller), *_merged(speller)]
-        if found or any(isinstance(v, Expr) and _worth_reading(v) for v in speller.values):
-            brackets = _brackets(speller, terms)
-            found += _intervals(speller)
+    found = [*_by_bounds(speller), *_wider_remainders(speller), *_rounded_down(speller), *_merged(speller)]
+    if not found and not any(isinstance(v, Expr) and _worth_reading(v) for v in speller.values):
+        return None
+    brackets = _brackets(speller, terms) if len(terms) <= MAX_TERMS else {}
+    found += _intervals(speller)
     if not found:
         return None
-    if len(terms) <= MAX_TERMS:
-        # alone, these have not been seen to pay
-        found += [*_remainders(speller), *_shifted(speller)]
+    # alone, these have not been seen to pay
+    found += [*_remainders(speller), *_shifted(speller)]
     for c, node in [*brackets.items(), *found]:
         speller.offer(c, node)
     speller.grow()
@@ -137,8 +134,10 @@ def _remainders(speller: Speller) -> Iterator[tuple[int, Node]]:
         wanted: dict[Form, list[int]] = {
             _residues(cast(Form, speller.values[dividend]), n): [] for _, dividend in remainders
         }
+        # a congruent sum has the atoms that are left of the dividend
+        atoms = {next(iter(residues.terms), None) for residues in wanted}
         for c, value in enumerate(speller.values):
-            if isinstance(value, Form) and len(value.terms) > 1:
+            if isinstance(value, Form) and len(value.terms) > 1 and not atoms.isdisjoint(value.terms):
                 found = wanted.get(_residues(value, n))
                 if found is not None and len(found) < MAX_CONGRUENT:
                     found.append(c)
@@ -154,13 +153,13 @@ def _wider_remainders(speller: Speller) -> Iterator[tuple[int, Node]]:
         if not isinstance(form, Form):
             continue
         for quotient, coefficient in form.terms.items():
-            if (
-                quotient.op == "floordiv"
-                and quotient.args[1].op == "const"
-                and -coefficient > quotient.args[1].vmin > 1
-            ):
-                dividend = form.plus(atom_form(quotient), -coefficient)
-                if speller.theory.quotient_by(dividend, -coefficient) == atom_form(quotient):
+            if quotient.op != "floordiv" or quotient.args[1].op != "const":
+                continue
+            k, left = divmod(-coefficient, quotient.args[1].vmin)
+            if k > 1 and not left:
+                low, high = speller.theory.bounds(form.plus(speller.remainder_of(quotient), -k))
+                if low >= 0 and high < k:
+                    dividend = form.plus(atom_form(quotient), -coefficient)
                     yield c, ("mod", None, (speller.need(dividend), speller.need(number(-coefficient))))
 
 
@@ -210,32 +209,36 @@ def _intervals(speller: Speller) -> Iterator[tuple[int, Node]]:
             if direction not in of_direction or not value.constant:
                 of_direction[direction] = c
     pairs = 0
+    together: dict[tuple[Expr, ...], list[tuple[int, Expr, list[int], bool]]] = defaultdict(list)
     for c, condition in conditions:
-        names = variables([condition])
+        names = tuple(sorted(variables([condition]), key=lambda v: v.key))
         if domain_size(names) > MAX_POINTS:
             continue
         own = _direction(condition)
         # of fewer variables it is no interval, unless it does not depend on the others
-        directions = [(d, f) for d, f in sums.get(frozenset(names), {}).items() if d not in own]
+        directions = [f for d, f in sums.get(frozenset(names), {}).items() if d not in own]
         pairs += len(directions)
         # what is affine in two variables is compared in every way already
         compared = len(names) == 2 and any(term.op == "floordiv" for term in topological([condition]))
-        if not (directions or compared) or pairs > MAX_PAIRS:
-            continue
+        if (directions or compared) and pairs <= MAX_PAIRS:
+            together[names].append((c, condition, directions, compared))
+    for names, members in together.items():
+        used = list(dict.fromkeys(f for _, _, directions, _ in members for f in directions))
+        terms = [condition for _, condition, _, _ in members] + [_term(speller, f) for f in used]
         points = grid(names)
         shape = [v.vmax - v.vmin + 1 for v in names]
-        holds = np.broadcast_to(condition.evaluate(points), shape)
-        if holds.all() or not holds.any():
-            continue
-        if compared:
-            node = _as_comparison(speller, names, points, holds)
-            if node is not None:
-                yield c, node
-        for _, f in directions:
-            values = np.broadcast_to(to_expr(cast(Form, speller.values[f])).evaluate(points), shape)
-            node = _as_interval(speller, f, values, holds)
-            if node is not None:
-                yield c, node
+        values = [np.broadcast_to(x, shape) for x in evaluate(terms, points)]
+        of_sum = dict(zip(used, values[len(members) :], strict=True))
+        for (c, _, directions, compared), holds in zip(members, values, strict=False):
+            if holds.all() or not holds.any():
+                continue
+            found = [_as_comparison(speller, names, points, holds)] if compared else []
+            found += [_as_interval(speller, f, of_sum[f], holds) for f in directions]
+            yield from ((c, node) for node in found if node is not None)
+
+
+def _term(speller: Speller, c: int) -> Expr:
+    return to_expr(cast(Form, speller.values[c]))
 
 
 def _by_bounds(speller: Speller) -> Iterator[tuple[int, Node]]:
@@ -320,7 +323,6 @@ def _as_comparison(
 def _class_of(speller: Speller, comparison: Node) -> int:
     """The class of a comparison with a literal, with this spelling."""
     op, _, operands = comparison
-    terms: Sequence[Expr] = [to_expr(cast(Form, speller.values[c])) for c in operands]
-    c = speller.need(speller.theory.condition(make(op, *terms)))
+    c = speller.need(speller.theory.condition(make(op, *[_term(speller, a) for a in operands])))
     speller.offer(c, comparison)
     return c

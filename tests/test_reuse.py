@@ -60,6 +60,16 @@ def test_the_sums_of_the_input_do_not_depend_on_its_order(seed):
     assert optimize(shuffled(roots, seed)).exprs == optimize(roots).exprs
 
 
+def test_long_inputs_reuse_what_is_there_too():
+    # more terms than any limit on the input, in few normal forms
+    long = parse("x", NAMES)
+    for k in range(1, 300):
+        long = long + parse("w", NAMES) * k - parse("w", NAMES) * k
+    result = optimize([parse("x*3", NAMES), parse("(x + 389)%390*3 + 2", NAMES), long])
+    assert [str(e) for e in result.exprs] == ["x*3", "(x*3 + 1169)%1170", "x"]
+    assert result.check().kind == "exhaustive"
+
+
 def test_sums_that_no_machine_integer_holds():
     i, j, far = var("i", 0, 3), var("j", 0, 3), var("far", 2**70, 2**70 + 5)
     wide = i * 2**70 + j * 2**68
