@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
+from math import gcd
 from typing import Any, cast
 
 import numpy as np
@@ -405,10 +406,17 @@ def _as_remainder(found: _Sum, members: Sequence[Expr], points: Points, values: 
     A permutation of axes turns an index ``x`` into ``x//a + x%a*b``, which is ``b*x`` modulo ``a*b - 1``; so is a chain
     of them, whose nested digits are one remainder.
     """
-    steps = {v: steps for v in found.names if len(steps := _steps(found.nested, v, members, points, values))}
-    slopes = {v: int(some[0]) for v, some in steps.items()}
-    modulus = int(np.gcd.reduce([0, *(np.gcd.reduce(some - some[0]) for some in steps.values())]))
     low, high = int(values.min()), int(values.max())
+    slopes: dict[Expr, int] = {}
+    modulus = 0
+    for v in found.names:
+        steps = _steps(found.nested, v, members, points, values)
+        if len(steps):
+            slopes[v] = int(steps[0])
+            modulus = gcd(modulus, int(np.gcd.reduce(steps - steps[0])))
+            # other variables can only make it smaller
+            if 0 < modulus <= high - low:
+                return None
     if high - low >= modulus:
         return None
     low = 0 if low >= 0 and high < modulus else low
