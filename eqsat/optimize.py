@@ -24,7 +24,7 @@ from eqsat.expr import FALSE, Expr, as_expr, brief, buffers, const, topological,
 from eqsat.extract.cost import CostModel, Latency, LoopAware
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node, Payload
-from eqsat.extract.select import Choice, Priced, completed, dag, reachable, total_cost, tree
+from eqsat.extract.select import Choice, Priced, completed, dag, needed, reachable, total_cost, tree
 from eqsat.facts import ContradictionError
 from eqsat.forms import ZERO, Form, VariableSets, to_expr
 from eqsat.greedy import rewrite
@@ -513,23 +513,29 @@ class _Walk:
         """The choice improved by spellings that use what is computed anyway, and by the brackets of the input."""
         if self.extract == "tree":
             return choice, cost
+        roots = speller.graph.roots
         before = {c: len(nodes) for c, nodes in speller.graph.classes.items()}
-        brackets = offer_reuse(speller, self.order)
-        if brackets is None:
+        starts = offer_reuse(speller, self.order)
+        if starts is None:
             return choice, cost
         with self._extracting():
             priced.refresh(self.model)
-            start = completed(priced, choice)
             fresh = {c for c, nodes in speller.graph.classes.items() if len(nodes) > before.get(c, 0)}
-            found = [dag(priced, start, thorough=True, fresh=fresh)]
-            bracketed = speller.with_nodes(start, brackets)
-            if bracketed != start:
-                found.append(dag(priced, bracketed, thorough=True))
-            best, least = min(((c, total_cost(priced, c)) for c in found), key=lambda pair: pair[1])
-            if least >= cost:
-                return choice, cost
-            shared = self._with_sharing(speller, priced, best, self.model)
-            return min((best, least), shared, key=lambda pair: pair[1])
+            found = [dag(priced, completed(priced, choice), thorough=True, fresh=fresh)]
+            kept = completed(priced, needed(choice, roots))
+            for nodes in starts:
+                start = speller.with_nodes(kept, nodes)
+                if start != kept:
+                    found.append(dag(priced, start, thorough=True))
+            ends = [(choice, cost)]
+            seen = [needed(choice, roots)]
+            for end in found:
+                spent, chosen = total_cost(priced, end), needed(end, roots)
+                # what costs the same may share more
+                if spent <= cost and chosen not in seen:
+                    seen.append(chosen)
+                    ends += [(end, spent), self._with_sharing(speller, priced, end, self.model)]
+            return min(ends, key=lambda pair: pair[1])
 
     def _exactly(self, graph: EGraph, start: Choice) -> Choice:
         """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""

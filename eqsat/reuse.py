@@ -37,7 +37,7 @@ MAX_TERMS = 400
 _SUMS = frozenset({"add", "sub", "neg"})
 
 
-def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node] | None:
+def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> list[dict[int, Node]] | None:
     """Add to the classes of ``speller`` the spellings that use other classes of it, and what they need.
 
     Parameters
@@ -47,10 +47,12 @@ def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node] | No
 
     Returns
     -------
-    dict from int to Node, or None
-        By class, the node with the brackets of the input; ``None`` if nothing new was found.
+    list of dict from int to Node, or None
+        By class, nodes that may pay only together: wider remainders, of sums that others share, and those with the
+        brackets of the input; ``None`` if nothing new was found.
     """
-    found = [*_by_bounds(speller), *_wider_remainders(speller), *_rounded_down(speller), *_merged(speller)]
+    wider = list(_wider_remainders(speller))
+    found = [*_by_bounds(speller), *wider, *_rounded_down(speller), *_merged(speller)]
     if not found and not any(isinstance(v, Expr) and _worth_reading(v) for v in speller.values):
         return None
     brackets = _brackets(speller, terms) if len(terms) <= MAX_TERMS else {}
@@ -62,7 +64,7 @@ def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node] | No
     for c, node in [*brackets.items(), *found]:
         speller.offer(c, node)
     speller.grow()
-    return brackets
+    return [dict(wider), brackets]
 
 
 def _brackets(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node]:

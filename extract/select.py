@@ -135,6 +135,11 @@ def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
     return order
 
 
+def needed(choice: Choice, roots: Iterable[int]) -> Choice:
+    """The part of ``choice`` that ``roots`` need."""
+    return {c: choice[c] for c in reachable(choice, roots)}
+
+
 def reaches(choice: Mapping[int, Node], start: Iterable[int], target: int) -> bool:
     """Whether a class of ``start`` needs ``target`` under ``choice``."""
     seen: set[int] = set()

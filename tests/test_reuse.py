@@ -7,7 +7,7 @@ from eqsat import optimize
 from eqsat.expr import var
 from eqsat.text import parse
 
-RANGES = {"i": (0, 2), "j": (0, 3), "k": (0, 48), "x": (0, 99), "y": (0, 99), "w": (0, 12)}
+RANGES = {"i": (0, 2), "j": (0, 3), "k": (0, 48), "x": (0, 99), "y": (0, 99), "w": (0, 12), "u": (0, 1)}
 NAMES = {name: var(name, *ends) for name, ends in RANGES.items()}
 
 #: Programs, and what the last root becomes beside the others.
@@ -21,8 +21,9 @@ REUSED = [
     (["k == k//7*8"], "k%8 == 0"),
     # a sum congruent to the dividend, where something else is looked for too
     (["x*3 + y", "(x*3 + y)//4", "k == k//7*8", "(y - x)%4"], "(x*3 + y)%4"),
-    # a remainder modulo a multiple
+    # a remainder modulo a multiple, of a sum that is there, or that shares what another adds first
     (["x*3", "(x + 389)%390*3 + 2"], "(x*3 + 1169)%1170"),
+    (["u + x*2 + y*384", "u + (x + y*64)%128*2"], "(u + x*2 + y*128)%256"),
 ]
 
 
