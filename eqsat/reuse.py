@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat.expr import Expr, evaluate, is_index, make, topological, variables
+from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.forms import Form, atom_form, number, read, to_expr
 from eqsat.opaque import OPAQUE
@@ -52,7 +53,7 @@ def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> list[dict[int, Node]
         brackets of the input; ``None`` if nothing new was found.
     """
     wider = list(_wider_remainders(speller))
-    found = [*_by_bounds(speller), *wider, *_rounded_down(speller), *_merged(speller)]
+    found = [*_by_bounds(speller), *wider, *_never_negative(speller), *_rounded_down(speller), *_merged(speller)]
     if not found and not any(isinstance(v, Expr) and _worth_reading(v) for v in speller.values):
         return None
     brackets = _brackets(speller, terms) if len(terms) <= MAX_TERMS else {}
@@ -162,7 +163,34 @@ def _wider_remainders(speller: Speller) -> Iterator[tuple[int, Node]]:
                 low, high = speller.theory.bounds(form.plus(speller.remainder_of(quotient), -k))
                 if low >= 0 and high < k:
                     dividend = form.plus(atom_form(quotient), -coefficient)
-                    yield c, ("mod", None, (speller.need(dividend), speller.need(number(-coefficient))))
+                    shift = _periods_below_zero(speller.theory.plain_bounds(dividend)[0], -coefficient)
+                    divisor = speller.need(number(-coefficient))
+                    yield c, ("mod", None, (speller.need(dividend.shifted(shift)), divisor))
+
+
+def _never_negative(speller: Speller) -> Iterator[tuple[int, Node]]:
+    """``A % n`` as ``(A + k*n) % n`` with a dividend that is never negative, where that makes it cheaper."""
+    graph = speller.graph
+    for c, nodes in list(graph.classes.items()):
+        for op, _, args in nodes:
+            divisor = speller.values[args[1]] if op == "mod" else None
+            if not isinstance(divisor, Form) or divisor.terms:
+                continue
+            shift = _periods_below_zero(graph.bounds[args[0]][0], divisor.constant)
+            if shift:
+                dividend = cast(Form, speller.values[args[0]])
+                shifted = speller.need(dividend.shifted(shift), spell=False)
+                for other, payload, operands in graph.classes[args[0]]:
+                    if other == "sum":
+                        constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
+                        speller.offer(shifted, ("sum", (constant + shift, coefficients), operands))
+                speller.offer(shifted, ("sum", (shift, (1,)), args[:1]))
+                yield c, ("mod", None, (shifted, args[1]))
+
+
+def _periods_below_zero(low: int, n: int) -> int:
+    """The multiple of ``n`` that makes numbers from ``low`` on not negative, if a remainder is the cheaper for it."""
+    return 0 if low >= 0 or n < 0 or is_power_of_two(n) else -(low // n) * n
 
 
 def _rounded_down(speller: Speller) -> Iterator[tuple[int, Node]]:

@@ -24,6 +24,11 @@ REUSED = [
     # a remainder modulo a multiple, of a sum that is there, or that shares what another adds first
     (["x*3", "(x + 389)%390*3 + 2"], "(x*3 + 1169)%1170"),
     (["u + x*2 + y*384", "u + (x + y*64)%128*2"], "(u + x*2 + y*128)%256"),
+    (["i + x*3 + y*111", "i + (x + y*350 + 349)%385*3"], "(i + x*3 - y*105 + 11442)%1155"),
+    # dividends that are never negative
+    (["x + y*9", "(x - y*9 + 52)%63"], "(x - y*9 + 934)%63"),
+    (["x + y*9", "(x - y*9)%63"], "(x - y*9 + 945)%63"),
+    (["x + y*9", "(x - y*9 + 52)%64"], "(x - y*9 + 52)%64"),
 ]
 
 
