@@ -51,13 +51,10 @@ def share_sums(speller: Speller, choice: Choice, model: CostModel) -> Choice:
     for body, scale in parts:
         if len(body) == 1:
             pairing.products[next(iter(body)), abs(scale)] += 1
-    pairing.run(bodies.values())
     # a sum that is only ever subtracted is built the other way round
     signs = {key: -1 if all(scale < 0 for body, scale in parts if _key(body) == key) else 1 for key in bodies}
-    built = {
-        key: pairing.chain({c: k * signs[key] for c, k in left.items()})
-        for key, left in zip(bodies, pairing.sums, strict=True)
-    }
+    pairing.run({c: k * signs[key] for c, k in body.items()} for key, body in bodies.items())
+    built = {key: pairing.chain(left) for key, left in zip(bodies, pairing.sums, strict=True)}
     for (body, scale), (_, constant) in zip(parts, sums.values(), strict=True):
         key = _key(body)
         pairing.finish(built[key], scale * signs[key], constant)
@@ -229,12 +226,17 @@ class _Pairing:
 
     def _extract(self, pair: Pair) -> list[Pair]:
         a, j, b, k = pair
-        c = self.chain({a: j, b: k})
+        uses = {
+            index: scale
+            for index, scale in self.where.pop(pair).items()
+            if self.sums[index].get(a) == j * scale and self.sums[index].get(b) == k * scale
+        }
+        # a difference that is mostly subtracted is built the other way round
+        turned = -1 if k < 0 and sum([scale < 0 for scale in uses.values()]) * 2 > len(uses) else 1
+        c = self.chain({a: j * turned, b: k * turned})
         touched: dict[Pair, None] = {}
-        for index, scale in list(self.where.pop(pair).items()):
+        for index, scale in uses.items():
             terms = self.sums[index]
-            if terms.get(a) != j * scale or terms.get(b) != k * scale:
-                continue
             for old in (a, b):
                 for other in terms:
                     if other != old:
@@ -243,7 +245,7 @@ class _Pairing:
             self.products.subtract((x, abs(terms.pop(x))) for x in (a, b))
             if c in terms:
                 self.products[c, abs(terms[c])] -= 1
-            terms[c] = terms.get(c, 0) + scale
+            terms[c] = terms.get(c, 0) + scale * turned
             self.products[c, abs(terms[c])] += 1
             for other in terms:
                 if other != c:

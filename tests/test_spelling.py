@@ -188,6 +188,9 @@ SHARED = [
     (["a*8 + b*8"], 2),
     (["a*7 + b*7 + c*7"], 5),
     (["a + b", "c + d"], 2),
+    # a difference is built the way round in which most sums have it
+    (["b*42 - a + 8", "c*6 + b*42 - a - 4", "b*42 - a - c*6 + 80"], 12),
+    (["a - b*42 - 8", "a - c*6 - b*42 + 4", "c*6 - b*42 + a - 80"], 12),
 ]
 LETTERS = dict.fromkeys("abcd", (0, 9))
 
