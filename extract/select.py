@@ -271,10 +271,23 @@ class _Search:
             nodes = self.graph.classes[c]
             if len(nodes) == 1 or not self.uses.get(c) or (among is not None and c not in among):
                 continue
+            most = self._most_released(c)
             for node, price in zip(nodes, self.prices[c], strict=True):
-                if node is not self.choice[c] and all(a in self.choice for a in node[2]):
-                    changed |= self._change(c, node, price) > 0
+                if price >= most or node is self.choice[c] or any(a not in self.choice for a in node[2]):
+                    continue
+                if self._change(c, node, price):
+                    changed, most = True, self._most_released(c)
         return changed
+
+    def _most_released(self, c: int) -> int:
+        """What no other choice for ``c`` saves more than: its price, and what is needed for it alone."""
+        operands = self.choice[c][2]
+        if all(self.uses[a] > 1 for a in operands):
+            return self.paid[c]
+        released = self.paid[c] + sum([self._release(a) for a in operands])
+        for a in operands:
+            self._take(a)
+        return released
 
     def adopt(self) -> bool:
         """Try every class that is not needed, but that several needed ones could use; whether the total fell."""
