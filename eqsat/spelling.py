@@ -171,7 +171,7 @@ class Speller:
         """``choice`` with other nodes for some of its classes, but for those that would need themselves."""
         changed = dict(choice)
         for c, node in nodes.items():
-            if all(a in changed for a in node[2]) and not reaches(changed, node[2], c):
+            if changed.get(c) != node and all(a in changed for a in node[2]) and not reaches(changed, node[2], c):
                 changed[c] = node
         return changed
 
@@ -275,7 +275,7 @@ class Speller:
                 sides = (self.need(number(limit)), self.need(above))
                 yield term.op, None, sides if on_left else sides[::-1]
             elif not above.terms:
-                continue
+                yield self._negated_comparison(term.op, below, limit, on_left)
             elif term.op in ("eq", "ne"):
                 if limit == 0:
                     yield term.op, None, (self.need(above), self.need(below))
@@ -286,6 +286,14 @@ class Speller:
             elif any(part.single() is None for part, _ in operands):
                 sides = (self.need(below.shifted(limit)), self.need(above))
                 yield term.op, None, sides if on_left else sides[::-1]
+
+    def _negated_comparison(self, op: str, form: Form, limit: int, on_left: bool) -> Node:
+        """The comparison of ``-form`` with a literal, ``limit``, as one of ``form``."""
+        if op in ("eq", "ne"):
+            return op, None, (self.need(form), self.need(number(-limit)))
+        if on_left:
+            return "lt", None, (self.need(form), self.need(number((op == "le") - limit)))
+        return "le", None, (self.need(number((op == "lt") - limit)), self.need(form))
 
     def operands(self, term: Expr) -> tuple[int, ...]:
         """The classes of the operands of a term in normal form."""

@@ -202,6 +202,23 @@ def test_roots_share_partial_sums(texts, cost):
     assert result.check().equal
 
 
+#: Comparisons of a remainder with its sign changed, which need not be computed.
+COMPARED = [
+    ("-((a*3 + b)%4) == -2", "(a*3 + b)%4 == 2"),
+    ("-((a*3 + b)%4) != -1", "(a*3 + b)%4 != 1"),
+    ("-((a*3 + b)%4) < -1", "2 <= (a*3 + b)%4"),
+    ("-1 <= -((a*3 + b)%4)", "(a*3 + b)%4 < 2"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), COMPARED)
+def test_a_remainder_is_not_negated_to_be_compared(text, wanted):
+    result = optimize([read(text, LETTERS) for text in ("a*3 + b", text)])
+    assert str(result.exprs[1]) == wanted
+    assert result.check().kind == "exhaustive"
+    assert result.check().equal
+
+
 def chosen(speller: Speller) -> Choice:
     return dag(Priced.of(speller.graph, Latency()))
 
