@@ -247,9 +247,6 @@ def optimize(
     roots = tuple(_term(e, names) for e in given)
     if not roots:
         raise ValueError("there is nothing to optimise: give at least one expression")
-    rounded = next((t for t in topological(roots) if t.element), None)
-    if rounded is not None:
-        raise ValueError(f"{brief(rounded)!r} is a floating-point value: give it as a store of a kernel (eqsat.kernel)")
     facts = tuple(_fact(c, names) for c in constraints)
     gated = tuple(None if g is None else _fact(g, names) for g in gates) or (None,) * len(roots)
     if len(gated) != len(roots):
@@ -258,6 +255,9 @@ def optimize(
     if rules is not DEFAULT:
         refuse_false(rule for rule in rules if rule not in _SHIPPED)
     walk = _Walk(roots, facts, gated, rules, cost, budget, extract, pareto)
+    rounded = next((t for t in walk.order if t.element), None)
+    if rounded is not None:
+        raise ValueError(f"{brief(rounded)!r} is a floating-point value: give it as a store of a kernel (eqsat.kernel)")
     with _collection_paused():
         if engine == "greedy":
             return walk.by_greedy()
@@ -515,18 +515,18 @@ class _Walk:
             return choice, cost
         roots = speller.graph.roots
         before = {c: len(nodes) for c, nodes in speller.graph.classes.items()}
-        starts = offer_reuse(speller, self.order)
-        if starts is None:
+        offered = offer_reuse(speller, self.order)
+        if offered is None:
             return choice, cost
         with self._extracting():
             priced.refresh(self.model)
             fresh = {c for c, nodes in speller.graph.classes.items() if len(nodes) > before.get(c, 0)}
             found = [dag(priced, completed(priced, choice), thorough=True, fresh=fresh)]
             kept = completed(priced, needed(choice, roots))
-            for nodes in starts:
+            for nodes, thorough in ((offered.wider, True), (offered.brackets, False)):
                 start = speller.with_nodes(kept, nodes)
                 if start != kept:
-                    found.append(dag(priced, start, thorough=True))
+                    found.append(dag(priced, start, thorough=thorough))
             ends = [(choice, cost)]
             seen = [needed(choice, roots)]
             for end in found:

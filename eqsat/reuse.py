@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -32,13 +33,18 @@ MAX_PAIRS = 400
 #: A remainder is offered by so many congruent sums.
 MAX_CONGRUENT = 4
 
-#: Of longer inputs the brackets are not offered.
-MAX_TERMS = 400
-
 _SUMS = frozenset({"add", "sub", "neg"})
 
 
-def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> list[dict[int, Node]] | None:
+@dataclass(frozen=True)
+class Offered:
+    """By class, nodes that may pay only together: wider remainders, and those with the brackets of the input."""
+
+    wider: dict[int, Node]
+    brackets: dict[int, Node]
+
+
+def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> Offered | None:
     """Add to the classes of ``speller`` the spellings that use other classes of it, and what they need.
 
     Parameters
@@ -48,15 +54,14 @@ def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> list[dict[int, Node]
 
     Returns
     -------
-    list of dict from int to Node, or None
-        By class, nodes that may pay only together: wider remainders, of sums that others share, and those with the
-        brackets of the input; ``None`` if nothing new was found.
+    Offered or None
+        The nodes that may pay only together; ``None`` if nothing new was found.
     """
     wider = list(_wider_remainders(speller))
     found = [*_by_bounds(speller), *wider, *_never_negative(speller), *_rounded_down(speller), *_merged(speller)]
     if not found and not any(isinstance(v, Expr) and _worth_reading(v) for v in speller.values):
         return None
-    brackets = _brackets(speller, terms) if len(terms) <= MAX_TERMS else {}
+    brackets = _brackets(speller, terms)
     found += _intervals(speller)
     if not found:
         return None
@@ -65,7 +70,7 @@ def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> list[dict[int, Node]
     for c, node in [*brackets.items(), *found]:
         speller.offer(c, node)
     speller.grow()
-    return [dict(wider), brackets]
+    return Offered(dict(wider), brackets)
 
 
 def _brackets(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node]:
@@ -93,7 +98,7 @@ def _brackets(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node]:
             pairs = sorted((c, k) for c, k in multiples.items() if k)
             if pairs:
                 node = "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
-        else:
+        elif term.op == "mul":
             node = _product_node(term, classes)
         value = speller.value_of(term)
         if node is not None or term.op in ("const", "var") or value in speller:
@@ -117,7 +122,7 @@ def _combined(op: str, operands: Sequence[tuple[int, dict[int, int]]]) -> tuple[
 
 
 def _product_node(term: Expr, classes: Mapping[Expr, int]) -> Node | None:
-    if term.op == "mul" and any(a.op == "const" for a in term.args) and all(a in classes for a in term.args):
+    if any(a.op == "const" for a in term.args) and all(a in classes for a in term.args):
         return "mul", None, tuple([classes[a] for a in term.args])
     return None
 

@@ -76,6 +76,16 @@ def test_long_inputs_reuse_what_is_there_too():
     assert result.check().kind == "exhaustive"
 
 
+def test_long_inputs_keep_their_brackets():
+    # more terms than any limit on the input, in few normal forms
+    long = parse("x", NAMES)
+    for k in range(1, 300):
+        long = long + parse("w", NAMES) * k - parse("w", NAMES) * k
+    texts = ["(i*4 + j + w)*10 + x", "1 <= i*4 + j + w", "(i*4 + j)*30 + (x + y)*3"]
+    roots = [parse(text, NAMES) for text in texts]
+    assert optimize([*roots, long]).cost == optimize(roots).cost
+
+
 def test_sums_that_no_machine_integer_holds():
     i, j, far = var("i", 0, 3), var("j", 0, 3), var("far", 2**70, 2**70 + 5)
     wide = i * 2**70 + j * 2**68
