@@ -66,7 +66,7 @@ def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> Offered | None:
     if not found:
         return None
     # alone, these have not been seen to pay
-    found += [*_remainders(speller), *_shifted(speller)]
+    found += [*_remainders(speller), *_shifted(speller), *_of_products(speller)]
     for c, node in [*brackets.items(), *found]:
         speller.offer(c, node)
     speller.grow()
@@ -224,6 +224,19 @@ def _shifted(speller: Speller) -> Iterator[tuple[int, Node]]:
         constants = {c: cast(Form, speller.values[c]).constant for c in classes}
         base = min(classes, key=lambda c: abs(constants[c]))
         yield from ((c, ("sum", (constants[c] - constants[base], (1,)), (base,))) for c in classes if c != base)
+
+
+def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
+    """Sums of products by literals that are there, which cost nothing more."""
+    for c, form in list(enumerate(speller.values)):
+        if isinstance(form, Form) and len(form.terms) > 1:
+            products = {a: Form({a: abs(k)}, 0) for a, k in form.terms.items() if abs(k) > 1}
+            there = {a: product for a, product in products.items() if product in speller}
+            if there:
+                terms = [
+                    (there[a], 1 if k > 0 else -1) if a in there else (atom_form(a), k) for a, k in form.terms.items()
+                ]
+                yield c, speller.sum_node(terms, form.constant)
 
 
 def _residues(form: Form, n: int) -> Form:

@@ -5,7 +5,13 @@ from comparison.shuffle import shuffled
 
 from eqsat import optimize
 from eqsat.expr import var
+from eqsat.extract.cost import Latency
+from eqsat.extract.select import Priced, tree
+from eqsat.linear import Theory
+from eqsat.reuse import offer_reuse
+from eqsat.spelling import Speller, to_exprs
 from eqsat.text import parse
+from eqsat.verify import check_equal
 
 RANGES = {"i": (0, 2), "j": (0, 3), "k": (0, 48), "x": (0, 99), "y": (0, 99), "w": (0, 12), "u": (0, 1)}
 NAMES = {name: var(name, *ends) for name, ends in RANGES.items()}
@@ -23,7 +29,7 @@ REUSED = [
     (["x*3 + y", "(x*3 + y)//4", "k == k//7*8", "(y - x)%4"], "(x*3 + y)%4"),
     # a remainder modulo a multiple, of a sum that is there, or that shares what another adds first
     (["x*3", "(x + 389)%390*3 + 2"], "(x*3 + 1169)%1170"),
-    (["u + x*2 + y*384", "u + (x + y*64)%128*2"], "(u + x*2 + y*128)%256"),
+    (["u + x*2 + y*384", "u + (x + y*64)%128*2"], "(y*128 + (u + x*2))%256"),
     (["i + x*3 + y*111", "i + (x + y*350 + 349)%385*3"], "(i + x*3 - y*105 + 11442)%1155"),
     # dividends that are never negative
     (["x + y*9", "(x - y*9 + 52)%63"], "(x - y*9 + 934)%63"),
@@ -64,6 +70,25 @@ def test_the_sums_of_the_input_do_not_depend_on_its_order(seed):
     texts = ["(i*4 + j + w)*10 + x", "1 <= i*4 + j + w", "(i*4 + j)*30 + (x + y)*3"]
     roots = [parse(text, NAMES) for text in texts]
     assert optimize(shuffled(roots, seed)).exprs == optimize(roots).exprs
+
+
+def test_sums_are_offered_of_products_that_are_there():
+    roots = [parse(text, NAMES) for text in ("x//2*14 + w", "x//2*14 - w + 13", "k == k//7*8")]
+    theory = Theory()
+    speller = Speller(theory, NAMES)
+    speller.need_roots([speller.value_of(root) for root in roots])
+    product = speller.need(theory.form(parse("x//2*14", NAMES)))
+    speller.grow()
+    offer_reuse(speller, [])
+    for root in roots[:2]:
+        c = speller.need(theory.form(root))
+        choice = tree(Priced.of(speller.graph, Latency()))
+        nodes = [node for node in speller.graph.classes[c] if node[0] == "sum" and product in node[2]]
+        assert nodes
+        for node in nodes:
+            (term,) = to_exprs(speller.graph, {**choice, c: node}, [c], NAMES)
+            assert check_equal([root], [term]).kind == "exhaustive"
+            assert check_equal([root], [term]).equal
 
 
 def test_long_inputs_reuse_what_is_there_too():
