@@ -209,20 +209,21 @@ class _Pairing:
         for index, terms in enumerate(self.sums):
             self._count(index, list(terms), terms)
             self.products.update((c, abs(k)) for c, k in terms.items())
-        heap = [(-saving, p) for p in self.where if (saving := self.saving(p)) > 0]
-        heapify(heap)
-        while heap:
-            estimate, pair = heappop(heap)
-            saving = self.saving(pair)
-            if saving <= 0:
-                continue
-            if -estimate > saving:
-                heappush(heap, (-saving, pair))
-                continue
-            for touched in self._extract(pair):
-                saving = self.saving(touched)
-                if saving > 0:
-                    heappush(heap, (-saving, touched))
+        # what is extracted makes products that others may use
+        while heap := [(-saving, p) for p in self.where if (saving := self.saving(p)) > 0]:
+            heapify(heap)
+            while heap:
+                estimate, pair = heappop(heap)
+                saving = self.saving(pair)
+                if saving <= 0:
+                    continue
+                if -estimate > saving:
+                    heappush(heap, (-saving, pair))
+                    continue
+                for touched in self._extract(pair):
+                    saving = self.saving(touched)
+                    if saving > 0:
+                        heappush(heap, (-saving, touched))
 
     def _extract(self, pair: Pair) -> list[Pair]:
         a, j, b, k = pair
@@ -234,6 +235,7 @@ class _Pairing:
         # a difference that is mostly subtracted is built the other way round
         turned = -1 if k < 0 and sum([scale < 0 for scale in uses.values()]) * 2 > len(uses) else 1
         c = self.chain({a: j * turned, b: k * turned})
+        self.products.update([(a, abs(j)), (b, abs(k))])
         touched: dict[Pair, None] = {}
         for index, scale in uses.items():
             terms = self.sums[index]
