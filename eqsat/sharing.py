@@ -54,10 +54,14 @@ def share_sums(speller: Speller, choice: Choice, model: CostModel) -> Choice:
     # a sum that is only ever subtracted is built the other way round
     signs = {key: -1 if all(scale < 0 for body, scale in parts if _key(body) == key) else 1 for key in bodies}
     pairing.run({c: k * signs[key] for c, k in body.items()} for key, body in bodies.items())
-    built = {key: pairing.chain(left) for key, left in zip(bodies, pairing.sums, strict=True)}
+    built: dict[Key, tuple[int, int]] = {}
+    for key, left in zip(bodies, pairing.sums, strict=True):
+        # nor is a sum negated before it is subtracted
+        sign = -1 if all(k < 0 for k in left.values()) else 1
+        built[key] = pairing.chain({c: k * sign for c, k in left.items()}), sign * signs[key]
     for (body, scale), (_, constant) in zip(parts, sums.values(), strict=True):
-        key = _key(body)
-        pairing.finish(built[key], scale * signs[key], constant)
+        c, sign = built[_key(body)]
+        pairing.finish(c, scale * sign, constant)
     return new_choice
 
 

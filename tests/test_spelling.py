@@ -190,6 +190,8 @@ SHARED = [
     (["a + b", "c + d"], 2),
     # a product that a partial sum has serves another one
     (["c + b*10 + a*100", "b*8 + a*80 + d", "c*8 + a*80 + d"], 13),
+    # a sum that is there is subtracted, not negated
+    (["a*2 + b + c*64", "64 - a*2 - b"], 5),
     # a difference is built the way round in which most sums have it
     (["b*42 - a + 8", "c*6 + b*42 - a - 4", "b*42 - a - c*6 + 80"], 12),
     (["a - b*42 - 8", "a - c*6 - b*42 + 4", "c*6 - b*42 + a - 80"], 12),
