@@ -521,7 +521,7 @@ class _Walk:
         with self._extracting():
             priced.refresh(self.model)
             fresh = {c for c, nodes in speller.graph.classes.items() if len(nodes) > before.get(c, 0)}
-            found = [dag(priced, completed(priced, choice), thorough=True, fresh=fresh)]
+            found = [dag(priced, completed(priced, choice), fresh=fresh)]
             kept = completed(priced, needed(choice, roots))
             for nodes, thorough in ((offered.wider, True), (offered.brackets, False)):
                 start = speller.with_nodes(kept, nodes)
