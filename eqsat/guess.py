@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
+from math import gcd, sqrt
 from typing import Any, cast
 
 import numpy as np
@@ -190,10 +191,11 @@ class _Sum:
     def of(cls, term: Expr) -> _Sum | None:
         """The parts of a term; ``None`` if it has no quotient, or is one."""
         form = read(term)
-        names = variables([atom for atom in form.terms if atom.op != "var"])
-        quotients = sum(part.op == "floordiv" for part in topological([term]))
+        composed = [atom for atom in form.terms if atom.op != "var"]
+        quotients = sum([part.op == "floordiv" for part in topological(composed)])
         if not quotients or form.single() is not None:
             return None
+        names = variables(composed)
         alone = Form({v: k for v, k in form.terms.items() if v.op == "var" and v not in names}, 0)
         return cls(term, to_expr(form.plus(alone, -1)), alone, names, quotients)
 
@@ -298,9 +300,10 @@ class _Basis:
         known = len(self.terms)
         if known >= self.most or values.dtype == object:
             return
-        direction, shares = self._split(values.astype(float))
-        norm = float(np.linalg.norm(direction))
-        if norm > 1e-6 * (1 + float(np.linalg.norm(values))):
+        column = values.astype(float)
+        direction, shares = self._split(column)
+        norm, length = sqrt(direction @ direction), sqrt(column @ column)
+        if norm > 1e-6 * (1 + length):
             self.directions[:, known] = direction / norm
             self.triangle.append(np.append(shares, norm))
             self.terms.append(term)
@@ -353,11 +356,17 @@ def _as_remainder(found: _Sum, members: Sequence[Expr], points: Points, values: 
     A permutation of axes turns an index ``x`` into ``x//a + x%a*b``, which is ``b*x`` modulo ``a*b - 1``; so is a chain
     of them, whose nested digits are one remainder.
     """
-    steps = {v: steps for v in found.names if len(steps := _steps(found.nested, v, members, points, values))}
-    slopes = {v: int(some[0]) for v, some in steps.items()}
-    modulus = int(np.gcd.reduce([0, *(np.gcd.reduce(some - some[0]) for some in steps.values())]))
     low, high = int(values.min()), int(values.max())
-    if high - low >= modulus:
+    modulus = 0
+    slopes: dict[Expr, int] = {}
+    for v in found.names:
+        steps = _steps(found.nested, v, members, points, values)
+        if len(steps):
+            slopes[v] = int(steps[0])
+            modulus = gcd(modulus, int(np.gcd.reduce(steps - steps[0])))
+            if 0 < modulus <= high - low:
+                return None
+    if not modulus:
         return None
     low = 0 if low >= 0 and high < modulus else low
     affine = Form({v: k for v, slope in slopes.items() if (k := _balanced(slope, modulus))}, 0)

@@ -247,9 +247,6 @@ def optimize(
     roots = tuple(_term(e, names) for e in given)
     if not roots:
         raise ValueError("there is nothing to optimise: give at least one expression")
-    rounded = next((t for t in topological(roots) if t.element), None)
-    if rounded is not None:
-        raise ValueError(f"{brief(rounded)!r} is a floating-point value: give it as a store of a kernel (eqsat.kernel)")
     facts = tuple(_fact(c, names) for c in constraints)
     gated = tuple(None if g is None else _fact(g, names) for g in gates) or (None,) * len(roots)
     if len(gated) != len(roots):
@@ -258,6 +255,9 @@ def optimize(
     if rules is not DEFAULT:
         refuse_false(rule for rule in rules if rule not in _SHIPPED)
     walk = _Walk(roots, facts, gated, rules, cost, budget, extract, pareto)
+    rounded = next((t for t in walk.order if t.element), None)
+    if rounded is not None:
+        raise ValueError(f"{brief(rounded)!r} is a floating-point value: give it as a store of a kernel (eqsat.kernel)")
     with _collection_paused():
         if engine == "greedy":
             return walk.by_greedy()

@@ -311,10 +311,13 @@ class _Search:
 
     def _change(self, c: int, node: Node, price: int) -> int:
         """Change the choice of ``c`` if the total falls; by how much it did."""
-        current = self.choice[c]
+        current, paid, uses = self.choice[c], self.paid[c], self.uses
+        if price >= paid and all([uses[a] > current[2].count(a) for a in current[2]]):
+            # nothing else would be freed
+            return 0
         # taking before releasing keeps what both need alive
         taken = price + sum([self._take(a) for a in node[2]])
-        released = self.paid[c] + sum([self._release(a) for a in current[2]])
+        released = paid + sum([self._release(a) for a in current[2]])
         # the operands of `node` may not need `c` itself
         if released > taken and not reaches(self.choice, node[2], c):
             self.choice[c], self.paid[c] = node, price
