@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, make, topological, tree_size, variables
 from eqsat.facts import chain_members
-from eqsat.forms import Form, atom_form, read, to_expr
+from eqsat.forms import Form, VariableSets, atom_form, read, to_expr
 from eqsat.ops import COMPARISONS
 from eqsat.sampling import Points, all_hold, domain_size, grid
 
@@ -90,8 +90,7 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr]
     roots = list(roots)
     atoms, conditions = _parts(roots)
     learned = Learned()
-    nested = any(c.op in ("and", "or") for c in conditions)
-    if not (nested or _worth_guessing(atoms, facts)) or len(atoms) > MAX_ATOMS:
+    if not _worth_guessing(atoms, conditions, facts) or len(atoms) > MAX_ATOMS:
         return learned
     members = [member for fact in facts for member in chain_members(fact, "and")]
     members = _speaking_of(variables([*atoms, *conditions]), members)
@@ -172,9 +171,18 @@ def _parts(roots: Iterable[Expr]) -> tuple[list[Expr], list[Expr]]:
     return sorted(atoms, key=order), sorted([c for c in conditions if c not in partial], key=order)
 
 
-def _worth_guessing(atoms: Sequence[Expr], facts: Sequence[Expr]) -> bool:
-    """Whether there is anything that the theory may have missed: a lone quotient of one variable it has read."""
-    return len(atoms) > 1 or any(a.op == "floordiv" and (facts or a.args[0].op != "var") for a in atoms)
+def _worth_guessing(atoms: Sequence[Expr], conditions: Sequence[Expr], facts: Sequence[Expr]) -> bool:
+    """Whether there is anything that the theory may have missed: it has read each atom, but not two together."""
+    if any(c.op in ("and", "or") for c in conditions):
+        return True
+    if facts or conditions:
+        return len(atoms) > 1 or (bool(facts) and any(a.op == "floordiv" for a in atoms))
+    sets, met = VariableSets(), 0
+    for atom in atoms:
+        if met & sets.of(atom):
+            return True
+        met |= sets.of(atom)
+    return False
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from eqsat.expr import FALSE, TRUE, Expr, as_expr, brief, buffers, const, topolo
 from eqsat.extract.cost import CostModel, Latency, LoopAware
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node, Payload
-from eqsat.extract.select import Choice, Priced, completed, dag, reachable, total_cost, tree
+from eqsat.extract.select import Choice, Priced, completed, dag, improved, reachable, total_cost, tree
 from eqsat.facts import ContradictionError
 from eqsat.forms import ZERO, Form, VariableSets, to_expr
 from eqsat.greedy import rewrite
@@ -488,14 +488,12 @@ class _Walk:
         everywhere = tree(priced)
         if self.extract == "tree":
             return everywhere, total_cost(priced, everywhere)
-        found = [dag(priced, {**everywhere, **(start or {})})]
+        best = improved(priced, {**everywhere, **(start or {})})
         given = speller.as_given(everywhere)
         if given is not None:
             # what the input shares may take several changes at once to see
-            found.append(dag(priced, given))
-        choice, cost = min(((c, total_cost(priced, c)) for c in found), key=lambda pair: pair[1])
-        shared, shared_cost = self._with_sharing(speller, priced, choice, model)
-        return (shared, shared_cost) if shared_cost <= cost else (choice, cost)
+            best = _cheaper(best, improved(priced, given))
+        return _cheaper(self._with_sharing(speller, priced, best[0], model), best)
 
     @staticmethod
     def _with_sharing(speller: Speller, priced: Priced, choice: Choice, model: CostModel) -> tuple[Choice, int]:
@@ -505,8 +503,7 @@ class _Walk:
         """
         shared = share_junctions(speller, share_sums(speller, choice, model))
         priced.refresh(model)
-        shared = dag(priced, shared, thorough=True)
-        return shared, total_cost(priced, shared)
+        return improved(priced, shared, thorough=True)
 
     def _reused(self, speller: Speller, priced: Priced, choice: Choice, cost: int) -> tuple[Choice, int]:
         """The choice improved by spellings that use what is computed anyway, and by the brackets of the input."""
@@ -520,15 +517,13 @@ class _Walk:
             priced.refresh(self.model)
             start = completed(priced, choice)
             fresh = {c for c, nodes in speller.graph.classes.items() if len(nodes) > before.get(c, 0)}
-            found = [dag(priced, start, thorough=True, fresh=fresh)]
+            best = improved(priced, start, thorough=True, fresh=fresh)
             bracketed = speller.with_nodes(start, brackets)
             if bracketed != start:
-                found.append(dag(priced, bracketed, thorough=True))
-            best, least = min(((c, total_cost(priced, c)) for c in found), key=lambda pair: pair[1])
-            if least >= cost:
+                best = _cheaper(best, improved(priced, bracketed, thorough=True))
+            if best[1] >= cost:
                 return choice, cost
-            shared = self._with_sharing(speller, priced, best, self.model)
-            return min((best, least), shared, key=lambda pair: pair[1])
+            return _cheaper(best, self._with_sharing(speller, priced, best[0], self.model))
 
     def _exactly(self, graph: EGraph, start: Choice) -> Choice:
         """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""
@@ -707,6 +702,11 @@ class _Walk:
 def _anything(root: Expr) -> Expr:
     """What a root becomes whose gate never holds: its value does not matter."""
     return FALSE if root.is_bool else const(0)
+
+
+def _cheaper(one: tuple[Choice, int], other: tuple[Choice, int]) -> tuple[Choice, int]:
+    """The choice that costs less, ``one`` if neither does."""
+    return one if one[1] <= other[1] else other
 
 
 def _in_fixed_order(values: Iterable[Value]) -> list[Value]:

@@ -200,25 +200,25 @@ def _least(
     return best, choice
 
 
-def dag(
-    priced: Priced,
-    start: Choice | None = None,
-    rounds: int = 8,
-    thorough: bool = False,
-    fresh: Collection[int] | None = None,
-) -> Choice:
-    """A choice that no single change makes cheaper, each class paid once over all roots.
+def dag(priced: Priced, start: Choice | None = None) -> Choice:
+    """A choice that no single change makes cheaper, each class paid once over all roots."""
+    return improved(priced, tree(priced) if start is None else start)[0]
+
+
+def improved(
+    priced: Priced, start: Choice, rounds: int = 8, thorough: bool = False, fresh: Collection[int] | None = None
+) -> tuple[Choice, int]:
+    """A choice from ``start`` on that no single change makes cheaper, and its cost, each class paid once.
 
     If ``thorough``, nor does a class that is not needed yet, taken up by several others at once. If ``start`` was such
     a choice but for nodes that some classes have gained since, these are the ``fresh`` ones.
     """
-    search = _Search(priced, dict(start) if start is not None else tree(priced))
-    if fresh is not None and not search.improve(fresh) and not (thorough and search.adopt()):
-        return search.choice
-    for _ in range(rounds):
-        if not search.improve() and not (thorough and search.adopt()):
-            break
-    return search.choice
+    search = _Search(priced, dict(start))
+    if fresh is None or search.improve(fresh) or (thorough and search.adopt()):
+        for _ in range(rounds):
+            if not search.improve() and not (thorough and search.adopt()):
+                break
+    return search.choice, search.total
 
 
 class _Search:
@@ -230,8 +230,7 @@ class _Search:
         # the price of the chosen node of each class
         self.paid = {c: priced.prices[c][priced.graph.classes[c].index(node)] for c, node in choice.items()}
         self.uses: dict[int, int] = {}
-        for root in self.graph.roots:
-            self._take(root)
+        self.total = sum([self._take(root) for root in self.graph.roots])
 
     def _take(self, c: int) -> int:
         """Count one more use of ``c``; the cost of what becomes needed."""
@@ -289,6 +288,7 @@ class _Search:
 
     def _adopted(self, shared: int, changes: Iterable[tuple[int, Node, int]]) -> bool:
         """Change all choices that ``shared`` makes cheaper, unless the total does not fall; whether it did."""
+        total = self.total
         gain = -self._take(shared)
         undo: list[tuple[int, Node, int]] = []
         for c, node, price in changes:
@@ -298,6 +298,7 @@ class _Search:
                 gain += gained
                 undo.append(before)
         gain += self._release(shared)
+        self.total = total - max(gain, 0)
         if gain > 0:
             return True
         for c, node, price in reversed(undo):
@@ -321,6 +322,7 @@ class _Search:
         # the operands of `node` may not need `c` itself
         if released > taken and not reaches(self.choice, node[2], c):
             self.choice[c], self.paid[c] = node, price
+            self.total -= released - taken
             return released - taken
         for a in current[2]:
             self._take(a)
