@@ -503,7 +503,7 @@ class _Walk:
         """
         shared = share_junctions(speller, share_sums(speller, choice, model))
         priced.refresh(model)
-        return improved(priced, shared, thorough=True)
+        return improved(priced, shared, thorough=True, fresh=() if shared == choice else None)
 
     def _reused(self, speller: Speller, priced: Priced, choice: Choice, cost: int) -> tuple[Choice, int]:
         """The choice improved by spellings that use what is computed anyway, and by the brackets of the input."""
