@@ -510,7 +510,7 @@ class _Walk:
         if self.extract == "tree" or len(self.order) > MAX_TERMS:
             return choice, cost
         before = {c: len(nodes) for c, nodes in speller.graph.classes.items()}
-        brackets = offer_reuse(speller, self.order)
+        brackets = offer_reuse(speller, self.order, reachable(choice, speller.graph.roots))
         if brackets is None:
             return choice, cost
         with self._extracting():

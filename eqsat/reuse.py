@@ -10,7 +10,7 @@ congruent sum, and the sums of the input as they are there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -37,26 +37,26 @@ MAX_TERMS = 400
 _SUMS = frozenset({"add", "sub", "neg"})
 
 
-def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node] | None:
+def offer_reuse(speller: Speller, terms: Sequence[Expr], needed: Collection[int]) -> dict[int, Node] | None:
     """Add to the classes of ``speller`` the spellings that use other classes of it, and what they need.
 
     Parameters
     ----------
     terms : sequence of Expr
         Those of the input, operands first: its sums are offered with the brackets that they have there.
+    needed : collection of int
+        The classes that the answer so far needs.
 
     Returns
     -------
     dict from int to Node, or None
         By class, the node with the brackets of the input; ``None`` if nothing new was found.
     """
-    found = [*_wider_remainders(speller), *_rounded_down(speller), *_merged(speller)]
-    if not found and not any(isinstance(v, Expr) and _worth_reading(v) for v in speller.values):
-        return None
-    brackets = _brackets(speller, terms)
-    found += _intervals(speller)
+    found = [*_wider_remainders(speller, needed), *_rounded_down(speller)]
+    found += [*_merged(speller, needed), *_intervals(speller, needed)]
     if not found:
         return None
+    brackets = _brackets(speller, terms)
     # alone, these have not been seen to pay
     found += [*_remainders(speller), *_shifted(speller)]
     for c, node in [*brackets.items(), *found]:
@@ -145,9 +145,10 @@ def _remainders(speller: Speller) -> Iterator[tuple[int, Node]]:
                     yield c, ("mod", None, (other, speller.need(number(n))))
 
 
-def _wider_remainders(speller: Speller) -> Iterator[tuple[int, Node]]:
+def _wider_remainders(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
     """``k*(A % n) + r`` as ``(k*A + r) % (k*n)`` for ``r`` in ``[0, k)``."""
-    for c, form in enumerate(speller.values):
+    for c in needed:
+        form = speller.values[c]
         if not isinstance(form, Form):
             continue
         for quotient, coefficient in form.terms.items():
@@ -196,9 +197,9 @@ def _residues(form: Form, n: int) -> Form:
 # ---- conditions
 
 
-def _intervals(speller: Speller) -> Iterator[tuple[int, Node]]:
+def _intervals(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
     """Conditions as ``low <= F``, ``F < high``, both, or ``F == low``, for classes ``F`` affine in variables."""
-    conditions = [(c, v) for c, v in enumerate(speller.values) if isinstance(v, Expr) and _worth_reading(v)]
+    conditions = [(c, v) for c in needed if isinstance(v := speller.values[c], Expr) and _worth_reading(v)]
     sums: dict[frozenset[Expr], dict[Form, int]] = defaultdict(dict)
     for c, value in enumerate(speller.values) if conditions else ():
         if isinstance(value, Form) and value.terms and all(a.op == "var" for a in value.terms):
@@ -244,9 +245,10 @@ def _direction(condition: Expr) -> list[Form]:
     return [direction, direction.times(-1)]
 
 
-def _merged(speller: Speller) -> Iterator[tuple[int, Node]]:
+def _merged(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
     """``3 <= x and 3 <= y`` as ``3 <= min(x, y)``."""
-    for c, condition in list(enumerate(speller.values)):
+    for c in needed:
+        condition = speller.values[c]
         if isinstance(condition, Expr) and condition.op in ("and", "or"):
             for node in speller.merged_comparisons(condition, alike=True):
                 yield c, node
