@@ -262,13 +262,29 @@ class _Search:
         """Try every alternative of every needed class once, or of those ``among`` them; whether the total fell."""
         changed = False
         for c in reachable(self.choice, self.graph.roots)[::-1]:
-            nodes = self.graph.classes[c]
-            if len(nodes) == 1 or not self.uses.get(c) or (among is not None and c not in among):
-                continue
-            for node, price in zip(nodes, self.prices[c], strict=True):
-                if node is not self.choice[c] and all(a in self.choice for a in node[2]):
-                    changed |= self._change(c, node, price) > 0
+            if len(self.graph.classes[c]) > 1 and self.uses.get(c) and (among is None or c in among):
+                changed |= self._take_cheapest(c)
         return changed
+
+    def _take_cheapest(self, c: int) -> bool:
+        """Choose the alternative of ``c`` with which the total is least; whether it fell."""
+        current, paid = self.choice[c], self.paid[c]
+        # what both need is freed here, and taken again below
+        free = least = paid + sum([self._release(a) for a in current[2]])
+        best = current, paid
+        for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
+            if price < least and node is not current and all([a in self.choice for a in node[2]]):
+                taken = price + sum([self._take(a) for a in node[2]])
+                for a in node[2]:
+                    self._release(a)
+                # the operands of `node` may not need `c` itself
+                if taken < least and not reaches(self.choice, node[2], c):
+                    best, least = (node, price), taken
+        self.choice[c], self.paid[c] = best
+        for a in best[0][2]:
+            self._take(a)
+        self.total -= free - least
+        return least < free
 
     def adopt(self) -> bool:
         """Try every class that is not needed, but that several needed ones could use; whether the total fell."""
