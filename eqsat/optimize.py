@@ -538,9 +538,9 @@ class _Walk:
 
     def _pulses(self, speller: Speller, choice: Choice, spent: int, spelled: Spelled) -> tuple[Choice, Spelled]:
         """Let the rules start from the best terms, normalise what they find, and choose again, while that pays."""
-        rules = self._once(beside_theory, self.rules)
+        rules, needed = self._once(_beside_with_needs, self.rules)
         for _ in range(MAX_PULSES):
-            seeds, facts = self._seeds(speller, choice, spelled, rules)
+            seeds, facts = self._seeds(speller, choice, spelled, needed)
             if not seeds:
                 break
             saturation = self._saturate(rules, list(seeds.values()), facts)
@@ -553,7 +553,7 @@ class _Walk:
         return choice, spelled
 
     def _seeds(
-        self, speller: Speller, choice: Choice, spelled: Spelled, rules: tuple[Rule, ...]
+        self, speller: Speller, choice: Choice, spelled: Spelled, needed: Sequence[frozenset[Edge]]
     ) -> tuple[dict[int, Expr], Sequence[Expr]]:
         """The classes that some rule may match, with their terms, and the facts; loads and reductions are variables."""
         facts: Sequence[Expr] = self.facts
@@ -565,9 +565,9 @@ class _Walk:
             terms = dict(zip(classes, hidden(whole, images), strict=True))
             facts = hidden(facts, images)
             speller.variables.update(meanings(images))
-        if not _can_match(rules, list(terms.values())):
+        if not _can_match(needed, list(terms.values())):
             return {}, facts
-        return {c: term for c, term in terms.items() if _can_match(rules, [term])}, facts
+        return {c: term for c, term in terms.items() if _can_match(needed, [term])}, facts
 
     def _once(self, prepare: Callable[[tuple[Rule, ...]], T], rules: tuple[Rule, ...]) -> T:
         """What is prepared once per process and set of rules, outside the clock."""
@@ -734,17 +734,18 @@ def _with_operands_of_opaque(choice: Choice, classes: Iterable[int]) -> list[int
     return list(found)
 
 
-def _can_match(rules: tuple[Rule, ...], terms: Sequence[Expr]) -> bool:
-    """Whether the left side of some rule can occur in ``terms``; if not, they are saturated as they stand."""
+def _can_match(needed: Sequence[frozenset[Edge]], terms: Sequence[Expr]) -> bool:
+    """Whether ``terms`` have one of the ``needed`` sets of edges; if not, they are saturated as they stand."""
     present = edges(terms)
-    return any(needed <= present for needed in _needed(tuple(rules)))
+    return any([some <= present for some in needed])
 
 
 @lru_cache(maxsize=16)
-def _needed(rules: tuple[Rule, ...]) -> list[frozenset[Edge]]:
-    """What the terms must have for some rule to match: the smallest sets of edges."""
-    needed = {needed_edges(rule) for rule in rules if not is_commutativity(rule)}
-    return [edges for edges in needed if not any(other < edges for other in needed)]
+def _beside_with_needs(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], list[frozenset[Edge]]]:
+    """The rules that run beside the theory, and what terms must have for one to match: the smallest sets of edges."""
+    beside = beside_theory(rules)
+    needed = {needed_edges(rule) for rule in beside if not is_commutativity(rule)}
+    return beside, [edges for edges in needed if not any(other < edges for other in needed)]
 
 
 def _join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:
