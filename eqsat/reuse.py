@@ -52,11 +52,14 @@ def offer_reuse(speller: Speller, terms: Sequence[Expr], needed: Collection[int]
     dict from int to Node, or None
         By class, the node with the brackets of the input; ``None`` if nothing new was found.
     """
-    found = [*_wider_remainders(speller, needed), *_rounded_down(speller)]
-    found += [*_merged(speller, needed), *_intervals(speller, needed)]
-    if not found:
+    found = [*_wider_remainders(speller, needed), *_rounded_down(speller), *_merged(speller, needed)]
+    conditions = [(c, v) for c in needed if isinstance(v := speller.values[c], Expr) and _worth_reading(v)]
+    if not found and not conditions:
         return None
     brackets = _brackets(speller, terms)
+    found += _intervals(speller, conditions)
+    if not found:
+        return None
     # alone, these have not been seen to pay
     found += [*_remainders(speller), *_shifted(speller)]
     for c, node in [*brackets.items(), *found]:
@@ -197,9 +200,8 @@ def _residues(form: Form, n: int) -> Form:
 # ---- conditions
 
 
-def _intervals(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
+def _intervals(speller: Speller, conditions: Sequence[tuple[int, Expr]]) -> Iterator[tuple[int, Node]]:
     """Conditions as ``low <= F``, ``F < high``, both, or ``F == low``, for classes ``F`` affine in variables."""
-    conditions = [(c, v) for c in needed if isinstance(v := speller.values[c], Expr) and _worth_reading(v)]
     sums: dict[frozenset[Expr], dict[Form, int]] = defaultdict(dict)
     for c, value in enumerate(speller.values) if conditions else ():
         if isinstance(value, Form) and value.terms and all(a.op == "var" for a in value.terms):
