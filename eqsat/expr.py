@@ -215,8 +215,8 @@ _INDEX = re.compile(r"\$(\d+):")
 
 Identity = tuple[object, ...]
 
-#: Every term that is in use, and some that no longer are: these are swept out when the table has grown by half, which is
-#: cheaper than to be called back for each.
+#: Every term in use, and some that are not: these are swept out when the table has grown by half, which is cheaper than
+#: a callback for each.
 _terms: dict[Identity, ref[Expr]] = {}
 _sweep_at = [1 << 14]
 _OP_KEYS = {

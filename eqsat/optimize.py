@@ -737,7 +737,7 @@ def _with_operands_of_opaque(choice: Choice, classes: Iterable[int]) -> list[int
 def _can_match(needed: Sequence[frozenset[Edge]], terms: Sequence[Expr]) -> bool:
     """Whether ``terms`` have one of the ``needed`` sets of edges; if not, they are saturated as they stand."""
     present = edges(terms)
-    return any([some <= present for some in needed])
+    return any(some <= present for some in needed)
 
 
 @lru_cache(maxsize=16)

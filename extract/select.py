@@ -273,7 +273,7 @@ class _Search:
         free = least = paid + sum([self._release(a) for a in current[2]])
         best = current, paid
         for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
-            if price < least and node is not current and all([a in self.choice for a in node[2]]):
+            if price < least and node is not current and all(a in self.choice for a in node[2]):
                 taken = price + sum([self._take(a) for a in node[2]])
                 for a in node[2]:
                     self._release(a)
@@ -329,7 +329,7 @@ class _Search:
     def _change(self, c: int, node: Node, price: int) -> int:
         """Change the choice of ``c`` if the total falls; by how much it did."""
         current, paid, uses = self.choice[c], self.paid[c], self.uses
-        if price >= paid and all([uses[a] > current[2].count(a) for a in current[2]]):
+        if price >= paid and all(uses[a] > current[2].count(a) for a in current[2]):
             # nothing else would be freed
             return 0
         # taking before releasing keeps what both need alive
