@@ -17,9 +17,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
+from itertools import chain
 from math import prod
 from typing import Any, NoReturn, SupportsIndex, cast
-from weakref import WeakValueDictionary
+from weakref import ref
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -212,15 +213,37 @@ MAX_NESTING = 64
 #: The name of a bound index: its level and its range, unlike any name a user can give.
 _INDEX = re.compile(r"\$(\d+):")
 
-_terms: WeakValueDictionary[tuple[object, ...], Expr] = WeakValueDictionary()
+Identity = tuple[object, ...]
+
+#: Every term in use, and some that are not: these are swept out when the table has grown by half, which is cheaper than
+#: a callback for each.
+_terms: dict[Identity, ref[Expr]] = {}
+_sweep_at = [1 << 14]
 _OP_KEYS = {
     name: int.from_bytes(blake2b(name.encode(), digest_size=7).digest())
     for name in [*OPS, *FLOATS, *REDUCTIONS, "const", "bool", "float", "var", "buffer", "load"]
 }
 
 
+def _known(identity: Identity) -> Expr | None:
+    """The term with this identity, if it is in use."""
+    found = _terms.get(identity)
+    return None if found is None else found()
+
+
+def _sweep() -> None:
+    """Forget the terms that are not in use."""
+    # users come after their operands, which their identities keep alive
+    left = list(_terms.items())
+    while left:
+        identity, term = left.pop()
+        if term() is None:
+            del _terms[identity]
+    _sweep_at[0] = max(1 << 14, len(_terms) * 3 // 2)
+
+
 def _new(
-    identity: tuple[object, ...],
+    identity: Identity,
     op: str,
     args: tuple[Expr, ...],
     value: int | float | str | Buffer | None,
@@ -241,7 +264,9 @@ def _new(
     draft.key = key
     draft.__class__ = Expr
     term = cast(Expr, draft)
-    _terms[identity] = term
+    if len(_terms) > _sweep_at[0]:
+        _sweep()
+    _terms[identity] = ref(term)
     return term
 
 
@@ -253,7 +278,7 @@ def const(value: IntLike) -> Expr:
     """
     number = value.__index__()
     identity = ("const", number)
-    term = _terms.get(identity)
+    term = _known(identity)
     if term is None:
         term = _new(identity, "const", (), number, number, number, False, hash((_OP_KEYS["const"], number)))
     return term
@@ -261,7 +286,7 @@ def const(value: IntLike) -> Expr:
 
 def _literal_bool(value: bool) -> Expr:
     identity = ("bool", value)
-    term = _terms.get(identity)
+    term = _known(identity)
     if term is None:
         number = int(value)
         term = _new(identity, "bool", (), value, number, number, True, hash((_OP_KEYS["bool"], number)))
@@ -282,7 +307,7 @@ def var(name: str, vmin: IntLike, vmax: IntLike) -> Expr:
     """
     low, high = vmin.__index__(), vmax.__index__()
     identity = ("var", name, low, high)
-    term = _terms.get(identity)
+    term = _known(identity)
     if term is not None:
         return term
     if not name.isidentifier():
@@ -294,7 +319,7 @@ def var(name: str, vmin: IntLike, vmax: IntLike) -> Expr:
 
 def any_var(name: str, low: int, high: int) -> Expr:
     """As :func:`var`, for names of bound indices too."""
-    term = _terms.get(("var", name, low, high))
+    term = _known(("var", name, low, high))
     return _new_variable(name, low, high) if term is None else term
 
 
@@ -338,7 +363,7 @@ def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = No
 def any_buffer(value: Buffer) -> Expr:
     """As :func:`buffer`, for names that no user can give too."""
     identity = ("buffer", value)
-    term = _terms.get(identity)
+    term = _known(identity)
     if term is None:
         low, high = ELEMENTS[value.element]
         digits = int.from_bytes(blake2b(repr(value).encode(), digest_size=7).digest())
@@ -435,8 +460,8 @@ def make(name: str, *args: Expr) -> Expr:
         If an operand has the wrong sort, or there are too few or too many.
     """
     identity = (name, *args)
-    term = _terms.get(identity)
-    if term is not None:
+    found = _terms.get(identity)
+    if found is not None and (term := found()) is not None:
         return term
     op = OPS.get(name)
     if op is None:
@@ -471,7 +496,7 @@ def literal_float(value: float, element: str = "f64") -> Expr:
     """The floating-point literal ``value``, rounded to ``element`` (``"f32"`` or ``"f64"``)."""
     value = float(np.float32(value)) if element == "f32" else value
     identity = ("float", element, repr(value))
-    term = _terms.get(identity)
+    term = _known(identity)
     if term is None:
         key = hash((_OP_KEYS["float"], int.from_bytes(blake2b(repr(identity).encode(), digest_size=7).digest())))
         term = _new(identity, "float", (), value, *ELEMENTS[element], False, key, element)
@@ -521,7 +546,7 @@ def _float(name: str, *args: Expr) -> Expr:
     element = None if op.gives == "b" else "f64" if "f64" in [a.element for a in args] else "f32"
     low, high = (0, 1) if op.gives == "b" else ELEMENTS[cast(str, element)]
     key = hash((_OP_KEYS[name], *[a.key for a in args]))
-    found = _terms.get((name, *args))
+    found = _known((name, *args))
     return _new((name, *args), name, args, None, low, high, op.gives == "b", key, element) if found is None else found
 
 
@@ -790,13 +815,24 @@ def tree_size(term: Expr) -> int:
     return sizes[term]
 
 
+_BOOL, _I32, _I64, _F32, _F64, _ANY_SIZE = map(np.dtype, ("bool", "int32", "int64", "float32", "float64", "object"))
+
+
 def number_type(*terms: Expr) -> Any:
     """The narrowest NumPy type that holds the bounds of all ``terms`` and their negations."""
     if terms[0].element:
-        return np.float64 if any(t.element == "f64" for t in terms) else np.float32
-    low, high = min(t.vmin for t in terms), max(t.vmax for t in terms)
-    most = max(high, -low)
-    return np.int32 if most < 2**31 else np.int64 if most < 2**63 else object
+        return _F64 if any(t.element == "f64" for t in terms) else _F32
+    most = 0
+    for t in terms:
+        if t.vmax > most:
+            most = t.vmax
+        if -t.vmin > most:
+            most = -t.vmin
+    return _I32 if most < 2**31 else _I64 if most < 2**63 else _ANY_SIZE
+
+
+def _in_type(values: NDArray[Any], kind: Any) -> NDArray[Any]:
+    return values if values.dtype is kind else values.astype(kind, copy=False)
 
 
 #: A reduction is evaluated for so many pairs of a point and a value of its index at a time.
@@ -861,7 +897,7 @@ class _Evaluation:
         operands: Callable[[Expr], tuple[Expr, ...]] = _operands
         if any(t.op == "load" or t.op in REDUCTIONS for t in order):
             order, operands = list(_outside_bodies(roots)), _evaluated_operands
-        users = Counter(arg for term in order for arg in operands(term))
+        users = Counter(chain.from_iterable(map(operands, order)))
         users.update(roots)
         results: dict[Expr, Any] = {}
         for term in order:
@@ -877,8 +913,7 @@ class _Evaluation:
                 result = self.reduce(term, results[term.args[2]], results[term.args[3]])
             else:
                 result = apply_operator(term, [results[a] for a in term.args])
-            kind = bool if term.is_bool else number_type(term)
-            results[term] = np.asarray(result).astype(kind, copy=False)
+            results[term] = _in_type(np.asarray(result), _BOOL if term.is_bool else number_type(term))
             for arg in operands(term):
                 users[arg] -= 1
                 if not users[arg]:
@@ -971,11 +1006,11 @@ def apply_operator(term: Expr, args: list[Any]) -> Any:
     """The operator of ``term`` on arrays, in a type that holds its operands and its result."""
     if term.op in FLOATS:
         kind = number_type(*[t for t in (term, *term.args) if t.element])
-        args = [x if a.is_bool else x.astype(kind, copy=False) for x, a in zip(args, term.args, strict=True)]
+        args = [x if a.is_bool else _in_type(x, kind) for x, a in zip(args, term.args, strict=True)]
         with np.errstate(all="ignore"):
             return FLOATS[term.op].evaluate(*args)
     kind = number_type(term, *term.args)
-    args = [x if a.is_bool else x.astype(kind, copy=False) for x, a in zip(args, term.args, strict=True)]
+    args = [x if a.is_bool else _in_type(x, kind) for x, a in zip(args, term.args, strict=True)]
     if term.op in DIVISIONS and term.args[1].vmin <= 0 <= term.args[1].vmax:
         # any divisor of the range will do there: the result is unspecified, but its bounds hold
         other = term.args[1].vmin or term.args[1].vmax or 1

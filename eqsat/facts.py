@@ -54,6 +54,8 @@ class Facts(ABC):
         self.parent = parent
         self.forms: dict[Expr, Form] = {}
         self.conditions: dict[Expr, Expr] = {}
+        # the keys of both
+        self.walked: set[Expr] = set()
         # facts: bounds of single atoms and of sums, solved variables, sums that are not zero, decided conditions
         self.narrowed: dict[Expr, Bounds] = dict(parent.narrowed) if parent else {}
         self.directions: list[tuple[Form, Bounds]] = list(parent.directions) if parent else []
@@ -216,6 +218,7 @@ class Facts(ABC):
         self.changed = True
         for memo in (self.forms, self.conditions, self.children, self._ranges, self._bounds, self._quotients):
             memo.clear()
+        self.walked.clear()
         self._junctions.clear()
         self._divisions.clear()
         self._pairs.clear()

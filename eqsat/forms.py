@@ -45,6 +45,8 @@ class Form:
         """``self + scale*other``."""
         if not scale:
             return self
+        if not self.terms:
+            return other.times(scale).shifted(self.constant)
         if not other.terms:
             return Form(self.terms, self.constant + scale * other.constant) if other.constant else self
         terms = self.terms.copy()

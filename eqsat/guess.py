@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
-from math import gcd
+from math import gcd, sqrt
 from typing import Any, cast
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, make, topological, tree_size, variables
 from eqsat.facts import chain_members
-from eqsat.forms import Form, atom_form, read, to_expr
+from eqsat.forms import Form, VariableSets, atom_form, read, to_expr
 from eqsat.ops import COMPARISONS
 from eqsat.sampling import Points, all_hold, domain_size, grid
 
@@ -94,8 +94,7 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr]
     roots = list(roots)
     atoms, conditions = _parts(roots)
     learned = Learned()
-    nested = any(c.op in ("and", "or") for c in conditions)
-    if not (nested or _worth_guessing(atoms, facts)) or len(atoms) > MAX_ATOMS:
+    if not _worth_guessing(atoms, conditions, facts) or len(atoms) > MAX_ATOMS:
         return learned
     members = [member for fact in facts for member in chain_members(fact, "and")]
     members = _speaking_of(variables([*atoms, *conditions]), members)
@@ -183,9 +182,18 @@ def _parts(roots: Collection[Expr]) -> tuple[list[Expr], list[Expr]]:
     return sorted(atoms, key=order), sorted([c for c in conditions if c not in partial], key=order)
 
 
-def _worth_guessing(atoms: Sequence[Expr], facts: Sequence[Expr]) -> bool:
-    """Whether there is anything that the theory may have missed: a lone quotient of one variable it has read."""
-    return len(atoms) > 1 or any(a.op == "floordiv" and (facts or a.args[0].op != "var") for a in atoms)
+def _worth_guessing(atoms: Sequence[Expr], conditions: Sequence[Expr], facts: Sequence[Expr]) -> bool:
+    """Whether there is anything that the theory may have missed: it has read each atom, but not two together."""
+    if any(c.op in ("and", "or") for c in conditions):
+        return True
+    if facts or conditions:
+        return len(atoms) > 1 or (bool(facts) and any(a.op == "floordiv" for a in atoms))
+    sets, met = VariableSets(), 0
+    for atom in atoms:
+        if met & sets.of(atom):
+            return True
+        met |= sets.of(atom)
+    return False
 
 
 @dataclass(frozen=True)
@@ -202,10 +210,11 @@ class _Sum:
     def of(cls, term: Expr) -> _Sum | None:
         """The parts of a term; ``None`` if it has no quotient, or is one."""
         form = read(term)
-        names = variables([atom for atom in form.terms if atom.op != "var"])
-        quotients = sum(part.op == "floordiv" for part in topological([term]))
+        composed = [atom for atom in form.terms if atom.op != "var"]
+        quotients = sum([part.op == "floordiv" for part in topological(composed)])
         if not quotients or form.single() is not None:
             return None
+        names = variables(composed)
         alone = Form({v: k for v, k in form.terms.items() if v.op == "var" and v not in names}, 0)
         return cls(term, to_expr(form.plus(alone, -1)), alone, names, quotients)
 
@@ -351,9 +360,10 @@ class _Basis:
         known = len(self.terms)
         if known >= self.most or values.dtype == object:
             return
-        direction, shares = self._split(values.astype(float))
-        norm = float(np.linalg.norm(direction))
-        if norm > 1e-6 * (1 + float(np.linalg.norm(values))):
+        column = values.astype(float)
+        direction, shares = self._split(column)
+        norm, length = sqrt(direction @ direction), sqrt(column @ column)
+        if norm > 1e-6 * (1 + length):
             self.directions[:, known] = direction / norm
             self.triangle.append(np.append(shares, norm))
             self.terms.append(term)
@@ -407,17 +417,16 @@ def _as_remainder(found: _Sum, members: Sequence[Expr], points: Points, values: 
     of them, whose nested digits are one remainder.
     """
     low, high = int(values.min()), int(values.max())
-    slopes: dict[Expr, int] = {}
     modulus = 0
+    slopes: dict[Expr, int] = {}
     for v in found.names:
         steps = _steps(found.nested, v, members, points, values)
         if len(steps):
             slopes[v] = int(steps[0])
             modulus = gcd(modulus, int(np.gcd.reduce(steps - steps[0])))
-            # other variables can only make it smaller
             if 0 < modulus <= high - low:
                 return None
-    if high - low >= modulus:
+    if not modulus:
         return None
     low = 0 if low >= 0 and high < modulus else low
     affine = Form({v: k for v, slope in slopes.items() if (k := _balanced(slope, modulus))}, 0)

@@ -54,18 +54,18 @@ class Theory(Reductions):
 
     def _walk(self, root: Expr) -> Self:
         """Normalise ``root`` and all below it, operands first."""
-        for term in topological_until([root], self._is_done):
+        done = self.walked
+        for term in topological_until([root], self._is_done if self.parent else done.__contains__):
             if term.is_bool:
                 self.conditions[term] = self._condition(term)
             else:
                 self.forms[term] = self._form(term)
+            done.add(term)
         return self
 
     def _is_done(self, term: Expr) -> bool:
-        if term.is_bool:
-            if term in self.conditions:
-                return True
-        elif term in self.forms:
+        """Whether a term is done, here or by the parent, to which it is the same if no fact here speaks of it."""
+        if term in self.walked:
             return True
         if self.parent is None or self.variables.of(term) & self.touched:
             return False
@@ -73,6 +73,7 @@ class Theory(Reductions):
             self.conditions[term] = self.parent.condition(term)
         else:
             self.forms[term] = self.parent.form(term)
+        self.walked.add(term)
         return True
 
     def _form(self, term: Expr) -> Form:

@@ -24,7 +24,7 @@ from eqsat.expr import FALSE, Expr, as_expr, brief, buffers, const, topological,
 from eqsat.extract.cost import CostModel, Latency, LoopAware
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node, Payload
-from eqsat.extract.select import Choice, Priced, completed, dag, needed, reachable, total_cost, tree
+from eqsat.extract.select import Choice, Priced, completed, dag, improved, needed, reachable, total_cost, tree
 from eqsat.facts import ContradictionError
 from eqsat.forms import ZERO, Form, VariableSets, to_expr
 from eqsat.greedy import rewrite
@@ -489,14 +489,12 @@ class _Walk:
         everywhere = tree(priced)
         if self.extract == "tree":
             return everywhere, total_cost(priced, everywhere)
-        found = [dag(priced, {**everywhere, **(start or {})})]
+        best = improved(priced, {**everywhere, **(start or {})})
         given = speller.as_given(everywhere)
         if given is not None:
             # what the input shares may take several changes at once to see
-            found.append(dag(priced, given))
-        choice, cost = min(((c, total_cost(priced, c)) for c in found), key=lambda pair: pair[1])
-        shared, shared_cost = self._with_sharing(speller, priced, choice, model)
-        return (shared, shared_cost) if shared_cost <= cost else (choice, cost)
+            best = _cheaper(best, improved(priced, given))
+        return _cheaper(self._with_sharing(speller, priced, best[0], model), best)
 
     @staticmethod
     def _with_sharing(speller: Speller, priced: Priced, choice: Choice, model: CostModel) -> tuple[Choice, int]:
@@ -506,8 +504,7 @@ class _Walk:
         """
         shared = share_junctions(speller, share_sums(speller, choice, model))
         priced.refresh(model)
-        shared = dag(priced, shared, thorough=True)
-        return shared, total_cost(priced, shared)
+        return improved(priced, shared, thorough=True, fresh=() if shared == choice else None)
 
     def _reused(self, speller: Speller, priced: Priced, choice: Choice, cost: int) -> tuple[Choice, int]:
         """The choice improved by spellings that use what is computed anyway, and by the brackets of the input."""
@@ -515,22 +512,22 @@ class _Walk:
             return choice, cost
         roots = speller.graph.roots
         before = {c: len(nodes) for c, nodes in speller.graph.classes.items()}
-        offered = offer_reuse(speller, self.order)
+        offered = offer_reuse(speller, self.order, reachable(choice, roots))
         if offered is None:
             return choice, cost
         with self._extracting():
             priced.refresh(self.model)
             fresh = {c for c, nodes in speller.graph.classes.items() if len(nodes) > before.get(c, 0)}
-            found = [dag(priced, completed(priced, choice), fresh=fresh)]
+            found = [improved(priced, completed(priced, choice), fresh=fresh)]
             kept = completed(priced, needed(choice, roots))
             for nodes, thorough in ((offered.wider, True), (offered.brackets, False)):
                 start = speller.with_nodes(kept, nodes)
                 if start != kept:
-                    found.append(dag(priced, start, thorough=thorough))
+                    found.append(improved(priced, start, thorough=thorough))
             ends = [(choice, cost)]
             seen = [needed(choice, roots)]
-            for end in found:
-                spent, chosen = total_cost(priced, end), needed(end, roots)
+            for end, spent in found:
+                chosen = needed(end, roots)
                 # what costs the same may share more
                 if spent <= cost and chosen not in seen:
                     seen.append(chosen)
@@ -550,9 +547,9 @@ class _Walk:
 
     def _pulses(self, speller: Speller, choice: Choice, spent: int, spelled: Spelled) -> tuple[Choice, Spelled]:
         """Let the rules start from the best terms, normalise what they find, and choose again, while that pays."""
-        rules = self._once(beside_theory, self.rules)
+        rules, needed = self._once(_beside_with_needs, self.rules)
         for _ in range(MAX_PULSES):
-            seeds, facts = self._seeds(speller, choice, spelled, rules)
+            seeds, facts = self._seeds(speller, choice, spelled, needed)
             if not seeds:
                 break
             saturation = self._saturate(rules, list(seeds.values()), facts)
@@ -565,7 +562,7 @@ class _Walk:
         return choice, spelled
 
     def _seeds(
-        self, speller: Speller, choice: Choice, spelled: Spelled, rules: tuple[Rule, ...]
+        self, speller: Speller, choice: Choice, spelled: Spelled, needed: Sequence[frozenset[Edge]]
     ) -> tuple[dict[int, Expr], Sequence[Expr]]:
         """The classes that some rule may match, with their terms, and the facts; loads and reductions are variables."""
         facts: Sequence[Expr] = self.facts
@@ -577,9 +574,9 @@ class _Walk:
             terms = dict(zip(classes, hidden(whole, images), strict=True))
             facts = hidden(facts, images)
             speller.variables.update(meanings(images))
-        if not _can_match(rules, list(terms.values())):
+        if not _can_match(needed, list(terms.values())):
             return {}, facts
-        return {c: term for c, term in terms.items() if _can_match(rules, [term])}, facts
+        return {c: term for c, term in terms.items() if _can_match(needed, [term])}, facts
 
     def _once(self, prepare: Callable[[tuple[Rule, ...]], T], rules: tuple[Rule, ...]) -> T:
         """What is prepared once per process and set of rules, outside the clock."""
@@ -716,6 +713,11 @@ def _anything(root: Expr) -> Expr:
     return FALSE if root.is_bool else const(0)
 
 
+def _cheaper(one: tuple[Choice, int], other: tuple[Choice, int]) -> tuple[Choice, int]:
+    """The choice that costs less, ``one`` if neither does."""
+    return one if one[1] <= other[1] else other
+
+
 def _in_fixed_order(values: Iterable[Value]) -> list[Value]:
     """Distinct values in an order that depends on them alone."""
     return sorted(dict.fromkeys(values), key=lambda v: v.key if isinstance(v, Expr) else hash(v))
@@ -741,17 +743,18 @@ def _with_operands_of_opaque(choice: Choice, classes: Iterable[int]) -> list[int
     return list(found)
 
 
-def _can_match(rules: tuple[Rule, ...], terms: Sequence[Expr]) -> bool:
-    """Whether the left side of some rule can occur in ``terms``; if not, they are saturated as they stand."""
+def _can_match(needed: Sequence[frozenset[Edge]], terms: Sequence[Expr]) -> bool:
+    """Whether ``terms`` have one of the ``needed`` sets of edges; if not, they are saturated as they stand."""
     present = edges(terms)
-    return any(needed <= present for needed in _needed(tuple(rules)))
+    return any(some <= present for some in needed)
 
 
 @lru_cache(maxsize=16)
-def _needed(rules: tuple[Rule, ...]) -> list[frozenset[Edge]]:
-    """What the terms must have for some rule to match: the smallest sets of edges."""
-    needed = {needed_edges(rule) for rule in rules if not is_commutativity(rule)}
-    return [edges for edges in needed if not any(other < edges for other in needed)]
+def _beside_with_needs(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], list[frozenset[Edge]]]:
+    """The rules that run beside the theory, and what terms must have for one to match: the smallest sets of edges."""
+    beside = beside_theory(rules)
+    needed = {needed_edges(rule) for rule in beside if not is_commutativity(rule)}
+    return beside, [edges for edges in needed if not any(other < edges for other in needed)]
 
 
 def _join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:

@@ -10,7 +10,7 @@ congruent sum, and the sums of the input as they are there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -44,25 +44,29 @@ class Offered:
     brackets: dict[int, Node]
 
 
-def offer_reuse(speller: Speller, terms: Sequence[Expr]) -> Offered | None:
+def offer_reuse(speller: Speller, terms: Sequence[Expr], needed: Collection[int]) -> Offered | None:
     """Add to the classes of ``speller`` the spellings that use other classes of it, and what they need.
 
     Parameters
     ----------
     terms : sequence of Expr
         Those of the input, operands first: its sums are offered with the brackets that they have there.
+    needed : collection of int
+        The classes that the answer so far needs.
 
     Returns
     -------
     Offered or None
         The nodes that may pay only together; ``None`` if nothing new was found.
     """
-    wider = list(_wider_remainders(speller))
-    found = [*_by_bounds(speller), *wider, *_never_negative(speller), *_rounded_down(speller), *_merged(speller)]
-    if not found and not any(isinstance(v, Expr) and _worth_reading(v) for v in speller.values):
+    wider = list(_wider_remainders(speller, needed))
+    found = [*_by_bounds(speller), *wider, *_never_negative(speller)]
+    found += [*_rounded_down(speller), *_merged(speller, needed)]
+    conditions = [(c, v) for c in needed if isinstance(v := speller.values[c], Expr) and _worth_reading(v)]
+    if not found and not conditions:
         return None
     brackets = _brackets(speller, terms)
-    found += _intervals(speller)
+    found += _intervals(speller, conditions)
     if not found:
         return None
     # alone, these have not been seen to pay
@@ -155,9 +159,10 @@ def _remainders(speller: Speller) -> Iterator[tuple[int, Node]]:
                     yield c, ("mod", None, (other, speller.need(number(n))))
 
 
-def _wider_remainders(speller: Speller) -> Iterator[tuple[int, Node]]:
+def _wider_remainders(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
     """``k*(A % n) + r`` as ``(k*A + r) % (k*n)`` for ``r`` in ``[0, k)``."""
-    for c, form in enumerate(speller.values):
+    for c in needed:
+        form = speller.values[c]
         if not isinstance(form, Form):
             continue
         for quotient, coefficient in form.terms.items():
@@ -246,9 +251,8 @@ def _residues(form: Form, n: int) -> Form:
 # ---- conditions
 
 
-def _intervals(speller: Speller) -> Iterator[tuple[int, Node]]:
+def _intervals(speller: Speller, conditions: Sequence[tuple[int, Expr]]) -> Iterator[tuple[int, Node]]:
     """Conditions as ``low <= F``, ``F < high``, both, or ``F == low``, for classes ``F`` affine in variables."""
-    conditions = [(c, v) for c, v in enumerate(speller.values) if isinstance(v, Expr) and _worth_reading(v)]
     sums: dict[frozenset[Expr], dict[Form, int]] = defaultdict(dict)
     for c, value in enumerate(speller.values) if conditions else ():
         if isinstance(value, Form) and value.terms and all(a.op == "var" for a in value.terms):
@@ -305,9 +309,10 @@ def _direction(condition: Expr) -> list[Form]:
     return [direction, direction.times(-1)]
 
 
-def _merged(speller: Speller) -> Iterator[tuple[int, Node]]:
+def _merged(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
     """``3 <= x and 3 <= y`` as ``3 <= min(x, y)``."""
-    for c, condition in list(enumerate(speller.values)):
+    for c in needed:
+        condition = speller.values[c]
         if isinstance(condition, Expr) and condition.op in ("and", "or"):
             for node in speller.merged_comparisons(condition, alike=True):
                 yield c, node

@@ -119,7 +119,7 @@ class Latency:
         if not operands:
             return 0
         if op == "mul":
-            return min(self._multiply(x) for x in operands)
+            return min([self._multiply(x) for x in operands])
         if op in DIVISIONS:
             return self._divide(op, operands[0], operands[1])
         if op in _REDUCTIONS:

@@ -205,25 +205,25 @@ def _least(
     return best, choice
 
 
-def dag(
-    priced: Priced,
-    start: Choice | None = None,
-    rounds: int = 8,
-    thorough: bool = False,
-    fresh: Collection[int] | None = None,
-) -> Choice:
-    """A choice that no single change makes cheaper, each class paid once over all roots.
+def dag(priced: Priced, start: Choice | None = None) -> Choice:
+    """A choice that no single change makes cheaper, each class paid once over all roots."""
+    return improved(priced, tree(priced) if start is None else start)[0]
+
+
+def improved(
+    priced: Priced, start: Choice, rounds: int = 8, thorough: bool = False, fresh: Collection[int] | None = None
+) -> tuple[Choice, int]:
+    """A choice from ``start`` on that no single change makes cheaper, and its cost, each class paid once.
 
     If ``thorough``, nor does a class that is not needed yet, taken up by several others at once. If ``start`` was such
     a choice but for nodes that some classes have gained since, these are the ``fresh`` ones.
     """
-    search = _Search(priced, dict(start) if start is not None else tree(priced))
-    if fresh is not None and not search.improve(fresh) and not (thorough and search.adopt()):
-        return search.choice
-    for _ in range(rounds):
-        if not search.improve() and not (thorough and search.adopt()):
-            break
-    return search.choice
+    search = _Search(priced, dict(start))
+    if fresh is None or search.improve(fresh) or (thorough and search.adopt()):
+        for _ in range(rounds):
+            if not search.improve() and not (thorough and search.adopt()):
+                break
+    return search.choice, search.total
 
 
 class _Search:
@@ -235,8 +235,7 @@ class _Search:
         # the price of the chosen node of each class
         self.paid = {c: priced.prices[c][priced.graph.classes[c].index(node)] for c, node in choice.items()}
         self.uses: dict[int, int] = {}
-        for root in self.graph.roots:
-            self._take(root)
+        self.total = sum([self._take(root) for root in self.graph.roots])
 
     def _take(self, c: int) -> int:
         """Count one more use of ``c``; the cost of what becomes needed."""
@@ -268,26 +267,29 @@ class _Search:
         """Try every alternative of every needed class once, or of those ``among`` them; whether the total fell."""
         changed = False
         for c in reachable(self.choice, self.graph.roots)[::-1]:
-            nodes = self.graph.classes[c]
-            if len(nodes) == 1 or not self.uses.get(c) or (among is not None and c not in among):
-                continue
-            most = self._most_released(c)
-            for node, price in zip(nodes, self.prices[c], strict=True):
-                if price >= most or node is self.choice[c] or any(a not in self.choice for a in node[2]):
-                    continue
-                if self._change(c, node, price):
-                    changed, most = True, self._most_released(c)
+            if len(self.graph.classes[c]) > 1 and self.uses.get(c) and (among is None or c in among):
+                changed |= self._take_cheapest(c)
         return changed
 
-    def _most_released(self, c: int) -> int:
-        """What no other choice for ``c`` saves more than: its price, and what is needed for it alone."""
-        operands = self.choice[c][2]
-        if all(self.uses[a] > 1 for a in operands):
-            return self.paid[c]
-        released = self.paid[c] + sum([self._release(a) for a in operands])
-        for a in operands:
+    def _take_cheapest(self, c: int) -> bool:
+        """Choose the alternative of ``c`` with which the total is least; whether it fell."""
+        current, paid = self.choice[c], self.paid[c]
+        # what both need is freed here, and taken again below
+        free = least = paid + sum([self._release(a) for a in current[2]])
+        best = current, paid
+        for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
+            if price < least and node is not current and all(a in self.choice for a in node[2]):
+                taken = price + sum([self._take(a) for a in node[2]])
+                for a in node[2]:
+                    self._release(a)
+                # the operands of `node` may not need `c` itself
+                if taken < least and not reaches(self.choice, node[2], c):
+                    best, least = (node, price), taken
+        self.choice[c], self.paid[c] = best
+        for a in best[0][2]:
             self._take(a)
-        return released
+        self.total -= free - least
+        return least < free
 
     def adopt(self) -> bool:
         """Try every class that is not needed, but that several needed ones could use; whether the total fell."""
@@ -307,6 +309,7 @@ class _Search:
 
     def _adopted(self, shared: int, changes: Iterable[tuple[int, Node, int]]) -> bool:
         """Change all choices that ``shared`` makes cheaper, unless the total does not fall; whether it did."""
+        total = self.total
         gain = -self._take(shared)
         undo: list[tuple[int, Node, int]] = []
         for c, node, price in changes:
@@ -316,6 +319,7 @@ class _Search:
                 gain += gained
                 undo.append(before)
         gain += self._release(shared)
+        self.total = total - max(gain, 0)
         if gain > 0:
             return True
         for c, node, price in reversed(undo):
@@ -329,13 +333,17 @@ class _Search:
 
     def _change(self, c: int, node: Node, price: int) -> int:
         """Change the choice of ``c`` if the total falls; by how much it did."""
-        current = self.choice[c]
+        current, paid, uses = self.choice[c], self.paid[c], self.uses
+        if price >= paid and all(uses[a] > current[2].count(a) for a in current[2]):
+            # nothing else would be freed
+            return 0
         # taking before releasing keeps what both need alive
         taken = price + sum([self._take(a) for a in node[2]])
-        released = self.paid[c] + sum([self._release(a) for a in current[2]])
+        released = paid + sum([self._release(a) for a in current[2]])
         # the operands of `node` may not need `c` itself
         if released > taken and not reaches(self.choice, node[2], c):
             self.choice[c], self.paid[c] = node, price
+            self.total -= released - taken
             return released - taken
         for a in current[2]:
             self._take(a)

@@ -1,5 +1,6 @@
 """Terms: identity, bounds, evaluation, and what is refused."""
 
+import gc
 import pickle
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from strategies import expressions, grid
 
+from eqsat import expr
 from eqsat.expr import (
     FALSE,
     TRUE,
@@ -199,3 +201,21 @@ def test_five_thousand_levels():
 @settings(max_examples=30)
 def test_pickling_gives_the_same_object(drawn):
     assert pickle.loads(pickle.dumps(drawn[0])) is drawn[0]
+
+
+def test_terms_that_nothing_uses_are_forgotten():
+    gc.collect()
+    expr._sweep()
+    before = len(expr._terms)
+    term = deep(500)
+    for number in range(1 << 16):
+        const(10**6 + number)
+    assert len(expr._terms) <= 3 * max(before, 1 << 14)
+    expr._sweep()
+    # a term keeps those below it
+    assert before + 500 <= len(expr._terms)
+    assert deep(500) is term
+    del term
+    gc.collect()
+    expr._sweep()
+    assert len(expr._terms) == before

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eqsat.extract import Choice, EGraph, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
+from eqsat.extract.select import improved
 from eqsat.optimize import optimize
 
 #: The price and the operands of each node of each class.
@@ -163,6 +164,13 @@ def test_a_dag_is_finite_and_costs_between_the_optimum_and_the_tree(graph):
     assert least <= total_cost(graph, chosen) <= total_cost(graph, tree(graph))
 
 
+@settings(max_examples=200)
+@given(graphs(most_classes=12, most_nodes=4), st.booleans())
+def test_the_cost_of_a_search_is_that_of_its_choice(graph, thorough):
+    chosen, cost = improved(graph, tree(graph), thorough=thorough)
+    assert cost == total_cost(graph, chosen) <= total_cost(graph, tree(graph))
+
+
 @settings(max_examples=100)
 @given(graphs(most_classes=25, most_nodes=4))
 def test_no_single_change_of_a_dag_makes_it_cheaper(graph):
@@ -180,9 +188,9 @@ def test_no_single_change_of_a_dag_makes_it_cheaper(graph):
 def test_a_dag_is_never_dearer_than_where_it_starts(graph):
     table = graph.graph.classes
     start = {c: nodes[0] for c, nodes in table.items()}
-    improved = dag(graph, start)
-    depths(improved, graph.graph.roots)
-    assert total_cost(graph, improved) <= total_cost(graph, start)
+    chosen = dag(graph, start)
+    depths(chosen, graph.graph.roots)
+    assert total_cost(graph, chosen) <= total_cost(graph, start)
     assert start == {c: nodes[0] for c, nodes in table.items()}
 
 
