@@ -200,7 +200,9 @@ def _residues(form: Form, n: int) -> Form:
 # ---- conditions
 
 
-def _intervals(speller: Speller, conditions: Sequence[tuple[int, Expr]], there: Iterable[int]) -> Iterator[tuple[int, Node]]:
+def _intervals(
+    speller: Speller, conditions: Sequence[tuple[int, Expr]], there: Iterable[int]
+) -> Iterator[tuple[int, Node]]:
     """Conditions as ``low <= F``, ``F < high``, both, or ``F == low``, for classes ``F`` affine in variables."""
     sums: dict[frozenset[Expr], dict[Form, int]] = defaultdict(dict)
     for c in there:
