@@ -335,6 +335,8 @@ class Facts(ABC):
 
     def under(self, fact: Expr) -> Self | None:
         """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing."""
+        if fact is TRUE:
+            return self
         if fact not in self.children:
             self.children[fact] = self._given([fact])
         return self.children[fact]

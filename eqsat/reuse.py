@@ -10,7 +10,7 @@ congruent sum, and the sums of the input as they are there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -66,7 +66,7 @@ def offer_reuse(speller: Speller, terms: Sequence[Expr], needed: Collection[int]
     if not found and not conditions:
         return None
     brackets = _brackets(speller, terms)
-    found += _intervals(speller, conditions)
+    found += _intervals(speller, conditions, sorted({*needed, *brackets}) if conditions else ())
     if not found:
         return None
     # alone, these have not been seen to pay
@@ -251,10 +251,13 @@ def _residues(form: Form, n: int) -> Form:
 # ---- conditions
 
 
-def _intervals(speller: Speller, conditions: Sequence[tuple[int, Expr]]) -> Iterator[tuple[int, Node]]:
+def _intervals(
+    speller: Speller, conditions: Sequence[tuple[int, Expr]], there: Iterable[int]
+) -> Iterator[tuple[int, Node]]:
     """Conditions as ``low <= F``, ``F < high``, both, or ``F == low``, for classes ``F`` affine in variables."""
     sums: dict[frozenset[Expr], dict[Form, int]] = defaultdict(dict)
-    for c, value in enumerate(speller.values) if conditions else ():
+    for c in there:
+        value = speller.values[c]
         if isinstance(value, Form) and value.terms and all(a.op == "var" for a in value.terms):
             of_direction = sums[frozenset(value.terms)]
             direction = Form(value.terms, 0)
