@@ -47,20 +47,22 @@ def share_sums(speller: Speller, choice: Choice, model: CostModel) -> Choice:
     new_choice = dict(choice)
     pairing = _Pairing(speller, model, new_choice)
     parts = _bodies([terms for terms, _ in sums.values()], pairing.multiplication)
-    bodies = {_key(body): body for body, _ in parts}
+    keys = [_key(body) for body, _ in parts]
+    bodies = {key: body for key, (body, _) in zip(keys, parts, strict=True)}
     for body, scale in parts:
         if len(body) == 1:
             pairing.products[next(iter(body)), abs(scale)] += 1
     # a sum that is only ever subtracted is built the other way round
-    signs = {key: -1 if all(scale < 0 for body, scale in parts if _key(body) == key) else 1 for key in bodies}
+    added = {key for key, (_, scale) in zip(keys, parts, strict=True) if scale > 0}
+    signs = {key: 1 if key in added else -1 for key in bodies}
     pairing.run({c: k * signs[key] for c, k in body.items()} for key, body in bodies.items())
     built: dict[Key, tuple[int, int]] = {}
     for key, left in zip(bodies, pairing.sums, strict=True):
         # nor is a sum negated before it is subtracted
         sign = -1 if all(k < 0 for k in left.values()) else 1
         built[key] = pairing.chain({c: k * sign for c, k in left.items()}), sign * signs[key]
-    for (body, scale), (_, constant) in zip(parts, sums.values(), strict=True):
-        c, sign = built[_key(body)]
+    for key, (_, scale), (_, constant) in zip(keys, parts, sums.values(), strict=True):
+        c, sign = built[key]
         pairing.finish(c, scale * sign, constant)
     return new_choice
 
@@ -200,13 +202,15 @@ class _Pairing:
         if not found:
             return 0
         a, j, b, k = pair
-        scales = Counter(map(abs, found.values()))
+        scales: dict[int, int] = {}
+        for signed in found.values():
+            scales[abs(signed)] = scales.get(abs(signed), 0) + 1
         saved = (len(found) - 1) * self.addition - sum([self.multiplication(scale) for scale in scales])
         for c, by in ((a, abs(j)), (b, abs(k))):
             for scale, count in scales.items():
-                if self.products[c, by * scale] == count:
+                if self.products.get((c, by * scale)) == count:
                     saved += self.multiplication(by * scale)
-            if self.products[c, by] == scales[1]:
+            if self.products.get((c, by), 0) == scales.get(1, 0):
                 saved -= self.multiplication(by)
         return saved
 
