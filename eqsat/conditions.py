@@ -69,9 +69,15 @@ class Conditions(Extremes):
     def _split_selection(self, form: Form) -> Expr | None:
         """``where(c, x, y) >= 0`` is ``c and x >= 0 or not c and y >= 0``, if that is shorter."""
         selections = [a for a in form.terms if a.op == "where"]
-        if len(selections) != 1:
+        # its parts, read where the others hold, may come back to it
+        if len(selections) != 1 or form in self._splitting:
             return None
-        atom = selections[0]
+        self._splitting.add(form)
+        split = self._split_by(form, selections[0])
+        self._splitting.discard(form)
+        return split
+
+    def _split_by(self, form: Form, atom: Expr) -> Expr | None:
         rest = form.plus(atom_form(atom), -form.terms[atom])
         branches = [rest.plus(self.inner(arg), form.terms[atom]) for arg in atom.args[1:]]
         if any(a.op in ("where", "min") for branch in branches for a in branch.terms):
@@ -163,6 +169,24 @@ class Conditions(Extremes):
         if any(self.range(a)[0] < 0 for a in form.terms):
             return None
         return Form(dict.fromkeys(form.terms, sign), form.constant)
+
+    def lower_value(self, quotient: Expr) -> tuple[Expr, int] | None:
+        """Where a quotient ``A // n`` of two values is the lower one, and that value; ``None`` if it has more."""
+        if quotient not in self._lower_values:
+            self._lower_values[quotient] = self._lower_value(quotient)
+        return self._lower_values[quotient]
+
+    def _lower_value(self, quotient: Expr) -> tuple[Expr, int] | None:
+        dividend, divisor = map(self.inner, quotient.args)
+        if self.bounds(divisor)[0] <= 0:
+            return None
+        low, high = self.range(quotient)
+        if high - low > 1 and divisor.terms and self._is_proper_remainder(dividend, divisor.times(2)):
+            low, high = 0, 1
+        if high - low != 1:
+            return None
+        condition = self.at_least_zero(divisor.times(high).plus(dividend, -1).shifted(-1))
+        return None if condition is TRUE or condition is FALSE else (condition, low)
 
     def equal_zero(self, form: Form) -> Expr:
         """The normal form of ``form == 0``."""

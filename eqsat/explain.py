@@ -19,11 +19,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eqsat.derive import READINGS, SUMS, Laws, Move, Search, laws_with, reading, spelled
-from eqsat.expr import Expr, ExprLike, brief, make, rebuild, substitute, topological, var, variables
+from eqsat.expr import Expr, ExprLike, brief, const, make, rebuild, substitute, topological, var, variables
 from eqsat.forms import to_expr, topological_until
 from eqsat.greedy import CHAINED
 from eqsat.linear import Theory
-from eqsat.ops import REDUCTIONS
+from eqsat.ops import DIVISIONS, REDUCTIONS
 from eqsat.rule import Rule
 from eqsat.spelling import Value
 from eqsat.text import to_text
@@ -318,6 +318,8 @@ class _Plan:
         self.links: list[_Link] = []
         if self.theory is not None:
             self.theory.learn([(guess.before, guess.after) for guess in self.guesses])
+            if read := _selections_read(self.theory, self.before):
+                self.theory.learn(read)
             for theory in (base, self.theory):
                 for part in topological(self.after):
                     self._answers.setdefault(_value(theory, part), part)
@@ -426,6 +428,22 @@ class _Plan:
 
 def _value(theory: Theory, term: Expr) -> Value:
     return theory.condition(term) if term.is_bool else theory.form(term)
+
+
+def _selections_read(theory: Theory, roots: Sequence[Expr]) -> list[tuple[Expr, Expr]]:
+    """Selections between 0 and 1 that are a quotient of two values below ``roots``, and that quotient."""
+    found: list[tuple[Expr, Expr]] = []
+    quotients = {a for term in topological(roots) if term.op in DIVISIONS for a in theory.form(term).terms}
+    for quotient in sorted((a for a in quotients if a.op == "floordiv"), key=lambda a: a.key):
+        below = theory.lower_value(quotient)
+        if below is not None:
+            condition, low = below
+            risen = condition.op == "lt"
+            selection = make("where", condition if risen else theory.negate(condition), const(0), const(1))
+            step = quotient - low if risen else low + 1 - quotient
+            if theory.form(selection) != theory.form(step):
+                found.append((selection, step))
+    return found
 
 
 def _simple(theory: Theory, term: Expr) -> Expr:

@@ -72,6 +72,8 @@ class Facts(ABC):
         self.variables: VariableSets = parent.variables if parent else VariableSets()
         self.spare: list[int] = parent.spare if parent else [MAX_CONTEXTS]
         self._replacing: set[Expr] = set()
+        # comparisons whose selections are being split, here or in a relative
+        self._splitting: set[Form] = parent._splitting if parent else set()
         # the work that all refutations may still do together
         self.steps: list[int] = parent.steps if parent else [MAX_STEPS]
         self.children: dict[Expr, Self | None] = {}
@@ -91,6 +93,7 @@ class Facts(ABC):
         self._witnessed: NDArray[Any] | None = None
         self._gaps: dict[Expr, tuple[Form, ...]] = parent._gaps if parent else {}
         self._divisions: dict[Expr, tuple[Division, ...]] = {}
+        self._lower_values: dict[Expr, tuple[Expr, int] | None] = {}
         self._pairs: dict[tuple[Expr, Expr], Division | None] = {}
         given = list(facts)
         for fact in given:
@@ -220,6 +223,7 @@ class Facts(ABC):
             memo.clear()
         self.walked.clear()
         self._junctions.clear()
+        self._lower_values.clear()
         self._divisions.clear()
         self._pairs.clear()
         for memo_of_forms in (self._decisions, self._nonzero_proofs, self._minima, self._selected):

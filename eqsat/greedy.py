@@ -7,8 +7,9 @@ that of registration is the families of :data:`eqsat.rules.FAMILIES` in turn, ea
 Order and brackets of commutative operators are fixed by :func:`canonical` instead of by rules: addends, factors and the
 like are sorted by their keys, literals folded and last, neutral ones dropped. Commutativity and associativity are left
 out. A rule that works both ways is used from left to right, and of two rules that undo each other (:data:`UNDOES`) the
-first: either pair would run in a circle. Other circles are left where they close, and counted. ``sub``, ``neg``, ``le``
-and ``ne`` are spelled with other operators, as in the e-graph.
+first: either pair would run in a circle. Other circles are left where they close, and counted. Rules that hide
+divisions (:data:`ONE_WAY`) are left out too: where both sides are kept they do no harm, but here no other rule for
+divisions would match again. ``sub``, ``neg``, ``le`` and ``ne`` are spelled with other operators, as in the e-graph.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from math import gcd
 from types import MappingProxyType
 from typing import NamedTuple, cast
 
+from eqsat.beside import SPELLED
 from eqsat.expr import (
     FALSE,
     TRUE,
@@ -49,6 +51,9 @@ UNDOES = {
     "factor-offset": "distribute-offset",
     "factor-term": "distribute-whole",
 }
+
+#: Rules that make selections of divisions, by name.
+ONE_WAY = SPELLED | {"symbolic-two-periods-mod"}
 
 #: Of a chain of up to so many operands a rule may match any two, and each with the others; else the last with the rest.
 MAX_OPERANDS = 16
@@ -126,7 +131,8 @@ def rewrite(
     """
     narrowed = _narrowed(roots, facts)
     known = _canonical_terms(substitute(facts, narrowed))
-    rewriter = _Rewriter(tuple(rules), frozenset(chain(*map(_conjuncts, known))), limit, seconds)
+    usable = tuple([rule for rule in rules if rule.name not in ONE_WAY])
+    rewriter = _Rewriter(usable, frozenset(chain(*map(_conjuncts, known))), limit, seconds)
     found = [rewriter.normalise(root) for root in substitute(roots, narrowed)]
     wide = {narrow: wide for wide, narrow in narrowed.items()}
     matches = dict(Counter(rewriter.applied))

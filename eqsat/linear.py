@@ -170,11 +170,41 @@ class Theory(Reductions):
             return pulled
         common = Form({a: c for a, c in x.terms.items() if y.terms.get(a) == c}, 0)
         x, y = x.plus(common, -1), y.plus(common, -1)
+        read = self._two_periods(condition, x, y)
+        if read is not None:
+            return common.plus(read)
         scale = gcd(*x.terms.values(), x.constant, *y.terms.values(), y.constant)
         signs = (y.constant, x.constant, y.terms and y.sign(), x.terms and x.sign())
         scale *= -1 if next(s for s in signs if s) < 0 else 1
         x, y = [Form({a: c // scale for a, c in form.terms.items()}, form.constant // scale) for form in (x, y)]
         return common.plus(self.atom(make("where", condition, to_expr(x), to_expr(y))), scale)
+
+    def _two_periods(self, condition: Expr, x: Form, y: Form) -> Form | None:
+        """``where(A < n, 0, k)`` is ``k*(A // n)`` for ``A`` in ``[0, 2n)``, if ``n`` is a literal or ``k``."""
+        step = y.plus(x, -1)
+        if condition.op != "lt" or step.content() > 1 or len(step.terms) > 1:
+            return None
+        left, right = map(self.inner, condition.args)
+        if not step.terms:
+            return None if x.terms or right.terms else self._stepped(x, step, left, right)
+        if self.bounds(step)[1] < 0:
+            # the branches, and the sides of the comparison, the other way round
+            x, y, step, left, right = y, x, step.times(-1), right, left.shifted(1)
+        if self.bounds(step)[0] <= 0:
+            return None
+        # left < right says A < n of A = n + left - right, and n <= A of A = n - 1 - left + right
+        gap = left.plus(right, -1)
+        return self._stepped(x, step, step.plus(gap), step) or self._stepped(
+            y, step.times(-1), step.plus(gap, -1).shifted(-1), step
+        )
+
+    def _stepped(self, start: Form, step: Form, dividend: Form, divisor: Form) -> Form | None:
+        """``start + step*(dividend // divisor)`` if that is one quotient, and 0 or 1."""
+        if not self._is_proper_remainder(dividend, divisor.times(2)):
+            return None
+        quotient = self.quotient(dividend, divisor)
+        atom = quotient.single()
+        return start.plus(self.times(step, quotient)) if atom is not None and atom.op == "floordiv" else None
 
     def _is_read_as(self, form: Form, other: Form, condition: Expr) -> bool:
         """Whether ``form`` is ``other`` where the condition holds."""

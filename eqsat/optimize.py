@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -503,8 +503,11 @@ class _Walk:
         Sharing counts each operation once: where loops repeat some, it may be dearer.
         """
         shared = share_junctions(speller, share_sums(speller, choice, model))
+        absorbs = speller.absorb_constants(reachable(shared, speller.graph.roots))
         priced.refresh(model)
-        return improved(priced, shared, thorough=True, fresh=() if shared == choice else None)
+        if absorbs:
+            shared = completed(priced, shared)
+        return improved(priced, shared, thorough=True, fresh=() if shared == choice and not absorbs else None)
 
     def _reused(self, speller: Speller, priced: Priced, choice: Choice, cost: int) -> tuple[Choice, int]:
         """The choice improved by spellings that use what is computed anyway, and by the brackets of the input."""
@@ -574,9 +577,11 @@ class _Walk:
             terms = dict(zip(classes, hidden(whole, images), strict=True))
             facts = hidden(facts, images)
             speller.variables.update(meanings(images))
-        if not _can_match(needed, list(terms.values())):
+        # selections that stand for quotients say nothing to the rules that those did not
+        ignored = speller.seen_through
+        if not _can_match(needed, list(terms.values()), ignored):
             return {}, facts
-        return {c: term for c, term in terms.items() if _can_match(needed, [term])}, facts
+        return {c: term for c, term in terms.items() if _can_match(needed, [term], ignored)}, facts
 
     def _once(self, prepare: Callable[[tuple[Rule, ...]], T], rules: tuple[Rule, ...]) -> T:
         """What is prepared once per process and set of rules, outside the clock."""
@@ -743,9 +748,9 @@ def _with_operands_of_opaque(choice: Choice, classes: Iterable[int]) -> list[int
     return list(found)
 
 
-def _can_match(needed: Sequence[frozenset[Edge]], terms: Sequence[Expr]) -> bool:
+def _can_match(needed: Sequence[frozenset[Edge]], terms: Sequence[Expr], ignored: Collection[Expr] = ()) -> bool:
     """Whether ``terms`` have one of the ``needed`` sets of edges; if not, they are saturated as they stand."""
-    present = edges(terms)
+    present = edges(terms, ignored)
     return any(some <= present for some in needed)
 
 

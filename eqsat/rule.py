@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -589,9 +589,13 @@ _SPELLED = {"sub": ("add", "mul"), "neg": ("mul",), "le": ("not", "lt"), "ne": (
 Edge = tuple[str, str]
 
 
-def edges(roots: Iterable[Expr]) -> frozenset[Edge]:
-    """Which operator occurs directly below which, as the engine spells them; ``("", op)`` for each operator itself."""
-    pairs = {(t.op, a.op if a.args else "") for t in topological(roots) for a in t.args}
+def edges(roots: Iterable[Expr], ignored: Collection[Expr] = ()) -> frozenset[Edge]:
+    """Which operator occurs directly below which, as the engine spells them; ``("", op)`` for each operator itself.
+
+    Those of the terms ``ignored`` are left out.
+    """
+    terms = [t for t in topological(roots) if t not in ignored]
+    pairs = {(t.op, a.op if a.args and a not in ignored else "") for t in terms for a in t.args}
     return frozenset().union(*(_spelled_edges(*pair) for pair in pairs))
 
 

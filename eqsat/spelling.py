@@ -69,6 +69,10 @@ class Speller:
         self._given: dict[int, Node] = {}
         # by quotient, the sums with it that a division of the input stands for
         self._parts: dict[Expr, list[Form]] = {}
+        # by atom, what is known of the quotient of two values in it
+        self._quotients: dict[Expr, tuple[Expr, int, Expr] | None] = {}
+        #: Selections of answers that stand for quotients.
+        self.seen_through: set[Expr] = set()
         # the number of values of each index of a reduction, by its bit
         self._extents = theory.variables.index_extents
 
@@ -314,6 +318,8 @@ class Speller:
             for division in self._divisions(form, quotient):
                 if division.remainder == form:
                     yield "mod", None, (self.need(division.dividend), self.need(division.divisor))
+                    if self._two_valued(quotient):
+                        yield self._beside_selection(form, Form(division.dividend.terms, 0))
                 elif division.remainder.times(-1).shifted(division.most) == form and not division.divisor.terms:
                     # -1 - A is the complement of A
                     complement = division.dividend.times(-1).shifted(division.most)
@@ -326,6 +332,7 @@ class Speller:
                 yield "tdiv", None, (self.need(dividend.times(-1)), self.need(divisor))
                 yield "tdiv", None, (self.need(dividend), self.need(divisor.times(-1)))
         yield from self._entered_selections(form)
+        yield from self._selected_values(form)
         for operands in self._splits(form):
             yield self.sum_node(operands, form.constant - sum(k * part.constant for part, k in operands))
         yield from self._absorbing_quotients(form)
@@ -369,6 +376,51 @@ class Speller:
             if atom.op == "where" and len(rest.terms) + bool(rest.constant) <= 2:
                 x, y = [self.need(rest.plus(read(arg), k)) for arg in atom.args[1:]]
                 yield "where", None, (self.need(atom.args[0]), x, y)
+
+    def _selected_values(self, form: Form) -> Iterator[Node]:
+        """Sums with quotients of two values, as selections: ``k*(A // n)`` is ``where(A < n, 0, k)`` for ``A < 2n``."""
+        two_valued = {atom: found for atom in form.terms if (found := self._two_valued(atom))}
+        for condition, low, quotient in two_valued.values():
+            cases = [_with_value(form, quotient, value) for value in (low, low + 1)]
+            if not all(case.terms for case in cases) or all(case in self for case in cases):
+                yield "where", None, (self.need(condition), *map(self.need, cases))
+        if len(form.terms) > 1 and any(abs(form.terms[atom]) > 1 for atom in two_valued):
+            operands = [
+                (Form({a: abs(k)}, 0), 1 if k > 0 else -1) if a in two_valued else (atom_form(a), k)
+                for a, k in form.terms.items()
+            ]
+            yield self.sum_node(operands, form.constant)
+
+    def _two_valued(self, atom: Expr) -> tuple[Expr, int, Expr] | None:
+        """If a factor of ``atom`` is a quotient of two values: where it is the lower, that value, and the quotient."""
+        if atom not in self._quotients:
+            quotients = [factor for factor in factors(atom) if factor.op == "floordiv"]
+            found = [(*below, quotient) for quotient in quotients if (below := self.theory.lower_value(quotient))]
+            self._quotients[atom] = found[0] if found else None
+        return self._quotients[atom]
+
+    def _beside_selection(self, form: Form, rest: Form) -> Node:
+        """``form`` as ``rest`` and a selection between literals."""
+        part = form.plus(rest, -1)
+        sign = -1 if not part.constant and part.sign() < 0 else 1
+        return self.sum_node([(rest, 1), (part.times(sign), sign)], 0)
+
+    def absorb_constants(self, classes: Iterable[int]) -> bool:
+        """Offer ``x + where(p, a + c, b + c)`` for ``x + where(p, a, b) + c`` with an ``x`` that is there.
+
+        Only for ``classes``, and once they are bracketed: before, it would keep sums from sharing. Whether any was.
+        """
+        found = False
+        for c in classes:
+            form = self.values[c]
+            if isinstance(form, Form) and form.constant and len(form.terms) > 1:
+                for atom, k in form.terms.items():
+                    rest = Form(form.terms, 0).plus(atom_form(atom), -k) if self._two_valued(atom) else None
+                    if rest is not None and rest in self:
+                        self.offer(c, self._beside_selection(form, rest))
+                        found = True
+        self.grow()
+        return found
 
     def _extremes(self, form: Form) -> Iterator[Node]:
         """``x + min(y - x, 0)`` is ``min(x, y)``; subtracted, a minimum is a maximum."""
@@ -452,9 +504,9 @@ class Speller:
     def _atom_nodes(self, atom: Expr) -> Iterator[Node]:
         if atom.op == "var":
             yield "var", cast(str, atom.value), ()
-        elif atom.op == "buffer":
-            yield "buffer", buffer_key(atom), ()
-        elif atom.op == "mul":
+            return
+        yield from self._selected_values(atom_form(atom))
+        if atom.op == "mul":
             parts = factors(atom)
             if parts[::2] == parts[1::2]:
                 # equal factors are neighbours: the square of every other one
@@ -463,6 +515,8 @@ class Speller:
             for index, factor in enumerate(parts):
                 rest = parts[:index] + parts[index + 1 :]
                 yield "mul", None, (self.need(atom_form(product(rest))), self.need(atom_form(factor)))
+        elif atom.op == "buffer":
+            yield "buffer", buffer_key(atom), ()
         elif atom.op == "floordiv" and atom.args[1].op == "const":
             yield from self._quotient_nodes(self.theory.inner(atom.args[0]), cast(int, atom.args[1].value))
             for division in self.theory.divisions(atom)[1:]:
@@ -556,8 +610,13 @@ class Speller:
 
     def spell(self, choice: Choice) -> dict[int, Expr]:
         """The terms of the graph's roots under a choice of nodes."""
-        roots = self.graph.roots
-        return dict(zip(roots, to_exprs(self.graph, choice, roots, self.variables), strict=True))
+        terms = terms_of(self.graph, choice, self.graph.roots, self.variables)
+        for c, term in terms.items():
+            value = self.values[c]
+            if term.op == "where" and isinstance(value, Form) and all(atom.op != "where" for atom in value.terms):
+                self.theory.forms[term] = value
+                self.seen_through.add(term)
+        return {root: terms[root] for root in self.graph.roots}
 
 
 def buffer_key(array: Expr) -> str:
@@ -571,6 +630,17 @@ def _above_zero(comparison: Expr) -> Form | None:
         return None
     left, right = map(read, comparison.args)
     return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
+
+
+def _with_value(form: Form, quotient: Expr, value: int) -> Form:
+    """``form`` with a literal in place of a quotient."""
+    found = number(form.constant)
+    for atom, k in form.terms.items():
+        parts = factors(atom)
+        left = [part for part in parts if part is not quotient]
+        scale = k * value ** (len(parts) - len(left))
+        found = found.plus(atom_form(product(left)) if left else number(1), scale)
+    return found
 
 
 def _size(form: Form) -> int:
@@ -591,6 +661,12 @@ def _shrinking_scales(part: Form, form: Form, quotient: Expr) -> list[int]:
 
 def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: Mapping[str, Expr]) -> list[Expr]:
     """The terms that ``choice`` spells for ``roots``."""
+    terms = terms_of(graph, choice, roots, variables)
+    return [terms[root] for root in roots]
+
+
+def terms_of(graph: EGraph, choice: Choice, roots: Iterable[int], variables: Mapping[str, Expr]) -> dict[int, Expr]:
+    """The terms that ``choice`` spells for all classes that ``roots`` need."""
     terms: dict[int, Expr] = {}
     for c in reachable(choice, roots):
         op, value, args = choice[c]
@@ -611,7 +687,7 @@ def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: Map
             if op in ("shl", "shr"):
                 operands[1] = shift_amount(operands[1])
             terms[c] = make(op, *operands)
-    return [terms[root] for root in roots]
+    return terms
 
 
 def spell_sum(terms: Iterable[tuple[Expr, int]], constant: int) -> Expr:

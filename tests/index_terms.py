@@ -1,7 +1,8 @@
 """Random index terms: sums of digits of sums, as layouts and loop transformations make them.
 
 Where :mod:`strategies` draws from the whole language, these stay where the theory has most to say: literals that
-divide one another, quotients and remainders of sums of quotients and remainders, ranges on both sides of zero.
+divide one another or leave two quotients, quotients and remainders of sums of quotients and remainders, ranges on both
+sides of zero.
 """
 
 from __future__ import annotations
@@ -12,6 +13,20 @@ from eqsat.expr import Expr, const, maximum, minimum, var, where
 
 _COEFFICIENTS = st.sampled_from([1, 1, -1, 2, 3, 4, 6, 8, 12, -2, -3, -4])
 _DIVISORS = st.sampled_from([2, 3, 4, 6, 8, 12, 24, -3, -4])
+_KINDS = [
+    "//",
+    "//",
+    "%",
+    "%",
+    "+",
+    "where",
+    "min",
+    "max",
+    "variable //",
+    "variable %",
+    "two periods //",
+    "two periods %",
+]
 
 
 @st.composite
@@ -32,11 +47,15 @@ def index_terms(draw: st.DrawFn, steps: int = 6) -> list[Expr]:
         total: Expr = const(draw(st.sampled_from([0, 0, 1, -1, 3, 7, 11])))
         for part in draw(st.lists(st.sampled_from(terms[::-1]), min_size=1, max_size=3)):
             total = total + part * draw(_COEFFICIENTS)
-        kind = draw(st.sampled_from(["//", "//", "%", "%", "+", "where", "min", "max", "variable //", "variable %"]))
+        kind = draw(st.sampled_from(_KINDS))
         other = draw(st.sampled_from(terms))
         if kind in ("//", "%"):
             divisor = draw(_DIVISORS)
             total = total // divisor if kind == "//" else total % divisor
+        elif kind.startswith("two periods"):
+            extent = total.vmax - total.vmin
+            period = max(2, draw(st.sampled_from([extent // 2 + 1, extent * 2 // 3, extent])))
+            total = total // period if kind == "two periods //" else total % period
         elif kind == "where":
             total = where(other < draw(st.integers(-4, 8)), total, draw(st.sampled_from(terms)))
         elif kind in ("min", "max"):

@@ -220,7 +220,7 @@ def test_what_the_laws_do_not_reach_is_coarse():
 
 def test_a_rule_of_ones_own():
     rule = Rule("least-times-most", "min(x, y) * max(x, y)", "x*y", why="one of them is the least, the other the most")
-    result = optimize(["min(x, y % 9) * max(x, y % 9)"], rules=[*DEFAULT, rule], **X)
+    result = optimize(["min(x, y % 4) * max(x, y % 4)"], rules=[*DEFAULT, rule], **X)
     assert sound(result).rules == ("least-times-most",)
     assert rule in laws_with((rule,))
 
