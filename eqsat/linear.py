@@ -63,6 +63,11 @@ class Theory(Reductions):
             done.add(term)
         return self
 
+    def read_as(self, term: Expr, form: Form) -> None:
+        """Take ``form``, which equals ``term``, for its normal form."""
+        self.forms[term] = form
+        self.walked.add(term)
+
     def _is_done(self, term: Expr) -> bool:
         """Whether a term is done, here or by the parent, to which it is the same if no fact here speaks of it."""
         if term in self.walked:

@@ -614,7 +614,7 @@ class Speller:
         for c, term in terms.items():
             value = self.values[c]
             if term.op == "where" and isinstance(value, Form) and all(atom.op != "where" for atom in value.terms):
-                self.theory.forms[term] = value
+                self.theory.read_as(term, value)
                 self.seen_through.add(term)
         return {root: terms[root] for root in self.graph.roots}
 
