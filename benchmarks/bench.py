@@ -185,3 +185,5 @@ if __name__ == "__main__":
         sys.exit(not main(parse()))
     except (ValueError, OSError) as error:
         sys.exit(f"bench.py: {one_line(error)}")
+    except KeyboardInterrupt:
+        sys.exit("bench.py: interrupted; the same command goes on where it stopped")
