@@ -514,21 +514,22 @@ class _Walk:
         if self.extract == "tree":
             return choice, cost
         roots = speller.graph.roots
+        first = needed(choice, roots)
         before = {c: len(nodes) for c, nodes in speller.graph.classes.items()}
-        offered = offer_reuse(speller, self.order, reachable(choice, roots))
+        offered = offer_reuse(speller, self.order, first)
         if offered is None:
             return choice, cost
         with self._extracting():
             priced.refresh(self.model)
             fresh = {c for c, nodes in speller.graph.classes.items() if len(nodes) > before.get(c, 0)}
             found = [improved(priced, completed(priced, choice), fresh=fresh)]
-            kept = completed(priced, needed(choice, roots))
+            kept = completed(priced, first)
             for nodes, thorough in ((offered.wider, True), (offered.brackets, False)):
                 start = speller.with_nodes(kept, nodes)
                 if start != kept:
                     found.append(improved(priced, start, thorough=thorough))
             ends = [(choice, cost)]
-            seen = [needed(choice, roots)]
+            seen = [first]
             for end, spent in found:
                 chosen = needed(end, roots)
                 # what costs the same may share more
@@ -550,9 +551,9 @@ class _Walk:
 
     def _pulses(self, speller: Speller, choice: Choice, spent: int, spelled: Spelled) -> tuple[Choice, Spelled]:
         """Let the rules start from the best terms, normalise what they find, and choose again, while that pays."""
-        rules, needed = self._once(_beside_with_needs, self.rules)
+        rules, edge_sets = self._once(_beside_with_needs, self.rules)
         for _ in range(MAX_PULSES):
-            seeds, facts = self._seeds(speller, choice, spelled, needed)
+            seeds, facts = self._seeds(speller, choice, spelled, edge_sets)
             if not seeds:
                 break
             saturation = self._saturate(rules, list(seeds.values()), facts)
@@ -565,7 +566,7 @@ class _Walk:
         return choice, spelled
 
     def _seeds(
-        self, speller: Speller, choice: Choice, spelled: Spelled, needed: Sequence[frozenset[Edge]]
+        self, speller: Speller, choice: Choice, spelled: Spelled, edge_sets: Sequence[frozenset[Edge]]
     ) -> tuple[dict[int, Expr], Sequence[Expr]]:
         """The classes that some rule may match, with their terms, and the facts; loads and reductions are variables."""
         facts: Sequence[Expr] = self.facts
@@ -579,9 +580,9 @@ class _Walk:
             speller.variables.update(meanings(images))
         # selections that stand for quotients say nothing to the rules that those did not
         ignored = speller.seen_through
-        if not _can_match(needed, list(terms.values()), ignored):
+        if not _can_match(edge_sets, list(terms.values()), ignored):
             return {}, facts
-        return {c: term for c, term in terms.items() if _can_match(needed, [term], ignored)}, facts
+        return {c: term for c, term in terms.items() if _can_match(edge_sets, [term], ignored)}, facts
 
     def _once(self, prepare: Callable[[tuple[Rule, ...]], T], rules: tuple[Rule, ...]) -> T:
         """What is prepared once per process and set of rules, outside the clock."""
