@@ -236,6 +236,17 @@ class _Search:
         self.paid = {c: priced.prices[c][priced.graph.classes[c].index(node)] for c, node in choice.items()}
         self.uses: dict[int, int] = {}
         self.total = sum([self._take(root) for root in self.graph.roots])
+        self._order: list[int] | None = None
+
+    def _in_order(self) -> list[int]:
+        """The classes that the roots need, operands first."""
+        if self._order is None:
+            self._order = reachable(self.choice, self.graph.roots)
+        return self._order
+
+    def _choose(self, c: int, node: Node, price: int) -> None:
+        self.choice[c], self.paid[c] = node, price
+        self._order = None
 
     def _take(self, c: int) -> int:
         """Count one more use of ``c``; the cost of what becomes needed."""
@@ -266,7 +277,7 @@ class _Search:
     def improve(self, among: Collection[int] | None = None) -> bool:
         """Try every alternative of every needed class once, or of those ``among`` them; whether the total fell."""
         changed = False
-        for c in reachable(self.choice, self.graph.roots)[::-1]:
+        for c in self._in_order()[::-1]:
             if len(self.graph.classes[c]) > 1 and self.uses.get(c) and (among is None or c in among):
                 changed |= self._take_cheapest(c)
         return changed
@@ -277,15 +288,20 @@ class _Search:
         # what both need is freed here, and taken again below
         free = least = paid + sum([self._release(a) for a in current[2]])
         best = current, paid
+        uses = self.uses
         for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
             if price < least and node is not current and all(a in self.choice for a in node[2]):
-                taken = price + sum([self._take(a) for a in node[2]])
-                for a in node[2]:
-                    self._release(a)
+                missing = {a for a in node[2] if not uses.get(a)}
+                taken = price + sum([self.paid[a] for a in missing])
+                if missing and taken < least:
+                    taken = price + sum([self._take(a) for a in node[2]])
+                    for a in node[2]:
+                        self._release(a)
                 # the operands of `node` may not need `c` itself
                 if taken < least and not reaches(self.choice, node[2], c):
                     best, least = (node, price), taken
-        self.choice[c], self.paid[c] = best
+        if best[0] is not current:
+            self._choose(c, *best)
         for a in best[0][2]:
             self._take(a)
         self.total -= free - least
@@ -294,7 +310,7 @@ class _Search:
     def adopt(self) -> bool:
         """Try every class that is not needed, but that several needed ones could use; whether the total fell."""
         wanted: dict[int, list[tuple[int, Node, int]]] = {}
-        for c in reachable(self.choice, self.graph.roots):
+        for c in self._in_order():
             nodes = self.graph.classes[c]
             for node, price in zip(nodes, self.prices[c], strict=True) if len(nodes) > 1 else ():
                 if node is not self.choice[c] and all(a in self.choice for a in node[2]):
@@ -328,7 +344,7 @@ class _Search:
                 self._take(a)
             for a in current[2]:
                 self._release(a)
-            self.choice[c], self.paid[c] = node, price
+            self._choose(c, node, price)
         return False
 
     def _change(self, c: int, node: Node, price: int) -> int:
@@ -342,7 +358,7 @@ class _Search:
         released = paid + sum([self._release(a) for a in current[2]])
         # the operands of `node` may not need `c` itself
         if released > taken and not reaches(self.choice, node[2], c):
-            self.choice[c], self.paid[c] = node, price
+            self._choose(c, node, price)
             self.total -= released - taken
             return released - taken
         for a in current[2]:
