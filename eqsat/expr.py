@@ -718,9 +718,12 @@ def brief(term: Expr, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def topological(roots: Iterable[Expr]) -> Iterator[Expr]:
-    """Every distinct term below ``roots``, operands before their users, in an order fixed by the roots' order."""
-    done: set[Expr] = set()
+def topological(roots: Iterable[Expr], done: set[Expr] | None = None) -> Iterator[Expr]:
+    """Every distinct term below ``roots``, operands before their users, in an order fixed by the roots' order.
+
+    Terms that are ``done`` are left out, and each joins them when the next is asked for.
+    """
+    done = set() if done is None else done
     stack = list(roots)[::-1]
     while stack:
         term = stack[-1]
@@ -732,8 +735,8 @@ def topological(roots: Iterable[Expr]) -> Iterator[Expr]:
             stack.extend(reversed(waiting))
             continue
         stack.pop()
-        done.add(term)
         yield term
+        done.add(term)
 
 
 def variables(roots: Iterable[Expr]) -> list[Expr]:

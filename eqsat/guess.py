@@ -161,7 +161,7 @@ def _parts(roots: Collection[Expr]) -> tuple[list[Expr], list[Expr]]:
     partial: set[Expr] = set()
     for term in topological(roots):
         sizes[term] = 1 + sum([sizes[a] for a in term.args])
-        if any(a in composed for a in term.args):
+        if not composed.isdisjoint(term.args):
             composed.add(term)
         if term.op in ("and", "or"):
             partial.update(a for a in term.args if a.op == term.op)

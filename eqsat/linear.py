@@ -16,7 +16,7 @@ from collections.abc import Callable
 from math import gcd
 from typing import Self, cast
 
-from eqsat.expr import FALSE, TRUE, Expr, make
+from eqsat.expr import FALSE, TRUE, Expr, make, topological
 from eqsat.forms import Form, atom_form, factors, number, to_expr, topological_until
 from eqsat.ops import FLOATS, REDUCTIONS
 from eqsat.reduce import Reductions
@@ -55,7 +55,7 @@ class Theory(Reductions):
     def _walk(self, root: Expr) -> Self:
         """Normalise ``root`` and all below it, operands first."""
         done = self.walked
-        for term in topological_until([root], self._is_done if self.parent else done.__contains__):
+        for term in topological_until([root], self._is_done) if self.parent else topological([root], done):
             if term.is_bool:
                 self.conditions[term] = self._condition(term)
             else:

@@ -174,7 +174,7 @@ def _cost_of(terms: Sequence[Expr], model: CostModel) -> int:
 def prices(terms: Sequence[Expr], model: CostModel) -> list[int]:
     """The price of each term alone; in the body of a reduction, for all its steps."""
     found = [model.price(t.op, [(a.vmin, a.vmax) for a in t.args], (t.vmin, t.vmax)) if t.args else 0 for t in terms]
-    if any(t.op in REDUCTIONS for t in terms):
+    if not REDUCTIONS.keys().isdisjoint([t.op for t in terms]):
         sets = VariableSets()
         for place, term in enumerate(terms):
             indices = sets.of(term)
@@ -328,7 +328,7 @@ class _Walk:
     def has_opaque(self) -> bool:
         """Whether loads or reductions occur, in roots or in what is known."""
         known = topological([*self.facts, *[gate for gate in self.gates if gate is not None]])
-        return any(term.op in OPAQUE for term in (*self.order, *known))
+        return not OPAQUE.isdisjoint([term.op for term in (*self.order, *known)])
 
     # ---- with the theory
 

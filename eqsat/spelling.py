@@ -175,7 +175,7 @@ class Speller:
         """``choice`` with other nodes for some of its classes, but for those that would need themselves."""
         changed = dict(choice)
         for c, node in nodes.items():
-            if changed.get(c) != node and all(a in changed for a in node[2]) and not reaches(changed, node[2], c):
+            if changed.get(c) != node and all(map(changed.__contains__, node[2])) and not reaches(changed, node[2], c):
                 changed[c] = node
         return changed
 

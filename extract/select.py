@@ -290,7 +290,7 @@ class _Search:
         best = current, paid
         uses = self.uses
         for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
-            if price < least and node is not current and all(a in self.choice for a in node[2]):
+            if price < least and node is not current and all(map(self.choice.__contains__, node[2])):
                 missing = {a for a in node[2] if not uses.get(a)}
                 taken = price + sum([self.paid[a] for a in missing])
                 if missing and taken < least:
@@ -313,7 +313,7 @@ class _Search:
         for c in self._in_order():
             nodes = self.graph.classes[c]
             for node, price in zip(nodes, self.prices[c], strict=True) if len(nodes) > 1 else ():
-                if node is not self.choice[c] and all(a in self.choice for a in node[2]):
+                if node is not self.choice[c] and all(map(self.choice.__contains__, node[2])):
                     for a in node[2]:
                         if not self.uses.get(a):
                             wanted.setdefault(a, []).append((c, node, price))
