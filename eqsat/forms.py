@@ -16,6 +16,8 @@ from typing import cast
 from eqsat.expr import Expr, const, is_index, make, topological
 from eqsat.ops import REDUCTIONS
 
+_VARIABLE = frozenset({"var"})
+
 
 class Form:
     """``constant + sum(coefficient * atom)``; immutable, without zero coefficients."""
@@ -86,6 +88,10 @@ class Form:
     def content(self) -> int:
         """The greatest common divisor of the coefficients; 0 for a constant."""
         return gcd(*self.terms.values())
+
+    def is_affine(self) -> bool:
+        """Whether every atom is a variable."""
+        return _VARIABLE.issuperset([a.op for a in self.terms])
 
     def single(self) -> Expr | None:
         """The atom, if the form is just one atom."""

@@ -83,6 +83,8 @@ class Theory(Reductions):
 
     def _form(self, term: Expr) -> Form:
         forms, op, args = self.forms, term.op, term.args
+        if op == "add":
+            return forms[args[0]].plus(forms[args[1]])
         step = _INTEGER_STEPS.get(op)
         if step is not None:
             return step(self, forms[args[0]], forms[args[1]])
@@ -252,7 +254,6 @@ class Theory(Reductions):
 
 
 _INTEGER_STEPS: dict[str, Callable[[Theory, Form, Form], Form]] = {
-    "add": lambda theory, x, y: x.plus(y),
     "sub": lambda theory, x, y: x.plus(y, -1),
     "mul": Theory.times,
     "floordiv": Theory.quotient,

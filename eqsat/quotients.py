@@ -102,7 +102,7 @@ class Quotients(Facts):
 
     def _residue_quotient(self, x: Form, n: int) -> Form:
         """``x // n`` where every coefficient and the constant is in ``[0, n)``."""
-        if n == 2 and x.constant and len(x.terms) == 1 and all(a.op == "var" for a in x.terms):
+        if n == 2 and x.constant and len(x.terms) == 1 and x.is_affine():
             # the halves of a number add up to it: (A + 1)//2 + A//2 = A
             even = x.shifted(-1)
             return even.plus(self.quotient_by(even, 2), -1)

@@ -94,7 +94,7 @@ def _brackets(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node]:
             continue
         node: Node | None = None
         if term.op in _SUMS:
-            if not all(a in combinations for a in term.args):
+            if not all(map(combinations.__contains__, term.args)):
                 continue
             combinations[term] = constant, multiples = _combined(term.op, [combinations[a] for a in term.args])
             if term in used_by_sums and term not in used_otherwise:
@@ -126,7 +126,7 @@ def _combined(op: str, operands: Sequence[tuple[int, dict[int, int]]]) -> tuple[
 
 
 def _product_node(term: Expr, classes: Mapping[Expr, int]) -> Node | None:
-    if any(a.op == "const" for a in term.args) and all(a in classes for a in term.args):
+    if "const" in [a.op for a in term.args] and all(map(classes.__contains__, term.args)):
         return "mul", None, tuple([classes[a] for a in term.args])
     return None
 
@@ -258,7 +258,7 @@ def _intervals(
     sums: dict[frozenset[Expr], dict[Form, int]] = defaultdict(dict)
     for c in there:
         value = speller.values[c]
-        if isinstance(value, Form) and value.terms and all(a.op == "var" for a in value.terms):
+        if isinstance(value, Form) and value.terms and value.is_affine():
             of_direction = sums[frozenset(value.terms)]
             direction = Form(value.terms, 0)
             if direction not in of_direction or not value.constant:

@@ -147,7 +147,7 @@ def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Exp
 
     def linear(term: Expr) -> Expr:
         form = theory.form(term)
-        return to_expr(form) if all(a.op == "var" for a in form.terms) else term
+        return to_expr(form) if form.is_affine() else term
 
     def with_linear_address(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         return make("load", args[0], linear(args[1])) if term.op == "load" else None

@@ -85,7 +85,7 @@ class Speller:
                 continue
             value = self.value_of(term)
             if isinstance(value, Form):
-                worth = any(a.op != "var" for a in value.terms) or term.op in REDUCTIONS
+                worth = not value.is_affine() or term.op in REDUCTIONS
             else:
                 worth = term.op == "where" or any(self._has_quotient(a) for a in term.args)
             if worth:
@@ -164,7 +164,7 @@ class Speller:
 
     def _has_quotient(self, term: Expr) -> bool:
         value = self.value_of(term)
-        return isinstance(value, Form) and any(a.op != "var" for a in value.terms)
+        return isinstance(value, Form) and not value.is_affine()
 
     def as_given(self, choice: Choice) -> Choice | None:
         """``choice`` with the input's own nodes where it has any; ``None`` if that is nowhere."""
@@ -334,7 +334,7 @@ class Speller:
         yield from self._entered_selections(form)
         yield from self._selected_values(form)
         for operands in self._splits(form):
-            yield self.sum_node(operands, form.constant - sum(k * part.constant for part, k in operands))
+            yield self.sum_node(operands, form.constant - sum([k * part.constant for part, k in operands]))
         yield from self._absorbing_quotients(form)
         yield from self._factored_products(form)
         yield from self._joined_sums(form)
@@ -477,7 +477,7 @@ class Speller:
 
     def sum_node(self, operands: Iterable[tuple[Form, int]], constant: int) -> Node:
         """The node that adds multiples of classes and a constant."""
-        pairs = sorted((self.need(part), k) for part, k in operands)
+        pairs = sorted([(self.need(part), k) for part, k in operands])
         return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
 
     def _absorbing_quotients(self, form: Form) -> Iterator[Node]:
@@ -548,7 +548,7 @@ class Speller:
         most = MAX_SPELLINGS if len(self.values) < MANY_CLASSES else FEW_SPELLINGS
         while stack and len(found) < most:
             rest, taken = stack.pop()
-            found.append([*((atom_form(a), k) for a, k in rest.terms.items()), *taken])
+            found.append([*[(atom_form(a), k) for a, k in rest.terms.items()], *taken])
             smaller = [
                 (rest.plus(part, -scale), [*taken, (part, scale)])
                 for quotient in rest.terms

@@ -350,7 +350,7 @@ class _Search:
     def _change(self, c: int, node: Node, price: int) -> int:
         """Change the choice of ``c`` if the total falls; by how much it did."""
         current, paid, uses = self.choice[c], self.paid[c], self.uses
-        if price >= paid and all(uses[a] > current[2].count(a) for a in current[2]):
+        if price >= paid and not [a for a in current[2] if uses[a] <= current[2].count(a)]:
             # nothing else would be freed
             return 0
         # taking before releasing keeps what both need alive
