@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
 from typing import cast
 
@@ -113,6 +114,7 @@ def _atom_order(item: tuple[Expr, int]) -> tuple[int, int]:
 ZERO = Form({}, 0)
 
 
+@lru_cache(maxsize=1024, typed=True)
 def number(value: int) -> Form:
     """The constant form."""
     return Form({}, value)
