@@ -546,9 +546,10 @@ class Speller:
         found: list[list[tuple[Form, int]]] = []
         stack: list[tuple[Form, list[tuple[Form, int]]]] = [(form, [])]
         most = MAX_SPELLINGS if len(self.values) < MANY_CLASSES else FEW_SPELLINGS
+        inner = self.theory.inner
         while stack and len(found) < most:
             rest, taken = stack.pop()
-            found.append([*[(atom_form(a), k) for a, k in rest.terms.items()], *taken])
+            found.append([*[(inner(a), k) for a, k in rest.terms.items()], *taken])
             smaller = [
                 (rest.plus(part, -scale), [*taken, (part, scale)])
                 for quotient in rest.terms
