@@ -503,7 +503,7 @@ class _Walk:
         Sharing counts each operation once: where loops repeat some, it may be dearer.
         """
         shared = share_junctions(speller, share_sums(speller, choice, model))
-        absorbs = speller.absorb_constants(reachable(shared, speller.graph.roots))
+        absorbs = speller.absorb_constants(shared)
         priced.refresh(model)
         if absorbs:
             shared = completed(priced, shared)

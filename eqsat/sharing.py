@@ -98,7 +98,7 @@ def share_junctions(speller: Speller, choice: Choice) -> Choice:
     As in :func:`share_sums`, the pair of members that most chains have becomes a condition of its own.
     """
     new_choice = dict(choice)
-    present = {choice[c][0] for c in reachable(choice, speller.graph.roots)}
+    present = {node[0] for node in choice.values()}
     for op in ("and", "or"):
         if op not in present:
             continue

@@ -405,13 +405,14 @@ class Speller:
         sign = -1 if not part.constant and part.sign() < 0 else 1
         return self.sum_node([(rest, 1), (part.times(sign), sign)], 0)
 
-    def absorb_constants(self, classes: Iterable[int]) -> bool:
+    def absorb_constants(self, choice: Choice) -> bool:
         """Offer ``x + where(p, a + c, b + c)`` for ``x + where(p, a, b) + c`` with an ``x`` that is there.
 
-        Only for ``classes``, and once they are bracketed: before, it would keep sums from sharing. Whether any was.
+        Only for what ``choice`` needs, and once that is bracketed: before, it would keep sums from sharing. Whether any
+        was.
         """
         found = False
-        for c in classes:
+        for c in reachable(choice, self.graph.roots) if any(self._quotients.values()) else ():
             form = self.values[c]
             if isinstance(form, Form) and form.constant and len(form.terms) > 1:
                 for atom, k in form.terms.items():
