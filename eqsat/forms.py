@@ -84,7 +84,9 @@ class Form:
 
     def ordered(self) -> Form:
         """The same form with its terms in the fixed order, for walks whose course must not hang on its history."""
-        return Form(dict(self.sorted_terms()), self.constant)
+        same = Form(dict(self.sorted_terms()), self.constant)
+        same._hash = self._hash
+        return same
 
     def content(self) -> int:
         """The greatest common divisor of the coefficients; 0 for a constant."""
