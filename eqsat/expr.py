@@ -732,11 +732,11 @@ def topological(roots: Iterable[Expr], done: set[Expr] | None = None) -> Iterato
             continue
         waiting = [a for a in term.args if a not in done]
         if waiting:
-            stack.extend(reversed(waiting))
-            continue
-        stack.pop()
-        yield term
-        done.add(term)
+            stack += waiting[::-1]
+        else:
+            stack.pop()
+            yield term
+            done.add(term)
 
 
 def variables(roots: Iterable[Expr]) -> list[Expr]:

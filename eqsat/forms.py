@@ -308,7 +308,7 @@ def topological_until(roots: Iterable[Expr], done: Callable[[Expr], bool]) -> It
             continue
         waiting = [a for a in term.args if not done(a)]
         if waiting:
-            stack.extend(reversed(waiting))
+            stack += waiting[::-1]
         else:
             stack.pop()
             yield term

@@ -127,7 +127,7 @@ def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
             continue
         waiting = [a for a in choice[c][2] if a not in done]
         if waiting:
-            stack.extend(reversed(waiting))
+            stack += waiting[::-1]
         else:
             stack.pop()
             done.add(c)
