@@ -12,7 +12,7 @@ Its parts, each a layer on the one before: :mod:`eqsat.forms` (sums), :mod:`eqsa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import gcd
 from typing import Self, cast
 
@@ -53,15 +53,20 @@ class Theory(Reductions):
         return self._walk(root).conditions[root] if found is None else found
 
     def _walk(self, root: Expr) -> Self:
-        """Normalise ``root`` and all below it, operands first."""
-        done = self.walked
-        for term in topological_until([root], self._is_done) if self.parent else topological([root], done):
-            if term.is_bool:
-                self.conditions[term] = self._condition(term)
-            else:
-                self.forms[term] = self._form(term)
-            done.add(term)
+        """Normalise ``root`` and all below it."""
+        self.walk(topological_until([root], self._is_done) if self.parent else topological([root], self.walked))
         return self
+
+    def walk(self, order: Iterable[Expr]) -> None:
+        """Normalise terms whose operands come before them."""
+        done = self.walked
+        for term in order:
+            if term not in done:
+                if term.is_bool:
+                    self.conditions[term] = self._condition(term)
+                else:
+                    self.forms[term] = self._form(term)
+                done.add(term)
 
     def read_as(self, term: Expr, form: Form) -> None:
         """Take ``form``, which equals ``term``, for its normal form."""

@@ -440,7 +440,7 @@ class _Walk:
         gates = list(dict.fromkeys(gate for gate in self.gates if gate is not None))
         ungated = [root for root, gate in zip(self.roots, self.gates, strict=True) if gate is None]
         # what is learned without gates holds under each of them
-        found = self._normal_forms(base, self.facts, [*ungated, *gates])
+        found = self._normal_forms(base, self.facts, [*ungated, *gates], () if gates else self.order)
         of_gate: dict[Expr | None, Iterator[Value]] = {None: iter(found)}
         for gate, condition in zip(gates, found[len(ungated) :], strict=True):
             theory = base.given(cast(Expr, condition))
@@ -449,13 +449,19 @@ class _Walk:
             of_gate[gate] = iter(self._normal_forms(theory, facts, members))
         return [next(of_gate[gate]) for gate in self.gates]
 
-    def _normal_forms(self, theory: Theory | None, facts: Sequence[Expr], roots: Sequence[Expr]) -> list[Value]:
-        """The normal forms of roots under a theory of ``facts``, which learns what guesses can be proved."""
+    def _normal_forms(
+        self, theory: Theory | None, facts: Sequence[Expr], roots: Sequence[Expr], order: Sequence[Expr] = ()
+    ) -> list[Value]:
+        """The normal forms of roots under a theory of ``facts``, which learns what guesses can be proved.
+
+        ``order`` has the terms below the roots, operands first, if these are at hand.
+        """
         nothing: list[Value] = [FALSE if root.is_bool else ZERO for root in roots]
         if theory is None:
             return nothing
         values: list[Value] = []
         for _ in range(MAX_GUESSES):
+            theory.walk(order)
             before, values = values, [theory.condition(r) if r.is_bool else theory.form(r) for r in roots]
             # what an array holds is not known, so evaluation proves nothing of it
             if values == before or self.has_opaque:
