@@ -313,6 +313,9 @@ class Speller:
         if atom is not None:
             yield from self._atom_nodes(atom)
             return
+        if form.is_affine():
+            yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
+            return
         # of equal prices the first wins, and a remainder reads better than what it stands for
         for quotient in form.terms:
             for division in self._divisions(form, quotient):
