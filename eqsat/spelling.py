@@ -180,10 +180,11 @@ class Speller:
         return changed
 
     def _original_nodes(self, value: Value) -> list[Node]:
-        if len(self.values) > MANY_CLASSES:
+        terms = self._originals.get(value)
+        if terms is None or len(self.values) > MANY_CLASSES:
             return []
         # terms that differ in the order of operands give the same node: take them by what their operands mean
-        meanings = dict.fromkeys(map(self._meaning, self._originals.get(value, ())))
+        meanings = dict.fromkeys(map(self._meaning, terms))
         chosen = sorted(meanings, key=lambda m: (m[0], hash(m[1]), tuple(map(hash, m[2]))))[:MAX_ORIGINALS]
         nodes: list[Node] = []
         for op, payload, operands in chosen:
