@@ -28,6 +28,7 @@ from typing import Any, cast
 from eqsat.dtypes import LIMITS
 from eqsat.expr import FALSE, TRUE, Expr, const, make, substitute, topological, var, variables
 from eqsat.facts import ContradictionError, chain_members
+from eqsat.forms import Form, atom_form, read, to_expr
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
 from eqsat.text import parse, to_text
@@ -52,14 +53,14 @@ class RuntimeVariable:
     ----------
     variable : Expr
         Stands for the value; its range is the feasible values.
-    hlo : str
-        The instruction whose result holds the value, as text; empty if unknown.
+    hlo : object
+        The instruction whose result holds the value, or any name for it; None if unknown.
     indices : tuple of Expr
         Which element of that result is read, in the dims and symbols of the map.
     """
 
     variable: Expr
-    hlo: str = ""
+    hlo: object = None
     indices: tuple[Expr, ...] = ()
 
 
@@ -127,7 +128,7 @@ class IndexingMap:
         constraints: list[Expr] = []
         for item, limits in cut:
             term = _parse(item, names)
-            constraints += [term] if limits is None else _within(term, *limits)
+            constraints += [term] if limits is None else within(term, *limits)
         return cls(
             tuple(names[d] for d in dims),
             tuple(names[s] for s in symbols),
@@ -179,7 +180,7 @@ class IndexingMap:
         theirs, mine = [_renamed(m, taken) for m in (following, self)]
         here = self._substituted(mine)
         there = following._substituted({**theirs, **dict(zip(following.dims, here.results, strict=True))})
-        boxes = [c for d, r in zip(following.dims, here.results, strict=True) for c in _within(r, d.vmin, d.vmax)]
+        boxes = [c for d, r in zip(following.dims, here.results, strict=True) for c in within(r, d.vmin, d.vmax)]
         return IndexingMap(
             self.dims,
             (*there.symbols, *here.symbols),
@@ -292,12 +293,12 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
     if together.op == "bool":
         return [] if together is TRUE else [FALSE]
     members = sorted(chain_members(together, "and"), key=lambda m: m.key)
-    intervals = _intervals(members)
+    intervals = [_as_remainder(*interval) for interval in _intervals(members)]
     terms = optimize([term for term, _, _ in intervals], **{"extract": "tree", **options}).exprs
     found: list[Expr] = []
     spelled = [_without_offset(t, low, high) for t, (_, low, high) in zip(terms, intervals, strict=True)]
     for term, low, high in _join_remainders(spelled):
-        found += _within(term, low, high)
+        found += within(term, low, high)
     try:
         narrowed(variables(found), found)
     except ContradictionError:
@@ -367,7 +368,20 @@ def _without_offset(term: Expr, low: int, high: int) -> Interval:
     return term, low, high
 
 
-def _within(term: Expr, low: int, high: int) -> list[Expr]:
+def _as_remainder(term: Expr, low: int, high: int) -> Interval:
+    """A term that is a remainder and a literal, ``x - x//n*n + c``, without the literal."""
+    if term.is_bool:
+        return term, low, high
+    form = read(term)
+    for atom, coefficient in form.terms.items():
+        if atom.op == "floordiv" and atom.args[1] is const(-coefficient) and coefficient < 0:
+            rest = form.plus(atom_form(atom), -coefficient).plus(read(atom.args[0]), -1)
+            if not rest.terms:
+                return atom.args[0] % -coefficient, low - rest.constant, high - rest.constant
+    return term, low, high
+
+
+def within(term: Expr, low: int, high: int) -> list[Expr]:
     """The conditions that ``term`` lies in ``[low, high]``, without those that its own bounds imply."""
     if term.is_bool:
         return [term]
@@ -382,12 +396,14 @@ def _within(term: Expr, low: int, high: int) -> list[Expr]:
 
 def _join_remainders(intervals: Iterable[Interval]) -> Iterator[Interval]:
     """Known remainders of one term by several literals are one remainder (Chinese remainder theorem)."""
-    known: dict[Expr, tuple[int, int]] = {}
+    known: dict[Form, tuple[int, int]] = {}
     for term, low, high in intervals:
         if term.op != "mod" or term.args[1].op != "const" or max(low, term.vmin) != min(high, term.vmax):
             yield term, low, high
             continue
-        dividend, modulus, remainder = term.args[0], term.args[1].vmin, max(low, term.vmin)
+        dividend, modulus, remainder = read(term.args[0]), term.args[1].vmin, max(low, term.vmin)
+        remainder -= dividend.constant
+        dividend = dividend.shifted(-dividend.constant)
         other, first = known.get(dividend, (1, 0))
         common = gcd(other, modulus)
         if (remainder - first) % common:
@@ -396,7 +412,7 @@ def _join_remainders(intervals: Iterable[Interval]) -> Iterator[Interval]:
         steps = (remainder - first) // common * pow(other // common, -1, modulus // common)
         known[dividend] = lcm(other, modulus), first + other * steps
     for dividend, (modulus, remainder) in known.items():
-        yield dividend % modulus, remainder % modulus, remainder % modulus
+        yield to_expr(dividend) % modulus, remainder % modulus, remainder % modulus
 
 
 def _renamed(given: IndexingMap, taken: set[str]) -> dict[Expr, Expr]:

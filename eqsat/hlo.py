@@ -1,0 +1,295 @@
+"""XLA's HLO text, read into instructions.
+
+A :class:`Module` has computations, a :class:`Computation` instructions in order, an :class:`Instruction` its operands,
+attributes and the shapes of its outputs. What is read is what XLA prints: every name is defined before it is used, each
+instruction gives its shape, and operands may repeat theirs. Literals and metadata are skipped. What the operations
+mean is said in :mod:`eqsat.accesses`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+_NAME = r"%?([\w.\-]+)"
+_ARRAY = r"[a-z]\w*\[[\d,\s]*\](?:\{[^}]*\})?"
+_SHAPE = re.compile(r"([a-z]\w*)\[([\d,\s]*)\](?:\{([^}]*)\})?")
+_HEADER = re.compile(rf"(ENTRY\s+)?{_NAME}\s*(?:\(.*\)\s*->.*)?\{{")
+_INSTRUCTION = re.compile(rf"(ROOT\s+)?{_NAME}\s*=\s*({_ARRAY}|\((?:{_ARRAY}|[,\s])*\))\s*([a-z][\w\-]*)\((.*)")
+_OPERAND = re.compile(rf"(?:(?:{_ARRAY}|\(.*\))\s*)?{_NAME}")
+_SKIPPED = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The type of an array.
+
+    Attributes
+    ----------
+    element : str
+        The type of its elements, as ``f32``.
+    sizes : tuple of int
+        Per dimension its size.
+    layout : tuple of int
+        The dimensions from the fastest in memory to the slowest.
+
+    >>> Shape.parse("f32[51, 16]{0,1}")
+    Shape(element='f32', sizes=(51, 16), layout=(0, 1))
+    >>> print(Shape.parse("s32[8,3]"), Shape.parse("s32[8,3]").layout)
+    s32[8,3] (1, 0)
+    """
+
+    element: str
+    sizes: tuple[int, ...]
+    layout: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Shape:
+        """The shape that ``text`` spells; the last dimension is the fastest unless it says otherwise.
+
+        Raises
+        ------
+        ValueError
+            If it is none, or its layout does not name each dimension once.
+        """
+        found = _SHAPE.fullmatch(text.strip())
+        if not found:
+            raise ValueError(f"cannot parse the shape {text[:60]!r}: write it as f32[10,20]{{1,0}}")
+        sizes = integers(found[2])
+        layout = tuple(reversed(range(len(sizes)))) if found[3] is None else integers(found[3])
+        if sorted(layout) != list(range(len(sizes))):
+            raise ValueError(f"the layout of {text!r} must name each of its {len(sizes)} dimensions once")
+        return cls(found[1], sizes, layout)
+
+    def __str__(self) -> str:
+        return f"{self.element}[{','.join(map(str, self.sizes))}]"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Instruction:
+    """One operation.
+
+    Attributes
+    ----------
+    opcode : str
+        The operation, as ``dynamic-slice``.
+    shapes : tuple of Shape
+        Of its outputs: one, unless it gives a tuple.
+    operands : tuple of Instruction
+        Earlier instructions of the same computation.
+    attributes : mapping of str to str
+        What is written behind the operands, by name; ``called`` is the computation that they name, if any.
+    number : int or None
+        Which parameter it is.
+    text : str
+        The instruction as it was written.
+    """
+
+    name: str
+    opcode: str
+    shapes: tuple[Shape, ...]
+    operands: tuple[Instruction, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    called: Computation | None = None
+    number: int | None = None
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"{self.opcode} {self.name!r}"
+
+    def dimensions(self, key: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
+        """The integers of the attribute ``key``; ``default`` if it is not there."""
+        if key not in self.attributes and default is not None:
+            return default
+        try:
+            return integers(self.attribute(key))
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}") from None
+
+    def attribute(self, key: str) -> str:
+        """The text of the attribute ``key``, without its braces."""
+        if key not in self.attributes:
+            raise ValueError(f"there is no {key}: write it behind the operands, as in {key}={{0}}")
+        return self.attributes[key].removeprefix("{").removesuffix("}").strip()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Computation:
+    """Instructions in order; the value of the computation is that of its ``root``."""
+
+    name: str
+    instructions: tuple[Instruction, ...]
+    root: Instruction
+
+    @cached_property
+    def parameters(self) -> tuple[Instruction, ...]:
+        """The parameters, by number."""
+        found = {i.number: i for i in self.instructions if i.number is not None}
+        if sorted(found) != list(range(len(found))) or len(found) != sum(
+            i.number is not None for i in self.instructions
+        ):
+            raise ValueError(f"the parameters of {self.name!r} must be numbered 0 to {len(found) - 1}, each once")
+        return tuple(found[n] for n in sorted(found))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Module:
+    """Computations by name, in order; ``entry`` is the one to start with."""
+
+    computations: Mapping[str, Computation]
+    entry: Computation
+
+
+def parse(text: str) -> Module:
+    """The module that HLO text spells.
+
+    Raises
+    ------
+    ValueError
+        With the number of the line: if it is no instruction, defines a name twice, or uses one that is not yet
+        defined; if no computation is the entry.
+
+    >>> module = parse('''
+    ... ENTRY e {
+    ...   p0 = f32[20] parameter(0)
+    ...   ROOT bc0 = f32[10,20,30] broadcast(p0), dimensions={1}
+    ... }''')
+    >>> module.entry.root, module.entry.root.dimensions("dimensions")
+    (broadcast 'bc0', (1,))
+    """
+    computations: dict[str, Computation] = {}
+    entries: list[str] = []
+    header: tuple[str, int] | None = None
+    body: dict[str, Instruction] = {}
+    root: Instruction | None = None
+    for number, line in _lines(text):
+        try:
+            if header is None:
+                header, body, root = _header(line, number, computations, entries), {}, None
+            elif line == "}":
+                if not body:
+                    raise ValueError(f"the computation {header[0]!r} is empty: give it a ROOT instruction")
+                last = root or next(reversed(body.values()))
+                computations[header[0]] = Computation(header[0], tuple(body.values()), last)
+                header = None
+            else:
+                is_root, instruction = _instruction(line, body, computations)
+                if instruction.name in body:
+                    raise ValueError(f"{instruction.name!r} is defined twice: rename one of the two")
+                if is_root and root:
+                    raise ValueError(f"a second ROOT beside {root.name!r}: leave one")
+                body[instruction.name] = instruction
+                root = instruction if is_root else root
+        except ValueError as error:
+            raise ValueError(f"line {number} of the HLO text: {error}") from None
+    if header:
+        raise ValueError(f"the computation {header[0]!r} of line {header[1]} has no end: close it with '}}'")
+    if len(computations) == 1:
+        entries = list(computations)
+    if len(entries) != 1:
+        raise ValueError(f"{len(entries)} computations are marked as ENTRY, and one must be")
+    return Module(computations, computations[entries[0]])
+
+
+def integers(text: str) -> tuple[int, ...]:
+    """The integers of a list such as ``0,2``."""
+    parts = split(text)
+    if not all(re.fullmatch(r"-?\d+", part) for part in parts):
+        raise ValueError(f"{text[:60]!r} is no list of integers: write it as {{0,2}}")
+    return tuple(map(int, parts))
+
+
+def split(text: str) -> list[str]:
+    """The parts between commas that are outside of brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Numbered lines of the text, those that open brackets or end in a comma joined with what follows."""
+    bare = _SKIPPED.sub(lambda m: '""' if m[0][0] == '"' else "\n" * m[0].count("\n"), text)
+    parts: list[str] = []
+    first, depth = 0, 0
+    for number, line in enumerate(map(str.strip, bare.split("\n")), start=1):
+        if not line or line.startswith("HloModule"):
+            continue
+        first = first if parts else number
+        parts.append(line)
+        depth += sum((c in "([{") - (c in ")]}") for c in line)
+        begins_or_ends = len(parts) == 1 and (line == "}" or _HEADER.fullmatch(line))
+        if begins_or_ends or (depth <= 0 and line[-1] != ","):
+            yield first, " ".join(parts)
+            parts, depth = [], 0
+    if parts:
+        yield first, " ".join(parts)
+
+
+def _header(line: str, number: int, known: Mapping[str, Computation], entries: list[str]) -> tuple[str, int]:
+    found = _HEADER.fullmatch(line)
+    if not found:
+        raise ValueError(f"{line[:60]!r} is outside of a computation: put it between 'ENTRY name {{' and '}}'")
+    if found[2] in known:
+        raise ValueError(f"the computation {found[2]!r} is defined twice: rename one of the two")
+    if found[1]:
+        entries.append(found[2])
+    return found[2], number
+
+
+def _instruction(
+    line: str, earlier: Mapping[str, Instruction], known: Mapping[str, Computation]
+) -> tuple[bool, Instruction]:
+    """Whether it is the root, and the instruction that ``line`` spells."""
+    found = _INSTRUCTION.fullmatch(line)
+    if not found:
+        raise ValueError(f"cannot parse {line[:60]!r}: write it as 'name = f32[10,20] op(operands), attribute={{0}}'")
+    is_root, name, shape, opcode, rest = found.groups()
+    arguments, attributes = _arguments(rest)
+    called = attributes.get("calls", attributes.get("to_apply", "")).removeprefix("%")
+    if called and called not in known:
+        raise ValueError(f"the computation {called!r} is not defined: define it above {name!r}")
+    number = None
+    if opcode == "parameter":
+        if not arguments.strip().isdecimal():
+            raise ValueError(f"parameter {name!r} has no number: write parameter(0)")
+        number = int(arguments)
+    # what a constant holds is no operand
+    texts = [] if opcode in ("parameter", "constant") else split(arguments)
+    return bool(is_root), Instruction(
+        name=name,
+        opcode=opcode,
+        shapes=tuple(map(Shape.parse, split(shape[1:-1]) if shape[0] == "(" else [shape])),
+        operands=tuple(_operand(text, earlier, name) for text in texts),
+        attributes=attributes,
+        called=known.get(called),
+        number=number,
+        text=line.removeprefix("ROOT").strip(),
+    )
+
+
+def _arguments(rest: str) -> tuple[str, dict[str, str]]:
+    """What stands before the closing bracket, and the attributes behind it."""
+    depth = 1
+    for end, character in enumerate(rest):
+        depth += (character in "([{") - (character in ")]}")
+        if not depth:
+            pairs = [part.partition("=") for part in split(rest[end + 1 :])]
+            return rest[:end], {key.strip(): value.strip() for key, _, value in pairs}
+    raise ValueError(f"the operands {rest[:60]!r} have no end: close them with ')'")
+
+
+def _operand(text: str, earlier: Mapping[str, Instruction], name: str) -> Instruction:
+    found = _OPERAND.fullmatch(text)
+    if not found or found[1] not in earlier:
+        raise ValueError(f"the operand {text[:60]!r} of {name!r} is not defined: define it above")
+    return earlier[found[1]]
