@@ -27,6 +27,7 @@ from typing import Any, cast
 
 from eqsat.dtypes import LIMITS
 from eqsat.expr import FALSE, TRUE, Expr, const, make, substitute, topological, var, variables
+from eqsat.extract.cost import Bounds, CostModel, Latency
 from eqsat.facts import ContradictionError, chain_members
 from eqsat.forms import Form, atom_form, read, to_expr
 from eqsat.linear import Theory
@@ -43,6 +44,25 @@ _SPELLINGS = {"floordiv": "//", "mod": "%"}
 
 #: A term, and its least and greatest value.
 Interval = tuple[Expr, int, int]
+
+#: What MLIR's affine maps are made of, and the price of anything else: more than any term of these.
+_AFFINE = ("add", "sub", "neg", "mul", "floordiv", "mod")
+_NOT_AFFINE = 10**6
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Another model's prices, but a selection or an extreme only where nothing affine is equal.
+
+    >>> IndexingMap.parse("(d0) -> (d0 floordiv 60), domain: d0 in [0, 119]").simplify().results
+    (Expr('d0//60'),)
+    """
+
+    model: CostModel
+
+    def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+        """The cost of one node."""
+        return self.model.price(op, operands, result) + (0 if op in _AFFINE else _NOT_AFFINE)
 
 
 @dataclass(frozen=True)
@@ -204,14 +224,14 @@ class IndexingMap:
         """The same map on the same domain, both simpler; takes the options of :func:`eqsat.optimize.optimize`.
 
         Where the domain is empty the results are 0. Each result is as cheap as it can be alone, unless ``extract``
-        says otherwise.
+        says otherwise, and affine if it can be: the price of a node is :class:`Affine`'s.
 
         Source: XLA's indexing maps.
 
         >>> print(IndexingMap.parse("(d0) -> (d0 mod 8), domain: d0 in [0, 99], d0 floordiv 8 in [5, 11]").simplify())
         (d0) -> (d0 mod 8), domain: d0 in [40, 95]
         """
-        options = {"extract": "tree", **options}
+        options = {"extract": "tree", **options, "cost": Affine(options.get("cost", Latency()))}
         narrow = {v: v for v in self.variables}
         constraints = list(self.constraints)
         for _ in range(MAX_ROUNDS):

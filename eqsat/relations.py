@@ -102,8 +102,9 @@ def reversed_along(sizes: Sizes, dimensions: Sizes) -> Relation:
     return _related(loops, sizes, operand, sizes)
 
 
-def sliced(sizes: Sizes, starts: Sizes, limits: Sizes, strides: Sizes) -> Relation:
-    """Per dimension the elements ``start, start + stride, ...`` below ``limit``."""
+def sliced(sizes: Sizes, starts: Sizes, limits: Sizes, strides: Sizes | None = None) -> Relation:
+    """Per dimension the elements ``start, start + stride, ...`` below ``limit``; strides are 1 if not given."""
+    strides = [1] * len(sizes) if strides is None else strides
     _check_ranks(sizes, starts, limits, strides)
     for size, start, limit, stride in zip(sizes, starts, limits, strides, strict=True):
         if not (0 <= start <= limit <= size and stride > 0):
@@ -114,8 +115,9 @@ def sliced(sizes: Sizes, starts: Sizes, limits: Sizes, strides: Sizes) -> Relati
     return _related(loops, output, operand, sizes)
 
 
-def padded(sizes: Sizes, low: Sizes, high: Sizes, interior: Sizes) -> Relation:
+def padded(sizes: Sizes, low: Sizes, high: Sizes, interior: Sizes | None = None) -> Relation:
     """``low`` and ``high`` elements around each dimension, ``interior`` ones between two; negative ones are cut off."""
+    interior = [0] * len(sizes) if interior is None else interior
     _check_ranks(sizes, low, high, interior)
     if min(interior, default=0) < 0:
         raise ValueError(f"padding between elements cannot be negative: {list(interior)}")
@@ -161,10 +163,8 @@ def windowed(sizes: Sizes, window: Sizes, strides: Sizes, dilations: Sizes) -> R
         if min(extent, stride, dilation) < 1 or (extent - 1) * dilation >= size:
             raise ValueError(f"a window of {extent} with stride {stride} and dilation {dilation} does not fit {size}")
         output.append((size - (extent - 1) * dilation - 1) // stride + 1)
-    loops, inside = (
-        _loops(output),
-        [w if n > 1 else number(0) for w, n in zip(_loops(window, "w"), window, strict=True)],
-    )
+    loops = _loops(output)
+    inside = [w if extent > 1 else number(0) for w, extent in zip(_loops(window, "w"), window, strict=True)]
     operand = [
         i.times(stride).plus(w, dilation)
         for i, w, stride, dilation in zip(loops, inside, strides, dilations, strict=True)
