@@ -104,12 +104,14 @@ class Instruction:
 
     def dimensions(self, key: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
         """The integers of the attribute ``key``; ``default`` if it is not there."""
-        if key not in self.attributes and default is not None:
-            return default
-        try:
-            return integers(self.attribute(key))
-        except ValueError as error:
-            raise ValueError(f"{key}: {error}") from None
+        return default if key not in self.attributes and default is not None else integers(self.attribute(key))
+
+    def dimension(self, key: str) -> int:
+        """The one integer of the attribute ``key``."""
+        found = self.dimensions(key)
+        if len(found) != 1:
+            raise ValueError(f"{key} must be one dimension, not {list(found)}")
+        return found[0]
 
     def attribute(self, key: str) -> str:
         """The text of the attribute ``key``, without its braces."""

@@ -3,7 +3,7 @@
 :func:`indexing_maps` gives them for one instruction, for a fusion or for a whole computation, in either direction. What
 an operation reads is a table here, over :mod:`eqsat.relations`. The maps of a computation are those of its instructions
 composed along every path from the root to a parameter, simplified, and each kept once: an operand that is read in two
-ways has two maps. A tile of the output reads :func:`tile`'s elements of an operand.
+ways has two maps. :mod:`eqsat.tiles` asks them which part of an operand a part of the output reads.
 
 Source: XLA's indexing analysis.
 """
@@ -180,7 +180,7 @@ def _selected(user: Instruction) -> int:
     """Which output of its operand an instruction reads."""
     if user.opcode != "get-tuple-element":
         return 0
-    (index,) = user.dimensions("index")
+    index = user.dimension("index")
     if not 0 <= index < len(user.operands[0].shapes):
         raise ValueError(f"{user!r}: {user.operands[0]!r} has no output {index}")
     return index
@@ -277,43 +277,42 @@ def _slice(i: Instruction) -> list[Relation]:
 
 
 def _concatenate(i: Instruction) -> list[Relation]:
-    (dimension,) = i.dimensions("dimensions")
-    return relations.concatenated(_operand_sizes(i), dimension)
+    return relations.concatenated(_operand_sizes(i), i.dimension("dimensions"))
 
 
 def _pad(i: Instruction) -> list[Relation]:
     low, high, interior = _padding(i.attribute("padding"))
-    return [relations.padded(_operand_sizes(i)[0], low, high, interior), relations.scalar(i.shapes[0].sizes)]
+    sizes, value = _operand_sizes(i)
+    return [relations.padded(sizes, low, high, interior), *_scalars(i, [value])]
 
 
 def _reduce(i: Instruction) -> list[Relation]:
-    sizes = _operand_sizes(i)
-    inputs = [relations.reduced(own, i.dimensions("dimensions")) for own in sizes[: len(sizes) // 2]]
-    return inputs + _scalars(i, sizes[len(sizes) // 2 :])
+    inputs, initial = _halves(i)
+    return [*(relations.reduced(own, i.dimensions("dimensions")) for own in inputs), *_scalars(i, initial)]
 
 
 def _reduce_window(i: Instruction) -> list[Relation]:
-    sizes = _operand_sizes(i)
-    half = len(sizes) // 2
+    inputs, initial = _halves(i)
     window = dict(re.findall(r"(\w+)=([\w\-]+)", i.attribute("window")))
-    ones = "x".join("1" * len(sizes[0]))
+    rank = len(inputs[0])
     extents, strides, spread, dilations = [
-        integers(window.get(key, ones).replace("x", ",")) for key in ("size", "stride", "lhs_dilate", "rhs_dilate")
+        integers(window.get(key, "x".join(["1"] * rank)).replace("x", ","))
+        for key in ("size", "stride", "lhs_dilate", "rhs_dilate")
     ]
-    low, high, _ = _padding(window.get("pad", "x".join(["0_0"] * len(sizes[0]))))
+    low, high, _ = _padding(window.get("pad", "x".join(["0_0"] * rank)))
     found = []
-    for own in sizes[:half]:
+    for own in inputs:
         padding = relations.padded(own, low, high, [step - 1 for step in spread])
         found.append(padding.then(relations.windowed(padding.output_sizes, extents, strides, dilations)))
-    return found + _scalars(i, sizes[half:])
+    return [*found, *_scalars(i, initial)]
 
 
 def _dot(i: Instruction) -> list[Relation]:
-    sides = ("lhs", "rhs")
-    batch, contracting = [
-        tuple([i.dimensions(f"{side}_{kind}_dims", ()) for side in sides]) for kind in ("batch", "contracting")
-    ]
     lhs, rhs = _operand_sizes(i)
+    batch, contracting = [
+        (i.dimensions(f"lhs_{kind}_dims", ()), i.dimensions(f"rhs_{kind}_dims", ()))
+        for kind in ("batch", "contracting")
+    ]
     return relations.contracted(lhs, rhs, batch, contracting)
 
 
@@ -333,11 +332,22 @@ def _gather(i: Instruction) -> list[Relation]:
     if i.dimensions("operand_batching_dims", ()):
         raise ValueError("batching dimensions are not supported: index them as other dimensions")
     operand, indices = _operand_sizes(i)
-    (vector,) = i.dimensions("index_vector_dim")
     names = ("slice_sizes", "offset_dims", "collapsed_slice_dims", "start_index_map")
     return relations.gathered(
-        operand, indices, i.operands[1], index_vector_dim=vector, **{name: i.dimensions(name) for name in names}
+        operand,
+        indices,
+        i.operands[1],
+        index_vector_dim=i.dimension("index_vector_dim"),
+        **{name: i.dimensions(name) for name in names},
     )
+
+
+def _halves(i: Instruction) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """The sizes of inputs, and of as many initial values."""
+    sizes = _operand_sizes(i)
+    if len(sizes) % 2:
+        raise ValueError(f"of {len(sizes)} operands no half is initial values: give as many of these as inputs")
+    return sizes[: len(sizes) // 2], sizes[len(sizes) // 2 :]
 
 
 def _scalars(i: Instruction, sizes: Sequence[Sequence[int]]) -> list[Relation]:

@@ -74,7 +74,7 @@ def _operation(record: Record, attributes: Record, settings: Settings) -> Row:
     started = time.perf_counter()
     if record.get("hlo") is not None:
         of = _analysed(record)
-        maps = {direction: indexing_maps(of, direction, simplify=simplifier) for direction in DIRECTIONS}
+        maps = {str(direction): indexing_maps(of, direction, simplify=simplifier) for direction in DIRECTIONS}
     else:
         relation = _moved(record, attributes)
         given = {"output_to_input": relation.to_operand, "input_to_output": relation.to_output}
@@ -145,15 +145,20 @@ def _spelled(m: IndexingMap) -> str | dict[str, Any]:
 
 def _moved(record: Record, attributes: Record) -> Relation:
     """The relation of an operation on views, of tinygrad's kind, or of a ``chain`` of them."""
-    steps = [(record.get("op"), attributes)]
-    if "chain" in attributes:
-        steps = [(op, {"in": given, "out": made}) for op, given, made in get(attributes, "chain", list)]
-    for op, _ in steps:
-        if op not in _VIEWS:
-            raise ValueError(
-                f"indexing of op {op!r} needs its 'hlo' or 'map': without, it is one of {', '.join(_VIEWS)}"
-            )
-    return reduce(Relation.then, [_VIEWS[op](own) for op, own in steps])
+    found = []
+    for step in get(attributes, "chain", list, []):
+        match step:
+            case [str(op), list(given), list(made)]:
+                found.append(_view(op, {"in": given, "out": made}))
+            case _:
+                raise ValueError(f"each of 'chain' must be an op and the shapes before and behind it, not {step!r}")
+    return reduce(Relation.then, found) if found else _view(get(record, "op", str), attributes)
+
+
+def _view(op: str, attributes: Record) -> Relation:
+    if op not in _VIEWS:
+        raise ValueError(f"op {op!r} needs its 'hlo' or 'map': without, give one of {', '.join(_VIEWS)}")
+    return _VIEWS[op](attributes)
 
 
 def _options(settings: Settings) -> dict[str, Any]:
@@ -342,7 +347,7 @@ def _buffer(record: Record, settings: Settings) -> Row:
 
 
 #: Operations on views, as tinygrad names them, by their sizes.
-_VIEWS: Mapping[Any, Callable[[Record], Relation]] = {
+_VIEWS: Mapping[str, Callable[[Record], Relation]] = {
     "reshape": lambda a: relations.reshaped(_integers(a, "in"), _integers(a, "out")),
     "expand": lambda a: relations.expanded(_integers(a, "in"), _integers(a, "out")),
     "permute": lambda a: relations.transposed(_integers(a, "in"), _integers(a, "axes")),
