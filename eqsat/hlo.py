@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import cast
+
+from eqsat.text import split_list
 
 _NAME = r"%?([\w.\-]+)"
 _ARRAY = r"[a-z]\w*\[[\d,\s]*\](?:\{[^}]*\})?"
@@ -19,7 +22,7 @@ _SHAPE = re.compile(r"([a-z]\w*)\[([\d,\s]*)\](?:\{([^}]*)\})?")
 _HEADER = re.compile(rf"(ENTRY\s+)?{_NAME}\s*(?:\(.*\)\s*->.*)?\{{")
 _INSTRUCTION = re.compile(rf"(ROOT\s+)?{_NAME}\s*=\s*({_ARRAY}|\((?:{_ARRAY}|[,\s])*\))\s*([a-z][\w\-]*)\((.*)")
 _OPERAND = re.compile(rf"(?:(?:{_ARRAY}|\(.*\))\s*)?{_NAME}")
-_SKIPPED = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
+_SKIPPED = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|/\*.*?(?:\*/|\Z)|//[^\n]*', re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -122,21 +125,12 @@ class Instruction:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Computation:
-    """Instructions in order; the value of the computation is that of its ``root``."""
+    """Instructions in order; its value is that of ``root``, its arguments are ``parameters``, by number."""
 
     name: str
     instructions: tuple[Instruction, ...]
     root: Instruction
-
-    @cached_property
-    def parameters(self) -> tuple[Instruction, ...]:
-        """The parameters, by number."""
-        found = {i.number: i for i in self.instructions if i.number is not None}
-        if sorted(found) != list(range(len(found))) or len(found) != sum(
-            i.number is not None for i in self.instructions
-        ):
-            raise ValueError(f"the parameters of {self.name!r} must be numbered 0 to {len(found) - 1}, each once")
-        return tuple(found[n] for n in sorted(found))
+    parameters: tuple[Instruction, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -165,57 +159,67 @@ def parse(text: str) -> Module:
     (broadcast 'bc0', (1,))
     """
     computations: dict[str, Computation] = {}
-    entries: list[str] = []
-    header: tuple[str, int] | None = None
-    body: dict[str, Instruction] = {}
-    root: Instruction | None = None
-    for number, line in _lines(text):
-        try:
-            if header is None:
-                header, body, root = _header(line, number, computations, entries), {}, None
-            elif line == "}":
-                if not body:
-                    raise ValueError(f"the computation {header[0]!r} is empty: give it a ROOT instruction")
-                last = root or next(reversed(body.values()))
-                computations[header[0]] = Computation(header[0], tuple(body.values()), last)
-                header = None
-            else:
-                is_root, instruction = _instruction(line, body, computations)
-                if instruction.name in body:
-                    raise ValueError(f"{instruction.name!r} is defined twice: rename one of the two")
-                if is_root and root:
-                    raise ValueError(f"a second ROOT beside {root.name!r}: leave one")
-                body[instruction.name] = instruction
-                root = instruction if is_root else root
-        except ValueError as error:
-            raise ValueError(f"line {number} of the HLO text: {error}") from None
-    if header:
-        raise ValueError(f"the computation {header[0]!r} of line {header[1]} has no end: close it with '}}'")
+    entries = []
+    lines = _lines(text)
+    for number, line in lines:
+        with _located(number):
+            found = _HEADER.fullmatch(line)
+            if not found:
+                raise ValueError(f"{line[:60]!r} is outside of a computation: put it between 'ENTRY name {{' and '}}'")
+            is_entry, name = found.groups()
+            if name in computations:
+                raise ValueError(f"the computation {name!r} is defined twice: rename one of the two")
+            computations[name] = _computation(name, lines, computations)
+            entries += [name] if is_entry else []
     if len(computations) == 1:
         entries = list(computations)
     if len(entries) != 1:
-        raise ValueError(f"{len(entries)} computations are marked as ENTRY, and one must be")
+        raise ValueError(f"{len(entries)} of {len(computations)} computations are marked as ENTRY: mark one")
     return Module(computations, computations[entries[0]])
+
+
+@contextmanager
+def _located(number: int) -> Iterator[None]:
+    """Says in which line an error is, unless that is known."""
+    try:
+        yield
+    except ValueError as error:
+        known = str(error).startswith("line ")
+        raise ValueError(str(error) if known else f"line {number} of the HLO text: {error}") from None
+
+
+def _computation(name: str, lines: Iterator[tuple[int, str]], known: Mapping[str, Computation]) -> Computation:
+    """The computation whose instructions are the next of ``lines``, up to its end."""
+    body: dict[str, Instruction] = {}
+    root: Instruction | None = None
+    for number, line in lines:
+        if line == "}":
+            break
+        with _located(number):
+            is_root, instruction = _instruction(line, body, known)
+            if instruction.name in body:
+                raise ValueError(f"{instruction.name!r} is defined twice: rename one of the two")
+            if is_root and root:
+                raise ValueError(f"a second ROOT beside {root.name!r}: leave one")
+            body[instruction.name] = instruction
+            root = instruction if is_root else root
+    else:
+        raise ValueError(f"the computation {name!r} has no end: close it with '}}'")
+    if not body:
+        raise ValueError(f"the computation {name!r} is empty: give it a ROOT instruction")
+    parameters = sorted((i for i in body.values() if i.number is not None), key=lambda i: cast(int, i.number))
+    if [i.number for i in parameters] != list(range(len(parameters))):
+        raise ValueError(f"the parameters of {name!r} must be numbered from 0, each once")
+    last = next(reversed(body.values()))
+    return Computation(name, tuple(body.values()), root or last, tuple(parameters))
 
 
 def integers(text: str) -> tuple[int, ...]:
     """The integers of a list such as ``0,2``."""
-    parts = split(text)
+    parts = split_list(text)
     if not all(re.fullmatch(r"-?\d+", part) for part in parts):
         raise ValueError(f"{text[:60]!r} is no list of integers: write it as {{0,2}}")
     return tuple(map(int, parts))
-
-
-def split(text: str) -> list[str]:
-    """The parts between commas that are outside of brackets."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        if character == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts if part.strip()]
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -237,17 +241,6 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
         yield first, " ".join(parts)
 
 
-def _header(line: str, number: int, known: Mapping[str, Computation], entries: list[str]) -> tuple[str, int]:
-    found = _HEADER.fullmatch(line)
-    if not found:
-        raise ValueError(f"{line[:60]!r} is outside of a computation: put it between 'ENTRY name {{' and '}}'")
-    if found[2] in known:
-        raise ValueError(f"the computation {found[2]!r} is defined twice: rename one of the two")
-    if found[1]:
-        entries.append(found[2])
-    return found[2], number
-
-
 def _instruction(
     line: str, earlier: Mapping[str, Instruction], known: Mapping[str, Computation]
 ) -> tuple[bool, Instruction]:
@@ -266,11 +259,11 @@ def _instruction(
             raise ValueError(f"parameter {name!r} has no number: write parameter(0)")
         number = int(arguments)
     # what a constant holds is no operand
-    texts = [] if opcode in ("parameter", "constant") else split(arguments)
+    texts = [] if opcode in ("parameter", "constant") else split_list(arguments)
     return bool(is_root), Instruction(
         name=name,
         opcode=opcode,
-        shapes=tuple(map(Shape.parse, split(shape[1:-1]) if shape[0] == "(" else [shape])),
+        shapes=tuple(map(Shape.parse, split_list(shape[1:-1]) if shape[0] == "(" else [shape])),
         operands=tuple(_operand(text, earlier, name) for text in texts),
         attributes=attributes,
         called=known.get(called),
@@ -282,11 +275,11 @@ def _instruction(
 def _arguments(rest: str) -> tuple[str, dict[str, str]]:
     """What stands before the closing bracket, and the attributes behind it."""
     depth = 1
-    for end, character in enumerate(rest):
-        depth += (character in "([{") - (character in ")]}")
+    for found in re.finditer(r"[][(){}]", rest):
+        depth += 1 if found[0] in "([{" else -1
         if not depth:
-            pairs = [part.partition("=") for part in split(rest[end + 1 :])]
-            return rest[:end], {key.strip(): value.strip() for key, _, value in pairs}
+            pairs = [part.partition("=") for part in split_list(rest[found.end() :])]
+            return rest[: found.start()], {key.strip(): value.strip() for key, _, value in pairs}
     raise ValueError(f"the operands {rest[:60]!r} have no end: close them with ')'")
 
 

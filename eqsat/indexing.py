@@ -32,7 +32,7 @@ from eqsat.facts import ContradictionError, chain_members
 from eqsat.forms import Form, atom_form, read, to_expr
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
-from eqsat.text import parse, to_text
+from eqsat.text import parse, split_list, to_text
 from eqsat.verify import Check, check_equal
 
 #: Narrower variables may decide more constraints, which narrow variables again: at most so often.
@@ -130,13 +130,13 @@ class IndexingMap:
         found = _MAP.fullmatch(head.strip(" ,"))
         if not found:
             raise ValueError(f"cannot parse the map {text[:60]!r}: it must read '(dims)[symbols] -> (results)'")
-        dims, symbols, runtime, results = [_split(part or "") for part in found.groups()]
+        dims, symbols, runtime, results = [split_list(part or "") for part in found.groups()]
         spelled = (*dims, *symbols, *runtime)
         if len(set(spelled)) != len(spelled):
             raise ValueError(f"cannot parse the map {text[:60]!r}: it names a variable twice")
         box: dict[str, tuple[int, int]] = {}
         cut = []
-        for item in _split(domain):
+        for item in split_list(domain):
             interval = _INTERVAL.fullmatch(item)
             name = interval[1].strip() if interval else ""
             if interval and name in spelled and name not in box:
@@ -451,18 +451,6 @@ def _renamed(given: IndexingMap, taken: set[str]) -> dict[Expr, Expr]:
 def _numbered(given: Iterable[Expr], prefix: str, taken: set[str]) -> dict[Expr, Expr]:
     free = (name for name in map(f"{prefix}{{}}".format, count()) if name not in taken)
     return {v: var(name, v.vmin, v.vmax) for v, name in zip(given, free, strict=False)}
-
-
-def _split(text: str) -> list[str]:
-    """The parts between commas that are outside of brackets."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += (character in "([") - (character in ")]")
-        if character == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts if part.strip()]
 
 
 def _parse(text: str, names: Mapping[str, Expr]) -> Expr:

@@ -19,10 +19,11 @@ from typing import Literal, cast
 
 from eqsat import relations
 from eqsat.forms import ZERO
-from eqsat.hlo import Computation, Instruction, Shape, integers, split
+from eqsat.hlo import Computation, Instruction, Shape, integers
 from eqsat.indexing import IndexingMap
 from eqsat.linear import Theory
 from eqsat.relations import Relation
+from eqsat.text import split_list
 
 #: An instruction read in more ways than this has more maps than are of use.
 MAX_MAPS = 256
@@ -269,7 +270,7 @@ def _bitcast(i: Instruction) -> list[Relation]:
 
 
 def _slice(i: Instruction) -> list[Relation]:
-    parts = [integers(part.strip("[]").replace(":", ",")) for part in split(i.attribute("slice"))]
+    parts = [integers(part.strip("[]").replace(":", ",")) for part in split_list(i.attribute("slice"))]
     if not all(len(part) in (2, 3) for part in parts):
         raise ValueError("write slice={[start:limit:stride], ...}")
     starts, limits, strides = zip(*[(*part, 1)[:3] for part in parts], strict=True) if parts else ((), (), ())
