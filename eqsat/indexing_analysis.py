@@ -11,7 +11,6 @@ Source: XLA's indexing analysis.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from graphlib import TopologicalSorter
@@ -126,19 +125,18 @@ class _Analysis:
     def _walk(self, computation: Computation, output: int) -> Maps:
         """From the root up: the maps of an instruction are those of all its users, composed with their steps."""
         start = relations.identity(computation.root.shapes[output].sizes).to_operand
-        maps: dict[tuple[Instruction, int], list[IndexingMap]] = defaultdict(list)
-        maps[computation.root, output].append(start)
-        found: Maps = dict.fromkeys(range(len(computation.parameters)), ())
+        maps: dict[tuple[Instruction, int], tuple[IndexingMap, ...]] = {(computation.root, output): (start,)}
         for user in reversed(computation.instructions):
             for number in range(len(user.shapes)):
-                reached = maps.pop((user, number), [])
-                if user.number is not None:
-                    found[user.number] = tuple(reached)
+                reached = maps.get((user, number), ())
                 for position, operand_output, steps in self.steps(user, number) if reached else ():
                     composed = [self._joined(m, step) for m in reached for step in steps]
                     key = user.operands[position], operand_output
-                    maps[key] = list(self.simplified(composed, maps[key]))
-        return found
+                    maps[key] = self._merged(maps.get(key, ()), composed)
+        for parameter in computation.parameters:
+            if len(parameter.shapes) != 1:
+                raise ValueError(f"{parameter!r} is a tuple: give its elements as parameters")
+        return {n: maps.get((parameter, 0), ()) for n, parameter in enumerate(computation.parameters)}
 
     def steps(self, user: Instruction, output: int) -> Iterator[tuple[int, int, Sequence[IndexingMap]]]:
         """For each operand its number, which of its outputs is read, and the maps of this instruction alone."""
@@ -165,7 +163,7 @@ class _Analysis:
     def _joined(self, reached: IndexingMap, step: IndexingMap) -> IndexingMap:
         return reached.then(step) if self.direction == "output_to_input" else step.then(reached)
 
-    def simplified(self, maps: Sequence[IndexingMap], known: Sequence[IndexingMap] = ()) -> tuple[IndexingMap, ...]:
+    def _merged(self, known: Sequence[IndexingMap], maps: Sequence[IndexingMap]) -> tuple[IndexingMap, ...]:
         """``known``, and those of ``maps`` that are none of these, simplified."""
         found = list(known)
         for given in maps:
@@ -230,6 +228,8 @@ def related(instruction: Instruction, output: int = 0) -> list[Relation | None]:
         raise ValueError(
             f"{instruction!r} is not supported: analyse the instructions before and behind it on their own"
         )
+    if opcode != "get-tuple-element" and any(len(operand.shapes) != 1 for operand in operands):
+        raise ValueError(f"{instruction!r} has a tuple as operand: read its elements by get-tuple-element")
     count, relations_of = OPERATIONS[opcode]
     if len(operands) < abs(count) or (count >= 0 and len(operands) != count):
         least = "at least " if count < 0 else ""

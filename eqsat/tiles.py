@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from eqsat.expr import Expr, ExprLike, as_expr, evaluate, substitute, topological, var, variables
-from eqsat.forms import Form, number, to_expr
+from eqsat.forms import Form, atom_form, number, to_expr
 from eqsat.hlo import Shape
 from eqsat.indexing import IndexingMap
 from eqsat.linear import Theory
@@ -52,6 +52,8 @@ class Tile:
 def read_by(tile: Tile, of: IndexingMap) -> Tile:
     """The elements that ``tile`` reads through ``of``, a map from its tensor; outside of the domain nothing is read.
 
+    Parts that are outside for all offsets are left out; if it depends on the offsets, what is read is no tile.
+
     Raises
     ------
     ValueError
@@ -70,10 +72,9 @@ def read_by(tile: Tile, of: IndexingMap) -> Tile:
     found = IndexingMap(tuple(variables(offsets)), tuple(steps), tuple(at)).then(of).simplify()
     if found.is_empty:
         raise ValueError("the tile is outside of the domain of the map: nothing is read")
-    for constraint in found.constraints:
-        if any(v in found.symbols for v in topological([constraint])):
-            raise ValueError(f"only where {constraint} an element of the tile is read: what is read is no tile")
-    theory = Theory(found.constraints)
+    if found.constraints or list(found.dims) != variables(offsets):
+        raise ValueError(f"only some elements of the tile read, or at some offsets, as in {found}: that is no tile")
+    theory = Theory()
     parts = [_progression(theory.form(result), found.symbols) for result in found.results]
     used = [v for result in found.results for v in topological([result]) if v in found.symbols]
     if len(set(used)) != len(used):
@@ -88,7 +89,7 @@ def _progression(index: Form, steps: Sequence[Expr]) -> tuple[Expr, int, int]:
     first = index
     size, stride = 1, 0
     for v, c in sorted(moving.items(), key=lambda item: abs(item[1])):
-        first = first.plus(Form({v: 1}, 0), -c).shifted(c * (v.vmin if c > 0 else v.vmax))
+        first = first.plus(atom_form(v), -c).shifted(c * (v.vmin if c > 0 else v.vmax))
         stride = stride or abs(c)
         if c % stride or abs(c) > stride * size:
             raise ValueError(f"the values of {to_expr(index)} are not evenly spaced: what is read is no tile")
