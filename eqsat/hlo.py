@@ -3,7 +3,7 @@
 A :class:`Module` has computations, a :class:`Computation` instructions in order, an :class:`Instruction` its operands,
 attributes and the shapes of its outputs. What is read is what XLA prints: every name is defined before it is used, each
 instruction gives its shape, and operands may repeat theirs. Literals and metadata are skipped. What the operations
-mean is said in :mod:`eqsat.accesses`.
+read is said in :mod:`eqsat.indexing_analysis`.
 """
 
 from __future__ import annotations

@@ -71,7 +71,6 @@ def _indexing(record: Record, settings: Settings) -> Row:
 def _operation(record: Record, attributes: Record, settings: Settings) -> Row:
     """The maps of an instruction or computation of HLO, or of an operation on views, in both directions."""
     simplifier = _Simplifier(settings)
-    started = time.perf_counter()
     if record.get("hlo") is not None:
         of = _analysed(record)
         maps = {str(direction): indexing_maps(of, direction, simplify=simplifier) for direction in DIRECTIONS}
@@ -79,7 +78,6 @@ def _operation(record: Record, attributes: Record, settings: Settings) -> Row:
         relation = _moved(record, attributes)
         given = {"output_to_input": relation.to_operand, "input_to_output": relation.to_output}
         maps = {direction: {0: (simplifier(m),)} for direction, m in given.items()}
-    elapsed = time.perf_counter() - started - simplifier.seconds
     found = [m for by_operand in maps.values() for several in by_operand.values() for m in several]
     costs = [cost_of(_terms(m), cost_model(settings.cost)) for m in found]
     spelled = {
@@ -90,7 +88,7 @@ def _operation(record: Record, attributes: Record, settings: Settings) -> Row:
         "out": spelled,
         "cost_before": sum(simplifier.before.get(_terms(m), cost) for m, cost in zip(found, costs, strict=True)),
         "cost": sum(costs),
-        "ms": round(1000 * elapsed, 3),
+        "ms": round(1000 * simplifier.seconds, 3),
         **simplifier.weakest.row,
     }
 
@@ -106,7 +104,7 @@ def _analysed(record: Record) -> hlo.Instruction | hlo.Computation:
 
 
 class _Simplifier:
-    """Simplifies maps, and checks each against what it was given; ``before`` is what that cost, by the terms found."""
+    """Simplifies maps and checks each. ``before`` is what they cost, by the terms found; ``seconds`` what that took."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -115,15 +113,15 @@ class _Simplifier:
         self.weakest = Check("exhaustive", 0)
 
     def __call__(self, given: IndexingMap) -> IndexingMap:
-        found = given.simplify(**_options(self.settings))
         started = time.perf_counter()
+        found = given.simplify(**_options(self.settings))
+        self.seconds += time.perf_counter() - started
         check = given.check(found, **self.settings.checking)
         if not check.equal:
             raise ValueError(f"the result is wrong at {check.counterexample}: {found}")
         self.weakest = max(self.weakest, check, key=lambda c: ("exhaustive", "proved", "sampled").index(c.kind))
         for spelled in (found, found.trimmed()):
             self.before.setdefault(_terms(spelled), cost_of(_terms(given), cost_model(self.settings.cost)))
-        self.seconds += time.perf_counter() - started
         return found
 
 

@@ -45,7 +45,16 @@ class Relation:
         return Relation(self.to_output, self.to_operand)
 
     def then(self, following: Relation) -> Relation:
-        """The relation of the operand to the output of an operation on the output of this one."""
+        """The relation of the operand to the output of an operation on the output of this one.
+
+        Raises
+        ------
+        ValueError
+            If that operation takes another shape.
+        """
+        taken = tuple(d.vmax + 1 for d in following.to_output.dims)
+        if self.output_sizes != taken:
+            raise ValueError(f"an operation gives sizes {list(self.output_sizes)}, and the next takes {list(taken)}")
         return Relation(
             following.to_operand.then(self.to_operand),
             self.to_output.then(following.to_output),

@@ -650,12 +650,12 @@ NO_TILES = [
     (
         "(d0) -> (d0 floordiv 2), domain: d0 in [0, 7], d0 mod 2 in [0, 0]",
         Tile([0], [4], [1]),
-        "only some elements of the tile read",
+        "only some elements",
     ),
     (
         "(d0)[s0] -> (d0 + s0 - 1), domain: d0 in [0, 7], s0 in [0, 2], d0 + s0 in [1, 8]",
         Tile([0], [4], [1]),
-        "only some elements of the tile read",
+        "only some elements",
     ),
     ("(d0) -> (d0), domain: d0 in [8, 9]", Tile([0], [4], [1]), "nothing is read"),
     ("(d0) -> (d0), domain: d0 in [8, 31]", Tile([BLOCK * 8], [8], [1]), "or at some offsets"),

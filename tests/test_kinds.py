@@ -314,6 +314,10 @@ BAD = [
     ({"kind": "constraints", "vars": {"x": [0, 9]}, "before": ["x + 1"]}, "'x + 1' is not a condition"),
     ({"kind": "indexing", "op": "dot", "attrs": {}}, "op 'dot' needs its 'hlo' or 'map': without, give one of reshape"),
     ({"kind": "indexing", "attrs": {"chain": ["reshape"]}}, "each of 'chain' must be an op and the shapes"),
+    (
+        {"kind": "indexing", "attrs": {"chain": [["reshape", [6], [2, 3]], ["expand", [1, 3], [2, 3]]]}},
+        "gives sizes [2, 3], and the next takes [1, 3]",
+    ),
     ({"kind": "indexing", "op": "reshape", "attrs": {"in": [4], "out": [5]}}, "[4] has 4 elements, [5] has 5"),
     ({"kind": "indexing", "op": "expand", "attrs": {"in": [4], "out": [5]}}, "only dimensions of size 1 expand"),
     ({"kind": "indexing", "op": "permute", "attrs": {"in": [4]}}, "the key 'axes' is missing"),
