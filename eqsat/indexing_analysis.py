@@ -346,9 +346,12 @@ def _gather(i: Instruction) -> list[Relation]:
 def _halves(i: Instruction) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """The sizes of inputs, and of as many initial values."""
     sizes = _operand_sizes(i)
-    if len(sizes) % 2:
+    inputs, initial = sizes[: len(sizes) // 2], sizes[len(sizes) // 2 :]
+    if len(inputs) != len(initial):
         raise ValueError(f"of {len(sizes)} operands no half is initial values: give as many of these as inputs")
-    return sizes[: len(sizes) // 2], sizes[len(sizes) // 2 :]
+    if len(set(inputs)) > 1:
+        raise ValueError(f"the inputs have different sizes: {', '.join(str(list(own)) for own in inputs)}")
+    return inputs, initial
 
 
 def _scalars(i: Instruction, sizes: Sequence[Sequence[int]]) -> list[Relation]:
