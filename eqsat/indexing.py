@@ -274,9 +274,10 @@ class IndexingMap:
         return replace(self, symbols=tuple(symbols), runtime=tuple(runtime))._substituted(image)
 
     def check(self, other: IndexingMap, **options: Any) -> Check:
-        """Compare with a map of as many variables: one domain, and the same results and elements read on it.
+        """Compare with a map of as many variables: one domain, and the same results on it.
 
-        Takes the options of :func:`eqsat.verify.check_equal`.
+        If both say what their runtime variables are, the same elements of it, too. Takes the options of
+        :func:`eqsat.verify.check_equal`.
 
         >>> here = IndexingMap.parse("(d0) -> (d0 mod 8), domain: d0 in [0, 20], d0 in [0, 6]")
         >>> here.check(here.simplify()).equal
@@ -287,8 +288,9 @@ class IndexingMap:
             for mine, theirs in zip(self.variables, other.variables, strict=True)
         }
         own = dict(zip(self.variables, widest.values(), strict=True))
+        reads = all(r.hlo is not None for r in (*self.runtime, *other.runtime))
         before, after = [
-            substitute([m.domain, *m.results, *(i for r in m.runtime for i in r.indices)], image)
+            substitute([m.domain, *m.results, *(i for r in m.runtime if reads for i in r.indices)], image)
             for m, image in ((self, own), (other, widest))
         ]
         return check_equal(before, after, gates=[None, *before[:1] * (len(before) - 1)], **options)
