@@ -1,14 +1,16 @@
 """Indexing maps: which indices of one tensor belong to an index of another, as in MLIR and XLA.
 
-An :class:`IndexingMap` is a function ``(dims)[symbols] -> (results)`` on a domain. Dims are the indices of the tensor
-that the map starts from; symbols run over all the values that belong to one of them (a reduced dimension, an offset
-known at run time). The domain is the box of their ranges, cut by constraints. Simplification uses all of it: results
-are optimised under the constraints, constraints are normalised, those that always hold go, and the others narrow the
-ranges of the variables.
+An :class:`IndexingMap` is a function ``(dims)[symbols]{runtime} -> (results)`` on a domain. Dims are the indices of
+the tensor that the map starts from; symbols run over all the values that belong to one of them (a reduced dimension);
+a runtime variable is a value that is read from a tensor (a dynamic offset). The domain is the box of their ranges, cut
+by constraints. Simplification uses all of it: results are optimised under the constraints, constraints are normalised,
+those that always hold go, and the others narrow the ranges of the variables.
 
 The text form is MLIR's, with the domain behind it::
 
     (d0, d1)[s0] -> (d0 floordiv 2, d1 + s0), domain: d0 in [0, 7], d1 in [0, 3], s0 in [0, 1], d0 mod 2 in [0, 0]
+
+    (d0)[s0]{rt0} -> (d0 + rt0, s0), domain: d0 in [0, 3], s0 in [0, 1], rt0 in [0, 6]
 
 A variable without a range has ``[-2**31, 2**31 - 1]``. A constraint is a term in an interval, or any condition.
 """
@@ -17,28 +19,69 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import count
 from math import gcd, lcm
 from typing import Any, cast
 
 from eqsat.dtypes import LIMITS
-from eqsat.expr import FALSE, TRUE, Expr, const, make, substitute, var, variables
+from eqsat.expr import FALSE, TRUE, Expr, const, make, substitute, topological, var, variables
+from eqsat.extract.cost import Bounds, CostModel, Latency
 from eqsat.facts import ContradictionError, chain_members
+from eqsat.forms import Form, atom_form, read, to_expr
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
-from eqsat.text import parse, to_text
+from eqsat.text import parse, split_list, to_text
 from eqsat.verify import Check, check_equal
 
 #: Narrower variables may decide more constraints, which narrow variables again: at most so often.
 MAX_ROUNDS = 8
 
-_MAP = re.compile(r"\(([^()]*)\)\s*(?:\[([^\]]*)\])?\s*->\s*\((.*)\)")
+_MAP = re.compile(r"\(([^()]*)\)\s*(?:\[([^\]]*)\])?\s*(?:\{([^}]*)\})?\s*->\s*\((.*)\)")
 _INTERVAL = re.compile(r"(.*)\bin\s*\[\s*(-?\d+)\s*,\s*(-?\d+)\s*\]")
 _SPELLINGS = {"floordiv": "//", "mod": "%"}
 
 #: A term, and its least and greatest value.
 Interval = tuple[Expr, int, int]
+
+#: What MLIR's affine maps are made of, and the price of anything else: more than any term of these.
+_AFFINE = ("add", "sub", "neg", "mul", "floordiv", "mod")
+_NOT_AFFINE = 10**6
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Another model's prices, but a selection or an extreme only where nothing affine is equal.
+
+    >>> IndexingMap.parse("(d0) -> (d0 floordiv 60), domain: d0 in [0, 119]").simplify().results
+    (Expr('d0//60'),)
+    """
+
+    model: CostModel
+
+    def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+        """The cost of one node."""
+        return self.model.price(op, operands, result) + (0 if op in _AFFINE else _NOT_AFFINE)
+
+
+@dataclass(frozen=True)
+class RuntimeVariable:
+    """A value in an indexing map that is known at run time only.
+
+    Attributes
+    ----------
+    variable : Expr
+        Stands for the value; its range is the feasible values.
+    hlo : object
+        The instruction whose result holds the value, or any name for it; None if unknown.
+    indices : tuple of Expr
+        Which element of that result is read, in the dims and symbols of the map.
+    """
+
+    variable: Expr
+    hlo: object = None
+    indices: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,6 +96,8 @@ class IndexingMap:
         One index per dimension of the tensor that the map leads to.
     constraints : tuple of bool Expr
         What else holds on the domain. ``(False,)`` says that the domain is empty.
+    runtime : tuple of RuntimeVariable
+        Values that are read.
 
     >>> print(IndexingMap.parse("(d0, d1) -> (d0 + d1 floordiv 16), domain: d0 in [0, 6], d1 in [0, 14]").simplify())
     (d0, d1) -> (d0), domain: d0 in [0, 6], d1 in [0, 14]
@@ -62,6 +107,12 @@ class IndexingMap:
     symbols: tuple[Expr, ...]
     results: tuple[Expr, ...]
     constraints: tuple[Expr, ...] = ()
+    runtime: tuple[RuntimeVariable, ...] = ()
+
+    @property
+    def variables(self) -> tuple[Expr, ...]:
+        """Dims, symbols and runtime variables."""
+        return (*self.dims, *self.symbols, *(r.variable for r in self.runtime))
 
     @classmethod
     def parse(cls, text: str, ranges: Mapping[str, tuple[int, int]] | None = None) -> IndexingMap:
@@ -79,35 +130,38 @@ class IndexingMap:
         found = _MAP.fullmatch(head.strip(" ,"))
         if not found:
             raise ValueError(f"cannot parse the map {text[:60]!r}: it must read '(dims)[symbols] -> (results)'")
-        dims, symbols, results = [_split(part or "") for part in found.groups()]
-        if len({*dims, *symbols}) != len(dims) + len(symbols):
+        dims, symbols, runtime, results = [split_list(part or "") for part in found.groups()]
+        spelled = (*dims, *symbols, *runtime)
+        if len(set(spelled)) != len(spelled):
             raise ValueError(f"cannot parse the map {text[:60]!r}: it names a variable twice")
         box: dict[str, tuple[int, int]] = {}
         cut = []
-        for item in _split(domain):
+        for item in split_list(domain):
             interval = _INTERVAL.fullmatch(item)
             name = interval[1].strip() if interval else ""
-            if interval and name in (*dims, *symbols) and name not in box:
+            if interval and name in spelled and name not in box:
                 box[name] = int(interval[2]), int(interval[3])
             else:
                 cut.append((interval[1], (int(interval[2]), int(interval[3]))) if interval else (item, None))
         known = {**(ranges or {}), **box}
-        names = {name: var(name, *known.get(name, LIMITS[32])) for name in (*dims, *symbols)}
+        names = {name: var(name, *known.get(name, LIMITS[32])) for name in spelled}
         constraints: list[Expr] = []
         for item, limits in cut:
             term = _parse(item, names)
-            constraints += [term] if limits is None else _within(term, *limits)
+            constraints += [term] if limits is None else within(term, *limits)
         return cls(
             tuple(names[d] for d in dims),
             tuple(names[s] for s in symbols),
             tuple(_parse(result, names) for result in results),
             tuple(constraints),
+            tuple(RuntimeVariable(names[r]) for r in runtime),
         )
 
     def __str__(self) -> str:
         symbols = f"[{_listed(map(str, self.symbols))}]" if self.symbols else ""
-        head = f"({_listed(map(str, self.dims))}){symbols} -> ({_listed(map(_affine_text, self.results))})"
-        domain = [*((v, v.vmin, v.vmax) for v in (*self.dims, *self.symbols)), *_intervals(self.constraints)]
+        runtime = f"{{{_listed(str(r.variable) for r in self.runtime)}}}" if self.runtime else ""
+        head = f"({_listed(map(str, self.dims))}){symbols}{runtime} -> ({_listed(map(_affine_text, self.results))})"
+        domain = [*((v, v.vmin, v.vmax) for v in self.variables), *_intervals(self.constraints)]
         return f"{head}, domain: {_listed(map(_interval_text, domain))}" if domain else head
 
     @property
@@ -118,14 +172,15 @@ class IndexingMap:
     @property
     def domain(self) -> Expr:
         """The condition that holds on the domain alone: the ranges of the variables, and the constraints."""
-        box = [c for v in (*self.dims, *self.symbols) for c in (const(v.vmin) <= v, v <= const(v.vmax))]
+        box = [c for v in self.variables for c in (const(v.vmin) <= v, v <= const(v.vmax))]
         return _all([*box, *self.constraints])
 
     def then(self, following: IndexingMap) -> IndexingMap:
         """The composition: first this map, then ``following`` on its results; not simplified.
 
-        Its domain is where this map is defined and its results lie in the domain of ``following``. Its symbols are
-        those of ``following``, then those of this map; one whose name is taken is named ``s`` and a number.
+        Its domain is where this map is defined and its results lie in the domain of ``following``. Its symbols and
+        runtime variables are those of ``following``, then those of this map; one whose name is taken is named ``s``
+        or ``rt`` and a number.
 
         Raises
         ------
@@ -142,52 +197,87 @@ class IndexingMap:
                 f"the maps do not compose: one has {len(self.results)} results, the next takes {len(following.dims)}"
             )
         taken = {str(d.value) for d in self.dims}
-        theirs = {s: _renamed(s, taken) for s in following.symbols}
-        mine = {s: _renamed(s, taken) for s in self.symbols}
-        results = substitute(self.results, mine)
-        image = {**dict(zip(following.dims, results, strict=True)), **theirs}
-        boxes = [c for d in following.dims for c in _within(image[d], d.vmin, d.vmax)]
-        constraints = [*substitute(self.constraints, mine), *boxes, *substitute(following.constraints, image)]
+        theirs, mine = [_renamed(m, taken) for m in (following, self)]
+        here = self._substituted(mine)
+        there = following._substituted({**theirs, **dict(zip(following.dims, here.results, strict=True))})
+        boxes = [c for d, r in zip(following.dims, here.results, strict=True) for c in within(r, d.vmin, d.vmax)]
         return IndexingMap(
             self.dims,
-            (*theirs.values(), *mine.values()),
-            tuple(substitute(following.results, image)),
-            tuple(constraints),
+            (*there.symbols, *here.symbols),
+            there.results,
+            (*here.constraints, *boxes, *there.constraints),
+            (*there.runtime, *here.runtime),
+        )
+
+    def _substituted(self, image: Mapping[Expr, Expr]) -> IndexingMap:
+        """The map with other terms for its variables; each symbol and runtime variable becomes a variable."""
+        runtime = [RuntimeVariable(image[r.variable], r.hlo, tuple(substitute(r.indices, image))) for r in self.runtime]
+        return IndexingMap(
+            self.dims,
+            tuple(image[s] for s in self.symbols),
+            tuple(substitute(self.results, image)),
+            tuple(substitute(self.constraints, image)),
+            tuple(runtime),
         )
 
     def simplify(self, **options: Any) -> IndexingMap:
         """The same map on the same domain, both simpler; takes the options of :func:`eqsat.optimize.optimize`.
 
         Where the domain is empty the results are 0. Each result is as cheap as it can be alone, unless ``extract``
-        says otherwise.
+        says otherwise, and affine if it can be: the price of a node is :class:`Affine`'s.
 
         Source: XLA's indexing maps.
 
         >>> print(IndexingMap.parse("(d0) -> (d0 mod 8), domain: d0 in [0, 99], d0 floordiv 8 in [5, 11]").simplify())
         (d0) -> (d0 mod 8), domain: d0 in [40, 95]
         """
-        options = {"extract": "tree", **options}
-        narrow = {v: v for v in (*self.dims, *self.symbols)}
+        options = {"extract": "tree", **options, "cost": Affine(options.get("cost", Latency()))}
+        narrow = {v: v for v in self.variables}
         constraints = list(self.constraints)
         for _ in range(MAX_ROUNDS):
             before, constraints = constraints, simplify_constraints(constraints, **options)
             if constraints == [FALSE]:
-                return IndexingMap(self.dims, self.symbols, (const(0),) * len(self.results), (FALSE,))
+                return replace(self, results=(const(0),) * len(self.results), constraints=(FALSE,))
             ranges = narrowed(narrow.values(), constraints)
             narrow = {given: ranges[v] for given, v in narrow.items()}
             constraints = substitute(constraints, ranges)
             if constraints == before:
                 break
-        results = substitute(self.results, narrow)
-        if results:
-            results = list(optimize(results, constraints=constraints, **options).exprs)
-        dims, symbols = [tuple(narrow[v] for v in given) for given in (self.dims, self.symbols)]
-        return IndexingMap(dims, symbols, tuple(results), tuple(constraints))
+        terms = [*self.results, *(i for r in self.runtime for i in r.indices)]
+        found = optimize(substitute(terms, narrow), constraints=constraints, **options).exprs if terms else ()
+        cheapest = dict(zip(terms, found, strict=True))
+        runtime = [
+            RuntimeVariable(narrow[r.variable], r.hlo, tuple(cheapest[i] for i in r.indices)) for r in self.runtime
+        ]
+        return IndexingMap(
+            tuple(narrow[d] for d in self.dims),
+            tuple(narrow[s] for s in self.symbols),
+            tuple(cheapest[r] for r in self.results),
+            tuple(constraints),
+            tuple(runtime),
+        )
+
+    def trimmed(self) -> IndexingMap:
+        """The same map without the symbols and runtime variables that nothing depends on.
+
+        The others are named ``s0``, ``s1``, ... and ``rt0``, ``rt1``, ... in the order in which the map uses them.
+
+        >>> print(IndexingMap.parse("(d0)[s0, s1] -> (s1), domain: d0 in [0, 3], s0 in [0, 2], s1 in [0, 1]").trimmed())
+        (d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 1]
+        """
+        order = [v for v in topological([*self.results, *self.constraints]) if v.op == "var"]
+        runtime = sorted((r for r in self.runtime if r.variable in order), key=lambda r: order.index(r.variable))
+        order += [v for v in topological(i for r in runtime for i in r.indices) if v.op == "var"]
+        symbols = sorted((s for s in self.symbols if s in order), key=order.index)
+        names = {str(d.value) for d in self.dims}
+        image = _numbered(symbols, "s", names) | _numbered([r.variable for r in runtime], "rt", names)
+        return replace(self, symbols=tuple(symbols), runtime=tuple(runtime))._substituted(image)
 
     def check(self, other: IndexingMap, **options: Any) -> Check:
-        """Compare with a map of the same variables: one domain, and the same results on it.
+        """Compare with a map of as many variables: one domain, and the same results on it.
 
-        Takes the options of :func:`eqsat.verify.check_equal`.
+        If both say what their runtime variables are, the same elements of it, too. Takes the options of
+        :func:`eqsat.verify.check_equal`.
 
         >>> here = IndexingMap.parse("(d0) -> (d0 mod 8), domain: d0 in [0, 20], d0 in [0, 6]")
         >>> here.check(here.simplify()).equal
@@ -195,12 +285,15 @@ class IndexingMap:
         """
         widest = {
             theirs: var(str(mine.value), min(mine.vmin, theirs.vmin), max(mine.vmax, theirs.vmax))
-            for mine, theirs in zip((*self.dims, *self.symbols), (*other.dims, *other.symbols), strict=True)
+            for mine, theirs in zip(self.variables, other.variables, strict=True)
         }
-        own = dict(zip((*self.dims, *self.symbols), widest.values(), strict=True))
-        before = substitute([self.domain, *self.results], own)
-        after = substitute([other.domain, *other.results], widest)
-        return check_equal(before, after, gates=[None, *before[:1] * len(self.results)], **options)
+        own = dict(zip(self.variables, widest.values(), strict=True))
+        reads = all(r.hlo is not None for r in (*self.runtime, *other.runtime))
+        before, after = [
+            substitute([m.domain, *m.results, *(i for r in m.runtime if reads for i in r.indices)], image)
+            for m, image in ((self, own), (other, widest))
+        ]
+        return check_equal(before, after, gates=[None, *before[:1] * (len(before) - 1)], **options)
 
 
 def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Expr]:
@@ -222,12 +315,12 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
     if together.op == "bool":
         return [] if together is TRUE else [FALSE]
     members = sorted(chain_members(together, "and"), key=lambda m: m.key)
-    intervals = _intervals(members)
+    intervals = [_as_remainder(*interval) for interval in _intervals(members)]
     terms = optimize([term for term, _, _ in intervals], **{"extract": "tree", **options}).exprs
     found: list[Expr] = []
     spelled = [_without_offset(t, low, high) for t, (_, low, high) in zip(terms, intervals, strict=True)]
     for term, low, high in _join_remainders(spelled):
-        found += _within(term, low, high)
+        found += within(term, low, high)
     try:
         narrowed(variables(found), found)
     except ContradictionError:
@@ -297,7 +390,20 @@ def _without_offset(term: Expr, low: int, high: int) -> Interval:
     return term, low, high
 
 
-def _within(term: Expr, low: int, high: int) -> list[Expr]:
+def _as_remainder(term: Expr, low: int, high: int) -> Interval:
+    """A term that is a remainder and a literal, ``x - x//n*n + c``, without the literal."""
+    if term.is_bool:
+        return term, low, high
+    form = read(term)
+    for atom, coefficient in form.terms.items():
+        if atom.op == "floordiv" and atom.args[1] is const(-coefficient) and coefficient < 0:
+            rest = form.plus(atom_form(atom), -coefficient).plus(read(atom.args[0]), -1)
+            if not rest.terms:
+                return atom.args[0] % -coefficient, low - rest.constant, high - rest.constant
+    return term, low, high
+
+
+def within(term: Expr, low: int, high: int) -> list[Expr]:
     """The conditions that ``term`` lies in ``[low, high]``, without those that its own bounds imply."""
     if term.is_bool:
         return [term]
@@ -312,12 +418,14 @@ def _within(term: Expr, low: int, high: int) -> list[Expr]:
 
 def _join_remainders(intervals: Iterable[Interval]) -> Iterator[Interval]:
     """Known remainders of one term by several literals are one remainder (Chinese remainder theorem)."""
-    known: dict[Expr, tuple[int, int]] = {}
+    known: dict[Form, tuple[int, int]] = {}
     for term, low, high in intervals:
         if term.op != "mod" or term.args[1].op != "const" or max(low, term.vmin) != min(high, term.vmax):
             yield term, low, high
             continue
-        dividend, modulus, remainder = term.args[0], term.args[1].vmin, max(low, term.vmin)
+        dividend, modulus, remainder = read(term.args[0]), term.args[1].vmin, max(low, term.vmin)
+        remainder -= dividend.constant
+        dividend = dividend.shifted(-dividend.constant)
         other, first = known.get(dividend, (1, 0))
         common = gcd(other, modulus)
         if (remainder - first) % common:
@@ -326,28 +434,25 @@ def _join_remainders(intervals: Iterable[Interval]) -> Iterator[Interval]:
         steps = (remainder - first) // common * pow(other // common, -1, modulus // common)
         known[dividend] = lcm(other, modulus), first + other * steps
     for dividend, (modulus, remainder) in known.items():
-        yield dividend % modulus, remainder % modulus, remainder % modulus
+        yield to_expr(dividend) % modulus, remainder % modulus, remainder % modulus
 
 
-def _renamed(symbol: Expr, taken: set[str]) -> Expr:
-    """``symbol`` itself, or the next free ``s0``, ``s1``, ... if its name is taken; its name is taken from now on."""
-    name, number = str(symbol.value), 0
-    while name in taken:
-        name, number = f"s{number}", number + 1
-    taken.add(name)
-    return var(name, symbol.vmin, symbol.vmax)
+def _renamed(given: IndexingMap, taken: set[str]) -> dict[Expr, Expr]:
+    """Each symbol and runtime variable, under the next free name if its own is taken; the names are taken then."""
+    image = {}
+    for prefix, own in (("s", given.symbols), ("rt", [r.variable for r in given.runtime])):
+        for variable in own:
+            name, number = str(variable.value), 0
+            while name in taken:
+                name, number = f"{prefix}{number}", number + 1
+            taken.add(name)
+            image[variable] = var(name, variable.vmin, variable.vmax)
+    return image
 
 
-def _split(text: str) -> list[str]:
-    """The parts between commas that are outside of brackets."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += (character in "([") - (character in ")]")
-        if character == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts if part.strip()]
+def _numbered(given: Iterable[Expr], prefix: str, taken: set[str]) -> dict[Expr, Expr]:
+    free = (name for name in map(f"{prefix}{{}}".format, count()) if name not in taken)
+    return {v: var(name, v.vmin, v.vmax) for v, name in zip(given, free, strict=False)}
 
 
 def _parse(text: str, names: Mapping[str, Expr]) -> Expr:

@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from math import prod
 from typing import TYPE_CHECKING, Any
 
+from eqsat import hlo, relations
 from eqsat.cases import Record, as_conditions, get, get_texts, get_variables, variable
 from eqsat.dtypes import select_width, widths
 from eqsat.expr import FALSE, Expr, substitute, topological, var
 from eqsat.extract.calibrated import cost_model
 from eqsat.indexing import IndexingMap, narrowed, simplify_constraints
+from eqsat.indexing_analysis import DIRECTIONS, indexing_maps
 from eqsat.loops import LoopHeader, loop_variable
 from eqsat.optimize import cost_of, optimize
 from eqsat.ranges import Axis, Nest, cheapest, consider_merge, split_at_modulo
+from eqsat.relations import Relation
 from eqsat.staging import LEAST_RATIO, SPLIT_LIMITS, Intermediate, SplitLimits, decide, output_ratio, two_stages
 from eqsat.structure import Tree, in_stages, normalised
 from eqsat.text import parse, parse_program, to_text
@@ -48,10 +53,10 @@ def _constraints(record: Record, settings: Settings) -> Row:
 
 
 def _indexing(record: Record, settings: Settings) -> Row:
-    """A map, composed with those that follow it, simplified on its domain."""
+    """A map, composed with those that follow it, simplified on its domain; or the maps of an operation."""
     attributes = get(record, "attrs", dict, {})
     if "map" not in record and "map" not in attributes:
-        raise ValueError(f"indexing of op {record.get('op')!r} is not supported yet: give its 'map'")
+        return _operation(record, attributes, settings)
     ranges = {name: (v.vmin, v.vmax) for name, v in get_variables({"vars": {}, **record}).items()}
     before = IndexingMap.parse(get({**attributes, **record}, "map", str), ranges)
     for following in get_texts(record, "compose", []):
@@ -61,6 +66,97 @@ def _indexing(record: Record, settings: Settings) -> Row:
     elapsed = time.perf_counter() - started
     given, found = [[*m.results, *m.constraints] for m in (before, after)]
     return _row([str(after)], settings, given, found, elapsed, before.check(after, **settings.checking))
+
+
+def _operation(record: Record, attributes: Record, settings: Settings) -> Row:
+    """The maps of an instruction or computation of HLO, or of an operation on views, in both directions."""
+    simplifier = _Simplifier(settings)
+    if record.get("hlo") is not None:
+        of = _analysed(record)
+        maps = {str(direction): indexing_maps(of, direction, simplify=simplifier) for direction in DIRECTIONS}
+    else:
+        relation = _moved(record, attributes)
+        given = {"output_to_input": relation.to_operand, "input_to_output": relation.to_output}
+        maps = {direction: {0: (simplifier(m),)} for direction, m in given.items()}
+    found = [m for by_operand in maps.values() for several in by_operand.values() for m in several]
+    costs = [cost_of(_terms(m), cost_model(settings.cost)) for m in found]
+    spelled = {
+        direction: {str(number): [_spelled(m) for m in several] for number, several in by_operand.items()}
+        for direction, by_operand in maps.items()
+    }
+    return {
+        "out": spelled,
+        "cost_before": sum(simplifier.before.get(_terms(m), cost) for m, cost in zip(found, costs, strict=True)),
+        "cost": sum(costs),
+        "ms": round(1000 * simplifier.seconds, 3),
+        **simplifier.weakest.row,
+    }
+
+
+def _analysed(record: Record) -> hlo.Instruction | hlo.Computation:
+    """The instruction that a case is about: the root of the entry; or the computation that it names."""
+    module, name = hlo.parse(get(record, "hlo", str)), get(record, "computation", str, "")
+    if not name:
+        return module.entry.root
+    if name not in module.computations:
+        raise ValueError(f"there is no computation {name!r}: name one of {', '.join(module.computations)}")
+    return module.computations[name]
+
+
+class _Simplifier:
+    """Simplifies maps and checks each. ``before`` is what they cost, by the terms found; ``seconds`` what that took."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.before: dict[tuple[Expr, ...], int] = {}
+        self.seconds = 0.0
+        self.weakest = Check("exhaustive", 0)
+
+    def __call__(self, given: IndexingMap) -> IndexingMap:
+        started = time.perf_counter()
+        found = given.simplify(**_options(self.settings))
+        self.seconds += time.perf_counter() - started
+        check = given.check(found, **self.settings.checking)
+        if not check.equal:
+            raise ValueError(f"the result is wrong at {check.counterexample}: {found}")
+        self.weakest = max(self.weakest, check, key=lambda c: ("exhaustive", "proved", "sampled").index(c.kind))
+        for spelled in (found, found.trimmed()):
+            self.before.setdefault(_terms(spelled), cost_of(_terms(given), cost_model(self.settings.cost)))
+        return found
+
+
+def _terms(m: IndexingMap) -> tuple[Expr, ...]:
+    return (*m.results, *m.constraints)
+
+
+def _spelled(m: IndexingMap) -> str | dict[str, Any]:
+    """A map as text, with what its runtime variables read if it has any."""
+    if not m.runtime:
+        return str(m)
+    reads = []
+    for r in m.runtime:
+        used = topological(r.indices)
+        element = IndexingMap(m.dims, tuple(t for t in used if t in m.symbols), r.indices)
+        reads.append({"var": str(r.variable), "hlo": str(r.hlo), "map": str(element)})
+    return {"map": str(m), "runtime_variables": reads}
+
+
+def _moved(record: Record, attributes: Record) -> Relation:
+    """The relation of an operation on views, of tinygrad's kind, or of a ``chain`` of them."""
+    found = []
+    for step in get(attributes, "chain", list, []):
+        match step:
+            case [str(op), list(given), list(made)]:
+                found.append(_view(op, {"in": given, "out": made}))
+            case _:
+                raise ValueError(f"each of 'chain' must be an op and the shapes before and behind it, not {step!r}")
+    return reduce(Relation.then, found) if found else _view(get(record, "op", str), attributes)
+
+
+def _view(op: str, attributes: Record) -> Relation:
+    if op not in _VIEWS:
+        raise ValueError(f"op {op!r} needs its 'hlo' or 'map': without, give one of {', '.join(_VIEWS)}")
+    return _VIEWS[op](attributes)
 
 
 def _options(settings: Settings) -> dict[str, Any]:
@@ -247,6 +343,19 @@ def _buffer(record: Record, settings: Settings) -> Row:
     )
     return {"out": [str(found)]}
 
+
+#: Operations on views, as tinygrad names them, by their sizes.
+_VIEWS: Mapping[str, Callable[[Record], Relation]] = {
+    "reshape": lambda a: relations.reshaped(_integers(a, "in"), _integers(a, "out")),
+    "expand": lambda a: relations.expanded(_integers(a, "in"), _integers(a, "out")),
+    "permute": lambda a: relations.transposed(_integers(a, "in"), _integers(a, "axes")),
+    "shrink": lambda a: relations.sliced(_integers(a, "in"), _integers(a, "begin"), _integers(a, "end")),
+    "flip": lambda a: relations.reversed_along(
+        _integers(a, "in"), [n for n, flips in enumerate(_integers(a, "axes")) if flips]
+    ),
+    "pad": lambda a: relations.padded(_integers(a, "in"), _integers(a, "begin"), _integers(a, "end")),
+    "linearize": lambda a: relations.reshaped([prod(_integers(a, "shape"))], _integers(a, "shape")),
+}
 
 #: A ratio of each kind.
 _RATIOS = {"low": 0, "high": LEAST_RATIO}

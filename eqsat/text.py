@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
+from itertools import pairwise
 from typing import Any, cast
 
 from eqsat.expr import (
@@ -480,6 +481,21 @@ def _open_terms(order: Sequence[Expr]) -> set[Expr]:
         else:
             free[term] = frozenset().union(*[free[a] for a in term.args])
     return {term for term, indices in free.items() if indices}
+
+
+def split_list(text: str) -> list[str]:
+    """The parts between commas that are outside of brackets; empty ones are left out.
+
+    >>> split_list("d0, (d1 + min(d0, 3)), ")
+    ['d0', '(d1 + min(d0, 3))']
+    """
+    cuts, depth = [-1], 0
+    for found in re.finditer(r"[][(){},]", text):
+        depth += (found[0] in "([{") - (found[0] in ")]}")
+        if found[0] == "," and not depth:
+            cuts.append(found.start())
+    parts = [text[before + 1 : end].strip() for before, end in pairwise([*cuts, len(text)])]
+    return [part for part in parts if part]
 
 
 def array_names(texts: Iterable[str]) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eqsat.expr import Expr, var
-from eqsat.indexing import IndexingMap, narrowed, simplify_constraints
+from eqsat.indexing import IndexingMap, RuntimeVariable, narrowed, simplify_constraints
 from eqsat.text import parse
 
 TEXTS = [
@@ -168,6 +170,56 @@ def test_a_map_on_another_domain_or_with_other_results_is_not_equal() -> None:
     assert here.check(IndexingMap.parse("(d0) -> (d0 floordiv 2 * 2), domain: d0 in [0, 9], d0 mod 2 in [0, 0]")).equal
 
 
+def test_runtime_variables() -> None:
+    text = "(d0)[s0]{rt0} -> (d0 + rt0, s0), domain: d0 in [0, 3], s0 in [0, 1], rt0 in [0, 6], d0 + rt0 in [2, 8]"
+    given_map = IndexingMap.parse(text)
+    assert str(given_map) == text
+    twice = IndexingMap.parse("(a){rt0} -> (a * 2 + rt0), domain: a in [0, 1], rt0 in [0, 1]").then(
+        IndexingMap.parse("(b)[s0]{rt0} -> (b - rt0, s0), domain: b in [0, 3], s0 in [0, 1], rt0 in [0, 1]")
+    )
+    assert str(twice) == (
+        "(a)[s0]{rt0, rt1} -> (a * 2 + rt1 - rt0, s0), domain: a in [0, 1], s0 in [0, 1], rt0 in [0, 1], rt1 in [0, 1]"
+    )
+    # what is read is compared where both maps say it
+    array = RuntimeVariable(given_map.runtime[0].variable, "array", (given_map.dims[0],))
+    read = replace(given_map, runtime=(array,))
+    other = replace(given_map, runtime=(replace(array, indices=(given_map.dims[0] // 2,)),))
+    assert given_map.check(read).equal
+    assert read.check(read.simplify()).equal
+    assert not read.check(other).equal
+
+
+TRIMMED = [
+    (
+        "(d0)[s0, s1] -> (s1), domain: d0 in [0, 3], s0 in [0, 2], s1 in [0, 1]",
+        "(d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 1]",
+    ),
+    (
+        "()[a, b] -> (b, a), domain: a in [0, 3], b in [0, 2]",
+        "()[s0, s1] -> (s0, s1), domain: s0 in [0, 2], s1 in [0, 3]",
+    ),
+    ("(s0)[a] -> (a), domain: s0 in [0, 3], a in [0, 2]", "(s0)[s1] -> (s1), domain: s0 in [0, 3], s1 in [0, 2]"),
+    (
+        "(d0)[a] -> (d0), domain: d0 in [0, 3], a in [0, 2], a + d0 in [0, 4]",
+        "(d0)[s0] -> (d0), domain: d0 in [0, 3], s0 in [0, 2], s0 + d0 in [0, 4]",
+    ),
+    (
+        "(d0){p, q} -> (q), domain: d0 in [0, 3], p in [0, 1], q in [0, 2]",
+        "(d0){rt0} -> (rt0), domain: d0 in [0, 3], rt0 in [0, 2]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "trimmed"), TRIMMED)
+def test_trimmed(text: str, trimmed: str) -> None:
+    assert str(IndexingMap.parse(text).trimmed()) == trimmed
+
+
+def test_what_is_affine_stays_affine() -> None:
+    found = IndexingMap.parse("(d0) -> (d0 floordiv 12, d0 mod 12), domain: d0 in [0, 23]").simplify()
+    assert str(found) == "(d0) -> (d0 floordiv 12, d0 mod 12), domain: d0 in [0, 23]"
+
+
 NAMES = {"x": var("x", 0, 99), "y": var("y", -9, 9), "z": var("z", 0, 3)}
 
 CONSTRAINTS = [
@@ -182,6 +234,9 @@ CONSTRAINTS = [
     (["x < z"], ["x - z <= -1"]),
     (["x*4%2 + y%4 == 3"], ["y%4 == 3"]),
     (["x%4 == 1", "x%6 == 3"], ["x%12 == 9"]),
+    (["(x - 3)%7 == 0"], ["x%7 == 3"]),
+    (["(x - 1)%4 == 0", "(x + 3)%6 == 0"], ["x%12 == 9"]),
+    (["(x*2 + z - 3)%7 <= 2"], ["(x*2 + z + 4)%7 <= 2"]),
     (["x%4 == 1", "x%6 == 2"], ["False"]),
     (["x != 3 or y < 2"], ["x != 3 or y < 2"]),
     (["x < 3", "5 < x"], ["False"]),

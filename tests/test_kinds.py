@@ -78,6 +78,71 @@ def test_seeds(case: dict[str, Any]) -> None:
     assert agrees(case, row_of(case))
 
 
+REVERSAL = """ENTRY e {
+  p = f32[5] parameter(0)
+  q = f32[5] reverse(p), dimensions={0}
+  ROOT r = f32[5] reverse(q), dimensions={0}
+}"""
+TURNED, SAME = "(d0) -> (4 - d0), domain: d0 in [0, 4]", "(d0) -> (d0), domain: d0 in [0, 4]"
+
+SLICE = """ENTRY e {
+  p = f32[9] parameter(0)
+  o = s32[] parameter(1)
+  ROOT r = f32[4] dynamic-slice(p, o), dynamic_slice_sizes={4}
+}"""
+
+VIEWS = [
+    # an operation on views, its attributes, its maps
+    (
+        "reshape",
+        {"in": [32], "out": [4, 8]},
+        "(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]",
+        "(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]",
+    ),
+    (
+        "expand",
+        {"in": [1, 3], "out": [2, 3]},
+        "(d0, d1) -> (0, d1), domain: d0 in [0, 1], d1 in [0, 2]",
+        "(d0, d1)[s0] -> (s0, d1), domain: d0 in [0, 0], d1 in [0, 2], s0 in [0, 1]",
+    ),
+    (
+        "permute",
+        {"in": [2, 3, 4], "axes": [1, 2, 0]},
+        "(d0, d1, d2) -> (d2, d0, d1), domain: d0 in [0, 2], d1 in [0, 3], d2 in [0, 1]",
+        "(d0, d1, d2) -> (d1, d2, d0), domain: d0 in [0, 1], d1 in [0, 2], d2 in [0, 3]",
+    ),
+    (
+        "shrink",
+        {"in": [9], "begin": [2], "end": [5]},
+        "(d0) -> (d0 + 2), domain: d0 in [0, 2]",
+        "(d0) -> (d0 - 2), domain: d0 in [2, 4]",
+    ),
+    (
+        "flip",
+        {"in": [2, 3], "axes": [False, True]},
+        "(d0, d1) -> (d0, 2 - d1), domain: d0 in [0, 1], d1 in [0, 2]",
+        "(d0, d1) -> (d0, 2 - d1), domain: d0 in [0, 1], d1 in [0, 2]",
+    ),
+    (
+        "pad",
+        {"in": [3], "begin": [1], "end": [2]},
+        "(d0) -> (d0 - 1), domain: d0 in [1, 3]",
+        "(d0) -> (d0 + 1), domain: d0 in [0, 2]",
+    ),
+    (
+        "linearize",
+        {"shape": [4, 8]},
+        "(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]",
+        "(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]",
+    ),
+    (
+        "reshape(expand)",
+        {"chain": [["expand", [4, 1], [4, 5]], ["reshape", [4, 5], [20]]]},
+        "(d0) -> (d0 floordiv 5, 0), domain: d0 in [0, 19]",
+        "(d0, d1)[s0] -> (d0 * 5 + s0), domain: d0 in [0, 3], d1 in [0, 0], s0 in [0, 4]",
+    ),
+]
+
 ROWS = [
     # the case, what its row says
     (
@@ -118,6 +183,62 @@ ROWS = [
             "vars": {"d0": [0, 31]},
         },
         {"out": ["(d0) -> (d0), domain: d0 in [0, 31]"]},
+    ),
+    (
+        {"kind": "indexing", "hlo": REVERSAL},
+        {"out": {"output_to_input": {"0": [TURNED]}, "input_to_output": {"0": [TURNED]}}, "checked": "exhaustive"},
+    ),
+    (
+        {"kind": "indexing", "hlo": REVERSAL, "computation": "e"},
+        {"out": {"output_to_input": {"0": [SAME]}, "input_to_output": {"0": [SAME]}}, "cost": 0},
+    ),
+    (
+        {"kind": "indexing", "hlo": "ENTRY e {\nROOT c = f32[4] constant({1, 2, 3, 4})\n}"},
+        {"out": {"output_to_input": {}, "input_to_output": {}}, "cost": 0, "cost_before": 0},
+    ),
+    (
+        {"kind": "indexing", "hlo": SLICE, "op": "dynamic-slice"},
+        {
+            "out": {
+                "output_to_input": {
+                    "0": [
+                        {
+                            "map": "(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [0, 5]",
+                            "runtime_variables": [
+                                {
+                                    "var": "rt0",
+                                    "hlo": "o = s32[] parameter(1)",
+                                    "map": "(d0) -> (), domain: d0 in [0, 3]",
+                                }
+                            ],
+                        }
+                    ],
+                    "1": ["(d0) -> (), domain: d0 in [0, 3]"],
+                },
+                "input_to_output": {
+                    "0": [
+                        {
+                            "map": "(d0){rt0} -> (d0 - rt0), domain: d0 in [0, 8], rt0 in [0, 5], d0 - rt0 in [0, 3]",
+                            "runtime_variables": [
+                                {
+                                    "var": "rt0",
+                                    "hlo": "o = s32[] parameter(1)",
+                                    "map": "(d0) -> (), domain: d0 in [0, 8]",
+                                }
+                            ],
+                        }
+                    ],
+                    "1": ["()[s0] -> (s0), domain: s0 in [0, 3]"],
+                },
+            }
+        },
+    ),
+    *(
+        (
+            {"kind": "indexing", "op": op, "attrs": attributes},
+            {"out": {"output_to_input": {"0": [out]}, "input_to_output": {"0": [back]}}},
+        )
+        for op, attributes, out, back in VIEWS
     ),
     (
         {"kind": "dtype-lowering", "vars": {"i": [0, 2**20]}, "exprs": ["i*4096", "i*4096%8"]},
@@ -191,7 +312,17 @@ BAD = [
     ({"kind": "shapetracker", "vars": {}, "shape": [8], "strides": [1], "mask": [3]}, "must be a low and a high index"),
     ({"kind": "expand", "vars": {}, "expr": "1", "unroll": ["u"]}, "'u' of 'unroll' has no range"),
     ({"kind": "constraints", "vars": {"x": [0, 9]}, "before": ["x + 1"]}, "'x + 1' is not a condition"),
-    ({"kind": "indexing", "op": "dot", "attrs": {}}, "indexing of op 'dot' is not supported yet"),
+    ({"kind": "indexing", "op": "dot", "attrs": {}}, "op 'dot' needs its 'hlo' or 'map': without, give one of reshape"),
+    ({"kind": "indexing", "attrs": {"chain": ["reshape"]}}, "each of 'chain' must be an op and the shapes"),
+    (
+        {"kind": "indexing", "attrs": {"chain": [["reshape", [6], [2, 3]], ["expand", [1, 3], [2, 3]]]}},
+        "gives sizes [2, 3], and the next takes [1, 3]",
+    ),
+    ({"kind": "indexing", "op": "reshape", "attrs": {"in": [4], "out": [5]}}, "[4] has 4 elements, [5] has 5"),
+    ({"kind": "indexing", "op": "expand", "attrs": {"in": [4], "out": [5]}}, "only dimensions of size 1 expand"),
+    ({"kind": "indexing", "op": "permute", "attrs": {"in": [4]}}, "the key 'axes' is missing"),
+    ({"kind": "indexing", "hlo": "ENTRY e {"}, "line 1 of the HLO text: the computation 'e' has no end"),
+    ({"kind": "indexing", "hlo": REVERSAL, "computation": "g"}, "there is no computation 'g': name one of e"),
     ({"kind": "indexing", "map": "d0"}, "it must read"),
     ({"kind": "dtype-lowering", "bounds": [0, 2**63]}, "no 64-bit integer holds"),
     ({"kind": "dtype-lowering", "bounds": [0]}, "two integers"),
