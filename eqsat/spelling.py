@@ -339,9 +339,6 @@ class Speller:
         yield from self._selected_values(form)
         for operands in self._splits(form):
             yield self.sum_node(operands, form.constant - sum([k * part.constant for part, k in operands]))
-        if form.constant and len(form.terms) == 1 and min(form.terms.values()) > 1:
-            # other classes may have the product
-            yield self.sum_node([(Form(form.terms, 0), 1)], form.constant)
         if len(form.terms) == 2:
             yield from self._completed_remainders(form)
         yield from self._absorbing_quotients(form)

@@ -331,16 +331,19 @@ class _Search:
 
     def abandon(self) -> bool:
         """Try every class that several others use, but each of them could do without; whether the total fell."""
-        shared_by_few = {c for c, count in self.uses.items() if 1 < count <= MAX_USERS and self.paid[c]}
-        shared_by_few.difference_update(self.graph.roots)
+        paid, classes, choice = self.paid, self.graph.classes, self.choice
+        few = {c for c, count in self.uses.items() if 1 < count <= MAX_USERS and paid[c]}.difference(self.graph.roots)
         users: dict[int, list[int]] = {}
-        for c, count in self.uses.items() if shared_by_few else ():
-            if count:
-                for a in shared_by_few.intersection(self.choice[c][2]):
-                    users.setdefault(a, []).append(c)
+        for c in self._in_order() if few else ():
+            if not few.isdisjoint(choice[c][2]):
+                if len(classes[c]) == 1:
+                    few.difference_update(choice[c][2])
+                else:
+                    for a in few.intersection(choice[c][2]):
+                        users.setdefault(a, []).append(c)
         changed = False
         for shared, of in users.items():
-            if all(len(self.graph.classes[c]) > 1 for c in of):
+            if shared in few:
                 changed |= self._abandoned(shared, of)
         return changed
 
@@ -372,7 +375,7 @@ class _Search:
             others = [
                 price + sum([paid[a] for a in node[2] if not uses.get(a)])
                 for node, price in zip(self.graph.classes[c], self.prices[c], strict=True)
-                if shared not in node[2] and all(a in paid for a in node[2])
+                if shared not in node[2] and all(map(paid.__contains__, node[2]))
             ]
             least += min(others, default=freed)
         for c in using:
@@ -386,7 +389,7 @@ class _Search:
         freed = paid + sum([self._release(a) for a in current[2]])
         best: tuple[int, Node, int] | None = None
         for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
-            if shared in node[2] or (best and price >= best[0]) or not all(a in self.choice for a in node[2]):
+            if shared in node[2] or (best and price >= best[0]) or not all(map(self.choice.__contains__, node[2])):
                 continue
             taken = price + sum([self._take(a) for a in node[2]])
             for a in node[2]:
