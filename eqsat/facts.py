@@ -216,6 +216,12 @@ class Facts(ABC):
         self._replacing.discard(term)
         return form
 
+    def equations(self, outside: Self | None = None) -> list[Form]:
+        """Sums that are known to be zero, but for those that are so ``outside`` too."""
+        known = outside.directions if outside is not None else []
+        points = [item for item in self.directions if item[1][0] == item[1][1] and item not in known]
+        return [direction.shifted(-value) for direction, (value, _) in points]
+
     def _forget(self) -> None:
         """Drop what was memoised under fewer facts."""
         self.changed = True

@@ -8,16 +8,17 @@ integer coefficients and has a constant. :func:`to_expr` spells a form as a term
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 from typing import cast
 
-from eqsat.expr import Expr, const, is_index, make, topological
+from eqsat.expr import Expr, const, is_index, make, rebuild, topological
 from eqsat.ops import REDUCTIONS
 
 _VARIABLE = frozenset({"var"})
+_SUMS = frozenset({"add", "sub", "mul"})
 
 
 class Form:
@@ -182,6 +183,41 @@ def read(term: Expr) -> Form:
         else:
             total = total.plus(atom_form(part), scale)
     return total
+
+
+def without_quotients(term: Expr, equations: Sequence[Form]) -> Expr:
+    """A term in normal form without quotients that the equations, of sums with zero, say to be sums.
+
+    >>> from eqsat.expr import var
+    >>> x, y = var("x", 0, 99), var("y", 0, 99)
+    >>> without_quotients((x + y) // 2 * 2 // 3, [read(x + y - (x + y) // 2 * 2)])
+    Expr('(x + y)//3')
+    """
+
+    def plain(part: Expr) -> Expr:
+        return part if part.is_bool else to_expr(_without_quotients(read(part), equations))
+
+    def replace(part: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        # a sum is read as a whole, where it is an operand
+        return make(part.op, *map(plain, args)) if args and part.op not in _SUMS else None
+
+    return plain(*rebuild([term], replace))
+
+
+def _without_quotients(form: Form, equations: Sequence[Form]) -> Form:
+    for equation in equations:
+        for atom, coefficient in equation.terms.items():
+            scale, uneven = divmod(form.terms.get(atom, 0), coefficient)
+            if scale and not uneven and atom.op == "floordiv":
+                other = form.plus(equation, -scale)
+                if _division_order(other) < _division_order(form):
+                    form = other
+    return form
+
+
+def _division_order(form: Form) -> tuple[int, int]:
+    """The fewer divisions the better; a quotient of two values needs none."""
+    return sum([a.op == "floordiv" and a.vmax - a.vmin > 1 for a in form.terms]), len(form.terms)
 
 
 @dataclass(frozen=True, slots=True)

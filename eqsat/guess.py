@@ -73,7 +73,7 @@ class Learned:
     impossible: bool = False
 
 
-def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr] = ()) -> Learned:
+def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Form] | None = None) -> Learned:
     """Equalities between the atoms of ``roots``, and between their conditions, wherever all ``facts`` hold.
 
     Parameters
@@ -82,8 +82,8 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr]
         Terms in normal form.
     facts : sequence of bool Expr
         Conditions known to hold.
-    solved : collection of Expr
-        Variables that are known in terms of others: no combination is written with them.
+    solved : mapping of Expr to Form, optional
+        Variables that are known in terms of others: combinations are written with the quotients in those instead.
 
     >>> from eqsat.expr import var
     >>> i = var("i", 0, 99)
@@ -112,8 +112,12 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr]
     terms = [*atoms, *conditions, *(found.nested for found in sums), *(m for chain in chains.values() for m in chain)]
     values = dict(zip(terms, [np.broadcast_to(x, count) for x in evaluate(terms, points)], strict=True))
     decide = _Decider(members)
+    solved = solved or {}
     free = [v for v in sorted(variables(atoms), key=_name) if v not in solved]
     basis = _Basis(points, free, len(atoms), 0 if complete else SPARE_POINTS)
+    coordinates = {atom for form in solved.values() for atom in form.terms if atom.op != "var"}.intersection(atoms)
+    for atom in sorted(coordinates, key=lambda a: a.key):
+        basis.add(atom, values[atom])
 
     def prove(before: Expr, after: Expr | None) -> bool:
         proved = after is not None and decide(before.eq(after))
@@ -126,6 +130,8 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Collection[Expr]
         if prove(found.whole, found.with_nested(basis.combination(values[found.nested]))):
             affine.add(found.whole)
     for atom in atoms:
+        if atom in coordinates:
+            continue
         form = basis.combination(values[atom])
         if form is None or not _is_simpler(form, atom) or not prove(atom, to_expr(form)):
             basis.add(atom, values[atom])

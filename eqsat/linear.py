@@ -17,7 +17,7 @@ from math import gcd
 from typing import Self, cast
 
 from eqsat.expr import FALSE, TRUE, Expr, make, topological
-from eqsat.forms import Form, atom_form, factors, number, to_expr, topological_until
+from eqsat.forms import Form, atom_form, factors, number, to_expr, topological_until, without_quotients
 from eqsat.ops import FLOATS, REDUCTIONS
 from eqsat.reduce import Reductions
 
@@ -224,7 +224,7 @@ class Theory(Reductions):
         if not self.variables.of(term) & self.variables.of(condition):
             return False
         theory = self.under(condition)
-        return theory is not None and theory.form(term) == other
+        return theory is not None and self._form_under(theory, term) == other
 
     def _selected_division(self, condition: Expr, x: Form, y: Form) -> Form | None:
         """``where(c, x // d, y // d)`` is ``where(c, x, y) // d``, and so for the remainder, if ``d`` is no literal."""
@@ -255,7 +255,17 @@ class Theory(Reductions):
         if not self.variables.of(term) & self.variables.of(condition):
             return self.forms[term]
         theory = self.under(condition)
-        return None if theory is None else theory.form(term)
+        return None if theory is None else self._form_under(theory, term)
+
+    def _form_under(self, theory: Self, term: Expr) -> Form:
+        """The form of ``term`` under a theory that knows more, without quotients that only that knows to be sums."""
+        form = theory.form(term)
+        equations = theory.equations(self)
+        if not equations:
+            return form
+        inside = to_expr(form)
+        plain = without_quotients(inside, equations)
+        return form if plain is inside else self.form(plain)
 
 
 _INTEGER_STEPS: dict[str, Callable[[Theory, Form, Form], Form]] = {

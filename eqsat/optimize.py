@@ -26,7 +26,7 @@ from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, Priced, completed, dag, improved, needed, reachable, total_cost, tree
 from eqsat.facts import ContradictionError
-from eqsat.forms import ZERO, Form, VariableSets, to_expr
+from eqsat.forms import ZERO, Form, VariableSets, read, to_expr, without_quotients
 from eqsat.greedy import rewrite
 from eqsat.guess import Guess, learn
 from eqsat.hoist import hoist, levels
@@ -368,7 +368,7 @@ class _Walk:
     ) -> list[Expr]:
         """The answer spelled once more, if its own normal forms say more than those of the input."""
         again: list[Value] = [
-            value if theory is None else theory.condition(term) if term.is_bool else theory.form(term)
+            value if theory is None else _plainly(_normal_form(term, theory), theory, base)
             for theory, value, term in zip(contexts, values, terms, strict=True)
         ]
         if again == values or nodes > MANY_CLASSES:
@@ -441,12 +441,13 @@ class _Walk:
         ungated = [root for root, gate in zip(self.roots, self.gates, strict=True) if gate is None]
         # what is learned without gates holds under each of them
         found = self._normal_forms(base, self.facts, [*ungated, *gates], () if gates else self.order)
-        of_gate: dict[Expr | None, Iterator[Value]] = {None: iter(found)}
+        of_gate: dict[Expr | None, Iterator[Value]] = {None: iter([_plainly(value, base, base) for value in found])}
         for gate, condition in zip(gates, found[len(ungated) :], strict=True):
             theory = base.given(cast(Expr, condition))
             facts = self.facts if theory is base else (*self.facts, cast(Expr, condition))
             members = [root for root, of in zip(self.roots, self.gates, strict=True) if of is gate]
-            of_gate[gate] = iter(self._normal_forms(theory, facts, members))
+            values = self._normal_forms(theory, facts, members)
+            of_gate[gate] = iter(values if theory is None else [_plainly(value, theory, base) for value in values])
         return [next(of_gate[gate]) for gate in self.gates]
 
     def _normal_forms(
@@ -462,11 +463,11 @@ class _Walk:
         values: list[Value] = []
         for _ in range(MAX_GUESSES):
             theory.walk(order)
-            before, values = values, [theory.condition(r) if r.is_bool else theory.form(r) for r in roots]
+            before, values = values, [_normal_form(root, theory) for root in roots]
             # what an array holds is not known, so evaluation proves nothing of it
             if values == before or self.has_opaque:
                 break
-            terms = [v if isinstance(v, Expr) else to_expr(v) for v in values]
+            terms = [_as_term(value) for value in values]
             found = learn(terms, facts, theory.solved)
             if found.impossible:
                 return nothing
@@ -718,6 +719,27 @@ class _Walk:
             rule_set=self.rules,
             guesses=tuple(self.guesses),
         )
+
+
+def _normal_form(term: Expr, theory: Theory) -> Value:
+    return theory.condition(term) if term.is_bool else theory.form(term)
+
+
+def _as_term(value: Value) -> Expr:
+    return value if isinstance(value, Expr) else to_expr(value)
+
+
+def _plainly(value: Value, theory: Theory, base: Theory) -> Value:
+    """A normal form under ``theory`` as one of ``base``, without quotients that only the former knows to be sums."""
+    equations = theory.equations(None if theory is base else base)
+    if not equations:
+        return value
+    term = _as_term(value)
+    plain = without_quotients(term, equations)
+    if plain is term or (theory is base and term.is_bool):
+        return value
+    # a normal form under the equations has the quotients again
+    return read(plain) if theory is base else _normal_form(plain, base)
 
 
 def _anything(root: Expr) -> Expr:

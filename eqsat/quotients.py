@@ -311,9 +311,9 @@ class Quotients(Facts):
         if high < 0:
             return self.truncated(x, divisor.times(-1)).times(-1)
         if low > 0:
-            if self.bounds(x)[0] >= 0:
+            if self.is_never_negative(x):
                 return self.quotient(x, divisor)
-            if self.bounds(x)[1] <= 0:
+            if self.is_never_negative(x.times(-1)):
                 return self.quotient(x.times(-1), divisor).times(-1)
         if not divisor.terms and divisor.constant > 0:
             return self._truncated_by(x, divisor.constant)

@@ -339,10 +339,30 @@ class Speller:
         yield from self._selected_values(form)
         for operands in self._splits(form):
             yield self.sum_node(operands, form.constant - sum([k * part.constant for part, k in operands]))
+        if len(form.terms) == 2:
+            yield from self._completed_remainders(form)
         yield from self._absorbing_quotients(form)
         yield from self._factored_products(form)
         yield from self._joined_sums(form)
         yield from self._extremes(form)
+
+    def _completed_remainders(self, form: Form) -> Iterator[Node]:
+        """``k*(x - n*((x + z)//n))`` is ``k*((x + z)%n - z)``."""
+        for quotient, coefficient in form.terms.items():
+            if quotient.op not in ("floordiv", "tdiv") or quotient.args[1].op != "const":
+                continue
+            k, left = divmod(-coefficient, quotient.args[1].vmin)
+            if left or any(c % k for c in form.terms.values()):
+                continue
+            if k != 1:
+                yield self.sum_node([(Form({a: c // k for a, c in form.terms.items()}, 0), k)], form.constant)
+                continue
+            remainder = self.remainder_of(quotient)
+            rest = form.plus(remainder, -1)
+            if len(rest.terms) == 1:
+                yield self.sum_node(
+                    [(remainder, 1), *((atom_form(a), c) for a, c in rest.terms.items())], rest.constant
+                )
 
     def _factored_products(self, form: Form) -> Iterator[Node]:
         """``x*z + y*z`` is ``(x + y)*z``."""
@@ -374,12 +394,23 @@ class Speller:
                 yield self.sum_node([*others, (part, 1)], form.constant)
 
     def _entered_selections(self, form: Form) -> Iterator[Node]:
-        """The rest of a short sum may enter a selection: ``where(c, x, y) + z`` is ``where(c, x + z, y + z)``."""
+        """The rest of a short sum may enter a selection: ``where(c, x, y) + z`` is ``where(c, x + z, y + z)``.
+
+        Selections by one condition are one.
+        """
+        parts: dict[Expr, Form] = {}
         for atom, k in form.terms.items():
-            rest = form.plus(atom_form(atom), -k)
-            if atom.op == "where" and len(rest.terms) + bool(rest.constant) <= 2:
-                x, y = [self.need(rest.plus(read(arg), k)) for arg in atom.args[1:]]
-                yield "where", None, (self.need(atom.args[0]), x, y)
+            if atom.op == "where":
+                parts[atom.args[0]] = parts.get(atom.args[0], ZERO).plus(atom_form(atom), k)
+        for condition, part in parts.items():
+            rest = form.plus(part, -1)
+            if len(rest.terms) + bool(rest.constant) <= 2:
+                branches = [rest, rest]
+                for atom, k in part.terms.items():
+                    branches = [b.plus(read(arg), k) for b, arg in zip(branches, atom.args[1:], strict=True)]
+                yield "where", None, (self.need(condition), *map(self.need, branches))
+            elif len(part.terms) > 1:
+                yield self.sum_node([*((atom_form(a), k) for a, k in rest.terms.items()), (part, 1)], form.constant)
 
     def _selected_values(self, form: Form) -> Iterator[Node]:
         """Sums with quotients of two values, as selections: ``k*(A // n)`` is ``where(A < n, 0, k)`` for ``A < 2n``."""

@@ -7,7 +7,7 @@ another uses for nothing. Both break ties by the order of nodes within a class, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -17,6 +17,9 @@ from eqsat.extract.graph import EGraph, Node
 _I64 = (-(2**63), 2**63 - 1)
 #: How much dearer a value is that no machine integer holds.
 _TOO_WIDE = 1000
+
+#: All users of a class are changed at once if they are no more than this.
+MAX_USERS = 4
 
 #: A choice: the node for each class that some root needs.
 Choice = dict[int, Node]
@@ -215,14 +218,17 @@ def improved(
 ) -> tuple[Choice, int]:
     """A choice from ``start`` on that no single change makes cheaper, and its cost, each class paid once.
 
-    If ``thorough``, nor does a class that is not needed yet, taken up by several others at once. If ``start`` was such
-    a choice but for nodes that some classes have gained since, these are the ``fresh`` ones.
+    If ``thorough``, nor does a class that is not needed yet, taken up by several others at once, or one that several
+    use, given up by all at once. If ``start`` was such a choice but for nodes that some classes have gained since,
+    these are the ``fresh`` ones.
     """
     search = _Search(priced, dict(start))
     if fresh is None or search.improve(fresh) or (thorough and search.adopt()):
         for _ in range(rounds):
             if not search.improve() and not (thorough and search.adopt()):
                 break
+    while thorough and search.abandon():
+        search.improve()
     return search.choice, search.total
 
 
@@ -323,6 +329,91 @@ class _Search:
                 changed |= self._adopted(shared, changes)
         return changed
 
+    def abandon(self) -> bool:
+        """Try every class that several others use, but each of them could do without; whether the total fell."""
+        paid, classes, choice = self.paid, self.graph.classes, self.choice
+        few = {c for c, count in self.uses.items() if 1 < count <= MAX_USERS and paid[c]}.difference(self.graph.roots)
+        users: dict[int, list[int]] = {}
+        for c in self._in_order() if few else ():
+            if not few.isdisjoint(choice[c][2]):
+                if len(classes[c]) == 1:
+                    few.difference_update(choice[c][2])
+                else:
+                    for a in few.intersection(choice[c][2]):
+                        users.setdefault(a, []).append(c)
+        changed = False
+        for shared, of in users.items():
+            if shared in few:
+                changed |= self._abandoned(shared, of)
+        return changed
+
+    def _abandoned(self, shared: int, users: Sequence[int]) -> bool:
+        """Change all choices that need ``shared`` to others, unless the total does not fall; whether it did."""
+        if not self._may_pay(shared, users):
+            return False
+        total = self.total
+        undo: list[tuple[int, Node, int]] = []
+        for c in users:
+            if self.uses[c] and shared in self.choice[c][2]:
+                before = (c, self.choice[c], self.paid[c])
+                if not self._do_without(c, shared):
+                    break
+                undo.append(before)
+        if self.total < total:
+            return True
+        self._restore(undo)
+        self.total = total
+        return False
+
+    def _may_pay(self, shared: int, users: Sequence[int]) -> bool:
+        """Whether nodes without ``shared`` seem to cost less than all that giving up those with it would free."""
+        uses, paid = self.uses, self.paid
+        using = [c for c in users if uses[c] and shared in self.choice[c][2]]
+        freed = sum([paid[c] + sum([self._release(a) for a in self.choice[c][2]]) for c in using])
+        least = 0
+        for c in using:
+            others = [
+                price + sum([paid[a] for a in node[2] if not uses.get(a)])
+                for node, price in zip(self.graph.classes[c], self.prices[c], strict=True)
+                if shared not in node[2] and all(map(paid.__contains__, node[2]))
+            ]
+            least += min(others, default=freed)
+        for c in using:
+            for a in self.choice[c][2]:
+                self._take(a)
+        return least < freed
+
+    def _do_without(self, c: int, shared: int) -> bool:
+        """Choose the cheapest alternative of ``c`` that does not need ``shared``; whether there is one."""
+        current, paid = self.choice[c], self.paid[c]
+        freed = paid + sum([self._release(a) for a in current[2]])
+        best: tuple[int, Node, int] | None = None
+        for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
+            if shared in node[2] or (best and price >= best[0]) or not all(map(self.choice.__contains__, node[2])):
+                continue
+            taken = price + sum([self._take(a) for a in node[2]])
+            for a in node[2]:
+                self._release(a)
+            if (best is None or taken < best[0]) and not any(reaches(self.choice, node[2], x) for x in (c, shared)):
+                best = taken, node, price
+        if best is not None:
+            taken, node, price = best
+            self._choose(c, node, price)
+            self.total += taken - freed
+        for a in self.choice[c][2]:
+            self._take(a)
+        return best is not None
+
+    def _restore(self, before: Sequence[tuple[int, Node, int]]) -> None:
+        """Take back changes of choices, the last first."""
+        for c, node, price in reversed(before):
+            current = self.choice[c]
+            for a in node[2]:
+                self._take(a)
+            for a in current[2]:
+                self._release(a)
+            self._choose(c, node, price)
+
     def _adopted(self, shared: int, changes: Iterable[tuple[int, Node, int]]) -> bool:
         """Change all choices that ``shared`` makes cheaper, unless the total does not fall; whether it did."""
         total = self.total
@@ -338,13 +429,7 @@ class _Search:
         self.total = total - max(gain, 0)
         if gain > 0:
             return True
-        for c, node, price in reversed(undo):
-            current = self.choice[c]
-            for a in node[2]:
-                self._take(a)
-            for a in current[2]:
-                self._release(a)
-            self._choose(c, node, price)
+        self._restore(undo)
         return False
 
     def _change(self, c: int, node: Node, price: int) -> int:

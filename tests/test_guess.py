@@ -51,6 +51,16 @@ def test_learns(texts: list[str], facts: list[str], expected: tuple[str, str] | 
         ), guesses
 
 
+@pytest.mark.parametrize(("below", "affine"), [("i < 11", True), ("i < 22", False)])
+def test_a_sum_is_affine_in_the_quotient_that_a_variable_is_said_by(below: str, affine: bool) -> None:
+    # j is 2*((j + k)//2) - k, and (i*-5)//11 is half of -i for even i below 11, where (i*-5) % 11 is below 6
+    whole, *facts = read("(j + k)//2*6 - (i*-5)//11*2", "(j + k) % 2 == 0", "(i*-5) % 11 < 6", below)
+    theory = Theory(facts)
+    learned = learn([theory.simplify(whole)], facts, theory.solved).guesses
+    expected = theory.simplify(parse("(j + k)//2*6 + i", NAMES))
+    assert (theory.simplify(learned[0].after) == expected if learned else False) is affine
+
+
 @pytest.mark.parametrize(
     "texts",
     [

@@ -99,6 +99,11 @@ def test_a_root_given_twice_is_answered_twice(options):
 
 # ---- gates and constraints
 
+
+def has_division(result):
+    return any(term.op in ("floordiv", "mod") for term in topological(result.exprs))
+
+
 XY = {"x": (0, 63), "y": (0, 63)}
 
 KNOWN = [
@@ -121,6 +126,46 @@ def test_what_is_known_is_used_and_no_more(text, gate, constraints, cost, weaker
     gate, constraints = weaker
     result = sound(optimize([text], gates=[gate], constraints=constraints, **XY, **options))
     assert result.cost > cost
+
+
+XYZ = XY | {"z": (0, 63)}
+
+EQUATIONS = [
+    # root, what is known of a sum, the answer without a division, and what says less
+    ("(x + y)//2*2", "(x + y) % 2 == 0", "x + y", "(x + y) % 3 == 0"),
+    ("(x + y)//2*2", "(x + y) % 2 == 1", "x + y - 1", "(x + y) % 4 >= 1"),
+    ("(x + y)//2*2 + z", "(x + y) % 4 == 2", "x + y + z", "(x + y) % 4 != 1"),
+    ("(x + y)//2*10 - z*5", "(x + y) % 2 == 0", "(x + y - z)*5", "(x + z) % 2 == 0"),
+    ("(x*3 + y)//6*6", "(x*3 + y) % 6 == 2", "x*3 + y - 2", "(x*3 + y) % 5 == 2"),
+    ("(x*2 + y*3)//6*6", "(x*2 + y*3) % 6 == 2", "x*2 + y*3 - 2", "(x*2 + y*3) % 7 == 2"),
+    ("(x + y)//3*3 + (x + y)//2*2", "(x + y) % 6 == 0", "(x + y)*2", "(x + y) % 4 == 0"),
+    ("x//8*8 + y", "x % 8 == 0", "x + y", "x % 8 <= 1"),
+    ("(x - y)//3*6 - (x - y)", "(x - y) % 3 == 0", "x - y", "(x + y) % 3 == 0"),
+]
+
+
+@pytest.mark.parametrize(("text", "known", "answer", "weaker"), EQUATIONS, ids=str)
+def test_a_quotient_of_a_sum_of_known_remainder_is_no_division(text, known, answer, weaker):
+    for facts in ({"gates": [known]}, {"constraints": [known]}):
+        result = sound(optimize([text], **facts, **XYZ))
+        assert result.cost == optimize([answer], **XYZ).cost
+    for facts in ({"gates": [weaker]}, {"constraints": [weaker]}):
+        assert has_division(sound(optimize([text], **facts, **XYZ)))
+
+
+def test_a_quotient_inside_another_is_a_sum_under_its_gate():
+    result = sound(optimize(["((x + y)//2*2 + z)//9"], gates=["(x + y) % 2 == 0"], **XYZ))
+    assert result.cost == optimize("(x + y + z)//9", **XYZ).cost
+
+
+def test_half_of_an_even_sum_stays_a_quotient_where_no_multiple_of_two_uses_it():
+    result = sound(optimize(["(x + y)//2*3"], gates=["(x + y) % 2 == 0"], **XYZ))
+    assert result.cost == optimize("(x + y)//2*3", **XYZ).cost
+
+
+def test_a_branch_says_a_sum_where_its_condition_knows_it_to_be_even():
+    result = sound(optimize("where((x + y) % 2 == 0, (x + y)//2*2, z)", **XYZ))
+    assert str(result.expr) == "where((x + y)%2 < 1, x + y, z)"
 
 
 @every_way

@@ -206,6 +206,27 @@ def test_roots_share_partial_sums(texts, cost):
     assert result.check().equal
 
 
+SHORTER = [
+    # roots, their spellings
+    (["x - (x + z)//2*2"], ["(x + z)%2 - z"]),
+    (["y*5 - tdiv(y + z, 2)*10"], ["(tmod(y + z, 2) - z)*5"]),
+    (["(x + z)//8*24 - x*3 + 7"], ["(z - (x + z)%8)*3 + 7"]),
+    (["x - (x + z)//2*4"], ["x - (x + z)//2*4"]),
+    (["x - (x + y + z)//2*2"], ["x - (x + y + z)//2*2"]),
+    (["where(x < 6, 3, 8) - where(x < 6, 2, 6)"], ["where(x < 6, 1, 2)"]),
+    (["where(x < 6, y, 0) + where(x < 6, 0, z) + y*z + z*9"], ["where(x < 6, y, z) + (y + 9)*z"]),
+    (["where(x < 6, 3, 8) - where(y < 6, 2, 6)"], ["where(x < 6, 3, 8) - where(y < 6, 2, 6)"]),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), SHORTER, ids=str)
+def test_a_term_that_has_a_shorter_spelling_gets_it(texts, wanted):
+    ranges = dict.fromkeys("xyz", (-999, 999))
+    result = optimize([read(text, ranges) for text in texts])
+    assert result.cost == cost_of([read(text, ranges) for text in wanted], Latency())
+    assert result.check().equal
+
+
 #: Comparisons of a remainder with its sign changed, which need not be computed.
 COMPARED = [
     ("-((a*3 + b)%4) == -2", "(a*3 + b)%4 == 2"),

@@ -164,10 +164,28 @@ def test_a_dag_is_finite_and_costs_between_the_optimum_and_the_tree(graph):
     assert least <= total_cost(graph, chosen) <= total_cost(graph, tree(graph))
 
 
+#: Classes 3 and 4 use 1, which is theirs alone, or 2, which is there; what else is, and what a thorough search pays.
+TOGETHER = [
+    ({}, [2, 3, 4], 3),
+    ({5: [(1, (1,))]}, [2, 3, 4, 5], 5),  # 5 cannot do without 1
+    ({5: [(1, (1,)), (9, (2,))]}, [2, 3, 4, 5], 5),  # 5 can, but not for what 1 costs
+    ({5: [(1, (1,)), (1, (2,))]}, [2, 3, 4, 5], 4),
+    ({}, [1, 2, 3, 4], 4),  # 1 is an answer itself
+]
+
+
+@pytest.mark.parametrize(("others", "roots", "cost"), TOGETHER)
+def test_what_several_classes_can_do_without_is_given_up_by_all_at_once(others, roots, cost):
+    table: Table = {0: [(0, ())], 1: [(1, (0,))], 2: [(1, (0,))]}
+    table |= {3: [(1, (1,)), (1, (2,))], 4: [(1, (1,)), (1, (2,))], **others}
+    assert improved(priced(table, roots), tree(priced(table, roots)), thorough=True)[1] == cost
+
+
 @settings(max_examples=200)
 @given(graphs(most_classes=12, most_nodes=4), st.booleans())
 def test_the_cost_of_a_search_is_that_of_its_choice(graph, thorough):
     chosen, cost = improved(graph, tree(graph), thorough=thorough)
+    depths(chosen, graph.graph.roots)
     assert cost == total_cost(graph, chosen) <= total_cost(graph, tree(graph))
 
 
