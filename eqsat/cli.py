@@ -263,6 +263,8 @@ def corpus(
     A bad case becomes a row with an "error"; the others go on. Rows are written as they are ready.
     """
     settings = Settings(cost, extract, engine, not no_theory, not no_gates, prove, prove_seconds)
+    if output is not None and output.exists() and source.exists() and output.samefile(source):
+        raise click.UsageError(f"{output} would be overwritten by its own answers: give -o another file")
     data = sys.stdin.buffer.read() if str(source) == "-" else source.read_bytes()
     lines: list[str | bytes] = [*data.split(b"\n")]
     errors = written = 0
@@ -466,6 +468,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except ValueError as error:
         _fail(str(error))
+    except MemoryError as error:
+        _fail(f"out of memory: {str(error) or 'give a smaller input'}")
     except Exception as error:
         from eqsat.runtime import CompileError
 

@@ -102,8 +102,8 @@ class Store:
         if not self.when.is_bool:
             raise TypeError(f"the guard of a store is a condition, not {brief(self.when)!r}")
         for variable in self.over:
-            if variable.op != "var" or self.over.count(variable) > 1:
-                raise ValueError(f"a store ranges over distinct variables, not over {brief(variable)!r}")
+            if not isinstance(variable, Expr) or variable.op != "var" or self.over.count(variable) > 1:
+                raise ValueError(f"a store ranges over distinct variables, not over {brief(as_expr(variable))!r}")
         self._check_indices(array)
 
     def __repr__(self) -> str:
@@ -169,6 +169,8 @@ class Kernel:
     stores: tuple[Store, ...]
 
     def __post_init__(self) -> None:
+        if isinstance(self.stores, Store):
+            raise TypeError(f"kernel {self.name!r} takes a list of stores: give it [Store(...)]")
         object.__setattr__(self, "stores", tuple(self.stores))
         if not self.stores:
             raise ValueError(f"kernel {self.name!r} stores nothing: give it at least one Store")
@@ -208,7 +210,7 @@ class Kernel:
         ranged = {v for s in self.stores for v in s.over}
         return [v for v in self.variables if v not in ranged]
 
-    def reference(self, arrays: Mapping[str, ArrayLike], **parameters: int) -> dict[str, NDArray[Any]]:
+    def reference(self, arrays: Mapping[str, ArrayLike], /, **parameters: int) -> dict[str, NDArray[Any]]:
         """The outputs as the expressions' own evaluator computes them; elements that no store reaches are 0."""
         found: dict[str, NDArray[Any]] = {
             b.name: np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element]) for b in self.outputs

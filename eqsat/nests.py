@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import isinf, isnan, prod
 from typing import cast
 
-from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, preamble
+from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, check_function_name, preamble
 from eqsat.dtypes import LIMITS, select_width, widths
 from eqsat.expr import TRUE, Expr, any_var, brief, index_level, is_index, substitute, topological, variables
 from eqsat.facts import ContradictionError
@@ -81,6 +81,7 @@ def function(
     """The function that :func:`to_c` prints, without what it needs before it."""
     if lanes not in LANES:
         raise ValueError(f"{lanes} lanes: give one of {', '.join(map(str, LANES))}")
+    check_function_name(kernel.name)
     return _LoopWriter(kernel, parallel, reassociate, lanes).function(storage)
 
 
@@ -136,14 +137,9 @@ class _LoopWriter(Writer):
         return Function(self.name, "\n".join(lines), frozenset(self.helpers))
 
     def parameters(self) -> list[str]:
-        outputs = {b.name for b in self.kernel.outputs}
         return [
             *[f"const {C_TYPES[b.element]} *restrict {self.arrays[b.name]}" for b in self.kernel.inputs],
-            *[
-                f"{C_TYPES[b.element]} *restrict {self.arrays[b.name]}"
-                for b in self.kernel.outputs
-                if b.name in outputs
-            ],
+            *[f"{C_TYPES[b.element]} *restrict {self.arrays[b.name]}" for b in self.kernel.outputs],
             *[f"{self.type_of(v)} {self.code[v].text}" for v in self.order],
         ]
 

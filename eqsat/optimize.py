@@ -110,7 +110,7 @@ class Result:
     engine_milliseconds: float
     extraction_milliseconds: float
     rules: dict[str, int]
-    rule_set: tuple[Rule, ...]
+    rule_set: tuple[Rule, ...] = field(repr=False)
     guesses: tuple[Guess, ...] = ()
     pareto: tuple[Answer, ...] = ()
 

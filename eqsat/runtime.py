@@ -427,7 +427,7 @@ class Program:
     source: str
     _library: Any = field(repr=False)
 
-    def __call__(self, *, out: Mapping[str, NDArray[Any]] | None = None, **arguments: ArrayLike) -> dict[str, Any]:
+    def __call__(self, /, *, out: Mapping[str, NDArray[Any]] | None = None, **arguments: ArrayLike) -> dict[str, Any]:
         """The outputs by name.
 
         Parameters
@@ -509,7 +509,7 @@ def compile_kernel(
     Raises
     ------
     ValueError
-        If an integer does not fit 64 bits, or there cannot be so many lanes.
+        If an integer does not fit 64 bits, there cannot be so many lanes, or C cannot take the kernel's name.
     CompileError
         If there is no C compiler, or it fails.
 
@@ -522,6 +522,8 @@ def compile_kernel(
            [1., 4.],
            [2., 5.]], dtype=float32)
     """
+    if "out" in {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}:
+        raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
     compiled = optimised(kernel, reassociate=reassociate) if optimise else flattened(kernel)
     written = loop_function(compiled, parallel, reassociate, lanes, storage="static ")
     source = "\n".join(["#include <math.h>\n" + preamble([written]), written.text, _array_call(compiled)])

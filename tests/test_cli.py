@@ -17,7 +17,7 @@ from eqsat.optimize import ENGINES, EXTRACTORS, optimize
 from eqsat.rule import Rule
 
 GOOD = '{"id": "good", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8"]}\n'
-COMMAND = [sys.executable, "-c", "from eqsat.cli import main; main()"]
+COMMAND = [sys.executable, "-m", "eqsat"]
 
 
 @pytest.fixture
@@ -181,6 +181,7 @@ WRONG = [
     (["corpus", "/nonexistent.jsonl"], "No such file"),
     (["corpus", "."], "Is a directory"),
     (["corpus", "x", "--jobs", "0"], "--jobs"),
+    (["corpus", __file__, "-o", __file__], "would be overwritten by its own answers"),
 ]
 
 
@@ -190,6 +191,11 @@ def test_wrong_use_is_one_line(eqsat, arguments, message):
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert message in err
+
+
+def test_too_little_memory_is_one_line(eqsat, monkeypatch):
+    monkeypatch.setattr(cli, "parse", lambda *given: bytearray(2**60))
+    assert eqsat("optimize", "x", "--var", "x=0:1") == (2, "", "eqsat: out of memory: give a smaller input\n")
 
 
 def test_a_bug_is_one_line(eqsat, monkeypatch):

@@ -111,7 +111,7 @@ def test_contradictory_constraints_end():
 
 @pytest.mark.parametrize("text", ["v" + " + v" * 3000, "(" * 5000 + "v", "9" * 6000, "v//(v - v)", "v" * 9999])
 def test_the_command_line_survives(text):
-    command = [sys.executable, "-c", "from eqsat.cli import main; main()", "optimize", text, "--var", "v=0:9"]
+    command = [sys.executable, "-m", "eqsat", "optimize", text, "--var", "v=0:9"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode in (0, 2)
     assert "Traceback" not in done.stderr

@@ -20,7 +20,7 @@ I, J, K, R = var("i", 0, 15), var("j", 0, 23), var("k", 0, 511), var("r", 0, 31)
 A, B, C = buffer("A", "f32", (16, 32)), buffer("B", "f32", (32, 24)), buffer("C", "f32", (16, 24))
 N = buffer("N", "i32", (16,))
 SHORT = buffer("N", "i32", (8,))
-OUT = buffer("OUT", "i32", (16,))
+OUT, OUTER = buffer("OUT", "i32", (16,)), buffer("out", "i32", (16,))
 
 
 REFUSED = [
@@ -40,7 +40,12 @@ REFUSED = [
     (lambda: A[I], TypeError, "buffer 'A' takes 2 indices, not 1"),
     (lambda: A[A[I, 0], 0], TypeError, "load needs an integer"),
     (lambda: buffer("X", "f16"), ValueError, "elements of unknown type 'f16'"),
-    (lambda: buffer("X", "f32", (3, 0)), ValueError, r"the shape \(3, 0\) of buffer 'X' has no elements"),
+    (lambda: buffer("X", "f32", (3, 0)), ValueError, r"the shape \(3, 0\) of buffer 'X' must have an axis"),
+    (lambda: buffer("X", "f32", ()), ValueError, r"the shape \(\) of buffer 'X' must have an axis"),
+    (lambda: Kernel("k", Store(OUT[I], 0, [I])), TypeError, "kernel 'k' takes a list of stores"),
+    (lambda: Store(OUT[I], 0, [3]), ValueError, "ranges over distinct variables, not over '3'"),
+    (lambda: to_c(flattened(Kernel("exp", [Store(OUT[I], 0, [I])]))), ValueError, "'exp' cannot name a C function"),
+    (lambda: eqsat.compile(Kernel("k", [Store(OUT[I], OUTER[I], [I])])), ValueError, "has an argument 'out'"),
     (lambda: eqsat.optimize(A[I, 0]), ValueError, "is a floating-point value"),
 ]  # fmt: skip
 

@@ -68,6 +68,10 @@ def test_a_result_does_not_change():
         optimize([OUTER]).cost = 3  # type: ignore[misc]
 
 
+def test_a_result_shows_in_a_few_lines():
+    assert len(repr(optimize(OUTER + 0))) < 500
+
+
 def test_one_root_has_an_expr_several_do_not():
     assert optimize(OUTER + 0).expr is OUTER
     with pytest.raises(ValueError, match=r"2 roots"):
