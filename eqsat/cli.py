@@ -225,7 +225,9 @@ def _answer(answer: Answer, taken: Iterable[str]) -> Row:
 
 
 def _remark(result: Result, check: Check) -> str:
-    checked = "proved" if check.kind == "proved" else f"{check.kind} check at {check.points} points"
+    checked = f"{check.kind} check at {check.points} points" if check.points else "unchanged"
+    if check.kind == "proved":
+        checked = "proved"
     if check.proof:
         checked += f" ({check.proof})"
     bound = "" if result.bound is None else f" (at least {result.bound})"
@@ -354,6 +356,8 @@ def calibrate(output: Path, repeats: int) -> None:
     """
     from eqsat.calibrate import calibrate as measure
 
+    if output.suffix != ".json":
+        raise click.UsageError(f"{output} is no name for a cost model: --cost takes files that end in .json")
     with _progress(repeats, "measuring") as advance:
         measure(output, repeats, advance)
     click.echo(f"# use it: eqsat optimize --cost {output} ...", err=True)
@@ -382,7 +386,7 @@ def experiment(
     from eqsat import experiment as experiments
 
     models = {name: cost_model(name) for name in costs.split(",")}
-    cases = experiments.chosen_cases(source.read_text(encoding="utf-8").splitlines(), limit, seed)
+    cases = experiments.chosen_cases(source.read_bytes().split(b"\n"), limit, seed)
     output.mkdir(parents=True, exist_ok=True)
     with _progress(len(cases)) as advance:
         rows = experiments.answers(cases, models, extracts, advance)

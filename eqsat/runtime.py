@@ -345,9 +345,13 @@ def find_compiler() -> list[str]:
     Raises
     ------
     CompileError
-        If there is none.
+        If there is none, or ``CC`` is no command.
     """
-    chosen = shlex.split(os.environ.get("CC", ""))
+    named = os.environ.get("CC", "")
+    try:
+        chosen = shlex.split(named)
+    except ValueError as error:
+        raise CompileError(f"CC is {named!r}, which is no command ({error}): set it to that of the compiler") from None
     for command in [chosen] if chosen else [["cc"], ["gcc"], ["clang"]]:
         if shutil.which(command[0]):
             return command

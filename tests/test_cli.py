@@ -173,6 +173,8 @@ WRONG = [
     (["optimize", "x", "--cost", "/nonexistent.json", "--var", "x=0:3"], "No such file"),
     (["optimize", "x", "--loops", "y", "--var", "x=0:3"], "--loops names 'y'"),
     (["calibrate"], "Missing option '-o'"),
+    (["calibrate", "-o", "/nonexistent/model.json"], "/nonexistent/model.json: No such file"),
+    (["calibrate", "-o", "model.txt"], "model.txt is no name for a cost model: --cost takes files that end in .json"),
     (["optimize", "x // x", "--var", "x=0:3"], "[0, 3]"),
     (["optimize", "x // d", "--var", "x=0:3", "--var", "d=-1:1"], "[-1, 1]"),
     (["optimize", "x", "--var", "x=0:3", "--constraint", "x +"], "an operand is missing"),

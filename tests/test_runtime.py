@@ -282,6 +282,9 @@ def test_a_missing_compiler_is_one_line_with_the_remedy(monkeypatch: pytest.Monk
     monkeypatch.setenv("CC", "no-such-compiler -m64")
     with pytest.raises(CompileError, match="'no-such-compiler', is not installed: install it or set CC"):
         compile_exprs([const(1)])
+    monkeypatch.setenv("CC", "'cc")
+    with pytest.raises(CompileError, match=r"CC is \"'cc\", which is no command \(No closing quotation\): set it to"):
+        compile_exprs([const(1)])
     monkeypatch.delenv("CC")
     monkeypatch.setenv("PATH", "")
     with pytest.raises(CompileError, match=r"no C compiler .* is installed: install one, or set CC"):
