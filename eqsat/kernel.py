@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eqsat.dtypes import width_of
-from eqsat.engine import Budget
 from eqsat.expr import (
     TRUE,
     Expr,
@@ -48,7 +47,7 @@ from eqsat.facts import ContradictionError
 from eqsat.forms import to_expr
 from eqsat.linear import Theory
 from eqsat.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
-from eqsat.optimize import DEFAULT_BUDGET, LATENCY, optimize
+from eqsat.optimize import LATENCY, optimize
 from eqsat.ranges import Axis, Nest, cheapest, in_cheapest_ranges
 
 #: NumPy's name of each element type.
@@ -115,6 +114,11 @@ class Store:
     def array(self) -> Buffer:
         """The output that is stored to."""
         return cast(Buffer, self.target.args[0].value)
+
+    @property
+    def parts(self) -> tuple[Expr, Expr, Expr]:
+        """Where a store to a flat array stores, what, and under which condition."""
+        return self.target.args[1], self.value, self.when
 
     def _check_value(self, array: Buffer) -> None:
         value = self.value
@@ -204,6 +208,11 @@ class Kernel:
     def variables(self) -> list[Expr]:
         return variables(self.roots)
 
+    @property
+    def names(self) -> set[str]:
+        """The names of its buffers and variables."""
+        return {str(v.value) for v in self.variables} | {b.name for b in (*self.inputs, *self.outputs)}
+
     @cached_property
     def parameters(self) -> list[Expr]:
         """The variables over which no store ranges, by name."""
@@ -228,9 +237,7 @@ class Kernel:
         return found
 
 
-def simplified(
-    kernel: Kernel, *, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BUDGET, reassociate: bool = False
-) -> Kernel:
+def simplified(kernel: Kernel, *, cost: CostModel = LATENCY, reassociate: bool = False) -> Kernel:
     """The same kernel with every address, condition and integer as cheap as it gets.
 
     Parameters
@@ -244,12 +251,12 @@ def simplified(
     split and merged where that saves enough (:mod:`eqsat.ranges`); elements are stored in the same order.
     """
     flat = [_collapsed(s, reassociate, cost) for s in map(_flattened, kernel.stores)]
-    taken = {str(v.value) for v in kernel.variables} | {b.name for b in (*kernel.inputs, *kernel.outputs)}
+    taken = kernel.names
     flat = [s for _, nest in groupby(flat, key=lambda s: s.over) for s in _in_cheapest_loops(list(nest), cost, taken)]
     pieces = _Pieces(flat)
     loops = pieces.loops()
     model = LoopAware(loops, cost) if loops else cost
-    result = optimize(pieces.terms, gates=pieces.gates, cost=model, budget=budget)
+    result = optimize(pieces.terms, gates=pieces.gates, cost=model)
     found = [new if _fits_64_bits(new) else old for old, new in zip(pieces.terms, result.exprs, strict=True)]
     return Kernel(kernel.name, tuple(pieces.joined(found)))
 
@@ -268,7 +275,7 @@ def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str]) -
         return stores
     loops = tuple([axis.variable for axis in nest.axes])
     taken |= {str(v.value) for v in loops}
-    return [equal_store(s, substitute(_parts(s), nest.images), loops) for s in stores]
+    return [equal_store(s, substitute(s.parts, nest.images), loops) for s in stores]
 
 
 def _repeats(nest: Nest, free: Collection[Expr]) -> int:
@@ -407,7 +414,7 @@ class _Pieces:
 
     def __init__(self, stores: Sequence[Store]) -> None:
         self.stores = stores
-        self.order = list(topological([t for s in stores for t in _parts(s)]))
+        self.order = list(topological([t for s in stores for t in s.parts]))
         self.contexts: dict[Expr, frozenset[Expr]] = {}
         self.pieces: list[Expr] = []
         self.images: dict[Expr, Expr] = {}
@@ -486,7 +493,7 @@ class _Pieces:
                 new[term] = self._restored(found[term], indices, new)
             elif not term.args:
                 new[term] = term
-        return [equal_store(s, [new[part] for part in _parts(s)], s.over) for s in self.stores]
+        return [equal_store(s, [new[part] for part in s.parts], s.over) for s in self.stores]
 
     def _restored(self, term: Expr, indices: Mapping[Expr, Expr], new: Mapping[Expr, Expr]) -> Expr:
         """``term`` with its indices and comparisons again."""
@@ -503,10 +510,6 @@ class _Pieces:
             return found
 
         return rebuild([term], restore)[0]
-
-
-def _parts(store: Store) -> tuple[Expr, Expr, Expr]:
-    return store.target.args[1], store.value, store.when
 
 
 def equal_store(store: Store, parts: Sequence[Expr], over: Sequence[Expr], array: Expr | None = None) -> Store:

@@ -100,7 +100,7 @@ class _LoopWriter(Writer):
     def __init__(self, kernel: Kernel, parallel: bool, reassociate: bool, lanes: int) -> None:
         self.kernel, self.parallel, self.reassociate, self.lanes = kernel, parallel, reassociate, lanes
         loops = {v for s in kernel.stores for v in s.over}
-        super().__init__([t for s in kernel.stores for t in _parts(s)], kernel.name, kernel.parameters)
+        super().__init__([t for s in kernel.stores for t in s.parts], kernel.name, kernel.parameters)
         self.arrays = {b.name: self.argument_name(b.name) for b in (*kernel.inputs, *kernel.outputs)}
         self.loop_names = {v: self.argument_name(str(v.value)) for v in sorted(loops, key=lambda v: str(v.value))}
         self.scopes = [_Scope()]
@@ -145,7 +145,7 @@ class _LoopWriter(Writer):
 
     def _nest(self, stores: Sequence[Store]) -> None:
         """The loops of stores that range over the same variables."""
-        self._expect([t for s in stores for t in _parts(s)])
+        self._expect([t for s in stores for t in s.parts])
         over = stores[0].over
         alone = stores[0] if len(stores) == 1 else None
         block = alone and _transposed_block(alone)
@@ -179,7 +179,7 @@ class _LoopWriter(Writer):
 
     def _assign(self, store: Store) -> None:
         """The statement that stores one element."""
-        target, value, when = _parts(store)
+        target, value, when = store.parts
         text = self.need(value)
         line = f"{self.arrays[store.array.name]}[{self.need(target)}] = {text};"
         self.scopes[-1].lines.append(line if when is TRUE else f"if ({self.need(when)}) {line}")
@@ -210,7 +210,7 @@ class _LoopWriter(Writer):
         for low, high, part in parts:
             if low == high:
                 continue
-            self._expect(_parts(part), interior.facts if part is interior.store else (), variable)
+            self._expect(part.parts, interior.facts if part is interior.store else (), variable)
             self._open(variable, self.loop_names[variable], low, high, [])
             self._assign(part)
             self._close()
@@ -234,7 +234,7 @@ class _LoopWriter(Writer):
         self.loop_names[step] = self.argument_name(f"{row.value}_lanes")
         first = step * self.lanes
         lanes = [{row: first + lane if lane else first} for lane in range(self.lanes)]
-        places, values = zip(*[substitute(_parts(store)[:2], lane) for lane in lanes], strict=True)
+        places, values = zip(*[substitute(store.parts[:2], lane) for lane in lanes], strict=True)
         self._expect([*places, *values])
         self._open_whole(step, [])
         for load in [t for t in topological([store.value]) if t.op == "load"]:
@@ -243,7 +243,7 @@ class _LoopWriter(Writer):
             self._store_lanes(store.array, run, [self.need(v) for v in values[run.first :][: run.length]], places)
         self._close()
         if whole * self.lanes < extent(row):
-            self._expect(_parts(store))
+            self._expect(store.parts)
             self._open(row, self.loop_names[row], str(whole * self.lanes), str(row.vmax + 1), [])
             self._assign(store)
             self._close()
@@ -566,10 +566,6 @@ _LoopWriter.writers = WRITE | {
     "to_float": _LoopWriter.converted,
     "fwhere": _LoopWriter.float_choice,
 }
-
-
-def _parts(store: Store) -> tuple[Expr, Expr, Expr]:
-    return store.target.args[1], store.value, store.when
 
 
 def _said(store: Store) -> str:
