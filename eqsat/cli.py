@@ -21,7 +21,7 @@ import click
 
 from eqsat.cases import one_line
 from eqsat.corpus import Row, Settings, record, run
-from eqsat.expr import Expr, var
+from eqsat.expr import Expr, extent, var
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import COST_MODELS, LoopAware
 from eqsat.text import parse, to_program, to_text
@@ -191,7 +191,7 @@ def _trip_counts(loops: str, names: dict[str, Expr]) -> dict[str, int]:
     unknown = [name for name in chosen if name not in names]
     if unknown:
         raise click.UsageError(f"--loops names {unknown[0]!r}, which is no variable: give it a --range or --var")
-    return {name: names[name].vmax - names[name].vmin + 1 for name in chosen}
+    return {name: extent(names[name]) for name in chosen}
 
 
 def _listing(exprs: Sequence[Expr], taken: Iterable[str]) -> str:

@@ -769,6 +769,11 @@ def variables(roots: Iterable[Expr]) -> list[Expr]:
     return [found[name] for name in sorted(found)]
 
 
+def extent(variable: Expr) -> int:
+    """How many values a variable takes."""
+    return variable.vmax - variable.vmin + 1
+
+
 def is_index(variable: Expr) -> bool:
     """Whether ``variable`` is the index of a reduction."""
     return cast(str, variable.value)[0] == "$"

@@ -31,6 +31,7 @@ from eqsat.expr import (
     buffers,
     const,
     evaluate,
+    extent,
     index_level,
     instantiate,
     is_index,
@@ -49,6 +50,7 @@ from eqsat.linear import Theory
 from eqsat.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
 from eqsat.optimize import LATENCY, optimize
 from eqsat.ranges import Axis, Nest, cheapest, in_cheapest_ranges
+from eqsat.sampling import grid
 
 #: NumPy's name of each element type.
 DTYPES = {"bool": np.bool_, "i32": np.int32, "i64": np.int64, "f32": np.float32, "f64": np.float64}
@@ -142,13 +144,13 @@ class Store:
         except ContradictionError:
             # nothing is ever stored
             return
-        for axis, (index, extent) in enumerate(zip(self.target.args[1:], array.shape, strict=True)):
+        for axis, (index, size) in enumerate(zip(self.target.args[1:], array.shape, strict=True)):
             low, high = theory.bounds(theory.form(index))
             low, high = max(low, index.vmin), min(high, index.vmax)
-            if low < 0 or high >= extent:
+            if low < 0 or high >= size:
                 raise ValueError(
                     f"the index {brief(index)!r} of {brief(self.target)!r} has range [{low}, {high}], but axis {axis} "
-                    f"has extent {extent}: narrow the range, or give the store a guard (when=...)"
+                    f"has extent {size}: narrow the range, or give the store a guard (when=...)"
                 )
 
 
@@ -225,14 +227,10 @@ class Kernel:
             b.name: np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element]) for b in self.outputs
         }
         for store in self.stores:
-            mesh: dict[str, Any] = dict(parameters)
-            for axis, v in enumerate(store.over):
-                shape = [1] * len(store.over)
-                shape[axis] = -1
-                mesh[str(v.value)] = np.arange(v.vmin, v.vmax + 1).reshape(shape)
-            full = tuple([v.vmax - v.vmin + 1 for v in store.over])
+            full = tuple([extent(v) for v in store.over])
             terms = [*store.target.args[1:], store.value, store.when]
-            *places, value, when = [np.broadcast_to(x, full) for x in evaluate(terms, mesh, arrays)]
+            values = evaluate(terms, {**parameters, **grid(store.over)}, arrays)
+            *places, value, when = [np.broadcast_to(x, full) for x in values]
             found[store.array.name][tuple([p[when] for p in places])] = value[when]
         return found
 
@@ -441,7 +439,7 @@ class _Pieces:
             return {}
         indices = sorted([t for t in self.images if t.op == "var"], key=lambda t: (-index_level(t), t.key))
         nest = [*over, *[self.images[t] for t in indices]]
-        return {str(v.value): v.vmax - v.vmin + 1 for v in nest}
+        return {str(v.value): extent(v) for v in nest}
 
     def _reach(self, terms: Iterable[Expr], context: frozenset[Expr]) -> None:
         for term in terms:

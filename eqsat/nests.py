@@ -15,17 +15,17 @@ from typing import cast
 
 from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, check_function_name, preamble
 from eqsat.dtypes import LIMITS, select_width, widths
-from eqsat.expr import TRUE, Expr, any_var, brief, index_level, is_index, substitute, topological, variables
+from eqsat.expr import TRUE, Expr, any_var, brief, extent, index_level, is_index, substitute, topological, variables
 from eqsat.facts import ContradictionError
 from eqsat.interior import Interior, interior_of
 from eqsat.kernel import Kernel, Store
 from eqsat.lanes import Run, contiguous_runs
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS, Buffer
-from eqsat.schedule import TILE, extent, in_digits, writes_once
+from eqsat.schedule import TILE, in_digits, writes_once
 
-#: Rows with fewer elements than this, and one, are not worth a pass of their own.
-MIN_ROW = 7
+#: Rows with fewer elements than this are not worth a pass of their own.
+MIN_ROW = 8
 
 #: How many lanes there may be.
 LANES = (1, 2, 4, 8, 16)
@@ -506,11 +506,10 @@ class _LoopWriter(Writer):
         width = self.element_width(term)
         if term in self.inside:
             return Code(text, _ATOM, width)
-        extent = prod(cast(tuple[int, ...], array.shape))
+        size = prod(cast(tuple[int, ...], array.shape))
         place = term.args[1]
-        tests = [f"0 <= {index.within(_ADD)}"] * (place.vmin < 0) + [f"{index.within(_ADD)} < {extent}"] * (
-            place.vmax >= extent
-        )
+        tests = [f"0 <= {index.within(_ADD)}"] * (place.vmin < 0)
+        tests += [f"{index.within(_ADD)} < {size}"] * (place.vmax >= size)
         return Code(f"({' && '.join(tests)} ? {text} : 0)", _ATOM, width)
 
     def float_literal(self, term: Expr) -> Code:
@@ -641,7 +640,7 @@ def _goes_by_rows(store: Store) -> bool:
         return False
     row = store.over[-1]
     width = select_width(term) if not term.element else 0
-    if row.vmax - row.vmin < MIN_ROW or (width and f"i{width}" != store.array.element):
+    if extent(row) < MIN_ROW or (width and f"i{width}" != store.array.element):
         return False
     theory = Theory()
     strides = []
@@ -697,8 +696,8 @@ def _guarded_loads(
 def _fits(theory: Theory, term: Expr) -> bool:
     place = term.args[1]
     low, high = theory.bounds(theory.form(place))
-    extent = prod(cast(tuple[int, ...], cast(Buffer, term.args[0].value).shape))
-    return max(low, place.vmin) >= 0 and min(high, place.vmax) < extent
+    size = prod(cast(tuple[int, ...], cast(Buffer, term.args[0].value).shape))
+    return max(low, place.vmin) >= 0 and min(high, place.vmax) < size
 
 
 def _branches(roots: Sequence[Expr]) -> Iterator[tuple[Expr, set[Expr]]]:

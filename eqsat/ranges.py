@@ -29,6 +29,7 @@ from eqsat.expr import (
     as_free,
     brief,
     const,
+    extent,
     index_level,
     is_index,
     make,
@@ -85,7 +86,7 @@ class Axis:
     @property
     def extent(self) -> int:
         """How many values the variable has."""
-        return self.variable.vmax - self.variable.vmin + 1
+        return extent(self.variable)
 
     def goes_with(self, other: Axis) -> bool:
         """Whether the two loops may be one."""

@@ -31,12 +31,13 @@ from numpy.typing import ArrayLike, NDArray
 from platformdirs import user_cache_dir
 
 from eqsat.codegen import Function, arguments, function, points_function, preamble
-from eqsat.expr import Expr
+from eqsat.expr import Expr, extent
 from eqsat.kernel import DTYPES, flattened
 from eqsat.kernel import Kernel as ArrayKernel
 from eqsat.nests import C_TYPES
 from eqsat.nests import function as loop_function
 from eqsat.ops import Buffer
+from eqsat.sampling import domain_size
 from eqsat.schedule import optimised
 
 #: What every library is compiled with.
@@ -178,7 +179,7 @@ class Kernel:
                [  0,   1,   2],
                [ 10,  11,  12]])
         """
-        shape = tuple([v.vmax - v.vmin + 1 for v in self.variables])
+        shape = tuple([extent(v) for v in self.variables])
         total = prod(shape)
         if total * len(self.roots) > most:
             raise ValueError(
@@ -255,7 +256,7 @@ class Kernel:
 
     def _sample(self, most: int) -> list[NDArray[np.int64]]:
         """Points of the domain, one array per variable: all, or up to ``most`` in 8 evenly spread runs."""
-        total = prod([v.vmax - v.vmin + 1 for v in self.variables])
+        total = domain_size(self.variables)
         if total <= most:
             flat = np.arange(total, dtype=object)
         else:
@@ -264,9 +265,9 @@ class Kernel:
             flat = np.array([start + step for start in starts for step in range(run)], dtype=object)
         columns = []
         for variable in reversed(self.variables):
-            extent = variable.vmax - variable.vmin + 1
-            columns.append((flat % extent + variable.vmin).astype(np.int64))
-            flat = flat // extent
+            size = extent(variable)
+            columns.append((flat % size + variable.vmin).astype(np.int64))
+            flat = flat // size
         return columns[::-1]
 
 

@@ -16,6 +16,7 @@ from itertools import groupby, pairwise
 from eqsat.expr import (
     Expr,
     const,
+    extent,
     index_level,
     instantiate,
     make,
@@ -110,11 +111,6 @@ def writes_once(store: Store) -> bool:
             return False
         reach += stride * (extent(variable) - 1)
     return True
-
-
-def extent(variable: Expr) -> int:
-    """How many values a variable takes."""
-    return variable.vmax - variable.vmin + 1
 
 
 def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Expr]) -> Store:

@@ -25,6 +25,7 @@ from eqsat.expr import (
     as_free,
     brief,
     buffer,
+    extent,
     instantiate,
     is_index,
     maximum,
@@ -162,7 +163,7 @@ def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassoci
     if term.op not in REDUCTIONS or not exact or any(end.op != "const" for end in term.args[2:]):
         return Pipeline((kernel,))
     body, index, low, high = term.args
-    extents = [v.vmax - v.vmin + 1 for v in store.over]
+    extents = [extent(v) for v in store.over]
     found = two_stages([*extents, high.vmin - low.vmin], [len(extents)], (), limits) if low.vmin < high.vmin else None
     if found is None:
         return Pipeline((kernel,))
@@ -317,7 +318,7 @@ def nest_cost(store: Store, model: CostModel = LATENCY) -> int:
     >>> nest_cost(Store(b[i], a[i] // 2, [i]))
     48
     """
-    loops = LoopAware({str(v.value): v.vmax - v.vmin + 1 for v in store.over}, model)
+    loops = LoopAware({str(v.value): extent(v) for v in store.over}, model)
     order = list(topological([*store.target.args[1:], store.value, store.when]))
     inside: dict[Expr, int] = {}
     while True:
