@@ -22,6 +22,7 @@ from eqsat.kernel import Kernel, Store
 from eqsat.lanes import Run, contiguous_runs
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS, Buffer
+from eqsat.ranges import free_name
 from eqsat.schedule import TILE, in_digits, writes_once
 
 #: Rows with fewer elements than this are not worth a pass of their own.
@@ -108,6 +109,8 @@ class _LoopWriter(Writer):
         self.users: dict[Expr, int] = {}
         self.free: dict[Expr, frozenset[Expr]] = {}
         self.inside = self.inline = frozenset[Expr]()
+        # the loops of an index that has more than one
+        self.digits: dict[Expr, list[Expr]] = {}
         self.local = 0
         self.vectors: set[tuple[str, int]] = set()
         # the types of vectors by name
@@ -143,8 +146,9 @@ class _LoopWriter(Writer):
             *[f"{self.type_of(v)} {self.code[v].text}" for v in self.order],
         ]
 
-    def _nest(self, stores: Sequence[Store]) -> None:
+    def _nest(self, given: Sequence[Store]) -> None:
         """The loops of stores that range over the same variables."""
+        stores, self.digits = in_digits(given)
         self._expect([t for s in stores for t in s.parts])
         over = stores[0].over
         alone = stores[0] if len(stores) == 1 else None
@@ -299,22 +303,17 @@ class _LoopWriter(Writer):
         computed once.
         """
         variable, term = store.over[-1], store.value
-        index, low, high = term.args[1:]
+        body, index, low, high = term.args
         element = f"{self.arrays[store.array.name]}[{{}}]"
         self._open_whole(variable, ["#pragma omp simd"])
         self.scopes[-1].lines.append(f"{element.format(self.need(store.target.args[1]))} = {self._start(term)};")
         self._close()
-        loops, body = in_digits(term)
         self._expect([low, high, store.target.args[1], body])
-        if loops == [index]:
-            self._open(index, self.fresh("r", index_level(index)), self.need(low), self.need(high), [])
-        else:
-            for digit in loops:
-                self._open(digit, self.argument_name(str(digit.value)[1:]), "0", str(extent(digit)), [])
+        loops = self._open_range(index, self.need(low), self.need(high), [])
         self._open_whole(variable, ["#pragma omp simd"])
         place = element.format(self.need(store.target.args[1]))
         self.scopes[-1].lines.append(self._step(term, place, self.need(body)))
-        for _ in (variable, *loops):
+        for _ in range(loops + 1):
             self._close()
 
     # ---- scopes
@@ -322,6 +321,16 @@ class _LoopWriter(Writer):
     def _open_whole(self, variable: Expr, pragma: list[str]) -> None:
         """The loop of a store over all values of ``variable``."""
         self._open(variable, self.loop_names[variable], f"{variable.vmin}", f"{variable.vmax + 1}", pragma)
+
+    def _open_range(self, index: Expr, low: str, high: str, pragma: list[str]) -> int:
+        """The loops over the range of a reduction, the innermost with the pragma; how many they are."""
+        digits = self.digits.get(index, [])
+        for digit in digits:
+            name = free_name(str(digit.value)[1:], self.names)
+            self._open(digit, name, "0", str(extent(digit)), pragma if digit is digits[-1] else [])
+        if not digits:
+            self._open(index, self.fresh("r", index_level(index)), low, high, pragma)
+        return len(digits) or 1
 
     def _open(self, variable: Expr, name: str, low: str, high: str, pragma: list[str]) -> None:
         kind = self.type_of(variable) if variable.vmax < LIMITS[32][1] else "int64_t"
@@ -397,7 +406,8 @@ class _LoopWriter(Writer):
         found = self.free.get(term)
         if found is None:
             parts = list(topological([term]))
-            bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
+            indices = [t.args[1] for t in parts if t.op in REDUCTIONS]
+            bound = {*indices, *[digit for index in indices for digit in self.digits.get(index, [])]}
             found = self.free[term] = frozenset(t for t in parts if t.op == "var" and t not in bound)
         return found
 
@@ -418,11 +428,11 @@ class _LoopWriter(Writer):
         low, high = [self.code[a] for a in term.args[2:]]
         in_lanes = self.reassociate and all(t.op == "fsum_over" for t in together)
         pragma = [f"#pragma omp simd reduction(+:{', '.join(names)})"] * in_lanes
-        index = term.args[1]
-        self._open(index, self.fresh("r", index_level(index)), low.text, high.within(_ADD), pragma)
+        loops = self._open_range(term.args[1], low.text, high.within(_ADD), pragma)
         for other, name in zip(together, names, strict=True):
             self.scopes[-1].lines.append(self._step(other, name, self.need(other.args[0])))
-        self._close()
+        for _ in range(loops):
+            self._close()
         for other, name in zip(together, names, strict=True):
             self.depth[other] = depth
             self.code[other] = Code(self._finished(other, name), _ATOM, self.width_of(other))

@@ -18,7 +18,6 @@ from eqsat.expr import (
     const,
     extent,
     index_level,
-    instantiate,
     make,
     rebuild,
     substitute,
@@ -167,32 +166,47 @@ def _digits(variable: Expr, steps: Iterable[int], stem: str, taken: set[str]) ->
     return [(fresh(f"{stem}_{n}", taken, size), weight) for n, (size, weight) in places]
 
 
-def in_digits(reduction: Expr) -> tuple[list[Expr], Expr]:
-    """The loops of a reduction, one for each digit of its index, and its body in their variables.
+def in_digits(stores: Sequence[Store]) -> tuple[list[Store], dict[Expr, list[Expr]]]:
+    """The stores with the digits of an index in its place, and the loops of each such index, outermost first.
 
-    The values are combined in the same order. A range that is not from 0 to a literal has one loop.
+    That is done for the indices of floating-point sums and products from 0 to a literal, whose values are still taken
+    in the same order; other reductions may nest instead (:func:`eqsat.ranges.in_cheapest_ranges`).
 
     >>> from eqsat.expr import buffer, sum_over, var
-    >>> a, r = buffer("A", "f32", (24,)), var("r", 0, 23)
-    >>> in_digits(sum_over(a[r % 4 * 6 + r // 4], r, 0, 24))
-    ([Expr('#r1_1'), Expr('#r1_0')], Expr('A[#r1_0*6 + #r1_1]'))
+    >>> a, b, r = buffer("A", "f32", (24,)), buffer("B", "f32", (1,)), var("r", 0, 23)
+    >>> (store,), loops = in_digits([Store(b[0], sum_over(a[r % 4 * 6 + r // 4], r, 0, 24))])
+    >>> [[str(digit.value) for digit in digits] for digits in loops.values()]
+    [['$r1_1', '$r1_0']]
     """
-    body, index, low, high = reduction.args
-    if low is not const(0) or high is not const(extent(index)):
-        return [index], body
+    reductions: dict[Expr, list[Expr]] = {}
+    for term in topological([part for s in stores for part in s.parts]):
+        if term.op in REDUCTIONS:
+            reductions.setdefault(term.args[1], []).append(term)
+    loops: dict[Expr, list[Expr]] = {}
+    images: dict[Expr, Expr] = {}
+    for index, own in reductions.items():
+        in_order = any(t.op in ("fsum_over", "fprod_over") for t in own)
+        if not in_order or {t.args[2:] for t in own} != {(const(0), const(extent(index)))}:
+            continue
+        # names that no variable of a kernel can have
+        digits = _digits(index, _steps(index, [t.args[0] for t in own]), f"$r{index_level(index)}", set())
+        if len(digits) > 1:
+            loops[index] = [digit for digit, _ in digits]
+            images[index] = _from_digits(digits)
     theory = Theory()
-    # names that no variable of a kernel can have
-    digits = _digits(index, _steps(index, [body]), f"#r{index_level(index)}", set())
-    if len(digits) == 1:
-        return [index], body
 
-    def plain(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        if term.op == "load":
+    def apart(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op in REDUCTIONS:
+            return make(term.op, args[0], term.args[1], *args[2:])
+        if term.op == "load" and args[1] is not term.args[1]:
             return make("load", args[0], theory.simplify(args[1]))
-        return make("fwhere", theory.condition(args[0]), *args[1:]) if term.op == "fwhere" else None
+        if term.op == "fwhere" and args[0] is not term.args[0]:
+            return make("fwhere", theory.condition(args[0]), *args[1:])
+        return images.get(term)
 
-    (found,) = rebuild([instantiate(body, index, _from_digits(digits))], plain)
-    return [digit for digit, _ in digits], found
+    if loops:
+        stores = [equal_store(s, [s.parts[0], *rebuild(s.parts[1:], apart)], s.over) for s in stores]
+    return [*stores], loops
 
 
 def _from_digits(digits: Sequence[tuple[Expr, int]]) -> Expr:

@@ -296,6 +296,28 @@ def guards(kernel: Kernel) -> int:
     return len(re.findall(r"\([^?(\n]* < \d+ \? \w+\[", to_c(simplified(kernel))))
 
 
+def test_a_sum_over_a_flat_index_keeps_its_order_but_not_its_divisions():
+    """A strided, padded window of an image with channels, and beside it a sum of all in the window."""
+    o, q = var("o", 0, 7), var("q", 0, 26)
+    image, out, sums = buffer("X", "f32", (3, 16, 16)), buffer("Y", "f32", (8,)), buffer("S", "f32", (8,))
+    y, x = o * 2 + q % 9 // 3 - 1, q % 3 + 5
+    taken = where((y >= 0) & (y < 16), image[q // 9, y, x], 0.0)
+    kernel = Kernel(
+        "window",
+        [Store(out[o], sum_over(taken * taken, q, 0, 27), [o]), Store(sums[o], sum_over(taken, q, 0, 27), [o])],
+    )
+    run = eqsat.compile(kernel)
+    assert not re.search(r"quotient|remainder|%", run.source)
+    assert run.source.count("for (int32_t r") == 3
+    xs = np.random.default_rng(0).standard_normal((3, 16, 16)).astype(np.float32)
+    padded = np.pad(xs, ((0, 0), (1, 1), (0, 0)))
+    windows = np.array([padded[:, 2 * o : 2 * o + 3, 5:8].reshape(27) for o in range(8)])
+    found = run(X=xs)
+    # accumulated from left to right
+    assert np.array_equal(found["Y"], np.add.accumulate(windows * windows, axis=1)[:, -1])
+    assert np.array_equal(found["S"], np.add.accumulate(windows, axis=1)[:, -1])
+
+
 def test_only_loads_that_nothing_keeps_inside_carry_a_test():
     a, out, i = buffer("V", "i32", (8,)), buffer("Y", "i32", (16,)), var("i", 0, 15)
     assert guards(Kernel("free", [Store(out[i], a[i], [i])])) == 1
