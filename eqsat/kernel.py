@@ -92,8 +92,11 @@ class Store:
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
+        if isinstance(self.over, Expr):
+            raise TypeError(f"a store ranges over a list of variables: give it [{self.over}]")
         set_field(self, "over", tuple(self.over))
         set_field(self, "value", as_expr(self.value))
+        set_field(self, "when", as_expr(self.when))
         if self.target.op != "load":
             raise TypeError(f"the target of a store is an element such as C[i], not {brief(self.target)!r}")
         array = self.array
@@ -222,7 +225,18 @@ class Kernel:
         return [v for v in self.variables if v not in ranged]
 
     def reference(self, arrays: Mapping[str, ArrayLike], /, **parameters: int) -> dict[str, NDArray[Any]]:
-        """The outputs as the expressions' own evaluator computes them; elements that no store reaches are 0."""
+        """The outputs as the expressions' own evaluator computes them; elements that no store reaches are 0.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an input is missing, or has another shape.
+        """
+        for b in self.inputs:
+            if b.name not in arrays:
+                raise TypeError(f"kernel {self.name!r} lacks {b.name}")
+            if np.shape(arrays[b.name]) != b.shape:
+                raise ValueError(f"array {b.name!r} has shape {np.shape(arrays[b.name])}, not {b.shape}")
         found: dict[str, NDArray[Any]] = {
             b.name: np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element]) for b in self.outputs
         }

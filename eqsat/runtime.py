@@ -554,6 +554,8 @@ def _array_call(kernel: ArrayKernel) -> str:
 
 def _of_buffer(declared: Buffer, array: NDArray[Any]) -> NDArray[Any]:
     """``array`` itself, refused where its type or shape is not the buffer's."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{declared.name!r} is a {type(array).__name__}, not a NumPy array")
     if array.dtype != _DTYPES[declared.element]:
         raise TypeError(f"array {declared.name!r} has elements of type {array.dtype}, not {declared.element}")
     if array.shape != declared.shape:

@@ -21,6 +21,7 @@ A, B, C = buffer("A", "f32", (16, 32)), buffer("B", "f32", (32, 24)), buffer("C"
 N = buffer("N", "i32", (16,))
 SHORT = buffer("N", "i32", (8,))
 OUT, OUTER = buffer("OUT", "i32", (16,)), buffer("out", "i32", (16,))
+TWICE = Kernel("twice", [Store(OUT[I], N[I] % 9 * 2, [I], True)])
 
 
 REFUSED = [
@@ -43,6 +44,9 @@ REFUSED = [
     (lambda: buffer("X", "f32", (3, 0)), ValueError, r"the shape \(3, 0\) of buffer 'X' must have an axis"),
     (lambda: buffer("X", "f32", ()), ValueError, r"the shape \(\) of buffer 'X' must have an axis"),
     (lambda: Kernel("k", Store(OUT[I], 0, [I])), TypeError, "kernel 'k' takes a list of stores"),
+    (lambda: Store(OUT[I], 0, I), TypeError, r"a store ranges over a list of variables: give it \[i\]"),
+    (lambda: TWICE.reference({}), TypeError, "kernel 'twice' lacks N"),
+    (lambda: TWICE.reference({"N": np.zeros(3)}), ValueError, r"array 'N' has shape \(3,\), not \(16,\)"),
     (lambda: Store(OUT[I], 0, [3]), ValueError, "ranges over distinct variables, not over '3'"),
     (lambda: to_c(flattened(Kernel("exp", [Store(OUT[I], 0, [I])]))), ValueError, "'exp' cannot name a C function"),
     (lambda: eqsat.compile(Kernel("k", [Store(OUT[I], OUTER[I], [I])])), ValueError, "has an argument 'out'"),
@@ -226,6 +230,8 @@ def test_calls_are_checked():
     out = np.empty((16, 24), dtype=np.float32)
     assert run(A=a, B=b, out={"C": out})["C"] is out
     assert np.array_equal(out, a @ b)
+    with pytest.raises(TypeError, match="'C' is a list, not a NumPy array"):
+        run(A=a, B=b, out={"C": [0] * 384})
     with pytest.raises(ValueError, match="the output 'C' is not contiguous"):
         run(A=a, B=b, out={"C": np.empty((24, 16), dtype=np.float32).T})
     # inputs need not be contiguous
