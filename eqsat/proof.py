@@ -319,6 +319,8 @@ class _Claim:
         for goal in self.goals:
             solver = z3.Then(*prepare, sums, z3.Tactic("smt", context)).solver()
             solver.set("rlimit", steps)
+            # else z3 takes Ctrl-C for itself, and what it answers then looks like a limit that was reached
+            solver.set("ctrl_c", False)
             solver.add(*self.facts, *lemmas, z3.Not(goal))
             answer = solver.check()
             if answer == z3.sat:

@@ -258,17 +258,23 @@ def test_a_reader_that_leaves_is_no_error(tmp_path):
     assert done.stderr == ""
 
 
-def test_interrupting_a_corpus_keeps_what_is_done(tmp_path):
-    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    source.write_text(GOOD * 20_000)
-    run = subprocess.Popen(
-        [*COMMAND, "corpus", str(source), "-o", str(target)],
+def started(*arguments: str) -> subprocess.Popen[str]:
+    """The command line in a process and a session of its own."""
+    return subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
         # a shell ignores the signal on behalf of what it runs in the background
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
+
+
+def test_interrupting_a_corpus_keeps_what_is_done(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(GOOD * 20_000)
+    run = started("corpus", str(source), "-o", str(target))
     wait_until(lambda: target.exists() and target.read_text().count("\n") >= 3)
     os.killpg(run.pid, signal.SIGINT)
     _, err = run.communicate(timeout=20)
@@ -276,6 +282,14 @@ def test_interrupting_a_corpus_keeps_what_is_done(tmp_path):
     assert err.startswith("eqsat: interrupted after ")
     assert err.count("\n") == 1
     assert all(json.loads(line)["id"] == "good" for line in target.read_text().splitlines())
+
+
+def test_proofs_of_rules_are_interrupted():
+    with started("rules", "--prove") as run:
+        assert run.stdout.readline().startswith("add-commutes")
+        os.killpg(run.pid, signal.SIGINT)
+        assert run.stderr.read().split("\n") == ["", "eqsat: interrupted", ""]
+    assert run.returncode == 130
 
 
 def test_a_progress_bar_on_a_terminal(tmp_path):
