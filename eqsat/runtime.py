@@ -1,9 +1,9 @@
 """Compile expressions with the system's C compiler and run them.
 
 A library holds any number of kernels, so that hundreds cost one start of the compiler. It is built by the compiler that
-``CC`` names, or else the first of cc, gcc and clang, into the user's cache directory (``EQSAT_CACHE_DIR``, if set)
-under a name made of its source, its flags and the compiler's version; it is loaded through cffi. It appears there by
-one atomic rename, so any number of processes may build the same library at once.
+``CC`` names, or else the first of cc, gcc and clang, into a cache (:func:`cache_directory`) under a name made of its
+source, its flags and the compiler's version; it is loaded through cffi. It appears there by one atomic rename, so any
+number of processes may build the same library at once.
 
 By default the code is scalar (vectorisation is off): :meth:`Kernel.measure` times one evaluation, not a vector lane.
 """
@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from hashlib import blake2b
@@ -389,8 +390,22 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def cache_directory() -> Path:
-    """Where libraries are kept: ``EQSAT_CACHE_DIR``, or the user's cache directory. It may be deleted at any time."""
-    return Path(os.environ.get("EQSAT_CACHE_DIR") or user_cache_dir("eqsat", appauthor=False))
+    """Where libraries are kept: ``EQSAT_CACHE_DIR``, or the user's cache directory. It may be deleted at any time.
+
+    Where that of the user cannot be written, as in many containers, it is one that is removed when the process ends.
+    """
+    chosen = os.environ.get("EQSAT_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    usual = Path(user_cache_dir("eqsat", appauthor=False))
+    with suppress(OSError):
+        usual.mkdir(parents=True, exist_ok=True)
+    return usual if os.access(usual, os.W_OK) else Path(_directory_of_process().name)
+
+
+@cache
+def _directory_of_process() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="eqsat-")
 
 
 def _build(source: str, flags: tuple[str, ...]) -> Path:
