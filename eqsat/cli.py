@@ -225,9 +225,9 @@ def _answer(answer: Answer, taken: Iterable[str]) -> Row:
 
 
 def _remark(result: Result, check: Check) -> str:
-    checked = f"{check.kind} check at {check.points} points" if check.points else "unchanged"
-    if check.kind == "proved":
-        checked = "proved"
+    checked = "proved" if check.kind == "proved" else f"{check.kind} check at {check.points} points"
+    if result.exprs == result.before:
+        checked = "unchanged"
     if check.proof:
         checked += f" ({check.proof})"
     bound = "" if result.bound is None else f" (at least {result.bound})"

@@ -87,6 +87,10 @@ def test_loops_and_a_model_file(eqsat, tmp_path, monkeypatch):
     assert f"cost {7 * (1 + 80 + 80)} -> {7 * (1 + 10 + 80)}" in err
 
 
+def test_what_stays_is_not_said_to_be_checked(eqsat):
+    assert eqsat("optimize", "x // 3", "--var", "x=0:9")[2].endswith(" ms, unchanged\n")
+
+
 def test_an_expression_may_begin_with_a_minus(eqsat):
     assert eqsat("optimize", "-x // 1", "--var", "x=-5:5")[:2] == (0, "-x\n")
 
