@@ -546,7 +546,7 @@ def compile_kernel(
         raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
     compiled = optimised(kernel, reassociate=reassociate) if optimise else flattened(kernel)
     written = loop_function(compiled, parallel, reassociate, lanes, storage="static ")
-    source = "\n".join(["#include <math.h>\n" + preamble([written]), written.text, _array_call(compiled)])
+    source = "\n".join(["#include <math.h>\n" + preamble([written]), written.text, _array_call(kernel, compiled)])
     order = () if "clang" in compiler_version() else GCC_FLAGS
     flags = (*ARRAY_FLAGS, *order, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
     try:
@@ -556,15 +556,20 @@ def compile_kernel(
     return Program(kernel, compiled, written.text.removeprefix("static "), library)
 
 
-def _array_call(kernel: ArrayKernel) -> str:
-    """A function of the same type for every kernel: the arrays, inputs first, and the parameters."""
-    kinds = [f"const {C_TYPES[b.element]} *" for b in kernel.inputs] + [
-        f"{C_TYPES[b.element]} *" for b in kernel.outputs
+def _array_call(given: ArrayKernel, compiled: ArrayKernel) -> str:
+    """A function of the same type for every kernel: the arrays and parameters of ``given``, inputs first.
+
+    The compiled kernel may do without some of them.
+    """
+    arrays = [b.name for b in (*given.inputs, *given.outputs)]
+    numbers = [v.value for v in given.parameters]
+    arguments = [
+        *[f"(const {C_TYPES[b.element]} *)arrays[{arrays.index(b.name)}]" for b in compiled.inputs],
+        *[f"({C_TYPES[b.element]} *)arrays[{arrays.index(b.name)}]" for b in compiled.outputs],
+        *[f"numbers[{numbers.index(v.value)}]" for v in compiled.parameters],
     ]
-    arguments = [f"({kind})arrays[{place}]" for place, kind in enumerate(kinds)]
-    arguments += [f"numbers[{place}]" for place in range(len(kernel.parameters))]
     lines = ["void eqsat_call(void *const *arrays, const int64_t *numbers)", "{", "    (void)numbers;"]
-    return "\n".join([*lines, f"    {kernel.name}({', '.join(arguments)});", "}", ""])
+    return "\n".join([*lines, f"    {compiled.name}({', '.join(arguments)});", "}", ""])
 
 
 def _of_buffer(declared: Buffer, array: NDArray[Any]) -> NDArray[Any]:

@@ -19,6 +19,7 @@ from eqsat.schedule import optimised
 I, J, K, R = var("i", 0, 15), var("j", 0, 23), var("k", 0, 511), var("r", 0, 31)  # noqa: E741
 A, B, C = buffer("A", "f32", (16, 32)), buffer("B", "f32", (32, 24)), buffer("C", "f32", (16, 24))
 N = buffer("N", "i32", (16,))
+SHIFT = buffer("SHIFT", "i32", (16,))
 SHORT = buffer("N", "i32", (8,))
 OUT, OUTER = buffer("OUT", "i32", (16,)), buffer("out", "i32", (16,))
 TWICE = Kernel("twice", [Store(OUT[I], N[I] % 9 * 2, [I], True)])
@@ -236,6 +237,16 @@ def test_calls_are_checked():
         run(A=a, B=b, out={"C": np.empty((24, 16), dtype=np.float32).T})
     # inputs need not be contiguous
     assert np.array_equal(run(A=np.asfortranarray(a), B=b)["C"], out)
+
+
+def test_inputs_and_parameters_that_nothing_depends_on_are_passed_by():
+    """The first of each is optimised away: the others must not take its place."""
+    gone, kept = var("gone", 0, 9), var("kept", 0, 9)
+    value = N[I] % 9 * 0 + SHIFT[I] % 9 + gone * 0 + kept
+    run = eqsat.compile(Kernel("kept", [Store(OUT[I], value, [I])]))
+    n, shift = np.arange(16, dtype=np.int32), np.arange(16, dtype=np.int32)[::-1].copy()
+    assert np.array_equal(run(N=n, SHIFT=shift, gone=3, kept=5)["OUT"], shift % 9 + 5)
+    assert np.array_equal(n, np.arange(16))
 
 
 def test_a_parameter_out_of_range_is_refused():
