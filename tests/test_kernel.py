@@ -335,6 +335,16 @@ def test_a_sum_over_a_flat_index_keeps_its_order_but_not_its_divisions():
     assert np.array_equal(found["S"], np.add.accumulate(windows, axis=1)[:, -1])
 
 
+def test_what_is_counted_may_be_a_comparison_of_rounded_values():
+    q, out = var("q", 0, 143), buffer("Y", "i32", (8,))
+    x, o = buffer("X", "f32", (8, 12, 13)), var("o", 0, 7)
+    positive = sum_over(where(x[o, q // 12, q % 12] > 0.0, 1, 0), q, 0, 144)
+    run = eqsat.compile(Kernel("positive", [Store(out[o], positive, [o])]))
+    xs = np.random.default_rng(0).standard_normal((8, 12, 13)).astype(np.float32)
+    assert np.array_equal(run(X=xs)["Y"], (xs[:, :, :12] > 0).sum(axis=(1, 2)))
+    assert count(run.kernel, DIVISIONS) == 0
+
+
 def test_only_loads_that_nothing_keeps_inside_carry_a_test():
     a, out, i = buffer("V", "i32", (8,)), buffer("Y", "i32", (16,)), var("i", 0, 15)
     assert guards(Kernel("free", [Store(out[i], a[i], [i])])) == 1
