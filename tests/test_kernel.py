@@ -363,6 +363,16 @@ def test_sums_of_rounded_values_keep_their_order_unless_told():
     assert count(simplified(kernel, reassociate=True), REDUCTIONS) == 0
 
 
+@pytest.mark.parametrize("seed", range(8, 16))
+def test_random_kernels_through_the_front_door(seed):
+    kernel, inputs = random_kernel(seed), contents()
+    given = {b.name: inputs[b.name].copy() for b in kernel.inputs}
+    found = eqsat.compile(kernel, reassociate=True)(**given)
+    for name, values in kernel.reference(given).items():
+        assert np.array_equal(found[name], values), name
+    assert all(np.array_equal(values, inputs[name]) for name, values in given.items())
+
+
 SANITIZED = ["-std=c99", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 #: How a kernel is lowered: what it becomes first, and in how many lanes.
