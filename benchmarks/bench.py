@@ -33,7 +33,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from eqsat.cases import one_line
 from eqsat.corpus import Row
 from eqsat.extract.calibrated import cost_model
-from eqsat.runtime import cache_directory
+from eqsat.runtime import CompileError, cache_directory
 
 ROOT = Path(__file__).parent.parent
 BUNDLED = [
@@ -183,7 +183,7 @@ def main(given: argparse.Namespace) -> bool:
 if __name__ == "__main__":
     try:
         sys.exit(not main(parse()))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, CompileError) as error:
         sys.exit(f"bench.py: {one_line(error)}")
     except KeyboardInterrupt:
         sys.exit("bench.py: interrupted; the same command goes on where it stopped")

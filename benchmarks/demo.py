@@ -6,6 +6,7 @@ expressions captured from tinygrad before its simplifier saw them.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +15,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from eqsat.cases import read_case
+from eqsat.cases import one_line, read_case
 from eqsat.expr import Expr, topological
 from eqsat.ops import DIVISIONS
 from eqsat.optimize import Result, optimize
-from eqsat.runtime import compile_many
+from eqsat.runtime import CompileError, compile_many
 from eqsat.verify import Check
 
 SAMPLE = Path(__file__).parent / "data" / "tinygrad_sample.jsonl"
@@ -96,7 +97,9 @@ def report(lines: list[Line]) -> str:
 
 def main() -> None:
     """Run the demo; the exit code is 1 if a check failed."""
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else SAMPLE
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("corpus", nargs="?", type=Path, default=SAMPLE, help="cases (default: the bundled sample)")
+    path = parser.parse_args().corpus
     columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         lines = optimised(path, progress)
@@ -109,4 +112,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (ValueError, OSError, CompileError) as error:
+        sys.exit(f"demo.py: {one_line(error)}")

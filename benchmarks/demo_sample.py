@@ -5,8 +5,8 @@ One kernel a program, spread over the variants and over small and large ones. Th
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections import Counter
 from hashlib import blake2b
 from typing import Any
@@ -46,6 +46,7 @@ def choose(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    with open(sys.argv[1], encoding="utf-8") as corpus:
-        for chosen_case in choose([json.loads(line) for line in corpus]):
-            print(json.dumps(chosen_case))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("corpus", type=argparse.FileType(encoding="utf-8"))
+    for chosen_case in choose([json.loads(line) for line in parser.parse_args().corpus]):
+        print(json.dumps(chosen_case))

@@ -20,6 +20,7 @@ from eqsat.expr import (
     sum_over,
     tdiv,
     tmod,
+    to_float,
     var,
     where,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "sum_over",
     "tdiv",
     "tmod",
+    "to_float",
     "var",
     "where",
 ]

@@ -15,7 +15,8 @@ from typing import cast
 
 from eqsat.expr import FALSE, TRUE, Expr, as_expr, const, evaluate, make, rebuild, topological, var, variables, where
 from eqsat.ops import DIVISIONS
-from eqsat.sweep import domain_size, sweep
+from eqsat.sampling import domain_size
+from eqsat.sweep import sweep
 
 Point = dict[str, int]
 Ranges = dict[str, tuple[int, int]]

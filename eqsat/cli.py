@@ -21,7 +21,7 @@ import click
 
 from eqsat.cases import one_line
 from eqsat.corpus import Row, Settings, record, run
-from eqsat.expr import Expr, var
+from eqsat.expr import Expr, extent, var
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import COST_MODELS, LoopAware
 from eqsat.text import parse, to_program, to_text
@@ -191,7 +191,7 @@ def _trip_counts(loops: str, names: dict[str, Expr]) -> dict[str, int]:
     unknown = [name for name in chosen if name not in names]
     if unknown:
         raise click.UsageError(f"--loops names {unknown[0]!r}, which is no variable: give it a --range or --var")
-    return {name: names[name].vmax - names[name].vmin + 1 for name in chosen}
+    return {name: extent(names[name]) for name in chosen}
 
 
 def _listing(exprs: Sequence[Expr], taken: Iterable[str]) -> str:
@@ -226,6 +226,8 @@ def _answer(answer: Answer, taken: Iterable[str]) -> Row:
 
 def _remark(result: Result, check: Check) -> str:
     checked = "proved" if check.kind == "proved" else f"{check.kind} check at {check.points} points"
+    if result.exprs == result.before:
+        checked = "unchanged"
     if check.proof:
         checked += f" ({check.proof})"
     bound = "" if result.bound is None else f" (at least {result.bound})"
@@ -263,6 +265,8 @@ def corpus(
     A bad case becomes a row with an "error"; the others go on. Rows are written as they are ready.
     """
     settings = Settings(cost, extract, engine, not no_theory, not no_gates, prove, prove_seconds)
+    if output is not None and output.exists() and source.exists() and output.samefile(source):
+        raise click.UsageError(f"{output} would be overwritten by its own answers: give -o another file")
     data = sys.stdin.buffer.read() if str(source) == "-" else source.read_bytes()
     lines: list[str | bytes] = [*data.split(b"\n")]
     errors = written = 0
@@ -352,6 +356,8 @@ def calibrate(output: Path, repeats: int) -> None:
     """
     from eqsat.calibrate import calibrate as measure
 
+    if output.suffix != ".json":
+        raise click.UsageError(f"{output} is no name for a cost model: --cost takes files that end in .json")
     with _progress(repeats, "measuring") as advance:
         measure(output, repeats, advance)
     click.echo(f"# use it: eqsat optimize --cost {output} ...", err=True)
@@ -380,7 +386,7 @@ def experiment(
     from eqsat import experiment as experiments
 
     models = {name: cost_model(name) for name in costs.split(",")}
-    cases = experiments.chosen_cases(source.read_text(encoding="utf-8").splitlines(), limit, seed)
+    cases = experiments.chosen_cases(source.read_bytes().split(b"\n"), limit, seed)
     output.mkdir(parents=True, exist_ok=True)
     with _progress(len(cases)) as advance:
         rows = experiments.answers(cases, models, extracts, advance)
@@ -466,6 +472,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except ValueError as error:
         _fail(str(error))
+    except MemoryError as error:
+        _fail(f"out of memory: {str(error) or 'give a smaller input'}")
     except Exception as error:
         from eqsat.runtime import CompileError
 

@@ -80,12 +80,17 @@ HELPERS = {
     ),
 }
 
-#: Names that a C compiler (C99 to C23), ``<stdbool.h>``, ``<stdint.h>`` or a helper may have taken.
+#: Names that a C compiler (C99 to C23), ``<stdbool.h>``, ``<stdint.h>``, ``<math.h>`` or a helper may have taken.
 _TAKEN = re.compile(
-    r"_.*|\w*_t|(U?INT|PTRDIFF|SIG_ATOMIC|SIZE|WCHAR|WINT)\w*|main"
+    r"_.*|eqsat_\w*|[if](32|64)x\d+|\w*_t|(U?INT|PTRDIFF|SIG_ATOMIC|SIZE|WCHAR|WINT)\w*|main"
     r"|alignas|alignof|asm|auto|bool|break|case|char|const|constexpr|continue|default|do|double|else|enum|extern|false"
     r"|float|for|fortran|goto|if|inline|int|long|nullptr|register|restrict|return|short|signed|sizeof|static"
     r"|static_assert|struct|switch|thread_local|true|typedef|typeof|typeof_unqual|union|unsigned|void|volatile|while"
+    r"|(a?(cos|sin|tan)h?|atan2|cbrt|ceil|copysign|erfc?|exp(2|m1)?|fabs|fdim|floor|fma|fmax|fmin|fmod|frexp|hypot"
+    r"|ilogb|ldexp|lgamma|(l?l)?r(int|ound)|log(10|1p|2|b)?|modf|nan|nearbyint|nextafter|nexttoward|pow|remainder"
+    r"|remquo|scalbl?n|sqrt|tgamma|trunc)[fl]?"
+    r"|fpclassify|is(finite|inf|nan|normal|unordered|(greater|less)(equal)?|lessgreater)|signbit|math_errhandling"
+    r"|INFINITY|NAN|HUGE_VAL[FL]?|(FP|MATH)_\w*|mem(cmp|cpy|move|set)"
     rf"|({'|'.join(HELPERS)})_i(32|64)"
 )
 
@@ -165,8 +170,7 @@ def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = No
     """The function that :func:`to_c` prints, without what it needs before it; ``storage`` may be ``"static "``."""
     if not roots:
         raise ValueError("there is no expression to lower: give at least one")
-    if _is_taken(name) or not name.isascii() or not name.isidentifier():
-        raise ValueError(f"{name!r} cannot name a C function: use letters, digits and underscores, but no word of C's")
+    check_function_name(name)
     return Writer(roots, name, arguments(roots, order)).function(storage)
 
 
@@ -239,6 +243,12 @@ def points_function(roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> 
 
 def _type(term: Expr) -> str:
     return "bool" if term.is_bool else f"int{select_width(term)}_t"
+
+
+def check_function_name(name: str) -> None:
+    """Refuse what cannot name a C function."""
+    if _is_taken(name) or not name.isascii() or not name.isidentifier():
+        raise ValueError(f"{name!r} cannot name a C function: use letters, digits and underscores, but no word of C's")
 
 
 def _is_taken(name: str) -> bool:

@@ -52,6 +52,8 @@ def find_by_z3(conditions: Sequence[Expr], seconds: float) -> Point | None:
     solver = z3.Solver(ctx=context)
     solver.set("timeout", max(1, int(seconds * 1000)))
     solver.set("rlimit", max(1, int(seconds * Z3_RESOURCES)))
+    # else z3 takes Ctrl-C for itself, and what it answers then looks like a limit that was reached
+    solver.set("ctrl_c", False)
     solver.add([z3.And(encoded[v] >= v.vmin, encoded[v] <= v.vmax) for v in [*inputs, *elements]])
     solver.add([encoded[condition] for condition in conditions])
     answer = solver.check()

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eqsat.cases import Case, kind_of, load, read_case
+from eqsat.cases import Case, case_of, kind_of, load
 from eqsat.expr import Expr, topological
 from eqsat.extract.cost import CostModel
 from eqsat.optimize import cost_of, optimize
@@ -68,7 +68,7 @@ class Row:
     predicted: dict[str, int] | None = None
 
 
-def chosen_cases(lines: Sequence[str], limit: int | None, seed: int) -> list[Case]:
+def chosen_cases(lines: Sequence[str | bytes], limit: int | None, seed: int) -> list[Case]:
     """The plain cases of a corpus that are not too large to compile, or ``limit`` of them chosen by ``seed``.
 
     Raises
@@ -76,18 +76,27 @@ def chosen_cases(lines: Sequence[str], limit: int | None, seed: int) -> list[Cas
     ValueError
         If a line is no case, or no case is left.
     """
-    plain = [line for line in lines if line.strip() and kind_of(load(line)) == "plain"]
+    records = [(number, _on_line(number, load, line)) for number, line in enumerate(lines, start=1) if line.strip()]
+    plain = [(number, record) for number, record in records if kind_of(record) == "plain"]
     random.Random(seed).shuffle(plain)
     chosen: list[Case] = []
-    for line in plain:
+    for number, record in plain:
         if limit is not None and len(chosen) == limit:
             break
-        case = read_case(line)
+        case = _on_line(number, case_of, record, f"line {number}")
         if sum(1 for _ in topological(case.exprs)) <= MOST_TERMS:
             chosen.append(case)
     if not chosen:
         raise ValueError(f"the corpus has no plain case of up to {MOST_TERMS} terms to measure")
     return chosen
+
+
+def _on_line[T](number: int, read: Callable[..., T], *given: object) -> T:
+    """What ``read`` makes of one line of a corpus; its errors name the line."""
+    try:
+        return read(*given)
+    except ValueError as error:
+        raise ValueError(f"line {number}: {error}") from None
 
 
 def predict(roots: Sequence[Expr], model: CostModel) -> int:

@@ -297,24 +297,34 @@ def _literal_bool(value: bool) -> Expr:
 TRUE, FALSE = _literal_bool(True), _literal_bool(False)
 
 
+#: What the text form reads as something else than a name.
+WORDS = ("and", "or", "not", "True", "False")
+
+
 def var(name: str, vmin: IntLike, vmax: IntLike) -> Expr:
     """The integer variable ``name`` with values in ``[vmin, vmax]``, both inclusive.
 
     Raises
     ------
     ValueError
-        If the range is empty or the name is not an identifier.
+        If the range is empty, or the name is not an identifier or one of :data:`WORDS`.
     """
     low, high = vmin.__index__(), vmax.__index__()
     identity = ("var", name, low, high)
     term = _known(identity)
     if term is not None:
         return term
-    if not name.isidentifier():
-        raise ValueError(f"{name!r} is not a variable name: use letters, digits and underscores")
+    _check_name(name, "variable")
     if low > high:
         raise ValueError(f"the range of variable {name!r} is empty: [{low}, {high}]")
     return _new_variable(name, low, high)
+
+
+def _check_name(name: str, kind: str) -> None:
+    if not name.isidentifier() or name in WORDS:
+        raise ValueError(
+            f"{name!r} is not a {kind} name: use letters, digits and underscores, but not {', '.join(WORDS)}"
+        )
 
 
 def any_var(name: str, low: int, high: int) -> Expr:
@@ -344,19 +354,19 @@ def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = No
     Raises
     ------
     ValueError
-        If the name is no identifier, the element type is unknown, or an extent is less than 1.
+        If the name is no identifier or one of :data:`WORDS`, the element type is unknown, there is no axis, or an
+        extent is less than 1.
 
     >>> a = buffer("A", "i32", (4, 8))
     >>> a[var("i", 0, 3), 5]
     Expr('A[i, 5]')
     """
-    if not name.isidentifier():
-        raise ValueError(f"{name!r} is not a buffer name: use letters, digits and underscores")
+    _check_name(name, "buffer")
     if element not in ELEMENTS:
         raise ValueError(f"buffer {name!r} has elements of unknown type {element!r}: use one of {', '.join(ELEMENTS)}")
     extents = None if shape is None else tuple([extent.__index__() for extent in shape])
-    if extents is not None and min(extents, default=1) < 1:
-        raise ValueError(f"the shape {extents} of buffer {name!r} has no elements: extents are at least 1")
+    if extents is not None and min(extents, default=0) < 1:
+        raise ValueError(f"the shape {extents} of buffer {name!r} must have an axis, and extents of at least 1")
     return any_buffer(Buffer(name, element, extents))
 
 
@@ -757,6 +767,11 @@ def variables(roots: Iterable[Expr]) -> list[Expr]:
                     f"variable {name!r} has two ranges: [{other.vmin}, {other.vmax}] and [{term.vmin}, {term.vmax}]"
                 )
     return [found[name] for name in sorted(found)]
+
+
+def extent(variable: Expr) -> int:
+    """How many values a variable takes."""
+    return variable.vmax - variable.vmin + 1
 
 
 def is_index(variable: Expr) -> bool:

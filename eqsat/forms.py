@@ -268,11 +268,6 @@ def scale_of(part: Form, form: Form) -> int:
     return best
 
 
-def form_order(form: Form) -> tuple[bool, list[tuple[int, int]]]:
-    """A fixed order on forms, whatever their constants; constants come last."""
-    return not form.terms, sorted((a.key, c) for a, c in form.terms.items())
-
-
 def without(atoms: list[Expr], removed: list[Expr]) -> list[Expr] | None:
     """``atoms`` less ``removed``, as multisets; ``None`` if some are missing."""
     left = list(atoms)

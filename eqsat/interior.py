@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 
-from eqsat.expr import FALSE, TRUE, Expr, const, is_index, make, maximum, minimum, rebuild, topological, where
+from eqsat.expr import FALSE, TRUE, Expr, const, extent, is_index, make, maximum, minimum, rebuild, topological, where
 from eqsat.facts import ContradictionError, chain_members
 from eqsat.forms import Form, to_expr
 from eqsat.kernel import Store, equal_store
@@ -59,7 +59,7 @@ def interior_of(store: Store) -> Interior | None:
     >>> found.start, found.stop, found.store
     (Expr('1'), Expr('31'), Store('B[i] = A[i - 1] for i'))
     """
-    if not store.over or store.over[-1].vmax - store.over[-1].vmin + 1 < LEAST:
+    if not store.over or extent(store.over[-1]) < LEAST:
         return None
     row = store.over[-1]
     theory = Theory()

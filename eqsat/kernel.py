@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eqsat.dtypes import width_of
-from eqsat.engine import Budget
 from eqsat.expr import (
     TRUE,
     Expr,
@@ -32,6 +31,7 @@ from eqsat.expr import (
     buffers,
     const,
     evaluate,
+    extent,
     index_level,
     instantiate,
     is_index,
@@ -48,8 +48,9 @@ from eqsat.facts import ContradictionError
 from eqsat.forms import to_expr
 from eqsat.linear import Theory
 from eqsat.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
-from eqsat.optimize import DEFAULT_BUDGET, LATENCY, optimize
+from eqsat.optimize import LATENCY, optimize
 from eqsat.ranges import Axis, Nest, cheapest, in_cheapest_ranges
+from eqsat.sampling import grid
 
 #: NumPy's name of each element type.
 DTYPES = {"bool": np.bool_, "i32": np.int32, "i64": np.int64, "f32": np.float32, "f64": np.float64}
@@ -91,8 +92,11 @@ class Store:
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
+        if isinstance(self.over, Expr):
+            raise TypeError(f"a store ranges over a list of variables: give it [{self.over}]")
         set_field(self, "over", tuple(self.over))
         set_field(self, "value", as_expr(self.value))
+        set_field(self, "when", as_expr(self.when))
         if self.target.op != "load":
             raise TypeError(f"the target of a store is an element such as C[i], not {brief(self.target)!r}")
         array = self.array
@@ -102,8 +106,8 @@ class Store:
         if not self.when.is_bool:
             raise TypeError(f"the guard of a store is a condition, not {brief(self.when)!r}")
         for variable in self.over:
-            if variable.op != "var" or self.over.count(variable) > 1:
-                raise ValueError(f"a store ranges over distinct variables, not over {brief(variable)!r}")
+            if not isinstance(variable, Expr) or variable.op != "var" or self.over.count(variable) > 1:
+                raise ValueError(f"a store ranges over distinct variables, not over {brief(as_expr(variable))!r}")
         self._check_indices(array)
 
     def __repr__(self) -> str:
@@ -115,6 +119,11 @@ class Store:
     def array(self) -> Buffer:
         """The output that is stored to."""
         return cast(Buffer, self.target.args[0].value)
+
+    @property
+    def parts(self) -> tuple[Expr, Expr, Expr]:
+        """Where a store to a flat array stores, what, and under which condition."""
+        return self.target.args[1], self.value, self.when
 
     def _check_value(self, array: Buffer) -> None:
         value = self.value
@@ -138,13 +147,13 @@ class Store:
         except ContradictionError:
             # nothing is ever stored
             return
-        for axis, (index, extent) in enumerate(zip(self.target.args[1:], array.shape, strict=True)):
+        for axis, (index, size) in enumerate(zip(self.target.args[1:], array.shape, strict=True)):
             low, high = theory.bounds(theory.form(index))
             low, high = max(low, index.vmin), min(high, index.vmax)
-            if low < 0 or high >= extent:
+            if low < 0 or high >= size:
                 raise ValueError(
                     f"the index {brief(index)!r} of {brief(self.target)!r} has range [{low}, {high}], but axis {axis} "
-                    f"has extent {extent}: narrow the range, or give the store a guard (when=...)"
+                    f"has extent {size}: narrow the range, or give the store a guard (when=...)"
                 )
 
 
@@ -169,6 +178,8 @@ class Kernel:
     stores: tuple[Store, ...]
 
     def __post_init__(self) -> None:
+        if isinstance(self.stores, Store):
+            raise TypeError(f"kernel {self.name!r} takes a list of stores: give it [Store(...)]")
         object.__setattr__(self, "stores", tuple(self.stores))
         if not self.stores:
             raise ValueError(f"kernel {self.name!r} stores nothing: give it at least one Store")
@@ -202,33 +213,43 @@ class Kernel:
     def variables(self) -> list[Expr]:
         return variables(self.roots)
 
+    @property
+    def names(self) -> set[str]:
+        """The names of its buffers and variables."""
+        return {str(v.value) for v in self.variables} | {b.name for b in (*self.inputs, *self.outputs)}
+
     @cached_property
     def parameters(self) -> list[Expr]:
         """The variables over which no store ranges, by name."""
         ranged = {v for s in self.stores for v in s.over}
         return [v for v in self.variables if v not in ranged]
 
-    def reference(self, arrays: Mapping[str, ArrayLike], **parameters: int) -> dict[str, NDArray[Any]]:
-        """The outputs as the expressions' own evaluator computes them; elements that no store reaches are 0."""
+    def reference(self, arrays: Mapping[str, ArrayLike], /, **parameters: int) -> dict[str, NDArray[Any]]:
+        """The outputs as the expressions' own evaluator computes them; elements that no store reaches are 0.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an input is missing, or has another shape.
+        """
+        for b in self.inputs:
+            if b.name not in arrays:
+                raise TypeError(f"kernel {self.name!r} lacks {b.name}")
+            if np.shape(arrays[b.name]) != b.shape:
+                raise ValueError(f"array {b.name!r} has shape {np.shape(arrays[b.name])}, not {b.shape}")
         found: dict[str, NDArray[Any]] = {
             b.name: np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element]) for b in self.outputs
         }
         for store in self.stores:
-            mesh: dict[str, Any] = dict(parameters)
-            for axis, v in enumerate(store.over):
-                shape = [1] * len(store.over)
-                shape[axis] = -1
-                mesh[str(v.value)] = np.arange(v.vmin, v.vmax + 1).reshape(shape)
-            full = tuple([v.vmax - v.vmin + 1 for v in store.over])
+            full = tuple([extent(v) for v in store.over])
             terms = [*store.target.args[1:], store.value, store.when]
-            *places, value, when = [np.broadcast_to(x, full) for x in evaluate(terms, mesh, arrays)]
+            values = evaluate(terms, {**parameters, **grid(store.over)}, arrays)
+            *places, value, when = [np.broadcast_to(x, full) for x in values]
             found[store.array.name][tuple([p[when] for p in places])] = value[when]
         return found
 
 
-def simplified(
-    kernel: Kernel, *, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BUDGET, reassociate: bool = False
-) -> Kernel:
+def simplified(kernel: Kernel, *, cost: CostModel = LATENCY, reassociate: bool = False) -> Kernel:
     """The same kernel with every address, condition and integer as cheap as it gets.
 
     Parameters
@@ -242,12 +263,12 @@ def simplified(
     split and merged where that saves enough (:mod:`eqsat.ranges`); elements are stored in the same order.
     """
     flat = [_collapsed(s, reassociate, cost) for s in map(_flattened, kernel.stores)]
-    taken = {str(v.value) for v in kernel.variables} | {b.name for b in (*kernel.inputs, *kernel.outputs)}
+    taken = kernel.names
     flat = [s for _, nest in groupby(flat, key=lambda s: s.over) for s in _in_cheapest_loops(list(nest), cost, taken)]
     pieces = _Pieces(flat)
     loops = pieces.loops()
     model = LoopAware(loops, cost) if loops else cost
-    result = optimize(pieces.terms, gates=pieces.gates, cost=model, budget=budget)
+    result = optimize(pieces.terms, gates=pieces.gates, cost=model)
     found = [new if _fits_64_bits(new) else old for old, new in zip(pieces.terms, result.exprs, strict=True)]
     return Kernel(kernel.name, tuple(pieces.joined(found)))
 
@@ -266,7 +287,7 @@ def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str]) -
         return stores
     loops = tuple([axis.variable for axis in nest.axes])
     taken |= {str(v.value) for v in loops}
-    return [equal_store(s, substitute(_parts(s), nest.images), loops) for s in stores]
+    return [equal_store(s, substitute(s.parts, nest.images), loops) for s in stores]
 
 
 def _repeats(nest: Nest, free: Collection[Expr]) -> int:
@@ -405,7 +426,7 @@ class _Pieces:
 
     def __init__(self, stores: Sequence[Store]) -> None:
         self.stores = stores
-        self.order = list(topological([t for s in stores for t in _parts(s)]))
+        self.order = list(topological([t for s in stores for t in s.parts]))
         self.contexts: dict[Expr, frozenset[Expr]] = {}
         self.pieces: list[Expr] = []
         self.images: dict[Expr, Expr] = {}
@@ -432,7 +453,7 @@ class _Pieces:
             return {}
         indices = sorted([t for t in self.images if t.op == "var"], key=lambda t: (-index_level(t), t.key))
         nest = [*over, *[self.images[t] for t in indices]]
-        return {str(v.value): v.vmax - v.vmin + 1 for v in nest}
+        return {str(v.value): extent(v) for v in nest}
 
     def _reach(self, terms: Iterable[Expr], context: frozenset[Expr]) -> None:
         for term in terms:
@@ -484,7 +505,7 @@ class _Pieces:
                 new[term] = self._restored(found[term], indices, new)
             elif not term.args:
                 new[term] = term
-        return [equal_store(s, [new[part] for part in _parts(s)], s.over) for s in self.stores]
+        return [equal_store(s, [new[part] for part in s.parts], s.over) for s in self.stores]
 
     def _restored(self, term: Expr, indices: Mapping[Expr, Expr], new: Mapping[Expr, Expr]) -> Expr:
         """``term`` with its indices and comparisons again."""
@@ -501,10 +522,6 @@ class _Pieces:
             return found
 
         return rebuild([term], restore)[0]
-
-
-def _parts(store: Store) -> tuple[Expr, Expr, Expr]:
-    return store.target.args[1], store.value, store.when
 
 
 def equal_store(store: Store, parts: Sequence[Expr], over: Sequence[Expr], array: Expr | None = None) -> Store:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eqsat.engine import Budget
 from eqsat.expr import Expr
-from eqsat.optimize import DEFAULT_BUDGET, optimize
+from eqsat.optimize import optimize
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Run:
     base: Expr
 
 
-def distances(lanes: Sequence[Expr], budget: Budget = DEFAULT_BUDGET) -> list[int | None]:
+def distances(lanes: Sequence[Expr]) -> list[int | None]:
     """How far each lane is from the first, in elements; ``None`` where that is not a literal.
 
     >>> from eqsat.expr import var
@@ -32,11 +31,11 @@ def distances(lanes: Sequence[Expr], budget: Budget = DEFAULT_BUDGET) -> list[in
     >>> distances([i*8000 + j*16, j*16 + 1 + i*8000, (i*500 + j)*16 + 2, j])
     [0, 1, 2, None]
     """
-    result = optimize([lane - lanes[0] for lane in lanes], budget=budget)
+    result = optimize([lane - lanes[0] for lane in lanes])
     return [found.vmin if found.op == "const" else None for found in result.exprs]
 
 
-def contiguous_runs(lanes: Sequence[Expr], budget: Budget = DEFAULT_BUDGET) -> list[Run]:
+def contiguous_runs(lanes: Sequence[Expr]) -> list[Run]:
     """All lanes as runs of neighbours, as long as they get, in order.
 
     >>> from eqsat.expr import var
@@ -48,7 +47,7 @@ def contiguous_runs(lanes: Sequence[Expr], budget: Budget = DEFAULT_BUDGET) -> l
     [2, 2]
     """
     runs: list[Run] = []
-    places = distances(lanes, budget)
+    places = distances(lanes)
     for lane, (index, place) in enumerate(zip(lanes, places, strict=True)):
         before = places[lane - 1] if lane else None
         if place is not None and before is not None and place == before + 1:

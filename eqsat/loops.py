@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import prod
 
 from eqsat.codegen import expression
 from eqsat.dtypes import LIMITS, common_width
 from eqsat.expr import Expr, ExprLike, as_expr, const, substitute, topological, var
 from eqsat.linear import Theory
+from eqsat.sampling import domain_size
 from eqsat.text import to_text
 
 #: A term is unrolled into at most so many.
@@ -143,7 +143,7 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
     """
     leaves = {t for t in topological([root]) if t.op == "var"}
     present = [v for v in unrolled if v in leaves]
-    count = prod(v.vmax - v.vmin + 1 for v in present)
+    count = domain_size(present)
     if count > MAX_LANES:
         raise ValueError(f"unrolling makes {count} terms, more than {MAX_LANES}: unroll fewer or shorter loops")
     closed = leaves <= set(present)

@@ -13,19 +13,20 @@ from dataclasses import dataclass, field
 from math import isinf, isnan, prod
 from typing import cast
 
-from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, preamble
+from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, check_function_name, preamble
 from eqsat.dtypes import LIMITS, select_width, widths
-from eqsat.expr import TRUE, Expr, any_var, brief, index_level, is_index, substitute, topological, variables
+from eqsat.expr import TRUE, Expr, any_var, brief, extent, index_level, is_index, substitute, topological, variables
 from eqsat.facts import ContradictionError
 from eqsat.interior import Interior, interior_of
 from eqsat.kernel import Kernel, Store
 from eqsat.lanes import Run, contiguous_runs
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS, Buffer
-from eqsat.schedule import TILE, extent, in_digits, writes_once
+from eqsat.ranges import free_name
+from eqsat.schedule import TILE, in_digits, writes_once
 
-#: Rows with fewer elements than this, and one, are not worth a pass of their own.
-MIN_ROW = 7
+#: Rows with fewer elements than this are not worth a pass of their own.
+MIN_ROW = 8
 
 #: How many lanes there may be.
 LANES = (1, 2, 4, 8, 16)
@@ -81,6 +82,7 @@ def function(
     """The function that :func:`to_c` prints, without what it needs before it."""
     if lanes not in LANES:
         raise ValueError(f"{lanes} lanes: give one of {', '.join(map(str, LANES))}")
+    check_function_name(kernel.name)
     return _LoopWriter(kernel, parallel, reassociate, lanes).function(storage)
 
 
@@ -99,7 +101,7 @@ class _LoopWriter(Writer):
     def __init__(self, kernel: Kernel, parallel: bool, reassociate: bool, lanes: int) -> None:
         self.kernel, self.parallel, self.reassociate, self.lanes = kernel, parallel, reassociate, lanes
         loops = {v for s in kernel.stores for v in s.over}
-        super().__init__([t for s in kernel.stores for t in _parts(s)], kernel.name, kernel.parameters)
+        super().__init__([t for s in kernel.stores for t in s.parts], kernel.name, kernel.parameters)
         self.arrays = {b.name: self.argument_name(b.name) for b in (*kernel.inputs, *kernel.outputs)}
         self.loop_names = {v: self.argument_name(str(v.value)) for v in sorted(loops, key=lambda v: str(v.value))}
         self.scopes = [_Scope()]
@@ -107,6 +109,8 @@ class _LoopWriter(Writer):
         self.users: dict[Expr, int] = {}
         self.free: dict[Expr, frozenset[Expr]] = {}
         self.inside = self.inline = frozenset[Expr]()
+        # the loops of an index that has more than one
+        self.digits: dict[Expr, list[Expr]] = {}
         self.local = 0
         self.vectors: set[tuple[str, int]] = set()
         # the types of vectors by name
@@ -136,20 +140,16 @@ class _LoopWriter(Writer):
         return Function(self.name, "\n".join(lines), frozenset(self.helpers))
 
     def parameters(self) -> list[str]:
-        outputs = {b.name for b in self.kernel.outputs}
         return [
             *[f"const {C_TYPES[b.element]} *restrict {self.arrays[b.name]}" for b in self.kernel.inputs],
-            *[
-                f"{C_TYPES[b.element]} *restrict {self.arrays[b.name]}"
-                for b in self.kernel.outputs
-                if b.name in outputs
-            ],
+            *[f"{C_TYPES[b.element]} *restrict {self.arrays[b.name]}" for b in self.kernel.outputs],
             *[f"{self.type_of(v)} {self.code[v].text}" for v in self.order],
         ]
 
-    def _nest(self, stores: Sequence[Store]) -> None:
+    def _nest(self, given: Sequence[Store]) -> None:
         """The loops of stores that range over the same variables."""
-        self._expect([t for s in stores for t in _parts(s)])
+        stores, self.digits = in_digits(given)
+        self._expect([t for s in stores for t in s.parts])
         over = stores[0].over
         alone = stores[0] if len(stores) == 1 else None
         block = alone and _transposed_block(alone)
@@ -183,7 +183,7 @@ class _LoopWriter(Writer):
 
     def _assign(self, store: Store) -> None:
         """The statement that stores one element."""
-        target, value, when = _parts(store)
+        target, value, when = store.parts
         text = self.need(value)
         line = f"{self.arrays[store.array.name]}[{self.need(target)}] = {text};"
         self.scopes[-1].lines.append(line if when is TRUE else f"if ({self.need(when)}) {line}")
@@ -214,7 +214,7 @@ class _LoopWriter(Writer):
         for low, high, part in parts:
             if low == high:
                 continue
-            self._expect(_parts(part), interior.facts if part is interior.store else (), variable)
+            self._expect(part.parts, interior.facts if part is interior.store else (), variable)
             self._open(variable, self.loop_names[variable], low, high, [])
             self._assign(part)
             self._close()
@@ -238,7 +238,7 @@ class _LoopWriter(Writer):
         self.loop_names[step] = self.argument_name(f"{row.value}_lanes")
         first = step * self.lanes
         lanes = [{row: first + lane if lane else first} for lane in range(self.lanes)]
-        places, values = zip(*[substitute(_parts(store)[:2], lane) for lane in lanes], strict=True)
+        places, values = zip(*[substitute(store.parts[:2], lane) for lane in lanes], strict=True)
         self._expect([*places, *values])
         self._open_whole(step, [])
         for load in [t for t in topological([store.value]) if t.op == "load"]:
@@ -247,7 +247,7 @@ class _LoopWriter(Writer):
             self._store_lanes(store.array, run, [self.need(v) for v in values[run.first :][: run.length]], places)
         self._close()
         if whole * self.lanes < extent(row):
-            self._expect(_parts(store))
+            self._expect(store.parts)
             self._open(row, self.loop_names[row], str(whole * self.lanes), str(row.vmax + 1), [])
             self._assign(store)
             self._close()
@@ -303,22 +303,17 @@ class _LoopWriter(Writer):
         computed once.
         """
         variable, term = store.over[-1], store.value
-        index, low, high = term.args[1:]
+        body, index, low, high = term.args
         element = f"{self.arrays[store.array.name]}[{{}}]"
         self._open_whole(variable, ["#pragma omp simd"])
         self.scopes[-1].lines.append(f"{element.format(self.need(store.target.args[1]))} = {self._start(term)};")
         self._close()
-        loops, body = in_digits(term)
         self._expect([low, high, store.target.args[1], body])
-        if loops == [index]:
-            self._open(index, self.fresh("r", index_level(index)), self.need(low), self.need(high), [])
-        else:
-            for digit in loops:
-                self._open(digit, self.argument_name(str(digit.value)[1:]), "0", str(extent(digit)), [])
+        loops = self._open_range(index, self.need(low), self.need(high), [])
         self._open_whole(variable, ["#pragma omp simd"])
         place = element.format(self.need(store.target.args[1]))
         self.scopes[-1].lines.append(self._step(term, place, self.need(body)))
-        for _ in (variable, *loops):
+        for _ in range(loops + 1):
             self._close()
 
     # ---- scopes
@@ -326,6 +321,16 @@ class _LoopWriter(Writer):
     def _open_whole(self, variable: Expr, pragma: list[str]) -> None:
         """The loop of a store over all values of ``variable``."""
         self._open(variable, self.loop_names[variable], f"{variable.vmin}", f"{variable.vmax + 1}", pragma)
+
+    def _open_range(self, index: Expr, low: str, high: str, pragma: list[str]) -> int:
+        """The loops over the range of a reduction, the innermost with the pragma; how many they are."""
+        digits = self.digits.get(index, [])
+        for digit in digits:
+            name = free_name(str(digit.value)[1:], self.names)
+            self._open(digit, name, "0", str(extent(digit)), pragma if digit is digits[-1] else [])
+        if not digits:
+            self._open(index, self.fresh("r", index_level(index)), low, high, pragma)
+        return len(digits) or 1
 
     def _open(self, variable: Expr, name: str, low: str, high: str, pragma: list[str]) -> None:
         kind = self.type_of(variable) if variable.vmax < LIMITS[32][1] else "int64_t"
@@ -401,7 +406,8 @@ class _LoopWriter(Writer):
         found = self.free.get(term)
         if found is None:
             parts = list(topological([term]))
-            bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
+            indices = [t.args[1] for t in parts if t.op in REDUCTIONS]
+            bound = {*indices, *[digit for index in indices for digit in self.digits.get(index, [])]}
             found = self.free[term] = frozenset(t for t in parts if t.op == "var" and t not in bound)
         return found
 
@@ -422,11 +428,11 @@ class _LoopWriter(Writer):
         low, high = [self.code[a] for a in term.args[2:]]
         in_lanes = self.reassociate and all(t.op == "fsum_over" for t in together)
         pragma = [f"#pragma omp simd reduction(+:{', '.join(names)})"] * in_lanes
-        index = term.args[1]
-        self._open(index, self.fresh("r", index_level(index)), low.text, high.within(_ADD), pragma)
+        loops = self._open_range(term.args[1], low.text, high.within(_ADD), pragma)
         for other, name in zip(together, names, strict=True):
             self.scopes[-1].lines.append(self._step(other, name, self.need(other.args[0])))
-        self._close()
+        for _ in range(loops):
+            self._close()
         for other, name in zip(together, names, strict=True):
             self.depth[other] = depth
             self.code[other] = Code(self._finished(other, name), _ATOM, self.width_of(other))
@@ -510,11 +516,10 @@ class _LoopWriter(Writer):
         width = self.element_width(term)
         if term in self.inside:
             return Code(text, _ATOM, width)
-        extent = prod(cast(tuple[int, ...], array.shape))
+        size = prod(cast(tuple[int, ...], array.shape))
         place = term.args[1]
-        tests = [f"0 <= {index.within(_ADD)}"] * (place.vmin < 0) + [f"{index.within(_ADD)} < {extent}"] * (
-            place.vmax >= extent
-        )
+        tests = [f"0 <= {index.within(_ADD)}"] * (place.vmin < 0)
+        tests += [f"{index.within(_ADD)} < {size}"] * (place.vmax >= size)
         return Code(f"({' && '.join(tests)} ? {text} : 0)", _ATOM, width)
 
     def float_literal(self, term: Expr) -> Code:
@@ -570,10 +575,6 @@ _LoopWriter.writers = WRITE | {
     "to_float": _LoopWriter.converted,
     "fwhere": _LoopWriter.float_choice,
 }
-
-
-def _parts(store: Store) -> tuple[Expr, Expr, Expr]:
-    return store.target.args[1], store.value, store.when
 
 
 def _said(store: Store) -> str:
@@ -649,7 +650,7 @@ def _goes_by_rows(store: Store) -> bool:
         return False
     row = store.over[-1]
     width = select_width(term) if not term.element else 0
-    if row.vmax - row.vmin < MIN_ROW or (width and f"i{width}" != store.array.element):
+    if extent(row) < MIN_ROW or (width and f"i{width}" != store.array.element):
         return False
     theory = Theory()
     strides = []
@@ -705,8 +706,8 @@ def _guarded_loads(
 def _fits(theory: Theory, term: Expr) -> bool:
     place = term.args[1]
     low, high = theory.bounds(theory.form(place))
-    extent = prod(cast(tuple[int, ...], cast(Buffer, term.args[0].value).shape))
-    return max(low, place.vmin) >= 0 and min(high, place.vmax) < extent
+    size = prod(cast(tuple[int, ...], cast(Buffer, term.args[0].value).shape))
+    return max(low, place.vmin) >= 0 and min(high, place.vmax) < size
 
 
 def _branches(roots: Sequence[Expr]) -> Iterator[tuple[Expr, set[Expr]]]:

@@ -110,7 +110,7 @@ class Result:
     engine_milliseconds: float
     extraction_milliseconds: float
     rules: dict[str, int]
-    rule_set: tuple[Rule, ...]
+    rule_set: tuple[Rule, ...] = field(repr=False)
     guesses: tuple[Guess, ...] = ()
     pareto: tuple[Answer, ...] = ()
 
@@ -242,7 +242,9 @@ def optimize(
         raise ValueError(f"unknown size {pareto!r} for pareto: use one of {', '.join(SIZES)}")
     if pareto is not None and (engine == "greedy" or not theory):
         raise ValueError("several answers (pareto) need the theory: use engine 'egraph' or 'theory', with it")
-    names = {name: var(name, *bounds) for name, bounds in ranges.items()}
+    if not hasattr(cost, "price"):
+        raise TypeError(f"{cost!r} is no cost model: give an object with a price, such as eqsat.extract.Latency()")
+    names = {name: _variable(name, bounds) for name, bounds in ranges.items()}
     given = [exprs] if isinstance(exprs, Expr | str) else list(exprs)
     roots = tuple(_term(e, names) for e in given)
     if not roots:
@@ -280,6 +282,14 @@ def _collection_paused() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def _variable(name: str, bounds: tuple[int, int]) -> Expr:
+    try:
+        low, high = bounds
+        return var(name, low, high)
+    except (TypeError, AttributeError):
+        raise TypeError(f"{name!r} is no option, and no range of a variable: {bounds!r} is not (low, high)") from None
 
 
 def _term(given: Expr | str, names: dict[str, Expr]) -> Expr:

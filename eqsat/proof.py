@@ -119,7 +119,7 @@ def prove_rule(rule: Rule) -> Proof:
 
 
 def _partly_proved(rule: Rule) -> Proof:
-    points = f"{sum(_grid(pattern, _POINTS)[1].size for pattern in _claims(rule))} points"
+    points = f"{sum(_grid(pattern)[1].size for pattern in _claims(rule))} points"
     instances = 0
     for pattern in _claims(rule):
         for claim in _instances(pattern):
@@ -171,7 +171,7 @@ def _claims(rule: Rule) -> list[Pattern]:
 # Small values ---------------------------------------------------------------------------------------------------------
 
 
-def check_rule(rule: Rule, points: int = _POINTS) -> Counterexample | None:
+def check_rule(rule: Rule) -> Counterexample | None:
     """Look for values that refute ``rule``: every combination of small ones, negative ones and zero included.
 
     >>> check_rule(Rule("mod-core", "x % n + (x // n)*n", "x")) is None
@@ -180,7 +180,7 @@ def check_rule(rule: Rule, points: int = _POINTS) -> Counterexample | None:
     rule 'wrong' is false: with c = -2, d = -1, x = -1 the left side is 0, the right side -1
     """
     for pattern in _claims(rule):
-        if (counterexample := _search(rule.name, pattern, points)) is not None:
+        if (counterexample := _search(rule.name, pattern)) is not None:
             return counterexample
     return None
 
@@ -190,8 +190,8 @@ def _checked(rule: Rule) -> Counterexample | None:
     return check_rule(rule)
 
 
-def _search(name: str, pattern: Pattern, points: int) -> Counterexample | None:
-    values, allowed = _grid(pattern, points)
+def _search(name: str, pattern: Pattern) -> Counterexample | None:
+    values, allowed = _grid(pattern)
     left, right, holds = evaluate([pattern.left, pattern.right, pattern.when], values)
     defined = _nonzero_divisors(pattern.left, values) & _nonzero_divisors(pattern.when, values)
     unsafe = ~_nonzero_divisors(pattern.right, values)
@@ -216,11 +216,11 @@ def _value_at(array: Array, shape: tuple[int, ...], where: tuple[Any, ...]) -> i
     return int(np.broadcast_to(array, shape)[where])
 
 
-def _grid(pattern: Pattern, points: int) -> tuple[dict[str, Array], Array]:
+def _grid(pattern: Pattern) -> tuple[dict[str, Array], Array]:
     """Values for the letters and measures of ``pattern`` as broadcastable arrays, and where they agree."""
     names = _names(pattern)
     axes = [n for n in names if not n.startswith("gcd_")]
-    each = int(min(_MOST_VALUES, max(3, round(points ** (1 / max(1, len(axes)))))))
+    each = int(min(_MOST_VALUES, max(3, round(_POINTS ** (1 / max(1, len(axes)))))))
     values: dict[str, Array] = {}
     for index, name in enumerate(axes):
         shape = [1] * len(axes)
@@ -319,6 +319,8 @@ class _Claim:
         for goal in self.goals:
             solver = z3.Then(*prepare, sums, z3.Tactic("smt", context)).solver()
             solver.set("rlimit", steps)
+            # else z3 takes Ctrl-C for itself, and what it answers then looks like a limit that was reached
+            solver.set("ctrl_c", False)
             solver.add(*self.facts, *lemmas, z3.Not(goal))
             answer = solver.check()
             if answer == z3.sat:

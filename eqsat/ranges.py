@@ -23,7 +23,21 @@ from itertools import pairwise
 from math import gcd
 from typing import Any
 
-from eqsat.expr import Expr, as_free, brief, const, index_level, is_index, make, substitute, topological, var, variables
+from eqsat.expr import (
+    Expr,
+    any_var,
+    as_free,
+    brief,
+    const,
+    extent,
+    index_level,
+    is_index,
+    make,
+    substitute,
+    topological,
+    var,
+    variables,
+)
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
@@ -72,7 +86,7 @@ class Axis:
     @property
     def extent(self) -> int:
         """How many values the variable has."""
-        return self.variable.vmax - self.variable.vmin + 1
+        return extent(self.variable)
 
     def goes_with(self, other: Axis) -> bool:
         """Whether the two loops may be one."""
@@ -178,8 +192,8 @@ class Nest:
                     f"the loop over {variable.value!r}, [{variable.vmin}, {variable.vmax}], does not split by {size}: "
                     f"it must start at 0 and have a multiple of {size} values"
                 )
-            outer = _fresh(f"{variable.value}_o", taken, axis.extent // size)
-            inner = _fresh(f"{variable.value}_i", taken, size)
+            outer = fresh(f"{variable.value}_o", taken, axis.extent // size)
+            inner = fresh(f"{variable.value}_i", taken, size)
             found.append(Equation(axis, replace(axis, variable=outer), replace(axis, variable=inner)))
         return found
 
@@ -203,7 +217,7 @@ class Nest:
                 f"the loops over {outer.variable.value!r} and {inner.variable.value!r} do not merge: both must start "
                 f"at 0, be of one kind, and belong to the same reductions"
             )
-        whole = _fresh("m", self.names if taken is None else taken, outer.extent * inner.extent)
+        whole = fresh("m", self.names if taken is None else taken, outer.extent * inner.extent)
         return Equation(replace(outer, variable=whole), outer, inner)
 
     def replaced(self, equations: Iterable[Equation]) -> Nest:
@@ -237,7 +251,7 @@ class Nest:
         old = [axis.variable for axis in given.axes]
         made = [axis.variable for axis in self.axes if axis.variable not in old]
         known = given.names | set(taken)
-        names = {v: _fresh(re.sub("_+(?=_|$)", "", str(v.value)), known, v.vmax + 1) for v in made}
+        names = {v: fresh(re.sub("_+(?=_|$)", "", str(v.value)), known, v.vmax + 1) for v in made}
         axes = [replace(axis, variable=names.get(axis.variable, axis.variable)) for axis in self.axes]
         new = self._rewritten(axes, names, {name: v for v, name in names.items()})
         images = {v: new.images[v] for v in [*given.images, *old] if v in new.images}
@@ -259,9 +273,9 @@ def _images(terms: Mapping[Expr, Expr], images: Mapping[Expr, Expr]) -> dict[Exp
     return dict(zip(terms, substitute(terms.values(), images), strict=True))
 
 
-def _fresh(name: str, taken: set[str], extent: int) -> Expr:
-    """A variable with that many values, and a name of its own."""
-    return var(free_name(name, taken), 0, extent - 1)
+def fresh(name: str, taken: set[str], size: int) -> Expr:
+    """A variable of ``size`` values from 0 on, and a name of its own: see :func:`free_name`."""
+    return any_var(free_name(name, taken), 0, size - 1)
 
 
 def free_name(name: str, taken: set[str]) -> str:
@@ -379,14 +393,14 @@ def reduction(op: str, body: Expr, axes: Iterable[Axis]) -> Expr:
     return body
 
 
-def in_cheapest_ranges(term: Expr, model: CostModel = LATENCY, gain: float = 0.0, seconds: float = 2.0) -> Expr:
+def in_cheapest_ranges(term: Expr, model: CostModel = LATENCY, gain: float = 0.0) -> Expr:
     """Nested reductions by one operator over the ranges that are cheapest for what they compute of integers.
 
     Parameters
     ----------
     term : Expr
         A reduction; of floating-point values one that may be reassociated.
-    gain, seconds : float
+    gain : float
         As for :func:`cheapest`.
 
     >>> from eqsat.expr import buffer, sum_over
@@ -395,10 +409,11 @@ def in_cheapest_ranges(term: Expr, model: CostModel = LATENCY, gain: float = 0.0
     Expr('sum(sum(A[(r2*4 + r1)//4, (r2*4 + r1)%4], r1, 0, 4), r2, 0, 8)')
     """
     body, axes = flattened(term)
-    # of a floating-point value the integers that it is computed from
-    parts = [a for t in topological([body]) if t.element for a in t.args if not a.element and a.op != "buffer"]
-    nest = Nest(axes, tuple(map(_without_indices, dict.fromkeys(parts) if body.element else (body,))))
-    found = cheapest(nest, model, gain=gain, seconds=seconds)
+    # of floating-point values, which a condition may compare, the integers that they are computed from
+    rounded = [t for t in topological([body]) if t.element]
+    parts = [a for t in rounded for a in t.args if not a.element and a.op != "buffer"]
+    nest = Nest(axes, tuple(map(_without_indices, dict.fromkeys(parts) if rounded else (body,))))
+    found = cheapest(nest, model, gain=gain)
     return term if found.axes == axes else reduction(term.op, substitute([body], found.images)[0], found.axes)
 
 

@@ -117,9 +117,9 @@ class Reductions(Conditions):
         """``body`` where the index is ``value``, which must lie in the range."""
         return self.form(instantiate(to_expr(body), index, to_expr(value)))
 
-    def _again(self, op: str, body: Form, over: Range) -> Form:
-        """The normal form of a reduction over a part of the range, where more may be known of the index."""
-        return self.form(make(op, to_expr(body), over.index, to_expr(over.low), to_expr(over.high)))
+    def _sum_again(self, body: Form, over: Range) -> Form:
+        """The normal form of a sum over a part of the range, where more may be known of the index."""
+        return self.form(make("sum_over", to_expr(body), over.index, to_expr(over.low), to_expr(over.high)))
 
     def _residual(self, op: str, body: Form, over: Range) -> Form:
         """A reduction that stays; computed now if it speaks of nothing but its index."""
@@ -211,7 +211,7 @@ class Reductions(Conditions):
         if same:
             varying = self.junction("and", [member for member in members if member not in same])
             selected = x if varying is TRUE else atom_form(make("where", varying, to_expr(x), to_expr(y)))
-            sums = [self._again("sum_over", body, over) for body in (selected, y)]
+            sums = [self._sum_again(body, over) for body in (selected, y)]
             return self._select(self.junction("and", same), *sums)
         value = self.equated(index, condition)
         if value is not None:
@@ -227,8 +227,8 @@ class Reductions(Conditions):
         part = self._part(over, first, beyond)
         if self._free_of(index, y):
             everywhere = self.times(y, self._trips(over)) if y != ZERO else ZERO
-            return self._again("sum_over", x.plus(y, -1), part).plus(everywhere)
-        total = self._again("sum_over", x, part)
+            return self._sum_again(x.plus(y, -1), part).plus(everywhere)
+        total = self._sum_again(x, part)
         return total.plus(self._sum_outside(y, over, first, beyond))
 
     def _selected_product(self, inside: list[Expr]) -> Form:
@@ -253,7 +253,7 @@ class Reductions(Conditions):
         start = over.low if first is None else self._smaller(self._larger(over.low, first), over.high)
         end = over.high if beyond is None else self._larger(start, self._smaller(over.high, beyond))
         pieces = (Range(over.index, over.low, start), Range(over.index, end, over.high))
-        return self._again("sum_over", body, pieces[0]).plus(self._again("sum_over", body, pieces[1]))
+        return self._sum_again(body, pieces[0]).plus(self._sum_again(body, pieces[1]))
 
     def equated(self, index: Expr, condition: Expr) -> Form | None:
         """The only value of the index for which ``condition`` holds, if it says which."""
@@ -417,7 +417,7 @@ class Reductions(Conditions):
         if left:
             remaining = Range(index, over.low.shifted(n * periods), over.high)
             body = self.quotient_by(rest.plus(atom_form(index), k), n)
-            total = total.plus(self._again("sum_over", body, remaining))
+            total = total.plus(self._sum_again(body, remaining))
         return total
 
     def _sum_of_unit_quotient(self, rest: Form, n: int, over: Range) -> Form:

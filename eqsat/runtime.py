@@ -1,9 +1,9 @@
 """Compile expressions with the system's C compiler and run them.
 
 A library holds any number of kernels, so that hundreds cost one start of the compiler. It is built by the compiler that
-``CC`` names, or else the first of cc, gcc and clang, into the user's cache directory (``EQSAT_CACHE_DIR``, if set)
-under a name made of its source, its flags and the compiler's version; it is loaded through cffi. It appears there by
-one atomic rename, so any number of processes may build the same library at once.
+``CC`` names, or else the first of cc, gcc and clang, into a cache (:func:`cache_directory`) under a name made of its
+source, its flags and the compiler's version; it is loaded through cffi. It appears there by one atomic rename, so any
+number of processes may build the same library at once.
 
 By default the code is scalar (vectorisation is off): :meth:`Kernel.measure` times one evaluation, not a vector lane.
 """
@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from hashlib import blake2b
@@ -31,12 +32,13 @@ from numpy.typing import ArrayLike, NDArray
 from platformdirs import user_cache_dir
 
 from eqsat.codegen import Function, arguments, function, points_function, preamble
-from eqsat.expr import Expr
+from eqsat.expr import Expr, extent
 from eqsat.kernel import DTYPES, flattened
 from eqsat.kernel import Kernel as ArrayKernel
 from eqsat.nests import C_TYPES
 from eqsat.nests import function as loop_function
 from eqsat.ops import Buffer
+from eqsat.sampling import domain_size
 from eqsat.schedule import optimised
 
 #: What every library is compiled with.
@@ -178,7 +180,7 @@ class Kernel:
                [  0,   1,   2],
                [ 10,  11,  12]])
         """
-        shape = tuple([v.vmax - v.vmin + 1 for v in self.variables])
+        shape = tuple([extent(v) for v in self.variables])
         total = prod(shape)
         if total * len(self.roots) > most:
             raise ValueError(
@@ -255,7 +257,7 @@ class Kernel:
 
     def _sample(self, most: int) -> list[NDArray[np.int64]]:
         """Points of the domain, one array per variable: all, or up to ``most`` in 8 evenly spread runs."""
-        total = prod([v.vmax - v.vmin + 1 for v in self.variables])
+        total = domain_size(self.variables)
         if total <= most:
             flat = np.arange(total, dtype=object)
         else:
@@ -264,9 +266,9 @@ class Kernel:
             flat = np.array([start + step for start in starts for step in range(run)], dtype=object)
         columns = []
         for variable in reversed(self.variables):
-            extent = variable.vmax - variable.vmin + 1
-            columns.append((flat % extent + variable.vmin).astype(np.int64))
-            flat = flat // extent
+            size = extent(variable)
+            columns.append((flat % size + variable.vmin).astype(np.int64))
+            flat = flat // size
         return columns[::-1]
 
 
@@ -345,9 +347,13 @@ def find_compiler() -> list[str]:
     Raises
     ------
     CompileError
-        If there is none.
+        If there is none, or ``CC`` is no command.
     """
-    chosen = shlex.split(os.environ.get("CC", ""))
+    named = os.environ.get("CC", "")
+    try:
+        chosen = shlex.split(named)
+    except ValueError as error:
+        raise CompileError(f"CC is {named!r}, which is no command ({error}): set it to that of the compiler") from None
     for command in [chosen] if chosen else [["cc"], ["gcc"], ["clang"]]:
         if shutil.which(command[0]):
             return command
@@ -384,8 +390,22 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def cache_directory() -> Path:
-    """Where libraries are kept: ``EQSAT_CACHE_DIR``, or the user's cache directory. It may be deleted at any time."""
-    return Path(os.environ.get("EQSAT_CACHE_DIR") or user_cache_dir("eqsat", appauthor=False))
+    """Where libraries are kept: ``EQSAT_CACHE_DIR``, or the user's cache directory. It may be deleted at any time.
+
+    Where that of the user cannot be written, as in many containers, it is one that is removed when the process ends.
+    """
+    chosen = os.environ.get("EQSAT_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    usual = Path(user_cache_dir("eqsat", appauthor=False))
+    with suppress(OSError):
+        usual.mkdir(parents=True, exist_ok=True)
+    return usual if os.access(usual, os.W_OK) else Path(_directory_of_process().name)
+
+
+@cache
+def _directory_of_process() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="eqsat-")
 
 
 def _build(source: str, flags: tuple[str, ...]) -> Path:
@@ -427,7 +447,7 @@ class Program:
     source: str
     _library: Any = field(repr=False)
 
-    def __call__(self, *, out: Mapping[str, NDArray[Any]] | None = None, **arguments: ArrayLike) -> dict[str, Any]:
+    def __call__(self, /, *, out: Mapping[str, NDArray[Any]] | None = None, **arguments: ArrayLike) -> dict[str, Any]:
         """The outputs by name.
 
         Parameters
@@ -509,7 +529,7 @@ def compile_kernel(
     Raises
     ------
     ValueError
-        If an integer does not fit 64 bits, or there cannot be so many lanes.
+        If an integer does not fit 64 bits, there cannot be so many lanes, or C cannot take the kernel's name.
     CompileError
         If there is no C compiler, or it fails.
 
@@ -522,9 +542,11 @@ def compile_kernel(
            [1., 4.],
            [2., 5.]], dtype=float32)
     """
+    if "out" in {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}:
+        raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
     compiled = optimised(kernel, reassociate=reassociate) if optimise else flattened(kernel)
     written = loop_function(compiled, parallel, reassociate, lanes, storage="static ")
-    source = "\n".join(["#include <math.h>\n" + preamble([written]), written.text, _array_call(compiled)])
+    source = "\n".join(["#include <math.h>\n" + preamble([written]), written.text, _array_call(kernel, compiled)])
     order = () if "clang" in compiler_version() else GCC_FLAGS
     flags = (*ARRAY_FLAGS, *order, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
     try:
@@ -534,19 +556,26 @@ def compile_kernel(
     return Program(kernel, compiled, written.text.removeprefix("static "), library)
 
 
-def _array_call(kernel: ArrayKernel) -> str:
-    """A function of the same type for every kernel: the arrays, inputs first, and the parameters."""
-    kinds = [f"const {C_TYPES[b.element]} *" for b in kernel.inputs] + [
-        f"{C_TYPES[b.element]} *" for b in kernel.outputs
+def _array_call(given: ArrayKernel, compiled: ArrayKernel) -> str:
+    """A function of the same type for every kernel: the arrays and parameters of ``given``, inputs first.
+
+    The compiled kernel may do without some of them.
+    """
+    arrays = [b.name for b in (*given.inputs, *given.outputs)]
+    numbers = [v.value for v in given.parameters]
+    arguments = [
+        *[f"(const {C_TYPES[b.element]} *)arrays[{arrays.index(b.name)}]" for b in compiled.inputs],
+        *[f"({C_TYPES[b.element]} *)arrays[{arrays.index(b.name)}]" for b in compiled.outputs],
+        *[f"numbers[{numbers.index(v.value)}]" for v in compiled.parameters],
     ]
-    arguments = [f"({kind})arrays[{place}]" for place, kind in enumerate(kinds)]
-    arguments += [f"numbers[{place}]" for place in range(len(kernel.parameters))]
     lines = ["void eqsat_call(void *const *arrays, const int64_t *numbers)", "{", "    (void)numbers;"]
-    return "\n".join([*lines, f"    {kernel.name}({', '.join(arguments)});", "}", ""])
+    return "\n".join([*lines, f"    {compiled.name}({', '.join(arguments)});", "}", ""])
 
 
 def _of_buffer(declared: Buffer, array: NDArray[Any]) -> NDArray[Any]:
     """``array`` itself, refused where its type or shape is not the buffer's."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{declared.name!r} is a {type(array).__name__}, not a NumPy array")
     if array.dtype != _DTYPES[declared.element]:
         raise TypeError(f"array {declared.name!r} has elements of type {array.dtype}, not {declared.element}")
     if array.shape != declared.shape:

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import Expr, const, evaluate, maximum, minimum, topological, where
+from eqsat.expr import Expr, const, evaluate, extent, maximum, minimum, topological, where
 
 Points = dict[str, NDArray[Any]]
 
@@ -57,8 +57,13 @@ def grid(names: Sequence[Expr]) -> Points:
 
 
 def domain_size(names: Iterable[Expr]) -> int:
-    """How many points the ranges of variables have together."""
-    return prod(v.vmax - v.vmin + 1 for v in names)
+    """How many points the ranges of variables span.
+
+    >>> from eqsat import var
+    >>> domain_size([var("i", 0, 9), var("j", -1, 1)])
+    30
+    """
+    return prod(map(extent, names))
 
 
 def select(points: Mapping[str, NDArray[Any]], chosen: NDArray[Any]) -> Points:

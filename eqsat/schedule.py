@@ -9,28 +9,26 @@ floating-point sum counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby, pairwise
 
 from eqsat.expr import (
     Expr,
-    any_var,
     const,
+    extent,
     index_level,
-    instantiate,
     make,
     rebuild,
     substitute,
     topological,
-    var,
     variables,
 )
 from eqsat.forms import Form, to_expr
 from eqsat.kernel import Kernel, Store, equal_store, flattened, simplified
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, REDUCTIONS
+from eqsat.ranges import fresh
 
 #: Elements per side of a tile of a transposition: so many rows of it are in the first-level cache at once.
 TILE = 8
@@ -44,7 +42,7 @@ def optimised(kernel: Kernel, *, reassociate: bool = False) -> Kernel:
 
     It is split first, since rules that do not know of the loops would mix the digits of an index.
 
-    >>> from eqsat.expr import buffer
+    >>> from eqsat.expr import buffer, var
     >>> a, b, k = buffer("A", "f32", (4, 6)), buffer("B", "f32", (24,)), var("k", 0, 23)
     >>> optimised(Kernel("turn", [Store(b[k], a[k % 4, k // 4], [k])])).stores
     (Store('B[k_0 + k_1*4] = A[k_0*6 + k_1] for k_1, k_0'),)
@@ -60,17 +58,17 @@ def split(kernel: Kernel) -> Kernel:
     A loop over ``[0, n)`` is split at ``d`` if some quotient or remainder changes its behaviour every ``d`` steps and
     ``d`` divides ``n``. Terms are substituted, not simplified.
 
-    >>> from eqsat.expr import buffer
+    >>> from eqsat.expr import buffer, var
     >>> a, b, k = buffer("A", "f32", (24,)), buffer("B", "f32", (24,)), var("k", 0, 23)
     >>> split(Kernel("turn", [Store(b[k], a[k % 4 * 6 + k // 4], [k])])).stores[0].over
     (Expr('k_1'), Expr('k_0'))
     """
-    names = _Names(kernel)
+    taken = kernel.names
     stores: list[Store] = []
     for over, group in groupby(kernel.stores, lambda s: s.over):
         together = list(group)
-        terms = [part for s in together for part in _parts(s)]
-        digits = {v: _digits(v, _steps(v, terms), partial(names.digit, v)) for v in over}
+        terms = [part for s in together for part in s.parts]
+        digits = {v: _digits(v, _steps(v, terms), str(v.value), taken) for v in over}
         replacement = {v: _from_digits(parts) for v, parts in digits.items() if len(parts) > 1}
         loops = [digit for v in over for digit, _ in digits[v]]
         stores += [_substituted(s, loops, replacement) if replacement else s for s in together]
@@ -83,20 +81,19 @@ def arranged(kernel: Kernel) -> Kernel:
     Stores that share loops keep them, to share what they compute; so do those that give an element several values, of
     which the last counts.
 
-    >>> from eqsat.expr import buffer
+    >>> from eqsat.expr import buffer, var
     >>> a, b, i, j = buffer("A", "f32", (512,)), buffer("B", "f32", (512,)), var("i", 0, 15), var("j", 0, 31)
     >>> arranged(Kernel("copy", [Store(b[i*32 + j], a[i*32 + j], [i, j])]))
     Kernel(name='copy', stores=(Store('B[i_j] = A[i_j] for i_j'),))
     """
-    names = _Names(kernel)
+    taken = kernel.names
     stores: list[Store] = []
     for _, group in groupby(kernel.stores, lambda s: s.over):
         together = list(group)
         if len(together) > 1 or not writes_once(together[0]):
             stores += together
             continue
-        merged = _merged(_in_output_order(together[0]), names)
-        stores += _tiled(merged, names)
+        stores += _tiled(_merged(_in_output_order(together[0]), taken), taken)
     return Kernel(kernel.name, tuple(stores))
 
 
@@ -115,32 +112,6 @@ def writes_once(store: Store) -> bool:
     return True
 
 
-def extent(variable: Expr) -> int:
-    """How many values a variable takes."""
-    return variable.vmax - variable.vmin + 1
-
-
-class _Names:
-    """Names for new variables, which nothing in a kernel has yet."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.taken = {str(v.value) for v in kernel.variables} | {b.name for b in (*kernel.inputs, *kernel.outputs)}
-
-    def digit(self, whole: Expr, place: int, size: int) -> Expr:
-        """A digit of a variable."""
-        return self.variable(f"{whole.value}_{place}", size)
-
-    def variable(self, name: str, size: int) -> Expr:
-        while name in self.taken:
-            name += "_"
-        self.taken.add(name)
-        return var(name, 0, size - 1)
-
-
-def _parts(store: Store) -> list[Expr]:
-    return [store.target.args[1], store.value, store.when]
-
-
 def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Expr]) -> Store:
     """The store over other loops, its addresses in the plain spelling of linear forms where they are linear."""
     theory = Theory()
@@ -152,7 +123,7 @@ def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Exp
     def with_linear_address(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         return make("load", args[0], linear(args[1])) if term.op == "load" else None
 
-    place, value, when = rebuild(substitute(_parts(store), replacement), with_linear_address)
+    place, value, when = rebuild(substitute(store.parts, replacement), with_linear_address)
     return equal_store(store, [linear(place), value, when], over)
 
 
@@ -180,8 +151,8 @@ def _steps(variable: Expr, terms: Iterable[Expr]) -> set[int]:
     return found
 
 
-def _digits(variable: Expr, steps: Iterable[int], new: Callable[[int, int], Expr]) -> list[tuple[Expr, int]]:
-    """A variable and its weight for each digit, the most significant first; ``new`` makes one by place and size."""
+def _digits(variable: Expr, steps: Iterable[int], stem: str, taken: set[str]) -> list[tuple[Expr, int]]:
+    """A variable and its weight for each digit, the most significant first; their names begin with ``stem``."""
     if variable.vmin != 0:
         return [(variable, 1)]
     weights = [1]
@@ -192,36 +163,50 @@ def _digits(variable: Expr, steps: Iterable[int], new: Callable[[int, int], Expr
         return [(variable, 1)]
     sizes = [high // low for low, high in pairwise([*weights, extent(variable)])]
     places = list(enumerate(zip(sizes, weights, strict=True)))[::-1]
-    return [(new(n, size), weight) for n, (size, weight) in places]
+    return [(fresh(f"{stem}_{n}", taken, size), weight) for n, (size, weight) in places]
 
 
-def in_digits(reduction: Expr) -> tuple[list[Expr], Expr]:
-    """The loops of a reduction, one for each digit of its index, and its body in their variables.
+def in_digits(stores: Sequence[Store]) -> tuple[list[Store], dict[Expr, list[Expr]]]:
+    """The stores with the digits of an index in its place, and the loops of each such index, outermost first.
 
-    The values are combined in the same order. A range that is not from 0 to a literal has one loop.
+    That is done for the indices of floating-point sums and products from 0 to a literal, whose values are still taken
+    in the same order; other reductions may nest instead (:func:`eqsat.ranges.in_cheapest_ranges`).
 
-    >>> from eqsat.expr import buffer, sum_over
-    >>> a, r = buffer("A", "f32", (24,)), var("r", 0, 23)
-    >>> in_digits(sum_over(a[r % 4 * 6 + r // 4], r, 0, 24))
-    ([Expr('#r1_1'), Expr('#r1_0')], Expr('A[#r1_0*6 + #r1_1]'))
+    >>> from eqsat.expr import buffer, sum_over, var
+    >>> a, b, r = buffer("A", "f32", (24,)), buffer("B", "f32", (1,)), var("r", 0, 23)
+    >>> (store,), loops = in_digits([Store(b[0], sum_over(a[r % 4 * 6 + r // 4], r, 0, 24))])
+    >>> [[str(digit.value) for digit in digits] for digits in loops.values()]
+    [['$r1_1', '$r1_0']]
     """
-    body, index, low, high = reduction.args
-    if low is not const(0) or high is not const(extent(index)):
-        return [index], body
+    reductions: dict[Expr, list[Expr]] = {}
+    for term in topological([part for s in stores for part in s.parts]):
+        if term.op in REDUCTIONS:
+            reductions.setdefault(term.args[1], []).append(term)
+    loops: dict[Expr, list[Expr]] = {}
+    images: dict[Expr, Expr] = {}
+    for index, own in reductions.items():
+        in_order = any(t.op in ("fsum_over", "fprod_over") for t in own)
+        if not in_order or {t.args[2:] for t in own} != {(const(0), const(extent(index)))}:
+            continue
+        # names that no variable of a kernel can have
+        digits = _digits(index, _steps(index, [t.args[0] for t in own]), f"$r{index_level(index)}", set())
+        if len(digits) > 1:
+            loops[index] = [digit for digit, _ in digits]
+            images[index] = _from_digits(digits)
     theory = Theory()
-    # names that no variable of a kernel can have
-    stem = f"#r{index_level(index)}"
-    digits = _digits(index, _steps(index, [body]), lambda place, size: any_var(f"{stem}_{place}", 0, size - 1))
-    if len(digits) == 1:
-        return [index], body
 
-    def plain(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        if term.op == "load":
+    def apart(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op in REDUCTIONS:
+            return make(term.op, args[0], term.args[1], *args[2:])
+        if term.op == "load" and args[1] is not term.args[1]:
             return make("load", args[0], theory.simplify(args[1]))
-        return make("fwhere", theory.condition(args[0]), *args[1:]) if term.op == "fwhere" else None
+        if term.op == "fwhere" and args[0] is not term.args[0]:
+            return make("fwhere", theory.condition(args[0]), *args[1:])
+        return images.get(term)
 
-    (found,) = rebuild([instantiate(body, index, _from_digits(digits))], plain)
-    return [digit for digit, _ in digits], found
+    if loops:
+        stores = [equal_store(s, [s.parts[0], *rebuild(s.parts[1:], apart)], s.over) for s in stores]
+    return [*stores], loops
 
 
 def _from_digits(digits: Sequence[tuple[Expr, int]]) -> Expr:
@@ -276,10 +261,10 @@ def _in_output_order(store: Store) -> Store:
         return store
     form = Theory().form(store.target.args[1])
     over = sorted(store.over, key=lambda v: -abs(form.terms.get(v, 0)))
-    return equal_store(store, _parts(store), over)
+    return equal_store(store, store.parts, over)
 
 
-def _merged(store: Store, names: _Names) -> Store:
+def _merged(store: Store, taken: set[str]) -> Store:
     """One loop in place of two wherever all addresses go on, from one row to the next, as they do within a row."""
     place = 0
     while place + 1 < len(store.over):
@@ -288,7 +273,8 @@ def _merged(store: Store, names: _Names) -> Store:
         steps = zip(accesses.strides(outer), accesses.strides(inner), strict=True)
         goes_on = all(x == y * extent(inner) for x, y in steps)
         if goes_on and outer.vmin == inner.vmin == 0 and not {outer, inner} & accesses.elsewhere:
-            both = names.variable(_name_of_both(str(outer.value), str(inner.value)), extent(outer) * extent(inner))
+            name = _name_of_both(str(outer.value), str(inner.value))
+            both = fresh(name, taken, extent(outer) * extent(inner))
             over = [*store.over[:place], both, *store.over[place + 2 :]]
             store = _substituted(store, over, {outer: const(0), inner: both})
             # it may go on in the loop around it, too
@@ -308,7 +294,7 @@ def _name_of_both(outer: str, inner: str) -> str:
 # Tiles ---------------------------------------------------------------------------------------------------------------
 
 
-def _tiled(store: Store, names: _Names) -> list[Store]:
+def _tiled(store: Store, taken: set[str]) -> list[Store]:
     """The store in square tiles if it goes along the rows of its output but the columns of an input, else as it is.
 
     What the tiles do not cover is stored separately.
@@ -325,12 +311,12 @@ def _tiled(store: Store, names: _Names) -> list[Store]:
     for v in (column, row):
         tiles = extent(v) // TILE
         if tiles * TILE < extent(v):
-            uncovered = names.variable(f"{v.value}_rest", extent(v) - tiles * TILE)
+            uncovered = fresh(f"{v.value}_rest", taken, extent(v) - tiles * TILE)
             rest.append(_over_instead(store, v, [uncovered], uncovered + tiles * TILE))
         # tiles in blocks, so that few pages of memory are in use at a time
         together = max(n for n in range(1, TILE + 1) if tiles % n == 0)
         sizes = {"block": tiles // together, "tile": together, "in": TILE}
-        nest = [names.variable(f"{v.value}_{part}", size) if size > 1 else const(0) for part, size in sizes.items()]
+        nest = [fresh(f"{v.value}_{part}", taken, size) if size > 1 else const(0) for part, size in sizes.items()]
         loops = [loop for loop in nest if loop.op == "var"]
         store = _over_instead(store, v, loops, (nest[0] * together + nest[1]) * TILE + nest[2])
         nests.append(nest)
@@ -338,7 +324,7 @@ def _tiled(store: Store, names: _Names) -> list[Store]:
     # within a tile the input goes along its rows
     inner = [columns[0], rows[0], columns[1], rows[1], rows[2], columns[2]]
     over = [*[v for v in store.over if v not in inner], *[v for v in inner if v.op == "var"]]
-    return [equal_store(store, _parts(store), over), *rest]
+    return [equal_store(store, store.parts, over), *rest]
 
 
 def _over_instead(store: Store, variable: Expr, loops: Sequence[Expr], value: Expr) -> Store:

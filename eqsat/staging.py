@@ -25,22 +25,20 @@ from eqsat.expr import (
     as_free,
     brief,
     buffer,
-    const,
+    extent,
     instantiate,
     is_index,
-    make,
     maximum,
     minimum,
     rebuild,
     substitute,
     topological,
-    var,
 )
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernel import Kernel, Store
 from eqsat.ops import REDUCTIONS
 from eqsat.optimize import LATENCY, prices
-from eqsat.ranges import free_name
+from eqsat.ranges import Axis, free_name, fresh, reduction
 
 # Large reductions ----------------------------------------------------------------------------------------------------
 
@@ -150,8 +148,8 @@ def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassoci
     reassociate : bool
         Whether sums and products of floating-point values may be taken in parts, which rounds differently.
 
+    >>> from eqsat.expr import sum_over, var
     >>> a, out, r = buffer("A", "i32", (65536,)), buffer("OUT", "i64", (1,)), var("r", 0, 65535)
-    >>> from eqsat.expr import sum_over
     >>> for stage in split_reduction(Kernel("total", [Store(out[0], sum_over(a[r], r, 0, 65536))])).kernels:
     ...     print(*stage.stores)
     Store('total_parts[p] = sum(A[p*256 + r1], r1, 0, 256) for p')
@@ -165,15 +163,14 @@ def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassoci
     if term.op not in REDUCTIONS or not exact or any(end.op != "const" for end in term.args[2:]):
         return Pipeline((kernel,))
     body, index, low, high = term.args
-    extents = [v.vmax - v.vmin + 1 for v in store.over]
+    extents = [extent(v) for v in store.over]
     found = two_stages([*extents, high.vmin - low.vmin], [len(extents)], (), limits) if low.vmin < high.vmin else None
     if found is None:
         return Pipeline((kernel,))
-    taken = {str(v.value) for v in kernel.variables} | {b.name for b in (*kernel.inputs, *kernel.outputs)}
-    part, own = [free_name(name, taken) for name in ("p", "q")]
-    outer, inner = var(part, 0, found.outer - 1), var(own, 0, found.inner - 1)
+    taken = kernel.names
+    outer, inner = fresh("p", taken, found.outer), fresh("q", taken, found.inner)
     place = outer * found.inner + inner
-    first = _over(term.op, instantiate(body, index, place + low if low.vmin else place), inner, found.inner)
+    first = reduction(term.op, instantiate(body, index, place + low if low.vmin else place), [Axis(inner)])
     parts = buffer(free_name(f"{kernel.name}_parts", taken), _element_of(first), (*extents, found.outer))
     target = parts[(*[v - v.vmin if v.vmin else v for v in store.over], outer)]
     # a sum of partial results is bounded by their bounds, not by those of the elements' type
@@ -181,13 +178,9 @@ def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassoci
     return Pipeline(
         (
             Kernel(f"{kernel.name}_first", (Store(target, first, (*store.over, outer), store.when),)),
-            Kernel(kernel.name, (replace(store, value=_over(term.op, partial, outer, found.outer)),)),
+            Kernel(kernel.name, (replace(store, value=reduction(term.op, partial, [Axis(outer)])),)),
         )
     )
-
-
-def _over(op: str, body: Expr, index: Expr, extent: int) -> Expr:
-    return make(op, body, index, const(0), const(extent))
 
 
 def _element_of(value: Expr) -> str:
@@ -320,11 +313,12 @@ class Pipeline:
 def nest_cost(store: Store, model: CostModel = LATENCY) -> int:
     """What the loops of one store cost.
 
+    >>> from eqsat.expr import var
     >>> a, b, i = buffer("A", "i32", (8,)), buffer("B", "i32", (8,)), var("i", 0, 7)
     >>> nest_cost(Store(b[i], a[i] // 2, [i]))
     48
     """
-    loops = LoopAware({str(v.value): v.vmax - v.vmin + 1 for v in store.over}, model)
+    loops = LoopAware({str(v.value): extent(v) for v in store.over}, model)
     order = list(topological([*store.target.args[1:], store.value, store.when]))
     inside: dict[Expr, int] = {}
     while True:
@@ -349,6 +343,7 @@ def inlined(kernel: Kernel, producer: Store) -> Kernel:
     ValueError
         If ``producer`` does not store one element for each of its variables, everywhere.
 
+    >>> from eqsat.expr import var
     >>> a, t, out, i = buffer("A", "i32", (8,)), buffer("T", "i64", (8,)), buffer("OUT", "i64", (8,)), var("i", 0, 7)
     >>> inlined(Kernel("k", [Store(out[i], t[7 - i], [i])]), Store(t[i], a[i] + 1, [i])).stores
     (Store('OUT[i] = A[7 - i] + 1 for i'),)
@@ -375,10 +370,10 @@ def inlined(kernel: Kernel, producer: Store) -> Kernel:
 def cheaper(kernel: Kernel, producer: Store, model: CostModel = LATENCY) -> Pipeline:
     """The intermediate that ``producer`` stores, kept for ``kernel`` or inlined in it, as the cost model says.
 
+    >>> from eqsat.expr import max_over, var
     >>> x, t = buffer("X", "i32", (64,)), buffer("T", "i64", (64,))
     >>> i, j, k = var("i", 0, 63), var("j", 0, 99), var("k", 0, 63)
     >>> negation = Store(t[i], -x[i], [i])
-    >>> from eqsat.expr import max_over
     >>> few, many = buffer("F", "i64", (1,)), buffer("M", "i64", (100,))
     >>> once = Kernel("once", [Store(few[0], max_over(t[k], k, 0, 64))])
     >>> often = Kernel("often", [Store(many[j], max_over(t[(k + j) % 64], k, 0, 64), [j])])

@@ -11,23 +11,13 @@ from time import monotonic
 import numpy as np
 
 from eqsat.expr import Expr, evaluate, number_type, variables
-from eqsat.sampling import Points
+from eqsat.sampling import Points, domain_size
 
 #: The most elements of one array while a domain is swept: a few of them fit the cache.
 SWEEP = 2**17
 
 #: Bytes that the verdicts on all conditions may take at once.
 VERDICTS = 2**25
-
-
-def domain_size(inputs: Sequence[Expr]) -> int:
-    """How many points the ranges of ``inputs`` span.
-
-    >>> from eqsat import var
-    >>> domain_size([var("i", 0, 9), var("j", -1, 1)])
-    30
-    """
-    return prod(v.vmax - v.vmin + 1 for v in inputs)
 
 
 def sweep(

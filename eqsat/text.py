@@ -34,7 +34,7 @@ from eqsat.expr import (
 from eqsat.ops import FLOATS, MOST_BITS, OPS, REDUCTIONS, Buffer
 
 _TOKEN = re.compile(
-    r"\s*(?:(\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?)|([A-Za-z_]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>(),[\]]))"
+    r"\s*(?:(\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?)|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>(),[\]]))"
 )
 
 #: Infix spellings; ``>`` and ``>=`` swap their operands.
@@ -504,7 +504,7 @@ def array_names(texts: Iterable[str]) -> list[str]:
     >>> array_names(["sum(f(r) + A[r], r, 0, 4)"])
     ['A', 'f']
     """
-    found = {word for text in texts for word in re.findall(r"([A-Za-z_]\w*)\s*[(\[]", text)}
+    found = {word for text in texts for word in re.findall(r"([^\W\d]\w*)\s*[(\[]", text)}
     return sorted(found - {*_CALLS, *_REDUCTIONS, "and", "or", "not"})
 
 

@@ -21,7 +21,7 @@ from eqsat.forms import Form, atom_form, number, to_expr
 from eqsat.hlo import Shape
 from eqsat.indexing import IndexingMap
 from eqsat.linear import Theory
-from eqsat.sweep import domain_size
+from eqsat.sampling import domain_size
 from eqsat.verify import MOST_POINTS
 
 

@@ -88,7 +88,7 @@ def load_kernels(target: str) -> list[tuple[Kernel, Reference | None]]:
         raise ValueError(f"{path!r} is not a file: give FILE.py or FILE.py:kernel")
     try:
         names = runpy.run_path(path)
-    except Exception as error:  # whatever a file raises is its answer
+    except (Exception, SystemExit) as error:  # whatever a file raises is its answer
         raise ValueError(f"{path}: {type(error).__name__}: {error}") from None
     kernels = {name: value for name, value in names.items() if isinstance(value, Kernel)}
     if not kernels:
@@ -154,7 +154,10 @@ def _reference(kernel: Kernel, reference: Reference | None, arguments: Mapping[s
     if reference is None:
         parameters = {str(v.value): arguments[str(v.value)] for v in kernel.parameters}
         return kernel.reference({b.name: arguments[b.name] for b in kernel.inputs}, **parameters)
-    result = reference(**arguments)
+    try:
+        result = reference(**arguments)
+    except Exception as error:
+        raise ValueError(f"the NumPy function of kernel {kernel.name!r}: {type(error).__name__}: {error}") from None
     if isinstance(result, Mapping):
         return result
     names = [b.name for b in kernel.outputs]

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from eqsat.decide import decide
-from eqsat.expr import Expr, buffers, evaluate, topological, variables
+from eqsat.expr import Expr, buffers, evaluate, extent, topological, variables
 from eqsat.ops import REDUCTIONS, trip_bounds
 from eqsat.sampling import sample, select
 from eqsat.smt import unrolled
@@ -267,7 +267,7 @@ def _masks(roots: Sequence[Expr]) -> dict[Expr, int]:
 def _groups(differs: list[Expr], constraints: list[Expr], most: int) -> tuple[list[_Group], list[_Group]]:
     """Groups of roots with a domain of up to ``most`` points, as few as possible, and groups of one domain each."""
     masks = _masks([*differs, *constraints])
-    extents = [v.vmax - v.vmin + 1 for v in variables([*differs, *constraints])]
+    extents = [extent(v) for v in variables([*differs, *constraints])]
 
     def closure(mask: int) -> int:
         """The variables that constraints tie to those of ``mask``."""

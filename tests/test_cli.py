@@ -17,7 +17,7 @@ from eqsat.optimize import ENGINES, EXTRACTORS, optimize
 from eqsat.rule import Rule
 
 GOOD = '{"id": "good", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8"]}\n'
-COMMAND = [sys.executable, "-c", "from eqsat.cli import main; main()"]
+COMMAND = [sys.executable, "-m", "eqsat"]
 
 
 @pytest.fixture
@@ -85,6 +85,10 @@ def test_loops_and_a_model_file(eqsat, tmp_path, monkeypatch):
     assert (code, out) == (0, "n*3 + i + j\n")
     # both additions were in the inner loop; one is in the outer now
     assert f"cost {7 * (1 + 80 + 80)} -> {7 * (1 + 10 + 80)}" in err
+
+
+def test_what_stays_is_not_said_to_be_checked(eqsat):
+    assert eqsat("optimize", "x // 3", "--var", "x=0:9")[2].endswith(" ms, unchanged\n")
 
 
 def test_an_expression_may_begin_with_a_minus(eqsat):
@@ -173,6 +177,8 @@ WRONG = [
     (["optimize", "x", "--cost", "/nonexistent.json", "--var", "x=0:3"], "No such file"),
     (["optimize", "x", "--loops", "y", "--var", "x=0:3"], "--loops names 'y'"),
     (["calibrate"], "Missing option '-o'"),
+    (["calibrate", "-o", "/nonexistent/model.json"], "/nonexistent/model.json: No such file"),
+    (["calibrate", "-o", "model.txt"], "model.txt is no name for a cost model: --cost takes files that end in .json"),
     (["optimize", "x // x", "--var", "x=0:3"], "[0, 3]"),
     (["optimize", "x // d", "--var", "x=0:3", "--var", "d=-1:1"], "[-1, 1]"),
     (["optimize", "x", "--var", "x=0:3", "--constraint", "x +"], "an operand is missing"),
@@ -181,6 +187,7 @@ WRONG = [
     (["corpus", "/nonexistent.jsonl"], "No such file"),
     (["corpus", "."], "Is a directory"),
     (["corpus", "x", "--jobs", "0"], "--jobs"),
+    (["corpus", __file__, "-o", __file__], "would be overwritten by its own answers"),
 ]
 
 
@@ -190,6 +197,11 @@ def test_wrong_use_is_one_line(eqsat, arguments, message):
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert message in err
+
+
+def test_too_little_memory_is_one_line(eqsat, monkeypatch):
+    monkeypatch.setattr(cli, "parse", lambda *given: bytearray(2**60))
+    assert eqsat("optimize", "x", "--var", "x=0:1") == (2, "", "eqsat: out of memory: give a smaller input\n")
 
 
 def test_a_bug_is_one_line(eqsat, monkeypatch):
@@ -206,10 +218,10 @@ def test_proofs_of_rules_without_z3_are_one_line(eqsat, monkeypatch):
 
 def test_a_proof_that_is_not_found_says_why(eqsat):
     wide = ["--var", f"x={-(2**40)}:{2**40}", "--var", f"y=1:{2**40}"]
-    code, out, err = eqsat("optimize", "(x + y)*(x + y) // y", *wide, "--prove", "--prove-seconds", "0.2", "--json")
+    code, out, err = eqsat("optimize", "x*y // y", *wide, "--prove", "--prove-seconds", "1e-6", "--json")
     row = json.loads(out)
-    assert (code, err) == (0, "")
-    assert row["checked"] != "sampled" or row["proof"].startswith("undecided within 0.2 s: ")
+    assert (code, err, row["out"], row["checked"]) == (0, "", ["x"], "sampled")
+    assert row["proof"].startswith("undecided within 1e-06 s: ")
 
 
 def test_a_wrong_result_is_an_error_that_names_a_point(eqsat, monkeypatch):
@@ -250,17 +262,23 @@ def test_a_reader_that_leaves_is_no_error(tmp_path):
     assert done.stderr == ""
 
 
-def test_interrupting_a_corpus_keeps_what_is_done(tmp_path):
-    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    source.write_text(GOOD * 20_000)
-    run = subprocess.Popen(
-        [*COMMAND, "corpus", str(source), "-o", str(target)],
+def started(*arguments: str) -> subprocess.Popen[str]:
+    """The command line in a process and a session of its own."""
+    return subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
         # a shell ignores the signal on behalf of what it runs in the background
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
+
+
+def test_interrupting_a_corpus_keeps_what_is_done(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(GOOD * 20_000)
+    run = started("corpus", str(source), "-o", str(target))
     wait_until(lambda: target.exists() and target.read_text().count("\n") >= 3)
     os.killpg(run.pid, signal.SIGINT)
     _, err = run.communicate(timeout=20)
@@ -268,6 +286,14 @@ def test_interrupting_a_corpus_keeps_what_is_done(tmp_path):
     assert err.startswith("eqsat: interrupted after ")
     assert err.count("\n") == 1
     assert all(json.loads(line)["id"] == "good" for line in target.read_text().splitlines())
+
+
+def test_proofs_of_rules_are_interrupted():
+    with started("rules", "--prove") as run:
+        assert run.stdout.readline().startswith("add-commutes")
+        os.killpg(run.pid, signal.SIGINT)
+        assert run.stderr.read().split("\n") == ["", "eqsat: interrupted", ""]
+    assert run.returncode == 130
 
 
 def test_a_progress_bar_on_a_terminal(tmp_path):

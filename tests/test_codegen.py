@@ -137,6 +137,10 @@ def test_a_narrow_local_of_a_wide_computation_is_cast() -> None:
         ("INT32_MIN", "v_INT32_MIN_"),
         ("__LINE__", "v___LINE___"),
         ("floor_div_i32", "v_floor_div_i32_"),
+        ("exp", "v_exp_"),
+        ("lroundf", "v_lroundf_"),
+        ("INFINITY", "v_INFINITY_"),
+        ("rounds", "rounds"),
         ("kernel", "v_kernel_"),
         ("α", "u3b1"),
         ("t0", "t0"),
@@ -157,7 +161,7 @@ def test_arguments_follow_the_given_order() -> None:
         to_c([i + j], order=[j])
 
 
-@pytest.mark.parametrize("name", ["", "a b", "for", "int8_t", "π", "_x"])
+@pytest.mark.parametrize("name", ["", "a b", "for", "int8_t", "π", "_x", "main", "memcpy"])
 def test_a_name_that_c_cannot_take_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="cannot name a C function"):
         to_c([X["i"]], name)

@@ -187,6 +187,9 @@ def test_corpora_are_read_sampled_and_tagged(tmp_path):
     samples = [[found.case.id for found in read_corpora([path], 4, seed)] for seed in (1, 1, 3)]
     assert [len(sample) for sample in samples] == [4, 4, 4]
     assert samples[0] == samples[1] != samples[2]
+    path.write_text('{"vars": {}, "exprs": ["1"]}\n\n[]\n')
+    with pytest.raises(ValueError, match=r"some\.jsonl, line 3: not a case"):
+        read_corpora([path], None, 0)
     path.write_text("")
     with pytest.raises(ValueError, match="no plain case"):
         read_corpora([path], None, 0)

@@ -46,6 +46,10 @@ def test_cases_are_chosen_by_the_seed():
     assert chosen_cases(LINES, 2, 7) == chosen_cases(LINES, 2, 7)
     with pytest.raises(ValueError, match="no plain case"):
         chosen_cases(LINES[3:], None, 0)
+    with pytest.raises(ValueError, match="line 3: 'exprs' must be a list"):
+        chosen_cases([LINES[0], "", '{"vars": {}, "exprs": 3}'], None, 0)
+    with pytest.raises(ValueError, match="line 2: not a line of JSON"):
+        chosen_cases([LINES[0].encode(), b"\xff"], None, 0)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import time
-from contextlib import suppress
 
 import pytest
 
@@ -104,14 +103,13 @@ def test_syntax_errors(text):
 
 def test_contradictory_constraints_end():
     start = time.process_time()
-    with suppress(ValueError):
-        optimize([V % 7], constraints=[V > 50, V < 20])
+    refused(lambda: optimize([V % 7], constraints=[V > 50, V < 20]), "contradict")
     assert time.process_time() - start < LIMIT
 
 
 @pytest.mark.parametrize("text", ["v" + " + v" * 3000, "(" * 5000 + "v", "9" * 6000, "v//(v - v)", "v" * 9999])
 def test_the_command_line_survives(text):
-    command = [sys.executable, "-c", "from eqsat.cli import main; main()", "optimize", text, "--var", "v=0:9"]
+    command = [sys.executable, "-m", "eqsat", "optimize", text, "--var", "v=0:9"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode in (0, 2)
     assert "Traceback" not in done.stderr

@@ -19,8 +19,10 @@ from eqsat.schedule import optimised
 I, J, K, R = var("i", 0, 15), var("j", 0, 23), var("k", 0, 511), var("r", 0, 31)  # noqa: E741
 A, B, C = buffer("A", "f32", (16, 32)), buffer("B", "f32", (32, 24)), buffer("C", "f32", (16, 24))
 N = buffer("N", "i32", (16,))
+SHIFT = buffer("SHIFT", "i32", (16,))
 SHORT = buffer("N", "i32", (8,))
-OUT = buffer("OUT", "i32", (16,))
+OUT, OUTER = buffer("OUT", "i32", (16,)), buffer("out", "i32", (16,))
+TWICE = Kernel("twice", [Store(OUT[I], N[I] % 9 * 2, [I], True)])
 
 
 REFUSED = [
@@ -40,7 +42,15 @@ REFUSED = [
     (lambda: A[I], TypeError, "buffer 'A' takes 2 indices, not 1"),
     (lambda: A[A[I, 0], 0], TypeError, "load needs an integer"),
     (lambda: buffer("X", "f16"), ValueError, "elements of unknown type 'f16'"),
-    (lambda: buffer("X", "f32", (3, 0)), ValueError, r"the shape \(3, 0\) of buffer 'X' has no elements"),
+    (lambda: buffer("X", "f32", (3, 0)), ValueError, r"the shape \(3, 0\) of buffer 'X' must have an axis"),
+    (lambda: buffer("X", "f32", ()), ValueError, r"the shape \(\) of buffer 'X' must have an axis"),
+    (lambda: Kernel("k", Store(OUT[I], 0, [I])), TypeError, "kernel 'k' takes a list of stores"),
+    (lambda: Store(OUT[I], 0, I), TypeError, r"a store ranges over a list of variables: give it \[i\]"),
+    (lambda: TWICE.reference({}), TypeError, "kernel 'twice' lacks N"),
+    (lambda: TWICE.reference({"N": np.zeros(3)}), ValueError, r"array 'N' has shape \(3,\), not \(16,\)"),
+    (lambda: Store(OUT[I], 0, [3]), ValueError, "ranges over distinct variables, not over '3'"),
+    (lambda: to_c(flattened(Kernel("exp", [Store(OUT[I], 0, [I])]))), ValueError, "'exp' cannot name a C function"),
+    (lambda: eqsat.compile(Kernel("k", [Store(OUT[I], OUTER[I], [I])])), ValueError, "has an argument 'out'"),
     (lambda: eqsat.optimize(A[I, 0]), ValueError, "is a floating-point value"),
 ]  # fmt: skip
 
@@ -221,10 +231,22 @@ def test_calls_are_checked():
     out = np.empty((16, 24), dtype=np.float32)
     assert run(A=a, B=b, out={"C": out})["C"] is out
     assert np.array_equal(out, a @ b)
+    with pytest.raises(TypeError, match="'C' is a list, not a NumPy array"):
+        run(A=a, B=b, out={"C": [0] * 384})
     with pytest.raises(ValueError, match="the output 'C' is not contiguous"):
         run(A=a, B=b, out={"C": np.empty((24, 16), dtype=np.float32).T})
     # inputs need not be contiguous
     assert np.array_equal(run(A=np.asfortranarray(a), B=b)["C"], out)
+
+
+def test_inputs_and_parameters_that_nothing_depends_on_are_passed_by():
+    """The first of each is optimised away: the others must not take its place."""
+    gone, kept = var("gone", 0, 9), var("kept", 0, 9)
+    value = N[I] % 9 * 0 + SHIFT[I] % 9 + gone * 0 + kept
+    run = eqsat.compile(Kernel("kept", [Store(OUT[I], value, [I])]))
+    n, shift = np.arange(16, dtype=np.int32), np.arange(16, dtype=np.int32)[::-1].copy()
+    assert np.array_equal(run(N=n, SHIFT=shift, gone=3, kept=5)["OUT"], shift % 9 + 5)
+    assert np.array_equal(n, np.arange(16))
 
 
 def test_a_parameter_out_of_range_is_refused():
@@ -291,6 +313,38 @@ def guards(kernel: Kernel) -> int:
     return len(re.findall(r"\([^?(\n]* < \d+ \? \w+\[", to_c(simplified(kernel))))
 
 
+def test_a_sum_over_a_flat_index_keeps_its_order_but_not_its_divisions():
+    """A strided, padded window of an image with channels, and beside it a sum of all in the window."""
+    o, q = var("o", 0, 7), var("q", 0, 26)
+    image, out, sums = buffer("X", "f32", (3, 16, 16)), buffer("Y", "f32", (8,)), buffer("S", "f32", (8,))
+    y, x = o * 2 + q % 9 // 3 - 1, q % 3 + 5
+    taken = where((y >= 0) & (y < 16), image[q // 9, y, x], 0.0)
+    kernel = Kernel(
+        "window",
+        [Store(out[o], sum_over(taken * taken, q, 0, 27), [o]), Store(sums[o], sum_over(taken, q, 0, 27), [o])],
+    )
+    run = eqsat.compile(kernel)
+    assert not re.search(r"quotient|remainder|%", run.source)
+    assert run.source.count("for (int32_t r") == 3
+    xs = np.random.default_rng(0).standard_normal((3, 16, 16)).astype(np.float32)
+    padded = np.pad(xs, ((0, 0), (1, 1), (0, 0)))
+    windows = np.array([padded[:, 2 * o : 2 * o + 3, 5:8].reshape(27) for o in range(8)])
+    found = run(X=xs)
+    # accumulated from left to right
+    assert np.array_equal(found["Y"], np.add.accumulate(windows * windows, axis=1)[:, -1])
+    assert np.array_equal(found["S"], np.add.accumulate(windows, axis=1)[:, -1])
+
+
+def test_what_is_counted_may_be_a_comparison_of_rounded_values():
+    q, out = var("q", 0, 143), buffer("Y", "i32", (8,))
+    x, o = buffer("X", "f32", (8, 12, 13)), var("o", 0, 7)
+    positive = sum_over(where(x[o, q // 12, q % 12] > 0.0, 1, 0), q, 0, 144)
+    run = eqsat.compile(Kernel("positive", [Store(out[o], positive, [o])]))
+    xs = np.random.default_rng(0).standard_normal((8, 12, 13)).astype(np.float32)
+    assert np.array_equal(run(X=xs)["Y"], (xs[:, :, :12] > 0).sum(axis=(1, 2)))
+    assert count(run.kernel, DIVISIONS) == 0
+
+
 def test_only_loads_that_nothing_keeps_inside_carry_a_test():
     a, out, i = buffer("V", "i32", (8,)), buffer("Y", "i32", (16,)), var("i", 0, 15)
     assert guards(Kernel("free", [Store(out[i], a[i], [i])])) == 1
@@ -307,6 +361,16 @@ def test_sums_of_rounded_values_keep_their_order_unless_told():
     kernel = Kernel("same", [Store(out[I], total, [I])])
     assert count(simplified(kernel), REDUCTIONS) == 1
     assert count(simplified(kernel, reassociate=True), REDUCTIONS) == 0
+
+
+@pytest.mark.parametrize("seed", range(8, 16))
+def test_random_kernels_through_the_front_door(seed):
+    kernel, inputs = random_kernel(seed), contents()
+    given = {b.name: inputs[b.name].copy() for b in kernel.inputs}
+    found = eqsat.compile(kernel, reassociate=True)(**given)
+    for name, values in kernel.reference(given).items():
+        assert np.array_equal(found[name], values), name
+    assert all(np.array_equal(values, inputs[name]) for name, values in given.items())
 
 
 SANITIZED = ["-std=c99", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

@@ -1,5 +1,6 @@
 """The front door: what a Result says, what is known is used and checked, and what is refused."""
 
+import re
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
@@ -66,6 +67,28 @@ def test_a_result_counts_the_rules_that_matched():
 def test_a_result_does_not_change():
     with pytest.raises(FrozenInstanceError):
         optimize([OUTER]).cost = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"i": 3}, "'i' is no option, and no range of a variable: 3 is not (low, high)"),
+        ({"i": (0, 1.5)}, "'i' is no option, and no range of a variable: (0, 1.5) is not (low, high)"),
+        (
+            {"i": (0, 3), "costs": OpCount()},
+            "'costs' is no option, and no range of a variable: OpCount(weights={}) is not",
+        ),
+        ({"i": (0, 3), "cost": "latency"}, "'latency' is no cost model: give an object with a price"),
+    ],
+    ids=str,
+)
+def test_wrong_options_are_one_line(options, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        optimize("i + 1", **options)
+
+
+def test_a_result_shows_in_a_few_lines():
+    assert len(repr(optimize(OUTER + 0))) < 500
 
 
 def test_one_root_has_an_expr_several_do_not():

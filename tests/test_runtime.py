@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import bool_expressions, expressions, grid
 
+from eqsat import runtime
 from eqsat.expr import Expr, const, evaluate, var, variables
 from eqsat.runtime import FLAGS, CompileError, cache_directory, compile_exprs, compile_many, find_compiler
 from eqsat.text import parse
@@ -282,6 +283,9 @@ def test_a_missing_compiler_is_one_line_with_the_remedy(monkeypatch: pytest.Monk
     monkeypatch.setenv("CC", "no-such-compiler -m64")
     with pytest.raises(CompileError, match="'no-such-compiler', is not installed: install it or set CC"):
         compile_exprs([const(1)])
+    monkeypatch.setenv("CC", "'cc")
+    with pytest.raises(CompileError, match=r"CC is \"'cc\", which is no command \(No closing quotation\): set it to"):
+        compile_exprs([const(1)])
     monkeypatch.delenv("CC")
     monkeypatch.setenv("PATH", "")
     with pytest.raises(CompileError, match=r"no C compiler .* is installed: install one, or set CC"):
@@ -301,6 +305,14 @@ def test_an_unwritable_cache_is_one_line_with_the_remedy(tmp_path: Path, monkeyp
         compile_exprs([const(1)])
 
 
-def test_the_cache_is_the_users_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_the_users_if_it_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EQSAT_CACHE_DIR")
-    assert "eqsat" in str(cache_directory())
+    usual = tmp_path / "home" / "eqsat"
+    monkeypatch.setattr(runtime, "user_cache_dir", lambda name, appauthor: str(usual))
+    assert cache_directory() == usual
+    usual.rmdir()
+    usual.parent.rmdir()
+    usual.parent.write_text("no directory")
+    assert usual.parent not in cache_directory().parents
+    assert compile_exprs([const(3)])({})[0] == 3
+    assert any(cache_directory().glob("*.so"))

@@ -7,7 +7,7 @@ from strategies import expressions
 from eqsat.expr import Expr, const, topological, var
 from eqsat.text import from_rows, parse, parse_program, to_program, to_rows, to_text
 
-NAMES = {name: var(name, -8, 8) for name in "ijk"} | {"n": var("n", 1, 9)}
+NAMES = {name: var(name, -8, 8) for name in ("i", "j", "k", "größe", "if")} | {"n": var("n", 1, 9)}
 
 PRINTED = [
     # given, printed
@@ -35,6 +35,7 @@ PRINTED = [
     ("i << 2", "shl(i, 2)"),
     ("i >> n", "shr(i, n)"),
     ("(i < j) + 1", "where(i < j, 1, 0) + 1"),
+    ("größe//2 + if", "größe//2 + if"),
 ]
 
 

@@ -64,6 +64,8 @@ REFUSED = [
     ("def half_numpy(B): return B", ":half", "kernel 'half': the output 'Y' differs from NumPy's result by"),
     ("def half_numpy(B): return B[:3]", ":half", "'Y' has shape (64,), NumPy's result (3,)"),
     ("def half_numpy(B): return {}", ":half", "the NumPy function of kernel 'half' returns no 'Y'"),
+    ("def half_numpy(A): return A", ":half", "NumPy function of kernel 'half': TypeError: half_numpy() got an"),
+    ("raise SystemExit(3)", "", "SystemExit: 3"),
     ("1 // 0", "", "ZeroDivisionError: integer division or modulo by zero"),
     ("del ramp, half", "", "no kernel among its global names"),
 ]

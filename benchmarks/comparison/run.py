@@ -64,10 +64,13 @@ def read_corpora(paths: Sequence[Path], limit: int | None, seed: int) -> list[It
     items = []
     for path in paths:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-            record = load(line) if line.strip() else {"kind": "blank"}
-            if kind_of(record) == "plain":
-                case = case_of(record, f"line {number}")
-                items.append(Item(path.stem, number, tuple(dict.fromkeys([path.stem, *case.tags])), case))
+            try:
+                record = load(line) if line.strip() else {"kind": "blank"}
+                if kind_of(record) == "plain":
+                    case = case_of(record, f"line {number}")
+                    items.append(Item(path.stem, number, tuple(dict.fromkeys([path.stem, *case.tags])), case))
+            except ValueError as error:
+                raise ValueError(f"{path}, line {number}: {error}") from None
     if not items:
         raise ValueError(f"no plain case in {', '.join(map(str, paths))}")
     if limit is not None and limit < len(items):

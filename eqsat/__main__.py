@@ -1,0 +1,5 @@
+"""``python -m eqsat``: the command line."""
+
+from eqsat.cli import main
+
+main()
