@@ -33,7 +33,7 @@ def share_sums(speller: Speller, choice: Choice, model: CostModel) -> Choice:
     Returns
     -------
     Choice
-        ``choice`` with the new brackets in place, which may be dearer; ``choice`` itself if nothing is shared.
+        ``choice`` with the new brackets in place; it may be dearer than ``choice``.
     """
     graph = speller.graph
     sums: dict[int, tuple[dict[int, int], int]] = {}
@@ -55,10 +55,7 @@ def share_sums(speller: Speller, choice: Choice, model: CostModel) -> Choice:
     # a sum that is only ever subtracted is built the other way round
     added = {key for key, (_, scale) in zip(keys, parts, strict=True) if scale > 0}
     signs = {key: 1 if key in added else -1 for key in bodies}
-    found = pairing.run({c: k * signs[key] for c, k in body.items()} for key, body in bodies.items())
-    factored = any(abs(scale) > 1 and len(body) > 1 for body, scale in parts)
-    if not (found or factored or len(bodies) < len(parts) or pairing.has_common_products()):
-        return choice
+    pairing.run({c: k * signs[key] for c, k in body.items()} for key, body in bodies.items())
     built: dict[Key, tuple[int, int]] = {}
     for key, left in zip(bodies, pairing.sums, strict=True):
         # nor is a sum negated before it is subtracted
@@ -217,19 +214,8 @@ class _Pairing:
                 saved -= self.multiplication(by)
         return saved
 
-    def has_common_products(self) -> bool:
-        """Whether several sums have one product by a literal, or a class is one."""
-        return any(
-            by > 1 and (count > 1 or self._form(c).times(by) in self.speller)
-            for (c, by), count in self.products.items()
-        )
-
-    def run(self, bodies: Iterable[dict[int, int]]) -> bool:
-        """Extract pairs from the bodies until none saves anything; :attr:`sums` has what is left of them.
-
-        Whether there was any.
-        """
-        found = False
+    def run(self, bodies: Iterable[dict[int, int]]) -> None:
+        """Extract pairs from the bodies until none saves anything; :attr:`sums` has what is left of them."""
         self.sums = [dict(body) for body in bodies]
         for index, terms in enumerate(self.sums):
             self._count(index, list(terms), terms)
@@ -245,12 +231,10 @@ class _Pairing:
                 if -estimate > saving:
                     heappush(heap, (-saving, pair))
                     continue
-                found = True
                 for touched in self._extract(pair):
                     saving = self.saving(touched)
                     if saving > 0:
                         heappush(heap, (-saving, touched))
-        return found
 
     def _extract(self, pair: Pair) -> list[Pair]:
         a, j, b, k = pair
