@@ -461,6 +461,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         sys.exit(app.main(args=arguments, prog_name="eqsat", standalone_mode=False))
     except click.exceptions.Abort as abort:
+        # what was half built when the signal came may say that it cannot be dropped
+        sys.unraisablehook = lambda _: None
         _fail(str(abort) or "interrupted", 130)
     except BrokenPipeError:
         # the reader has left, as head does: nothing more to say, and nothing to flush at exit
