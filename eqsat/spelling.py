@@ -17,6 +17,7 @@ from math import prod
 from typing import cast
 
 from eqsat.expr import FALSE, TRUE, Expr, const, make, named_variable, shift_amount
+from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, reachable, reaches
 from eqsat.facts import chain_members
@@ -686,12 +687,13 @@ def _size(form: Form) -> int:
 
 
 def _shrinking_scales(part: Form, form: Form, quotient: Expr) -> list[int]:
-    """The multiples of ``part`` that cancel a term of ``form`` and leave less of ``quotient``."""
+    """The multiples of ``part`` that cancel a term of ``form`` and leave less of ``quotient``, or a power of two of it."""
     found: dict[int, None] = {}
     coefficient, share = form.terms[quotient], part.terms[quotient]
     for atom, other in part.terms.items():
-        scale, left = divmod(form.terms[atom], other)
-        if not left and abs(coefficient - scale * share) < abs(coefficient):
+        scale, uneven = divmod(form.terms[atom], other)
+        left = abs(coefficient - scale * share)
+        if not uneven and (left < abs(coefficient) or is_power_of_two(left) > is_power_of_two(abs(coefficient))):
             found[scale] = None
     return sorted(found)
 
