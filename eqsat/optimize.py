@@ -527,24 +527,23 @@ class _Walk:
         return improved(priced, shared, thorough=True, fresh=() if shared == choice and not absorbs else None)
 
     def _reused(self, speller: Speller, priced: Priced, choice: Choice, cost: int) -> tuple[Choice, int]:
-        """The choice improved by spellings that use what is computed anyway, and by the brackets of the input."""
+        """The choice improved by spellings that use what is computed anyway."""
         if self.extract == "tree":
             return choice, cost
         roots = speller.graph.roots
         first = needed(choice, roots)
         before = {c: len(nodes) for c, nodes in speller.graph.classes.items()}
-        offered = offer_reuse(speller, self.order, first)
-        if offered is None:
+        wider = offer_reuse(speller, first)
+        if wider is None:
             return choice, cost
         with self._extracting():
             priced.refresh(self.model)
             fresh = {c for c, nodes in speller.graph.classes.items() if len(nodes) > before.get(c, 0)}
             found = [improved(priced, completed(priced, choice), fresh=fresh)]
             kept = completed(priced, first)
-            for nodes, thorough in ((offered.wider, True), (offered.brackets, False)):
-                start = speller.with_nodes(kept, nodes)
-                if start != kept:
-                    found.append(improved(priced, start, thorough=thorough))
+            start = speller.with_nodes(kept, wider)
+            if start != kept:
+                found.append(improved(priced, start, thorough=True))
             ends = [(choice, cost)]
             seen = [first]
             for end, spent in found:

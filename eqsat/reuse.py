@@ -9,9 +9,8 @@ congruent sum, and the sums of the input as they are there.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -33,102 +32,33 @@ MAX_PAIRS = 400
 #: A remainder is offered by so many congruent sums.
 MAX_CONGRUENT = 4
 
-_SUMS = frozenset({"add", "sub", "neg"})
 
-
-@dataclass(frozen=True)
-class Offered:
-    """By class, nodes that may pay only together: wider remainders, and those with the brackets of the input."""
-
-    wider: dict[int, Node]
-    brackets: dict[int, Node]
-
-
-def offer_reuse(speller: Speller, terms: Sequence[Expr], needed: Collection[int]) -> Offered | None:
+def offer_reuse(speller: Speller, needed: Collection[int]) -> dict[int, Node] | None:
     """Add to the classes of ``speller`` the spellings that use other classes of it, and what they need.
 
     Parameters
     ----------
-    terms : sequence of Expr
-        Those of the input, operands first: its sums are offered with the brackets that they have there.
     needed : collection of int
         The classes that the answer so far needs.
 
     Returns
     -------
-    Offered or None
-        The nodes that may pay only together; ``None`` if nothing new was found.
+    dict of int to Node, or None
+        By class, wider remainders, which may pay only together; ``None`` if nothing new was found.
     """
     wider = list(_wider_remainders(speller, needed))
-    found = [*_by_bounds(speller), *wider, *_never_negative(speller)]
-    found += [*_rounded_down(speller), *_merged(speller, needed)]
+    found = [*_by_bounds(speller), *wider, *_never_negative(speller), *_rounded_down(speller)]
+    found += [*_merged(speller, needed), *_by_sums(speller, needed)]
     conditions = [(c, v) for c in needed if isinstance(v := speller.values[c], Expr) and _worth_reading(v)]
-    if not found and not conditions:
-        return None
-    brackets = _brackets(speller, terms)
-    found += _intervals(speller, conditions, sorted({*needed, *brackets}) if conditions else ())
+    found += _intervals(speller, conditions, sorted(needed)) if conditions else ()
     if not found:
         return None
     # alone, these have not been seen to pay
     found += [*_remainders(speller), *_shifted(speller), *_of_products(speller)]
-    for c, node in [*brackets.items(), *found]:
+    for c, node in found:
         speller.offer(c, node)
     speller.grow()
-    return Offered(dict(wider), brackets)
-
-
-def _brackets(speller: Speller, terms: Sequence[Expr]) -> dict[int, Node]:
-    """The sums of the input, as wide as they are there, where all else they add is needed anyway.
-
-    A sum ends at a product and at what something else than a sum uses, so that the order in which it is written says
-    nothing.
-    """
-    used_by_sums = {arg for term in terms if term.op in _SUMS for arg in term.args}
-    used_otherwise = {arg for term in terms if term.op not in _SUMS for arg in term.args}
-    classes: dict[Expr, int] = {}
-    # each integer as a constant and multiples of classes
-    combinations: dict[Expr, tuple[int, dict[int, int]]] = {}
-    brackets: dict[int, Node] = {}
-    for term in terms:
-        if term.is_bool:
-            continue
-        node: Node | None = None
-        if term.op in _SUMS:
-            if not all(map(combinations.__contains__, term.args)):
-                continue
-            combinations[term] = constant, multiples = _combined(term.op, [combinations[a] for a in term.args])
-            if term in used_by_sums and term not in used_otherwise:
-                continue
-            pairs = sorted((c, k) for c, k in multiples.items() if k)
-            if pairs:
-                node = "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
-        elif term.op == "mul":
-            node = _product_node(term, classes)
-        value = speller.value_of(term)
-        if node is not None or term.op in ("const", "var") or value in speller:
-            c = classes[term] = speller.need(value, spell=node is None)
-            combinations[term] = (term.vmin, {}) if term.op == "const" else (0, {c: 1})
-            if node is not None:
-                brackets[c] = node
-    return brackets
-
-
-def _combined(op: str, operands: Sequence[tuple[int, dict[int, int]]]) -> tuple[int, dict[int, int]]:
-    """The sum, difference or opposite of constants and multiples of classes."""
-    signs = {"add": (1, 1), "sub": (1, -1), "neg": (-1,)}[op]
-    total = 0
-    multiples: dict[int, int] = defaultdict(int)
-    for sign, (constant, terms) in zip(signs, operands, strict=True):
-        total += sign * constant
-        for c, k in terms.items():
-            multiples[c] += sign * k
-    return total, multiples
-
-
-def _product_node(term: Expr, classes: Mapping[Expr, int]) -> Node | None:
-    if "const" in [a.op for a in term.args] and all(map(classes.__contains__, term.args)):
-        return "mul", None, tuple([classes[a] for a in term.args])
-    return None
+    return dict(wider)
 
 
 # ---- remainders
@@ -242,6 +172,38 @@ def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
                     (there[a], 1 if k > 0 else -1) if a in there else (atom_form(a), k) for a, k in form.terms.items()
                 ]
                 yield c, speller.sum_node(terms, form.constant)
+
+
+def _by_sums(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
+    """Sums with a multiple of a needed one in place of terms that both have."""
+    graph = speller.graph
+    sums: dict[int, dict[int, int]] = {}
+    having: dict[int, list[int]] = defaultdict(list)
+    for c in needed:
+        form = speller.values[c]
+        if isinstance(form, Form) and len(form.terms) > 1 and all(atom_form(a) in speller for a in form.terms):
+            sums[c] = {speller.need(atom_form(a)): k for a, k in form.terms.items()}
+            for a in sums[c]:
+                having[a].append(c)
+    for c in sums:
+        for op, payload, args in list(graph.classes[c]):
+            if op != "sum" or len(args) < 3:
+                continue
+            constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
+            terms = dict(zip(args, coefficients, strict=True))
+            shared = Counter([d for a in args for d in having.get(a, ())])
+            for d, count in shared.items():
+                if count < 2 or d == c:
+                    continue
+                for scale in {terms[a] // k for a, k in sums[d].items() if a in terms and not terms[a] % k}:
+                    rest = dict(terms)
+                    for a, k in sums[d].items():
+                        rest[a] = rest.get(a, 0) - scale * k
+                    rest[d] = rest.get(d, 0) + scale
+                    pairs = sorted((a, k) for a, k in rest.items() if k)
+                    if len(pairs) < len(args):
+                        left = constant - scale * cast(Form, speller.values[d]).constant
+                        yield c, ("sum", (left, tuple([k for _, k in pairs])), tuple([a for a, _ in pairs]))
 
 
 def _residues(form: Form, n: int) -> Form:
