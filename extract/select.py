@@ -218,14 +218,13 @@ def improved(
 ) -> tuple[Choice, int]:
     """A choice from ``start`` on that no single change makes cheaper, and its cost, each class paid once.
 
-    If ``thorough``, nor does a class that is not needed yet, taken up by several others at once, or one that several
-    use, given up by all at once. If ``start`` was such a choice but for nodes that some classes have gained since,
+    If ``thorough``, nor does a class that several use, given up by all at once. If ``start`` was such a choice but for nodes that some classes have gained since,
     these are the ``fresh`` ones.
     """
     search = _Search(priced, dict(start))
-    if fresh is None or search.improve(fresh) or (thorough and search.adopt()):
+    if fresh is None or search.improve(fresh):
         for _ in range(rounds):
-            if not search.improve() and not (thorough and search.adopt()):
+            if not search.improve():
                 break
     while thorough and search.abandon():
         search.improve()
@@ -313,22 +312,6 @@ class _Search:
         self.total -= free - least
         return least < free
 
-    def adopt(self) -> bool:
-        """Try every class that is not needed, but that several needed ones could use; whether the total fell."""
-        wanted: dict[int, list[tuple[int, Node, int]]] = {}
-        for c in self._in_order():
-            nodes = self.graph.classes[c]
-            for node, price in zip(nodes, self.prices[c], strict=True) if len(nodes) > 1 else ():
-                if node is not self.choice[c] and all(map(self.choice.__contains__, node[2])):
-                    for a in node[2]:
-                        if not self.uses.get(a):
-                            wanted.setdefault(a, []).append((c, node, price))
-        changed = False
-        for shared, changes in wanted.items():
-            if len({c for c, _, _ in changes}) > 1 and not self.uses.get(shared):
-                changed |= self._adopted(shared, changes)
-        return changed
-
     def abandon(self) -> bool:
         """Try every class that several others use, but each of them could do without; whether the total fell."""
         paid, classes, choice = self.paid, self.graph.classes, self.choice
@@ -413,44 +396,6 @@ class _Search:
             for a in current[2]:
                 self._release(a)
             self._choose(c, node, price)
-
-    def _adopted(self, shared: int, changes: Iterable[tuple[int, Node, int]]) -> bool:
-        """Change all choices that ``shared`` makes cheaper, unless the total does not fall; whether it did."""
-        total = self.total
-        gain = -self._take(shared)
-        undo: list[tuple[int, Node, int]] = []
-        for c, node, price in changes:
-            before = (c, self.choice[c], self.paid[c])
-            gained = self._change(c, node, price) if self.uses.get(c) else 0
-            if gained:
-                gain += gained
-                undo.append(before)
-        gain += self._release(shared)
-        self.total = total - max(gain, 0)
-        if gain > 0:
-            return True
-        self._restore(undo)
-        return False
-
-    def _change(self, c: int, node: Node, price: int) -> int:
-        """Change the choice of ``c`` if the total falls; by how much it did."""
-        current, paid, uses = self.choice[c], self.paid[c], self.uses
-        if price >= paid and not [a for a in current[2] if uses[a] <= current[2].count(a)]:
-            # nothing else would be freed
-            return 0
-        # taking before releasing keeps what both need alive
-        taken = price + sum([self._take(a) for a in node[2]])
-        released = paid + sum([self._release(a) for a in current[2]])
-        # the operands of `node` may not need `c` itself
-        if released > taken and not reaches(self.choice, node[2], c):
-            self._choose(c, node, price)
-            self.total -= released - taken
-            return released - taken
-        for a in current[2]:
-            self._take(a)
-        for a in node[2]:
-            self._release(a)
-        return 0
 
 
 def total_cost(priced: Priced, choice: Mapping[int, Node]) -> int:
