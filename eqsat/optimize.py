@@ -539,7 +539,7 @@ class _Walk:
         with self._extracting():
             priced.refresh(self.model)
             fresh = {c for c, nodes in speller.graph.classes.items() if len(nodes) > before.get(c, 0)}
-            found = [improved(priced, completed(priced, choice), fresh=fresh)]
+            found = [improved(priced, completed(priced, choice), thorough=True, fresh=fresh)]
             kept = completed(priced, first)
             start = speller.with_nodes(kept, wider)
             if start != kept:
