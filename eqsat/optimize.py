@@ -532,15 +532,13 @@ class _Walk:
             return choice, cost
         roots = speller.graph.roots
         first = needed(choice, roots)
-        before = {c: len(nodes) for c, nodes in speller.graph.classes.items()}
         wider = offer_reuse(speller, first)
         if wider is None:
             return choice, cost
         with self._extracting():
             priced.refresh(self.model)
-            fresh = {c for c, nodes in speller.graph.classes.items() if len(nodes) > before.get(c, 0)}
-            found = [improved(priced, completed(priced, choice), thorough=True, fresh=fresh)]
             kept = completed(priced, first)
+            found = [improved(priced, kept, thorough=True)]
             start = speller.with_nodes(kept, wider)
             if start != kept:
                 found.append(improved(priced, start, thorough=True))
