@@ -51,10 +51,12 @@ def offer_reuse(speller: Speller, needed: Collection[int]) -> dict[int, Node] | 
     found += [*_merged(speller, needed), *_by_sums(speller, needed)]
     conditions = [(c, v) for c in needed if isinstance(v := speller.values[c], Expr) and _worth_reading(v)]
     found += _intervals(speller, conditions, sorted(needed)) if conditions else ()
-    found += [*_remainders(speller), *_shifted(speller), *_of_products(speller)]
-    if not found:
-        return None
     for c, node in found:
+        speller.offer(c, node)
+    others = [*_remainders(speller), *_shifted(speller), *_of_products(speller)]
+    if not found and not others:
+        return None
+    for c, node in others:
         speller.offer(c, node)
     speller.grow()
     return dict(wider)
