@@ -520,11 +520,9 @@ class _Walk:
         Sharing counts each operation once: where loops repeat some, it may be dearer.
         """
         shared = share_junctions(speller, share_sums(speller, choice, model))
-        absorbs = speller.absorb_constants(shared)
+        speller.absorb_constants(shared)
         priced.refresh(model)
-        if absorbs:
-            shared = completed(priced, shared)
-        return improved(priced, shared, thorough=True, fresh=() if shared == choice and not absorbs else None)
+        return improved(priced, completed(priced, needed(shared, speller.graph.roots)), thorough=True)
 
     def _reused(self, speller: Speller, priced: Priced, choice: Choice, cost: int) -> tuple[Choice, int]:
         """The choice improved by spellings that use what is computed anyway."""

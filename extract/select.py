@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import cast
 
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import EGraph, Node
@@ -314,32 +315,40 @@ class _Search:
 
     def abandon(self) -> bool:
         """Try every class that several others use, but each of them could do without; whether the total fell."""
-        paid, classes, choice = self.paid, self.graph.classes, self.choice
-        few = {c for c, count in self.uses.items() if 1 < count <= MAX_USERS and paid[c]}.difference(self.graph.roots)
+        few = {c for c, count in self.uses.items() if 1 < count <= MAX_USERS and self.paid[c]}
+        few.difference_update(self.graph.roots)
         users: dict[int, list[int]] = {}
         for c in self._in_order() if few else ():
-            if not few.isdisjoint(choice[c][2]):
-                if len(classes[c]) == 1:
-                    few.difference_update(choice[c][2])
-                else:
-                    for a in few.intersection(choice[c][2]):
-                        users.setdefault(a, []).append(c)
+            for a in self.choice[c][2]:
+                users.setdefault(a, []).append(c)
         changed = False
-        for shared, of in users.items():
+        for shared in users:
             if shared in few:
-                changed |= self._abandoned(shared, of)
+                ways = [self._way_out(c, shared, users) for c in users[shared]]
+                if None not in ways:
+                    changed |= self._abandoned(shared, cast(list[tuple[int, int]], ways))
         return changed
 
-    def _abandoned(self, shared: int, users: Sequence[int]) -> bool:
+    def _way_out(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> tuple[int, int] | None:
+        """The first class with alternatives from ``c`` on upwards, where all serves one use, and its operand below."""
+        while len(self.graph.classes[c]) == 1:
+            above = users.get(c, ())
+            if self.uses[c] != 1 or len(above) != 1:
+                return None
+            operand, c = c, above[0]
+        return c, operand
+
+    def _abandoned(self, shared: int, ways: Sequence[tuple[int, int]]) -> bool:
         """Change all choices that need ``shared`` to others, unless the total does not fall; whether it did."""
-        if not self._may_pay(shared, users):
+        ways = [(c, operand) for c, operand in ways if self.uses[c] and operand in self.choice[c][2]]
+        if not self._may_pay(ways):
             return False
         total = self.total
         undo: list[tuple[int, Node, int]] = []
-        for c in users:
-            if self.uses[c] and shared in self.choice[c][2]:
+        for c, operand in ways:
+            if self.uses[c] and operand in self.choice[c][2]:
                 before = (c, self.choice[c], self.paid[c])
-                if not self._do_without(c, shared):
+                if not self._do_without(c, operand, shared):
                     break
                 undo.append(before)
         if self.total < total:
@@ -348,31 +357,30 @@ class _Search:
         self.total = total
         return False
 
-    def _may_pay(self, shared: int, users: Sequence[int]) -> bool:
-        """Whether nodes without ``shared`` seem to cost less than all that giving up those with it would free."""
+    def _may_pay(self, ways: Sequence[tuple[int, int]]) -> bool:
+        """Whether nodes without these operands seem to cost less than all that giving up those with them would free."""
         uses, paid = self.uses, self.paid
-        using = [c for c in users if uses[c] and shared in self.choice[c][2]]
-        freed = sum([paid[c] + sum([self._release(a) for a in self.choice[c][2]]) for c in using])
+        freed = sum([paid[c] + sum([self._release(a) for a in self.choice[c][2]]) for c, _ in ways])
         least = 0
-        for c in using:
+        for c, operand in ways:
             others = [
                 price + sum([paid[a] for a in node[2] if not uses.get(a)])
                 for node, price in zip(self.graph.classes[c], self.prices[c], strict=True)
-                if shared not in node[2] and all(map(paid.__contains__, node[2]))
+                if operand not in node[2] and all(map(paid.__contains__, node[2]))
             ]
             least += min(others, default=freed)
-        for c in using:
+        for c, _ in ways:
             for a in self.choice[c][2]:
                 self._take(a)
         return least < freed
 
-    def _do_without(self, c: int, shared: int) -> bool:
-        """Choose the cheapest alternative of ``c`` that does not need ``shared``; whether there is one."""
+    def _do_without(self, c: int, operand: int, shared: int) -> bool:
+        """Choose the cheapest alternative of ``c`` without ``operand`` that does not need ``shared``; whether there is."""
         current, paid = self.choice[c], self.paid[c]
         freed = paid + sum([self._release(a) for a in current[2]])
         best: tuple[int, Node, int] | None = None
         for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
-            if shared in node[2] or (best and price >= best[0]) or not all(map(self.choice.__contains__, node[2])):
+            if operand in node[2] or (best and price >= best[0]) or not all(map(self.choice.__contains__, node[2])):
                 continue
             taken = price + sum([self._take(a) for a in node[2]])
             for a in node[2]:
