@@ -144,9 +144,9 @@ def needed(choice: Choice, roots: Iterable[int]) -> Choice:
     return {c: choice[c] for c in reachable(choice, roots)}
 
 
-def reaches(choice: Mapping[int, Node], start: Iterable[int], target: int) -> bool:
-    """Whether a class of ``start`` needs ``target`` under ``choice``."""
-    seen: set[int] = set()
+def reaches(choice: Mapping[int, Node], start: Iterable[int], target: int, past: Iterable[int] = ()) -> bool:
+    """Whether a class of ``start`` needs ``target`` under ``choice``, other than through those of ``past``."""
+    seen: set[int] = set(past)
     stack = list(start)
     while stack:
         c = stack.pop()
@@ -345,10 +345,12 @@ class _Search:
             return False
         total = self.total
         undo: list[tuple[int, Node, int]] = []
+        left = [c for c, _ in ways]
         for c, operand in ways:
+            left.remove(c)
             if self.uses[c] and operand in self.choice[c][2]:
                 before = (c, self.choice[c], self.paid[c])
-                if not self._do_without(c, operand, shared):
+                if not self._do_without(c, operand, shared, left):
                     break
                 undo.append(before)
         if self.total < total:
@@ -374,8 +376,11 @@ class _Search:
                 self._take(a)
         return least < freed
 
-    def _do_without(self, c: int, operand: int, shared: int) -> bool:
-        """Choose the cheapest alternative of ``c`` without ``operand`` that does not need ``shared``; whether there is."""
+    def _do_without(self, c: int, operand: int, shared: int, left: Collection[int]) -> bool:
+        """Choose the cheapest alternative of ``c`` without ``operand``; whether there is one.
+
+        Only classes that are ``left`` to be changed may need ``shared``.
+        """
         current, paid = self.choice[c], self.paid[c]
         freed = paid + sum([self._release(a) for a in current[2]])
         best: tuple[int, Node, int] | None = None
@@ -385,7 +390,9 @@ class _Search:
             taken = price + sum([self._take(a) for a in node[2]])
             for a in node[2]:
                 self._release(a)
-            if (best is None or taken < best[0]) and not any(reaches(self.choice, node[2], x) for x in (c, shared)):
+            if (best is None or taken < best[0]) and not (
+                reaches(self.choice, node[2], c) or reaches(self.choice, node[2], shared, left)
+            ):
                 best = taken, node, price
         if best is not None:
             taken, node, price = best
