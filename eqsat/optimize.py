@@ -335,6 +335,11 @@ class _Walk:
         return list(topological(self.roots))
 
     @cached_property
+    def cost_before(self) -> int:
+        """What the input costs."""
+        return _cost_of(self.order, self.model)
+
+    @cached_property
     def has_opaque(self) -> bool:
         """Whether loads or reductions occur, in roots or in what is known."""
         known = topological([*self.facts, *[gate for gate in self.gates if gate is not None]])
@@ -354,6 +359,8 @@ class _Walk:
             priced = Priced.of(speller.graph, self.model)
             choice, spent = self._chosen(speller, None, priced, self.model)
         choice, spent = self._reused(speller, priced, choice, spent)
+        if spent >= self.cost_before > 0:
+            choice, spent = _cheaper((choice, spent), self._from_input(speller, priced))
         spelled = speller.spell(choice)
         if with_rules:
             choice, spelled = self._pulses(speller, choice, spent, spelled)
@@ -550,6 +557,14 @@ class _Walk:
                     ends += [(end, spent), self._with_sharing(speller, priced, end, self.model)]
             return min(ends, key=lambda pair: pair[1])
 
+    def _from_input(self, speller: Speller, priced: Priced) -> tuple[Choice, int]:
+        """The choice found from the terms of the input as they are written, and its cost."""
+        with self._extracting():
+            written = speller.as_written(self.order)
+            priced.refresh(self.model)
+            start = speller.with_nodes(tree(priced), written)
+            return self._with_sharing(speller, priced, improved(priced, start)[0], self.model)
+
     def _exactly(self, graph: EGraph, start: Choice) -> Choice:
         """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""
         left = max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
@@ -698,7 +713,7 @@ class _Walk:
         return self._result(exprs, sum(1 for _ in topological(exprs)))
 
     def _result(self, exprs: Sequence[Expr], nodes: int) -> Result:
-        cost_before, cost = _cost_of(self.order, self.model), cost_of(exprs, self.model)
+        cost_before, cost = self.cost_before, cost_of(exprs, self.model)
         if isinstance(self.model, LoopAware):
             hoisted = hoist(exprs, self.model)
             if (hoisted_cost := cost_of(hoisted, self.model)) < cost:

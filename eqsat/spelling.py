@@ -171,6 +171,18 @@ class Speller:
         """``choice`` with the input's own nodes where it has any; ``None`` if that is nowhere."""
         return self.with_nodes(choice, self._given) if self._given else None
 
+    def as_written(self, terms: Iterable[Expr]) -> dict[int, Node]:
+        """By class, the first of ``terms`` that belongs to it, as a node over the classes of its operands."""
+        nodes: dict[int, Node] = {}
+        for term in terms:
+            if term.args:
+                c, *operands = [self.need(self.value_of(part)) for part in (term, *term.args)]
+                nodes.setdefault(c, (term.op, None, tuple(operands)))
+        self.grow()
+        for c, node in nodes.items():
+            self.offer(c, node)
+        return nodes
+
     @staticmethod
     def with_nodes(choice: Choice, nodes: Mapping[int, Node]) -> Choice:
         """``choice`` with other nodes for some of its classes, but for those that would need themselves."""
