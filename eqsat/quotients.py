@@ -31,7 +31,7 @@ from eqsat.ops import truncated_div
 #: A product of two sums is multiplied out up to so many terms; beyond, the product is an atom.
 MAX_PRODUCT = 16
 #: A quotient of one atom with at most so many values is tried for being affine by enumeration.
-MAX_ENUMERATED = 8
+MAX_ENUMERATED = 64
 #: A quotient of a minimum is read case by case for at most so many operands.
 MAX_CASES = 8
 
@@ -134,12 +134,28 @@ class Quotients(Facts):
                 low, high = self.bounds(rest)
                 if low // f == high // f:
                     return self.quotient_by(multiples.shifted(low // f), n // f)
-        # 6. one atom with few values may give an affine quotient
+        # 6. so do terms that never carry into the floor of the largest
+        if len(x.terms) > 1:
+            largest = self._without_small_terms(x, n)
+            if largest is not None:
+                return self.quotient_by(largest, n)
+        # 7. one atom with few values may give an affine quotient, or one by a smaller divisor
         if len(x.terms) == 1:
-            affine = self._affine_by_enumeration(x, n)
-            if affine is not None:
-                return affine
+            simpler = self._by_enumeration(x, n)
+            if simpler is not None:
+                return simpler
         return self._opaque("floordiv", x, number(n))
+
+    def _without_small_terms(self, x: Form, n: int) -> Form | None:
+        """The term of ``x`` with the largest coefficient and the least of the others, if they never change the floor."""
+        atom, coefficient = max(x.sorted_terms(), key=lambda item: abs(item[1]))
+        low, high = self.range(atom)
+        if high - low >= MAX_ENUMERATED:
+            return None
+        least, most = self.bounds(x.plus(atom_form(atom), -coefficient))
+        if any((coefficient * v + least) // n != (coefficient * v + most) // n for v in range(low, high + 1)):
+            return None
+        return Form({atom: coefficient}, least)
 
     def _quotient_of_cases(self, x: Form, n: int) -> Form | None:
         """``min(x, y) // n`` is ``min(x//n, y//n)``, if that leaves at most one quotient."""
@@ -201,16 +217,26 @@ class Quotients(Facts):
                     break
         return x, digits
 
-    def _affine_by_enumeration(self, x: Form, n: int) -> Form | None:
+    def _by_enumeration(self, x: Form, n: int) -> Form | None:
+        """``x // n`` of one atom ``v``, if it is affine, or ``(v + b) // m + a``, at all values of ``v``."""
         ((atom, coefficient),) = x.terms.items()
         low, high = self.range(atom)
         if high - low >= MAX_ENUMERATED:
             return None
         values = [(coefficient * v + x.constant) // n for v in range(low, high + 1)]
         slope = values[1] - values[0]
-        if any(b - a != slope for a, b in pairwise(values)):
+        if all(b - a == slope for a, b in pairwise(values)):
+            return Form({atom: slope} if slope else {}, values[0] - slope * low)
+        steps = [v for v, (a, b) in enumerate(pairwise(values), low + 1) if a != b]
+        if abs(coefficient) == 1 or abs(values[-1] - values[0]) != len(steps):
             return None
-        return Form({atom: slope} if slope else {}, values[0] - slope * low)
+        # the first and the last value may come less often than those between
+        ends = max(steps[0] - low, high + 1 - steps[-1])
+        period = steps[1] - steps[0] if len(steps) > 1 else max(ends, abs(steps[0]))
+        if period < ends or any(b - a != period for a, b in pairwise(steps)):
+            return None
+        sign = 1 if values[-1] > values[0] else -1
+        return self.quotient_by(Form({atom: 1}, period - steps[0]), period).times(sign).shifted(values[0])
 
     def _symbolic_quotient(self, x: Form, divisor: Form) -> Form:
         corners = self._corner_quotient(x, divisor)
