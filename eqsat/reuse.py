@@ -176,35 +176,69 @@ def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
 
 
 def _by_sums(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
-    """Sums with a multiple of a needed one in place of terms that both have."""
-    graph = speller.graph
-    sums: dict[int, dict[int, int]] = {}
+    """Sums with a multiple of a needed one, or of its quotient, in place of terms that both have."""
+    sums = {c: terms for c in needed if (terms := _terms_of(speller, c)) is not None}
+    quotients = list(_quotients_of(speller, sums))
+    yield from quotients
+    parts = dict(sums)
+    for c, _ in quotients:
+        terms = _terms_of(speller, c)
+        if terms is not None:
+            parts[c] = terms
     having: dict[int, list[int]] = defaultdict(list)
-    for c in needed:
-        form = speller.values[c]
-        if isinstance(form, Form) and len(form.terms) > 1 and all(atom_form(a) in speller for a in form.terms):
-            sums[c] = {speller.need(atom_form(a)): k for a, k in form.terms.items()}
-            for a in sums[c]:
-                having[a].append(c)
+    for c, terms in parts.items():
+        for a in terms:
+            having[a].append(c)
     for c in sums:
-        for op, payload, args in list(graph.classes[c]):
+        for op, payload, args in list(speller.graph.classes[c]):
             if op != "sum" or len(args) < 3:
                 continue
             constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
             terms = dict(zip(args, coefficients, strict=True))
-            shared = Counter([d for a in args for d in having.get(a, ())])
-            for d, count in shared.items():
-                if count < 2 or d == c:
+            shared = Counter([part for a in args for part in having.get(a, ())])
+            for part, count in shared.items():
+                if count < 2 or part == c:
                     continue
-                for scale in {terms[a] // k for a, k in sums[d].items() if a in terms and not terms[a] % k}:
+                for scale in {terms[a] // k for a, k in parts[part].items() if a in terms and not terms[a] % k}:
                     rest = dict(terms)
-                    for a, k in sums[d].items():
+                    for a, k in parts[part].items():
                         rest[a] = rest.get(a, 0) - scale * k
-                    rest[d] = rest.get(d, 0) + scale
+                    rest[part] = rest.get(part, 0) + scale
                     pairs = sorted((a, k) for a, k in rest.items() if k)
                     if len(pairs) < len(args):
-                        left = constant - scale * cast(Form, speller.values[d]).constant
+                        left = constant - scale * cast(Form, speller.values[part]).constant
                         yield c, ("sum", (left, tuple([k for _, k in pairs])), tuple([a for a, _ in pairs]))
+
+
+def _terms_of(speller: Speller, c: int) -> dict[int, int] | None:
+    """The terms of a sum of several classes; ``None`` if ``c`` is none."""
+    form = speller.values[c]
+    if isinstance(form, Form) and len(form.terms) > 1:
+        atoms = {atom_form(a): k for a, k in form.terms.items()}
+        if all(map(speller.__contains__, atoms)):
+            return {speller.need(atom): k for atom, k in atoms.items()}
+    return None
+
+
+def _quotients_of(speller: Speller, sums: Iterable[int]) -> Iterator[tuple[int, Node]]:
+    """``A//n + w`` as ``B//n`` for sums ``B`` that differ from ``A`` by ``n*w`` and a constant."""
+    theory = speller.theory
+    forms = {c: cast(Form, speller.values[c]) for c in sums}
+    wanted: dict[int, dict[Form, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for atom in {a: None for form in forms.values() for a in form.terms if a.op == "floordiv"}:
+        if atom.args[1].op == "const" and atom.args[1].vmin > 1:
+            dividend, n = theory.inner(atom.args[0]), atom.args[1].vmin
+            wanted[n][_residues(Form(dividend.terms, 0), n)].add(dividend.constant)
+    for n, dividends in wanted.items():
+        for c, form in forms.items():
+            for constant in sorted(dividends.get(_residues(Form(form.terms, 0), n), ())):
+                dividend = Form(form.terms, constant)
+                quotient = theory.quotient_by(dividend, n)
+                if len(quotient.terms) > 1:
+                    below = speller.need(dividend)
+                    if below != c:
+                        yield below, ("sum", (constant - form.constant, (1,)), (c,))
+                    yield speller.need(quotient), ("floordiv", None, (below, speller.need(number(n))))
 
 
 def _residues(form: Form, n: int) -> Form:
