@@ -223,7 +223,7 @@ class Conditions(Extremes):
                     return self.junction("and", [self.equal_zero(multiples), self.equal_zero(rest)])
         product = form.single()
         if product is not None and product.op == "mul":
-            return self.junction("or", [self.equal_zero(atom_form(factor)) for factor in factors(product)])
+            return self.junction("or", [self.equal_zero(self.inner(factor)) for factor in factors(product)])
         if self._never_zero(form):
             return FALSE
         return make("eq", to_expr(Form(form.terms, 0)), const(-form.constant))

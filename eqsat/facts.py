@@ -151,7 +151,7 @@ class Facts(ABC):
             self._assume_literal(literal)
 
     def _assume_literal(self, literal: Expr) -> None:
-        if literal is TRUE:
+        if literal is TRUE or self.known.get(literal) is TRUE:
             return
         if literal is FALSE:
             raise ContradictionError("the facts contradict each other")
@@ -327,7 +327,7 @@ class Facts(ABC):
             # a product is not zero iff no factor is
             (atom,) = form.terms
             for factor in factors(atom) if atom.op == "mul" else ():
-                self._assume_nonzero(atom_form(factor))
+                self._assume_nonzero(self.inner(factor))
 
     def is_nonzero(self, form: Form) -> bool:
         """Whether the form is known never to be zero."""
@@ -336,7 +336,7 @@ class Facts(ABC):
             return True
         monomial = next(iter(form.terms)) if len(form.terms) == 1 and not form.constant else None
         if monomial is not None and monomial.op == "mul":
-            return all(self.is_nonzero(atom_form(a)) for a in factors(monomial))
+            return all(self.is_nonzero(self.inner(a)) for a in factors(monomial))
         content = form.content()
         if content < 2:
             return False

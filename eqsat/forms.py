@@ -166,6 +166,17 @@ def product(atoms: Iterable[Expr]) -> Expr:
     return result
 
 
+def product_form(parts: Sequence[Expr]) -> Form:
+    """The form of a product of atoms; a sum left alone, of a product too long to be distributed, is no atom.
+
+    >>> from eqsat.expr import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> product_form([x, y]), product_form([x - y]), product_form([])
+    (Form(x*y), Form(x - y), Form(1))
+    """
+    return read(product(parts)) if parts else number(1)
+
+
 def read(term: Expr) -> Form:
     """A term in normal form read back as a form; no rewriting. The inverse of :func:`to_expr`."""
     total = ZERO
