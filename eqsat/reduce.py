@@ -30,6 +30,8 @@ from eqsat.ops import REDUCTIONS
 MAX_COMPUTED = 4096
 #: A power with a larger exponent stays a product over a range.
 MAX_EXPONENT = 64
+#: So does a power of a sum with a larger exponent: multiplied out it has too many terms.
+MAX_SUM_EXPONENT = 6
 #: Powers of the index of a higher degree are not summed.
 MAX_DEGREE = 8
 
@@ -435,14 +437,14 @@ class Reductions(Conditions):
     def _product(self, body: Form, over: Range) -> Form:
         trips = self._trips(over)
         exponent = None if trips.terms or trips.constant > MAX_EXPONENT else trips.constant
-        if exponent is not None and self._free_of(over.index, body):
-            return self._power(body, exponent)
         if exponent is None:
             return self._residual("prod_over", body, over)
+        if self._free_of(over.index, body) and _has_power(body, exponent):
+            return self._power(body, exponent)
         # what all addends share is a factor of the body
         content = gcd(body.content(), body.constant)
         shared = common_factors([factors(a) for a in body.terms]) if not body.constant else []
-        outside = [part for part in shared if self._free_of(over.index, part)]
+        outside = [p for p in shared if self._free_of(over.index, p) and _has_power(self.inner(p), exponent)]
         rest = Form({}, body.constant // content)
         for atom, coefficient in body.terms.items():
             left = cast(list[Expr], without(factors(atom), outside))
@@ -543,6 +545,11 @@ class Reductions(Conditions):
     def _sign(self, atom: Expr) -> int | None:
         low, high = self.range(atom)
         return 1 if low >= 0 else -1 if high <= 0 else None
+
+
+def _has_power(base: Form, exponent: int) -> bool:
+    """Whether the power of a form is multiplied out."""
+    return exponent <= MAX_SUM_EXPONENT or len(base.terms) + bool(base.constant) < 2
 
 
 def _loads(body: Form) -> bool:
