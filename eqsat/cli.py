@@ -225,7 +225,7 @@ def _answer(answer: Answer, taken: Iterable[str]) -> Row:
 
 
 def _remark(result: Result, check: Check) -> str:
-    checked = "proved" if check.kind == "proved" else f"{check.kind} check at {check.points} points"
+    checked = f"{check.kind} check at {check.points} points" if check.kind in ("exhaustive", "sampled") else check.kind
     if result.exprs == result.before:
         checked = "unchanged"
     if check.proof:

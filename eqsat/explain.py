@@ -607,7 +607,7 @@ class _Explainer:
     def _compare(self, before: Expr, after: Expr, context: Expr | None) -> Check:
         known: dict[str, Any] = {"constraints": self.result.constraints, "gates": [context]}
         check = check_equal([before], [after], **known, most=MAX_POINTS, samples=SAMPLES)
-        if self.prove and check.equal and check.kind == "sampled":
+        if self.prove and check.equal and check.kind in ("sampled", "unchecked"):
             left = max(0.1, self.until(1) - time.perf_counter())
             return prove_equal([before], [after], **known, seconds=left)
         return check
@@ -763,8 +763,8 @@ class _Page:
 
 
 def _checked(check: Check) -> str:
-    if check.kind == "proved":
-        return "proved"
+    if check.kind in ("proved", "unchecked"):
+        return check.kind
     points = "one point" if check.points == 1 else f"{check.points} points"
     return f"at all {points}" if check.kind == "exhaustive" else f"at {points}"
 
