@@ -7,6 +7,7 @@ others imply; ``not`` is pushed to the comparisons.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import cast
 
 from eqsat.expr import FALSE, TRUE, Expr, const, make, topological, tree_size
@@ -297,7 +298,14 @@ class Conditions(Extremes):
         key = (op, frozenset(members))
         found = self._junctions.get(key)
         if found is None:
-            found = self._junctions[key] = self._join(op, members, unit, zero)
+            if key in self._joining:
+                # a selection by this very junction is asked about while it is made
+                return _chain(op, members)
+            self._joining.add(key)
+            try:
+                found = self._junctions[key] = self._join(op, members, unit, zero)
+            finally:
+                self._joining.discard(key)
         return found
 
     def _join(self, op: str, members: Iterable[Expr], unit: Expr, zero: Expr) -> Expr:
@@ -313,13 +321,7 @@ class Conditions(Extremes):
             return self.junction(op, kept)
         if len(kept) > 1:
             kept = self._drop_implied(op, kept)
-        if not kept:
-            return unit
-        kept.sort(key=lambda m: m.key)
-        result = kept[0]
-        for member in kept[1:]:
-            result = make(op, result, member)
-        return result
+        return _chain(op, kept) if kept else unit
 
     def _read_under_each_other(self, op: str, members: list[Expr]) -> list[Expr]:
         """``p and (p or q)`` is ``p``; ``p and (q or not p)`` is ``p and q``: each member with the others decided."""
@@ -461,6 +463,11 @@ class Conditions(Extremes):
         shares = self.variables.of(fact) & self.variables.of(member)
         same = any(a is b for a in fact.args for b in member.args if a.op != "const")
         return bool(shares) and fact.op in _COMPLEMENT and not same
+
+
+def _chain(op: str, members: Iterable[Expr]) -> Expr:
+    """The conjunction or disjunction of conditions, in the fixed order."""
+    return reduce(lambda x, y: make(op, x, y), sorted(members, key=lambda m: m.key))
 
 
 def _has_quotient(condition: Expr) -> bool:

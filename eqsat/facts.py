@@ -88,6 +88,8 @@ class Facts(ABC):
         # whether any minimum is about, in this theory or its relatives
         self.selects: list[bool] = parent.selects if parent else [False]
         self._junctions: dict[tuple[str, frozenset[Expr]], Expr] = {}
+        # those being made
+        self._joining: set[tuple[str, frozenset[Expr]]] = set()
         self._inner: dict[Expr, Form] = parent._inner if parent else {}
         self.witnesses: Witnesses = parent.witnesses if parent else Witnesses()
         self._witnessed: NDArray[Any] | None = None

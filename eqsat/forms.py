@@ -18,7 +18,8 @@ from eqsat.expr import Expr, const, is_index, make, rebuild, topological
 from eqsat.ops import REDUCTIONS
 
 _VARIABLE = frozenset({"var"})
-_SUMS = frozenset({"add", "sub", "mul"})
+#: What :func:`to_expr` spells a form with.
+_FORM_OPERATORS = frozenset({"add", "sub", "mul"})
 
 
 class Form:
@@ -210,7 +211,7 @@ def without_quotients(term: Expr, equations: Sequence[Form]) -> Expr:
 
     def replace(part: Expr, args: tuple[Expr, ...]) -> Expr | None:
         # a sum is read as a whole, where it is an operand
-        return make(part.op, *map(plain, args)) if args and part.op not in _SUMS else None
+        return make(part.op, *map(plain, args)) if args and part.op not in _FORM_OPERATORS else None
 
     return plain(*rebuild([term], replace))
 

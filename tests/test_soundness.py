@@ -106,6 +106,8 @@ OURS = [
     (["where(i <= n, i, 1)"], ["i % 2 == 1"]),
     # a refutation asked for itself
     (["(where(4 < n, 0, i) + A[n]) % 2 % max(i % 6 % max(i, 1), 1)"], []),
+    # and so did the complement of a condition
+    (["where(k == 1 or m == 1 and k == -2, 1, 3) < min(i, m*3) + where(i == m, -2, k)"], []),
     # the only value of an index bound a loop
     (["prod(sum(where(r != i, prod(r % 5 - 1, s, 1, 6), 0), r, 1, 3) % 5 - 1, t, 1, 2)", "i // 3"], []),
 ]
@@ -113,7 +115,8 @@ OURS = [
 
 @pytest.mark.parametrize(("texts", "facts"), OURS, ids=str)
 def test_what_was_wrong_here(texts, facts):
-    names = {"i": var("i", 0, 7), "n": var("n", 0, 5), "A": buffer("A")}
+    ranges = {"i": (0, 7), "k": (-3, 5), "m": (0, 30), "n": (0, 5)}
+    names = {"A": buffer("A"), **{name: var(name, *bounds) for name, bounds in ranges.items()}}
     result = optimize([parse(t, names) for t in texts], constraints=[parse(f, names) for f in facts])
     assert result.check().equal
 
