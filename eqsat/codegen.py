@@ -248,7 +248,7 @@ def _type(term: Expr) -> str:
 def check_function_name(name: str) -> None:
     """Refuse what cannot name a C function."""
     if _is_taken(name) or not name.isascii() or not name.isidentifier():
-        raise ValueError(f"{name!r} cannot name a C function: use letters, digits and underscores, but no word of C's")
+        raise ValueError(f"{name!r} cannot name a C function: use a-z, digits and underscores, but no word of C's")
 
 
 def _is_taken(name: str) -> bool:
