@@ -108,6 +108,8 @@ OURS = [
     (["(where(4 < n, 0, i) + A[n]) % 2 % max(i % 6 % max(i, 1), 1)"], []),
     # and so did the complement of a condition
     (["where(k == 1 or m == 1 and k == -2, 1, 3) < min(i, m*3) + where(i == m, -2, k)"], []),
+    # a selection was entered where nothing more is known, and came back
+    (["where(3 < m, min(k, m), i) < k and i == m % 2 + where(k == i, i, 0)*2"], []),
     # the only value of an index bound a loop
     (["prod(sum(where(r != i, prod(r % 5 - 1, s, 1, 6), 0), r, 1, 3) % 5 - 1, t, 1, 2)", "i // 3"], []),
 ]
