@@ -504,9 +504,7 @@ class Program:
                 results[b.name] = np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element])
                 continue
             if not _of_buffer(b, given).flags.carray:
-                raise ValueError(
-                    f"the output {b.name!r} is not contiguous, aligned and writable: give a plain array"
-                )
+                raise ValueError(f"the output {b.name!r} is not contiguous, aligned and writable: give a plain array")
             if any(np.may_share_memory(given, other) for other in (*inputs, *results.values())):
                 raise ValueError(f"the output {b.name!r} shares memory with another array: give it its own")
             results[b.name] = given

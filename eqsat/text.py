@@ -233,7 +233,8 @@ class _Parser:
         elif token in self.names:
             self.values.append(self.names[token])
         else:
-            raise self.fail(f"unknown variable {token!r}: give its range,")
+            kind, remedy = ("array", "give a buffer") if following == "[" else ("variable", "give its range")
+            raise self.fail(f"unknown {kind} {token!r}: {remedy},")
         return False
 
     def operator(self, token: str) -> bool:
