@@ -70,15 +70,9 @@ class Conditions(Extremes):
     def _split_selection(self, form: Form) -> Expr | None:
         """``where(c, x, y) >= 0`` is ``c and x >= 0 or not c and y >= 0``, if that is shorter."""
         selections = [a for a in form.terms if a.op == "where"]
-        # its parts, read where the others hold, may come back to it
-        if len(selections) != 1 or form in self._splitting:
+        if len(selections) != 1:
             return None
-        self._splitting.add(form)
-        split = self._split_by(form, selections[0])
-        self._splitting.discard(form)
-        return split
-
-    def _split_by(self, form: Form, atom: Expr) -> Expr | None:
+        (atom,) = selections
         rest = form.plus(atom_form(atom), -form.terms[atom])
         branches = [rest.plus(self.inner(arg), form.terms[atom]) for arg in atom.args[1:]]
         if any(a.op in ("where", "min") for branch in branches for a in branch.terms):

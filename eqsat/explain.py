@@ -399,9 +399,10 @@ class _Plan:
             inside = theory.under(fact)
             if inside is not None and inside is not theory and len(given) < MAX_NESTED:
                 if inside.equations(self.theory) and inside not in self._equated:
-                    self._equated[inside] = found_there = {}
+                    equal: dict[Value, Expr] = {}
+                    self._equated[inside] = equal
                     for part in topological(self.after):
-                        found_there.setdefault(_value(inside, part), part)
+                        equal.setdefault(_value(inside, part), part)
                 becomes, found = self._walk([branches[at]], {}, inside, (*given, shown))
                 branches[at] = becomes[branches[at]]
                 links += found

@@ -72,8 +72,6 @@ class Facts(ABC):
         self.variables: VariableSets = parent.variables if parent else VariableSets()
         self.spare: list[int] = parent.spare if parent else [MAX_CONTEXTS]
         self._replacing: set[Expr] = set()
-        # comparisons whose selections are being split, here or in a relative
-        self._splitting: set[Form] = parent._splitting if parent else set()
         # the work that all refutations may still do together
         self.steps: list[int] = parent.steps if parent else [MAX_STEPS]
         self.children: dict[Expr, Self | None] = {}
