@@ -202,17 +202,16 @@ def _evaluated(
     deadline: float = inf,
 ) -> tuple[Check, list[_Group]]:
     """The outcome of evaluation, and the groups that it left open, if it found no difference in others."""
-    too_long = [difference for difference in differs if _steps([difference, *constraints]) > MAX_STEPS]
-    if too_long:
+    steps = _steps([*differs, *constraints])
+    if steps > MAX_STEPS:
+        too_long = [difference for difference in differs if _steps([difference, *constraints]) > MAX_STEPS]
         others = [difference for difference in differs if difference not in too_long]
         gates = [gate for gate in gates if gate is not None and _steps([gate]) <= MAX_STEPS]
         check, left = _evaluated(others, constraints if others else (), gates, most, samples, seed, deadline)
-        return (
-            (replace(check, kind="unchecked"), [*left, _Group(too_long, list(constraints))])
-            if check.equal
-            else (check, [])
-        )
-    room = max(1, STEPS // _steps([*differs, *constraints]))
+        if not check.equal:
+            return check, []
+        return replace(check, kind="unchecked"), [*left, _Group(too_long, list(constraints))]
+    room = max(1, STEPS // steps)
     small, large = _groups(differs, list(constraints), min(most, room))
     samples = min(samples, room)
     points = 0
