@@ -68,7 +68,7 @@ def check(rule: Rule, prove: bool = False) -> str | None:
         found = check_equal(*given, constraints=[instance.when])
         if found.equal and prove:
             found = prove_equal(*given, constraints=[instance.when])
-        if not found.equal or (prove and found.kind == "sampled"):
+        if not found.equal or (prove and found.kind in ("sampled", "unchecked")):
             letters = ", ".join(f"{name} = {value}" for name, value in instance.fixed.items())
             verdict = "z3 does not decide" if found.equal else "the sides differ"
             return f"{rule.name}: with {letters}, {found.counterexample} {verdict}"

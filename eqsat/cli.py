@@ -21,7 +21,7 @@ import click
 
 from eqsat.cases import one_line
 from eqsat.corpus import Row, Settings, record, run
-from eqsat.expr import Expr, extent, var
+from eqsat.expr import Expr, buffer, extent, var
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import COST_MODELS, LoopAware
 from eqsat.text import parse, to_program, to_text
@@ -94,6 +94,7 @@ def app() -> None:
 @click.argument("expressions", nargs=-1, required=True, metavar="EXPR...")
 @click.option("--range", "ranges", multiple=True, metavar="NAME=N", help="A loop variable: 0 <= NAME < N.")
 @click.option("--var", "variables", multiple=True, metavar="NAME=LOW:HIGH", help="A variable: LOW <= NAME <= HIGH.")
+@click.option("--buffer", "buffers", multiple=True, metavar="NAME=TYPE", help="An array of i32, i64 or bool elements.")
 @click.option("--constraint", "constraints", multiple=True, metavar="COND", help="A condition known to hold.")
 @click.option("--loops", metavar="NAME,...", help="Loops from the outermost in: what is invariant is paid less often.")
 @click.option(
@@ -114,6 +115,7 @@ def optimize(
     expressions: tuple[str, ...],
     ranges: tuple[str, ...],
     variables: tuple[str, ...],
+    buffers: tuple[str, ...],
     constraints: tuple[str, ...],
     loops: str | None,
     pareto: str | None,
@@ -134,7 +136,7 @@ def optimize(
     for text in expressions:
         if text.startswith("--"):
             raise click.UsageError(f"No such option: {text}")
-    names = _names(ranges, variables)
+    names = _names(ranges, variables, buffers)
     roots = [parse(text, names) for text in expressions]
     known = [parse(text, names) for text in constraints]
 
@@ -168,8 +170,8 @@ def optimize(
     click.echo(_remark(result, check), err=True)
 
 
-def _names(ranges: Iterable[str], variables: Iterable[str]) -> dict[str, Expr]:
-    """The variables that ``--range`` and ``--var`` give."""
+def _names(ranges: Iterable[str], variables: Iterable[str], buffers: Iterable[str]) -> dict[str, Expr]:
+    """The variables that ``--range`` and ``--var`` give, and the arrays that ``--buffer`` does."""
     names: dict[str, Expr] = {}
     for option, items, form in (("--range", ranges, "NAME=N"), ("--var", variables, "NAME=LOW:HIGH")):
         for item in items:
@@ -182,6 +184,11 @@ def _names(ranges: Iterable[str], variables: Iterable[str]) -> dict[str, Expr]:
             if name in names:
                 raise click.UsageError(f"variable {name!r} is given twice")
             names[name] = var(name, first, last - (option == "--range"))
+    for item in buffers:
+        name, _, element = item.partition("=")
+        if name in names:
+            raise click.UsageError(f"{name!r} is given twice")
+        names[name] = buffer(name, element)
     return names
 
 
@@ -225,7 +232,7 @@ def _answer(answer: Answer, taken: Iterable[str]) -> Row:
 
 
 def _remark(result: Result, check: Check) -> str:
-    checked = "proved" if check.kind == "proved" else f"{check.kind} check at {check.points} points"
+    checked = f"{check.kind} check at {check.points} points" if check.kind in ("exhaustive", "sampled") else check.kind
     if result.exprs == result.before:
         checked = "unchanged"
     if check.proof:

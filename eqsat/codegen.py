@@ -136,8 +136,8 @@ def to_c(roots: Sequence[Expr], name: str = "kernel", order: Sequence[Expr] | No
     Raises
     ------
     ValueError
-        If a term does not fit 64 bits, if ``name`` cannot name a C function, if ``roots`` is empty, or if ``order``
-        lacks a variable.
+        If a term does not fit 64 bits, if ``name`` cannot name a C function, if ``roots`` is empty, if ``order``
+        lacks a variable, or if there are loads, reductions or floating-point values: those take a kernel.
 
     >>> from eqsat.expr import var
     >>> i, j = var("i", 0, 7), var("j", -4, 31)
@@ -171,6 +171,12 @@ def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = No
     if not roots:
         raise ValueError("there is no expression to lower: give at least one")
     check_function_name(name)
+    other = next((t for t in topological(roots) if t.args and t.op not in WRITE), None)
+    if other is not None:
+        raise ValueError(
+            f"{brief(other)!r} needs an array, a loop or floating-point values: "
+            "give it as a store of a kernel (eqsat.Kernel)"
+        )
     return Writer(roots, name, arguments(roots, order)).function(storage)
 
 
@@ -248,7 +254,7 @@ def _type(term: Expr) -> str:
 def check_function_name(name: str) -> None:
     """Refuse what cannot name a C function."""
     if _is_taken(name) or not name.isascii() or not name.isidentifier():
-        raise ValueError(f"{name!r} cannot name a C function: use letters, digits and underscores, but no word of C's")
+        raise ValueError(f"{name!r} cannot name a C function: use a-z, digits and underscores, but no word of C's")
 
 
 def _is_taken(name: str) -> bool:

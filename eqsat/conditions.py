@@ -7,6 +7,7 @@ others imply; ``not`` is pushed to the comparisons.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import cast
 
 from eqsat.expr import FALSE, TRUE, Expr, const, make, topological, tree_size
@@ -69,15 +70,9 @@ class Conditions(Extremes):
     def _split_selection(self, form: Form) -> Expr | None:
         """``where(c, x, y) >= 0`` is ``c and x >= 0 or not c and y >= 0``, if that is shorter."""
         selections = [a for a in form.terms if a.op == "where"]
-        # its parts, read where the others hold, may come back to it
-        if len(selections) != 1 or form in self._splitting:
+        if len(selections) != 1:
             return None
-        self._splitting.add(form)
-        split = self._split_by(form, selections[0])
-        self._splitting.discard(form)
-        return split
-
-    def _split_by(self, form: Form, atom: Expr) -> Expr | None:
+        (atom,) = selections
         rest = form.plus(atom_form(atom), -form.terms[atom])
         branches = [rest.plus(self.inner(arg), form.terms[atom]) for arg in atom.args[1:]]
         if any(a.op in ("where", "min") for branch in branches for a in branch.terms):
@@ -223,7 +218,7 @@ class Conditions(Extremes):
                     return self.junction("and", [self.equal_zero(multiples), self.equal_zero(rest)])
         product = form.single()
         if product is not None and product.op == "mul":
-            return self.junction("or", [self.equal_zero(atom_form(factor)) for factor in factors(product)])
+            return self.junction("or", [self.equal_zero(self.inner(factor)) for factor in factors(product)])
         if self._never_zero(form):
             return FALSE
         return make("eq", to_expr(Form(form.terms, 0)), const(-form.constant))
@@ -297,7 +292,14 @@ class Conditions(Extremes):
         key = (op, frozenset(members))
         found = self._junctions.get(key)
         if found is None:
-            found = self._junctions[key] = self._join(op, members, unit, zero)
+            if key in self._joining:
+                # a selection by this very junction is asked about while it is made
+                return _chain(op, members)
+            self._joining.add(key)
+            try:
+                found = self._junctions[key] = self._join(op, members, unit, zero)
+            finally:
+                self._joining.discard(key)
         return found
 
     def _join(self, op: str, members: Iterable[Expr], unit: Expr, zero: Expr) -> Expr:
@@ -313,13 +315,7 @@ class Conditions(Extremes):
             return self.junction(op, kept)
         if len(kept) > 1:
             kept = self._drop_implied(op, kept)
-        if not kept:
-            return unit
-        kept.sort(key=lambda m: m.key)
-        result = kept[0]
-        for member in kept[1:]:
-            result = make(op, result, member)
-        return result
+        return _chain(op, kept) if kept else unit
 
     def _read_under_each_other(self, op: str, members: list[Expr]) -> list[Expr]:
         """``p and (p or q)`` is ``p``; ``p and (q or not p)`` is ``p and q``: each member with the others decided."""
@@ -461,6 +457,11 @@ class Conditions(Extremes):
         shares = self.variables.of(fact) & self.variables.of(member)
         same = any(a is b for a in fact.args for b in member.args if a.op != "const")
         return bool(shares) and fact.op in _COMPLEMENT and not same
+
+
+def _chain(op: str, members: Iterable[Expr]) -> Expr:
+    """The conjunction or disjunction of conditions, in the fixed order."""
+    return reduce(lambda x, y: make(op, x, y), sorted(members, key=lambda m: m.key))
 
 
 def _has_quotient(condition: Expr) -> bool:

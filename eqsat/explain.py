@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eqsat.derive import READINGS, SUMS, Laws, Move, Search, laws_with, reading, spelled
 from eqsat.expr import Expr, ExprLike, brief, const, make, rebuild, substitute, topological, var, variables
-from eqsat.forms import to_expr, topological_until
+from eqsat.forms import to_expr, topological_until, without_quotients
 from eqsat.greedy import CHAINED
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, REDUCTIONS
@@ -315,6 +315,8 @@ class _Plan:
         self._variables: dict[Expr, Expr] = {}
         #: By value, the form that the answer has for it.
         self._answers: dict[Value, Expr] = {}
+        #: The same in branches whose conditions say that sums are equal, where other terms have that value.
+        self._equated: dict[Theory, dict[Value, Expr]] = {}
         self.links: list[_Link] = []
         if self.theory is not None:
             self.theory.learn([(guess.before, guess.after) for guess in self.guesses])
@@ -370,7 +372,11 @@ class _Plan:
 
     def _answer(self, term: Expr, theory: Theory) -> Expr | None:
         """The form that the answer has for the value of ``term``, or the literal that it is."""
-        found = self._answers.get(_value(theory, term))
+        value = _value(theory, term)
+        found = self._answers.get(value)
+        equal = self._equated[theory].get(value) if theory in self._equated else None
+        if equal is not None and self._size(equal) < self._size(term):
+            found = equal
         if found is None:
             simple = theory.simplify(term)
             return None if simple.args or simple.op == "var" else simple
@@ -392,6 +398,11 @@ class _Plan:
         for at, (fact, shown) in enumerate(contexts):
             inside = theory.under(fact)
             if inside is not None and inside is not theory and len(given) < MAX_NESTED:
+                if inside.equations(self.theory) and inside not in self._equated:
+                    equal: dict[Value, Expr] = {}
+                    self._equated[inside] = equal
+                    for part in topological(self.after):
+                        equal.setdefault(_value(inside, part), part)
                 becomes, found = self._walk([branches[at]], {}, inside, (*given, shown))
                 branches[at] = becomes[branches[at]]
                 links += found
@@ -447,8 +458,10 @@ def _selections_read(theory: Theory, roots: Sequence[Expr]) -> list[tuple[Expr, 
 
 
 def _simple(theory: Theory, term: Expr) -> Expr:
-    """The normal form of ``term``, with remainders where they make it shorter."""
-    return theory.condition(term) if term.is_bool else to_expr(theory.in_digits(theory.form(term))[0])
+    """The normal form of ``term``, with remainders, and without quotients that are sums, where that is shorter."""
+    if term.is_bool:
+        return theory.condition(term)
+    return without_quotients(to_expr(theory.in_digits(theory.form(term))[0]), theory.equations())
 
 
 def _coarse(theory: Theory, before: Expr, after: Expr) -> str:
@@ -607,7 +620,7 @@ class _Explainer:
     def _compare(self, before: Expr, after: Expr, context: Expr | None) -> Check:
         known: dict[str, Any] = {"constraints": self.result.constraints, "gates": [context]}
         check = check_equal([before], [after], **known, most=MAX_POINTS, samples=SAMPLES)
-        if self.prove and check.equal and check.kind == "sampled":
+        if self.prove and check.equal and check.kind in ("sampled", "unchecked"):
             left = max(0.1, self.until(1) - time.perf_counter())
             return prove_equal([before], [after], **known, seconds=left)
         return check
@@ -763,8 +776,8 @@ class _Page:
 
 
 def _checked(check: Check) -> str:
-    if check.kind == "proved":
-        return "proved"
+    if check.kind in ("proved", "unchecked"):
+        return check.kind
     points = "one point" if check.points == 1 else f"{check.points} points"
     return f"at all {points}" if check.kind == "exhaustive" else f"at {points}"
 

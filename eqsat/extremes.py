@@ -116,7 +116,8 @@ class Extremes(Refutations):
         found: list[Form] = []
         for branch, holds in ((1, condition), (2, self.negate(condition))):
             theory = self.under(holds)
-            if theory is None:
+            if theory is None or theory is self:
+                # where no more is known the selection would come back
                 return None
             chosen = []
             for form in kept:

@@ -72,8 +72,6 @@ class Facts(ABC):
         self.variables: VariableSets = parent.variables if parent else VariableSets()
         self.spare: list[int] = parent.spare if parent else [MAX_CONTEXTS]
         self._replacing: set[Expr] = set()
-        # comparisons whose selections are being split, here or in a relative
-        self._splitting: set[Form] = parent._splitting if parent else set()
         # the work that all refutations may still do together
         self.steps: list[int] = parent.steps if parent else [MAX_STEPS]
         self.children: dict[Expr, Self | None] = {}
@@ -88,6 +86,8 @@ class Facts(ABC):
         # whether any minimum is about, in this theory or its relatives
         self.selects: list[bool] = parent.selects if parent else [False]
         self._junctions: dict[tuple[str, frozenset[Expr]], Expr] = {}
+        # those being made
+        self._joining: set[tuple[str, frozenset[Expr]]] = set()
         self._inner: dict[Expr, Form] = parent._inner if parent else {}
         self.witnesses: Witnesses = parent.witnesses if parent else Witnesses()
         self._witnessed: NDArray[Any] | None = None
@@ -151,7 +151,7 @@ class Facts(ABC):
             self._assume_literal(literal)
 
     def _assume_literal(self, literal: Expr) -> None:
-        if literal is TRUE:
+        if literal is TRUE or self.known.get(literal) is TRUE:
             return
         if literal is FALSE:
             raise ContradictionError("the facts contradict each other")
@@ -327,7 +327,7 @@ class Facts(ABC):
             # a product is not zero iff no factor is
             (atom,) = form.terms
             for factor in factors(atom) if atom.op == "mul" else ():
-                self._assume_nonzero(atom_form(factor))
+                self._assume_nonzero(self.inner(factor))
 
     def is_nonzero(self, form: Form) -> bool:
         """Whether the form is known never to be zero."""
@@ -336,7 +336,7 @@ class Facts(ABC):
             return True
         monomial = next(iter(form.terms)) if len(form.terms) == 1 and not form.constant else None
         if monomial is not None and monomial.op == "mul":
-            return all(self.is_nonzero(atom_form(a)) for a in factors(monomial))
+            return all(self.is_nonzero(self.inner(a)) for a in factors(monomial))
         content = form.content()
         if content < 2:
             return False

@@ -18,7 +18,8 @@ from eqsat.expr import Expr, const, is_index, make, rebuild, topological
 from eqsat.ops import REDUCTIONS
 
 _VARIABLE = frozenset({"var"})
-_SUMS = frozenset({"add", "sub", "mul"})
+#: What :func:`to_expr` spells a form with.
+_FORM_OPERATORS = frozenset({"add", "sub", "mul"})
 
 
 class Form:
@@ -166,6 +167,17 @@ def product(atoms: Iterable[Expr]) -> Expr:
     return result
 
 
+def product_form(parts: Sequence[Expr]) -> Form:
+    """The form of a product of atoms; a sum left alone, of a product too long to be distributed, is no atom.
+
+    >>> from eqsat.expr import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> product_form([x, y]), product_form([x - y]), product_form([])
+    (Form(x*y), Form(x - y), Form(1))
+    """
+    return read(product(parts)) if parts else number(1)
+
+
 def read(term: Expr) -> Form:
     """A term in normal form read back as a form; no rewriting. The inverse of :func:`to_expr`."""
     total = ZERO
@@ -199,7 +211,7 @@ def without_quotients(term: Expr, equations: Sequence[Form]) -> Expr:
 
     def replace(part: Expr, args: tuple[Expr, ...]) -> Expr | None:
         # a sum is read as a whole, where it is an operand
-        return make(part.op, *map(plain, args)) if args and part.op not in _SUMS else None
+        return make(part.op, *map(plain, args)) if args and part.op not in _FORM_OPERATORS else None
 
     return plain(*rebuild([term], replace))
 

@@ -443,8 +443,8 @@ def _as_remainder(found: _Sum, members: Sequence[Expr], points: Points, values: 
 def _steps(term: Expr, variable: Expr, members: Sequence[Expr], points: Points, values: Array) -> Array:
     """How ``term`` changes from one value of a variable to the next, where the facts hold for both."""
     name = _name(variable)
-    there = {**points, name: points[name] + 1}
-    valid = (there[name] <= variable.vmax) & all_hold(members, there)
+    there = {**points, name: np.minimum(points[name] + 1, variable.vmax)}
+    valid = (points[name] < variable.vmax) & all_hold(members, there)
     changed = np.broadcast_to(term.evaluate(there), len(values)) - values
     steps: Array = changed[np.broadcast_to(valid, len(values))].astype(np.int64)
     return steps

@@ -28,7 +28,7 @@ from eqsat.relations import Relation
 from eqsat.staging import LEAST_RATIO, SPLIT_LIMITS, Intermediate, SplitLimits, decide, output_ratio, two_stages
 from eqsat.structure import Tree, in_stages, normalised
 from eqsat.text import parse, parse_program, to_text
-from eqsat.verify import Check, check_equal
+from eqsat.verify import CHECKS, Check, check_equal
 from eqsat.views import View
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class _Simplifier:
         check = given.check(found, **self.settings.checking)
         if not check.equal:
             raise ValueError(f"the result is wrong at {check.counterexample}: {found}")
-        self.weakest = max(self.weakest, check, key=lambda c: ("exhaustive", "proved", "sampled").index(c.kind))
+        self.weakest = max(self.weakest, check, key=lambda c: CHECKS.index(c.kind))
         for spelled in (found, found.trimmed()):
             self.before.setdefault(_terms(spelled), cost_of(_terms(given), cost_model(self.settings.cost)))
         return found

@@ -18,7 +18,7 @@ from typing import Self, cast
 
 from eqsat.expr import FALSE, TRUE, Expr, make, topological
 from eqsat.forms import Form, atom_form, factors, number, to_expr, topological_until, without_quotients
-from eqsat.ops import FLOATS, REDUCTIONS
+from eqsat.ops import DIVISIONS, FLOATS, REDUCTIONS
 from eqsat.reduce import Reductions
 
 
@@ -224,7 +224,12 @@ class Theory(Reductions):
         if not self.variables.of(term) & self.variables.of(condition):
             return False
         theory = self.under(condition)
-        return theory is not None and self._form_under(theory, term) == other
+        return theory is not None and theory.is_defined(term) and self._form_under(theory, term) == other
+
+    def is_defined(self, term: Expr) -> bool:
+        """Whether no divisor in ``term``, wherever it stands, can be zero."""
+        divisors = [t.args[1] for t in topological([term]) if t.op in DIVISIONS]
+        return all(d.vmin > 0 or d.vmax < 0 or self.is_nonzero(self.form(d)) for d in divisors)
 
     def _selected_division(self, condition: Expr, x: Form, y: Form) -> Form | None:
         """``where(c, x // d, y // d)`` is ``where(c, x, y) // d``, and so for the remainder, if ``d`` is no literal."""

@@ -20,7 +20,22 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from eqsat.beside import beside_theory
 from eqsat.engine import Budget, Saturation, Session
-from eqsat.expr import FALSE, Expr, as_expr, brief, buffers, const, topological, var, variables
+from eqsat.expr import (
+    FALSE,
+    Expr,
+    as_expr,
+    brief,
+    buffers,
+    const,
+    make,
+    maximum,
+    minimum,
+    rebuild,
+    topological,
+    var,
+    variables,
+    where,
+)
 from eqsat.extract.cost import CostModel, Latency, LoopAware
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node, Payload
@@ -359,7 +374,7 @@ class _Walk:
             priced = Priced.of(speller.graph, self.model)
             choice, spent = self._chosen(speller, None, priced, self.model)
         choice, spent = self._reused(speller, priced, choice, spent)
-        if spent >= self.cost_before > 0:
+        if spent >= self.cost_before > 0 and not self.has_opaque:
             choice, spent = _cheaper((choice, spent), self._from_input(speller, priced))
         spelled = speller.spell(choice)
         if with_rules:
@@ -371,10 +386,10 @@ class _Walk:
             proved = speller.spell(self._exactly(speller.graph, choice))
             terms = min(terms, [proved[c] for c in wanted], key=lambda exprs: cost_of(exprs, self.model))
         terms = self._read_again(base, contexts, values, terms, len(speller.graph))
-        result = self._result(terms, len(speller.graph))
+        result = self._result(terms, len(speller.graph), contexts)
         if self.pareto is None:
             return result
-        answers = self._answers(result, speller, wanted)
+        answers = self._answers(result, speller, wanted, contexts)
         # a blend may happen upon something cheaper
         best = answers[0]
         bound = None if result.bound is None else min(result.bound, best.cost)
@@ -398,14 +413,16 @@ class _Walk:
         shorter = [spelled[speller.need(value)] for value in again]
         return min(terms, shorter, key=lambda exprs: cost_of(exprs, self.model))
 
-    def _answers(self, result: Result, speller: Speller, wanted: Sequence[int]) -> tuple[Answer, ...]:
+    def _answers(
+        self, result: Result, speller: Speller, wanted: Sequence[int], contexts: Sequence[Theory | None]
+    ) -> tuple[Answer, ...]:
         """The result, the input, and what blends of cost and size choose from the same graph, without the worse."""
         size = SIZES[cast(str, self.pareto)]
         found = [result.exprs, self.roots]
         for model in blends(self.model, result.cost, operations(result.exprs)):
             choice, _ = self._chosen(speller, None, Priced.of(speller.graph, model), model)
             spelled = speller.spell(choice)
-            exprs = tuple([spelled[c] for c in wanted])
+            exprs = tuple(_defined([spelled[c] for c in wanted], contexts))
             found.append(tuple(hoist(exprs, model)) if isinstance(model, LoopAware) else exprs)
         return frontier(Answer(exprs, cost_of(exprs, self.model), size(exprs)) for exprs in found)
 
@@ -424,33 +441,13 @@ class _Walk:
 
     def _check_divisors(self, contexts: Sequence[Theory | None]) -> None:
         """Refuse divisors that may be zero under all that is known where they are evaluated."""
-        seen: set[tuple[int, Expr]] = set()
-        suspects = _suspects(self.order)
-        pairs = zip(self.roots, contexts, strict=True)
-        stack = [(root, theory) for root, theory in pairs if root in suspects and theory is not None]
-        while stack:
-            term, theory = stack.pop()
-            if (id(theory), term) in seen or term not in suspects:
-                continue
-            seen.add((id(theory), term))
-            if term.op in DIVISIONS and not theory.is_nonzero(theory.form(term.args[1])):
-                divisor = term.args[1]
-                low, high = theory.bounds(theory.form(divisor))
-                raise ValueError(
-                    f"the divisor {brief(divisor)!r} of {brief(term)!r} may be zero: its range is [{low}, {high}]; "
-                    f"narrow the range or give the constraint {brief(divisor)} != 0"
-                )
-            if term.op == "where":
-                condition = theory.condition(term.args[0])
-                stack.append((term.args[0], theory))
-                branches = (theory.under(condition), theory.under(theory.negate(condition)))
-                stack += [(a, branch) for a, branch in zip(term.args[1:], branches, strict=True) if branch]
-            elif term.op in REDUCTIONS:
-                inside = theory.inside(term)
-                stack += [(term.args[0], inside)] if inside is not None else []
-                stack += [(a, theory) for a in term.args[2:]]
-            else:
-                stack += [(a, theory) for a in term.args]
+        for term, theory in _unsafe_divisions(self.roots, self.order, contexts):
+            divisor = term.args[1]
+            low, high = theory.bounds(theory.form(divisor))
+            raise ValueError(
+                f"the divisor {brief(divisor)!r} of {brief(term)!r} may be zero: its range is [{low}, {high}]; "
+                f"narrow the range or give the constraint {brief(divisor)} != 0"
+            )
 
     def _values(self, base: Theory) -> list[Value]:
         """The class of each root: its normal form under the facts that hold for it; anything where those never hold."""
@@ -673,7 +670,7 @@ class _Walk:
             for at, index in enumerate(members):
                 # as given, and with fewer reductions
                 found[index] = min(joined[at :: len(members)], key=lambda term: cost_of([term], self.model))
-        return self._result([found[i] for i in range(len(self.roots))], nodes)
+        return self._result([found[i] for i in range(len(self.roots))], nodes, contexts)
 
     def _reduced(self, roots: Sequence[Expr], facts: Sequence[Expr]) -> list[Expr]:
         """``roots`` as the rules about reductions rewrite them; nothing if there are none.
@@ -710,9 +707,10 @@ class _Walk:
             if rewritten.stop != "saturated":
                 self.stop = rewritten.stop
         exprs = [found[i] for i in range(len(self.roots))]
-        return self._result(exprs, sum(1 for _ in topological(exprs)))
+        return self._result(exprs, sum(1 for _ in topological(exprs)), contexts)
 
-    def _result(self, exprs: Sequence[Expr], nodes: int) -> Result:
+    def _result(self, exprs: Sequence[Expr], nodes: int, contexts: Sequence[Theory | None]) -> Result:
+        exprs = _defined(exprs, contexts)
         cost_before, cost = self.cost_before, cost_of(exprs, self.model)
         if isinstance(self.model, LoopAware):
             hoisted = hoist(exprs, self.model)
@@ -775,6 +773,68 @@ def _cheaper(one: tuple[Choice, int], other: tuple[Choice, int]) -> tuple[Choice
 def _in_fixed_order(values: Iterable[Value]) -> list[Value]:
     """Distinct values in an order that depends on them alone."""
     return sorted(dict.fromkeys(values), key=lambda v: v.key if isinstance(v, Expr) else hash(v))
+
+
+def _unsafe_divisions(
+    roots: Sequence[Expr], order: Sequence[Expr], contexts: Sequence[Theory | None]
+) -> Iterator[tuple[Expr, Theory]]:
+    """The divisions below ``roots`` by what may be zero under all that is known there, and the theory of that.
+
+    ``order`` holds every term below the roots, operands first.
+    """
+    seen: set[tuple[int, Expr]] = set()
+    suspects = _suspects(order)
+    pairs = zip(roots, contexts, strict=True)
+    stack = [(root, theory) for root, theory in pairs if root in suspects and theory is not None]
+    while stack:
+        term, theory = stack.pop()
+        if (id(theory), term) in seen or term not in suspects:
+            continue
+        seen.add((id(theory), term))
+        if term.op in DIVISIONS and not _is_nonzero(term.args[1], theory):
+            yield term, theory
+        if term.op == "where":
+            stack += [(term.args[0], theory), *_branches(term, theory)]
+        elif term.op in REDUCTIONS:
+            inside = theory.inside(term)
+            stack += [(term.args[0], inside)] if inside is not None else []
+            stack += [(a, theory) for a in term.args[2:]]
+        else:
+            stack += [(a, theory) for a in term.args]
+
+
+def _branches(selection: Expr, theory: Theory) -> list[tuple[Expr, Theory]]:
+    """The branches of a selection that may be taken, and what is known there."""
+    condition = theory.condition(selection.args[0])
+    inside = (theory.under(condition), theory.under(theory.negate(condition)))
+    return [(branch, known) for branch, known in zip(selection.args[1:], inside, strict=True) if known is not None]
+
+
+def _is_nonzero(divisor: Expr, theory: Theory) -> bool:
+    """Whether a divisor is known never to be zero, branch by branch."""
+    stack = [(divisor, theory)]
+    while stack:
+        term, known = stack.pop()
+        if not known.is_nonzero(known.form(term)):
+            if term.op != "where":
+                return False
+            stack += _branches(term, known)
+    return True
+
+
+def _defined(roots: Sequence[Expr], contexts: Sequence[Theory | None]) -> list[Expr]:
+    """Answers without divisions by zero: where such a quotient is computed it counts for nothing, so any will do."""
+    unsafe = {term.args[1] for term, _ in _unsafe_divisions(roots, list(topological(roots)), contexts)}
+
+    def never_zero(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op not in DIVISIONS or term.args[1] not in unsafe:
+            return None
+        divisor = args[1]
+        if divisor.vmin < 0 < divisor.vmax:
+            return make(term.op, args[0], where(divisor.eq(0), 1, divisor))
+        return make(term.op, args[0], maximum(divisor, 1) if divisor.vmin >= 0 else minimum(divisor, -1))
+
+    return rebuild(roots, never_zero) if unsafe else list(roots)
 
 
 def _suspects(terms: Sequence[Expr]) -> set[Expr]:

@@ -21,6 +21,7 @@ from eqsat.forms import (
     number,
     partition,
     product,
+    product_form,
     scale_of,
     split,
     to_expr,
@@ -273,7 +274,7 @@ class Quotients(Facts):
             for lead, scale in divisor.sorted_terms():
                 left = without(factors(atom), factors(lead))
                 if left and coefficient % scale == 0:
-                    multiple = Form({product(left): coefficient // scale}, 0)
+                    multiple = product_form(left).times(coefficient // scale)
                     rest = x.plus(self.times(multiple, divisor), -1)
                     if len(rest.terms) < len(x.terms):
                         return multiple, rest
@@ -297,8 +298,7 @@ class Quotients(Facts):
         for atom, coefficient in x.terms.items():
             left = without(factors(atom), below)
             if left is not None and coefficient % scale == 0:
-                term = Form({product(left): coefficient // scale}, 0) if left else number(coefficient // scale)
-                whole = whole.plus(term)
+                whole = whole.plus(product_form(left), coefficient // scale)
             else:
                 rest = rest.plus(Form({atom: coefficient}, 0))
         divisor = Form({monomial: scale}, 0)
@@ -319,11 +319,9 @@ class Quotients(Facts):
         reduced = ZERO.shifted(x.constant // common)
         for atom, coefficient in x.terms.items():
             left = without(factors(atom), shared) or []
-            reduced = reduced.plus(
-                Form({product(left): coefficient // common}, 0) if left else number(coefficient // common)
-            )
+            reduced = reduced.plus(product_form(left), coefficient // common)
         left = without(below, shared) or []
-        return reduced, Form({product(left): scale // common}, 0) if left else number(scale // common)
+        return reduced, product_form(left).times(scale // common)
 
     def remainder(self, x: Form, divisor: Form) -> Form:
         """The normal form of ``x % divisor``: ``x - divisor*(x // divisor)``."""

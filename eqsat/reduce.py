@@ -23,13 +23,15 @@ from eqsat.conditions import Conditions
 from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, instantiate, make, topological
 from eqsat.extremes import MAX_NESTED
 from eqsat.facts import ContradictionError, chain_members
-from eqsat.forms import ZERO, Form, atom_form, common_factors, factors, number, product, to_expr, without
+from eqsat.forms import ZERO, Form, atom_form, common_factors, factors, number, product_form, to_expr, without
 from eqsat.ops import REDUCTIONS
 
 #: A reduction without free variables is computed if it has at most so many steps.
 MAX_COMPUTED = 4096
 #: A power with a larger exponent stays a product over a range.
 MAX_EXPONENT = 64
+#: So does a power of a sum with a larger exponent: multiplied out it has too many terms.
+MAX_SUM_EXPONENT = 6
 #: Powers of the index of a higher degree are not summed.
 MAX_DEGREE = 8
 
@@ -180,7 +182,7 @@ class Reductions(Conditions):
                 or self._sum_of_quotient(inside, over)
                 or self._residual("sum_over", self._selected_product(inside), over)
             )
-        return self.times(found, atom_form(product(outside))) if outside else found
+        return self.times(found, product_form(outside))
 
     def _power_sum(self, degree: int, over: Range) -> Form:
         """The sum of ``index**degree`` (Faulhaber), for ``low <= high``."""
@@ -239,7 +241,7 @@ class Reductions(Conditions):
                 others.remove(part)
                 taken = to_expr(self._multiplied(self.inner(part.args[1]), others))
                 return atom_form(make("where", part.args[0], taken, const(0)))
-        return atom_form(product(inside))
+        return product_form(inside)
 
     def _part(self, over: Range, first: Form | None, beyond: Form | None) -> Range:
         """The part of the range from ``first`` to before ``beyond``."""
@@ -289,7 +291,7 @@ class Reductions(Conditions):
         return self._chosen(self.junction("and", there), here, const(0)).plus(outside)
 
     def _multiplied(self, x: Form, others: list[Expr]) -> Form:
-        return self.times(x, atom_form(product(others))) if others else x
+        return self.times(x, product_form(others))
 
     def solved_for(self, index: Expr, condition: Expr) -> tuple[Form | None, Form | None, Expr] | None:
         """``condition`` as ``first <= index < beyond`` and a rest; ``None`` if it bounds the index nowhere."""
@@ -435,21 +437,21 @@ class Reductions(Conditions):
     def _product(self, body: Form, over: Range) -> Form:
         trips = self._trips(over)
         exponent = None if trips.terms or trips.constant > MAX_EXPONENT else trips.constant
-        if exponent is not None and self._free_of(over.index, body):
-            return self._power(body, exponent)
         if exponent is None:
             return self._residual("prod_over", body, over)
+        if self._free_of(over.index, body) and _has_power(body, exponent):
+            return self._power(body, exponent)
         # what all addends share is a factor of the body
         content = gcd(body.content(), body.constant)
         shared = common_factors([factors(a) for a in body.terms]) if not body.constant else []
-        outside = [part for part in shared if self._free_of(over.index, part)]
+        outside = [p for p in shared if self._free_of(over.index, p) and _has_power(self.inner(p), exponent)]
         rest = Form({}, body.constant // content)
         for atom, coefficient in body.terms.items():
             left = cast(list[Expr], without(factors(atom), outside))
-            rest = rest.plus(atom_form(product(left)) if left else number(1), coefficient // content)
+            rest = rest.plus(product_form(left), coefficient // content)
         total = number(content**exponent)
         for part in outside:
-            total = self.times(total, self._power(atom_form(part), exponent))
+            total = self.times(total, self._power(self.inner(part), exponent))
         return self.times(total, self._residual("prod_over", rest, over))
 
     def _power(self, base: Form, exponent: int) -> Form:
@@ -503,7 +505,7 @@ class Reductions(Conditions):
                 inside = [part for part in parts if part not in signs]
                 outside = [part for part in parts if part in signs]
                 sign = prod([cast(int, signs[part]) for part in outside])
-                return atom_form(product(outside)), sign, atom_form(product(inside))
+                return product_form(outside), sign, product_form(inside)
         return number(1), 1, body
 
     def _slope(self, body: Form, over: Range) -> int | None:
@@ -543,6 +545,11 @@ class Reductions(Conditions):
     def _sign(self, atom: Expr) -> int | None:
         low, high = self.range(atom)
         return 1 if low >= 0 else -1 if high <= 0 else None
+
+
+def _has_power(base: Form, exponent: int) -> bool:
+    """Whether the power of a form is multiplied out."""
+    return exponent <= MAX_SUM_EXPONENT or len(base.terms) + bool(base.constant) < 2
 
 
 def _loads(body: Form) -> bool:

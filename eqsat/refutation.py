@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from eqsat.elimination import Rows
 from eqsat.expr import FALSE, Expr
 from eqsat.facts import chain_members
-from eqsat.forms import Form, atom_form, factors, product
+from eqsat.forms import Form, atom_form, factors, product, product_form
 from eqsat.quotients import Quotients
 
 #: The work of one refutation: a pair of rows that is combined counts 1, a case ``STEPS_OF_CASE``.
@@ -173,7 +173,7 @@ class Refutations(Quotients):
     def _product_rows(self, atom: Expr) -> list[Form]:
         """The products of the distances of two factors from the ends of their ranges, which are not negative."""
         *rest, last = factors(atom)
-        x, y = atom_form(product(rest)), atom_form(last)
+        x, y = product_form(rest), self.inner(last)
         (low, high), (least, most) = self.range(product(rest)), self.range(last)
         return [
             self.times(x.shifted(-low), y.shifted(-least)),
@@ -191,5 +191,5 @@ class Refutations(Quotients):
                 continue
             for direction, (low, high) in self.directions:
                 if rest in direction.terms:
-                    yield self.times(direction.shifted(-low), atom_form(factor))
-                    yield self.times(direction.times(-1).shifted(high), atom_form(factor))
+                    yield self.times(direction.shifted(-low), self.inner(factor))
+                    yield self.times(direction.times(-1).shifted(high), self.inner(factor))

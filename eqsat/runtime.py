@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from hashlib import blake2b
 from math import prod
 from pathlib import Path
@@ -117,13 +117,19 @@ class Kernel:
         Its arguments, in order; variables that no root uses may be among them.
     source : str
         Its C text: one function.
+    flags : tuple of str
+        What it was compiled with; a copy, or one from a pickle, is compiled again or taken from the cache.
     """
 
     roots: tuple[Expr, ...]
     variables: tuple[Expr, ...]
     source: str
+    flags: tuple[str, ...]
     _library: Any = field(repr=False)
     _points: Any = field(repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(compile_exprs, flags=self.flags), (self.roots, self.variables)
 
     def __call__(self, values: Mapping[str, ArrayLike]) -> list[NDArray[Any]]:
         """The values of the roots at the given values of the variables.
@@ -326,7 +332,7 @@ def compile_many(
     ]
     library = _load(_build(_unit(programs, orders, functions), tuple(flags)))
     return [
-        Kernel(tuple(roots), tuple(order), written.text, library, library.eqsat_kernels[index])
+        Kernel(tuple(roots), tuple(order), written.text, tuple(flags), library, library.eqsat_kernels[index])
         for index, (roots, order, written) in enumerate(zip(programs, orders, functions, strict=True))
     ]
 
@@ -440,12 +446,18 @@ class Program:
         The kernel as stated, and as compiled.
     source : str
         Its C text.
+    options : dict
+        How it was compiled; a copy, or one from a pickle, is compiled again or taken from the cache.
     """
 
     given: ArrayKernel
     kernel: ArrayKernel
     source: str
+    options: dict[str, Any]
     _library: Any = field(repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(compile_kernel, **self.options), (self.given,)
 
     def __call__(self, /, *, out: Mapping[str, NDArray[Any]] | None = None, **arguments: ArrayLike) -> dict[str, Any]:
         """The outputs by name.
@@ -462,16 +474,17 @@ class Program:
         TypeError
             If an array or a parameter is missing or unknown, or has another element type.
         ValueError
-            If an array has another shape, an output is not contiguous or shares memory, or a parameter is out of range.
+            If an array has another shape, an output is not contiguous, not aligned, read-only or shares memory, or a
+            parameter is out of range.
         """
         if arguments.keys() != self._wanted:
             raise TypeError(f"kernel {self.given.name!r} {_difference(self._wanted, arguments.keys())}")
         arrays = [_of_buffer(b, np.asarray(arguments[b.name])) for b in self.given.inputs]
-        arrays = [a if a.flags.c_contiguous else np.ascontiguousarray(a) for a in arrays]
-        results = self._results(out or {}, arrays)
+        arrays = [a if a.flags.c_contiguous and a.flags.aligned else a.copy() for a in arrays]
+        results = self._results({} if out is None else out, arrays)
         address, new = _array_ffi().from_buffer, _array_ffi().new
         pointers = new("void *[]", [address(a) for a in (*arrays, *results.values())])
-        numbers = [int(_checked(v, arguments)) for v in self.given.parameters]
+        numbers = [_number(v, arguments) for v in self.given.parameters]
         self._library.eqsat_call(pointers, new("int64_t[]", numbers))
         return results
 
@@ -482,6 +495,8 @@ class Program:
 
     def _results(self, out: Mapping[str, NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The arrays to store to: those given, which nothing else may use, and new ones."""
+        if not isinstance(out, Mapping):
+            raise TypeError(f"out is a {type(out).__name__}, not a mapping from the names of outputs to arrays")
         results: dict[str, NDArray[Any]] = {}
         for b in self.given.outputs:
             given = out.get(b.name)
@@ -489,7 +504,7 @@ class Program:
                 results[b.name] = np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element])
                 continue
             if not _of_buffer(b, given).flags.carray:
-                raise ValueError(f"the output {b.name!r} is not contiguous, or read-only: give a C-contiguous array")
+                raise ValueError(f"the output {b.name!r} is not contiguous, aligned and writable: give a plain array")
             if any(np.may_share_memory(given, other) for other in (*inputs, *results.values())):
                 raise ValueError(f"the output {b.name!r} shares memory with another array: give it its own")
             results[b.name] = given
@@ -553,7 +568,8 @@ def compile_kernel(
         library = _array_ffi().dlopen(str(_build(source, flags)))
     except OSError as error:
         raise CompileError(f"cannot load the compiled kernel {kernel.name!r}: {error}") from None
-    return Program(kernel, compiled, written.text.removeprefix("static "), library)
+    options = {"optimise": optimise, "parallel": parallel, "reassociate": reassociate, "lanes": lanes}
+    return Program(kernel, compiled, written.text.removeprefix("static "), options, library)
 
 
 def _array_call(given: ArrayKernel, compiled: ArrayKernel) -> str:
@@ -612,7 +628,8 @@ def _checked(variable: Expr, values: Mapping[str, ArrayLike]) -> NDArray[np.int6
     given = np.asarray(values[name])
     if not given.size:
         return given.astype(np.int64)
-    if given.dtype.kind not in "biu":
+    # integers of more than 64 bits are objects
+    if given.dtype.kind not in "biu" and not all(type(x) is int for x in given.flat):
         raise TypeError(f"the values of variable {name!r} are {given.dtype}, not integers")
     least, most = int(given.min()), int(given.max())
     if least < variable.vmin or most > variable.vmax:
@@ -621,6 +638,14 @@ def _checked(variable: Expr, values: Mapping[str, ArrayLike]) -> NDArray[np.int6
             f"outside its range [{variable.vmin}, {variable.vmax}]"
         )
     return given.astype(np.int64)
+
+
+def _number(parameter: Expr, arguments: Mapping[str, ArrayLike]) -> int:
+    """The value of one parameter, refused where it is several."""
+    value = _checked(parameter, arguments)
+    if value.ndim:
+        raise TypeError(f"parameter {str(parameter.value)!r} has shape {value.shape}: give one integer")
+    return int(value)
 
 
 def _pointer(c_type: str, array: NDArray[Any]) -> Any:

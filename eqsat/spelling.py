@@ -21,7 +21,7 @@ from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, reachable, reaches
 from eqsat.facts import chain_members
-from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product, read, to_expr
+from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product_form, read, to_expr
 from eqsat.linear import Theory
 from eqsat.ops import COMPARISONS, REDUCTIONS, Buffer
 
@@ -82,7 +82,8 @@ class Speller:
         parts: dict[Expr, dict[Form, None]] = {}
         for term in terms:
             self._truncates |= term.op == "tdiv"
-            if term.op not in _WORTH_OFFERING:
+            if term.op not in _WORTH_OFFERING or (term.op in REDUCTIONS and term.args[1].vmin == term.args[1].vmax):
+                # the form of an index with one value is that value, which binds nothing
                 continue
             value = self.value_of(term)
             if isinstance(value, Form):
@@ -284,11 +285,12 @@ class Speller:
         if literal is None:
             return
         on_left = literal is term.args[0]
-        for operands in self._splits(read(term.args[on_left])):
+        form = read(term.args[on_left])
+        for operands in self._splits(form):
             above = below = ZERO
             for part, k in operands:
                 above, below = (above.plus(part, k), below) if k > 0 else (above, below.plus(part, -k))
-            limit = cast(int, literal.value) + above.constant - below.constant
+            limit = cast(int, literal.value) - form.constant + above.constant - below.constant
             if not below.terms:
                 sides = (self.need(number(limit)), self.need(above))
                 yield term.op, None, sides if on_left else sides[::-1]
@@ -380,14 +382,14 @@ class Speller:
     def _factored_products(self, form: Form) -> Iterator[Node]:
         """``x*z + y*z`` is ``(x + y)*z``."""
         users: dict[Expr, list[Expr]] = {}
-        ((atom, k),) = form.terms.items() if len(form.terms) == 1 else [(None, 0)]
+        ((atom, k),) = form.terms.items() if len(form.terms) == 1 and not form.constant else [(None, 0)]
         if atom is not None and atom.op == "mul" and k < 0:
             # a minimum takes the sign in: it is a maximum then
             for factor in factors(atom):
                 if factor.op == "min":
                     rest = factors(atom)
                     rest.remove(factor)
-                    yield "mul", None, (self.need(Form({factor: k}, 0)), self.need(atom_form(product(rest))))
+                    yield "mul", None, (self.need(Form({factor: k}, 0)), self.need(product_form(rest)))
         for atom in form.terms:
             for factor in dict.fromkeys(factors(atom)):
                 users.setdefault(factor, []).append(atom)
@@ -398,10 +400,10 @@ class Speller:
             for atom in atoms:
                 left = factors(atom)
                 left.remove(factor)
-                quotient = quotient.plus(atom_form(product(left)) if left else number(1), form.terms[atom])
+                quotient = quotient.plus(product_form(left), form.terms[atom])
             part = Form({atom: form.terms[atom] for atom in atoms}, 0)
             if part == form:
-                yield "mul", None, (self.need(quotient), self.need(atom_form(factor)))
+                yield "mul", None, (self.need(quotient), self.need(read(factor)))
             else:
                 others = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
                 yield self.sum_node([*others, (part, 1)], form.constant)
@@ -559,11 +561,11 @@ class Speller:
             parts = factors(atom)
             if parts[::2] == parts[1::2]:
                 # equal factors are neighbours: the square of every other one
-                half = self.need(atom_form(product(parts[::2])))
+                half = self.need(product_form(parts[::2]))
                 yield "mul", None, (half, half)
             for index, factor in enumerate(parts):
                 rest = parts[:index] + parts[index + 1 :]
-                yield "mul", None, (self.need(atom_form(product(rest))), self.need(atom_form(factor)))
+                yield "mul", None, (self.need(product_form(rest)), self.need(read(factor)))
         elif atom.op == "buffer":
             yield "buffer", buffer_key(atom), ()
         elif atom.op == "floordiv" and atom.args[1].op == "const":
@@ -689,7 +691,7 @@ def _with_value(form: Form, quotient: Expr, value: int) -> Form:
         parts = factors(atom)
         left = [part for part in parts if part is not quotient]
         scale = k * value ** (len(parts) - len(left))
-        found = found.plus(atom_form(product(left)) if left else number(1), scale)
+        found = found.plus(product_form(left), scale)
     return found
 
 

@@ -233,7 +233,8 @@ class _Parser:
         elif token in self.names:
             self.values.append(self.names[token])
         else:
-            raise self.fail(f"unknown variable {token!r}: give its range,")
+            wanted = f"array {token!r}: give a buffer" if following == "[" else f"variable {token!r}: give its range"
+            raise self.fail(f"unknown {wanted},")
         return False
 
     def operator(self, token: str) -> bool:

@@ -10,7 +10,7 @@ Constraints are taken to be satisfiable: those that share no variable with a roo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import inf, prod
 from time import monotonic
@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from eqsat.decide import decide
-from eqsat.expr import Expr, buffers, evaluate, extent, topological, variables
+from eqsat.expr import MAX_STEPS, Expr, buffers, evaluate, extent, topological, variables
 from eqsat.ops import REDUCTIONS, trip_bounds
 from eqsat.sampling import sample, select
 from eqsat.smt import unrolled
@@ -39,6 +39,10 @@ SWEEP_SHARE = 0.5
 STEPS = 2**26
 
 
+#: What a check may be worth, the most first.
+CHECKS = ("exhaustive", "proved", "sampled", "unchecked")
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """The outcome of a comparison.
@@ -46,8 +50,8 @@ class Check:
     Attributes
     ----------
     kind : str
-        ``"exhaustive"`` (every point), ``"sampled"`` (some points, or one content of the buffers) or ``"proved"``
-        (every point, some by reasoning).
+        ``"exhaustive"`` (every point), ``"proved"`` (every point, some by reasoning), ``"sampled"`` (some points, or
+        one content of the buffers) or ``"unchecked"`` (some root has a reduction of too many steps to be evaluated).
     points : int
         How many points were compared; 0 for roots that are one and the same term.
     counterexample : dict or None
@@ -56,14 +60,14 @@ class Check:
         Of a proof what decided, of one that was asked for and not found ``"undecided"`` and why; else empty.
     """
 
-    kind: Literal["exhaustive", "sampled", "proved"]
+    kind: Literal["exhaustive", "proved", "sampled", "unchecked"]
     points: int
     counterexample: dict[str, int] | None = None
     proof: str = ""
 
     @property
     def equal(self) -> bool:
-        """Whether no difference was found."""
+        """Whether no difference was found; see ``kind`` for what that means."""
         return self.counterexample is None
 
     @property
@@ -157,7 +161,7 @@ def prove_equal(
     Returns
     -------
     Check
-        ``"exhaustive"`` or ``"proved"`` if all was decided; ``"sampled"`` if not, and then ``proof`` says why.
+        ``"exhaustive"`` or ``"proved"`` if all was decided; else what was done, and ``proof`` says why no more.
 
     Raises
     ------
@@ -178,13 +182,13 @@ def prove_equal(
     try:
         questions = [unrolled(question) for question in questions]
     except ValueError as error:
-        return Check("sampled", check.points, None, f"undecided: {error}")
+        return replace(check, proof=f"undecided: {error}")
     if any(map(buffers, questions)):
         # the others evaluate, and so know one content of the buffers alone
         methods = ("z3",)
     decision = decide(questions, started + seconds - monotonic(), methods)
     if decision.undecided:
-        return Check("sampled", check.points, None, f"undecided within {seconds:g} s: {decision.undecided}")
+        return replace(check, proof=f"undecided within {seconds:g} s: {decision.undecided}")
     return Check("proved", check.points, decision.point, " and ".join(decision.methods))
 
 
@@ -198,7 +202,16 @@ def _evaluated(
     deadline: float = inf,
 ) -> tuple[Check, list[_Group]]:
     """The outcome of evaluation, and the groups that it left open, if it found no difference in others."""
-    room = max(1, STEPS // _steps([*differs, *constraints]))
+    steps = _steps([*differs, *constraints])
+    if steps > MAX_STEPS:
+        too_long = [difference for difference in differs if _steps([difference, *constraints]) > MAX_STEPS]
+        others = [difference for difference in differs if difference not in too_long]
+        gates = [gate for gate in gates if gate is not None and _steps([gate]) <= MAX_STEPS]
+        check, left = _evaluated(others, constraints if others else (), gates, most, samples, seed, deadline)
+        if not check.equal:
+            return check, []
+        return replace(check, kind="unchecked"), [*left, _Group(too_long, list(constraints))]
+    room = max(1, STEPS // steps)
     small, large = _groups(differs, list(constraints), min(most, room))
     samples = min(samples, room)
     points = 0

@@ -22,6 +22,7 @@ _KINDS = [
     "where",
     "min",
     "max",
+    "*",
     "variable //",
     "variable %",
     "two periods //",
@@ -60,6 +61,9 @@ def index_terms(draw: st.DrawFn, steps: int = 6) -> list[Expr]:
             total = where(other < draw(st.integers(-4, 8)), total, draw(st.sampled_from(terms)))
         elif kind in ("min", "max"):
             total = minimum(total, other) if kind == "min" else maximum(total, other)
+        elif kind == "*":
+            product = total * other
+            total = product if max(-product.vmin, product.vmax) < 2**31 else total
         elif kind.startswith("variable"):
             positive = maximum(other, 1)
             total = total // positive if kind == "variable //" else total % positive

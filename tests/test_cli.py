@@ -57,6 +57,13 @@ def test_json(eqsat):
     assert [step["law"] for step in record["explanation"]["steps"]] == ["mod-core", "lt-always"]
 
 
+def test_arrays(eqsat):
+    assert eqsat("optimize", "A[x] + A[x % 4]", "--range", "x=4", "--buffer", "A=i32")[:2] == (0, "A[x]*2\n")
+    code, out, err = eqsat("optimize", "sum(r*x, r, 0, 10000000000000)", "--range", "x=4")
+    assert (code, out) == (0, "x*49999999999995000000000000\n")
+    assert err.endswith("unchecked\n")
+
+
 def test_explain(eqsat):
     code, out, _ = eqsat("optimize", "x // 4 * 4 + x % 4", "--var", "x=0:31", "--explain")
     assert code == 0
@@ -175,6 +182,10 @@ WRONG = [
     (["optimize", "x", "--vra", "x=0:3"], "No such option"),
     (["optimize", "x", "--cost", "beauty", "--var", "x=0:3"], "unknown cost model 'beauty': use latency"),
     (["optimize", "x", "--cost", "/nonexistent.json", "--var", "x=0:3"], "No such file"),
+    (["optimize", "A[x]", "--var", "x=0:3"], "unknown array 'A': give a buffer"),
+    (["optimize", "A[x]", "--var", "x=0:3", "--buffer", "A"], "elements of unknown type ''"),
+    (["optimize", "x", "--var", "x=0:3", "--buffer", "x=i32"], "'x' is given twice"),
+    (["optimize", "A[x]", "--var", "x=0:3", "--buffer", "A=i32", "--c"], "give it as a store of a kernel"),
     (["optimize", "x", "--loops", "y", "--var", "x=0:3"], "--loops names 'y'"),
     (["calibrate"], "Missing option '-o'"),
     (["calibrate", "-o", "/nonexistent/model.json"], "/nonexistent/model.json: No such file"),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eqsat.codegen import WRITE, exact_multiplier, to_c
-from eqsat.expr import Expr, const, minimum, var
+from eqsat.expr import Expr, buffer, const, minimum, var
 from eqsat.ops import OPS
 from eqsat.text import parse
 
@@ -165,6 +165,13 @@ def test_arguments_follow_the_given_order() -> None:
 def test_a_name_that_c_cannot_take_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="cannot name a C function"):
         to_c([X["i"]], name)
+
+
+@pytest.mark.parametrize("text", ["A[i] + 1", "sum(r*r % 7 // (i + 1), r, 0, i)", "to_float(i)", "F[i] < 1.0"])
+def test_what_needs_a_kernel_is_refused(text: str) -> None:
+    names = {"A": buffer("A"), "F": buffer("F", "f32"), "i": var("i", 0, 9)}
+    with pytest.raises(ValueError, match=r"give it as a store of a kernel"):
+        to_c([parse(text, names)])
 
 
 def test_no_expression_is_refused() -> None:

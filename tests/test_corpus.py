@@ -38,7 +38,7 @@ BAD = [
     ('{"id": "a", "exprs": ["i", "i < 2"], "vars": {"i": [0, 3]}, "gates": [1]}', "a", "1 gates for 2 roots"),
     ('{"id": "a", "exprs": ["i"], "vars": {"i": [0, 3]}, "lets": [["t0"]]}', "a", "a name and a text"),
     ('{"id": "a", "exprs": ["i"], "vars": {"i": [0, 3]}, "constraints": ["i + 1"]}', "a", "not a condition"),
-    ('{"id": "a", "kind": "knitting", "vars": {}}', "a", "kind 'knitting' is not supported yet"),
+    ('{"id": "a", "kind": "knitting", "vars": {}}', "a", "cases of kind 'knitting' are unknown"),
     ('{"id": "a", "kind": "reduce", "before": "sum(k, k, 0, 9)"}', "a", "the key 'after' is missing"),
     ('{"id": "a", "kind": "reduce", "vars": {}, "before": "sum(k, 0)", "after": "36"}', "a", "sum takes 4 arguments"),
     ('{"id": "a", "exprs": ["i // i"], "vars": {"i": [0, 3]}}', "a", "[0, 3]"),

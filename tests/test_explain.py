@@ -90,6 +90,14 @@ DERIVED = [
     ("x < 5 and x < 9", X, [], ["lt-and-lt"]),
     ("x//8 < 4", X, [], ["lt-div"]),
     ("x + 3", X, [], []),
+    # an equation that a condition states
+    ("where((x + y)%2 == 0, (x + y)//2*2, 0)", X, ["(x + y)%2 < 1"], ["eq-lowest", "solve"]),
+    (
+        "where((x + y)%2 == 0, (x + y)//2*2 + z, x + y)",
+        X | {"z": (0, 3)},
+        ["(x + y)%2 < 1", "x + y + z"],
+        ["eq-lowest", "solve", "where-pull-add-one"],
+    ),
 ]
 
 

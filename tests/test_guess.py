@@ -227,3 +227,9 @@ def test_nothing_is_guessed_of_values_that_no_machine_integer_holds():
     far = var("far", 2**64, 2**64 + 3)
     assert not learn([(far + 1) // 2, far // 2], []).guesses
     assert optimize([(far + 1) // 2, far // 2]).check().equal
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_evaluated_outside_the_ranges():
+    """It divided by zero there, and NumPy said so."""
+    assert optimize("where(n % 2 == 0, n % 3, i // 4)", i=(0, 3), n=(1, 5)).check().equal

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 from itertools import batched
 
@@ -235,8 +237,28 @@ def test_calls_are_checked():
         run(A=a, B=b, out={"C": [0] * 384})
     with pytest.raises(ValueError, match="the output 'C' is not contiguous"):
         run(A=a, B=b, out={"C": np.empty((24, 16), dtype=np.float32).T})
-    # inputs need not be contiguous
+    with pytest.raises(TypeError, match="out is a ndarray, not a mapping"):
+        run(A=a, B=b, out=out)
+    with pytest.raises(ValueError, match="the output 'C' is not contiguous, aligned and writable"):
+        run(A=a, B=b, out={"C": unaligned(out)})
+    # inputs need not be contiguous, nor aligned
     assert np.array_equal(run(A=np.asfortranarray(a), B=b)["C"], out)
+    assert np.array_equal(run(A=unaligned(a), B=b)["C"], out)
+
+
+def unaligned(array: np.ndarray) -> np.ndarray:
+    """The same one byte further on than its elements should be."""
+    raw = np.frombuffer(bytearray(b" " + array.tobytes()), dtype=np.uint8)[1:]
+    return raw.view(array.dtype).reshape(array.shape)
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
+def test_programs_can_be_copied_and_sent_to_other_processes(again):
+    a, b = f32((16, 32)), f32((32, 24))
+    run = eqsat.compile(matmul()[0], reassociate=True, lanes=8)
+    other = again(run)
+    assert other.source == run.source
+    assert np.array_equal(other(A=a, B=b)["C"], run(A=a, B=b)["C"])
 
 
 def test_inputs_and_parameters_that_nothing_depends_on_are_passed_by():
@@ -251,8 +273,12 @@ def test_inputs_and_parameters_that_nothing_depends_on_are_passed_by():
 
 def test_a_parameter_out_of_range_is_refused():
     kernel, inputs, _ = normalise()
-    with pytest.raises(ValueError, match=r"variable 'scale' is given 101, outside its range \[1, 100\]"):
-        eqsat.compile(kernel)(**{**inputs, "scale": 101})
+    run = eqsat.compile(kernel)
+    for wrong in (101, 10**30):
+        with pytest.raises(ValueError, match=rf"variable 'scale' is given {wrong}, outside its range \[1, 100\]"):
+            run(**{**inputs, "scale": wrong})
+    with pytest.raises(TypeError, match=r"parameter 'scale' has shape \(2,\): give one integer"):
+        run(**{**inputs, "scale": [3, 4]})
 
 
 def test_the_c_of_a_kernel_reads_well():

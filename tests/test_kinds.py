@@ -350,9 +350,9 @@ BAD = [
     ({"kind": "buffer-decision", "op": "ADD", "ratio": "huge"}, "'ratio' must be a number, 'low' or 'high'"),
     ({"kind": "buffer-decision", "op": "ADD", "ratio": [3]}, "'ratio' must be a number, 'low' or 'high'"),
     ({"kind": "buffer-decision", "op": "ADD", "pcontig": "3"}, "'pcontig' must be a int"),
-    ({"kind": "knitting", "vars": {}}, "kind 'knitting' is not supported yet"),
+    ({"kind": "knitting", "vars": {}}, "cases of kind 'knitting' are unknown"),
     ({"kind": "reduce", "vars": {}, "before": "sum(k, k, 0, 9)"}, "the key 'after' is missing"),
-    ({"kind": ["plain"], "vars": {}, "exprs": ["1"]}, "is not supported yet"),
+    ({"kind": ["plain"], "vars": {}, "exprs": ["1"]}, "are unknown"),
 ]
 
 

@@ -279,6 +279,27 @@ def test_a_branch_that_is_never_taken_may_divide_by_zero(options):
     assert sound(optimize(["where(x < 0, 5 // (y - y), x + 0)"], **XY, **options)).expr is var("x", 0, 63)
 
 
+#: Without the condition, or over an empty range, the quotient is of zero: evaluation makes 0 of it, a processor traps.
+GUARDED = [
+    "where(y != 0, x // y, 0)",
+    "where(y != 0, x % y, x)",
+    "where(0 < y, min(y, x // y)*x, 0)",
+    "sum(x // max(y, 1), r, 0, y)",
+    "sum(where(r == y, x // r, 0), r, 1, 99)",
+    "0 < y and x // max(y, 1) < 3",
+    "sum(x // where(y == 9, 1, y - 9), r, 0, where(y == 9, 0, 4))",
+]
+
+
+@every_way
+@pytest.mark.parametrize("text", GUARDED)
+def test_no_answer_divides_by_zero(text, options):
+    found = optimize([text], **XY, **options)
+    sound(found)
+    # which refuses divisors that may be zero
+    optimize(found.exprs)
+
+
 @every_way
 def test_a_shift_by_an_amount_in_normal_form(options):
     sound(optimize(["shl(1, x % 8) + shr(y, x % 3)"], **XY, **options))

@@ -48,6 +48,10 @@ def test_seed_cases_cost_no_more_than_expected(case):
     assert all(not check_equal(case.exprs, [wrong], constraints=case.constraints).equal for wrong in forbidden)
 
 
+def test_a_large_power_of_a_sum_is_not_multiplied_out():
+    assert optimize("prod(n % 5 - 1, r, 0, 40)", n=(0, 9)).nodes < 100
+
+
 #: (text, the number of loops that may stay)
 COLLAPSE = [
     ("sum(r, r, 0, n)", 0),

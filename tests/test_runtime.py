@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -263,6 +265,13 @@ def test_a_cached_library_is_not_compiled_again(tmp_path: Path, monkeypatch: pyt
     assert log.read_text() == "run\n"
     compile_exprs([root], flags=QUICK)
     assert log.read_text() == "run\nrun\n"
+
+
+def test_a_kernel_can_be_copied_and_pickled() -> None:
+    kernel = compile_exprs([var("i", 0, 9) + 1], flags=QUICK)
+    for other in (copy.deepcopy(kernel), pickle.loads(pickle.dumps(kernel))):
+        assert other.flags == kernel.flags
+        assert other({"i": 3})[0] == 4
 
 
 def test_two_processes_at_once(tmp_path: Path) -> None:

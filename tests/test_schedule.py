@@ -212,5 +212,5 @@ def test_outputs_have_memory_of_their_own():
     with pytest.raises(TypeError, match="has no output Z"):
         run(A=a, out={"Z": a})
     a.setflags(write=False)
-    with pytest.raises(ValueError, match="the output 'Y' is not contiguous, or read-only"):
+    with pytest.raises(ValueError, match="the output 'Y' is not contiguous, aligned and writable"):
         run(A=np.ones_like(a), out={"Y": a})

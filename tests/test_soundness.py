@@ -8,8 +8,9 @@ from index_terms import index_terms
 from strategies import bool_expressions, expressions, grid
 
 from eqsat.engine import Budget
-from eqsat.expr import TRUE, Expr, evaluate, variables
+from eqsat.expr import TRUE, Expr, buffer, evaluate, var, variables
 from eqsat.optimize import optimize
+from eqsat.text import parse
 
 WAYS = {"theory and rules": {}, "theory": {"engine": "theory"}, "rules": {"theory": False}}
 every_way = pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
@@ -93,6 +94,33 @@ def test_shapes_that_were_wrong_elsewhere(text, ranges, options):
     check = result.check()
     assert check.equal, f"{result.expr} differs at {check.counterexample}"
     assert result.cost <= result.cost_before
+
+
+#: What was wrong here, under what is known.
+OURS = [
+    # a factor of a sum was taken out, and its constant lost
+    (["(3 - min(3, max(i, 1)))*i + 2"], []),
+    # a factor that is a sum itself, of a product too long to distribute, was counted twice
+    (["sum(prod(r % 5 - 1, s, 0, 4), r, n, n + 1)"], []),
+    # a condition was said without a quotient, with a constant on both sides
+    (["where(i <= n, i, 1)"], ["i % 2 == 1"]),
+    # a refutation asked for itself
+    (["(where(4 < n, 0, i) + A[n]) % 2 % max(i % 6 % max(i, 1), 1)"], []),
+    # and so did the complement of a condition
+    (["where(k == 1 or m == 1 and k == -2, 1, 3) < min(i, m*3) + where(i == m, -2, k)"], []),
+    # a selection was entered where nothing more is known, and came back
+    (["where(3 < m, min(k, m), i) < k and i == m % 2 + where(k == i, i, 0)*2"], []),
+    # the only value of an index bound a loop
+    (["prod(sum(where(r != i, prod(r % 5 - 1, s, 1, 6), 0), r, 1, 3) % 5 - 1, t, 1, 2)", "i // 3"], []),
+]
+
+
+@pytest.mark.parametrize(("texts", "facts"), OURS, ids=str)
+def test_what_was_wrong_here(texts, facts):
+    ranges = {"i": (0, 7), "k": (-3, 5), "m": (0, 30), "n": (0, 5)}
+    names = {"A": buffer("A"), **{name: var(name, *bounds) for name, bounds in ranges.items()}}
+    result = optimize([parse(t, names) for t in texts], constraints=[parse(f, names) for f in facts])
+    assert result.check().equal
 
 
 # ---- random terms

@@ -118,6 +118,19 @@ def test_every_node_where_facts_hold(terms):
     assert_within_bounds(assert_sound([terms[-1]], facts), facts)
 
 
+#: Products that stay beside a constant, and products of sums too long to be distributed.
+PRODUCTS = [
+    "(3 - min(3, max(x, 1)))*x + 2",
+    "(a + b + c + d + 1)*(a - b + c - d)*(x - 1)",
+    "(x%5 - 1)*(x%5 - 1)*(x%5 - 1)*(x%5 - 1)",
+]
+
+
+@pytest.mark.parametrize("text", PRODUCTS)
+def test_every_node_of_products(text):
+    assert_sound([read(text, dict.fromkeys("abcd", (0, 2)) | {"x": (0, 7)})])
+
+
 OFFERED = [
     # a term, ranges, the operators that must be among the spellings of its class
     ("x - x//8*8", {"x": (-99, 99)}, {"sum", "mod"}),

@@ -6,7 +6,7 @@ import pytest
 
 from eqsat.expr import FALSE, Expr, make, rebuild, var, variables
 from eqsat.text import parse
-from eqsat.verify import check_equal, prove_equal
+from eqsat.verify import Check, check_equal, prove_equal
 
 WIDE = (-(2**40), 2**40)
 
@@ -151,3 +151,16 @@ def test_an_unknown_method_is_named():
 
 def test_a_check_with_prove_is_a_proof():
     assert check_equal([X + Y - Y], [X], prove=True, seconds=5).kind == "proved"
+
+
+def test_what_takes_too_long_to_evaluate_is_said_to_be_unchecked():
+    ranges = {"x": (0, 9)}
+    total, x = read("sum(r*x, r, 0, 10000000000000)", ranges), read("x", ranges)
+    closed = read("x*49999999999995000000000000", ranges)
+    assert check_equal([total, x // 1], [closed, x]) == Check("unchecked", 10)
+    assert check_equal([x + 1], [x], gates=[total > 5]).kind == "unchecked"
+    # the others are compared all the same
+    assert check_equal([total, x + 1], [closed, x]).counterexample == {"x": 0}
+    undecided = prove_equal([total], [closed])
+    assert undecided.kind == "unchecked"
+    assert "256 steps" in undecided.proof
