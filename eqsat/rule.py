@@ -173,8 +173,8 @@ class CompiledRule:
         The name of the rule it comes from.
     body, head : str
         The query and the actions, as egglog text.
-    reads, writes : frozenset of str
-        The constructors that the query needs, and those that the actions build.
+    writes : frozenset of str
+        The constructors that the actions build.
     letters : tuple of str
         The terms that the query binds, once per occurrence.
     operators : int
@@ -184,7 +184,6 @@ class CompiledRule:
     name: str
     body: str
     head: str
-    reads: frozenset[str]
     writes: frozenset[str]
     letters: tuple[str, ...]
     operators: int
@@ -378,12 +377,12 @@ class _Compiler:
         right = self.build()
         body = f"(= e {left}) " + " ".join(self.facts)
         head = f"(union e {right})"
-        reads, writes = (frozenset(re.findall(r"\(([A-Z]\w*)", text)) for text in (body, right))
+        writes = frozenset(re.findall(r"\(([A-Z]\w*)", right))
         left_terms = [t for t in topological([self.pattern.left]) if t.op != "const"]
         found = [t for t in left_terms if t.op == "var" and not _is_literal_letter(t)]
         counted = [str(t.value) for t in found for user in left_terms for a in user.args if a is t]
         operators = sum(bool(t.args) and not _is_condition_letter(t) for t in left_terms)
-        return CompiledRule(self.name, body, head, reads, writes, tuple(counted), operators)
+        return CompiledRule(self.name, body, head, writes, tuple(counted), operators)
 
     def match(self) -> str:
         """The left side as a query; a literal in it is a letter or a number."""
