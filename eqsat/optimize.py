@@ -62,6 +62,8 @@ _SHIPPED = frozenset(DEFAULT)
 MAX_PULSES = 3
 #: How often what was guessed and proved leads to further guesses.
 MAX_GUESSES = 8
+#: How many e-nodes the rules alone may make before they start again from the best terms, and how that number grows.
+FIRST_NODES, NODES_GROW = 1500, 4
 
 
 @dataclass(frozen=True)
@@ -557,9 +559,8 @@ class _Walk:
 
     def _exactly(self, graph: EGraph, start: Choice) -> Choice:
         """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""
-        left = max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
         with self._extracting():
-            found = exact(Priced.of(graph, self.model), start, left)
+            found = exact(Priced.of(graph, self.model), start, self._seconds_left())
         # of graphs for different gates, which may share terms, the dearest is a bound for all
         self.bound = max(self.bound or 0, found.bound)
         if found.bound < found.cost and self.stop == "saturated":
@@ -573,7 +574,9 @@ class _Walk:
             seeds, facts = self._seeds(speller, choice, spelled, edge_sets)
             if not seeds:
                 break
-            saturation = self._saturate(rules, list(seeds.values()), facts)
+            saturation = self._saturate(rules, list(seeds.values()), facts, self._seconds_left(), self.budget.nodes)
+            if saturation.stop != "saturated":
+                self.stop = saturation.stop
             if not _join(speller, list(seeds), saturation.graph):
                 break
             new_choice, cost = self._choose(speller, choice)
@@ -608,17 +611,19 @@ class _Walk:
         self.started += time.perf_counter() - started
         return prepared
 
-    def _saturate(self, rules: tuple[Rule, ...], terms: Sequence[Expr], facts: Sequence[Expr]) -> Saturation:
+    def _saturate(
+        self, rules: tuple[Rule, ...], terms: Sequence[Expr], facts: Sequence[Expr], seconds: float, nodes: int
+    ) -> Saturation:
         session = self._once(_session, rules)
         started = time.perf_counter()
-        left = max(0.0, self.budget.seconds - (started - self.started))
-        saturation = session.saturate(terms, facts, replace(self.budget, seconds=left))
+        saturation = session.saturate(terms, facts, replace(self.budget, seconds=seconds, nodes=nodes))
         self.engine_seconds += time.perf_counter() - started
         self.rounds += saturation.rounds
         self.matches.update(saturation.matches)
-        if saturation.stop != "saturated":
-            self.stop = saturation.stop
         return saturation
+
+    def _seconds_left(self) -> float:
+        return max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
 
     def _variables(self) -> dict[str, Expr]:
         gates = [gate for gate in self.gates if gate is not None]
@@ -632,38 +637,82 @@ class _Walk:
     def by_rules(self) -> Result:
         _base, contexts = self._theories()
         self._check_divisors(contexts)
+        exprs = [root if theory else _anything(root) for root, theory in zip(self.roots, contexts, strict=True)]
         groups: dict[Expr | None, list[int]] = {}
-        found: dict[int, Expr] = {}
         for index, (gate, theory) in enumerate(zip(self.gates, contexts, strict=True)):
-            if theory is None:
-                found[index] = _anything(self.roots[index])
-            else:
+            if theory is not None:
                 groups.setdefault(gate, []).append(index)
+        # gates start from what all roots together have come to without them
+        together = [(None, [i for members in groups.values() for i in members])] if len(groups) > 1 else []
+        tasks = [*together, *groups.items()]
+        stops: list[str] = []
         nodes = 0
-        named = self._variables()
-        for gate, members in groups.items():
+        self._once(_session, self.rules)
+        while tasks:
+            gate, members = tasks[0]
+            sizes = [sum(1 for _ in topological([exprs[i] for i in of])) for _, of in tasks]
+            seconds = self._seconds_left() * sizes[0] / sum(sizes)
+            tasks = tasks[1:]
             facts = self.facts if gate is None else (*self.facts, gate)
-            given = [self.roots[i] for i in members]
-            pieces = Pieces([*given, *self._reduced(given, facts)], facts)
             try:
-                graph = self._saturate(self.rules, pieces.terms, pieces.facts).graph
+                terms, saturation = self._by_rules_under(facts, [exprs[i] for i in members], seconds)
             except ContradictionError:
                 if gate is None:
                     raise
-                found.update((i, _anything(self.roots[i])) for i in members)
-                continue
-            nodes += len(graph)
+                terms, saturation = [_anything(self.roots[i]) for i in members], None
+            image = dict(zip(members, terms, strict=True))
+            new = [image.get(i, expr) for i, expr in enumerate(exprs)]
+            if saturation is None or cost_of(new, self.model) < cost_of(exprs, self.model):
+                # what one group gains, another may have shared
+                exprs = new
+            if saturation is not None:
+                stops.append(saturation.stop)
+                nodes += len(saturation.graph)
+        self.stop = next((stop for stop in stops[len(together) :] if stop != "saturated"), "saturated")
+        return self._result(exprs, nodes)
+
+    def _by_rules_under(
+        self, facts: Sequence[Expr], roots: list[Expr], seconds: float
+    ) -> tuple[list[Expr], Saturation]:
+        """What the rules make of ``roots``, as given and with fewer reductions, under the same facts."""
+        pieces = Pieces([*roots, *self._reduced(roots, facts)], facts)
+        terms, saturation = self._pulsed(pieces, seconds)
+        joined = pieces.joined(terms)
+        best = [min(joined[at :: len(roots)], key=lambda term: cost_of([term], self.model)) for at in range(len(roots))]
+        return best, saturation
+
+    def _pulsed(self, pieces: Pieces, seconds: float) -> tuple[list[Expr], Saturation]:
+        """The cheapest terms that the rules find, and the last e-graph.
+
+        Rules that outgrow a small e-graph start again from the best terms so far, which leave more room than those
+        before (Caviar, CC 2022); where that gains nothing, in a larger one.
+        """
+        ends = time.perf_counter() + seconds
+        named = self._variables() | pieces.variables
+        terms, cost = pieces.terms, cost_of(pieces.terms, self.model)
+        nodes = FIRST_NODES
+        while True:
+            nodes = min(self.budget.nodes, max(nodes, 2 * sum(1 for _ in topological(terms))))
+            left = max(0.0, ends - time.perf_counter())
+            saturation = self._saturate(self.rules, terms, pieces.facts, left, nodes)
             with self._extracting():
-                priced = Priced.of(graph, self.model)
+                priced = Priced.of(saturation.graph, self.model)
                 choice = tree(priced) if self.extract == "tree" else dag(priced)
-            if self.extract == "exact":
-                choice = self._exactly(graph, choice)
-            terms = to_exprs(graph, choice, graph.roots, named | pieces.variables)
-            joined = pieces.joined(terms)
-            for at, index in enumerate(members):
-                # as given, and with fewer reductions
-                found[index] = min(joined[at :: len(members)], key=lambda term: cost_of([term], self.model))
-        return self._result([found[i] for i in range(len(self.roots))], nodes)
+            found = to_exprs(saturation.graph, choice, saturation.graph.roots, named)
+            gains = (spent := cost_of(found, self.model)) < cost
+            if gains:
+                terms, cost = found, spent
+            if saturation.stop in ("saturated", "time"):
+                break
+            if not gains:
+                if saturation.stop == "iterations" or nodes == self.budget.nodes:
+                    break
+                nodes *= NODES_GROW
+        if self.extract == "exact":
+            best = self._exactly(saturation.graph, choice)
+            found = to_exprs(saturation.graph, best, saturation.graph.roots, named)
+            terms = min(terms, found, key=lambda exprs: cost_of(exprs, self.model))
+        return terms, saturation
 
     def _reduced(self, roots: Sequence[Expr], facts: Sequence[Expr]) -> list[Expr]:
         """``roots`` as the rules about reductions rewrite them; nothing if there are none.
@@ -672,8 +721,7 @@ class _Walk:
         """
         if not any(term.op in REDUCTIONS for term in topological(roots)):
             return []
-        left = max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
-        rewritten = rewrite(roots, self._with_reductions(), facts, seconds=left / 2)
+        rewritten = rewrite(roots, self._with_reductions(), facts, seconds=self._seconds_left() / 2)
         self.matches.update(rewritten.matches)
         return rewritten.roots
 
@@ -693,8 +741,8 @@ class _Walk:
                 facts = self.facts if gate is None or theory is base else (*self.facts, gate)
                 groups.setdefault(facts, []).append(index)
         for facts, members in groups.items():
-            left = max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
-            rewritten = rewrite([self.roots[i] for i in members], self._with_reductions(), facts, seconds=left)
+            given = [self.roots[i] for i in members]
+            rewritten = rewrite(given, self._with_reductions(), facts, seconds=self._seconds_left())
             found.update(zip(members, rewritten.roots, strict=True))
             self.matches.update(rewritten.matches)
             if rewritten.stop != "saturated":
