@@ -311,6 +311,20 @@ def _session(rules: tuple[Rule, ...]) -> Session:
 
 
 @dataclass
+class _Group:
+    """Roots that matter under the same facts, for the rules alone.
+
+    ``pieces`` and ``graph`` are what was last saturated, and ``stop`` says why that ended.
+    """
+
+    facts: tuple[Expr, ...]
+    members: list[int]
+    pieces: Pieces = field(default_factory=lambda: Pieces((), ()))
+    graph: EGraph = field(default_factory=EGraph)
+    stop: str = "time"
+
+
+@dataclass
 class _Walk:
     """One optimisation: the inputs, and what has been counted so far."""
 
@@ -637,82 +651,74 @@ class _Walk:
     def by_rules(self) -> Result:
         _base, contexts = self._theories()
         self._check_divisors(contexts)
-        exprs = [root if theory else _anything(root) for root, theory in zip(self.roots, contexts, strict=True)]
-        groups: dict[Expr | None, list[int]] = {}
+        self._once(_session, self.rules)
+        found = [root if theory else _anything(root) for root, theory in zip(self.roots, contexts, strict=True)]
+        groups = self._groups(contexts)
+        # gates start from what all roots together come to without them
+        everything = _Group(self.facts, [i for group in groups for i in group.members])
+        waiting = [everything, *groups] if len(groups) > 1 else groups
+        nodes = FIRST_NODES
+        while waiting:
+            for place, group in enumerate(waiting):
+                sizes = [_size([found[i] for i in of.members]) for of in waiting[place:]]
+                found = self._pulsed(group, found, nodes, self._seconds_left() * sizes[0] / sum(sizes))
+            waiting = [group for group in groups if group.stop == "nodes" and nodes < self.budget.nodes]
+            nodes *= NODES_GROW
+        if self.extract == "exact":
+            for group in groups:
+                if group.graph.roots:
+                    found = self._with_best(group, found, self._exactly)
+        self.stop = next((group.stop for group in groups if group.stop != "saturated"), "saturated")
+        return self._result(found, sum(len(group.graph) for group in groups))
+
+    def _groups(self, contexts: Sequence[Theory | None]) -> list[_Group]:
+        """The roots by their gates, without those whose gate never holds."""
+        groups: dict[Expr | None, _Group] = {}
         for index, (gate, theory) in enumerate(zip(self.gates, contexts, strict=True)):
             if theory is not None:
-                groups.setdefault(gate, []).append(index)
-        # gates start from what all roots together have come to without them
-        together = [(None, [i for members in groups.values() for i in members])] if len(groups) > 1 else []
-        tasks = [*together, *groups.items()]
-        stops: list[str] = []
-        nodes = 0
-        self._once(_session, self.rules)
-        while tasks:
-            gate, members = tasks[0]
-            sizes = [sum(1 for _ in topological([exprs[i] for i in of])) for _, of in tasks]
-            seconds = self._seconds_left() * sizes[0] / sum(sizes)
-            tasks = tasks[1:]
-            facts = self.facts if gate is None else (*self.facts, gate)
-            try:
-                terms, saturation = self._by_rules_under(facts, [exprs[i] for i in members], seconds)
-            except ContradictionError:
-                if gate is None:
-                    raise
-                terms, saturation = [_anything(self.roots[i]) for i in members], None
-            image = dict(zip(members, terms, strict=True))
-            new = [image.get(i, expr) for i, expr in enumerate(exprs)]
-            if saturation is None or cost_of(new, self.model) < cost_of(exprs, self.model):
-                # what one group gains, another may have shared
-                exprs = new
-            if saturation is not None:
-                stops.append(saturation.stop)
-                nodes += len(saturation.graph)
-        self.stop = next((stop for stop in stops[len(together) :] if stop != "saturated"), "saturated")
-        return self._result(exprs, nodes)
+                facts = self.facts if gate is None else (*self.facts, gate)
+                groups.setdefault(gate, _Group(facts, [])).members.append(index)
+        return list(groups.values())
 
-    def _by_rules_under(
-        self, facts: Sequence[Expr], roots: list[Expr], seconds: float
-    ) -> tuple[list[Expr], Saturation]:
-        """What the rules make of ``roots``, as given and with fewer reductions, under the same facts."""
-        pieces = Pieces([*roots, *self._reduced(roots, facts)], facts)
-        terms, saturation = self._pulsed(pieces, seconds)
-        joined = pieces.joined(terms)
-        best = [min(joined[at :: len(roots)], key=lambda term: cost_of([term], self.model)) for at in range(len(roots))]
-        return best, saturation
+    def _pulsed(self, group: _Group, found: list[Expr], nodes: int, seconds: float) -> list[Expr]:
+        """``found`` with what the rules make of the roots of ``group`` in e-graphs of so many ``nodes``.
 
-    def _pulsed(self, pieces: Pieces, seconds: float) -> tuple[list[Expr], Saturation]:
-        """The cheapest terms that the rules find, and the last e-graph.
-
-        Rules that outgrow a small e-graph start again from the best terms so far, which leave more room than those
-        before (Caviar, CC 2022); where that gains nothing, in a larger one.
+        Rules that outgrow theirs start again from the best terms so far, which leave more room than those before, while
+        that pays (Caviar, CC 2022).
         """
         ends = time.perf_counter() + seconds
-        named = self._variables() | pieces.variables
-        terms, cost = pieces.terms, cost_of(pieces.terms, self.model)
-        nodes = FIRST_NODES
-        while True:
-            nodes = min(self.budget.nodes, max(nodes, 2 * sum(1 for _ in topological(terms))))
-            left = max(0.0, ends - time.perf_counter())
-            saturation = self._saturate(self.rules, terms, pieces.facts, left, nodes)
-            with self._extracting():
-                priced = Priced.of(saturation.graph, self.model)
-                choice = tree(priced) if self.extract == "tree" else dag(priced)
-            found = to_exprs(saturation.graph, choice, saturation.graph.roots, named)
-            gains = (spent := cost_of(found, self.model)) < cost
-            if gains:
-                terms, cost = found, spent
-            if saturation.stop in ("saturated", "time"):
-                break
-            if not gains:
-                if saturation.stop == "iterations" or nodes == self.budget.nodes:
-                    break
-                nodes *= NODES_GROW
-        if self.extract == "exact":
-            best = self._exactly(saturation.graph, choice)
-            found = to_exprs(saturation.graph, best, saturation.graph.roots, named)
-            terms = min(terms, found, key=lambda exprs: cost_of(exprs, self.model))
-        return terms, saturation
+        while (left := ends - time.perf_counter()) > 0:
+            given = [found[i] for i in group.members]
+            reduced = [] if group.graph.roots else self._reduced(given, group.facts)
+            group.pieces = pieces = Pieces([*given, *reduced], group.facts)
+            limit = min(self.budget.nodes, max(nodes, 2 * _size(pieces.terms)))
+            try:
+                saturation = self._saturate(self.rules, pieces.terms, pieces.facts, left, limit)
+            except ContradictionError:
+                if group.facts == self.facts:
+                    raise
+                group.stop = "saturated"
+                return _replaced(found, group.members, [_anything(root) for root in given])
+            group.graph, group.stop = saturation.graph, saturation.stop
+            best = self._with_best(group, found, lambda _, choice: choice)
+            if best is found or group.stop in ("saturated", "time"):
+                return best
+            found = best
+        group.stop = "time"
+        return found
+
+    def _with_best(self, group: _Group, found: list[Expr], better: Callable[[EGraph, Choice], Choice]) -> list[Expr]:
+        """``found`` with the roots of ``group`` as extraction spells them, unless all together cost no less."""
+        graph = group.graph
+        with self._extracting():
+            priced = Priced.of(graph, self.model)
+            choice = tree(priced) if self.extract == "tree" else dag(priced)
+        terms = to_exprs(graph, better(graph, choice), graph.roots, self._variables() | group.pieces.variables)
+        joined = group.pieces.joined(terms)
+        count = len(group.members)
+        # as given, and with fewer reductions
+        best = [min(joined[at::count], key=lambda term: cost_of([term], self.model)) for at in range(count)]
+        return min(found, _replaced(found, group.members, best), key=lambda exprs: cost_of(exprs, self.model))
 
     def _reduced(self, roots: Sequence[Expr], facts: Sequence[Expr]) -> list[Expr]:
         """``roots`` as the rules about reductions rewrite them; nothing if there are none.
@@ -748,7 +754,7 @@ class _Walk:
             if rewritten.stop != "saturated":
                 self.stop = rewritten.stop
         exprs = [found[i] for i in range(len(self.roots))]
-        return self._result(exprs, sum(1 for _ in topological(exprs)))
+        return self._result(exprs, _size(exprs))
 
     def _result(self, exprs: Sequence[Expr], nodes: int) -> Result:
         cost_before, cost = _cost_of(self.order, self.model), cost_of(exprs, self.model)
@@ -785,6 +791,16 @@ def _normal_form(term: Expr, theory: Theory) -> Value:
 
 def _as_term(value: Value) -> Expr:
     return value if isinstance(value, Expr) else to_expr(value)
+
+
+def _size(roots: Iterable[Expr]) -> int:
+    """The number of distinct terms below ``roots``."""
+    return sum(1 for _ in topological(roots))
+
+
+def _replaced(exprs: Sequence[Expr], places: Sequence[int], terms: Sequence[Expr]) -> list[Expr]:
+    image = dict(zip(places, terms, strict=True))
+    return [image.get(place, expr) for place, expr in enumerate(exprs)]
 
 
 def _plainly(value: Value, theory: Theory, base: Theory) -> Value:
