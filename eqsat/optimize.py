@@ -718,7 +718,11 @@ class _Walk:
         count = len(group.members)
         # as given, and with fewer reductions
         best = [min(joined[at::count], key=lambda term: cost_of([term], self.model)) for at in range(count)]
-        return min(found, _replaced(found, group.members, best), key=lambda exprs: cost_of(exprs, self.model))
+
+        def costs(exprs: list[Expr]) -> tuple[int, int]:
+            return cost_of(exprs, self.model), cost_of([exprs[i] for i in group.members], self.model)
+
+        return min(found, _replaced(found, group.members, best), key=costs)
 
     def _reduced(self, roots: Sequence[Expr], facts: Sequence[Expr]) -> list[Expr]:
         """``roots`` as the rules about reductions rewrite them; nothing if there are none.
