@@ -28,7 +28,16 @@ from eqsat.expr import Expr, brief, topological, var
 from eqsat.extract.graph import Bounds, EGraph, Node
 from eqsat.facts import ContradictionError
 from eqsat.ops import OPS
-from eqsat.rule import CONSTRUCTORS, CompiledRule, Rule, common_divisor, compile_rule, encode, floor_parts
+from eqsat.rule import (
+    CONSTRUCTORS,
+    CompiledRule,
+    Rule,
+    common_divisor,
+    compile_rule,
+    encode,
+    floor_parts,
+    refuse_repeated,
+)
 
 _I64 = range(-(2**63), 2**63)
 #: How often the analyses run in a round, each time one operator further up.
@@ -40,11 +49,23 @@ Union = tuple[int, "Expr | int"]
 
 @dataclass(frozen=True)
 class Budget:
-    """What one saturation may use: rows in the e-graph, seconds, and rounds."""
+    """What one saturation may use: rows in the e-graph, 1 or more, seconds and rounds, each 0 or more.
+
+    Raises
+    ------
+    ValueError
+        If one of them is less.
+    """
 
     nodes: int = 20_000
     seconds: float = 2.0
     rounds: int = 24
+
+    def __post_init__(self) -> None:
+        for name, least in (("nodes", 1), ("seconds", 0), ("rounds", 0)):
+            # true of what is no number either
+            if not getattr(self, name) >= least:
+                raise ValueError(f"a budget of {getattr(self, name)} {name}: give {least} or more")
 
 
 @dataclass
@@ -315,9 +336,7 @@ class Session:
     def __init__(self, rules: Sequence[Rule], extra: str = "", slack: int = 2) -> None:
         from egglog import bindings
 
-        names = Counter(rule.name for rule in rules)
-        if repeated := [name for name, count in names.items() if count > 1]:
-            raise ValueError(f"two rules are named {repeated[0]!r}")
+        refuse_repeated(rules)
         self.rules = tuple(rules)
         self._actions = 0
         self._egraph = bindings.EGraph()

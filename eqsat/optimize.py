@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from eqsat.beside import beside_theory
 from eqsat.engine import Budget, Saturation, Session
 from eqsat.expr import FALSE, Expr, as_expr, brief, buffers, const, topological, var, variables
-from eqsat.extract.cost import CostModel, Latency, LoopAware
+from eqsat.extract.cost import CostModel, Latency, LoopAware, refuse_negative
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, Priced, completed, dag, improved, needed, reachable, total_cost, tree
@@ -36,7 +36,7 @@ from eqsat.ops import DIVISIONS, OPS, REDUCTIONS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.proof import refuse_false
 from eqsat.reuse import offer_reuse
-from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges
+from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges, refuse_repeated
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.sharing import share_junctions, share_sums
 from eqsat.spelling import MANY_CLASSES, Speller, Value, buffer_key, to_exprs
@@ -176,6 +176,7 @@ def _cost_of(terms: Sequence[Expr], model: CostModel) -> int:
 def prices(terms: Sequence[Expr], model: CostModel) -> list[int]:
     """The price of each term alone; in the body of a reduction, for all its steps."""
     found = [model.price(t.op, [(a.vmin, a.vmax) for a in t.args], (t.vmin, t.vmax)) if t.args else 0 for t in terms]
+    refuse_negative((t.op for t in terms), found)
     if not REDUCTIONS.keys().isdisjoint([t.op for t in terms]):
         sets = VariableSets()
         for place, term in enumerate(terms):
@@ -230,8 +231,8 @@ def optimize(
     Raises
     ------
     ValueError
-        If a divisor can be zero, a variable's range is empty, the constraints contradict each other, or a rule is
-        false; the message names it.
+        If a divisor can be zero, a variable's range is empty, the constraints contradict each other, a rule is false,
+        two rules share a name, or the cost model gives a price below 0; the message names it.
 
     >>> optimize("(i*32 + j) // 32", i=(0, 63), j=(0, 31)).expr
     Expr('i')
@@ -257,6 +258,7 @@ def optimize(
         raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
     rules = tuple(rules)
     if rules is not DEFAULT:
+        refuse_repeated(rules)
         refuse_false(rule for rule in rules if rule not in _SHIPPED)
     walk = _Walk(roots, facts, gated, rules, cost, budget, extract, pareto)
     rounded = next((t for t in walk.order if t.element), None)

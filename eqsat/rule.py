@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -63,6 +64,10 @@ _BINDING = {
 _SEES_OFFSETS = frozenset({"floordiv", "mod", "lt", "le", "eq", "ne"})
 
 
+#: What egglog's text and the engine's profiles can carry as a name.
+_NAME = re.compile(r'[^"@\\\r\n]+')
+
+
 @dataclass(frozen=True)
 class Rule:
     """``left`` equals ``right`` for all values of the letters for which ``when`` holds.
@@ -70,7 +75,7 @@ class Rule:
     Parameters
     ----------
     name : str
-        Unique in a rule set; shown in profiles and explanations.
+        Unique in a rule set; shown in profiles and explanations. Without quotes, backslashes, ``@`` and line breaks.
     left, right : str
         The patterns; see the module's text. A literal on the right may be computed, as in ``x*(c//d)``.
     when : str
@@ -87,7 +92,8 @@ class Rule:
     Raises
     ------
     ValueError
-        If a pattern or the guard does not parse, or uses a letter that the left side does not bind.
+        If a pattern or the guard does not parse, or uses a letter that the left side does not bind; or if the name
+        will not do.
 
     >>> Rule("div-multiple", "(x*c + y) // d", "x*(c//d) + y//d", "d > 0 and c % d == 0", "x*(c/d) is whole").name
     'div-multiple'
@@ -103,11 +109,23 @@ class Rule:
     check: bool = True
 
     def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(
+                f"a rule is named {self.name!r}: give it a name without quotes, backslashes, @ and line breaks"
+            )
         compile_rule(self)
 
     def reverse(self) -> Rule:
         """The rule from right to left."""
         return Rule(self.name, self.right, self.left, self.when, self.why)
+
+
+def refuse_repeated(rules: Iterable[Rule]) -> None:
+    """Raise ``ValueError`` if two of ``rules`` share a name, by which profiles and explanations know them."""
+    names = Counter(rule.name for rule in rules)
+    repeated = next((name for name, count in names.items() if count > 1), None)
+    if repeated is not None:
+        raise ValueError(f"two rules are named {repeated!r}: give each rule of a set a name of its own")
 
 
 @dataclass(frozen=True)
