@@ -1,10 +1,10 @@
 """The only module that talks to egglog: compile rules, insert terms, saturate within a budget, freeze.
 
 A :class:`Session` compiles its rules once; every :meth:`Session.saturate` is insert, rounds, freeze, clear. One round
-runs the analyses, then all rules, as far as there are nodes for them to match. The analyses: bounds ``lo`` and ``hi``; alignment, all
-values being ``remainder`` modulo ``modulus`` (0: no other value); a divisor ``fac`` of all values; the ``size`` of the
-smallest term. Where classes unite the larger modulus is kept: both congruences hold, and each alone is true. The result
-is plain data: an :class:`eqsat.extract.graph.EGraph`.
+runs the analyses, then all rules, as far as there are nodes for them to match. The analyses: bounds ``lo`` and ``hi``;
+alignment, all values being ``remainder`` modulo ``modulus`` (0: no other value); a divisor ``fac`` of all values; the
+``size`` of the smallest term. Where classes unite the larger modulus is kept: both congruences hold, and each alone is
+true. The result is plain data: an :class:`eqsat.extract.graph.EGraph`.
 
 What a node means is in :mod:`eqsat.rule`; ``Ref`` rows name the classes that Python knows, ``True`` is the class of all
 facts. Facts may be used anywhere in the graph: every equality found holds where all of them hold.

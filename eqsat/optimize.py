@@ -36,7 +36,7 @@ from eqsat.ops import DIVISIONS, OPS, REDUCTIONS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.proof import refuse_false
 from eqsat.reuse import offer_reuse
-from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges, refuse_repeated
+from eqsat.rule import Edge, Rule, edges, grows, is_commutativity, needed_edges, only_reorders, refuse_repeated
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.sharing import share_junctions, share_sums
 from eqsat.spelling import MANY_CLASSES, Speller, Value, buffer_key, to_exprs
@@ -64,6 +64,8 @@ MAX_PULSES = 3
 MAX_GUESSES = 8
 #: How many e-nodes the rules alone may make before they start again from the best terms, and how that number grows.
 FIRST_NODES, NODES_GROW = 1500, 4
+#: With more terms than these they begin without those that make e-graphs grow fastest.
+LARGE = 100
 
 
 @dataclass(frozen=True)
@@ -306,6 +308,16 @@ def _fact(given: Expr | str, names: dict[str, Expr]) -> Expr:
     if not fact.is_bool:
         raise ValueError(f"a constraint or gate must be a condition, not {brief(fact)!r}")
     return fact
+
+
+@lru_cache(maxsize=16)
+def _eager(rules: tuple[Rule, ...]) -> frozenset[str]:
+    """The rules that make e-graphs grow fastest: those that reorder, and those that make terms bigger.
+
+    Those that take sums apart, so that their parts can cancel, are none of these.
+    """
+    found = [rule for rule in rules if grows(rule) or (only_reorders(rule) and not is_commutativity(rule))]
+    return frozenset(rule.name for rule in found) - {"distribute-scale", "div-multiple"}
 
 
 @lru_cache(maxsize=16)
@@ -629,11 +641,17 @@ class _Walk:
         return prepared
 
     def _saturate(
-        self, rules: tuple[Rule, ...], terms: Sequence[Expr], facts: Sequence[Expr], seconds: float, nodes: int
+        self,
+        rules: tuple[Rule, ...],
+        terms: Sequence[Expr],
+        facts: Sequence[Expr],
+        seconds: float,
+        nodes: int,
+        without: frozenset[str] = frozenset(),
     ) -> Saturation:
         session = self._once(_session, rules)
         started = time.perf_counter()
-        saturation = session.saturate(terms, facts, replace(self.budget, seconds=seconds, nodes=nodes))
+        saturation = session.saturate(terms, facts, replace(self.budget, seconds=seconds, nodes=nodes), without=without)
         self.engine_seconds += time.perf_counter() - started
         self.rounds += saturation.rounds
         self.matches.update(saturation.matches)
@@ -661,6 +679,8 @@ class _Walk:
         everything = _Group(self.facts, [i for group in groups for i in group.members])
         waiting = [everything, *groups] if len(groups) > 1 else groups
         nodes = FIRST_NODES
+        if _size(found) > LARGE:
+            found = self._pulsed(everything, found, nodes, self._seconds_left() / 2, _eager(self.rules))
         while waiting:
             for place, group in enumerate(waiting):
                 sizes = [_size([found[i] for i in of.members]) for of in waiting[place:]]
@@ -683,7 +703,9 @@ class _Walk:
                 groups.setdefault(gate, _Group(facts, [])).members.append(index)
         return list(groups.values())
 
-    def _pulsed(self, group: _Group, found: list[Expr], nodes: int, seconds: float) -> list[Expr]:
+    def _pulsed(
+        self, group: _Group, found: list[Expr], nodes: int, seconds: float, without: frozenset[str] = frozenset()
+    ) -> list[Expr]:
         """``found`` with what the rules make of the roots of ``group`` in e-graphs of so many ``nodes``.
 
         Rules that outgrow theirs start again from the best terms so far, which leave more room than those before, while
@@ -696,7 +718,7 @@ class _Walk:
             group.pieces = pieces = Pieces([*given, *reduced], group.facts)
             limit = min(self.budget.nodes, max(nodes, 2 * _size(pieces.terms)))
             try:
-                saturation = self._saturate(self.rules, pieces.terms, pieces.facts, left, limit)
+                saturation = self._saturate(self.rules, pieces.terms, pieces.facts, left, limit, without)
             except ContradictionError:
                 if group.facts == self.facts:
                     raise

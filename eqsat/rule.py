@@ -600,6 +600,48 @@ def is_commutativity(rule: Rule) -> bool:
     return len(left.args) == 2 and right.op == left.op and right.args == left.args[::-1]
 
 
+@cache
+def grows(rule: Rule) -> bool:
+    """Whether ``rule`` makes terms bigger: more operators, terms or conditions on the right; literals are not counted.
+
+    >>> grows(Rule("distribute", "(x + y) * z", "x*z + y*z")), grows(Rule("scales-multiply", "(x*c)*d", "x*(c*d)"))
+    (True, False)
+    """
+    pattern = pattern_of(rule)
+    left, right = _nodes(pattern.left), _nodes(pattern.right)
+    return not right <= left or (rule.both_ways and left != right)
+
+
+def _nodes(side: Expr) -> Counter[str]:
+    """How often each term and condition occurs in one side of a rule, and under ``""`` how many operators on them."""
+    found: Counter[str] = Counter()
+    stack = [side]
+    while stack:
+        term = stack.pop()
+        if _is_condition_letter(term) or str(term.value) in TERMS:
+            found[str(variables([term])[0].value)] += 1
+        elif any(str(v.value) in TERMS + CONDITIONS for v in variables([term])):
+            found[""] += 1
+            stack += term.args
+    return found
+
+
+@cache
+def only_reorders(rule: Rule) -> bool:
+    """Whether both sides apply one operator to the same terms or conditions: commutativity, associativity.
+
+    >>> only_reorders(Rule("associates", "(x + y) + z", "x + (y + z)"))
+    True
+    >>> only_reorders(Rule("offset-outward", "(x + c) + y", "(x + y) + c"))
+    False
+    """
+    pattern = pattern_of(rule)
+    counts = _nodes(pattern.left)
+    ops = {t.op for t in topological([pattern.left, pattern.right]) if t.args and not _is_condition_letter(t)}
+    letters = {str(v.value) for v in variables([pattern.left, pattern.right])}
+    return len(ops) == 1 and counts == _nodes(pattern.right) and {""} < counts.keys() == letters | {""}
+
+
 #: What the engine spells with other operators.
 _SPELLED = {"sub": ("add", "mul"), "neg": ("mul",), "le": ("not", "lt"), "ne": ("not", "eq")}
 
