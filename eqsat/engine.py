@@ -1,10 +1,10 @@
 """The only module that talks to egglog: compile rules, insert terms, saturate within a budget, freeze.
 
 A :class:`Session` compiles its rules once; every :meth:`Session.saturate` is insert, rounds, freeze, clear. One round
-runs the analyses, then all rules whose operators can occur. The analyses: bounds ``lo`` and ``hi``; alignment, all
-values being ``remainder`` modulo ``modulus`` (0: no other value); a divisor ``fac`` of all values; the ``size`` of the
-smallest term. Where classes unite the larger modulus is kept: both congruences hold, and each alone is true. The result
-is plain data: an :class:`eqsat.extract.graph.EGraph`.
+runs the analyses, then all rules, as far as there are nodes for them to match. The analyses: bounds ``lo`` and ``hi``;
+alignment, all values being ``remainder`` modulo ``modulus`` (0: no other value); a divisor ``fac`` of all values; the
+``size`` of the smallest term. Where classes unite the larger modulus is kept: both congruences hold, and each alone is
+true. The result is plain data: an :class:`eqsat.extract.graph.EGraph`.
 
 What a node means is in :mod:`eqsat.rule`; ``Ref`` rows name the classes that Python knows, ``True`` is the class of all
 facts. Facts may be used anywhere in the graph: every equality found holds where all of them hold.
@@ -28,9 +28,20 @@ from eqsat.expr import Expr, brief, topological, var
 from eqsat.extract.graph import Bounds, EGraph, Node
 from eqsat.facts import ContradictionError
 from eqsat.ops import OPS
-from eqsat.rule import CONSTRUCTORS, CompiledRule, Rule, common_divisor, compile_rule, encode, floor_parts
+from eqsat.rule import (
+    CONSTRUCTORS,
+    CompiledRule,
+    Rule,
+    common_divisor,
+    compile_rule,
+    encode,
+    floor_parts,
+    refuse_repeated,
+)
 
 _I64 = range(-(2**63), 2**63)
+#: How often the analyses run in a round, each time one operator further up.
+ANALYSES = 5
 
 #: What a hook between rounds asks to be united: a class and a term or another class.
 Union = tuple[int, "Expr | int"]
@@ -38,11 +49,23 @@ Union = tuple[int, "Expr | int"]
 
 @dataclass(frozen=True)
 class Budget:
-    """What one saturation may use: rows in the e-graph, seconds, and rounds."""
+    """What one saturation may use: rows in the e-graph, 1 or more, seconds and rounds, each 0 or more.
+
+    Raises
+    ------
+    ValueError
+        If one of them is less.
+    """
 
     nodes: int = 20_000
     seconds: float = 2.0
     rounds: int = 24
+
+    def __post_init__(self) -> None:
+        for name, least in (("nodes", 1), ("seconds", 0), ("rounds", 0)):
+            # true of what is no number either
+            if not getattr(self, name) >= least:
+                raise ValueError(f"a budget of {getattr(self, name)} {name}: give {least} or more")
 
 
 @dataclass
@@ -94,7 +117,7 @@ _SORTS = """
 (function modulus (T) i64 :merge (* (min 1 (min old new)) (max old new)))
 (function remainder (T i64) i64 :merge (min old new))
 (function size (T) i64 :merge (min old new))
-(ruleset insert) (ruleset bounds) (ruleset facts)
+(ruleset bounds)
 """
 
 _FOUR = "(= p (* a c)) (= q (* a d)) (= r (* b c)) (= s (* b d))"
@@ -219,10 +242,6 @@ _FACT_RULES = [
     ("(= (Num c) (ModK x k)) (!= (lo x) (hi x))", "(union x (AddK (MulK (DivK x k) k) c))"),
 ]
 
-#: Operators that the prelude itself can build.
-_ALWAYS = frozenset({"Num", "True", "False", "AddK", "MulK", "DivK", "ModK"})
-
-
 #: How many classes a node of each constructor refers to.
 _ARITIES = {
     **dict.fromkeys(("Num", "Var", "True", "False"), 0),
@@ -230,6 +249,7 @@ _ARITIES = {
     **{CONSTRUCTORS[name]: len(OPS[name].takes) for name in CONSTRUCTORS},
 }
 _LEAVES = frozenset({"Num", "Var", "AddK", "MulK", "DivK", "ModK"})
+_CONSTRUCTOR = re.compile(r"\(([A-Z]\w*)")
 
 
 def _row(constructor: str, arity: int) -> str:
@@ -255,28 +275,35 @@ def _fence(part: CompiledRule, slack: int) -> str:
     return f" (= within {total}) (<= within (size e))"
 
 
-def _prelude() -> str:
-    lines = [_SORTS]
-    lines += [f"(constructor {CONSTRUCTORS[n]} ({' '.join('T' * len(OPS[n].takes))}) T)" for n in CONSTRUCTORS]
-    lines += [_rule_text(f"{node} {facts}", "(set (lo e) l) (set (hi e) h)", "bounds") for node, facts in _BOUNDS]
-    lines += [_rule_text(f"{node} {facts} {_ALIGNED[0]}", _ALIGNED[1], "bounds") for node, facts in _CONGRUENCES]
-    lines.append(_rule_text("(= e (Num k))", "(set (modulus e) 0) (set (remainder e 0) k)", "bounds"))
-    lines.append(_rule_text(*_DIVISOR, "bounds"))
-    lines += [_rule_text(body, head, "bounds") for body, head in _SPELLING]
+def _analysis() -> list[tuple[str, str]]:
+    """What runs before the rules in every round: bounds, congruences, sizes, one spelling, and the tripwires."""
+    found = [(f"{node} {facts}", "(set (lo e) l) (set (hi e) h)") for node, facts in _BOUNDS]
+    found += [(f"{node} {facts} {_ALIGNED[0]}", _ALIGNED[1]) for node, facts in _CONGRUENCES]
+    found += [("(= e (Num k))", "(set (modulus e) 0) (set (remainder e 0) k)"), _DIVISOR, *_SPELLING]
     for constructor, arity in _ARITIES.items():
         row = _row(constructor, arity)
-        lines.append(_rule_text(*_size(constructor, arity), "bounds"))
-        for operand in range(arity):
-            lines.append(_rule_text(f"(= x{operand} {row})", f"(subsume {row})", "bounds"))
+        found.append(_size(constructor, arity))
+        found += [(f"(= x{operand} {row})", f"(subsume {row})") for operand in range(arity)]
         # a remainder known to be a literal still speaks of its operand
         if constructor not in ("Num", "True", "False", "ModK"):
-            lines.append(_rule_text(f"(= e {row}) (= e (Num value))", f"(subsume {row})", "bounds"))
-    lines += [_rule_text(body, head, "facts") for body, head in _FACT_RULES]
-    return "\n".join(lines)
+            found.append((f"(= e {row}) (= e (Num value))", f"(subsume {row})"))
+    return found
 
 
-def _rule_text(body: str, head: str, ruleset: str, name: str = "") -> str:
-    return f"(rule ({body}) ({head}) :ruleset {ruleset}{f' :name "{name}"' if name else ''})"
+@dataclass(frozen=True)
+class _Part:
+    """One egglog rule, alone in its ruleset; ``reads`` are the constructors that it matches nodes of."""
+
+    ruleset: str
+    text: str
+    reads: frozenset[str]
+    name: str = ""
+
+    @classmethod
+    def of(cls, ruleset: str, body: str, head: str, name: str = "") -> _Part:
+        label = f' :name "{name}@{ruleset}"' if name else ""
+        text = f"(ruleset {ruleset}) (rule ({body}) ({head}) :ruleset {ruleset}{label})"
+        return cls(ruleset, text, frozenset(_CONSTRUCTOR.findall(body)), name)
 
 
 # Sessions ------------------------------------------------------------------------------------------------------------
@@ -309,19 +336,18 @@ class Session:
     def __init__(self, rules: Sequence[Rule], extra: str = "", slack: int = 2) -> None:
         from egglog import bindings
 
-        names = Counter(rule.name for rule in rules)
-        if repeated := [name for name, count in names.items() if count > 1]:
-            raise ValueError(f"two rules are named {repeated[0]!r}")
+        refuse_repeated(rules)
         self.rules = tuple(rules)
         self._actions = 0
         self._egraph = bindings.EGraph()
         self._errors = (bindings.EggSmolError,)
-        self._parts = [part for rule in self.rules for part in compile_rule(rule)]
-        self._schedules: dict[tuple[frozenset[str], frozenset[str]], str] = {}
-        lines = [_prelude()]
-        for index, part in enumerate(self._parts):
-            lines.append(f"(ruleset r{index})")
-            lines.append(_rule_text(part.body + _fence(part, slack), part.head, f"r{index}", f"{part.name}@{index}"))
+        self._analysis = [_Part.of(f"a{n}", *rule) for n, rule in enumerate(_analysis())]
+        self._facts = [_Part.of(f"f{n}", *rule) for n, rule in enumerate(_FACT_RULES)]
+        compiled = [part for rule in self.rules for part in compile_rule(rule)]
+        self._parts = [_Part.of(f"r{n}", p.body + _fence(p, slack), p.head, p.name) for n, p in enumerate(compiled)]
+        self._schedules: dict[tuple[frozenset[str], bool, frozenset[str]], str] = {}
+        constructors = [f"(constructor {c} ({' '.join('T' * len(OPS[n].takes))}) T)" for n, c in CONSTRUCTORS.items()]
+        lines = [_SORTS, *constructors, *[part.text for part in (*self._analysis, *self._facts, *self._parts)]]
         try:
             self._run("\n".join(lines) + extra)
             self._run(self._clearing())
@@ -385,18 +411,22 @@ class Session:
                 lines.append(f"(rule ((= o {row})) ((delete {row})) :ruleset clear :internal-include-subsumed)")
         return "\n".join(lines)
 
-    def _schedule(self, present: frozenset[str], without: frozenset[str]) -> str:
-        """The ruleset of all that can match, given the constructors of the inserted terms."""
-        key = present, without
+    def _schedule(self, live: frozenset[str], with_facts: bool, without: frozenset[str]) -> str:
+        """One round of all that can match while there are nodes of the constructors ``live`` alone.
+
+        The others would match nothing, but not for nothing: egglog looks at every table that ever had rows.
+        """
+        key = live, with_facts, without
         if key not in self._schedules:
-            waiting = {index: part for index, part in enumerate(self._parts) if part.name not in without}
-            reach = present | _ALWAYS
-            chosen: list[int] = []
-            while able := [index for index, part in waiting.items() if part.reads <= reach]:
-                chosen += able
-                reach |= frozenset().union(*[waiting.pop(index).writes for index in able])
-            self._schedules[key] = name = f"combined{len(self._schedules)}"
-            self._run(f"(unstable-combined-ruleset {name} {' '.join(f'r{index}' for index in sorted(chosen))})")
+            steps = {"analysis": self._analysis, "facts": self._facts if with_facts else (), "rules": self._parts}
+            run = {}
+            for step, parts in steps.items():
+                able = [p.ruleset for p in parts if p.reads <= live and p.name not in without]
+                able += ["bounds"] if step == "analysis" else []
+                run[step] = f"{step}{len(self._schedules)}"
+                self._run(f"(unstable-combined-ruleset {run[step]} {' '.join(able)})")
+            analysis = f"(run {run['analysis']}) (run {run['facts']})"
+            self._schedules[key] = f"(run-schedule (repeat {ANALYSES} {analysis}) (run {run['rules']}))"
         return self._schedules[key]
 
 
@@ -428,7 +458,7 @@ class _Run:
         self.numbering = _Numbering()
         self.leaves: dict[str, Bounds] = {}
         self.defined: set[int] = set()
-        self.present: set[str] = set()
+        self.live: frozenset[str] = frozenset()
         self.without = without
 
     def run(self) -> Saturation:
@@ -460,25 +490,24 @@ class _Run:
 
     def round(self) -> bool:
         """Run every ruleset once; whether anything changed."""
-        facts = "(run facts)" if self.facts else ""
-        analysis = f"(repeat 3 (run bounds) {facts})"
-        rules = self.session._schedule(frozenset(self.present), self.without)
-        output = self.session._run(f"(run-schedule {analysis} (run {rules}) (repeat 2 (run bounds) {facts}))")
+        output = self.session._run(self.session._schedule(self.live, bool(self.facts), self.without))
         report = output[-1].report
+        times = report.search_and_apply_time_per_rule
         for name, count in report.num_matches_per_rule.items():
             rule, marked, _ = name.partition("@")
             if marked:
                 self.matches[rule] += count
-                self.seconds[rule] += report.search_and_apply_time_per_rule[name].total_seconds()
+                self.seconds[rule] += times[name].total_seconds()
         return bool(report.updated)
 
     def size(self) -> int:
         """The number of e-nodes; stops the run if a tripwire has been touched."""
         (output,) = self.session._run("(print-size)")
-        sizes = dict(output.sizes)
-        if sizes.pop("Contradiction"):
+        sizes = {name: count for name, count in output.sizes if count}
+        if "Contradiction" in sizes:
             self.freeze()
-        return sum(count for name, count in sizes.items() if name[0].isupper() and name != "Ref")
+        self.live = frozenset(_ARITIES).intersection(sizes)
+        return sum(sizes[name] for name in self.live)
 
     # Insertion
 
@@ -546,7 +575,6 @@ class _Script:
         for term in order:
             depth[term] = 1 + max((depth[arg] for arg in term.args), default=0)
             text[term] = self._text(term, text)
-            self.owner.present.update(_CONSTRUCTOR.findall(text[term]) if term.args else ())
             bounded = term.op == "var" or term.op in _OPAQUE
             if bounded or (term.args and (uses[term] > 1 or depth[term] > self.DEEP)):
                 self.local[term] = text[term] = self.name(text[term])
@@ -617,7 +645,6 @@ class _Script:
 
 _LOCAL = re.compile(r"\bv\d+\b(?!\")")
 _LET = re.compile(r"\(let (v\d+) ")
-_CONSTRUCTOR = re.compile(r"\(([A-Z]\w*)")
 #: Operators whose bounds the interval analysis does not derive: they keep those that they were built with.
 _OPAQUE = frozenset({"tdiv", "tmod", "shl", "shr"})
 

@@ -36,7 +36,7 @@ from eqsat.expr import (
     variables,
     where,
 )
-from eqsat.extract.cost import CostModel, Latency, LoopAware
+from eqsat.extract.cost import CostModel, Latency, LoopAware, refuse_negative
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, Priced, completed, dag, improved, needed, reachable, total_cost, tree
@@ -51,7 +51,7 @@ from eqsat.ops import DIVISIONS, OPS, REDUCTIONS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.proof import refuse_false
 from eqsat.reuse import offer_reuse
-from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges
+from eqsat.rule import Edge, Rule, edges, grows, is_commutativity, needed_edges, only_reorders, refuse_repeated
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.sharing import share_junctions, share_sums
 from eqsat.spelling import MANY_CLASSES, Speller, Value, buffer_key, to_exprs
@@ -77,6 +77,10 @@ _SHIPPED = frozenset(DEFAULT)
 MAX_PULSES = 3
 #: How often what was guessed and proved leads to further guesses.
 MAX_GUESSES = 8
+#: How many e-nodes the rules alone may make before they start again from the best terms, and how that number grows.
+FIRST_NODES, NODES_GROW = 1500, 4
+#: With more terms than these they begin without those that make e-graphs grow fastest.
+LARGE = 100
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,8 @@ class Result:
         What exact extraction has proved: no choice over the final e-graph costs less; equal to ``cost`` if that is
         the optimum. ``None`` from other extractors.
     stop : str
-        ``"saturated"``, or the budget that ran out: ``"nodes"``, ``"time"``, ``"iterations"``.
+        ``"saturated"``, or the budget that ran out: ``"nodes"``, ``"time"``, ``"iterations"``. Rules alone may have
+        started again on the way, from the best terms so far.
     nodes, rounds : int
         E-nodes of the final e-graph (of the greedy engine: of the answer), and rounds of the rules.
     milliseconds : float
@@ -189,6 +194,7 @@ def _cost_of(terms: Sequence[Expr], model: CostModel) -> int:
 def prices(terms: Sequence[Expr], model: CostModel) -> list[int]:
     """The price of each term alone; in the body of a reduction, for all its steps."""
     found = [model.price(t.op, [(a.vmin, a.vmax) for a in t.args], (t.vmin, t.vmax)) if t.args else 0 for t in terms]
+    refuse_negative((t.op for t in terms), found)
     if not REDUCTIONS.keys().isdisjoint([t.op for t in terms]):
         sets = VariableSets()
         for place, term in enumerate(terms):
@@ -243,8 +249,8 @@ def optimize(
     Raises
     ------
     ValueError
-        If a divisor can be zero, a variable's range is empty, the constraints contradict each other, or a rule is
-        false; the message names it.
+        If a divisor can be zero, a variable's range is empty, the constraints contradict each other, a rule is false,
+        two rules share a name, or the cost model gives a price below 0; the message names it.
 
     >>> optimize("(i*32 + j) // 32", i=(0, 63), j=(0, 31)).expr
     Expr('i')
@@ -270,6 +276,7 @@ def optimize(
         raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
     rules = tuple(rules)
     if rules is not DEFAULT:
+        refuse_repeated(rules)
         refuse_false(rule for rule in rules if rule not in _SHIPPED)
     walk = _Walk(roots, facts, gated, rules, cost, budget, extract, pareto)
     rounded = next((t for t in walk.order if t.element), None)
@@ -319,8 +326,32 @@ def _fact(given: Expr | str, names: dict[str, Expr]) -> Expr:
 
 
 @lru_cache(maxsize=16)
+def _eager(rules: tuple[Rule, ...]) -> frozenset[str]:
+    """The rules that make e-graphs grow fastest: those that reorder, and those that make terms bigger.
+
+    Those that take sums apart, so that their parts can cancel, are none of these.
+    """
+    found = [rule for rule in rules if grows(rule) or (only_reorders(rule) and not is_commutativity(rule))]
+    return frozenset(rule.name for rule in found) - {"distribute-scale", "div-multiple"}
+
+
+@lru_cache(maxsize=16)
 def _session(rules: tuple[Rule, ...]) -> Session:
     return Session(rules)
+
+
+@dataclass
+class _Group:
+    """Roots that matter under the same facts, for the rules alone.
+
+    ``pieces`` and ``graph`` are what was last saturated, and ``stop`` says why that ended.
+    """
+
+    facts: tuple[Expr, ...]
+    members: list[int]
+    pieces: Pieces = field(default_factory=lambda: Pieces((), ()))
+    graph: EGraph = field(default_factory=EGraph)
+    stop: str = "time"
 
 
 @dataclass
@@ -564,9 +595,8 @@ class _Walk:
 
     def _exactly(self, graph: EGraph, start: Choice) -> Choice:
         """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""
-        left = max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
         with self._extracting():
-            found = exact(Priced.of(graph, self.model), start, left)
+            found = exact(Priced.of(graph, self.model), start, self._seconds_left())
         # of graphs for different gates, which may share terms, the dearest is a bound for all
         self.bound = max(self.bound or 0, found.bound)
         if found.bound < found.cost and self.stop == "saturated":
@@ -580,7 +610,9 @@ class _Walk:
             seeds, facts = self._seeds(speller, choice, spelled, edge_sets)
             if not seeds:
                 break
-            saturation = self._saturate(rules, list(seeds.values()), facts)
+            saturation = self._saturate(rules, list(seeds.values()), facts, self._seconds_left(), self.budget.nodes)
+            if saturation.stop != "saturated":
+                self.stop = saturation.stop
             if not _join(speller, list(seeds), saturation.graph):
                 break
             new_choice, cost = self._choose(speller, choice)
@@ -615,17 +647,25 @@ class _Walk:
         self.started += time.perf_counter() - started
         return prepared
 
-    def _saturate(self, rules: tuple[Rule, ...], terms: Sequence[Expr], facts: Sequence[Expr]) -> Saturation:
+    def _saturate(
+        self,
+        rules: tuple[Rule, ...],
+        terms: Sequence[Expr],
+        facts: Sequence[Expr],
+        seconds: float,
+        nodes: int,
+        without: frozenset[str] = frozenset(),
+    ) -> Saturation:
         session = self._once(_session, rules)
         started = time.perf_counter()
-        left = max(0.0, self.budget.seconds - (started - self.started))
-        saturation = session.saturate(terms, facts, replace(self.budget, seconds=left))
+        saturation = session.saturate(terms, facts, replace(self.budget, seconds=seconds, nodes=nodes), without=without)
         self.engine_seconds += time.perf_counter() - started
         self.rounds += saturation.rounds
         self.matches.update(saturation.matches)
-        if saturation.stop != "saturated":
-            self.stop = saturation.stop
         return saturation
+
+    def _seconds_left(self) -> float:
+        return max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
 
     def _variables(self) -> dict[str, Expr]:
         gates = [gate for gate in self.gates if gate is not None]
@@ -639,38 +679,82 @@ class _Walk:
     def by_rules(self) -> Result:
         _base, contexts = self._theories()
         self._check_divisors(contexts)
-        groups: dict[Expr | None, list[int]] = {}
-        found: dict[int, Expr] = {}
+        self._once(_session, self.rules)
+        found = [root if theory else _anything(root) for root, theory in zip(self.roots, contexts, strict=True)]
+        groups = self._groups(contexts)
+        # gates start from what all roots together come to without them
+        everything = _Group(self.facts, [i for group in groups for i in group.members])
+        waiting = [everything, *groups] if len(groups) > 1 else groups
+        nodes = FIRST_NODES
+        if _size(found) > LARGE:
+            found = self._pulsed(everything, found, nodes, self._seconds_left() / 2, _eager(self.rules))
+        while waiting:
+            for place, group in enumerate(waiting):
+                sizes = [_size([found[i] for i in of.members]) for of in waiting[place:]]
+                found = self._pulsed(group, found, nodes, self._seconds_left() * sizes[0] / sum(sizes))
+            waiting = [group for group in groups if group.stop == "nodes" and nodes < self.budget.nodes]
+            nodes *= NODES_GROW
+        if self.extract == "exact":
+            for group in groups:
+                if group.graph.roots:
+                    found = self._with_best(group, found, self._exactly)
+        self.stop = next((group.stop for group in groups if group.stop != "saturated"), "saturated")
+        return self._result(found, sum(len(group.graph) for group in groups), contexts)
+
+    def _groups(self, contexts: Sequence[Theory | None]) -> list[_Group]:
+        """The roots by their gates, without those whose gate never holds."""
+        groups: dict[Expr | None, _Group] = {}
         for index, (gate, theory) in enumerate(zip(self.gates, contexts, strict=True)):
-            if theory is None:
-                found[index] = _anything(self.roots[index])
-            else:
-                groups.setdefault(gate, []).append(index)
-        nodes = 0
-        named = self._variables()
-        for gate, members in groups.items():
-            facts = self.facts if gate is None else (*self.facts, gate)
-            given = [self.roots[i] for i in members]
-            pieces = Pieces([*given, *self._reduced(given, facts)], facts)
+            if theory is not None:
+                facts = self.facts if gate is None else (*self.facts, gate)
+                groups.setdefault(gate, _Group(facts, [])).members.append(index)
+        return list(groups.values())
+
+    def _pulsed(
+        self, group: _Group, found: list[Expr], nodes: int, seconds: float, without: frozenset[str] = frozenset()
+    ) -> list[Expr]:
+        """``found`` with what the rules make of the roots of ``group`` in e-graphs of so many ``nodes``.
+
+        Rules that outgrow theirs start again from the best terms so far, which leave more room than those before, while
+        that pays (Caviar, CC 2022).
+        """
+        ends = time.perf_counter() + seconds
+        while (left := ends - time.perf_counter()) > 0:
+            given = [found[i] for i in group.members]
+            reduced = [] if group.graph.roots else self._reduced(given, group.facts)
+            group.pieces = pieces = Pieces([*given, *reduced], group.facts)
+            limit = min(self.budget.nodes, max(nodes, 2 * _size(pieces.terms)))
             try:
-                graph = self._saturate(self.rules, pieces.terms, pieces.facts).graph
+                saturation = self._saturate(self.rules, pieces.terms, pieces.facts, left, limit, without)
             except ContradictionError:
-                if gate is None:
+                if group.facts == self.facts:
                     raise
-                found.update((i, _anything(self.roots[i])) for i in members)
-                continue
-            nodes += len(graph)
-            with self._extracting():
-                priced = Priced.of(graph, self.model)
-                choice = tree(priced) if self.extract == "tree" else dag(priced)
-            if self.extract == "exact":
-                choice = self._exactly(graph, choice)
-            terms = to_exprs(graph, choice, graph.roots, named | pieces.variables)
-            joined = pieces.joined(terms)
-            for at, index in enumerate(members):
-                # as given, and with fewer reductions
-                found[index] = min(joined[at :: len(members)], key=lambda term: cost_of([term], self.model))
-        return self._result([found[i] for i in range(len(self.roots))], nodes, contexts)
+                group.stop = "saturated"
+                return _replaced(found, group.members, [_anything(root) for root in given])
+            group.graph, group.stop = saturation.graph, saturation.stop
+            best = self._with_best(group, found, lambda _, choice: choice)
+            if best is found or group.stop in ("saturated", "time"):
+                return best
+            found = best
+        group.stop = "time"
+        return found
+
+    def _with_best(self, group: _Group, found: list[Expr], better: Callable[[EGraph, Choice], Choice]) -> list[Expr]:
+        """``found`` with the roots of ``group`` as extraction spells them, unless all together cost no less."""
+        graph = group.graph
+        with self._extracting():
+            priced = Priced.of(graph, self.model)
+            choice = tree(priced) if self.extract == "tree" else dag(priced)
+        terms = to_exprs(graph, better(graph, choice), graph.roots, self._variables() | group.pieces.variables)
+        joined = group.pieces.joined(terms)
+        count = len(group.members)
+        # as given, and with fewer reductions
+        best = [min(joined[at::count], key=lambda term: cost_of([term], self.model)) for at in range(count)]
+
+        def costs(exprs: list[Expr]) -> tuple[int, int]:
+            return cost_of(exprs, self.model), cost_of([exprs[i] for i in group.members], self.model)
+
+        return min(found, _replaced(found, group.members, best), key=costs)
 
     def _reduced(self, roots: Sequence[Expr], facts: Sequence[Expr]) -> list[Expr]:
         """``roots`` as the rules about reductions rewrite them; nothing if there are none.
@@ -679,8 +763,7 @@ class _Walk:
         """
         if not any(term.op in REDUCTIONS for term in topological(roots)):
             return []
-        left = max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
-        rewritten = rewrite(roots, self._with_reductions(), facts, seconds=left / 2)
+        rewritten = rewrite(roots, self._with_reductions(), facts, seconds=self._seconds_left() / 2)
         self.matches.update(rewritten.matches)
         return rewritten.roots
 
@@ -700,14 +783,14 @@ class _Walk:
                 facts = self.facts if gate is None or theory is base else (*self.facts, gate)
                 groups.setdefault(facts, []).append(index)
         for facts, members in groups.items():
-            left = max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
-            rewritten = rewrite([self.roots[i] for i in members], self._with_reductions(), facts, seconds=left)
+            given = [self.roots[i] for i in members]
+            rewritten = rewrite(given, self._with_reductions(), facts, seconds=self._seconds_left())
             found.update(zip(members, rewritten.roots, strict=True))
             self.matches.update(rewritten.matches)
             if rewritten.stop != "saturated":
                 self.stop = rewritten.stop
         exprs = [found[i] for i in range(len(self.roots))]
-        return self._result(exprs, sum(1 for _ in topological(exprs)), contexts)
+        return self._result(exprs, _size(exprs), contexts)
 
     def _result(self, exprs: Sequence[Expr], nodes: int, contexts: Sequence[Theory | None]) -> Result:
         exprs = _defined(exprs, contexts)
@@ -745,6 +828,16 @@ def _normal_form(term: Expr, theory: Theory) -> Value:
 
 def _as_term(value: Value) -> Expr:
     return value if isinstance(value, Expr) else to_expr(value)
+
+
+def _size(roots: Iterable[Expr]) -> int:
+    """The number of distinct terms below ``roots``."""
+    return sum(1 for _ in topological(roots))
+
+
+def _replaced(exprs: Sequence[Expr], places: Sequence[int], terms: Sequence[Expr]) -> list[Expr]:
+    image = dict(zip(places, terms, strict=True))
+    return [image.get(place, expr) for place, expr in enumerate(exprs)]
 
 
 def _plainly(value: Value, theory: Theory, base: Theory) -> Value:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -63,6 +64,10 @@ _BINDING = {
 _SEES_OFFSETS = frozenset({"floordiv", "mod", "lt", "le", "eq", "ne"})
 
 
+#: What egglog's text and the engine's profiles can carry as a name.
+_NAME = re.compile(r'[^"@\\\r\n]+')
+
+
 @dataclass(frozen=True)
 class Rule:
     """``left`` equals ``right`` for all values of the letters for which ``when`` holds.
@@ -70,7 +75,7 @@ class Rule:
     Parameters
     ----------
     name : str
-        Unique in a rule set; shown in profiles and explanations.
+        Unique in a rule set; shown in profiles and explanations. Without quotes, backslashes, ``@`` and line breaks.
     left, right : str
         The patterns; see the module's text. A literal on the right may be computed, as in ``x*(c//d)``.
     when : str
@@ -87,7 +92,8 @@ class Rule:
     Raises
     ------
     ValueError
-        If a pattern or the guard does not parse, or uses a letter that the left side does not bind.
+        If a pattern or the guard does not parse, or uses a letter that the left side does not bind; or if the name
+        will not do.
 
     >>> Rule("div-multiple", "(x*c + y) // d", "x*(c//d) + y//d", "d > 0 and c % d == 0", "x*(c/d) is whole").name
     'div-multiple'
@@ -103,11 +109,23 @@ class Rule:
     check: bool = True
 
     def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(
+                f"a rule is named {self.name!r}: give it a name without quotes, backslashes, @ and line breaks"
+            )
         compile_rule(self)
 
     def reverse(self) -> Rule:
         """The rule from right to left."""
         return Rule(self.name, self.right, self.left, self.when, self.why)
+
+
+def refuse_repeated(rules: Iterable[Rule]) -> None:
+    """Raise ``ValueError`` if two of ``rules`` share a name, by which profiles and explanations know them."""
+    names = Counter(rule.name for rule in rules)
+    repeated = next((name for name, count in names.items() if count > 1), None)
+    if repeated is not None:
+        raise ValueError(f"two rules are named {repeated!r}: give each rule of a set a name of its own")
 
 
 @dataclass(frozen=True)
@@ -173,8 +191,8 @@ class CompiledRule:
         The name of the rule it comes from.
     body, head : str
         The query and the actions, as egglog text.
-    reads, writes : frozenset of str
-        The constructors that the query needs, and those that the actions build.
+    writes : frozenset of str
+        The constructors that the actions build.
     letters : tuple of str
         The terms that the query binds, once per occurrence.
     operators : int
@@ -184,7 +202,6 @@ class CompiledRule:
     name: str
     body: str
     head: str
-    reads: frozenset[str]
     writes: frozenset[str]
     letters: tuple[str, ...]
     operators: int
@@ -378,12 +395,12 @@ class _Compiler:
         right = self.build()
         body = f"(= e {left}) " + " ".join(self.facts)
         head = f"(union e {right})"
-        reads, writes = (frozenset(re.findall(r"\(([A-Z]\w*)", text)) for text in (body, right))
+        writes = frozenset(re.findall(r"\(([A-Z]\w*)", right))
         left_terms = [t for t in topological([self.pattern.left]) if t.op != "const"]
         found = [t for t in left_terms if t.op == "var" and not _is_literal_letter(t)]
         counted = [str(t.value) for t in found for user in left_terms for a in user.args if a is t]
         operators = sum(bool(t.args) and not _is_condition_letter(t) for t in left_terms)
-        return CompiledRule(self.name, body, head, reads, writes, tuple(counted), operators)
+        return CompiledRule(self.name, body, head, writes, tuple(counted), operators)
 
     def match(self) -> str:
         """The left side as a query; a literal in it is a letter or a number."""
@@ -581,6 +598,48 @@ def is_commutativity(rule: Rule) -> bool:
     pattern = pattern_of(rule)
     left, right = pattern.left, pattern.right
     return len(left.args) == 2 and right.op == left.op and right.args == left.args[::-1]
+
+
+@cache
+def grows(rule: Rule) -> bool:
+    """Whether ``rule`` makes terms bigger: more operators, terms or conditions on the right; literals are not counted.
+
+    >>> grows(Rule("distribute", "(x + y) * z", "x*z + y*z")), grows(Rule("scales-multiply", "(x*c)*d", "x*(c*d)"))
+    (True, False)
+    """
+    pattern = pattern_of(rule)
+    left, right = _nodes(pattern.left), _nodes(pattern.right)
+    return not right <= left or (rule.both_ways and left != right)
+
+
+def _nodes(side: Expr) -> Counter[str]:
+    """How often each term and condition occurs in one side of a rule, and under ``""`` how many operators on them."""
+    found: Counter[str] = Counter()
+    stack = [side]
+    while stack:
+        term = stack.pop()
+        if _is_condition_letter(term) or str(term.value) in TERMS:
+            found[str(variables([term])[0].value)] += 1
+        elif any(str(v.value) in TERMS + CONDITIONS for v in variables([term])):
+            found[""] += 1
+            stack += term.args
+    return found
+
+
+@cache
+def only_reorders(rule: Rule) -> bool:
+    """Whether both sides apply one operator to the same terms or conditions: commutativity, associativity.
+
+    >>> only_reorders(Rule("associates", "(x + y) + z", "x + (y + z)"))
+    True
+    >>> only_reorders(Rule("offset-outward", "(x + c) + y", "(x + y) + c"))
+    False
+    """
+    pattern = pattern_of(rule)
+    counts = _nodes(pattern.left)
+    ops = {t.op for t in topological([pattern.left, pattern.right]) if t.args and not _is_condition_letter(t)}
+    letters = {str(v.value) for v in variables([pattern.left, pattern.right])}
+    return len(ops) == 1 and counts == _nodes(pattern.right) and {""} < counts.keys() == letters | {""}
 
 
 #: What the engine spells with other operators.

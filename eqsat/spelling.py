@@ -707,7 +707,9 @@ def _shrinking_scales(part: Form, form: Form, quotient: Expr) -> list[int]:
     for atom, other in part.terms.items():
         scale, uneven = divmod(form.terms[atom], other)
         left = abs(coefficient - scale * share)
-        if not uneven and (left < abs(coefficient) or (abs(share) > 1 and is_power_of_two(left) > is_power_of_two(abs(coefficient)))):
+        if not uneven and (
+            left < abs(coefficient) or (abs(share) > 1 and is_power_of_two(left) > is_power_of_two(abs(coefficient)))
+        ):
             found[scale] = None
     return sorted(found)
 

@@ -41,6 +41,16 @@ class CostModel(Protocol):
         ...
 
 
+def refuse_negative(ops: Iterable[str], prices: Sequence[int]) -> None:
+    """Raise ``ValueError`` if one of the ``prices`` of nodes with the operators ``ops`` is below 0.
+
+    >>> refuse_negative(["add", "mul"], [1, 3])
+    """
+    if prices and min(prices) < 0:
+        op, price = next((op, price) for op, price in zip(ops, prices, strict=True) if price < 0)
+        raise ValueError(f"the cost model prices {op!r} at {price}: a price must be 0 or more")
+
+
 def literal(bounds: Bounds) -> int | None:
     """The number that an operand always is, or None.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import cast
 
-from eqsat.extract.cost import CostModel, LoopAware
+from eqsat.extract.cost import CostModel, LoopAware, refuse_negative
 from eqsat.extract.graph import EGraph, Node
 
 _I64 = (-(2**63), 2**63 - 1)
@@ -47,6 +47,7 @@ class Priced:
             prices = self.prices.setdefault(c, [])
             if len(prices) < len(nodes):
                 new = [pricer.price(c, node) if node[2] else 0 for node in nodes[len(prices) :]]
+                refuse_negative((node[0] for node in nodes[len(prices) :]), new)
                 prices += [price * self._times(c) for price in new] if self.graph.weights else new
 
     def _times(self, c: int) -> int:

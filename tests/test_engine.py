@@ -224,6 +224,13 @@ def test_two_rules_of_one_name_are_refused() -> None:
         Session([Rule("a", "x + 0", "x"), Rule("a", "x * 1", "x")])
 
 
+def test_what_earlier_runs_had_nodes_of_costs_later_ones_nothing() -> None:
+    session().saturate([((X < Y) & (X // N).eq(Y)) | (X % N < 3)])
+    searched = set(saturated(X % 8 + 3).seconds)
+    assert "mod-offset" in searched | set(saturated((X + 9) % 8).seconds)
+    assert searched.isdisjoint({"lt-self", "and-commutes", "or-same", "not-not", "symbolic-self-div", "add-commutes"})
+
+
 def test_raw_egglog_is_added_and_refused() -> None:
     extra = "(rule ((= e (AddK x 41))) ((union e (Num 42))) :ruleset bounds)"
     assert ("const", 42) in nodes_of(Session([], extra).saturate([X + 41]))

@@ -1,6 +1,7 @@
 """The front door: what a Result says, what is known is used and checked, and what is refused."""
 
 import re
+import sys
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from eqsat.cases import read_case
 from eqsat.engine import Budget
 from eqsat.expr import Expr, const, topological, var
 from eqsat.extract import COST_MODELS, OpCount
+from eqsat.extract.cost import Latency, LoopAware
 from eqsat.optimize import Result, cost_of, optimize
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
@@ -335,6 +337,37 @@ def test_a_budget_that_runs_out_is_named(budget, stop):
     assert sound(optimize([text], budget=budget, theory=False, **XY)).stop == stop
 
 
+BAD_BUDGETS = [
+    ({"nodes": -1}, "a budget of -1 nodes: give 1 or more"),
+    ({"nodes": 0}, "a budget of 0 nodes: give 1 or more"),
+    ({"seconds": -0.5}, "a budget of -0.5 seconds: give 0 or more"),
+    ({"seconds": float("nan")}, "a budget of nan seconds: give 0 or more"),
+    ({"rounds": -3}, "a budget of -3 rounds: give 0 or more"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), BAD_BUDGETS, ids=str)
+def test_a_budget_below_nothing_is_refused(given, message):
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Budget(**given)
+
+
+@every_way
+@pytest.mark.parametrize("model", [OpCount({"mod": -4}), Latency(simple=-4), LoopAware({"x": 3}, OpCount({"mod": -4}))])
+def test_a_price_below_nothing_is_refused(model, options):
+    with pytest.raises(ValueError, match=r"^the cost model prices '\w+' at -\d+: a price must be 0 or more$"):
+        optimize("(x + y) % 9", cost=model, **XY, **options)
+
+
+@every_way
+def test_rules_of_one_name_are_refused(options):
+    mine = Rule("mod-in-range", "x + 0", "x")
+    with pytest.raises(
+        ValueError, match=r"^two rules are named 'mod-in-range': give each rule of a set a name of its own$"
+    ):
+        optimize("x", rules=[*DEFAULT, mine], **XY, **options)
+
+
 def test_without_rules_the_input_stays():
     text = "where(x < 3, x, y) + where(x < 3, y, x)"
     assert sound(optimize([text], rules=[], theory=False, **XY)).rules == {}
@@ -365,6 +398,25 @@ def test_a_run_leaves_nothing_for_the_next():
     optimize(["where(x < y, x % 8, y // 3)"], constraints=["x < 8"], theory=False, **XY)
     again = [optimize(t, constraints=["y != 0"], theory=False, **XY) for t in texts]
     assert [(r.exprs, r.nodes) for r in alone] == [(r.exprs, r.nodes) for r in again]
+
+
+# ---- the rules alone
+
+
+def test_rules_that_outgrow_their_e_graph_start_again_from_the_best_terms(monkeypatch):
+    text = "(x*7 + y*5 + z*3)//9 + (x*7 + y*5 + z*3)%9 + (z*12 + x*4 + y//3*4)//4"
+    at_once = sound(optimize(text, theory=False, **XYZ))
+    monkeypatch.setattr(sys.modules["eqsat.optimize"], "FIRST_NODES", 60)
+    in_pulses = sound(optimize(text, theory=False, **XYZ))
+    assert in_pulses.rounds > at_once.rounds
+    assert in_pulses.cost <= at_once.cost
+
+
+def test_gated_roots_profit_from_what_holds_without_their_gates():
+    exprs = [f"(x*32 + y + {n}*64)//32 + (z*8 + y)%8*{n + 1}" for n in range(4)]
+    gates = [f"x < {40 - n}" for n in range(4)]
+    gated = sound(optimize(exprs, gates=gates, theory=False, **XYZ))
+    assert gated.cost <= optimize(exprs, theory=False, **XYZ).cost < gated.cost_before
 
 
 # ---- every hand case, by the rules alone

@@ -212,6 +212,13 @@ def test_malformed_rules_are_refused_in_one_line(left: str, right: str, when: st
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["", 'a"b', "a@b", "a\\b", "a\nb"])
+def test_names_that_egglog_or_profiles_cannot_carry_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"^a rule is named .*: give it a name without quotes") as caught:
+        Rule(name, "x + 0", "x")
+    assert "\n" not in str(caught.value)
+
+
 def test_an_offset_may_stand_for_the_open_operand() -> None:
     bodies = [part.body for part in compile_rule(BY_NAME["mod-multiple"])]
     assert len(bodies) == 3
