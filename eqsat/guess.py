@@ -135,9 +135,9 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
         form = basis.combination(values[atom])
         if form is None or not _is_simpler(form, atom) or not prove(atom, to_expr(form)):
             basis.add(atom, values[atom])
-    for found in sums:
-        if found.whole not in affine and found.quotients > 1 and values[found.nested].dtype != object:
-            prove(found.whole, found.with_nested(_as_remainder(found, members, points, values[found.nested])))
+    nested = [s for s in sums if s.whole not in affine and s.quotients > 1 and values[s.nested].dtype != object]
+    for found, form in _as_remainders(nested, members, points, values):
+        prove(found.whole, found.with_nested(form))
     simplest: dict[bytes, Expr] = {}
     for condition in conditions:
         same = _constant(values[condition])
@@ -209,7 +209,7 @@ class _Sum:
     whole: Expr
     nested: Expr
     alone: Form
-    names: list[Expr]
+    names: tuple[Expr, ...]
     quotients: int
 
     @classmethod
@@ -220,7 +220,7 @@ class _Sum:
         quotients = sum([part.op == "floordiv" for part in topological(composed)])
         if not quotients or form.single() is not None:
             return None
-        names = variables(composed)
+        names = tuple(variables(composed))
         alone = Form({v: k for v, k in form.terms.items() if v.op == "var" and v not in names}, 0)
         return cls(term, to_expr(form.plus(alone, -1)), alone, names, quotients)
 
@@ -416,38 +416,50 @@ class _Basis:
         return coefficients
 
 
-def _as_remainder(found: _Sum, members: Sequence[Expr], points: Points, values: Array) -> Form | None:
-    """The nested part as ``low + (affine - low) % m``, if each variable steps it by one amount modulo ``m``.
+def _as_remainders(
+    sums: Iterable[_Sum], members: Sequence[Expr], points: Points, values: Mapping[Expr, Array]
+) -> Iterator[tuple[_Sum, Form]]:
+    """The sums whose nested part is ``low + (affine - low) % m``: each variable steps it by one amount modulo ``m``.
 
     A permutation of axes turns an index ``x`` into ``x//a + x%a*b``, which is ``b*x`` modulo ``a*b - 1``; so is a chain
     of them, whose nested digits are one remainder.
     """
-    low, high = int(values.min()), int(values.max())
-    modulus = 0
-    slopes: dict[Expr, int] = {}
-    for v in found.names:
-        steps = _steps(found.nested, v, members, points, values)
+    left = {found: _Steps(values[found.nested]) for found in sums}
+    for v in variables(found.nested for found in left):
+        stepped = [found for found in left if v in found.names]
+        there = {**points, _name(v): points[_name(v)] + 1}
+        valid = (there[_name(v)] <= v.vmax) & all_hold(members, there)
+        for found, changed in zip(stepped, evaluate([found.nested for found in stepped], there), strict=True):
+            if not left[found].add(v, (changed - left[found].values)[valid]):
+                del left[found]
+    for found, steps in left.items():
+        if steps.modulus:
+            yield found, steps.remainder(points)
+
+
+@dataclass
+class _Steps:
+    """How a term with ``values`` at the points changes from one value of a variable to the next, modulo ``modulus``."""
+
+    values: Array
+    modulus: int = 0
+    slopes: dict[Expr, int] = field(default_factory=dict)
+
+    def add(self, variable: Expr, steps: Array) -> bool:
+        """Take in the steps of one variable where the facts hold for both values; whether some modulus is left."""
         if len(steps):
-            slopes[v] = int(steps[0])
-            modulus = gcd(modulus, int(np.gcd.reduce(steps - steps[0])))
-            if 0 < modulus <= high - low:
-                return None
-    if not modulus:
-        return None
-    low = 0 if low >= 0 and high < modulus else low
-    affine = Form({v: k for v, slope in slopes.items() if (k := _balanced(slope, modulus))}, 0)
-    offset = (int(values[0]) - sum(k * int(points[_name(v)][0]) for v, k in affine.terms.items()) - low) % modulus
-    return atom_form(make("mod", to_expr(affine.shifted(offset)), const(modulus))).shifted(low)
+            self.slopes[variable] = int(steps[0])
+            self.modulus = gcd(self.modulus, int(np.gcd.reduce(steps - steps[0])))
+        return not 0 < self.modulus <= int(self.values.max()) - int(self.values.min())
 
-
-def _steps(term: Expr, variable: Expr, members: Sequence[Expr], points: Points, values: Array) -> Array:
-    """How ``term`` changes from one value of a variable to the next, where the facts hold for both."""
-    name = _name(variable)
-    there = {**points, name: points[name] + 1}
-    valid = (there[name] <= variable.vmax) & all_hold(members, there)
-    changed = np.broadcast_to(term.evaluate(there), len(values)) - values
-    steps: Array = changed[np.broadcast_to(valid, len(values))].astype(np.int64)
-    return steps
+    def remainder(self, points: Points) -> Form:
+        """The term as the steps say it is."""
+        modulus, low = self.modulus, int(self.values.min())
+        low = 0 if low >= 0 and int(self.values.max()) < modulus else low
+        affine = Form({v: k for v, slope in self.slopes.items() if (k := _balanced(slope, modulus))}, 0)
+        start = sum(k * int(points[_name(v)][0]) for v, k in affine.terms.items())
+        offset = (int(self.values[0]) - start - low) % modulus
+        return atom_form(make("mod", to_expr(affine.shifted(offset)), const(modulus))).shifted(low)
 
 
 def _balanced(value: int, modulus: int) -> int:
