@@ -12,14 +12,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from math import gcd, sqrt
+from operator import or_
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, make, topological, tree_size, variables
+from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, make, topological, variables
 from eqsat.facts import chain_members
-from eqsat.forms import Form, VariableSets, atom_form, read, to_expr
+from eqsat.forms import Form, VariableSets, atom_form, read, to_expr, topological_until
 from eqsat.ops import COMPARISONS
 from eqsat.sampling import Points, all_hold, domain_size, grid
 
@@ -92,7 +93,8 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
     (i + 1)//2 is i - i//2
     """
     roots = list(roots)
-    atoms, conditions = _parts(roots)
+    parts = _Parts(roots)
+    atoms, conditions, sizes = parts.atoms, parts.conditions, parts.sizes
     learned = Learned()
     if not _worth_guessing(atoms, conditions, facts) or len(atoms) > MAX_ATOMS:
         return learned
@@ -106,7 +108,7 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
     if not count:
         learned.impossible = complete
         return learned
-    sums = [found for root in roots if not root.is_bool and (found := _Sum.of(root))]
+    sums = [found for root in roots if not root.is_bool and (found := parts.sum(root))]
     sums = [found for found in sums if all(_name(v) in points for v in found.names)]
     chains = {c: chain_members(c, c.op) for c in conditions if c.op in ("and", "or")}
     terms = [*atoms, *conditions, *(found.nested for found in sums), *(m for chain in chains.values() for m in chain)]
@@ -127,17 +129,17 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
 
     affine = set()
     for found in sums:
-        if prove(found.whole, found.with_nested(basis.combination(values[found.nested]))):
+        if prove(found.whole, found.with_nested(basis.combination(values[found.nested]), sizes)):
             affine.add(found.whole)
     for atom in atoms:
         if atom in coordinates:
             continue
         form = basis.combination(values[atom])
-        if form is None or not _is_simpler(form, atom) or not prove(atom, to_expr(form)):
+        if form is None or not _is_simpler(form, atom, sizes) or not prove(atom, to_expr(form)):
             basis.add(atom, values[atom])
     nested = [s for s in sums if s.whole not in affine and s.quotients > 1 and values[s.nested].dtype != object]
     for found, form in _as_remainders(nested, members, points, values):
-        prove(found.whole, found.with_nested(form))
+        prove(found.whole, found.with_nested(form, sizes))
     simplest: dict[bytes, Expr] = {}
     for condition in conditions:
         same = _constant(values[condition])
@@ -146,9 +148,10 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
         if same is not condition:
             prove(condition, same)
         elif condition in chains:
-            prove(condition, _joined(condition.op, chains[condition], _needed(condition.op, chains[condition], values)))
+            needed = _needed(condition.op, chains[condition], values, sizes)
+            prove(condition, _joined(condition.op, chains[condition], needed, sizes))
     for condition in conditions if not learned.guesses else ():
-        by_bounds = _by_bounds(condition, chains.get(condition, [condition]), values, points)
+        by_bounds = _by_bounds(condition, chains.get(condition, [condition]), values, points, sizes)
         if by_bounds is not None and decide(condition.eq(by_bounds)):
             learned.by_bounds.append(Guess(condition, by_bounds, tuple(members)))
     return learned
@@ -158,34 +161,72 @@ def _name(variable: Expr) -> str:
     return cast(str, variable.value)
 
 
-def _parts(roots: Collection[Expr]) -> tuple[list[Expr], list[Expr]]:
-    """The atoms of terms in normal form, and the conditions that speak of atoms or nest; simpler ones first."""
-    sizes: dict[Expr, int] = {}
-    atoms: list[Expr] = []
-    conditions: list[Expr] = []
-    composed: set[Expr] = set()
-    partial: set[Expr] = set()
-    for term in topological(roots):
-        sizes[term] = 1 + sum([sizes[a] for a in term.args])
-        if not composed.isdisjoint(term.args):
-            composed.add(term)
-        if term.op in ("and", "or"):
-            partial.update(a for a in term.args if a.op == term.op)
-            if any(a.op in ("and", "or") and a.op != term.op for a in term.args):
+class _Sizes(dict[Expr, int]):
+    """What :func:`eqsat.expr.tree_size` says of terms, each counted once."""
+
+    def __missing__(self, term: Expr) -> int:
+        for part in topological_until([term], self.__contains__):
+            self[part] = 1 + sum([self[a] for a in part.args])
+        return self[term]
+
+
+class _Parts:
+    """What terms in normal form consist of.
+
+    ``atoms`` has their atoms and ``conditions`` those that speak of atoms or nest, simpler ones first.
+    """
+
+    def __init__(self, roots: Collection[Expr]) -> None:
+        self.sizes = _Sizes()
+        # the variables and quotients below each term, as bit sets
+        self._below: dict[Expr, int] = {}
+        self._variables: dict[Expr, int] = {}
+        self._quotients = 0
+        atoms: list[Expr] = []
+        conditions: list[Expr] = []
+        composed: set[Expr] = set()
+        partial: set[Expr] = set()
+        for place, term in enumerate(topological(roots)):
+            size, below = 1, 0
+            for arg in term.args:
+                size += self.sizes[arg]
+                below |= self._below[arg]
+            if term.op == "var":
+                below = self._variables[term] = 1 << place
+            elif term.op == "floordiv":
+                below |= 1 << place
+                self._quotients |= 1 << place
+            self.sizes[term], self._below[term] = size, below
+            if not composed.isdisjoint(term.args):
                 composed.add(term)
-        if term.is_bool:
-            if term in composed and (term.op in ("and", "or") or term.op in COMPARISONS):
-                conditions.append(term)
-        elif term.op in _ATOMS:
-            composed.add(term)
-            atoms.append(term)
+            if term.op in ("and", "or"):
+                partial.update(a for a in term.args if a.op == term.op)
+                if any(a.op in ("and", "or") and a.op != term.op for a in term.args):
+                    composed.add(term)
+            if term.is_bool:
+                if term in composed and (term.op in ("and", "or") or term.op in COMPARISONS):
+                    conditions.append(term)
+            elif term.op in _ATOMS:
+                composed.add(term)
+                atoms.append(term)
+        # which members of a chain stand together is a matter of order: it is read whole
+        partial.difference_update(roots)
+        self.atoms = sorted(atoms, key=self._order)
+        self.conditions = sorted([c for c in conditions if c not in partial], key=self._order)
 
-    def order(term: Expr) -> tuple[int, int]:
-        return sizes[term], term.key
+    def _order(self, term: Expr) -> tuple[int, int]:
+        return self.sizes[term], term.key
 
-    # which members of a chain stand together is a matter of order: it is read whole
-    partial.difference_update(roots)
-    return sorted(atoms, key=order), sorted([c for c in conditions if c not in partial], key=order)
+    def sum(self, term: Expr) -> _Sum | None:
+        """One of the terms as a sum in two parts; ``None`` if it has no quotient, or is one."""
+        form = read(term)
+        below = reduce(or_, [self._below[atom] for atom in form.terms if atom.op != "var"], 0)
+        quotients = (below & self._quotients).bit_count()
+        if not quotients or form.single() is not None:
+            return None
+        names = tuple([v for v, bit in self._variables.items() if bit & below])
+        alone = Form({v: k for v, k in form.terms.items() if v.op == "var" and v not in names}, 0)
+        return _Sum(term, to_expr(form.plus(alone, -1)), alone, names, quotients)
 
 
 def _worth_guessing(atoms: Sequence[Expr], conditions: Sequence[Expr], facts: Sequence[Expr]) -> bool:
@@ -212,34 +253,24 @@ class _Sum:
     names: tuple[Expr, ...]
     quotients: int
 
-    @classmethod
-    def of(cls, term: Expr) -> _Sum | None:
-        """The parts of a term; ``None`` if it has no quotient, or is one."""
-        form = read(term)
-        composed = [atom for atom in form.terms if atom.op != "var"]
-        quotients = sum([part.op == "floordiv" for part in topological(composed)])
-        if not quotients or form.single() is not None:
-            return None
-        names = tuple(variables(composed))
-        alone = Form({v: k for v, k in form.terms.items() if v.op == "var" and v not in names}, 0)
-        return cls(term, to_expr(form.plus(alone, -1)), alone, names, quotients)
-
-    def with_nested(self, form: Form | None) -> Expr | None:
+    def with_nested(self, form: Form | None, sizes: Mapping[Expr, int]) -> Expr | None:
         """The whole with another form for its nested part, if that is simpler."""
         if form is None:
             return None
         term = to_expr(self.alone.plus(form))
-        return term if tree_size(term) < tree_size(self.whole) else None
+        return term if sizes[term] < sizes[self.whole] else None
 
 
-def _is_simpler(form: Form, atom: Expr) -> bool:
+def _is_simpler(form: Form, atom: Expr, sizes: Mapping[Expr, int]) -> bool:
     """Whether ``form`` is worth writing for ``atom``: no larger, and no quotients for a selection."""
     if atom.op != "floordiv" and any(a.op == "floordiv" for a in form.terms):
         return False
-    return tree_size(to_expr(form)) <= tree_size(atom)
+    return sizes[to_expr(form)] <= sizes[atom]
 
 
-def _by_bounds(condition: Expr, members: Sequence[Expr], values: Mapping[Expr, Array], points: Points) -> Expr | None:
+def _by_bounds(
+    condition: Expr, members: Sequence[Expr], values: Mapping[Expr, Array], points: Points, sizes: Mapping[Expr, int]
+) -> Expr | None:
     """A chain as bounds of its variables and what they leave of its members, if that is shorter at the points."""
     names = variables([condition])
     if len(names) + len(members) < 3 or not values[condition].any() or values[condition].all():
@@ -251,12 +282,12 @@ def _by_bounds(condition: Expr, members: Sequence[Expr], values: Mapping[Expr, A
     for variable in names:
         for bound in _bounds(variable, points[_name(variable)][inside]):
             known[bound if op == "and" else _opposite(bound)] = bound.evaluate(points) == (op == "and")
-    return _joined(op, members, _needed(op, known, known))
+    return _joined(op, members, _needed(op, known, known, sizes), sizes)
 
 
-def _joined(op: str, members: Sequence[Expr], others: Sequence[Expr]) -> Expr | None:
+def _joined(op: str, members: Sequence[Expr], others: Sequence[Expr], sizes: Mapping[Expr, int]) -> Expr | None:
     """The chain of ``others``, if it is shorter than that of ``members``."""
-    if sum(map(tree_size, others)) >= sum(map(tree_size, members)):
+    if sum([sizes[m] for m in others]) >= sum([sizes[m] for m in members]):
         return None
     return reduce(lambda chain, member: make(op, chain, member), sorted(others, key=lambda m: m.key))
 
@@ -282,10 +313,10 @@ def _opposite(bound: Expr) -> Expr:
     return make(opposites[bound.op], x, y)
 
 
-def _needed(op: str, members: Iterable[Expr], values: Mapping[Expr, Array]) -> list[Expr]:
+def _needed(op: str, members: Iterable[Expr], values: Mapping[Expr, Array], sizes: Mapping[Expr, int]) -> list[Expr]:
     """The members of a chain that the others do not imply at the points, the largest dropped first."""
     kept = list(members)
-    for member in sorted(kept, key=lambda m: (-tree_size(m), m.key)):
+    for member in sorted(kept, key=lambda m: (-sizes[m], m.key)):
         others = [values[m] for m in kept if m is not member]
         if others and op == "and":
             implied = not (np.logical_and.reduce(others) & ~values[member]).any()
@@ -425,7 +456,7 @@ def _as_remainders(
     of them, whose nested digits are one remainder.
     """
     left = {found: _Steps(values[found.nested]) for found in sums}
-    for v in variables(found.nested for found in left):
+    for v in dict.fromkeys(v for found in left for v in found.names):
         stepped = [found for found in left if v in found.names]
         there = {**points, _name(v): points[_name(v)] + 1}
         valid = (there[_name(v)] <= v.vmax) & all_hold(members, there)
