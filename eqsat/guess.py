@@ -178,6 +178,8 @@ class _Parts:
 
     def __init__(self, roots: Collection[Expr]) -> None:
         self.sizes = _Sizes()
+        # the largest literal in each term
+        self._literals: dict[Expr, int] = {}
         # the variables and quotients below each term, as bit sets
         self._below: dict[Expr, int] = {}
         self._variables: dict[Expr, int] = {}
@@ -187,16 +189,17 @@ class _Parts:
         composed: set[Expr] = set()
         partial: set[Expr] = set()
         for place, term in enumerate(topological(roots)):
-            size, below = 1, 0
+            size, literal, below = 1, abs(term.vmin) if term.op == "const" else 0, 0
             for arg in term.args:
                 size += self.sizes[arg]
+                literal = max(literal, self._literals[arg])
                 below |= self._below[arg]
             if term.op == "var":
                 below = self._variables[term] = 1 << place
             elif term.op == "floordiv":
                 below |= 1 << place
                 self._quotients |= 1 << place
-            self.sizes[term], self._below[term] = size, below
+            self.sizes[term], self._literals[term], self._below[term] = size, literal, below
             if not composed.isdisjoint(term.args):
                 composed.add(term)
             if term.op in ("and", "or"):
@@ -214,8 +217,8 @@ class _Parts:
         self.atoms = sorted(atoms, key=self._order)
         self.conditions = sorted([c for c in conditions if c not in partial], key=self._order)
 
-    def _order(self, term: Expr) -> tuple[int, int]:
-        return self.sizes[term], term.key
+    def _order(self, term: Expr) -> tuple[int, int, int]:
+        return self.sizes[term], self._literals[term], term.key
 
     def sum(self, term: Expr) -> _Sum | None:
         """One of the terms as a sum in two parts; ``None`` if it has no quotient, or is one."""
