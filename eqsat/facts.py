@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 
 from numpy.typing import NDArray
 
-from eqsat.expr import FALSE, TRUE, Expr, topological
+from eqsat.expr import FALSE, TRUE, Expr, const, make, topological
 from eqsat.forms import (
     ZERO,
     Division,
@@ -27,6 +27,7 @@ from eqsat.forms import (
     number,
     read,
     scale_of,
+    split,
     to_expr,
 )
 from eqsat.witnesses import Witnesses
@@ -66,6 +67,8 @@ class Facts(ABC):
         self.by_bounds: dict[Expr, Expr] = {}
         # atoms that are known to equal other forms, and those forms as quotients
         self.equal: dict[Expr, Form] = dict(parent.equal) if parent else {}
+        # the divisors of the quotients among them, the largest first
+        self.known_divisors: tuple[int, ...] = parent.known_divisors if parent else ()
         self.readings: dict[Expr, list[Division]] = dict(parent.readings) if parent else {}
         # which variables the facts speak of; a term without them means here what it means to the parent
         self.touched: int = parent.touched if parent else 0
@@ -188,7 +191,7 @@ class Facts(ABC):
             self.touched |= self.variables.of(before)
             learned.add(before)
             self.walked.add(before)
-        stale = _users(learned, [*(atom for form in forms.values() for atom in form.terms), *conditions.values()])
+        stale = _users(lambda t: t in learned or self._nested_in_known(t) is not None, [*(atom for form in forms.values() for atom in form.terms), *conditions.values()])
         for term, form in forms.items():
             if not stale.isdisjoint(form.terms):
                 forms[term] = self._rewritten(form, stale)
@@ -221,6 +224,7 @@ class Facts(ABC):
         """One more reading of the quotients that the quotient ``atom`` is known to be a sum of."""
         if atom.op == "floordiv" and atom.args[1].op == "const":
             dividend, n = self.form(atom.args[0]), atom.args[1].vmin
+            self.known_divisors = tuple(sorted({*self.known_divisors, n}, reverse=True))
             division = Division(dividend, number(n), dividend.plus(self.equal[atom], -n), n - 1)
             for part in self.equal[atom].terms:
                 if part.op == "floordiv" and part in division.remainder.terms:
@@ -228,14 +232,33 @@ class Facts(ABC):
 
     def atom(self, term: Expr) -> Form:
         """The form of an atom just made: what it is known to equal, or itself."""
+        if not self.equal or term in self._replacing:
+            return atom_form(term)
         known = self.equal.get(term)
-        if known is None or term in self._replacing:
+        nested = self._nested_in_known(term) if known is None else None
+        if known is None and nested is None:
             return atom_form(term)
         # what it equals may have a simpler normal form by now, in which the atom itself may occur again
         self._replacing.add(term)
-        form = self.form(to_expr(known))
+        form = self.form(to_expr(known)) if nested is None else self._of_nested(*nested)
         self._replacing.discard(term)
         return form
+
+    def _nested_in_known(self, term: Expr) -> tuple[Form, Expr, int] | None:
+        """``A // (n*m)`` as ``(whole + D//n) // m``, if something else is known of ``D//n``."""
+        if term.op != "floordiv" or term.args[1].op != "const":
+            return None
+        dividend, divisor = self.inner(term.args[0]), term.args[1].vmin
+        for n in self.known_divisors:
+            if n < divisor and divisor % n == 0:
+                whole, residue = split(dividend, n, balanced=True)
+                quotient = make("floordiv", to_expr(residue), const(n))
+                if quotient in self.equal:
+                    return whole, quotient, divisor // n
+        return None
+
+    def _of_nested(self, whole: Form, quotient: Expr, divisor: int) -> Form:
+        return self.quotient_by(whole.plus(self.atom(quotient)), divisor)
 
     def equations(self, outside: Self | None = None) -> list[Form]:
         """Sums that are known to be zero, but for those that are so ``outside`` too."""
@@ -631,11 +654,11 @@ def _without_content(form: Form) -> Form:
     return form if common < 2 else Form({a: c // common for a, c in form.terms.items()}, form.constant // common)
 
 
-def _users(wanted: Collection[Expr], roots: Iterable[Expr]) -> set[Expr]:
+def _users(wanted: Callable[[Expr], bool], roots: Iterable[Expr]) -> set[Expr]:
     """The terms below ``roots`` that are ``wanted`` or have operands, at any depth, that are."""
     found: set[Expr] = set()
     for term in topological(roots):
-        if term in wanted or not found.isdisjoint(term.args):
+        if wanted(term) or not found.isdisjoint(term.args):
             found.add(term)
     return found
 
