@@ -15,11 +15,12 @@ from typing import Any, Self, cast
 
 from numpy.typing import NDArray
 
-from eqsat.expr import FALSE, TRUE, Expr, const, make, topological
+from eqsat.expr import FALSE, TRUE, Expr, topological
 from eqsat.forms import (
     ZERO,
     Division,
     Form,
+    Simplicity,
     VariableSets,
     atom_form,
     factors,
@@ -27,7 +28,6 @@ from eqsat.forms import (
     number,
     read,
     scale_of,
-    split,
     to_expr,
 )
 from eqsat.witnesses import Witnesses
@@ -67,12 +67,11 @@ class Facts(ABC):
         self.by_bounds: dict[Expr, Expr] = {}
         # atoms that are known to equal other forms, and those forms as quotients
         self.equal: dict[Expr, Form] = dict(parent.equal) if parent else {}
-        # the divisors of the quotients among them, the largest first
-        self.known_divisors: tuple[int, ...] = parent.known_divisors if parent else ()
         self.readings: dict[Expr, list[Division]] = dict(parent.readings) if parent else {}
         # which variables the facts speak of; a term without them means here what it means to the parent
         self.touched: int = parent.touched if parent else 0
         self.variables: VariableSets = parent.variables if parent else VariableSets()
+        self.simplicity: Simplicity = parent.simplicity if parent else Simplicity()
         self.spare: list[int] = parent.spare if parent else [MAX_CONTEXTS]
         self._replacing: set[Expr] = set()
         # comparisons whose selections are being split, here or in a relative
@@ -170,15 +169,20 @@ class Facts(ABC):
             else:
                 self._assume_nonzero(left.plus(right, -1))
 
-    def learn(self, equalities: Iterable[tuple[Expr, Expr]]) -> None:
+    def rewrite(self, equalities: Iterable[tuple[Expr, Expr]]) -> set[Expr]:
         """Add equalities of terms in normal form, simpler ones first; the caller has proved them under the facts.
 
         They rewrite the normal forms found so far, so that what was said of an atom holds however its operands are
         spelled from now on. Equalities of sums are no rewriting: their terms may stand apart.
+
+        Returns
+        -------
+        set of Expr
+            The terms whose normal form this changed.
         """
         forms, conditions = dict(self.forms), dict(self.conditions)
         learned: set[Expr] = set()
-        self._forget()
+        self._forget_forms()
         for before, after in equalities:
             if before.is_bool:
                 found = self.conditions[before] = self.known[before] = self.condition(after)
@@ -191,16 +195,18 @@ class Facts(ABC):
             self.touched |= self.variables.of(before)
             learned.add(before)
             self.walked.add(before)
-        stale = _users(lambda t: t in learned or self._nested_in_known(t) is not None, [*(atom for form in forms.values() for atom in form.terms), *conditions.values()])
-        for term, form in forms.items():
-            if not stale.isdisjoint(form.terms):
-                forms[term] = self._rewritten(form, stale)
-        for term, condition in conditions.items():
-            if condition in stale:
-                conditions[term] = self.condition(condition)
+        stale = _users(learned, [*(atom for form in forms.values() for atom in form.terms), *conditions.values()])
+        changed = {term for term, form in forms.items() if not stale.isdisjoint(form.terms)}
+        changed.update(term for term, condition in conditions.items() if condition in stale)
+        for term in changed:
+            if term.is_bool:
+                conditions[term] = self.condition(conditions[term])
+            else:
+                forms[term] = self._rewritten(forms[term], stale)
         self.forms |= forms
         self.conditions |= conditions
         self.walked.update(forms, conditions)
+        return changed
 
     def _rewritten(self, form: Form, stale: Collection[Expr]) -> Form:
         """``form`` with its ``stale`` atoms normalised again."""
@@ -224,7 +230,6 @@ class Facts(ABC):
         """One more reading of the quotients that the quotient ``atom`` is known to be a sum of."""
         if atom.op == "floordiv" and atom.args[1].op == "const":
             dividend, n = self.form(atom.args[0]), atom.args[1].vmin
-            self.known_divisors = tuple(sorted({*self.known_divisors, n}, reverse=True))
             division = Division(dividend, number(n), dividend.plus(self.equal[atom], -n), n - 1)
             for part in self.equal[atom].terms:
                 if part.op == "floordiv" and part in division.remainder.terms:
@@ -232,33 +237,14 @@ class Facts(ABC):
 
     def atom(self, term: Expr) -> Form:
         """The form of an atom just made: what it is known to equal, or itself."""
-        if not self.equal or term in self._replacing:
-            return atom_form(term)
         known = self.equal.get(term)
-        nested = self._nested_in_known(term) if known is None else None
-        if known is None and nested is None:
+        if known is None or term in self._replacing:
             return atom_form(term)
         # what it equals may have a simpler normal form by now, in which the atom itself may occur again
         self._replacing.add(term)
-        form = self.form(to_expr(known)) if nested is None else self._of_nested(*nested)
+        form = self.form(to_expr(known))
         self._replacing.discard(term)
         return form
-
-    def _nested_in_known(self, term: Expr) -> tuple[Form, Expr, int] | None:
-        """``A // (n*m)`` as ``(whole + D//n) // m``, if something else is known of ``D//n``."""
-        if term.op != "floordiv" or term.args[1].op != "const":
-            return None
-        dividend, divisor = self.inner(term.args[0]), term.args[1].vmin
-        for n in self.known_divisors:
-            if n < divisor and divisor % n == 0:
-                whole, residue = split(dividend, n, balanced=True)
-                quotient = make("floordiv", to_expr(residue), const(n))
-                if quotient in self.equal:
-                    return whole, quotient, divisor // n
-        return None
-
-    def _of_nested(self, whole: Form, quotient: Expr, divisor: int) -> Form:
-        return self.quotient_by(whole.plus(self.atom(quotient)), divisor)
 
     def equations(self, outside: Self | None = None) -> list[Form]:
         """Sums that are known to be zero, but for those that are so ``outside`` too."""
@@ -268,17 +254,19 @@ class Facts(ABC):
 
     def _forget(self) -> None:
         """Drop what was memoised under fewer facts."""
+        self._forget_forms()
         self.changed = True
-        for memo in (self.forms, self.conditions, self.children, self._ranges, self._bounds, self._quotients):
+        for memo in (self._ranges, self._bounds, self._decisions, self._nonzero_proofs, self._selected):
             memo.clear()
-        self.walked.clear()
-        self._junctions.clear()
-        self._lower_values.clear()
-        self._divisions.clear()
-        self._pairs.clear()
-        for memo_of_forms in (self._decisions, self._nonzero_proofs, self._minima, self._selected):
-            memo_of_forms.clear()
         self._witnessed = None
+
+    def _forget_forms(self) -> None:
+        """Drop what was memoised of normal forms; bounds and proofs hold however terms are spelled."""
+        self.walked.clear()
+        for memo in (self.forms, self.conditions, self.children, self._quotients, self._minima, self._junctions):
+            memo.clear()
+        for readings in (self._lower_values, self._divisions, self._pairs):
+            readings.clear()
 
     def _assume_at_least(self, form: Form, least: int) -> None:
         if not form.terms:
@@ -654,11 +642,11 @@ def _without_content(form: Form) -> Form:
     return form if common < 2 else Form({a: c // common for a, c in form.terms.items()}, form.constant // common)
 
 
-def _users(wanted: Callable[[Expr], bool], roots: Iterable[Expr]) -> set[Expr]:
+def _users(wanted: Collection[Expr], roots: Iterable[Expr]) -> set[Expr]:
     """The terms below ``roots`` that are ``wanted`` or have operands, at any depth, that are."""
     found: set[Expr] = set()
     for term in topological(roots):
-        if wanted(term) or not found.isdisjoint(term.args):
+        if term in wanted or not found.isdisjoint(term.args):
             found.add(term)
     return found
 

@@ -8,7 +8,7 @@ is concluded from samples alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from math import gcd, sqrt
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, make, topological, variables
 from eqsat.facts import chain_members
-from eqsat.forms import Form, VariableSets, atom_form, read, to_expr, topological_until
+from eqsat.forms import Form, Simplicity, VariableSets, atom_form, read, to_expr
 from eqsat.ops import COMPARISONS
 from eqsat.sampling import Points, all_hold, domain_size, grid
 
@@ -94,7 +94,7 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
     """
     roots = list(roots)
     parts = _Parts(roots)
-    atoms, conditions, sizes = parts.atoms, parts.conditions, parts.sizes
+    atoms, conditions, size = parts.atoms, parts.conditions, parts.simplicity.size
     learned = Learned()
     if not _worth_guessing(atoms, conditions, facts) or len(atoms) > MAX_ATOMS:
         return learned
@@ -129,17 +129,17 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
 
     affine = set()
     for found in sums:
-        if prove(found.whole, found.with_nested(basis.combination(values[found.nested]), sizes)):
+        if prove(found.whole, found.with_nested(basis.combination(values[found.nested]), size)):
             affine.add(found.whole)
     for atom in atoms:
         if atom in coordinates:
             continue
         form = basis.combination(values[atom])
-        if form is None or not _is_simpler(form, atom, sizes) or not prove(atom, to_expr(form)):
+        if form is None or not _is_simpler(form, atom, size) or not prove(atom, to_expr(form)):
             basis.add(atom, values[atom])
     nested = [s for s in sums if s.whole not in affine and s.quotients > 1 and values[s.nested].dtype != object]
     for found, form in _as_remainders(nested, members, points, values):
-        prove(found.whole, found.with_nested(form, sizes))
+        prove(found.whole, found.with_nested(form, size))
     simplest: dict[bytes, Expr] = {}
     for condition in conditions:
         same = _constant(values[condition])
@@ -148,10 +148,10 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
         if same is not condition:
             prove(condition, same)
         elif condition in chains:
-            needed = _needed(condition.op, chains[condition], values, sizes)
-            prove(condition, _joined(condition.op, chains[condition], needed, sizes))
+            needed = _needed(condition.op, chains[condition], values, size)
+            prove(condition, _joined(condition.op, chains[condition], needed, size))
     for condition in conditions if not learned.guesses else ():
-        by_bounds = _by_bounds(condition, chains.get(condition, [condition]), values, points, sizes)
+        by_bounds = _by_bounds(condition, chains.get(condition, [condition]), values, points, size)
         if by_bounds is not None and decide(condition.eq(by_bounds)):
             learned.by_bounds.append(Guess(condition, by_bounds, tuple(members)))
     return learned
@@ -161,15 +161,6 @@ def _name(variable: Expr) -> str:
     return cast(str, variable.value)
 
 
-class _Sizes(dict[Expr, int]):
-    """What :func:`eqsat.expr.tree_size` says of terms, each counted once."""
-
-    def __missing__(self, term: Expr) -> int:
-        for part in topological_until([term], self.__contains__):
-            self[part] = 1 + sum([self[a] for a in part.args])
-        return self[term]
-
-
 class _Parts:
     """What terms in normal form consist of.
 
@@ -177,9 +168,7 @@ class _Parts:
     """
 
     def __init__(self, roots: Collection[Expr]) -> None:
-        self.sizes = _Sizes()
-        # the largest literal in each term
-        self._literals: dict[Expr, int] = {}
+        self.simplicity = Simplicity()
         # the variables and quotients below each term, as bit sets
         self._below: dict[Expr, int] = {}
         self._variables: dict[Expr, int] = {}
@@ -189,17 +178,15 @@ class _Parts:
         composed: set[Expr] = set()
         partial: set[Expr] = set()
         for place, term in enumerate(topological(roots)):
-            size, literal, below = 1, abs(term.vmin) if term.op == "const" else 0, 0
+            below = 0
             for arg in term.args:
-                size += self.sizes[arg]
-                literal = max(literal, self._literals[arg])
                 below |= self._below[arg]
             if term.op == "var":
                 below = self._variables[term] = 1 << place
             elif term.op == "floordiv":
                 below |= 1 << place
                 self._quotients |= 1 << place
-            self.sizes[term], self._literals[term], self._below[term] = size, literal, below
+            self._below[term] = below
             if not composed.isdisjoint(term.args):
                 composed.add(term)
             if term.op in ("and", "or"):
@@ -214,11 +201,8 @@ class _Parts:
                 atoms.append(term)
         # which members of a chain stand together is a matter of order: it is read whole
         partial.difference_update(roots)
-        self.atoms = sorted(atoms, key=self._order)
-        self.conditions = sorted([c for c in conditions if c not in partial], key=self._order)
-
-    def _order(self, term: Expr) -> tuple[int, int, int]:
-        return self.sizes[term], self._literals[term], term.key
+        self.atoms = sorted(atoms, key=self.simplicity.__getitem__)
+        self.conditions = sorted([c for c in conditions if c not in partial], key=self.simplicity.__getitem__)
 
     def sum(self, term: Expr) -> _Sum | None:
         """One of the terms as a sum in two parts; ``None`` if it has no quotient, or is one."""
@@ -256,23 +240,23 @@ class _Sum:
     names: tuple[Expr, ...]
     quotients: int
 
-    def with_nested(self, form: Form | None, sizes: Mapping[Expr, int]) -> Expr | None:
+    def with_nested(self, form: Form | None, size: Callable[[Expr], int]) -> Expr | None:
         """The whole with another form for its nested part, if that is simpler."""
         if form is None:
             return None
         term = to_expr(self.alone.plus(form))
-        return term if sizes[term] < sizes[self.whole] else None
+        return term if size(term) < size(self.whole) else None
 
 
-def _is_simpler(form: Form, atom: Expr, sizes: Mapping[Expr, int]) -> bool:
+def _is_simpler(form: Form, atom: Expr, size: Callable[[Expr], int]) -> bool:
     """Whether ``form`` is worth writing for ``atom``: no larger, and no quotients for a selection."""
     if atom.op != "floordiv" and any(a.op == "floordiv" for a in form.terms):
         return False
-    return sizes[to_expr(form)] <= sizes[atom]
+    return size(to_expr(form)) <= size(atom)
 
 
 def _by_bounds(
-    condition: Expr, members: Sequence[Expr], values: Mapping[Expr, Array], points: Points, sizes: Mapping[Expr, int]
+    condition: Expr, members: Sequence[Expr], values: Mapping[Expr, Array], points: Points, size: Callable[[Expr], int]
 ) -> Expr | None:
     """A chain as bounds of its variables and what they leave of its members, if that is shorter at the points."""
     names = variables([condition])
@@ -285,12 +269,12 @@ def _by_bounds(
     for variable in names:
         for bound in _bounds(variable, points[_name(variable)][inside]):
             known[bound if op == "and" else _opposite(bound)] = bound.evaluate(points) == (op == "and")
-    return _joined(op, members, _needed(op, known, known, sizes), sizes)
+    return _joined(op, members, _needed(op, known, known, size), size)
 
 
-def _joined(op: str, members: Sequence[Expr], others: Sequence[Expr], sizes: Mapping[Expr, int]) -> Expr | None:
+def _joined(op: str, members: Sequence[Expr], others: Sequence[Expr], size: Callable[[Expr], int]) -> Expr | None:
     """The chain of ``others``, if it is shorter than that of ``members``."""
-    if sum([sizes[m] for m in others]) >= sum([sizes[m] for m in members]):
+    if sum([size(m) for m in others]) >= sum([size(m) for m in members]):
         return None
     return reduce(lambda chain, member: make(op, chain, member), sorted(others, key=lambda m: m.key))
 
@@ -316,10 +300,10 @@ def _opposite(bound: Expr) -> Expr:
     return make(opposites[bound.op], x, y)
 
 
-def _needed(op: str, members: Iterable[Expr], values: Mapping[Expr, Array], sizes: Mapping[Expr, int]) -> list[Expr]:
+def _needed(op: str, members: Iterable[Expr], values: Mapping[Expr, Array], size: Callable[[Expr], int]) -> list[Expr]:
     """The members of a chain that the others do not imply at the points, the largest dropped first."""
     kept = list(members)
-    for member in sorted(kept, key=lambda m: (-sizes[m], m.key)):
+    for member in sorted(kept, key=lambda m: (-size(m), m.key)):
         others = [values[m] for m in kept if m is not member]
         if others and op == "and":
             implied = not (np.logical_and.reduce(others) & ~values[member]).any()
