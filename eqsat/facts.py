@@ -196,17 +196,14 @@ class Facts(ABC):
             learned.add(before)
             self.walked.add(before)
         stale = _users(learned, [*(atom for form in forms.values() for atom in form.terms), *conditions.values()])
-        changed = {term for term, form in forms.items() if not stale.isdisjoint(form.terms)}
-        changed.update(term for term, condition in conditions.items() if condition in stale)
-        for term in changed:
-            if term.is_bool:
-                conditions[term] = self.condition(conditions[term])
-            else:
-                forms[term] = self._rewritten(forms[term], stale)
+        stale_forms = {term: form for term, form in forms.items() if not stale.isdisjoint(form.terms)}
+        stale_conditions = {term: condition for term, condition in conditions.items() if condition in stale}
+        forms |= {term: self._rewritten(form, stale) for term, form in stale_forms.items()}
+        conditions |= {term: self.condition(condition) for term, condition in stale_conditions.items()}
         self.forms |= forms
         self.conditions |= conditions
         self.walked.update(forms, conditions)
-        return changed
+        return {*stale_forms, *stale_conditions}
 
     def _rewritten(self, form: Form, stale: Collection[Expr]) -> Form:
         """``form`` with its ``stale`` atoms normalised again."""
