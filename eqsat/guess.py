@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, make, topological, variables
 from eqsat.facts import chain_members
-from eqsat.forms import Form, Simplicity, VariableSets, atom_form, read, to_expr
+from eqsat.forms import Form, Simplicity, atom_form, read, to_expr
 from eqsat.ops import COMPARISONS
 from eqsat.sampling import Points, all_hold, domain_size, grid
 
@@ -94,10 +94,12 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
     """
     roots = list(roots)
     parts = _Parts(roots)
-    atoms, conditions, size = parts.atoms, parts.conditions, parts.simplicity.size
     learned = Learned()
-    if not _worth_guessing(atoms, conditions, facts) or len(atoms) > MAX_ATOMS:
+    if not parts.are_worth_guessing(facts) or len(parts.atoms) > MAX_ATOMS:
         return learned
+    simplicity = Simplicity()
+    atoms, conditions = (sorted(terms, key=simplicity.__getitem__) for terms in (parts.atoms, parts.conditions))
+    size = simplicity.size
     members = [member for fact in facts for member in chain_members(fact, "and")]
     members = _speaking_of(variables([*atoms, *conditions]), members)
     names = sorted(variables([*atoms, *conditions, *members]), key=_name)
@@ -162,18 +164,14 @@ def _name(variable: Expr) -> str:
 
 
 class _Parts:
-    """What terms in normal form consist of.
-
-    ``atoms`` has their atoms and ``conditions`` those that speak of atoms or nest, simpler ones first.
-    """
+    """What terms in normal form consist of: their atoms, and the conditions that speak of atoms or nest."""
 
     def __init__(self, roots: Collection[Expr]) -> None:
-        self.simplicity = Simplicity()
         # the variables and quotients below each term, as bit sets
         self._below: dict[Expr, int] = {}
         self._variables: dict[Expr, int] = {}
         self._quotients = 0
-        atoms: list[Expr] = []
+        self.atoms: list[Expr] = []
         conditions: list[Expr] = []
         composed: set[Expr] = set()
         partial: set[Expr] = set()
@@ -198,11 +196,23 @@ class _Parts:
                     conditions.append(term)
             elif term.op in _ATOMS:
                 composed.add(term)
-                atoms.append(term)
+                self.atoms.append(term)
         # which members of a chain stand together is a matter of order: it is read whole
         partial.difference_update(roots)
-        self.atoms = sorted(atoms, key=self.simplicity.__getitem__)
-        self.conditions = sorted([c for c in conditions if c not in partial], key=self.simplicity.__getitem__)
+        self.conditions = [c for c in conditions if c not in partial]
+
+    def are_worth_guessing(self, facts: Sequence[Expr]) -> bool:
+        """Whether there is anything that the theory may have missed: it has read each atom, but not two together."""
+        if any(c.op in ("and", "or") for c in self.conditions):
+            return True
+        if facts or self.conditions:
+            return len(self.atoms) > 1 or (bool(facts) and any(a.op == "floordiv" for a in self.atoms))
+        met = 0
+        for atom in self.atoms:
+            if met & self._below[atom] & ~self._quotients:
+                return True
+            met |= self._below[atom]
+        return False
 
     def sum(self, term: Expr) -> _Sum | None:
         """One of the terms as a sum in two parts; ``None`` if it has no quotient, or is one."""
@@ -214,20 +224,6 @@ class _Parts:
         names = tuple([v for v, bit in self._variables.items() if bit & below])
         alone = Form({v: k for v, k in form.terms.items() if v.op == "var" and v not in names}, 0)
         return _Sum(term, to_expr(form.plus(alone, -1)), alone, names, quotients)
-
-
-def _worth_guessing(atoms: Sequence[Expr], conditions: Sequence[Expr], facts: Sequence[Expr]) -> bool:
-    """Whether there is anything that the theory may have missed: it has read each atom, but not two together."""
-    if any(c.op in ("and", "or") for c in conditions):
-        return True
-    if facts or conditions:
-        return len(atoms) > 1 or (bool(facts) and any(a.op == "floordiv" for a in atoms))
-    sets, met = VariableSets(), 0
-    for atom in atoms:
-        if met & sets.of(atom):
-            return True
-        met |= sets.of(atom)
-    return False
 
 
 @dataclass(frozen=True)
