@@ -330,7 +330,7 @@ class Simplicity(dict[Expr, tuple[int, int, int]]):
 
     >>> from eqsat.expr import var
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
-    >>> min([x + y, x * 3, x * 2], key=Simplicity().__getitem__)
+    >>> min([x + y * 2, x * 3, x * 2], key=Simplicity().__getitem__)
     Expr('x*2')
     """
 
