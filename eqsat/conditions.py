@@ -410,6 +410,8 @@ class Conditions(Extremes):
             if not others or len(others) > MAX_DECIDING:
                 continue
             if member.op in _COMPLEMENT:
+                if self._is_open(member, others):
+                    continue
                 theory = self._given(others)
                 if theory is None:
                     return [FALSE]
@@ -421,6 +423,12 @@ class Conditions(Extremes):
             elif member.op == "or":
                 kept[kept.index(member)] = self._needed_part(member, others)
         return [m for m in kept if m is not TRUE]
+
+    def _is_open(self, condition: Expr, facts: Sequence[Expr]) -> bool:
+        """Whether sample points show that a condition may hold where the facts do, and may fail."""
+        given = self.witnessed() & self.witnesses.where_all(facts)
+        holds = given & self.witnesses.values(condition)
+        return bool(holds.any() and (holds != given).any())
 
     def _needed_part(self, disjunction: Expr, facts: list[Expr]) -> Expr:
         """A disjunction without what cannot decide it where the facts hold."""

@@ -321,7 +321,7 @@ class _Plan:
         if self.theory is not None:
             self.theory.learn([(guess.before, guess.after) for guess in self.guesses])
             if read := _selections_read(self.theory, self.before):
-                self.theory.learn(read)
+                self.theory.learn([(self.theory.simplify(before), after) for before, after in read])
             for theory in (base, self.theory):
                 for part in topological(self.after):
                     self._answers.setdefault(_value(theory, part), part)

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import gcd
 from typing import Any, Self, cast
 
 from numpy.typing import NDArray
 
-from eqsat.expr import FALSE, TRUE, Expr
+from eqsat.expr import FALSE, TRUE, Expr, topological
 from eqsat.forms import (
     ZERO,
     Division,
     Form,
+    Simplicity,
     VariableSets,
     atom_form,
     factors,
@@ -70,6 +71,7 @@ class Facts(ABC):
         # which variables the facts speak of; a term without them means here what it means to the parent
         self.touched: int = parent.touched if parent else 0
         self.variables: VariableSets = parent.variables if parent else VariableSets()
+        self.simplicity: Simplicity = parent.simplicity if parent else Simplicity()
         self.spare: list[int] = parent.spare if parent else [MAX_CONTEXTS]
         self._replacing: set[Expr] = set()
         # the work that all refutations may still do together
@@ -167,23 +169,48 @@ class Facts(ABC):
             else:
                 self._assume_nonzero(left.plus(right, -1))
 
-    def learn(self, equalities: Iterable[tuple[Expr, Expr]]) -> None:
-        """Add equalities of terms in normal form, simpler ones first; the caller has proved them under the facts."""
-        self._forget()
+    def rewrite(self, equalities: Iterable[tuple[Expr, Expr]]) -> set[Expr]:
+        """Add equalities of terms in normal form, simpler ones first; the caller has proved them under the facts.
+
+        They rewrite the normal forms found so far, so that what was said of an atom holds however its operands are
+        spelled from now on. Equalities of sums are no rewriting: their terms may stand apart.
+
+        Returns
+        -------
+        set of Expr
+            The terms whose normal form this changed.
+        """
+        forms, conditions = dict(self.forms), dict(self.conditions)
+        learned: set[Expr] = set()
+        self._forget_forms()
         for before, after in equalities:
-            self.touched |= self.variables.of(before)
-            # those learned before may have changed its normal form
             if before.is_bool:
-                condition = self.condition(before)
-                self.known[condition] = after
-                self.known[self.negate(condition)] = self.negate(after)
+                found = self.conditions[before] = self.known[before] = self.condition(after)
+                self.known[self.negate(before)] = self.negate(found)
+            elif read(before).single() is not None:
+                self.forms[before] = self.equal[before] = self.form(after)
+                self._read_also(before)
+            else:
                 continue
-            atom = self.form(before).single()
-            if atom is not None and atom.op != "var":
-                form = self.form(after)
-                self.equal[atom] = form
-                self._read_also(atom, form)
-        self._forget()
+            self.touched |= self.variables.of(before)
+            learned.add(before)
+            self.walked.add(before)
+        stale = _users(learned, [*(atom for form in forms.values() for atom in form.terms), *conditions.values()])
+        stale_forms = {term: form for term, form in forms.items() if not stale.isdisjoint(form.terms)}
+        stale_conditions = {term: condition for term, condition in conditions.items() if condition in stale}
+        forms |= {term: self._rewritten(form, stale) for term, form in stale_forms.items()}
+        conditions |= {term: self.condition(condition) for term, condition in stale_conditions.items()}
+        self.forms |= forms
+        self.conditions |= conditions
+        self.walked.update(forms, conditions)
+        return {*stale_forms, *stale_conditions}
+
+    def _rewritten(self, form: Form, stale: Collection[Expr]) -> Form:
+        """``form`` with its ``stale`` atoms normalised again."""
+        total = number(form.constant)
+        for atom, coefficient in form.terms.items():
+            total = total.plus(self.form(atom) if atom in stale else atom_form(atom), coefficient)
+        return total
 
     def learn_bounds(self, equalities: Iterable[tuple[Expr, Expr]]) -> None:
         """Add other ways to say conditions in normal form, which the caller has proved under the facts."""
@@ -196,14 +223,14 @@ class Facts(ABC):
         theory = self.under(condition if bounds is None else bounds)
         return theory if theory is None or bounds is None else theory.under(theory.condition(condition))
 
-    def _read_also(self, atom: Expr, form: Form) -> None:
-        """The quotient ``atom`` is ``form``: one more reading of the atoms of ``form``."""
+    def _read_also(self, atom: Expr) -> None:
+        """One more reading of the quotients that the quotient ``atom`` is known to be a sum of."""
         if atom.op == "floordiv" and atom.args[1].op == "const":
-            dividend, n = self.inner(atom.args[0]), atom.args[1].vmin
-            division = Division(dividend, number(n), dividend.plus(form, -n), n - 1)
-            for part in form.terms:
-                if part.op == "floordiv":
-                    self.readings.setdefault(part, []).append(division)
+            dividend, n = self.form(atom.args[0]), atom.args[1].vmin
+            division = Division(dividend, number(n), dividend.plus(self.equal[atom], -n), n - 1)
+            for part in self.equal[atom].terms:
+                if part.op == "floordiv" and part in division.remainder.terms:
+                    self.readings[part] = [*self.readings.get(part, ()), division]
 
     def atom(self, term: Expr) -> Form:
         """The form of an atom just made: what it is known to equal, or itself."""
@@ -224,17 +251,19 @@ class Facts(ABC):
 
     def _forget(self) -> None:
         """Drop what was memoised under fewer facts."""
+        self._forget_forms()
         self.changed = True
-        for memo in (self.forms, self.conditions, self.children, self._ranges, self._bounds, self._quotients):
+        for memo in (self._ranges, self._bounds, self._decisions, self._nonzero_proofs, self._selected):
             memo.clear()
-        self.walked.clear()
-        self._junctions.clear()
-        self._lower_values.clear()
-        self._divisions.clear()
-        self._pairs.clear()
-        for memo_of_forms in (self._decisions, self._nonzero_proofs, self._minima, self._selected):
-            memo_of_forms.clear()
         self._witnessed = None
+
+    def _forget_forms(self) -> None:
+        """Drop what was memoised of normal forms; bounds and proofs hold however terms are spelled."""
+        self.walked.clear()
+        for memo in (self.forms, self.conditions, self.children, self._quotients, self._minima, self._junctions):
+            memo.clear()
+        for readings in (self._lower_values, self._divisions, self._pairs):
+            readings.clear()
 
     def _assume_at_least(self, form: Form, least: int) -> None:
         if not form.terms:
@@ -608,6 +637,15 @@ def _without_content(form: Form) -> Form:
     """``form`` divided by the common factor of its coefficients and its constant."""
     common = gcd(form.content(), form.constant)
     return form if common < 2 else Form({a: c // common for a, c in form.terms.items()}, form.constant // common)
+
+
+def _users(wanted: Collection[Expr], roots: Iterable[Expr]) -> set[Expr]:
+    """The terms below ``roots`` that are ``wanted`` or have operands, at any depth, that are."""
+    found: set[Expr] = set()
+    for term in topological(roots):
+        if term in wanted or not found.isdisjoint(term.args):
+            found.add(term)
+    return found
 
 
 def chain_members(condition: Expr, op: str) -> list[Expr]:

@@ -337,6 +337,28 @@ class VariableSets:
         return total
 
 
+class Simplicity(dict[Expr, tuple[int, int, int]]):
+    """An order on terms, each measured once: by size (:func:`eqsat.expr.tree_size`), by the largest literal, by key.
+
+    >>> from eqsat.expr import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> min([x + y * 2, x * 3, x * 2], key=Simplicity().__getitem__)
+    Expr('x*2')
+    """
+
+    def __missing__(self, term: Expr) -> tuple[int, int, int]:
+        for part in topological_until([term], self.__contains__):
+            size, literal = 1, abs(part.vmin) if part.op == "const" else 0
+            for below, other, _ in [self[arg] for arg in part.args]:
+                size, literal = size + below, max(literal, other)
+            self[part] = size, literal, part.key
+        return self[term]
+
+    def size(self, term: Expr) -> int:
+        """How many operators and leaves ``term`` has, written out."""
+        return self[term][0]
+
+
 def mentions(term: Expr, variable: Expr) -> bool:
     return any(t is variable for t in topological([term]))
 

@@ -8,18 +8,19 @@ is concluded from samples alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from math import gcd, sqrt
+from operator import or_
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, make, topological, tree_size, variables
+from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, make, topological, variables
 from eqsat.facts import chain_members
-from eqsat.forms import Form, VariableSets, atom_form, read, to_expr
+from eqsat.forms import Form, Simplicity, atom_form, read, to_expr
 from eqsat.ops import COMPARISONS
 from eqsat.sampling import Points, all_hold, domain_size, grid
 
@@ -92,10 +93,13 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
     (i + 1)//2 is i - i//2
     """
     roots = list(roots)
-    atoms, conditions = _parts(roots)
+    parts = _Parts(roots)
     learned = Learned()
-    if not _worth_guessing(atoms, conditions, facts) or len(atoms) > MAX_ATOMS:
+    if not parts.are_worth_guessing(facts) or len(parts.atoms) > MAX_ATOMS:
         return learned
+    simplicity = Simplicity()
+    atoms, conditions = (sorted(terms, key=simplicity.__getitem__) for terms in (parts.atoms, parts.conditions))
+    size = simplicity.size
     members = [member for fact in facts for member in chain_members(fact, "and")]
     members = _speaking_of(variables([*atoms, *conditions]), members)
     names = sorted(variables([*atoms, *conditions, *members]), key=_name)
@@ -106,7 +110,7 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
     if not count:
         learned.impossible = complete
         return learned
-    sums = [found for root in roots if not root.is_bool and (found := _Sum.of(root))]
+    sums = [found for root in roots if not root.is_bool and (found := parts.sum(root))]
     sums = [found for found in sums if all(_name(v) in points for v in found.names)]
     chains = {c: chain_members(c, c.op) for c in conditions if c.op in ("and", "or")}
     terms = [*atoms, *conditions, *(found.nested for found in sums), *(m for chain in chains.values() for m in chain)]
@@ -127,17 +131,17 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
 
     affine = set()
     for found in sums:
-        if prove(found.whole, found.with_nested(basis.combination(values[found.nested]))):
+        if prove(found.whole, found.with_nested(basis.combination(values[found.nested]), size)):
             affine.add(found.whole)
     for atom in atoms:
         if atom in coordinates:
             continue
         form = basis.combination(values[atom])
-        if form is None or not _is_simpler(form, atom) or not prove(atom, to_expr(form)):
+        if form is None or not _is_simpler(form, atom, size) or not prove(atom, to_expr(form)):
             basis.add(atom, values[atom])
-    for found in sums:
-        if found.whole not in affine and found.quotients > 1 and values[found.nested].dtype != object:
-            prove(found.whole, found.with_nested(_as_remainder(found, members, points, values[found.nested])))
+    nested = [s for s in sums if s.whole not in affine and s.quotients > 1 and values[s.nested].dtype != object]
+    for found, form in _as_remainders(nested, members, points, values):
+        prove(found.whole, found.with_nested(form, size))
     simplest: dict[bytes, Expr] = {}
     for condition in conditions:
         same = _constant(values[condition])
@@ -146,9 +150,10 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
         if same is not condition:
             prove(condition, same)
         elif condition in chains:
-            prove(condition, _joined(condition.op, chains[condition], _needed(condition.op, chains[condition], values)))
+            needed = _needed(condition.op, chains[condition], values, size)
+            prove(condition, _joined(condition.op, chains[condition], needed, size))
     for condition in conditions if not learned.guesses else ():
-        by_bounds = _by_bounds(condition, chains.get(condition, [condition]), values, points)
+        by_bounds = _by_bounds(condition, chains.get(condition, [condition]), values, points, size)
         if by_bounds is not None and decide(condition.eq(by_bounds)):
             learned.by_bounds.append(Guess(condition, by_bounds, tuple(members)))
     return learned
@@ -158,48 +163,67 @@ def _name(variable: Expr) -> str:
     return cast(str, variable.value)
 
 
-def _parts(roots: Collection[Expr]) -> tuple[list[Expr], list[Expr]]:
-    """The atoms of terms in normal form, and the conditions that speak of atoms or nest; simpler ones first."""
-    sizes: dict[Expr, int] = {}
-    atoms: list[Expr] = []
-    conditions: list[Expr] = []
-    composed: set[Expr] = set()
-    partial: set[Expr] = set()
-    for term in topological(roots):
-        sizes[term] = 1 + sum([sizes[a] for a in term.args])
-        if not composed.isdisjoint(term.args):
-            composed.add(term)
-        if term.op in ("and", "or"):
-            partial.update(a for a in term.args if a.op == term.op)
-            if any(a.op in ("and", "or") and a.op != term.op for a in term.args):
+class _Parts:
+    """What terms in normal form consist of: their atoms, and the conditions that speak of atoms or nest."""
+
+    def __init__(self, roots: Collection[Expr]) -> None:
+        # the variables and quotients below each term, as bit sets
+        self._below: dict[Expr, int] = {}
+        self._variables: dict[Expr, int] = {}
+        self._quotients = 0
+        self.atoms: list[Expr] = []
+        conditions: list[Expr] = []
+        composed: set[Expr] = set()
+        partial: set[Expr] = set()
+        for place, term in enumerate(topological(roots)):
+            below = 0
+            for arg in term.args:
+                below |= self._below[arg]
+            if term.op == "var":
+                below = self._variables[term] = 1 << place
+            elif term.op == "floordiv":
+                below |= 1 << place
+                self._quotients |= 1 << place
+            self._below[term] = below
+            if not composed.isdisjoint(term.args):
                 composed.add(term)
-        if term.is_bool:
-            if term in composed and (term.op in ("and", "or") or term.op in COMPARISONS):
-                conditions.append(term)
-        elif term.op in _ATOMS:
-            composed.add(term)
-            atoms.append(term)
+            if term.op in ("and", "or"):
+                partial.update(a for a in term.args if a.op == term.op)
+                if any(a.op in ("and", "or") and a.op != term.op for a in term.args):
+                    composed.add(term)
+            if term.is_bool:
+                if term in composed and (term.op in ("and", "or") or term.op in COMPARISONS):
+                    conditions.append(term)
+            elif term.op in _ATOMS:
+                composed.add(term)
+                self.atoms.append(term)
+        # which members of a chain stand together is a matter of order: it is read whole
+        partial.difference_update(roots)
+        self.conditions = [c for c in conditions if c not in partial]
 
-    def order(term: Expr) -> tuple[int, int]:
-        return sizes[term], term.key
-
-    # which members of a chain stand together is a matter of order: it is read whole
-    partial.difference_update(roots)
-    return sorted(atoms, key=order), sorted([c for c in conditions if c not in partial], key=order)
-
-
-def _worth_guessing(atoms: Sequence[Expr], conditions: Sequence[Expr], facts: Sequence[Expr]) -> bool:
-    """Whether there is anything that the theory may have missed: it has read each atom, but not two together."""
-    if any(c.op in ("and", "or") for c in conditions):
-        return True
-    if facts or conditions:
-        return len(atoms) > 1 or (bool(facts) and any(a.op == "floordiv" for a in atoms))
-    sets, met = VariableSets(), 0
-    for atom in atoms:
-        if met & sets.of(atom):
+    def are_worth_guessing(self, facts: Sequence[Expr]) -> bool:
+        """Whether there is anything that the theory may have missed: it has read each atom, but not two together."""
+        if any(c.op in ("and", "or") for c in self.conditions):
             return True
-        met |= sets.of(atom)
-    return False
+        if facts or self.conditions:
+            return len(self.atoms) > 1 or (bool(facts) and any(a.op == "floordiv" for a in self.atoms))
+        met = 0
+        for atom in self.atoms:
+            if met & self._below[atom] & ~self._quotients:
+                return True
+            met |= self._below[atom]
+        return False
+
+    def sum(self, term: Expr) -> _Sum | None:
+        """One of the terms as a sum in two parts; ``None`` if it has no quotient, or is one."""
+        form = read(term)
+        below = reduce(or_, [self._below[atom] for atom in form.terms if atom.op != "var"], 0)
+        quotients = (below & self._quotients).bit_count()
+        if not quotients or form.single() is not None:
+            return None
+        names = tuple([v for v, bit in self._variables.items() if bit & below])
+        alone = Form({v: k for v, k in form.terms.items() if v.op == "var" and v not in names}, 0)
+        return _Sum(term, to_expr(form.plus(alone, -1)), alone, names, quotients)
 
 
 @dataclass(frozen=True)
@@ -209,37 +233,27 @@ class _Sum:
     whole: Expr
     nested: Expr
     alone: Form
-    names: list[Expr]
+    names: tuple[Expr, ...]
     quotients: int
 
-    @classmethod
-    def of(cls, term: Expr) -> _Sum | None:
-        """The parts of a term; ``None`` if it has no quotient, or is one."""
-        form = read(term)
-        composed = [atom for atom in form.terms if atom.op != "var"]
-        quotients = sum([part.op == "floordiv" for part in topological(composed)])
-        if not quotients or form.single() is not None:
-            return None
-        names = variables(composed)
-        alone = Form({v: k for v, k in form.terms.items() if v.op == "var" and v not in names}, 0)
-        return cls(term, to_expr(form.plus(alone, -1)), alone, names, quotients)
-
-    def with_nested(self, form: Form | None) -> Expr | None:
+    def with_nested(self, form: Form | None, size: Callable[[Expr], int]) -> Expr | None:
         """The whole with another form for its nested part, if that is simpler."""
         if form is None:
             return None
         term = to_expr(self.alone.plus(form))
-        return term if tree_size(term) < tree_size(self.whole) else None
+        return term if size(term) < size(self.whole) else None
 
 
-def _is_simpler(form: Form, atom: Expr) -> bool:
+def _is_simpler(form: Form, atom: Expr, size: Callable[[Expr], int]) -> bool:
     """Whether ``form`` is worth writing for ``atom``: no larger, and no quotients for a selection."""
     if atom.op != "floordiv" and any(a.op == "floordiv" for a in form.terms):
         return False
-    return tree_size(to_expr(form)) <= tree_size(atom)
+    return size(to_expr(form)) <= size(atom)
 
 
-def _by_bounds(condition: Expr, members: Sequence[Expr], values: Mapping[Expr, Array], points: Points) -> Expr | None:
+def _by_bounds(
+    condition: Expr, members: Sequence[Expr], values: Mapping[Expr, Array], points: Points, size: Callable[[Expr], int]
+) -> Expr | None:
     """A chain as bounds of its variables and what they leave of its members, if that is shorter at the points."""
     names = variables([condition])
     if len(names) + len(members) < 3 or not values[condition].any() or values[condition].all():
@@ -251,12 +265,12 @@ def _by_bounds(condition: Expr, members: Sequence[Expr], values: Mapping[Expr, A
     for variable in names:
         for bound in _bounds(variable, points[_name(variable)][inside]):
             known[bound if op == "and" else _opposite(bound)] = bound.evaluate(points) == (op == "and")
-    return _joined(op, members, _needed(op, known, known))
+    return _joined(op, members, _needed(op, known, known, size), size)
 
 
-def _joined(op: str, members: Sequence[Expr], others: Sequence[Expr]) -> Expr | None:
+def _joined(op: str, members: Sequence[Expr], others: Sequence[Expr], size: Callable[[Expr], int]) -> Expr | None:
     """The chain of ``others``, if it is shorter than that of ``members``."""
-    if sum(map(tree_size, others)) >= sum(map(tree_size, members)):
+    if sum([size(m) for m in others]) >= sum([size(m) for m in members]):
         return None
     return reduce(lambda chain, member: make(op, chain, member), sorted(others, key=lambda m: m.key))
 
@@ -282,10 +296,10 @@ def _opposite(bound: Expr) -> Expr:
     return make(opposites[bound.op], x, y)
 
 
-def _needed(op: str, members: Iterable[Expr], values: Mapping[Expr, Array]) -> list[Expr]:
+def _needed(op: str, members: Iterable[Expr], values: Mapping[Expr, Array], size: Callable[[Expr], int]) -> list[Expr]:
     """The members of a chain that the others do not imply at the points, the largest dropped first."""
     kept = list(members)
-    for member in sorted(kept, key=lambda m: (-tree_size(m), m.key)):
+    for member in sorted(kept, key=lambda m: (-size(m), m.key)):
         others = [values[m] for m in kept if m is not member]
         if others and op == "and":
             implied = not (np.logical_and.reduce(others) & ~values[member]).any()
@@ -416,38 +430,50 @@ class _Basis:
         return coefficients
 
 
-def _as_remainder(found: _Sum, members: Sequence[Expr], points: Points, values: Array) -> Form | None:
-    """The nested part as ``low + (affine - low) % m``, if each variable steps it by one amount modulo ``m``.
+def _as_remainders(
+    sums: Iterable[_Sum], members: Sequence[Expr], points: Points, values: Mapping[Expr, Array]
+) -> Iterator[tuple[_Sum, Form]]:
+    """The sums whose nested part is ``low + (affine - low) % m``: each variable steps it by one amount modulo ``m``.
 
     A permutation of axes turns an index ``x`` into ``x//a + x%a*b``, which is ``b*x`` modulo ``a*b - 1``; so is a chain
     of them, whose nested digits are one remainder.
     """
-    low, high = int(values.min()), int(values.max())
-    modulus = 0
-    slopes: dict[Expr, int] = {}
-    for v in found.names:
-        steps = _steps(found.nested, v, members, points, values)
+    left = {found: _Steps(values[found.nested]) for found in sums}
+    for v in dict.fromkeys(v for found in left for v in found.names):
+        stepped = [found for found in left if v in found.names]
+        there = {**points, _name(v): np.minimum(points[_name(v)] + 1, v.vmax)}
+        valid = (points[_name(v)] < v.vmax) & all_hold(members, there)
+        for found, changed in zip(stepped, evaluate([found.nested for found in stepped], there), strict=True):
+            if not left[found].add(v, (changed - left[found].values)[valid]):
+                del left[found]
+    for found, steps in left.items():
+        if steps.modulus:
+            yield found, steps.remainder(points)
+
+
+@dataclass
+class _Steps:
+    """How a term with ``values`` at the points changes from one value of a variable to the next, modulo ``modulus``."""
+
+    values: Array
+    modulus: int = 0
+    slopes: dict[Expr, int] = field(default_factory=dict)
+
+    def add(self, variable: Expr, steps: Array) -> bool:
+        """Take in the steps of one variable where the facts hold for both values; whether some modulus is left."""
         if len(steps):
-            slopes[v] = int(steps[0])
-            modulus = gcd(modulus, int(np.gcd.reduce(steps - steps[0])))
-            if 0 < modulus <= high - low:
-                return None
-    if not modulus:
-        return None
-    low = 0 if low >= 0 and high < modulus else low
-    affine = Form({v: k for v, slope in slopes.items() if (k := _balanced(slope, modulus))}, 0)
-    offset = (int(values[0]) - sum(k * int(points[_name(v)][0]) for v, k in affine.terms.items()) - low) % modulus
-    return atom_form(make("mod", to_expr(affine.shifted(offset)), const(modulus))).shifted(low)
+            self.slopes[variable] = int(steps[0])
+            self.modulus = gcd(self.modulus, int(np.gcd.reduce(steps - steps[0])))
+        return not 0 < self.modulus <= int(self.values.max()) - int(self.values.min())
 
-
-def _steps(term: Expr, variable: Expr, members: Sequence[Expr], points: Points, values: Array) -> Array:
-    """How ``term`` changes from one value of a variable to the next, where the facts hold for both."""
-    name = _name(variable)
-    there = {**points, name: np.minimum(points[name] + 1, variable.vmax)}
-    valid = (points[name] < variable.vmax) & all_hold(members, there)
-    changed = np.broadcast_to(term.evaluate(there), len(values)) - values
-    steps: Array = changed[np.broadcast_to(valid, len(values))].astype(np.int64)
-    return steps
+    def remainder(self, points: Points) -> Form:
+        """The term as the steps say it is."""
+        modulus, low = self.modulus, int(self.values.min())
+        low = 0 if low >= 0 and int(self.values.max()) < modulus else low
+        affine = Form({v: k for v, slope in self.slopes.items() if (k := _balanced(slope, modulus))}, 0)
+        start = sum(k * int(points[_name(v)][0]) for v, k in affine.terms.items())
+        offset = (int(self.values[0]) - start - low) % modulus
+        return atom_form(make("mod", to_expr(affine.shifted(offset)), const(modulus))).shifted(low)
 
 
 def _balanced(value: int, modulus: int) -> int:

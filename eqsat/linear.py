@@ -21,6 +21,13 @@ from eqsat.forms import Form, atom_form, factors, number, to_expr, topological_u
 from eqsat.ops import DIVISIONS, FLOATS, REDUCTIONS
 from eqsat.reduce import Reductions
 
+#: How often what follows from what was learned is learned in turn.
+MAX_CONSEQUENCES = 2
+
+_SUMS = frozenset({"add", "sub", "neg"})
+#: Atoms that may be known to equal other forms.
+_REPLACEABLE = frozenset({"floordiv", "tdiv", "where", "min"})
+
 
 class Theory(Reductions):
     """Normal forms under known facts; all results are memoised.
@@ -67,6 +74,36 @@ class Theory(Reductions):
                 else:
                     self.forms[term] = self._form(term)
                 done.add(term)
+
+    def learn(self, equalities: Iterable[tuple[Expr, Expr]]) -> None:
+        """Add equalities of terms in normal form, simpler ones first, and what follows from them where these are used.
+
+        The caller has proved them under the facts.
+        """
+        changed = self.rewrite(equalities)
+        for _ in range(MAX_CONSEQUENCES):
+            found = self._consequences(changed)
+            if not found:
+                break
+            changed = self.rewrite(sorted(found.items(), key=lambda item: self.simplicity[item[0]]))
+
+    def _consequences(self, changed: set[Expr]) -> dict[Expr, Expr]:
+        """Atoms, and what they equal since terms with ``changed`` operands have a second normal form.
+
+        ``(A//n)//m`` is one atom that does not say what ``A//n`` was: what is learned of that is read off here.
+        """
+        found: dict[Expr, Expr] = {}
+        for term, form in list(self.forms.items()):
+            if changed.isdisjoint(term.args) or term.op in _SUMS or form.is_affine():
+                continue
+            if self.walked.issuperset(term.args):
+                equation = self._form(term).plus(form, -1)
+                atom = max(equation.terms, key=self.simplicity.__getitem__, default=None)
+                if atom in form.terms and atom not in found and atom.op in _REPLACEABLE:
+                    other = _solved(equation, atom)
+                    if other is not None:
+                        found[atom] = to_expr(other)
+        return found
 
     def read_as(self, term: Expr, form: Form) -> None:
         """Take ``form``, which equals ``term``, for its normal form."""
@@ -285,6 +322,15 @@ _INTEGER_STEPS: dict[str, Callable[[Theory, Form, Form], Form]] = {
     "min": lambda theory, x, y: theory.extreme("min", [x, y]),
     "max": lambda theory, x, y: theory.extreme("max", [x, y]),
 }
+
+
+def _solved(equation: Form, atom: Expr) -> Form | None:
+    """What ``atom`` is if ``equation`` is zero, where that is a sum of integer multiples."""
+    scale = -equation.terms[atom]
+    if abs(scale) != gcd(equation.content(), equation.constant):
+        return None
+    rest = {other: k // scale for other, k in equation.terms.items() if other is not atom}
+    return Form(rest, equation.constant // scale)
 
 
 def _division(form: Form) -> tuple[Expr, Expr] | None:

@@ -701,7 +701,7 @@ def _size(form: Form) -> int:
 
 
 def _shrinking_scales(part: Form, form: Form, quotient: Expr) -> list[int]:
-    """The multiples of ``part`` that cancel a term of ``form`` and leave less of ``quotient``, or a power of two of it."""
+    """The multiples of ``part`` that cancel a term of ``form``, and leave less of ``quotient`` or a power of two of it."""
     found: dict[int, None] = {}
     coefficient, share = form.terms[quotient], part.terms[quotient]
     for atom, other in part.terms.items():

@@ -215,19 +215,15 @@ def dag(priced: Priced, start: Choice | None = None) -> Choice:
     return improved(priced, tree(priced) if start is None else start)[0]
 
 
-def improved(
-    priced: Priced, start: Choice, rounds: int = 8, thorough: bool = False, fresh: Collection[int] | None = None
-) -> tuple[Choice, int]:
+def improved(priced: Priced, start: Choice, rounds: int = 8, thorough: bool = False) -> tuple[Choice, int]:
     """A choice from ``start`` on that no single change makes cheaper, and its cost, each class paid once.
 
-    If ``thorough``, nor does a class that several use, given up by all at once. If ``start`` was such a choice but for nodes that some classes have gained since,
-    these are the ``fresh`` ones.
+    If ``thorough``, nor does a class that several use, given up by all at once.
     """
     search = _Search(priced, dict(start))
-    if fresh is None or search.improve(fresh):
-        for _ in range(rounds):
-            if not search.improve():
-                break
+    for _ in range(rounds):
+        if not search.improve():
+            break
     while thorough and search.abandon():
         search.improve()
     return search.choice, search.total
@@ -281,11 +277,11 @@ class _Search:
                 stack.extend(self.choice[c][2])
         return cost
 
-    def improve(self, among: Collection[int] | None = None) -> bool:
-        """Try every alternative of every needed class once, or of those ``among`` them; whether the total fell."""
+    def improve(self) -> bool:
+        """Try every alternative of every needed class once; whether the total fell."""
         changed = False
         for c in self._in_order()[::-1]:
-            if len(self.graph.classes[c]) > 1 and self.uses.get(c) and (among is None or c in among):
+            if len(self.graph.classes[c]) > 1 and self.uses.get(c):
                 changed |= self._take_cheapest(c)
         return changed
 

@@ -233,3 +233,41 @@ def test_nothing_is_guessed_of_values_that_no_machine_integer_holds():
 def test_nothing_is_evaluated_outside_the_ranges():
     """It divided by zero there, and NumPy said so."""
     assert optimize("where(n % 2 == 0, n % 3, i // 4)", i=(0, 3), n=(1, 5)).check().equal
+
+
+def learned_by_theory(texts: list[str], **ranges: tuple[int, int]) -> tuple[Theory, list[tuple[Expr, Expr]]]:
+    """A theory that has learned what is guessed of the texts, and what that was."""
+    theory = Theory()
+    names = {name: var(name, low, high) for name, (low, high) in ranges.items()}
+    guesses = learn([theory.simplify(parse(text, names)) for text in texts], []).guesses
+    equalities = [(guess.before, guess.after) for guess in guesses]
+    theory.learn(equalities)
+    return theory, equalities
+
+
+def test_what_is_learned_of_an_atom_holds_though_its_operands_change_too() -> None:
+    inner = "(b*22 + (g*12 + (g*2 - a)//11*-66 + a*-6)//55*11 + a*10 + g*2)//44"
+    outer = f"((a*5 + g + (a*5 + g)//11*-11)//10*11 + a*5 + g + {inner}*-11 + 22)//44"
+    beside = ["(a*5 + g + b*-11)//110", "(a*5 + g + b*-11 + 22)//110"]
+    theory, equalities = learned_by_theory([inner, outer, *beside], g=(0, 4), a=(0, 2), b=(0, 3))
+    assert {to_text(before) for before, _ in equalities} == {inner, outer}
+    assert all(theory.simplify(before) is theory.simplify(after) for before, after in equalities)
+
+
+def test_what_is_learned_of_a_quotient_is_carried_to_quotients_of_it() -> None:
+    ranges = {"x": (0, 48), "y": (0, 3)}
+    x, y = (var(name, low, high) for name, (low, high) in ranges.items())
+    inner = (x // 7 * 7 + y * 7 + x) // 14
+    in_two, in_one = (inner + y // 2 * 6 + 3) // 14, (y // 2 * 84 + x // 7 * 7 + y * 7 + x + 42) // 196
+    theory = Theory()
+    assert theory.form(in_two) == theory.form(in_one)
+    theory.learn([(theory.simplify(inner), y // 2 + x // 7)])
+    expected = (y // 2 * 49 + x + 21) // 98
+    assert [theory.simplify(in_two), theory.simplify(in_one)] == [theory.simplify(expected)] * 2
+
+
+def test_of_equal_quotients_that_with_smaller_literals_is_kept() -> None:
+    small = "(i1*37 + i0*36 + i2*18 + i3*-99)//216"
+    large = "(i1*33301 + i0*32436 + i2*16218 + i3*-89091)//194400"
+    _, equalities = learned_by_theory([small, large], i0=(0, 24), i1=(0, 8), i2=(0, 1), i3=(0, 1))
+    assert [(to_text(before), to_text(after)) for before, after in equalities] == [(large, small)]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from strategies import bool_expressions, expressions, grid
 
 from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, tdiv, tmod, topological, var, variables
+from eqsat.facts import MAX_CONTEXTS
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS
 from eqsat.text import parse
@@ -481,3 +482,12 @@ def test_any_term_keeps_its_value_where_facts_hold(example):
 def test_any_term_has_one_normal_form(example, seed):
     term = example[0]
     assert Theory().simplify(shuffled([term], seed)[0]) is Theory().simplify(term)
+
+
+def test_no_theory_is_built_to_decide_what_sample_points_show_to_be_open() -> None:
+    i, j = var("i", 0, 9), var("j", 0, 9)
+    theory = Theory()
+    theory.condition(parse("i + j < 5 and i - j < 3", {"i": i, "j": j}))
+    assert theory.spare == [MAX_CONTEXTS]
+    assert theory.condition(parse("i + j < 5 and i - j < 5", {"i": i, "j": j})) is (i + j < 5)
+    assert theory.spare < [MAX_CONTEXTS]
