@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from math import gcd
 from typing import Any, cast
 
 import numpy as np
@@ -48,9 +49,12 @@ def offer_reuse(speller: Speller, needed: Collection[int]) -> dict[int, Node] | 
     """
     wider = list(_wider_remainders(speller, needed))
     found = [*_by_bounds(speller), *wider, *_never_negative(speller), *_rounded_down(speller)]
-    found += [*_merged(speller, needed), *_by_sums(speller, needed)]
+    found += _merged(speller, needed)
     conditions = [(c, v) for c in needed if isinstance(v := speller.values[c], Expr) and _worth_reading(v)]
-    found += _intervals(speller, conditions, sorted(needed)) if conditions else ()
+    intervals = list(_intervals(speller, conditions, sorted(needed))) if conditions else []
+    compared = [c for _, node in intervals for c in node[2]]
+    speller.grow()
+    found += [*intervals, *_by_sums(speller, needed, compared)]
     for c, node in found:
         speller.offer(c, node)
     others = [*_remainders(speller), *_shifted(speller), *_of_products(speller)]
@@ -175,8 +179,8 @@ def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
                 yield c, speller.sum_node(terms, form.constant)
 
 
-def _by_sums(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
-    """Sums with a multiple of a needed one, or of its quotient, in place of terms that both have."""
+def _by_sums(speller: Speller, needed: Iterable[int], others: Iterable[int]) -> Iterator[tuple[int, Node]]:
+    """Sums, needed or not, with a multiple of a needed one, or of its quotient, in place of terms that both have."""
     sums = {c: terms for c in needed if (terms := _terms_of(speller, c)) is not None}
     quotients = list(_quotients_of(speller, sums))
     yield from quotients
@@ -189,7 +193,7 @@ def _by_sums(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, N
     for c, terms in parts.items():
         for a in terms:
             having[a].append(c)
-    for c in sums:
+    for c in dict.fromkeys([*sums, *others]):
         for op, payload, args in list(speller.graph.classes[c]):
             if op != "sum" or len(args) < 3:
                 continue
@@ -252,23 +256,23 @@ def _intervals(
     speller: Speller, conditions: Sequence[tuple[int, Expr]], there: Iterable[int]
 ) -> Iterator[tuple[int, Node]]:
     """Conditions as ``low <= F``, ``F < high``, both, or ``F == low``, for classes ``F`` affine in variables."""
-    sums: dict[frozenset[Expr], dict[Form, int]] = defaultdict(dict)
+    sums: dict[frozenset[Expr], dict[Form, Form]] = defaultdict(dict)
     for c in there:
         value = speller.values[c]
         if isinstance(value, Form) and value.terms and value.is_affine():
             of_direction = sums[frozenset(value.terms)]
             direction = Form(value.terms, 0)
             if direction not in of_direction or not value.constant:
-                of_direction[direction] = c
+                of_direction[direction] = value
     pairs = 0
-    together: dict[tuple[Expr, ...], list[tuple[int, Expr, list[int], bool]]] = defaultdict(list)
+    together: dict[tuple[Expr, ...], list[tuple[int, Expr, list[Form], bool]]] = defaultdict(list)
     for c, condition in conditions:
         names = tuple(sorted(variables([condition]), key=lambda v: v.key))
         if domain_size(names) > MAX_POINTS:
             continue
         own = _direction(condition)
         # of fewer variables it is no interval, unless it does not depend on the others
-        directions = [f for d, f in sums.get(frozenset(names), {}).items() if d not in own]
+        directions = [f for d, f in _over(frozenset(names), sums).items() if d not in own]
         pairs += len(directions)
         # what is affine in two variables is compared in every way already
         compared = len(names) == 2 and any(term.op == "floordiv" for term in topological([condition]))
@@ -276,7 +280,7 @@ def _intervals(
             together[names].append((c, condition, directions, compared))
     for names, members in together.items():
         used = list(dict.fromkeys(f for _, _, directions, _ in members for f in directions))
-        terms = [condition for _, condition, _, _ in members] + [_term(speller, f) for f in used]
+        terms = [condition for _, condition, _, _ in members] + [to_expr(f) for f in used]
         points = grid(names)
         shape = [v.vmax - v.vmin + 1 for v in names]
         values = [np.broadcast_to(x, shape) for x in evaluate(terms, points)]
@@ -289,8 +293,17 @@ def _intervals(
             yield from ((c, node) for node in found if node is not None)
 
 
-def _term(speller: Speller, c: int) -> Expr:
-    return to_expr(cast(Form, speller.values[c]))
+def _over(names: frozenset[Expr], sums: Mapping[frozenset[Expr], Mapping[Form, Form]]) -> dict[Form, Form]:
+    """By direction, the sums over just these variables, and what longer ones have of them."""
+    found = dict(sums.get(names, {}))
+    for wider, of_direction in sums.items():
+        if 1 < len(names) < len(wider) and names < wider:
+            for direction in of_direction:
+                part = {v: direction.terms[v] for v in direction.terms if v in names}
+                content = gcd(*part.values())
+                primitive = Form({v: k // content for v, k in part.items()}, 0)
+                found.setdefault(primitive, primitive)
+    return found
 
 
 def _by_bounds(speller: Speller) -> Iterator[tuple[int, Node]]:
@@ -328,27 +341,30 @@ def _worth_reading(condition: Expr) -> bool:
     return not any(term.op in OPAQUE or (term.op == "var" and is_index(term)) for term in topological([condition]))
 
 
-def _as_interval(speller: Speller, f: int, values: NDArray[Any], holds: NDArray[Any]) -> Node | None:
-    """The node that compares class ``f``, with these values, such that it holds where it should; ``None`` if none."""
+def _as_interval(speller: Speller, form: Form, values: NDArray[Any], holds: NDArray[Any]) -> Node | None:
+    """The node that compares ``form``, with these values, such that it holds where it should; ``None`` if none."""
     inside = values[holds]
     low, high = int(inside.min()), int(inside.max())
     outside = values[~holds]
     if low == high and not (outside == low).any():
-        return "eq", None, (f, speller.need(number(low)))
+        return "eq", None, (speller.need(form), speller.need(number(low)))
     step = int(np.gcd.reduce(inside - low))
     if step > 1 and not ((outside - low) % step == 0).any():
-        form = cast(Form, speller.values[f])
         remainder = speller.theory.remainder(form, number(step))
         return "eq", None, (speller.need(remainder), speller.need(number(low % step)))
     above, below = outside > high, outside < low
     if not (above | below).all():
         least, most = int(outside.min()), int(outside.max())
-        return ("ne", None, (f, speller.need(number(least)))) if least == most and not (inside == least).any() else None
+        return (
+            ("ne", None, (speller.need(form), speller.need(number(least))))
+            if least == most and not (inside == least).any()
+            else None
+        )
     parts: list[Node] = []
     if below.any():
-        parts.append(("le", None, (speller.need(number(low)), f)))
+        parts.append(("le", None, (speller.need(number(low)), speller.need(form))))
     if above.any():
-        parts.append(("lt", None, (f, speller.need(number(high + 1)))))
+        parts.append(("lt", None, (speller.need(form), speller.need(number(high + 1)))))
     if len(parts) == 1:
         return parts[0]
     return "and", None, tuple([_class_of(speller, part) for part in parts])
@@ -376,6 +392,7 @@ def _as_comparison(
 def _class_of(speller: Speller, comparison: Node) -> int:
     """The class of a comparison with a literal, with this spelling."""
     op, _, operands = comparison
-    c = speller.need(speller.theory.condition(make(op, *[_term(speller, a) for a in operands])))
+    terms = [to_expr(cast(Form, speller.values[a])) for a in operands]
+    c = speller.need(speller.theory.condition(make(op, *terms)))
     speller.offer(c, comparison)
     return c
