@@ -4,7 +4,7 @@ A normal form is short on its own: ``i == 1 and j == 0`` says less than ``4*i + 
 smaller coefficients than ``(3*i + j) % 4``. Where the program needs ``4*i + j`` or ``3*i + j`` besides, the longer one
 is the cheaper. So once all classes of a :class:`~eqsat.spelling.Speller` are known and a first answer is chosen, each
 condition is offered as an interval of a sum over its variables, decided at every point, each remainder by every
-congruent sum, and the sums of the input as they are there.
+congruent sum, and each sum as a multiple of another and what that leaves.
 """
 
 from __future__ import annotations

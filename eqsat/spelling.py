@@ -701,15 +701,14 @@ def _size(form: Form) -> int:
 
 
 def _shrinking_scales(part: Form, form: Form, quotient: Expr) -> list[int]:
-    """The multiples of ``part`` that cancel a term of ``form``, and leave less of ``quotient`` or a power of two of it."""
+    """The multiples of ``part`` that cancel a term of ``form`` and leave less of ``quotient``, or a shift of it."""
     found: dict[int, None] = {}
     coefficient, share = form.terms[quotient], part.terms[quotient]
     for atom, other in part.terms.items():
         scale, uneven = divmod(form.terms[atom], other)
         left = abs(coefficient - scale * share)
-        if not uneven and (
-            left < abs(coefficient) or (abs(share) > 1 and is_power_of_two(left) > is_power_of_two(abs(coefficient)))
-        ):
+        shifts = abs(share) > 1 and is_power_of_two(left) and not is_power_of_two(abs(coefficient))
+        if not uneven and (left < abs(coefficient) or shifts):
             found[scale] = None
     return sorted(found)
 

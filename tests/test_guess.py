@@ -246,7 +246,7 @@ def learned_by_theory(texts: list[str], **ranges: tuple[int, int]) -> tuple[Theo
 
 
 def test_what_is_learned_of_an_atom_holds_though_its_operands_change_too() -> None:
-    inner = "(b*22 + (g*12 + (g*2 - a)//11*-66 + a*-6)//55*11 + a*10 + g*2)//44"
+    inner = "(b*22 + (g*2 + (g*2 - a)//11*-11 - a)//10*11 + a*10 + g*2)//44"
     outer = f"((a*5 + g + (a*5 + g)//11*-11)//10*11 + a*5 + g + {inner}*-11 + 22)//44"
     beside = ["(a*5 + g + b*-11)//110", "(a*5 + g + b*-11 + 22)//110"]
     theory, equalities = learned_by_theory([inner, outer, *beside], g=(0, 4), a=(0, 2), b=(0, 3))
