@@ -148,7 +148,7 @@ class Quotients(Facts):
         return self._opaque("floordiv", x, number(n))
 
     def _without_small_terms(self, x: Form, n: int) -> Form | None:
-        """The term with the largest coefficient, and the least that the others come to, if they never change the floor."""
+        """The term with the largest coefficient, and the least that others come to, if they never change the floor."""
         atom, coefficient = max(x.sorted_terms(), key=lambda item: abs(item[1]))
         low, high = self.range(atom)
         if high - low >= MAX_ENUMERATED:
