@@ -181,14 +181,19 @@ def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
 
 def _by_sums(speller: Speller, needed: Iterable[int], others: Iterable[int]) -> Iterator[tuple[int, Node]]:
     """Sums, needed or not, with a multiple of a needed one, or of its quotient, in place of terms that both have."""
-    sums = {c: terms for c in needed if (terms := _terms_of(speller, c)) is not None}
+    forms = [(c, value) for c, value in enumerate(speller.values) if isinstance(value, Form)]
+    atoms = {atom: c for c, form in forms if (atom := form.single()) is not None}
+
+    def by_class(classes: Iterable[int]) -> dict[int, dict[int, int]]:
+        chosen = {c: form.terms for c in classes if isinstance(form := speller.values[c], Form) and len(form.terms) > 1}
+        return {
+            c: {atoms[a]: k for a, k in terms.items()} for c, terms in chosen.items() if terms.keys() <= atoms.keys()
+        }
+
+    sums = by_class(needed)
     quotients = list(_quotients_of(speller, sums))
     yield from quotients
-    parts = dict(sums)
-    for c, _ in quotients:
-        terms = _terms_of(speller, c)
-        if terms is not None:
-            parts[c] = terms
+    parts = sums | by_class([c for c, _ in quotients])
     having: dict[int, list[int]] = defaultdict(list)
     for c, terms in parts.items():
         for a in terms:
@@ -212,16 +217,6 @@ def _by_sums(speller: Speller, needed: Iterable[int], others: Iterable[int]) -> 
                     if len(pairs) < len(args):
                         left = constant - scale * cast(Form, speller.values[part]).constant
                         yield c, ("sum", (left, tuple([k for _, k in pairs])), tuple([a for a, _ in pairs]))
-
-
-def _terms_of(speller: Speller, c: int) -> dict[int, int] | None:
-    """The terms of a sum of several classes; ``None`` if ``c`` is none."""
-    form = speller.values[c]
-    if isinstance(form, Form) and len(form.terms) > 1:
-        atoms = {atom_form(a): k for a, k in form.terms.items()}
-        if all(map(speller.__contains__, atoms)):
-            return {speller.need(atom): k for atom, k in atoms.items()}
-    return None
 
 
 def _quotients_of(speller: Speller, sums: Iterable[int]) -> Iterator[tuple[int, Node]]:
