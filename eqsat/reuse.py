@@ -34,13 +34,13 @@ MAX_PAIRS = 400
 MAX_CONGRUENT = 4
 
 
-def offer_reuse(speller: Speller, needed: Collection[int]) -> dict[int, Node] | None:
+def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> dict[int, Node] | None:
     """Add to the classes of ``speller`` the spellings that use other classes of it, and what they need.
 
     Parameters
     ----------
-    needed : collection of int
-        The classes that the answer so far needs.
+    needed : mapping of int to Node
+        The classes that the answer so far needs, and how it spells them.
 
     Returns
     -------
@@ -179,25 +179,23 @@ def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
                 yield c, speller.sum_node(terms, form.constant)
 
 
-def _by_sums(speller: Speller, needed: Iterable[int], others: Iterable[int]) -> Iterator[tuple[int, Node]]:
+def _by_sums(speller: Speller, needed: Mapping[int, Node], others: Iterable[int]) -> Iterator[tuple[int, Node]]:
     """Sums, needed or not, with a multiple of a needed one, or of its quotient, in place of terms that both have."""
     forms = [(c, value) for c, value in enumerate(speller.values) if isinstance(value, Form)]
     atoms = {atom: c for c, form in forms if (atom := form.single()) is not None}
 
     def by_class(classes: Iterable[int]) -> dict[int, dict[int, int]]:
-        chosen = {c: form.terms for c in classes if isinstance(form := speller.values[c], Form) and len(form.terms) > 1}
-        return {
-            c: {atoms[a]: k for a, k in terms.items()} for c, terms in chosen.items() if terms.keys() <= atoms.keys()
-        }
+        found = {c: form.terms for c in classes if isinstance(form := speller.values[c], Form) and len(form.terms) > 1}
+        return {c: {atoms[a]: k for a, k in found[c].items()} for c in found if found[c].keys() <= atoms.keys()}
 
     sums = by_class(needed)
     quotients = list(_quotients_of(speller, sums))
     yield from quotients
     parts = sums | by_class([c for c, _ in quotients])
     having: dict[int, list[int]] = defaultdict(list)
-    for c, terms in parts.items():
+    for part, terms in parts.items():
         for a in terms:
-            having[a].append(c)
+            having[a].append(part)
     for c in dict.fromkeys([*sums, *others]):
         for op, payload, args in list(speller.graph.classes[c]):
             if op != "sum" or len(args) < 3:
@@ -206,17 +204,24 @@ def _by_sums(speller: Speller, needed: Iterable[int], others: Iterable[int]) -> 
             terms = dict(zip(args, coefficients, strict=True))
             shared = Counter([part for a in args for part in having.get(a, ())])
             for part, count in shared.items():
-                if count < 2 or part == c:
-                    continue
-                for scale in {terms[a] // k for a, k in parts[part].items() if a in terms and not terms[a] % k}:
-                    rest = dict(terms)
-                    for a, k in parts[part].items():
-                        rest[a] = rest.get(a, 0) - scale * k
-                    rest[part] = rest.get(part, 0) + scale
-                    pairs = sorted((a, k) for a, k in rest.items() if k)
-                    if len(pairs) < len(args):
+                if count > 1 and part != c and not (c in needed and part in needed[c][2]):
+                    for scale, pairs in _less_multiples(terms, part, parts[part]):
                         left = constant - scale * cast(Form, speller.values[part]).constant
                         yield c, ("sum", (left, tuple([k for _, k in pairs])), tuple([a for a, _ in pairs]))
+
+
+def _less_multiples(
+    terms: Mapping[int, int], part: int, of_part: Mapping[int, int]
+) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """The multiples of ``part`` that shorten a sum, each with what is then added."""
+    for scale in sorted({terms[a] // k for a, k in of_part.items() if a in terms and not terms[a] % k}):
+        left = dict(terms)
+        for a, k in of_part.items():
+            left[a] = left.get(a, 0) - scale * k
+        left[part] = left.get(part, 0) + scale
+        pairs = sorted((a, k) for a, k in left.items() if k)
+        if len(pairs) < len(terms):
+            yield scale, pairs
 
 
 def _quotients_of(speller: Speller, sums: Iterable[int]) -> Iterator[tuple[int, Node]]:

@@ -86,7 +86,7 @@ def test_sums_are_offered_of_products_that_are_there():
     speller.need_roots([speller.value_of(root) for root in roots])
     product = speller.need(theory.form(parse("x//2*14", NAMES)))
     speller.grow()
-    offer_reuse(speller, list(speller.graph.classes))
+    offer_reuse(speller, tree(Priced.of(speller.graph, Latency())))
     for root in roots[:2]:
         c = speller.need(theory.form(root))
         choice = tree(Priced.of(speller.graph, Latency()))
