@@ -455,13 +455,11 @@ class Speller:
         sign = -1 if not part.constant and part.sign() < 0 else 1
         return self.sum_node([(rest, 1), (part.times(sign), sign)], 0)
 
-    def absorb_constants(self, choice: Choice) -> bool:
+    def absorb_constants(self, choice: Choice) -> None:
         """Offer ``x + where(p, a + c, b + c)`` for ``x + where(p, a, b) + c`` with an ``x`` that is there.
 
-        Only for what ``choice`` needs, and once that is bracketed: before, it would keep sums from sharing. Whether any
-        was.
+        Only for what ``choice`` needs, and once that is bracketed: before, it would keep sums from sharing.
         """
-        found = False
         for c in reachable(choice, self.graph.roots) if any(self._quotients.values()) else ():
             form = self.values[c]
             if isinstance(form, Form) and form.constant and len(form.terms) > 1:
@@ -469,9 +467,7 @@ class Speller:
                     rest = Form(form.terms, 0).plus(atom_form(atom), -k) if self._two_valued(atom) else None
                     if rest is not None and rest in self:
                         self.offer(c, self._beside_selection(form, rest))
-                        found = True
         self.grow()
-        return found
 
     def _extremes(self, form: Form) -> Iterator[Node]:
         """``x + min(y - x, 0)`` is ``min(x, y)``; subtracted, a minimum is a maximum."""
