@@ -405,7 +405,7 @@ class _Walk:
             priced = Priced.of(speller.graph, self.model)
             choice, spent = self._chosen(speller, None, priced, self.model)
         choice, spent = self._reused(speller, priced, choice, spent)
-        if spent >= self.cost_before > 0 and self.extract != "tree" and not self.has_opaque:
+        if spent > self.cost_before and self.extract != "tree" and not self.has_opaque:
             choice, spent = _cheaper((choice, spent), self._from_input(speller, priced))
         spelled = speller.spell(choice)
         if with_rules:

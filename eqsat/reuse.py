@@ -181,6 +181,8 @@ def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
 
 def _by_sums(speller: Speller, needed: Mapping[int, Node], others: Iterable[int]) -> Iterator[tuple[int, Node]]:
     """Sums, needed or not, with a multiple of a needed one, or of its quotient, in place of terms that both have."""
+    if sum([isinstance(form := speller.values[c], Form) and len(form.terms) > 1 for c in needed]) < 2:
+        return
     forms = [(c, value) for c, value in enumerate(speller.values) if isinstance(value, Form)]
     atoms = {atom: c for c, form in forms if (atom := form.single()) is not None}
 
