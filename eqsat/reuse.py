@@ -30,6 +30,8 @@ from eqsat.spelling import Speller
 MAX_POINTS = 1 << 13
 #: Pairs of a condition and a sum that are compared.
 MAX_PAIRS = 400
+#: A sum is offered so many others in place of terms that it shares with them, those that share most.
+MAX_PARTS = 16
 #: A remainder is offered by so many congruent sums.
 MAX_CONGRUENT = 4
 
@@ -205,7 +207,7 @@ def _by_sums(speller: Speller, needed: Mapping[int, Node], others: Iterable[int]
             constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
             terms = dict(zip(args, coefficients, strict=True))
             shared = Counter([part for a in args for part in having.get(a, ())])
-            for part, count in shared.items():
+            for part, count in shared.most_common(MAX_PARTS):
                 if count > 1 and part != c and not (c in needed and part in needed[c][2]):
                     for scale, pairs in _less_multiples(terms, part, parts[part]):
                         left = constant - scale * cast(Form, speller.values[part]).constant
