@@ -196,6 +196,8 @@ def _by_sums(speller: Speller, needed: Mapping[int, Node], others: Iterable[int]
     quotients = list(_quotients_of(speller, sums))
     yield from quotients
     parts = sums | by_class([c for c, _ in quotients])
+    # what is affine stays so
+    affine = {c for c, form in forms if form.is_affine()}
     having: dict[int, list[int]] = defaultdict(list)
     for part, terms in parts.items():
         for a in terms:
@@ -206,7 +208,7 @@ def _by_sums(speller: Speller, needed: Mapping[int, Node], others: Iterable[int]
                 continue
             constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
             terms = dict(zip(args, coefficients, strict=True))
-            shared = Counter([part for a in args for part in having.get(a, ())])
+            shared = Counter([part for a in args for part in having.get(a, ()) if part in affine or c not in affine])
             for part, count in shared.most_common(MAX_PARTS):
                 if count > 1 and part != c and not (c in needed and part in needed[c][2]):
                     for scale, pairs in _less_multiples(terms, part, parts[part]):

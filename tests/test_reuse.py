@@ -36,6 +36,8 @@ REUSED = [
         "(x*4 + (i + j*2))%8*2 - (x*28 + y*140 + (i + j*2))",
     ),
     (["k*3 + x", "(x - k + 4)//4 + k"], "(k*3 + x)//4 + 1"),
+    # what is affine is no sum with a remainder, though that is there
+    (["y%4*9 + x*3 + w", "y//4", "y*9 + x*3 + w"], "y*9 + (w + x*3)"),
     # what a longer sum has of the variables of a condition
     (["(i*4 + j + w)*10 + x", "(i*4 + j)*30 + (x + y)*3", "1 <= i + j + w"], "1 <= i*4 + j + w"),
     # dividends that are never negative
