@@ -36,8 +36,6 @@ REUSED = [
         "(x*4 + (i + j*2))%8*2 - (x*28 + y*140 + (i + j*2))",
     ),
     (["k*3 + x", "(x - k + 4)//4 + k"], "(k*3 + x)//4 + 1"),
-    # what is affine is no sum with a remainder, though that is there
-    (["y%4*9 + x*3 + w", "y//4", "y*9 + x*3 + w"], "y*9 + (w + x*3)"),
     # what a longer sum has of the variables of a condition
     (["(i*4 + j + w)*10 + x", "(i*4 + j)*30 + (x + y)*3", "1 <= i + j + w"], "1 <= i*4 + j + w"),
     # dividends that are never negative
@@ -98,6 +96,16 @@ def test_sums_are_offered_of_products_that_are_there():
             (term,) = to_exprs(speller.graph, {**choice, c: node}, [c], NAMES)
             assert check_equal([root], [term]).kind == "exhaustive"
             assert check_equal([root], [term]).equal
+
+
+def test_what_is_affine_is_offered_no_parts_that_are_not():
+    roots = [parse(text, NAMES) for text in ("k%4*9 + x*3 + w", "k//4", "k*9 + x*3 + w")]
+    speller = Speller(Theory(), NAMES)
+    speller.need_roots([speller.value_of(root) for root in roots])
+    speller.grow()
+    offer_reuse(speller, tree(Priced.of(speller.graph, Latency())))
+    nodes = speller.graph.classes[speller.need(speller.value_of(roots[2]))]
+    assert all(speller.values[c].is_affine() for node in nodes for c in node[2])
 
 
 def test_long_inputs_reuse_what_is_there_too():
