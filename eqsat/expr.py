@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import chain
 from math import prod
@@ -747,6 +747,20 @@ def topological(roots: Iterable[Expr], done: set[Expr] | None = None) -> Iterato
             stack.pop()
             yield term
             done.add(term)
+
+
+def with_users(wanted: Collection[Expr], terms: Iterable[Expr]) -> set[Expr]:
+    """Those of ``terms``, operands first, that are ``wanted`` or have operands, at any depth, that are.
+
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> sorted(map(str, with_users({x}, topological([(x + 1) * 2, y + 1]))))
+    ['(x + 1)*2', 'x', 'x + 1']
+    """
+    found: set[Expr] = set()
+    for term in terms:
+        if term in wanted or not found.isdisjoint(term.args):
+            found.add(term)
+    return found
 
 
 def variables(roots: Iterable[Expr]) -> list[Expr]:

@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 
 from numpy.typing import NDArray
 
-from eqsat.expr import FALSE, TRUE, Expr, topological
+from eqsat.expr import FALSE, TRUE, Expr, topological, with_users
 from eqsat.forms import (
     ZERO,
     Division,
@@ -195,7 +195,8 @@ class Facts(ABC):
             self.touched |= self.variables.of(before)
             learned.add(before)
             self.walked.add(before)
-        stale = _users(learned, [*(atom for form in forms.values() for atom in form.terms), *conditions.values()])
+        normal = [*(atom for form in forms.values() for atom in form.terms), *conditions.values()]
+        stale = with_users(learned, topological(normal))
         stale_forms = {term: form for term, form in forms.items() if not stale.isdisjoint(form.terms)}
         stale_conditions = {term: condition for term, condition in conditions.items() if condition in stale}
         forms |= {term: self._rewritten(form, stale) for term, form in stale_forms.items()}
@@ -637,15 +638,6 @@ def _without_content(form: Form) -> Form:
     """``form`` divided by the common factor of its coefficients and its constant."""
     common = gcd(form.content(), form.constant)
     return form if common < 2 else Form({a: c // common for a, c in form.terms.items()}, form.constant // common)
-
-
-def _users(wanted: Collection[Expr], roots: Iterable[Expr]) -> set[Expr]:
-    """The terms below ``roots`` that are ``wanted`` or have operands, at any depth, that are."""
-    found: set[Expr] = set()
-    for term in topological(roots):
-        if term in wanted or not found.isdisjoint(term.args):
-            found.add(term)
-    return found
 
 
 def chain_members(condition: Expr, op: str) -> list[Expr]:

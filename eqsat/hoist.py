@@ -12,8 +12,7 @@ from typing import cast
 
 from eqsat.expr import Expr, make, topological
 from eqsat.extract.cost import LoopAware
-
-_SUMS = frozenset({"add", "sub", "neg"})
+from eqsat.ops import SUMS
 
 
 def levels(terms: Iterable[Expr], loops: LoopAware) -> dict[Expr, int]:
@@ -48,9 +47,9 @@ def hoist(roots: Sequence[Expr], loops: LoopAware) -> list[Expr]:
     new: dict[Expr, Expr] = {}
     # the addends, with their signs, of each sum that is part of one other sum alone
     open_sums: dict[Expr, list[tuple[Expr, int]]] = {}
-    inside = {a for term in order if term.op in _SUMS for a in term.args if a.op in _SUMS and users[a] == 1}
+    inside = {a for term in order if term.op in SUMS for a in term.args if a.op in SUMS and users[a] == 1}
     for term in order:
-        if term.op not in _SUMS:
+        if term.op not in SUMS:
             new[term] = make(term.op, *[new[a] for a in term.args]) if term.args else term
             continue
         signs = {"add": (1, 1), "sub": (1, -1), "neg": (-1,)}[term.op]

@@ -18,13 +18,12 @@ from typing import Self, cast
 
 from eqsat.expr import FALSE, TRUE, Expr, make, topological
 from eqsat.forms import Form, atom_form, factors, number, to_expr, topological_until, without_quotients
-from eqsat.ops import DIVISIONS, FLOATS, REDUCTIONS
+from eqsat.ops import DIVISIONS, FLOATS, REDUCTIONS, SUMS
 from eqsat.reduce import Reductions
 
 #: How often what follows from what was learned is learned in turn.
 MAX_CONSEQUENCES = 2
 
-_SUMS = frozenset({"add", "sub", "neg"})
 #: Atoms that may be known to equal other forms.
 _REPLACEABLE = frozenset({"floordiv", "tdiv", "where", "min"})
 
@@ -94,7 +93,7 @@ class Theory(Reductions):
         """
         found: dict[Expr, Expr] = {}
         for term, form in list(self.forms.items()):
-            if changed.isdisjoint(term.args) or term.op in _SUMS or form.is_affine():
+            if changed.isdisjoint(term.args) or term.op in SUMS or form.is_affine():
                 continue
             if self.walked.issuperset(term.args):
                 equation = self._form(term).plus(form, -1)

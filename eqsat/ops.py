@@ -328,6 +328,8 @@ FLOAT_OF = {op.integer: op.name for op in FLOATS.values() if op.integer} | {
 #: Every operator by name.
 OPS: dict[str, Op] = {op.name: op for op in _TABLE}
 
+#: The operators that add.
+SUMS = frozenset({"add", "sub", "neg"})
 #: The operators that divide; their second operand may not be zero.
 DIVISIONS = frozenset({"floordiv", "mod", "tdiv", "tmod"})
 #: The operators that compare.

@@ -35,6 +35,7 @@ from eqsat.expr import (
     var,
     variables,
     where,
+    with_users,
 )
 from eqsat.extract.cost import CostModel, Latency, LoopAware, refuse_negative
 from eqsat.extract.exact import exact
@@ -932,12 +933,8 @@ def _defined(roots: Sequence[Expr], contexts: Sequence[Theory | None]) -> list[E
 
 def _suspects(terms: Sequence[Expr]) -> set[Expr]:
     """The terms that contain a division whose divisor has a range with 0."""
-    found = {t for t in terms if t.op in DIVISIONS and t.args[1].vmin <= 0 <= t.args[1].vmax}
-    if found:
-        for term in terms:
-            if any(a in found for a in term.args):
-                found.add(term)
-    return found
+    divisions = {t for t in terms if t.op in DIVISIONS and t.args[1].vmin <= 0 <= t.args[1].vmax}
+    return with_users(divisions, terms) if divisions else divisions
 
 
 def _with_operands_of_opaque(choice: Choice, classes: Iterable[int]) -> list[int]:

@@ -361,11 +361,9 @@ def _as_interval(speller: Speller, form: Form, values: NDArray[Any], holds: NDAr
     above, below = outside > high, outside < low
     if not (above | below).all():
         least, most = int(outside.min()), int(outside.max())
-        return (
-            ("ne", None, (speller.need(form), speller.need(number(least))))
-            if least == most and not (inside == least).any()
-            else None
-        )
+        if least != most or (inside == least).any():
+            return None
+        return "ne", None, (speller.need(form), speller.need(number(least)))
     parts: list[Node] = []
     if below.any():
         parts.append(("le", None, (speller.need(number(low)), speller.need(form))))

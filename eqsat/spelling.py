@@ -23,7 +23,7 @@ from eqsat.extract.select import Choice, reachable, reaches
 from eqsat.facts import chain_members
 from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product_form, read, to_expr
 from eqsat.linear import Theory
-from eqsat.ops import COMPARISONS, REDUCTIONS, Buffer
+from eqsat.ops import COMPARISONS, REDUCTIONS, SUMS, Buffer
 
 #: A class of the graph: the normal form of an integer, or a condition in normal form.
 Value = Form | Expr
@@ -41,9 +41,8 @@ MAX_LAST = 4
 MAX_MERGED = 4
 _PARTS = frozenset({"floordiv", "mod", "min", "max"})
 _REMAINDERS = {"floordiv": "mod", "tdiv": "tmod"}
-_SUMS = frozenset({"add", "sub", "neg"})
 #: Conjunctions and disjunctions of the input have no spelling that the normal form has not.
-_WORTH_OFFERING = _SUMS | frozenset(
+_WORTH_OFFERING = SUMS | frozenset(
     {"floordiv", "mod", "tdiv", "tmod", "mul", "where", "min", "max", "shl", "shr", "lt", "le", "eq", "ne", *REDUCTIONS}
 )
 
@@ -212,14 +211,14 @@ class Speller:
 
     def _meaning(self, term: Expr) -> tuple[str, Payload, tuple[Value, ...]]:
         """A term of the input as an operator over normal forms; sums as wide as they are written."""
-        if term.op not in _SUMS:
+        if term.op not in SUMS:
             return term.op, None, tuple(map(self.value_of, term.args))
         total: dict[Value, int] = {}
         constant = 0
         stack = [(term, 1)]
         while stack:
             part, scale = stack.pop()
-            if part.op in _SUMS:
+            if part.op in SUMS:
                 stack += [(part.args[0], -scale if part.op == "neg" else scale)]
                 stack += [(arg, -scale if part.op == "sub" else scale) for arg in part.args[1:]]
             elif part.op == "mul" and part.args[1].op == "const":

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from math import inf
 from typing import cast
 
 from eqsat.extract.cost import CostModel, LoopAware, refuse_negative
@@ -285,12 +286,16 @@ class _Search:
                 changed |= self._take_cheapest(c)
         return changed
 
-    def _take_cheapest(self, c: int) -> bool:
-        """Choose the alternative of ``c`` with which the total is least; whether it fell."""
+    def _take_cheapest(self, c: int, fits: Callable[[Node], bool] | None = None) -> bool:
+        """Choose the alternative of ``c`` with which the total is least, if it falls; whether there was one.
+
+        If only some nodes are to ``fit``, the cheapest of these, even if the total rises.
+        """
         current, paid = self.choice[c], self.paid[c]
         # what both need is freed here, and taken again below
-        free = least = paid + sum([self._release(a) for a in current[2]])
-        best = current, paid
+        free = paid + sum([self._release(a) for a in current[2]])
+        least = free if fits is None else inf
+        best: tuple[Node, int] | None = None
         uses = self.uses
         for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
             if price < least and node is not current and all(map(self.choice.__contains__, node[2])):
@@ -301,14 +306,14 @@ class _Search:
                     for a in node[2]:
                         self._release(a)
                 # the operands of `node` may not need `c` itself
-                if taken < least and not reaches(self.choice, node[2], c):
+                if taken < least and not reaches(self.choice, node[2], c) and (fits is None or fits(node)):
                     best, least = (node, price), taken
-        if best[0] is not current:
+        if best is not None:
             self._choose(c, *best)
-        for a in best[0][2]:
+            self.total += int(least) - free
+        for a in self.choice[c][2]:
             self._take(a)
-        self.total -= free - least
-        return least < free
+        return best is not None
 
     def abandon(self) -> bool:
         """Try every class that several others use, but each of them could do without; whether the total fell."""
@@ -378,26 +383,9 @@ class _Search:
 
         Only classes that are ``left`` to be changed may need ``shared``.
         """
-        current, paid = self.choice[c], self.paid[c]
-        freed = paid + sum([self._release(a) for a in current[2]])
-        best: tuple[int, Node, int] | None = None
-        for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
-            if operand in node[2] or (best and price >= best[0]) or not all(map(self.choice.__contains__, node[2])):
-                continue
-            taken = price + sum([self._take(a) for a in node[2]])
-            for a in node[2]:
-                self._release(a)
-            if (best is None or taken < best[0]) and not (
-                reaches(self.choice, node[2], c) or reaches(self.choice, node[2], shared, left)
-            ):
-                best = taken, node, price
-        if best is not None:
-            taken, node, price = best
-            self._choose(c, node, price)
-            self.total += taken - freed
-        for a in self.choice[c][2]:
-            self._take(a)
-        return best is not None
+        return self._take_cheapest(
+            c, lambda node: operand not in node[2] and not reaches(self.choice, node[2], shared, left)
+        )
 
     def _restore(self, before: Sequence[tuple[int, Node, int]]) -> None:
         """Take back changes of choices, the last first."""
