@@ -406,7 +406,7 @@ class _Walk:
             priced = Priced.of(speller.graph, self.model)
             choice, spent = self._chosen(speller, None, priced, self.model)
         choice, spent = self._reused(speller, priced, choice, spent)
-        if spent > self.cost_before and self.extract != "tree" and not self.has_opaque:
+        if spent > self.cost_before and self.extract != "tree" and not self.has_opaque and self._has_time():
             choice, spent = _cheaper((choice, spent), self._from_input(speller, priced))
         spelled = speller.spell(choice)
         if with_rules:
@@ -431,6 +431,8 @@ class _Walk:
         self, base: Theory, contexts: Sequence[Theory | None], values: list[Value], terms: list[Expr], nodes: int
     ) -> list[Expr]:
         """The answer spelled once more, if its own normal forms say more than those of the input."""
+        if not self._has_time():
+            return terms
         again: list[Value] = [
             value if theory is None else _plainly(_normal_form(term, theory), theory, base)
             for theory, value, term in zip(contexts, values, terms, strict=True)
@@ -562,7 +564,7 @@ class _Walk:
 
     def _reused(self, speller: Speller, priced: Priced, choice: Choice, cost: int) -> tuple[Choice, int]:
         """The choice improved by spellings that use what is computed anyway."""
-        if self.extract == "tree":
+        if self.extract == "tree" or not self._has_time():
             return choice, cost
         roots = speller.graph.roots
         first = needed(choice, roots)
@@ -664,6 +666,13 @@ class _Walk:
         self.rounds += saturation.rounds
         self.matches.update(saturation.matches)
         return saturation
+
+    def _has_time(self) -> bool:
+        """Whether there is time left for what may improve the answer; the result says so if there is none."""
+        if self._seconds_left() > 0:
+            return True
+        self.stop = "time"
+        return False
 
     def _seconds_left(self) -> float:
         return max(0.0, self.budget.seconds - (time.perf_counter() - self.started))

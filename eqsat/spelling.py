@@ -30,7 +30,7 @@ Value = Form | Expr
 
 #: One sum is spelled in at most so many ways.
 MAX_SPELLINGS = 8
-#: From so many classes on, in fewer, and no more terms of the input are offered.
+#: From so many classes on, in fewer, products are taken apart in one way, and no more terms of the input are offered.
 MANY_CLASSES = 600
 FEW_SPELLINGS = 3
 #: So many terms of the input are offered as spellings of one class.
@@ -406,6 +406,8 @@ class Speller:
             else:
                 others = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
                 yield self.sum_node([*others, (part, 1)], form.constant)
+            if len(self.values) >= MANY_CLASSES:
+                return
 
     def _entered_selections(self, form: Form) -> Iterator[Node]:
         """The rest of a short sum may enter a selection: ``where(c, x, y) + z`` is ``where(c, x + z, y + z)``.
@@ -558,7 +560,9 @@ class Speller:
                 # equal factors are neighbours: the square of every other one
                 half = self.need(product_form(parts[::2]))
                 yield "mul", None, (half, half)
-            for index, factor in enumerate(parts):
+            # all ways to take a product apart are as many as its factors have subsets
+            apart = parts if len(self.values) < MANY_CLASSES else parts[:1]
+            for index, factor in enumerate(apart):
                 rest = parts[:index] + parts[index + 1 :]
                 yield "mul", None, (self.need(product_form(rest)), self.need(read(factor)))
         elif atom.op == "buffer":

@@ -337,6 +337,26 @@ def test_a_budget_that_runs_out_is_named(budget, stop):
     assert sound(optimize([text], budget=budget, theory=False, **XY)).stop == stop
 
 
+def test_time_that_has_run_out_is_not_spent_on_improving_the_answer():
+    text = "(x % 12 // 4 * 4 + x % 4) // 4 + (x*3 + y) % 24 // 8 * max(x, y)"
+    assert sound(optimize([text], **XY)).stop == "saturated"
+    assert sound(optimize([text], budget=Budget(seconds=0.0), **XY)).stop == "time"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " * ".join(f"where(x{i} < 3, x{i} + {i}, x{(i + 1) % 16}*2)" for i in range(16)),
+        "*".join(f"(x{i} + 1)" for i in range(8)) + "*x8*x9*x10*x11",
+        " + ".join("*".join(f"x{i}" for i in range(16) if i % 4 != j) for j in range(4)),
+    ],
+    ids=["selections", "sums", "variables"],
+)
+def test_the_ways_to_take_long_products_apart_are_not_all_tried(text):
+    names = dict.fromkeys(dict.fromkeys(re.findall(r"x\d+", text)), (0, 1))
+    assert sound(optimize([text], **names)).nodes < 5000
+
+
 BAD_BUDGETS = [
     ({"nodes": -1}, "a budget of -1 nodes: give 1 or more"),
     ({"nodes": 0}, "a budget of 0 nodes: give 1 or more"),
