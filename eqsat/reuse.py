@@ -161,24 +161,27 @@ def _shifted(speller: Speller) -> Iterator[tuple[int, Node]]:
     directions: dict[Form, list[int]] = defaultdict(list)
     for c, form in enumerate(speller.values):
         if isinstance(form, Form) and form.single() is None and form.terms:
-            directions[Form(form.terms, 0)].append(c)
+            directions[form.shifted(-form.constant)].append(c)
     for classes in directions.values():
-        constants = {c: cast(Form, speller.values[c]).constant for c in classes}
-        base = min(classes, key=lambda c: abs(constants[c]))
-        yield from ((c, ("sum", (constants[c] - constants[base], (1,)), (base,))) for c in classes if c != base)
+        if len(classes) > 1:
+            constants = {c: cast(Form, speller.values[c]).constant for c in classes}
+            base = min(classes, key=lambda c: abs(constants[c]))
+            yield from ((c, ("sum", (constants[c] - constants[base], (1,)), (base,))) for c in classes if c != base)
 
 
 def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
     """Sums of products by literals that are there, which cost nothing more."""
-    for c, form in list(enumerate(speller.values)):
-        if isinstance(form, Form) and len(form.terms) > 1:
-            products = {a: Form({a: abs(k)}, 0) for a, k in form.terms.items() if abs(k) > 1}
-            there = {a: product for a, product in products.items() if product in speller}
-            if there:
-                terms = [
-                    (there[a], 1 if k > 0 else -1) if a in there else (atom_form(a), k) for a, k in form.terms.items()
-                ]
-                yield c, speller.sum_node(terms, form.constant)
+    forms = [(c, form) for c, form in enumerate(speller.values) if isinstance(form, Form)]
+    products = {
+        pair: form for _, form in forms if len(form.terms) == 1 and not form.constant for pair in form.terms.items()
+    }
+    for c, form in forms:
+        if len(form.terms) > 1 and any((a, abs(k)) in products for a, k in form.terms.items() if abs(k) > 1):
+            terms = [
+                (products[a, abs(k)], 1 if k > 0 else -1) if (a, abs(k)) in products else (atom_form(a), k)
+                for a, k in form.terms.items()
+            ]
+            yield c, speller.sum_node(terms, form.constant)
 
 
 def _by_sums(speller: Speller, needed: Mapping[int, Node], others: Iterable[int]) -> Iterator[tuple[int, Node]]:
@@ -210,7 +213,8 @@ def _by_sums(speller: Speller, needed: Mapping[int, Node], others: Iterable[int]
             terms = dict(zip(args, coefficients, strict=True))
             shared = Counter([part for a in args for part in having.get(a, ()) if part in affine or c not in affine])
             for part, count in shared.most_common(MAX_PARTS):
-                if count > 1 and part != c and not (c in needed and part in needed[c][2]):
+                # more must vanish than the part itself and what it has besides
+                if 2 * count > len(parts[part]) + 1 and part != c and not (c in needed and part in needed[c][2]):
                     for scale, pairs in _less_multiples(terms, part, parts[part]):
                         left = constant - scale * cast(Form, speller.values[part]).constant
                         yield c, ("sum", (left, tuple([k for _, k in pairs])), tuple([a for a, _ in pairs]))

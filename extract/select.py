@@ -46,9 +46,11 @@ class Priced:
         pricer = _LoopPricer(self.graph, model) if isinstance(model, LoopAware) else _Pricer(self.graph, model)
         for c, nodes in self.graph.classes.items():
             prices = self.prices.setdefault(c, [])
-            if len(prices) < len(nodes):
-                new = [pricer.price(c, node) if node[2] else 0 for node in nodes[len(prices) :]]
-                refuse_negative((node[0] for node in nodes[len(prices) :]), new)
+            known = len(prices)
+            if known < len(nodes):
+                new = [pricer.price(c, node) if node[2] else 0 for node in nodes[known:]]
+                if min(new) < 0:
+                    refuse_negative([op for op, _, _ in nodes[known:]], new)
                 prices += [price * self._times(c) for price in new] if self.graph.weights else new
 
     def _times(self, c: int) -> int:
