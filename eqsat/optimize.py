@@ -560,7 +560,9 @@ class _Walk:
         shared = share_junctions(speller, share_sums(speller, choice, model))
         speller.absorb_constants(shared)
         priced.refresh(model)
-        return improved(priced, completed(priced, needed(shared, speller.graph.roots)), thorough=True)
+        # the brackets are the latest spellings
+        rest = completed(priced, needed(shared, speller.graph.roots), latest=True)
+        return improved(priced, rest, thorough=True)
 
     def _reused(self, speller: Speller, priced: Priced, choice: Choice, cost: int) -> tuple[Choice, int]:
         """The choice improved by spellings that use what is computed anyway."""
@@ -568,16 +570,17 @@ class _Walk:
             return choice, cost
         roots = speller.graph.roots
         first = needed(choice, roots)
-        wider = offer_reuse(speller, first)
-        if wider is None:
+        together = offer_reuse(speller, first)
+        if together is None:
             return choice, cost
         with self._extracting():
             priced.refresh(self.model)
             kept = completed(priced, first)
             found = [improved(priced, kept, thorough=True)]
-            start = speller.with_nodes(kept, wider)
-            if start != kept:
-                found.append(improved(priced, start, thorough=True))
+            for nodes in together:
+                start = speller.with_nodes(kept, nodes)
+                if start != kept:
+                    found.append(improved(priced, start, thorough=True))
             ends = [(choice, cost)]
             seen = [first]
             for end, spent in found:

@@ -32,11 +32,13 @@ MAX_POINTS = 1 << 13
 MAX_PAIRS = 400
 #: A sum is offered so many others in place of terms that it shares with them, those that share most.
 MAX_PARTS = 16
+#: What conditions may be compared by is tried for all that could use it, if that is so many classes.
+MIN_USERS = 3
 #: A remainder is offered by so many congruent sums.
 MAX_CONGRUENT = 4
 
 
-def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> dict[int, Node] | None:
+def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, Node]] | None:
     """Add to the classes of ``speller`` the spellings that use other classes of it, and what they need.
 
     Parameters
@@ -46,15 +48,16 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> dict[int, Node]
 
     Returns
     -------
-    dict of int to Node, or None
-        By class, wider remainders, which may pay only together; ``None`` if nothing new was found.
+    list of dict of int to Node, or None
+        Spellings, by class, that may pay only together: wider remainders, and those that use the same sum which the
+        answer so far does without; ``None`` if nothing new was found.
     """
     wider = list(_wider_remainders(speller, needed))
     found = [*_by_bounds(speller), *wider, *_never_negative(speller), *_rounded_down(speller)]
     found += _merged(speller, needed)
     conditions = [(c, v) for c in needed if isinstance(v := speller.values[c], Expr) and _worth_reading(v)]
     intervals = list(_intervals(speller, conditions, sorted(needed))) if conditions else []
-    compared = [c for _, node in intervals for c in node[2]]
+    compared = dict.fromkeys(c for _, node in intervals for c in node[2] if speller.is_sum(c))
     speller.grow()
     found += [*intervals, *_by_sums(speller, needed, compared)]
     for c, node in found:
@@ -65,7 +68,21 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> dict[int, Node]
     for c, node in others:
         speller.offer(c, node)
     speller.grow()
-    return dict(wider)
+    around = [_around(speller, needed, c) for c in compared if c not in needed]
+    return [dict(wider), *[nodes for nodes in around if len(nodes) >= MIN_USERS]]
+
+
+def _around(speller: Speller, needed: Mapping[int, Node], c: int) -> dict[int, Node]:
+    """By class, the first spelling that uses ``c``, or what ``c`` may spell and the answer does without."""
+    classes = speller.graph.classes
+    above = {user for user, nodes in classes.items() if user not in needed and any(c in args for _, _, args in nodes)}
+    above.add(c)
+    found: dict[int, Node] = {}
+    for user in needed:
+        node = next((node for node in classes[user] if not above.isdisjoint(node[2])), None)
+        if node is not None:
+            found[user] = node
+    return found
 
 
 # ---- remainders
@@ -184,18 +201,21 @@ def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
             yield c, speller.sum_node(terms, form.constant)
 
 
-def _by_sums(speller: Speller, needed: Mapping[int, Node], others: Iterable[int]) -> Iterator[tuple[int, Node]]:
-    """Sums, needed or not, with a multiple of a needed one, or of its quotient, in place of terms that both have."""
-    if sum([isinstance(form := speller.values[c], Form) and len(form.terms) > 1 for c in needed]) < 2:
+def _by_sums(speller: Speller, needed: Mapping[int, Node], others: Collection[int]) -> Iterator[tuple[int, Node]]:
+    """Sums with a multiple of another, or of its quotient, in place of terms that both have.
+
+    Of sums that are ``needed``, and of those ``others`` that conditions may be compared by.
+    """
+    if sum(map(speller.is_sum, needed)) < 2:
         return
     forms = [(c, value) for c, value in enumerate(speller.values) if isinstance(value, Form)]
     atoms = {atom: c for c, form in forms if (atom := form.single()) is not None}
 
     def by_class(classes: Iterable[int]) -> dict[int, dict[int, int]]:
-        found = {c: form.terms for c in classes if isinstance(form := speller.values[c], Form) and len(form.terms) > 1}
+        found = {c: cast(Form, speller.values[c]).terms for c in classes if speller.is_sum(c)}
         return {c: {atoms[a]: k for a, k in found[c].items()} for c in found if found[c].keys() <= atoms.keys()}
 
-    sums = by_class(needed)
+    sums = by_class([*needed, *others])
     quotients = list(_quotients_of(speller, sums))
     yield from quotients
     parts = sums | by_class([c for c, _ in quotients])
@@ -205,7 +225,7 @@ def _by_sums(speller: Speller, needed: Mapping[int, Node], others: Iterable[int]
     for part, terms in parts.items():
         for a in terms:
             having[a].append(part)
-    for c in dict.fromkeys([*sums, *others]):
+    for c in sums:
         for op, payload, args in list(speller.graph.classes[c]):
             if op != "sum" or len(args) < 3:
                 continue

@@ -141,6 +141,11 @@ class Speller:
     def __contains__(self, value: Value) -> bool:
         return value in self._ids
 
+    def is_sum(self, c: int) -> bool:
+        """Whether a class has several terms."""
+        value = self.values[c]
+        return isinstance(value, Form) and len(value.terms) > 1
+
     def grow(self) -> None:
         """Spell every class that is needed and not yet spelled."""
         while self._pending:

@@ -7,7 +7,7 @@ another uses for nothing. Both break ties by the order of nodes within a class, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
@@ -20,6 +20,8 @@ _I64 = (-(2**63), 2**63 - 1)
 #: How much dearer a value is that no machine integer holds.
 _TOO_WIDE = 1000
 
+#: What adds: a sum of several terms, or two.
+_SUMS = frozenset({"sum", "add", "sub"})
 #: All users of a class are changed at once if they are no more than this.
 MAX_USERS = 4
 
@@ -168,22 +170,29 @@ def tree(priced: Priced) -> Choice:
     return _least(priced.graph, lambda c, index, operands: prices[c][index] + sum(operands))[1]
 
 
-def completed(priced: Priced, choice: Choice) -> Choice:
-    """``choice`` with the node of least tree cost for every other class, where what is chosen costs nothing more."""
+def completed(priced: Priced, choice: Choice, latest: bool = False) -> Choice:
+    """``choice`` with the node of least tree cost for every other class, where what is chosen costs nothing more.
+
+    Of nodes that cost the same it takes the first, or the ``latest``.
+    """
     prices = priced.prices
     known = dict.fromkeys(choice, 0)
-    added = _least(priced.graph, lambda c, index, operands: prices[c][index] + sum(operands), known)[1]
+    added = _least(priced.graph, lambda c, index, operands: prices[c][index] + sum(operands), known, latest)[1]
     return {**choice, **added}
 
 
 def _least(
-    graph: EGraph, value: Callable[[int, int, list[int]], int], known: Mapping[int, int] | None = None
+    graph: EGraph,
+    value: Callable[[int, int, list[int]], int],
+    known: Mapping[int, int] | None = None,
+    latest: bool = False,
 ) -> tuple[dict[int, int], Choice]:
     """The least value of every class that has a finite term, and its node (Knuth's generalisation of Dijkstra).
 
     ``value`` of a class, the index of one of its nodes, and the values of that node's operands is at least each of
-    those values. Classes whose value is ``known`` are left out.
+    those values. Classes whose value is ``known`` are left out. Of equal nodes it is the first, or the ``latest``.
     """
+    order = -1 if latest else 1
     best: dict[int, int] = dict(known or {})
     classes = {c: nodes for c, nodes in graph.classes.items() if c not in best} if best else graph.classes
     users: dict[int, list[tuple[int, int]]] = {}
@@ -197,19 +206,19 @@ def _least(
                 for a in distinct:
                     users.setdefault(a, []).append((c, index))
             else:
-                heappush(heap, (value(c, index, [best[a] for a in args]), c, index))
+                heappush(heap, (value(c, index, [best[a] for a in args]), c, order * index))
     choice: Choice = {}
     while heap:
-        least, c, index = heappop(heap)
+        least, c, place = heappop(heap)
         if c in best:
             continue
         best[c] = least
-        choice[c] = classes[c][index]
+        choice[c] = classes[c][order * place]
         for user, position in users.get(c, ()):
             missing[user, position] -= 1
             if not missing[user, position] and user not in best:
                 operands = [best[a] for a in classes[user][position][2]]
-                heappush(heap, (value(user, position, operands), user, position))
+                heappush(heap, (value(user, position, operands), user, order * position))
     return best, choice
 
 
@@ -328,10 +337,21 @@ class _Search:
         changed = False
         for shared in users:
             if shared in few:
-                ways = [self._way_out(c, shared, users) for c in users[shared]]
-                if None not in ways:
-                    changed |= self._abandoned(shared, cast(list[tuple[int, int]], ways))
+                changed |= any(self._abandoned(shared, ways) for ways in self._ways_out(shared, users))
         return changed
+
+    def _ways_out(self, shared: int, users: Mapping[int, Sequence[int]]) -> Iterator[list[tuple[int, int]]]:
+        """For each use of ``shared`` the nearest class that could do without, then the whole sum which that is part of.
+
+        One after the other, and nothing if some use has none.
+        """
+        ways = [self._way_out(c, shared, users) for c in users[shared]]
+        if None not in ways:
+            nearest = cast(list[tuple[int, int]], ways)
+            yield nearest
+            whole = [self._whole_sum(c, operand, users) for c, operand in nearest]
+            if whole != nearest:
+                yield whole
 
     def _way_out(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> tuple[int, int] | None:
         """The first class with alternatives from ``c`` on upwards, where all serves one use, and its operand below."""
@@ -339,6 +359,12 @@ class _Search:
             above = users.get(c, ())
             if self.uses[c] != 1 or len(above) != 1:
                 return None
+            operand, c = c, above[0]
+        return c, operand
+
+    def _whole_sum(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> tuple[int, int]:
+        """The longest sum that ``c`` is part of, where all serves one use, and its operand below."""
+        while self.uses[c] == 1 and len(above := users.get(c, ())) == 1 and self.choice[above[0]][0] in _SUMS:
             operand, c = c, above[0]
         return c, operand
 

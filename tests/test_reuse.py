@@ -38,6 +38,11 @@ REUSED = [
     (["k*3 + x", "(x - k + 4)//4 + k"], "(k*3 + x)//4 + 1"),
     # what a longer sum has of the variables of a condition
     (["(i*4 + j + w)*10 + x", "(i*4 + j)*30 + (x + y)*3", "1 <= i + j + w"], "1 <= i*4 + j + w"),
+    # a sum that three can use, though none alone would pay for it
+    (
+        ["k*48 + i*16 + w", "k*3 + i < 1", "(k*3 + i + 4)//5*210 + k*21 + i*7 + x"],
+        "(k*3 + i + 4)//5*210 + (k*3 + i)*7 + x",
+    ),
     # dividends that are never negative
     (["x + y*9", "(x - y*9 + 52)%63"], "(x - y*9 + 934)%63"),
     (["x + y*9", "(x - y*9)%63"], "(x - y*9 + 945)%63"),

@@ -184,6 +184,19 @@ def test_what_several_classes_can_do_without_is_given_up_by_all_at_once(others, 
     assert improved(priced(table, roots), tree(priced(table, roots)), thorough=True)[1] == cost
 
 
+@pytest.mark.parametrize(("op", "cost"), [("add", 5), ("mul", 6)])
+def test_a_whole_sum_does_without_what_a_part_of_it_needs(op, cost):
+    # 3, and through 4 and 5 the sum 6, use 1; they can do with 2, which is there, if 6 gives up all of 5
+    table: Table = {0: [(0, ())], 1: [(1, (0,))], 2: [(1, (0,))], 3: [(1, (1,)), (1, (2,))]}
+    table |= {4: [(1, (1,)), (5, (2,))], 5: [(1, (0, 4)), (9, (0,))], 6: [(1, (0, 5)), (3, (2,))]}
+    found = priced(table, [2, 3, 6])
+    for c in (5, 6):
+        found.graph.classes[c][0] = (op, None, found.graph.classes[c][0][2])
+    start = tree(found)
+    assert total_cost(found, start) == 6
+    assert improved(found, start, thorough=True)[1] == cost
+
+
 @settings(max_examples=200)
 @given(graphs(most_classes=12, most_nodes=4), st.booleans())
 def test_the_cost_of_a_search_is_that_of_its_choice(graph, thorough):
