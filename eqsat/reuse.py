@@ -62,7 +62,7 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, 
     found += [*intervals, *_by_sums(speller, needed, compared)]
     for c, node in found:
         speller.offer(c, node)
-    others = [*_remainders(speller), *_shifted(speller), *_of_products(speller)]
+    others = [*_from_quotients(speller, needed), *_remainders(speller), *_shifted(speller), *_of_products(speller)]
     if not found and not others:
         return None
     for c, node in others:
@@ -171,6 +171,18 @@ def _rounded_down(speller: Speller) -> Iterator[tuple[int, Node]]:
             if remainder in speller and remainder != form and len(whole.terms) <= len(form.terms):
                 terms = [(atom_form(a), j) for a, j in whole.terms.items()]
                 yield c, speller.sum_node([*terms, (remainder, -k)], whole.constant)
+
+
+def _from_quotients(speller: Speller, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
+    """``A % n`` as ``A - n*(A//n)`` where the quotient is there, of an ``A`` with whole multiples of ``n``."""
+    for c, (op, _, args) in needed.items():
+        if op == "mod":
+            dividend, divisor = cast(Form, speller.values[args[0]]), cast(Form, speller.values[args[1]])
+            n = 0 if divisor.terms else divisor.constant
+            if n > 0 and not is_power_of_two(n):
+                quotient = speller.theory.quotient_by(dividend, n)
+                if quotient in speller:
+                    yield c, speller.sum_node([(dividend, 1), (quotient, -n)], 0)
 
 
 def _shifted(speller: Speller) -> Iterator[tuple[int, Node]]:

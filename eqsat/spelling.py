@@ -553,6 +553,14 @@ class Speller:
         yield "floordiv", None, (c, self.need(number(n)))
         if all(k < 0 for k in dividend.terms.values()) or any(a.op == "min" for a in dividend.terms):
             yield "floordiv", None, (self.need(dividend.times(-1)), self.need(number(-n)))
+        yield from self._halved_first(dividend, n)
+
+    def _halved_first(self, dividend: Form, n: int) -> Iterator[Node]:
+        """``(x*3 + y*2)//6`` is ``(x + x//2 + y)//3``: a quotient by a power of two costs less than a product."""
+        for m in [k - 1 for k in dividend.terms.values()]:
+            divides = 1 < m < n and is_power_of_two(m) and n % m == 0
+            if divides and [k for k in dividend.terms.values() if k % m] == [m + 1]:
+                yield "floordiv", None, (self.need(self.theory.quotient_by(dividend, m)), self.need(number(n // m)))
 
     def _atom_nodes(self, atom: Expr) -> Iterator[Node]:
         if atom.op == "var":
@@ -574,9 +582,17 @@ class Speller:
             yield "buffer", buffer_key(atom), ()
         elif atom.op == "floordiv" and atom.args[1].op == "const":
             yield from self._quotient_nodes(self.theory.inner(atom.args[0]), cast(int, atom.args[1].value))
+            for negated in self._negated(atom_form(atom), atom):
+                yield self.sum_node([(negated, -1)], 0)
             for division in self.theory.divisions(atom)[1:]:
                 if all(a.op == "var" or atom_form(a) in self._ids for a in division.dividend.terms):
                     yield "floordiv", None, (self.need(division.dividend), self.need(division.divisor))
+        elif atom.op == "tdiv" and atom.args[1].op == "const":
+            yield "tdiv", None, self.operands(atom)
+            dividend, n = self.theory.inner(atom.args[0]), cast(int, atom.args[1].value)
+            if -n < self.theory.plain_bounds(dividend)[0] < 0:
+                # only what lies between -n and 0 is rounded up
+                yield "max", None, (self.need(self.theory.quotient_by(dividend, n)), self.need(ZERO))
         elif atom.op == "min":
             yield from self._extremes(atom_form(atom))
         elif atom.op == "where":
@@ -635,6 +651,19 @@ class Speller:
             negative = {a: 1 for a, k in self.theory.inner(quotient.args[0]).terms.items() if k < 0}
             if negative and negative.keys() <= form.terms.keys():
                 yield Form({quotient: 1, **negative}, 0)
+            yield from self._negated(form, quotient)
+
+    def _negated(self, form: Form, quotient: Expr) -> Iterator[Form]:
+        """``-(A//n)`` where a sum has ``A//n``, if ``(n-1 - A)//n`` needs no constant, or no fix-up of its sign."""
+        k, n = form.terms[quotient], cast(int, quotient.args[1].value)
+        shift = 0 if form.constant % k else form.constant // k
+        inner = self.theory.inner(quotient.args[0]).shifted(n * shift)
+        if k < 0 and inner.constant == n - 1:
+            yield Form({quotient: -1}, -shift)
+        elif not is_power_of_two(n):
+            low, high = self.theory.plain_bounds(inner)
+            if low < 0 and high < n:
+                yield Form({quotient: -1}, -shift)
 
     def remainder_of(self, quotient: Expr) -> Form:
         """``A % n`` of a quotient ``A // n``, as a sum."""

@@ -36,6 +36,8 @@ REUSED = [
         "(x*4 + (i + j*2))%8*2 - (x*28 + y*140 + (i + j*2))",
     ),
     (["k*3 + x", "(x - k + 4)//4 + k"], "(k*3 + x)//4 + 1"),
+    # a quotient by the remainder's divisor, of more than what remains
+    (["(x*30 + w*7 + k)//10", "(x*30 + w*7 + k)%10"], "w*7 + x*30 + k - (w*7 + x*30 + k)//10*10"),
     # what a longer sum has of the variables of a condition
     (["(i*4 + j + w)*10 + x", "(i*4 + j)*30 + (x + y)*3", "1 <= i + j + w"], "1 <= i*4 + j + w"),
     # a sum that three can use, though none alone would pay for it

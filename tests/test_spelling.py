@@ -149,6 +149,7 @@ OFFERED = [
     ("y < x or n < x", {"x": (0, 9), "y": (0, 9), "n": (0, 9)}, {"or", "lt"}),
     ("-x%8", {"x": (-99, 99)}, {"mod"}),
     ("x - tdiv(x, 8)*8", {"x": (-99, 99)}, {"tmod"}),
+    ("tdiv(x, 8)", {"x": (-7, 99)}, {"tdiv", "max"}),
     ("where(x < y, n*2, n*5)", {"x": (0, 9), "y": (0, 9), "n": (0, 9)}, {"where", "mul"}),
 ]
 
@@ -228,6 +229,13 @@ SHORTER = [
     (["x - (x + y + z)//2*2"], ["x - (x + y + z)//2*2"]),
     (["where(x < 6, 3, 8) - where(x < 6, 2, 6)"], ["where(x < 6, 1, 2)"]),
     (["where(x < 6, y, 0) + where(x < 6, 0, z) + y*z + z*9"], ["where(x < 6, y, z) + (y + 9)*z"]),
+    # what is subtracted loses its constant
+    (["-((x*3 + 7)//8) - y"], ["x*-3//8 - y"]),
+    # a power of two divides before a product has to
+    (["(x*3 + y*4 + 2)//8"], ["(x//2 + x + y*2 + 1)//4"]),
+    (["(x*5 + y*8)//20"], ["(x//4 + x + y*2)//5"]),
+    (["(x*5 + y*6)//20"], ["(x*5 + y*6)//20"]),
+    (["(x*7 + y*4)//20"], ["(x*7 + y*4)//20"]),
     (["where(x < 6, 3, 8) - where(y < 6, 2, 6)"], ["where(x < 6, 3, 8) - where(y < 6, 2, 6)"]),
 ]
 
@@ -237,6 +245,16 @@ def test_a_term_that_has_a_shorter_spelling_gets_it(texts, wanted):
     ranges = dict.fromkeys("xyz", (-999, 999))
     result = optimize([read(text, ranges) for text in texts])
     assert result.cost == cost_of([read(text, ranges) for text in wanted], Latency())
+    assert result.check().equal
+
+
+@pytest.mark.parametrize(
+    ("highest", "wanted"), [(0, "x - (15 - a)//12"), (15, "x - (15 - a)//12"), (16, "x + (a - 4)//12")]
+)
+def test_a_quotient_that_is_never_positive_is_subtracted(highest, wanted):
+    ranges = {"a": (-1000, highest), "x": (0, 9)}
+    result = optimize("(a - 4)//12 + x", **ranges)
+    assert result.cost == cost_of([read(wanted, ranges)], Latency())
     assert result.check().equal
 
 
