@@ -4,7 +4,7 @@
 
 Everything is in DIRECTORY: ``rows.jsonl`` (a row per case), ``orders.jsonl`` (the order study), ``report.md`` with its
 plots, and ``report.html``, which holds them. A run that was interrupted goes on where it was when the same command is
-given again; one that is complete only writes its report anew.
+given again, with the same sources of eqsat; one that is complete only writes its report anew.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from comparison import orders
 from comparison.greedy_steps import walkthroughs
 from comparison.plots import draw
 from comparison.report import Run, headline, html, insert, markdown
-from comparison.run import Item, Log, compare, key_of, machine, read_corpora
+from comparison.run import Item, Log, compare, key_of, machine, read_corpora, sources
 from comparison.solvers import EQSAT, OURS, Solver, ours, peer, start
 from peers import PEERS, USUAL
 from rich.console import Console
@@ -103,6 +103,7 @@ def answered(given: argparse.Namespace, items: Sequence[Item], progress: Progres
     """All items through all solvers."""
     names = ("gates", "cost", "seconds", "limit", "seed", "repeats", "ours")
     settings: dict[str, Any] = {name: getattr(given, name) for name in names}
+    settings["sources"] = sources()
     settings["corpora"] = {path.name: blake2b(path.read_bytes(), digest_size=8).hexdigest() for path in given.corpora}
     model = cost_model(given.cost)
     with ExitStack() as running:
@@ -142,6 +143,7 @@ def studied(given: argparse.Namespace, items: Sequence[Item], progress: Progress
     if not kernels:
         return []
     settings = {"gates": given.gates, "cost": given.cost, "kernels": [item.key for item in kernels]}
+    settings["sources"] = sources()
     log = Log(given.output / "orders.jsonl", {"settings": json.loads(json.dumps(settings))})
     left = range(len(log.rows), given.orders)
     rows = orders.study(kernels, left, given.gates, cost_model(given.cost))

@@ -362,6 +362,10 @@ def test_the_same_command_goes_on_and_another_is_refused(command, tmp_path, monk
     assert [json.loads(line)["id"] for line in rows.read_text().splitlines()[1:]] == ["case2", "case3", "case4"]
     with pytest.raises(ValueError, match=r"other settings \(gates\)"):
         command("--no-gates")
+    # answers of other sources are not this run's
+    monkeypatch.setattr(bench, "sources", lambda: "others")
+    with pytest.raises(ValueError, match=r"other settings \(sources\)"):
+        command()
 
 
 @pytest.mark.parametrize(

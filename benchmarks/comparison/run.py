@@ -14,11 +14,14 @@ import platform
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from peers.judge import Answer, Examiner, divisions
 
+import eqsat.extract
+import eqsat.rules
 from comparison.solvers import Solver
 from eqsat.cases import Case, case_of, kind_of, load
 from eqsat.corpus import Row
@@ -90,6 +93,15 @@ def machine() -> dict[str, Any]:
     }
 
 
+def sources() -> str:
+    """A digest of eqsat's sources, without which a run would go on with the answers of others."""
+    digest = blake2b(digest_size=8)
+    for package in (eqsat, eqsat.rules, eqsat.extract):
+        for path in sorted(Path(cast(str, package.__file__)).parent.glob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
 def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
@@ -100,7 +112,7 @@ class Log:
     Raises
     ------
     ValueError
-        If the file holds a run with other settings; the message says which differ.
+        If the file holds a run with other settings or of other sources; the message says which differ.
     """
 
     def __init__(self, path: Path, head: Mapping[str, Any]) -> None:
