@@ -249,7 +249,7 @@ class _Search:
         self.choice = choice
         # the price of the chosen node of each class
         self.paid = {c: priced.prices[c][priced.graph.classes[c].index(node)] for c, node in choice.items()}
-        self.uses: dict[int, int] = {}
+        self.uses = dict.fromkeys(choice, 0)
         self.total = sum([self._take(root) for root in self.graph.roots])
         self._order: list[int] | None = None
 
@@ -265,35 +265,35 @@ class _Search:
 
     def _take(self, c: int) -> int:
         """Count one more use of ``c``; the cost of what becomes needed."""
-        cost = 0
+        cost, uses = 0, self.uses
         stack = [c]
         while stack:
             c = stack.pop()
-            count = self.uses.get(c, 0)
-            self.uses[c] = count + 1
+            count = uses[c]
+            uses[c] = count + 1
             if not count:
                 cost += self.paid[c]
-                stack.extend(self.choice[c][2])
+                stack += self.choice[c][2]
         return cost
 
     def _release(self, c: int) -> int:
         """Count one use of ``c`` less; the cost of what is no longer needed."""
-        cost = 0
+        cost, uses = 0, self.uses
         stack = [c]
         while stack:
             c = stack.pop()
-            count = self.uses[c] - 1
-            self.uses[c] = count
+            count = uses[c] - 1
+            uses[c] = count
             if not count:
                 cost += self.paid[c]
-                stack.extend(self.choice[c][2])
+                stack += self.choice[c][2]
         return cost
 
     def improve(self) -> bool:
         """Try every alternative of every needed class once; whether the total fell."""
         changed = False
         for c in self._in_order()[::-1]:
-            if len(self.graph.classes[c]) > 1 and self.uses.get(c):
+            if len(self.graph.classes[c]) > 1 and self.uses[c]:
                 changed |= self._take_cheapest(c)
         return changed
 
@@ -309,8 +309,8 @@ class _Search:
         best: tuple[Node, int] | None = None
         uses = self.uses
         for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
-            if price < least and node is not current and all(map(self.choice.__contains__, node[2])):
-                missing = {a for a in node[2] if not uses.get(a)}
+            if price < least and node is not current and all(map(uses.__contains__, node[2])):
+                missing = {a for a in node[2] if not uses[a]}
                 taken = price + sum([self.paid[a] for a in missing])
                 if missing and taken < least:
                     taken = price + sum([self._take(a) for a in node[2]])
@@ -396,7 +396,7 @@ class _Search:
         least = 0
         for c, operand in ways:
             others = [
-                price + sum([paid[a] for a in node[2] if not uses.get(a)])
+                price + sum([paid[a] for a in node[2] if not uses[a]])
                 for node, price in zip(self.graph.classes[c], self.prices[c], strict=True)
                 if operand not in node[2] and all(map(paid.__contains__, node[2]))
             ]
