@@ -435,10 +435,10 @@ class Facts(ABC):
             found = self._gaps[atom] = tuple([self.inner(part) for part in chain_members(atom, "min")])
         return found
 
-    def gap(self, atom: Expr) -> Form:
-        """The operand of a minimum beside 0, if there is one alone."""
-        first, second, *_ = self.gaps(atom)
-        return second if first == ZERO else first
+    def gap(self, atom: Expr) -> Form | None:
+        """The operand of a minimum beside 0; ``None`` if there are several."""
+        found = [gap for gap in self.gaps(atom) if gap != ZERO]
+        return found[0] if len(found) == 1 else None
 
     def cases(self, form: Form, atom: Expr) -> list[Form]:
         """``form`` with a minimum in it replaced by each of its operands."""

@@ -55,9 +55,10 @@ class Quotients(Facts):
             total = total.plus(Form(x.terms, 0), y.constant)
         for atom, coefficient in x.terms.items():
             for other, scale in y.terms.items():
-                if atom is other and atom.op == "min" and len(self.gaps(atom)) == 2:
+                gap = self.gap(atom) if atom is other and atom.op == "min" else None
+                if gap is not None:
                     # min(d, 0) is d or 0, so its square is d times itself
-                    total = total.plus(self.times(self.gap(atom), atom_form(atom)), coefficient * scale)
+                    total = total.plus(self.times(gap, atom_form(atom)), coefficient * scale)
                     continue
                 monomial = product([*factors(atom), *factors(other)])
                 total = total.plus(Form({monomial: coefficient * scale}, 0))
@@ -224,6 +225,9 @@ class Quotients(Facts):
         low, high = self.range(atom)
         if high - low >= MAX_ENUMERATED:
             return None
+        if low >= high:
+            # of no value, under facts that cannot hold together, any quotient will do
+            return number((coefficient * low + x.constant) // n)
         values = [(coefficient * v + x.constant) // n for v in range(low, high + 1)]
         slope = values[1] - values[0]
         if all(b - a == slope for a, b in pairwise(values)):

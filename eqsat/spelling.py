@@ -500,7 +500,10 @@ class Speller:
         if len(atoms) != 2 or len(form.terms) > 2 or {k for _, k in atoms} != {1, -1}:
             return
         (plus, _), (minus, _) = sorted(atoms, key=lambda item: -item[1])
-        width = self.theory.gap(minus).plus(self.theory.gap(plus), -1)
+        one, other = self.theory.gap(plus), self.theory.gap(minus)
+        if one is None or other is None:
+            return
+        width = other.plus(one, -1)
         if not width.terms:
             first = width.constant >= 0
             kept = form.plus(atom_form(minus), 1) if first else form.plus(atom_form(plus), -1)

@@ -337,6 +337,11 @@ def test_a_budget_that_runs_out_is_named(budget, stop):
     assert sound(optimize([text], budget=budget, theory=False, **XY)).stop == stop
 
 
+def test_a_quotient_of_what_facts_say_is_one_number():
+    text = "x*4 + where(x < 5 and 3 <= x, x*x%5, 16%x)"
+    assert sound(optimize([text, "x*2//20"], constraints=["x*x <= 12"], x=(3, 63))).exprs[1] is const(0)
+
+
 def test_time_that_has_run_out_is_not_spent_on_improving_the_answer():
     text = "(x % 12 // 4 * 4 + x % 4) // 4 + (x*3 + y) % 24 // 8 * max(x, y)"
     assert sound(optimize([text], **XY)).stop == "saturated"

@@ -6,10 +6,22 @@ from typing import cast
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from index_terms import index_terms
 from strategies import bool_expressions, expressions, grid
 
-from eqsat.expr import Expr, const, evaluate, make, shift_amount, topological, var, variables
+from eqsat.expr import (
+    Expr,
+    const,
+    evaluate,
+    make,
+    maximum,
+    minimum,
+    shift_amount,
+    topological,
+    var,
+    variables,
+)
 from eqsat.extract import Choice, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
 from eqsat.forms import Form, to_expr
 from eqsat.linear import Theory
@@ -129,6 +141,40 @@ PRODUCTS = [
 @pytest.mark.parametrize("text", PRODUCTS)
 def test_every_node_of_products(text):
     assert_sound([read(text, dict.fromkeys("abcd", (0, 2)) | {"x": (0, 7)})])
+
+
+@st.composite
+def sums_of_minima(draw):
+    """A minimum or maximum beside, or less, others that it is an operand of."""
+    affine = st.builds(
+        lambda term, k, c: term * k + c,
+        st.sampled_from([var("x", -4, 4), var("y", -3, 5)]),
+        st.sampled_from([1, 1, 1, -1, 2]),
+        st.integers(-2, 2),
+    )
+    extreme, operand = st.sampled_from([minimum, maximum]), affine | st.just(const(0))
+    shared = draw(extreme)(draw(operand), draw(affine))
+    sides = draw(st.lists(st.tuples(extreme, operand, st.sampled_from([1, -1])), min_size=1, max_size=2))
+    return sum([pick(shared, other) * sign for pick, other, sign in sides], shared)
+
+
+@settings(max_examples=200)
+@given(sums_of_minima())
+def test_every_node_of_minima(term):
+    assert_sound([term])
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("min(x, 1)%5 - min(x%4, min(x, 1))", -40, 63),
+        ("max(x//max(x, 1) - x + x%5, -1)", -40, 5),
+        ("max(x*x - x*2, x%6 + x//max(x, 1))", -1, 5),
+    ],
+)
+def test_a_minimum_of_three_is_none_of_two(text, low, high):
+    check = optimize(text, x=(low, high)).check()
+    assert (check.kind, check.equal) == ("exhaustive", True)
 
 
 OFFERED = [
