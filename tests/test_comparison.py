@@ -282,6 +282,11 @@ def test_the_report_says(text, needs_studies, walk):
     assert (text in without) is not bool(needs_studies)
 
 
+def test_a_report_of_cases_that_no_peer_wins():
+    kept = [found for found in ROWS if found["id"] != "lost"]
+    assert "On none of 2 cases some peer's answer costs less." in markdown(run_of(kept), {})
+
+
 def test_a_report_without_peers_and_compiled_code():
     rows = [row(name, {EQSAT: 3, "greedy": 4}) for name in ("one", "two")]
     for found in rows:

@@ -324,7 +324,8 @@ def _listed(title: str, what: str, found: Sequence[Row], rows: Sequence[Row]) ->
     if not peers_of(rows):
         return ""
     lines = [_line(row) for row in found]
-    parts = [f"## {title}", f"On {len(found)} of {len(rows)} cases ({len(found) / len(rows):.1%}) {what}."]
+    share = f" ({len(found) / len(rows):.1%})" if found else ""
+    parts = [f"## {title}", f"On {len(found) or 'none'} of {len(rows)} cases{share} {what}."]
     if lines:
         parts.append(table(["case", "eqsat", "best", "of", "eqsat's answer", "the best"], lines[:MOST_LINES], words=6))
     return "\n\n".join([*parts, *_more(lines)])
