@@ -489,14 +489,17 @@ class _Walk:
         ungated = [root for root, gate in zip(self.roots, self.gates, strict=True) if gate is None]
         # what is learned without gates holds under each of them
         found = self._normal_forms(base, self.facts, [*ungated, *gates], () if gates else self.order)
-        of_gate: dict[Expr | None, Iterator[Value]] = {None: iter([_plainly(value, base, base) for value in found])}
-        for gate, condition in zip(gates, found[len(ungated) :], strict=True):
-            theory = base.given(cast(Expr, condition))
-            facts = self.facts if theory is base else (*self.facts, cast(Expr, condition))
-            members = [root for root, of in zip(self.roots, self.gates, strict=True) if of is gate]
+        # gates that say the same are one
+        normal = dict(zip(gates, cast(list[Expr], found[len(ungated) :]), strict=True))
+        known = [None if gate is None else normal[gate] for gate in self.gates]
+        under: dict[Expr | None, Iterator[Value]] = {None: iter([_plainly(value, base, base) for value in found])}
+        for condition in dict.fromkeys(normal.values()):
+            theory = base.given(condition)
+            facts = self.facts if theory is base else (*self.facts, condition)
+            members = [root for root, of in zip(self.roots, known, strict=True) if of is condition]
             values = self._normal_forms(theory, facts, members)
-            of_gate[gate] = iter(values if theory is None else [_plainly(value, theory, base) for value in values])
-        return [next(of_gate[gate]) for gate in self.gates]
+            under[condition] = iter(values if theory is None else [_plainly(value, theory, base) for value in values])
+        return [next(under[condition]) for condition in known]
 
     def _normal_forms(
         self, theory: Theory | None, facts: Sequence[Expr], roots: Sequence[Expr], order: Sequence[Expr] = ()
