@@ -36,13 +36,15 @@ def size(case: Case) -> int:
 
 HAND = cases(TESTS / "data" / "hand.jsonl")
 KERNELS = [case for case in cases(SAMPLE) if size(case) <= MOST_NODES]
+#: Kernels with gates that say the same in other words.
+GATED = cases(TESTS / "data" / "gates.jsonl")
 
 
 def optimized(case: Case, **options) -> Result:
     return optimize(case.exprs, gates=case.gates, constraints=case.constraints, budget=PATIENT, **options)
 
 
-@pytest.mark.parametrize("case", HAND + KERNELS, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", HAND + KERNELS + GATED, ids=lambda case: case.id)
 def test_order_of_terms_and_roots(case):
     cost = optimized(case).cost
     assert {seed: optimized(reordered(case, seed)).cost for seed in SEEDS} == dict.fromkeys(SEEDS, cost)
