@@ -53,7 +53,7 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, 
         answer so far does without; ``None`` if nothing new was found.
     """
     wider = list(_wider_remainders(speller, needed))
-    found = [*_by_bounds(speller), *wider, *_never_negative(speller), *_rounded_down(speller)]
+    found = [*_by_bounds(speller), *wider, *_never_negative(speller, needed), *_rounded_down(speller, needed)]
     found += _merged(speller, needed)
     conditions = [(c, v) for c in needed if isinstance(v := speller.values[c], Expr) and _worth_reading(v)]
     intervals = list(_intervals(speller, conditions, sorted(needed))) if conditions else []
@@ -132,11 +132,11 @@ def _wider_remainders(speller: Speller, needed: Collection[int]) -> Iterator[tup
                     yield c, ("mod", None, (speller.need(dividend.shifted(shift)), divisor))
 
 
-def _never_negative(speller: Speller) -> Iterator[tuple[int, Node]]:
+def _never_negative(speller: Speller, needed: Iterable[int]) -> Iterator[tuple[int, Node]]:
     """``A % n`` as ``(A + k*n) % n`` with a dividend that is never negative, where that makes it cheaper."""
     graph = speller.graph
-    for c, nodes in list(graph.classes.items()):
-        for op, _, args in nodes:
+    for c in needed:
+        for op, _, args in graph.classes[c]:
             divisor = speller.values[args[1]] if op == "mod" else None
             if not isinstance(divisor, Form) or divisor.terms:
                 continue
@@ -157,9 +157,10 @@ def _periods_below_zero(low: int, n: int) -> int:
     return 0 if low >= 0 or n < 0 or is_power_of_two(n) else -(low // n) * n
 
 
-def _rounded_down(speller: Speller) -> Iterator[tuple[int, Node]]:
+def _rounded_down(speller: Speller, needed: Iterable[int]) -> Iterator[tuple[int, Node]]:
     """``k*n*(A//n)`` as ``k*A - k*(A % n)`` where the remainder is there."""
-    for c, form in enumerate(speller.values):
+    for c in needed:
+        form = speller.values[c]
         if not isinstance(form, Form):
             continue
         for quotient, coefficient in form.terms.items():
@@ -232,7 +233,7 @@ def _by_sums(speller: Speller, needed: Mapping[int, Node], others: Collection[in
     yield from quotients
     parts = sums | by_class([c for c, _ in quotients])
     # what is affine stays so
-    affine = {c for c, form in forms if form.is_affine()}
+    affine = {c for c in parts if cast(Form, speller.values[c]).is_affine()}
     having: dict[int, list[int]] = defaultdict(list)
     for part, terms in parts.items():
         for a in terms:
@@ -256,14 +257,16 @@ def _less_multiples(
     terms: Mapping[int, int], part: int, of_part: Mapping[int, int]
 ) -> Iterator[tuple[int, list[tuple[int, int]]]]:
     """The multiples of ``part`` that shorten a sum, each with what is then added."""
-    for scale in sorted({terms[a] // k for a, k in of_part.items() if a in terms and not terms[a] % k}):
-        left = dict(terms)
-        for a, k in of_part.items():
-            left[a] = left.get(a, 0) - scale * k
-        left[part] = left.get(part, 0) + scale
-        pairs = sorted((a, k) for a, k in left.items() if k)
-        if len(pairs) < len(terms):
-            yield scale, pairs
+    scales = [terms[a] // k for a, k in of_part.items() if a in terms and not terms[a] % k]
+    besides = len(of_part.keys() - terms.keys()) + (part not in terms)
+    for scale in sorted(set(scales)):
+        # more terms vanish than are added
+        if scales.count(scale) > besides - (terms.get(part) == -scale):
+            left = dict(terms)
+            for a, k in of_part.items():
+                left[a] = left.get(a, 0) - scale * k
+            left[part] = left.get(part, 0) + scale
+            yield scale, sorted((a, k) for a, k in left.items() if k)
 
 
 def _quotients_of(speller: Speller, sums: Iterable[int]) -> Iterator[tuple[int, Node]]:
