@@ -7,10 +7,12 @@ a dividend beside its own quotient is a multiple of the quotient plus a remainde
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from math import gcd
+from dataclasses import dataclass
+from math import gcd, inf
 from typing import Any, Self, cast
 
 from numpy.typing import NDArray
@@ -48,11 +50,28 @@ class ContradictionError(ValueError):
     """Facts that cannot hold together, or a division by zero under them."""
 
 
+@dataclass
+class Work:
+    """What a theory and its relatives may still do to say more; what they say without is right, but less.
+
+    New contexts, steps of refutation, and either only until a time of ``time.perf_counter()``.
+    """
+
+    contexts: int = MAX_CONTEXTS
+    steps: int = MAX_STEPS
+    until: float = inf
+
+    def is_late(self) -> bool:
+        """Whether the time is up."""
+        return time.perf_counter() > self.until
+
+
 class Facts(ABC):
     """Known facts and bounds; all answers are memoised, and forgotten when a fact is added."""
 
     def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None) -> None:
         self.parent = parent
+        self.work: Work = parent.work if parent else Work()
         self.forms: dict[Expr, Form] = {}
         self.conditions: dict[Expr, Expr] = {}
         # the keys of both
@@ -72,10 +91,7 @@ class Facts(ABC):
         self.touched: int = parent.touched if parent else 0
         self.variables: VariableSets = parent.variables if parent else VariableSets()
         self.simplicity: Simplicity = parent.simplicity if parent else Simplicity()
-        self.spare: list[int] = parent.spare if parent else [MAX_CONTEXTS]
         self._replacing: set[Expr] = set()
-        # the work that all refutations may still do together
-        self.steps: list[int] = parent.steps if parent else [MAX_STEPS]
         self.children: dict[Expr, Self | None] = {}
         self.changed = False
         self._ranges: dict[Expr, Bounds] = {}
@@ -382,9 +398,9 @@ class Facts(ABC):
         return self.children[fact]
 
     def _given(self, facts: Sequence[Expr]) -> Self | None:
-        if self.spare[0] <= 0:
+        if self.work.contexts <= 0 or self.work.is_late():
             return self
-        self.spare[0] -= 1
+        self.work.contexts -= 1
         try:
             child = type(self)(facts, parent=self)
         except ContradictionError:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from math import prod
+from math import inf, prod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from eqsat.beside import beside_theory
@@ -397,6 +397,7 @@ class _Walk:
     def by_theory(self, with_rules: bool) -> Result:
         base, contexts = self._theories()
         self._check_divisors(contexts)
+        base.work.until = self.started + self.budget.seconds
         values = self._values(base)
         speller = Speller(base, self._variables())
         speller.add_originals(self.order)
@@ -409,7 +410,7 @@ class _Walk:
         if spent > self.cost_before and self.extract != "tree" and not self.has_opaque and self._has_time():
             choice, spent = _cheaper((choice, spent), self._from_input(speller, priced))
         spelled = speller.spell(choice)
-        if with_rules:
+        if with_rules and self._has_time():
             choice, spelled = self._pulses(speller, choice, spent, spelled)
         wanted = [speller.need(v) for v in values]
         terms = [spelled[c] for c in wanted]
@@ -418,6 +419,8 @@ class _Walk:
             proved = speller.spell(self._exactly(speller.graph, choice))
             terms = min(terms, [proved[c] for c in wanted], key=lambda exprs: cost_of(exprs, self.model))
         terms = self._read_again(base, contexts, values, terms, len(speller.graph))
+        # a late theory may not see that a divisor is never zero
+        base.work.until = inf
         result = self._result(terms, len(speller.graph), contexts)
         if self.pareto is None:
             return result

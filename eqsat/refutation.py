@@ -48,7 +48,7 @@ class Refutations(Quotients):
             return False
         case = _Case()
         self._extend(case, (rows, conditions))
-        return self._is_refuted(case, self.steps[0] - MAX_STEPS)
+        return self._is_refuted(case, self.work.steps - MAX_STEPS)
 
     def is_never_negative(self, form: Form) -> bool:
         """Whether ``form >= 0`` was proved."""
@@ -77,15 +77,16 @@ class Refutations(Quotients):
 
     def _is_refuted(self, case: _Case, left: int) -> bool:
         """Whether every choice leads to a clash, while more than ``left`` of all steps are left."""
-        self.steps[0] -= STEPS_OF_CASE
-        if self.steps[0] <= max(left, 0):
+        work = self.work
+        work.steps -= STEPS_OF_CASE
+        if work.steps <= max(left, 0) or work.is_late():
             return False
         self._close(case)
         if case.impossible:
             return True
         rows = Rows(case.rows, self.range)
         clash = rows.clash()
-        self.steps[0] -= rows.combined
+        work.steps -= rows.combined
         if clash or not case.choices:
             return clash
         choice, *others = case.choices

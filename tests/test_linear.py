@@ -452,6 +452,31 @@ def test_any_term_keeps_its_value(example):
     assert_same(Theory(), example[0])
 
 
+@settings(max_examples=300)
+@given(LANGUAGE, st.integers(0, 4), st.integers(0, 300))
+def test_any_term_keeps_its_value_where_the_work_runs_out(example, contexts, steps):
+    theory = Theory()
+    theory.work.contexts, theory.work.steps = contexts, steps
+    assert_same(theory, example[0])
+
+
+@given(LANGUAGE)
+def test_any_term_keeps_its_value_when_the_time_is_up(example):
+    theory = Theory()
+    theory.work.until = 0.0
+    assert_same(theory, example[0])
+    assert theory.work.contexts == MAX_CONTEXTS
+
+
+def test_with_time_left_more_is_said():
+    x = var("x", 0, 9)
+    term = parse("where(x < 5, min(x, 4), x)", {"x": x})
+    theory = Theory()
+    theory.work.until = 0.0
+    assert theory.simplify(term) is not x
+    assert Theory().simplify(term) is x
+
+
 @st.composite
 def terms_with_facts(draw: st.DrawFn) -> tuple[Expr, list[Expr]]:
     """A random term, and facts about parts of it."""
@@ -494,6 +519,6 @@ def test_no_theory_is_built_to_decide_what_sample_points_show_to_be_open() -> No
     i, j = var("i", 0, 9), var("j", 0, 9)
     theory = Theory()
     theory.condition(parse("i + j < 5 and i - j < 3", {"i": i, "j": j}))
-    assert theory.spare == [MAX_CONTEXTS]
+    assert theory.work.contexts == MAX_CONTEXTS
     assert theory.condition(parse("i + j < 5 and i - j < 5", {"i": i, "j": j})) is (i + j < 5)
-    assert theory.spare < [MAX_CONTEXTS]
+    assert theory.work.contexts < MAX_CONTEXTS

@@ -94,12 +94,12 @@ def test_the_work_is_bounded():
     excess = [theory.form(parse(f"max(a{i}, b{i}) - a{i} - b{i}", names)) for i in range(12)]
     few, all_together = sum_of(excess[:3]), sum_of(excess)
     assert theory.cannot_hold((), [few.shifted(-1)])
-    left = theory.steps[0]
+    left = theory.work.steps
     assert not theory.cannot_hold((), [all_together.shifted(-1)])
-    assert left - 2 * MAX_STEPS < theory.steps[0] < left - MAX_STEPS
+    assert left - 2 * MAX_STEPS < theory.work.steps < left - MAX_STEPS
     for _ in range(40):
         theory.cannot_hold((), [all_together.shifted(-1)])
-    assert -2 * MAX_STEPS < theory.steps[0] < MAX_STEPS
+    assert -2 * MAX_STEPS < theory.work.steps < MAX_STEPS
     assert not theory.cannot_hold((), [few.shifted(-1)])
 
 
