@@ -40,6 +40,8 @@ Bounds = tuple[int, int]
 MAX_CONTEXTS = 1000
 #: Refutations in a theory and its relatives do so much work together; a step is a few microseconds.
 MAX_STEPS = 50_000
+#: Bounds of sums narrow their atoms so many times, one sum after another.
+MAX_PROPAGATIONS = 3
 #: Correlated bounds take out so many remainders or facts, one after another.
 MAX_CORRELATION_DEPTH = 1
 #: Bounds of a sum distinguish so many cases of its minima.
@@ -121,6 +123,8 @@ class Facts(ABC):
             # once more: a later fact may decide a part of an earlier one
             for fact in given:
                 self.assume(fact)
+        if self.directions:
+            self._propagate_all()
 
     # ---- normal forms, which the subclasses define
 
@@ -321,6 +325,19 @@ class Facts(ABC):
         if divisor > 0 and numerator.terms:
             self._assume_at_least(numerator, low * divisor)
             self._assume_at_least(numerator.times(-1), -(high * divisor + divisor - 1))
+
+    def _propagate_all(self) -> None:
+        """Narrow bounded sums and their atoms by what else is known since."""
+        for _ in range(MAX_PROPAGATIONS):
+            narrowed = dict(self.narrowed)
+            for direction, (low, high) in list(self.directions):
+                least, most = self.plain_bounds(direction)
+                if least > low or most < high:
+                    self._narrow(direction, (low, high))
+                else:
+                    self._propagate(direction, low, high)
+            if self.narrowed == narrowed:
+                break
 
     def _propagate(self, direction: Form, low: int, high: int) -> None:
         """Narrow each atom of a bounded sum by the bounds of the others."""
