@@ -18,8 +18,21 @@ from functools import reduce
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from eqsat.definedness import undefined
 from eqsat.derive import READINGS, SUMS, Laws, Move, Search, laws_with, reading, spelled
-from eqsat.expr import Expr, ExprLike, brief, const, make, rebuild, substitute, topological, var, variables
+from eqsat.expr import (
+    Expr,
+    ExprLike,
+    brief,
+    const,
+    make,
+    rebuild,
+    substitute,
+    topological,
+    var,
+    variables,
+    with_operands,
+)
 from eqsat.forms import to_expr, topological_until, without_quotients
 from eqsat.greedy import CHAINED
 from eqsat.linear import Theory
@@ -332,7 +345,10 @@ class _Plan:
         self, roots: Sequence[Expr], wanted: Mapping[Expr, Expr], theory: Theory, given: tuple[Expr, ...]
     ) -> tuple[dict[Expr, Expr], list[_Link]]:
         """What the terms below ``roots`` become, and by which links; operands are left out where it goes at once."""
-        users = Counter([*roots, *(a for term in topological(roots) for a in term.args)])
+        order = list(topological(roots))
+        users = Counter([*roots, *(a for term in order for a in term.args)])
+        # what only the conditions around it keep from dividing by zero is linked where these are known
+        unsafe = undefined(order, theory)
         becomes: dict[Expr, Expr] = {}
         # what is linked as it is given comes before its operands can have changed elsewhere, the largest first
         first: list[_Link] = []
@@ -347,7 +363,7 @@ class _Plan:
             if not ready:
                 if target is term:
                     becomes[term] = term
-                elif target is not None and (link := self._at_once(term, target, theory, given)):
+                elif target is not None and term not in unsafe and (link := self._at_once(term, target, theory, given)):
                     first.append(link)
                     becomes[term] = target
                 else:
@@ -361,7 +377,9 @@ class _Plan:
             now = _rebuilt(chain, becomes)
             if term.op == "where":
                 now = self._enter_branches(now, theory, given, links)
-            if target is None:
+            if term in unsafe:
+                target = now
+            elif target is None:
                 simple = _simple(theory, term)
                 target = simple if self._size(simple) < self._size(now) else now
             if target is not now:
@@ -496,11 +514,14 @@ def _is_sum(term: Expr) -> bool:
 
 
 def _rebuilt(chain: Sequence[Expr], becomes: Mapping[Expr, Expr]) -> Expr:
-    """The last node of a chain over what its operands become."""
+    """The last node of a chain over what its operands become, if these divide by nothing that is always zero."""
     new: dict[Expr, Expr] = {}
     for node in chain:
         args = tuple([new[a] if a in new else becomes.get(a, a) for a in node.args])
-        new[node] = node if args == node.args else make(node.op, *args)
+        try:
+            new[node] = with_operands(node, args)
+        except ValueError:
+            return chain[-1]
     return new[chain[-1]]
 
 
@@ -575,8 +596,12 @@ class _Explainer:
                 continue
             whole: dict[Expr, ExprLike] = {cut: operand for operand, cut in link.opaque.items()}
             for before, after, law, instance in link.steps():
-                old, new, *part = substitute([before, after, *(instance or ())], whole)
-                changed = roots.replace(old, new, link.given)
+                try:
+                    old, new, *part = substitute([before, after, *(instance or ())], whole)
+                    changed = roots.replace(old, new, link.given)
+                except ValueError:
+                    # what is never evaluated would divide by what is always zero
+                    break
                 if changed:
                     made[old] = new
                     check = self._check(plan.gate, link.given, law, [(before, after), (old, new)])
@@ -659,7 +684,7 @@ class _Roots:
                     stack.append(user)
         tops = [term for term in self.terms if term in above or term in new]
         for term in topological_until(tops, lambda t: t in new or t not in above):
-            new[term] = make(term.op, *[new.get(a, a) for a in term.args])
+            new[term] = with_operands(term, tuple([new.get(a, a) for a in term.args]))
         changed = [index for index, term in enumerate(self.terms) if new.get(term, term) is not term]
         old = self.terms
         self.terms = [new.get(term, term) for term in old]

@@ -133,16 +133,16 @@ class Expr(_Draft):
         return _float("fdiv", as_float(other, self), self)
 
     def __floordiv__(self, other: ExprLike) -> Expr:
-        return make("floordiv", self, as_expr(other))
+        return divide("floordiv", self, as_expr(other))
 
     def __rfloordiv__(self, other: ExprLike) -> Expr:
-        return make("floordiv", as_expr(other), self)
+        return divide("floordiv", as_expr(other), self)
 
     def __mod__(self, other: ExprLike) -> Expr:
-        return make("mod", self, as_expr(other))
+        return divide("mod", self, as_expr(other))
 
     def __rmod__(self, other: ExprLike) -> Expr:
-        return make("mod", as_expr(other), self)
+        return divide("mod", as_expr(other), self)
 
     def __lshift__(self, other: ExprLike) -> Expr:
         return make("shl", self, as_expr(other))
@@ -462,10 +462,12 @@ def as_expr(value: ExprLike) -> Expr:
 def make(name: str, *args: Expr) -> Expr:
     """The term that applies operator ``name`` to ``args``: the constructor behind every Python operator.
 
+    A divisor may be zero here: what is never evaluated can come to that. Operators, text and substitution refuse it.
+
     Raises
     ------
     ValueError
-        If a divisor can only be zero, a shift amount can leave ``[0, 63]``, or a product can exceed 10,000 bits.
+        If a shift amount can leave ``[0, 63]``, or a product can exceed 10,000 bits.
     TypeError
         If an operand has the wrong sort, or there are too few or too many.
     """
@@ -485,6 +487,38 @@ def make(name: str, *args: Expr) -> Expr:
         raise ValueError(f"the product {brief(args[0])!r} * {brief(args[1])!r} can have more than {MAX_BITS} bits")
     key = hash((_OP_KEYS[name], *[a.key for a in args]))
     return _new(identity, name, args, None, low, high, is_bool, key)
+
+
+def may_divide_by_zero(term: Expr) -> bool:
+    """Whether a term is a division by what has a range with 0."""
+    return term.op in DIVISIONS and term.args[1].vmin <= 0 <= term.args[1].vmax
+
+
+def divide(name: str, x: Expr, y: Expr) -> Expr:
+    """The division that someone asks for.
+
+    Raises
+    ------
+    ValueError
+        If the divisor can only be zero.
+    """
+    term = make(name, x, y)
+    if y.vmin == 0 == y.vmax:
+        raise ValueError(f"division by zero: the divisor of {brief(x)!r} is {brief(y)!r}, which is always 0")
+    return term
+
+
+def with_operands(term: Expr, args: tuple[Expr, ...]) -> Expr:
+    """``term`` on other operands.
+
+    Raises
+    ------
+    ValueError
+        If that makes a divisor that can only be zero.
+    """
+    if args == term.args:
+        return term
+    return divide(term.op, *args) if term.op in DIVISIONS else make(term.op, *args)
 
 
 def _load(array: Expr, *indices: Expr) -> Expr:
@@ -670,10 +704,6 @@ def _check_operands(name: str, takes: str, gives: str, args: tuple[Expr, ...]) -
             raise TypeError(
                 f"{name} needs {'a condition' if wanted else 'an integer'} where {brief(arg)!r} is {_kind_of(arg)}"
             )
-    if name in DIVISIONS and args[1].vmin == 0 == args[1].vmax:
-        raise ValueError(
-            f"division by zero: the divisor of {brief(args[0])!r} is {brief(args[1])!r}, which is always 0"
-        )
     if name in ("shl", "shr") and not (args[1].vmin >= 0 and args[1].vmax <= MAX_SHIFT):
         raise ValueError(
             f"the shift amount {brief(args[1])!r} has range [{args[1].vmin}, {args[1].vmax}]: "
@@ -705,12 +735,12 @@ def where(condition: ExprLike, x: ExprLike, y: ExprLike) -> Expr:
 
 def tdiv(x: ExprLike, y: ExprLike) -> Expr:
     """C's division: the quotient rounded toward zero."""
-    return make("tdiv", as_expr(x), as_expr(y))
+    return divide("tdiv", as_expr(x), as_expr(y))
 
 
 def tmod(x: ExprLike, y: ExprLike) -> Expr:
     """C's remainder: it has the sign of ``x``."""
-    return make("tmod", as_expr(x), as_expr(y))
+    return divide("tmod", as_expr(x), as_expr(y))
 
 
 def shift_amount(term: Expr) -> Expr:
@@ -831,7 +861,7 @@ def rebuild(roots: Iterable[Expr], replace: Callable[[Expr, tuple[Expr, ...]], E
 def substitute(roots: Iterable[Expr], replacement: Mapping[Expr, ExprLike]) -> list[Expr]:
     """``roots`` with every subterm that is a key of ``replacement`` replaced; see :meth:`Expr.substitute`."""
     images = {term: as_expr(image) for term, image in replacement.items()}
-    return rebuild(roots, lambda term, args: images.get(term))
+    return rebuild(roots, lambda term, args: images[term] if term in images else with_operands(term, args))
 
 
 def tree_size(term: Expr) -> int:
@@ -1043,7 +1073,7 @@ def apply_operator(term: Expr, args: list[Any]) -> Any:
             return FLOATS[term.op].evaluate(*args)
     kind = number_type(term, *term.args)
     args = [x if a.is_bool else _in_type(x, kind) for x, a in zip(args, term.args, strict=True)]
-    if term.op in DIVISIONS and term.args[1].vmin <= 0 <= term.args[1].vmax:
+    if may_divide_by_zero(term):
         # any divisor of the range will do there: the result is unspecified, but its bounds hold
         other = term.args[1].vmin or term.args[1].vmax or 1
         args[1] = np.where(np.equal(args[1], 0), np.asarray(other, dtype=kind), args[1])

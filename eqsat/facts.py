@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from math import gcd, inf
 from typing import Any, Self, cast
 
+import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import FALSE, TRUE, Expr, topological, with_users
+from eqsat.expr import FALSE, TRUE, Expr, extent, is_index, topological, with_users
 from eqsat.forms import (
     ZERO,
     Division,
@@ -32,6 +33,8 @@ from eqsat.forms import (
     scale_of,
     to_expr,
 )
+from eqsat.opaque import OPAQUE
+from eqsat.sampling import Points, all_hold, domain_size, grid
 from eqsat.witnesses import Witnesses
 
 Bounds = tuple[int, int]
@@ -40,6 +43,8 @@ Bounds = tuple[int, int]
 MAX_CONTEXTS = 1000
 #: Refutations in a theory and its relatives do so much work together; a step is a few microseconds.
 MAX_STEPS = 50_000
+#: Conditions are evaluated at no more points than this.
+MAX_POINTS = 1 << 13
 #: Bounds of sums narrow their atoms so many times, one sum after another.
 MAX_PROPAGATIONS = 3
 #: Correlated bounds take out so many remainders or facts, one after another.
@@ -406,6 +411,38 @@ class Facts(ABC):
         reduced = Form({a: c // content for a, c in form.terms.items()}, form.constant // content)
         return form.constant % content != 0 or self.is_nonzero(reduced)
 
+    def excludes(self, condition: Expr) -> bool:
+        """Whether what is known contradicts ``condition``: at every point, or, of larger domains, as found by reading.
+
+        What is known is read again where the condition holds.
+        """
+        points = self.every_point([condition])
+        if points is not None:
+            return not condition.evaluate(points).any()
+        try:
+            type(self)([condition, *self.holding()])
+        except ContradictionError:
+            return True
+        return False
+
+    def holding(self) -> list[Expr]:
+        """What is known to hold."""
+        return [fact for fact, value in self.known.items() if value is TRUE]
+
+    def every_point(self, terms: Iterable[Expr]) -> Points | None:
+        """All points, of the variables of ``terms`` and of what is known, at which that holds.
+
+        ``None`` if that are too many, or if points do not say what a load or the index of a reduction is.
+        """
+        known = self.holding()
+        involved = list(topological([*terms, *known]))
+        names = [term for term in involved if term.op == "var"]
+        if any(map(is_index, names)) or any(t.op in OPAQUE for t in involved) or domain_size(names) > MAX_POINTS:
+            return None
+        shape = [extent(v) for v in names]
+        holds = np.nonzero(np.broadcast_to(all_hold(known, grid(names)), shape)) if names else ()
+        return {cast(str, v.value): index + v.vmin for v, index in zip(names, holds, strict=True)}
+
     def under(self, fact: Expr) -> Self | None:
         """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing."""
         if fact is TRUE:
@@ -427,7 +464,7 @@ class Facts(ABC):
     def witnessed(self) -> NDArray[Any]:
         """At which sample points the facts hold."""
         if self._witnessed is None:
-            self._witnessed = self.witnesses.where_all(fact for fact, value in self.known.items() if value is TRUE)
+            self._witnessed = self.witnesses.where_all(self.holding())
         return self._witnessed
 
     # ---- bounds

@@ -31,6 +31,7 @@ from eqsat.expr import (
     Expr,
     any_var,
     const,
+    divide,
     instantiate,
     is_index,
     make,
@@ -41,7 +42,7 @@ from eqsat.expr import (
     variables,
 )
 from eqsat.linear import Theory
-from eqsat.ops import MAX_SHIFT, OPS, REDUCTIONS
+from eqsat.ops import DIVISIONS, MAX_SHIFT, OPS, REDUCTIONS
 from eqsat.rule import CONDITIONS, LITERALS, Rule, pattern_of
 from eqsat.rules import DEFAULT
 
@@ -130,10 +131,16 @@ def rewrite(
     ([Expr('i'), Expr('j')], 'saturated')
     """
     narrowed = _narrowed(roots, facts)
-    known = _canonical_terms(substitute(facts, narrowed))
+    given = [*roots, *facts]
+    try:
+        given = substitute(given, narrowed)
+    except ValueError:
+        # a variable that is always zero divides what is never evaluated
+        narrowed = {}
+    known = _canonical_terms(given[len(roots) :])
     usable = tuple([rule for rule in rules if rule.name not in ONE_WAY])
     rewriter = _Rewriter(usable, frozenset(chain(*map(_conjuncts, known))), limit, seconds)
-    found = [rewriter.normalise(root) for root in substitute(roots, narrowed)]
+    found = [rewriter.normalise(root) for root in given[: len(roots)]]
     wide = {narrow: wide for wide, narrow in narrowed.items()}
     matches = dict(Counter(rewriter.applied))
     return Rewritten(presentable(found, wide), matches, rewriter.stop, rewriter.applied, rewriter.circles)
@@ -159,7 +166,7 @@ def canonical(op: str, *args: Expr) -> Expr:
     Raises
     ------
     ValueError
-        As :func:`eqsat.expr.make`.
+        As :func:`eqsat.expr.make`, and if a divisor can only be zero.
 
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
     >>> canonical("add", canonical("add", x, const(3)), y) is canonical("add", y, canonical("add", const(3), x))
@@ -183,7 +190,7 @@ def canonical(op: str, *args: Expr) -> Expr:
     if op in REDUCTIONS and args[1].op != "var":
         # an index with one value, which the body has in its place
         args = (args[0], any_var(INDEX, args[1].vmin, args[1].vmax), *args[2:])
-    term = make(op, *args)
+    term = divide(op, *args) if op in DIVISIONS else make(op, *args)
     return _literal(term) if all(map(_is_literal, args)) and term.vmin == term.vmax else term
 
 
@@ -193,7 +200,14 @@ def commutes(op: str) -> bool:
 
 
 def _canonical_terms(terms: Iterable[Expr]) -> list[Expr]:
-    return rebuild(terms, lambda term, args: canonical(term.op, *args) if args else term)
+    def canonically(term: Expr, args: tuple[Expr, ...]) -> Expr:
+        try:
+            return canonical(term.op, *args) if args else term
+        except ValueError:
+            # never evaluated: simplified, its divisor is always zero
+            return make(term.op, *args)
+
+    return rebuild(terms, canonically)
 
 
 def _is_literal(term: Expr) -> bool:

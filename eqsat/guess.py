@@ -74,7 +74,12 @@ class Learned:
     impossible: bool = False
 
 
-def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Form] | None = None) -> Learned:
+def learn(
+    roots: Iterable[Expr],
+    facts: Sequence[Expr],
+    solved: Mapping[Expr, Form] | None = None,
+    undefined: Collection[Expr] = (),
+) -> Learned:
     """Equalities between the atoms of ``roots``, and between their conditions, wherever all ``facts`` hold.
 
     Parameters
@@ -85,6 +90,9 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
         Conditions known to hold.
     solved : mapping of Expr to Form, optional
         Variables that are known in terms of others: combinations are written with the quotients in those instead.
+    undefined : collection of Expr
+        Terms that may divide by zero where the facts hold: their values there say nothing, so they are on neither side
+        of a guess.
 
     >>> from eqsat.expr import var
     >>> i = var("i", 0, 99)
@@ -93,7 +101,7 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
     (i + 1)//2 is i - i//2
     """
     roots = list(roots)
-    parts = _Parts(roots)
+    parts = _Parts(roots, undefined)
     learned = Learned()
     if not parts.are_worth_guessing(facts) or len(parts.atoms) > MAX_ATOMS:
         return learned
@@ -110,7 +118,7 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
     if not count:
         learned.impossible = complete
         return learned
-    sums = [found for root in roots if not root.is_bool and (found := parts.sum(root))]
+    sums = [found for root in roots if not root.is_bool and root not in undefined and (found := parts.sum(root))]
     sums = [found for found in sums if all(_name(v) in points for v in found.names)]
     chains = {c: chain_members(c, c.op) for c in conditions if c.op in ("and", "or")}
     terms = [*atoms, *conditions, *(found.nested for found in sums), *(m for chain in chains.values() for m in chain)]
@@ -123,8 +131,11 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
     for atom in sorted(coordinates, key=lambda a: a.key):
         basis.add(atom, values[atom])
 
+    def is_defined(term: Expr) -> bool:
+        return not undefined or not any(part in undefined for part in topological([term]))
+
     def prove(before: Expr, after: Expr | None) -> bool:
-        proved = after is not None and decide(before.eq(after))
+        proved = after is not None and is_defined(after) and decide(before.eq(after))
         if after is not None and proved:
             learned.guesses.append(Guess(before, after, tuple(members)))
         return proved
@@ -154,7 +165,7 @@ def learn(roots: Iterable[Expr], facts: Sequence[Expr], solved: Mapping[Expr, Fo
             prove(condition, _joined(condition.op, chains[condition], needed, size))
     for condition in conditions if not learned.guesses else ():
         by_bounds = _by_bounds(condition, chains.get(condition, [condition]), values, points, size)
-        if by_bounds is not None and decide(condition.eq(by_bounds)):
+        if by_bounds is not None and is_defined(by_bounds) and decide(condition.eq(by_bounds)):
             learned.by_bounds.append(Guess(condition, by_bounds, tuple(members)))
     return learned
 
@@ -166,7 +177,7 @@ def _name(variable: Expr) -> str:
 class _Parts:
     """What terms in normal form consist of: their atoms, and the conditions that speak of atoms or nest."""
 
-    def __init__(self, roots: Collection[Expr]) -> None:
+    def __init__(self, roots: Collection[Expr], undefined: Collection[Expr]) -> None:
         # the variables and quotients below each term, as bit sets
         self._below: dict[Expr, int] = {}
         self._variables: dict[Expr, int] = {}
@@ -191,11 +202,14 @@ class _Parts:
                 partial.update(a for a in term.args if a.op == term.op)
                 if any(a.op in ("and", "or") and a.op != term.op for a in term.args):
                     composed.add(term)
+            if term.op in _ATOMS and not term.is_bool:
+                composed.add(term)
+            if term in undefined:
+                continue
             if term.is_bool:
                 if term in composed and (term.op in ("and", "or") or term.op in COMPARISONS):
                     conditions.append(term)
             elif term.op in _ATOMS:
-                composed.add(term)
                 self.atoms.append(term)
         # which members of a chain stand together is a matter of order: it is read whole
         partial.difference_update(roots)

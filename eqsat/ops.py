@@ -53,7 +53,7 @@ def truncated_div(a: int, b: int) -> int:
 
 
 def _divisors(y: Bounds) -> list[int]:
-    """The divisors at which a quotient over the range ``y`` is extreme; zero is not one, and alone has no quotients."""
+    """The divisors at which a quotient over the range ``y`` is extreme; zero is not one, and alone stands for 1."""
     return [d for d in {y[0], y[1], -1, 1} if d != 0 and y[0] <= d <= y[1]] or [1]
 
 
@@ -80,6 +80,8 @@ def _floordiv(x: Bounds, y: Bounds) -> Bounds:
 
 
 def _mod(x: Bounds, y: Bounds) -> Bounds:
+    if y == (0, 0):
+        return 0, 0
     if y[0] == y[1] and x[0] // y[0] == x[1] // y[0]:
         return x[0] % y[0], x[1] % y[0]
     low = 0 if y[0] >= 0 or (x[0] >= 0 and x[1] < 1) else y[0] + 1
@@ -97,6 +99,8 @@ def _tdiv(x: Bounds, y: Bounds) -> Bounds:
 
 
 def _tmod(x: Bounds, y: Bounds) -> Bounds:
+    if y == (0, 0):
+        return 0, 0
     most = max(abs(y[0]), abs(y[1])) - 1
     return (0 if x[0] >= 0 else max(-most, x[0])), (0 if x[1] <= 0 else min(most, x[1]))
 

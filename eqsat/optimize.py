@@ -19,6 +19,7 @@ from math import inf, prod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from eqsat.beside import beside_theory
+from eqsat.definedness import defined, suspects, undefined, unsafe_divisions
 from eqsat.engine import Budget, Saturation, Session
 from eqsat.expr import (
     FALSE,
@@ -27,15 +28,9 @@ from eqsat.expr import (
     brief,
     buffers,
     const,
-    make,
-    maximum,
-    minimum,
-    rebuild,
     topological,
     var,
     variables,
-    where,
-    with_users,
 )
 from eqsat.extract.cost import CostModel, Latency, LoopAware, refuse_negative
 from eqsat.extract.exact import exact
@@ -48,7 +43,7 @@ from eqsat.guess import Guess, learn
 from eqsat.hoist import hoist, levels
 from eqsat.linear import Theory
 from eqsat.opaque import OPAQUE, Pieces, hidden, meanings, stand_ins
-from eqsat.ops import DIVISIONS, OPS, REDUCTIONS
+from eqsat.ops import OPS, REDUCTIONS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.proof import refuse_false
 from eqsat.reuse import offer_reuse
@@ -392,6 +387,11 @@ class _Walk:
         known = topological([*self.facts, *[gate for gate in self.gates if gate is not None]])
         return not OPAQUE.isdisjoint([term.op for term in (*self.order, *known)])
 
+    @cached_property
+    def may_divide_by_zero(self) -> bool:
+        """Whether a divisor of the input has a range with 0."""
+        return bool(suspects(self.order))
+
     # ---- with the theory
 
     def by_theory(self, with_rules: bool) -> Result:
@@ -459,7 +459,7 @@ class _Walk:
         for model in blends(self.model, result.cost, operations(result.exprs)):
             choice, _ = self._chosen(speller, None, Priced.of(speller.graph, model), model)
             spelled = speller.spell(choice)
-            exprs = tuple(_defined([spelled[c] for c in wanted], contexts))
+            exprs = tuple(defined([spelled[c] for c in wanted], contexts))
             found.append(tuple(hoist(exprs, model)) if isinstance(model, LoopAware) else exprs)
         return frontier(Answer(exprs, cost_of(exprs, self.model), size(exprs)) for exprs in found)
 
@@ -478,7 +478,7 @@ class _Walk:
 
     def _check_divisors(self, contexts: Sequence[Theory | None]) -> None:
         """Refuse divisors that may be zero under all that is known where they are evaluated."""
-        for term, theory in _unsafe_divisions(self.roots, self.order, contexts):
+        for term, theory in unsafe_divisions(self.roots, self.order, contexts):
             divisor = term.args[1]
             low, high = theory.bounds(theory.form(divisor))
             raise ValueError(
@@ -522,7 +522,8 @@ class _Walk:
             if values == before or self.has_opaque:
                 break
             terms = [_as_term(value) for value in values]
-            found = learn(terms, facts, theory.solved)
+            unsafe = undefined(list(topological(terms)), theory) if self.may_divide_by_zero else ()
+            found = learn(terms, facts, theory.solved, unsafe)
             if found.impossible:
                 return nothing
             if not found.guesses:
@@ -812,7 +813,7 @@ class _Walk:
         return self._result(exprs, _size(exprs), contexts)
 
     def _result(self, exprs: Sequence[Expr], nodes: int, contexts: Sequence[Theory | None]) -> Result:
-        exprs = _defined(exprs, contexts)
+        exprs = defined(exprs, contexts)
         cost_before, cost = self.cost_before, cost_of(exprs, self.model)
         if isinstance(self.model, LoopAware):
             hoisted = hoist(exprs, self.model)
@@ -885,74 +886,6 @@ def _cheaper(one: tuple[Choice, int], other: tuple[Choice, int]) -> tuple[Choice
 def _in_fixed_order(values: Iterable[Value]) -> list[Value]:
     """Distinct values in an order that depends on them alone."""
     return sorted(dict.fromkeys(values), key=lambda v: v.key if isinstance(v, Expr) else hash(v))
-
-
-def _unsafe_divisions(
-    roots: Sequence[Expr], order: Sequence[Expr], contexts: Sequence[Theory | None]
-) -> Iterator[tuple[Expr, Theory]]:
-    """The divisions below ``roots`` by what may be zero under all that is known there, and the theory of that.
-
-    ``order`` holds every term below the roots, operands first.
-    """
-    seen: set[tuple[int, Expr]] = set()
-    suspects = _suspects(order)
-    pairs = zip(roots, contexts, strict=True)
-    stack = [(root, theory) for root, theory in pairs if root in suspects and theory is not None]
-    while stack:
-        term, theory = stack.pop()
-        if (id(theory), term) in seen or term not in suspects:
-            continue
-        seen.add((id(theory), term))
-        if term.op in DIVISIONS and not _is_nonzero(term.args[1], theory):
-            yield term, theory
-        if term.op == "where":
-            stack += [(term.args[0], theory), *_branches(term, theory)]
-        elif term.op in REDUCTIONS:
-            inside = theory.inside(term)
-            stack += [(term.args[0], inside)] if inside is not None else []
-            stack += [(a, theory) for a in term.args[2:]]
-        else:
-            stack += [(a, theory) for a in term.args]
-
-
-def _branches(selection: Expr, theory: Theory) -> list[tuple[Expr, Theory]]:
-    """The branches of a selection that may be taken, and what is known there."""
-    condition = theory.condition(selection.args[0])
-    inside = (theory.under(condition), theory.under(theory.negate(condition)))
-    return [(branch, known) for branch, known in zip(selection.args[1:], inside, strict=True) if known is not None]
-
-
-def _is_nonzero(divisor: Expr, theory: Theory) -> bool:
-    """Whether a divisor is known never to be zero, branch by branch."""
-    stack = [(divisor, theory)]
-    while stack:
-        term, known = stack.pop()
-        if not known.is_nonzero(known.form(term)):
-            if term.op != "where":
-                return False
-            stack += _branches(term, known)
-    return True
-
-
-def _defined(roots: Sequence[Expr], contexts: Sequence[Theory | None]) -> list[Expr]:
-    """Answers without divisions by zero: where such a quotient is computed it counts for nothing, so any will do."""
-    unsafe = {term.args[1] for term, _ in _unsafe_divisions(roots, list(topological(roots)), contexts)}
-
-    def never_zero(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        if term.op not in DIVISIONS or term.args[1] not in unsafe:
-            return None
-        divisor = args[1]
-        if divisor.vmin < 0 < divisor.vmax:
-            return make(term.op, args[0], where(divisor.eq(0), 1, divisor))
-        return make(term.op, args[0], maximum(divisor, 1) if divisor.vmin >= 0 else minimum(divisor, -1))
-
-    return rebuild(roots, never_zero) if unsafe else list(roots)
-
-
-def _suspects(terms: Sequence[Expr]) -> set[Expr]:
-    """The terms that contain a division whose divisor has a range with 0."""
-    divisions = {t for t in terms if t.op in DIVISIONS and t.args[1].vmin <= 0 <= t.args[1].vmax}
-    return with_users(divisions, terms) if divisions else divisions
 
 
 def _with_operands_of_opaque(choice: Choice, classes: Iterable[int]) -> list[int]:

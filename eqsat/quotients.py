@@ -289,7 +289,8 @@ class Quotients(Facts):
 
     def _corner_quotient(self, x: Form, divisor: Form) -> Form | None:
         low, high = self.bounds(divisor)
-        if low <= 0 <= high:
+        # an end may be 0 also where facts leave no value, and the ends are in no order
+        if low * high <= 0:
             return None
         values = {v // d for v in self.bounds(x) for d in (low, high)}
         return number(values.pop()) if len(values) == 1 else None
@@ -333,7 +334,10 @@ class Quotients(Facts):
 
     def truncated(self, x: Form, divisor: Form) -> Form:
         """The normal form of ``tdiv(x, divisor)``."""
-        if not divisor.terms and not x.terms and divisor.constant:
+        if not divisor.terms and not divisor.constant:
+            # as for a quotient
+            return ZERO
+        if not divisor.terms and not x.terms:
             return number(truncated_div(x.constant, divisor.constant))
         low, high = self.bounds(divisor)
         if high < 0:

@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import Expr, evaluate, is_index, make, topological, variables
+from eqsat.expr import Expr, evaluate, is_index, make, may_divide_by_zero, topological, variables
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.forms import Form, atom_form, number, read, to_expr
@@ -383,7 +383,10 @@ def _worth_reading(condition: Expr) -> bool:
             return False
     elif condition.op not in ("and", "or"):
         return False
-    return not any(term.op in OPAQUE or (term.op == "var" and is_index(term)) for term in topological([condition]))
+    return not any(
+        term.op in OPAQUE or (term.op == "var" and is_index(term)) or may_divide_by_zero(term)
+        for term in topological([condition])
+    )
 
 
 def _as_interval(speller: Speller, form: Form, values: NDArray[Any], holds: NDArray[Any]) -> Node | None:

@@ -645,7 +645,7 @@ class Speller:
                 yield part
         if quotient.op == "tdiv":
             part = self.remainder_of(quotient)
-            if part.terms.keys() <= form.terms.keys():
+            if quotient in part.terms and part.terms.keys() <= form.terms.keys():
                 yield part
         if quotient.op == "min":
             yield from self._extreme_parts(form, quotient)

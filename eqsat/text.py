@@ -24,6 +24,7 @@ from eqsat.expr import (
     as_expr,
     buffer,
     const,
+    divide,
     index_level,
     is_index,
     literal_float,
@@ -31,7 +32,7 @@ from eqsat.expr import (
     topological,
     var,
 )
-from eqsat.ops import FLOATS, MOST_BITS, OPS, REDUCTIONS, Buffer
+from eqsat.ops import DIVISIONS, FLOATS, MOST_BITS, OPS, REDUCTIONS, Buffer
 
 _TOKEN = re.compile(
     r"\s*(?:(\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?)|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>(),[\]]))"
@@ -341,7 +342,7 @@ class _Parser:
             _as_integer(a) if sort == "i" or (sort == "s" and mixed) else a for a, sort in zip(args, takes, strict=True)
         ]
         try:
-            self.values.append(make(name, *args))
+            self.values.append(divide(name, *args) if name in DIVISIONS else make(name, *args))
         except (TypeError, ValueError) as error:
             raise self.fail(f"{error},") from None
 

@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from eqsat.expr import FALSE, TRUE, Expr, const, make, maximum, minimum, var, variables
+from eqsat.expr import FALSE, TRUE, Expr, const, make, maximum, minimum, var, variables, where
 from eqsat.ops import DIVISIONS, OPS
 
 #: The values that expressions stay within by default: symmetric, so that no magnitude overflows 64 bits.
@@ -37,7 +37,7 @@ def domains(draw: st.DrawFn, max_points: int = 512) -> list[Expr]:
 
 @st.composite
 def _grown(
-    draw: st.DrawFn, max_leaves: int, within: tuple[int, int], zero_divisors: bool, max_points: int
+    draw: st.DrawFn, max_leaves: int, within: tuple[int, int], zero_divisors: bool, max_points: int, guarded: bool
 ) -> tuple[list[Expr], list[Expr]]:
     """The integers and the conditions that a random program computes, in order."""
     integers = draw(domains(max_points))
@@ -49,11 +49,16 @@ def _grown(
         # one operand is the latest term, so that the program is about one thing
         chained = draw(st.integers(0, len(pools) - 1))
         args = [pool[-1] if at == chained else draw(_operand(pool)) for at, pool in enumerate(pools)]
+        guard = TRUE
         if op.name in DIVISIONS and _holds_zero(args[1]) and not (zero_divisors and args[1].vmin < args[1].vmax):
-            args[1] = maximum(args[1], 1) if draw(st.booleans()) else minimum(args[1], -1)
+            kept = maximum(args[1], 1) if draw(st.booleans()) else minimum(args[1], -1)
+            if guarded and args[1].vmin < args[1].vmax:
+                guard = draw(st.sampled_from([TRUE, args[1].ne(0), (args[1] < 0) | (args[1] > 0)]))
+            args[1] = kept if guard is TRUE else args[1]
         if op.name in ("shl", "shr") and not (args[1].vmin >= 0 and args[1].vmax <= 40):
             args[1] = minimum(maximum(args[1], 0), draw(st.sampled_from([3, 31, 40])))
         term = make(op.name, *args)
+        term = term if guard is TRUE else where(guard, term, args[0])
         if within[0] <= term.vmin and term.vmax <= within[1]:
             (conditions if term.is_bool else integers).append(term)
     return integers, conditions
@@ -76,6 +81,7 @@ def expressions(
     within: tuple[int, int] = FITS_I64,
     zero_divisors: bool = False,
     max_points: int = 512,
+    guarded: bool = True,
 ) -> tuple[Expr, list[Expr]]:
     """A random integer expression and its variables, sorted by name.
 
@@ -89,8 +95,10 @@ def expressions(
         Whether the range of a divisor may contain 0; where it is 0 the value is unspecified.
     max_points : int
         The most points of the domain.
+    guarded : bool
+        Whether divisions by what may be 0 occur in the branches of selections that keep them from being evaluated.
     """
-    integers, _ = draw(_grown(max_leaves, within, zero_divisors, max_points))
+    integers, _ = draw(_grown(max_leaves, within, zero_divisors, max_points, guarded))
     return integers[-1], variables(integers[-1:])
 
 
@@ -101,9 +109,10 @@ def bool_expressions(
     within: tuple[int, int] = FITS_I64,
     zero_divisors: bool = False,
     max_points: int = 512,
+    guarded: bool = True,
 ) -> tuple[Expr, list[Expr]]:
     """A random condition and its variables; the parameters are those of :func:`expressions`."""
-    _, conditions = draw(_grown(max_leaves, within, zero_divisors, max_points))
+    _, conditions = draw(_grown(max_leaves, within, zero_divisors, max_points, guarded))
     return conditions[-1], variables(conditions[-1:])
 
 

@@ -295,6 +295,23 @@ def test_reductions_are_derived_by_the_rules_about_them(text, laws):
     assert not found.coarse
 
 
+#: Divisions that are right only where a condition keeps their divisor from zero, or that simplify to one by zero.
+GUARDED = [
+    "where(y != 0 and z < 7, (x*y + z%y)//y + (x*10 + z*100)//10, (z*8 + x*8 + 4)//8 + (x*10 + z)//10%7)",
+    "where(y < 0 or 0 < y, (x*y + z%y)//y, 0)",
+    "where(y%3 != 0, (x*y + z%y)//y, 0)",
+    "where((z - z)//4 != 0, tmod(y + z*(z - z), z - z), y) + where(z != 0, tdiv(y*z, z), 1)",
+    "where(not 0 < x - x, z, (z + (y - y)*(x - x))%(x - x))",
+    "where(y == 0, y, where(0 < max(y, 0), tmod(x + x*y, y), x))",
+]
+
+
+@pytest.mark.parametrize("text", GUARDED)
+def test_what_is_true_only_under_a_condition_is_shown_under_it(text):
+    found = sound(optimize(text, x=(0, 9), y=(-9, 9), z=(0, 9)))
+    assert found.steps
+
+
 def test_what_no_rule_about_reductions_reaches_is_a_coarse_step():
     """Also where the body has changed, which is no term of its own."""
     names = {"A": buffer("A")}

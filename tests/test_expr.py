@@ -35,6 +35,8 @@ X, Y = var("x", -5, 7), var("y", 0, 3)
 
 def plain(term: Expr, point: dict[str, int]) -> int | bool:
     """The value of a term at one point by Python's own operators: the meaning that evaluation must agree with."""
+    if term.op == "where":
+        return plain(term.args[1 if plain(term.args[0], point) else 2], point)
     args = [plain(arg, point) for arg in term.args]
     if term.op == "var":
         return point[term.value]
@@ -45,8 +47,6 @@ def plain(term: Expr, point: dict[str, int]) -> int | bool:
         return quotient if term.op == "tdiv" else args[0] - args[1] * quotient
     if term.op in ("min", "max"):
         return {"min": min, "max": max}[term.op](args)
-    if term.op == "where":
-        return args[1] if args[0] else args[2]
     symbol = {"shl": "<<", "shr": ">>"}.get(term.op, OPS[term.op].symbol)
     names = dict(zip("xy", args, strict=False))
     return eval(f"{symbol} x" if len(args) == 1 else f"x {symbol} y", names)

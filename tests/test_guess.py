@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eqsat.expr import Expr, var, variables
+from eqsat.expr import Expr, topological, var, variables
 from eqsat.guess import MAX_POINTS, learn
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
@@ -221,6 +221,16 @@ def test_a_part_of_a_longer_chain_is_read_where_it_is_a_root() -> None:
     theory = Theory()
     roots = [theory.condition(part), theory.condition(part & parse("(i + j*3)%7 < 3", NAMES))]
     assert "j == 4" in [to_text(guess.after) for guess in learn(roots, []).by_bounds]
+
+
+def test_quotients_by_zero_are_on_neither_side_of_a_guess() -> None:
+    names = {"y": var("y", -4, 2), "x": var("x", 0, 9)}
+    guarded = parse("y != 0 and -3//y < 0", names)
+    # at y == 0 evaluation happens to make the second member false
+    assert [g.after for g in learn([guarded], []).guesses] == [parse("-3//y < 0", names)]
+    undefined = {part for part in topological([guarded]) if part.op in ("floordiv", "lt")}
+    found = learn([guarded], [], undefined=undefined)
+    assert [g.after for g in [*found.guesses, *found.by_bounds]] == [parse("1 <= y", names)]
 
 
 def test_nothing_is_guessed_of_values_that_no_machine_integer_holds():

@@ -267,6 +267,23 @@ DIVISORS = [
     ("where(y != 0 and x < 9, tdiv(x, y), tmod(x, 3))", {}),
     ("x // (y*2 + 1)", {}),
     ("x % (y*2 - 3)", {}),
+    ("x // y", {"constraints": ["y // 4 != 0"]}),
+    ("x % y", {"gates": ["y % 3 != 0"]}),
+    ("tdiv(x, y - 9)", {"constraints": ["y < 9 or 11 < y"]}),
+    ("where((y - 9)*(y - 9) > 0, tmod(x, y - 9), x)", {}),
+    # in either order
+    ("x // y", {"constraints": ["3 < x + y", "x < 2"]}),
+    ("x // y", {"constraints": ["x < 2", "3 < x + y"]}),
+]
+
+#: The same, of what just leaves 0 to them.
+NEAR_DIVISORS = [
+    ("x // y", {"constraints": ["y // 4 != 1"]}),
+    ("x % y", {"gates": ["y % 3 != 1"]}),
+    ("tdiv(x, y - 9)", {"constraints": ["y < 10 or 11 < y"]}),
+    ("where((y - 9)*(y - 9) > -1, tmod(x, y - 9), x)", {}),
+    ("x // y", {"constraints": ["3 < x + y", "x < 5"]}),
+    ("where(y == 0, x // y, 7)", {}),
 ]
 
 
@@ -274,6 +291,17 @@ DIVISORS = [
 @pytest.mark.parametrize(("text", "known"), DIVISORS, ids=str)
 def test_a_divisor_that_what_is_known_keeps_from_zero(text, known, options):
     sound(optimize([text], **XY, **known, **options))
+
+
+@pytest.mark.parametrize(("text", "known"), NEAR_DIVISORS, ids=str)
+def test_a_divisor_that_what_is_known_does_not_keep_from_zero(text, known):
+    with pytest.raises(ValueError, match="may be zero"):
+        optimize([text], **XY, **known)
+
+
+@pytest.mark.parametrize(("text", "known"), DIVISORS, ids=str)
+def test_without_time_no_divisor_is_refused_that_is_not_otherwise(text, known):
+    sound(optimize([text], **XY, **known, budget=Budget(seconds=0.0)))
 
 
 @every_way
@@ -290,6 +318,12 @@ GUARDED = [
     "sum(where(r == y, x // r, 0), r, 1, 99)",
     "0 < y and x // max(y, 1) < 3",
     "sum(x // where(y == 9, 1, y - 9), r, 0, where(y == 9, 0, 4))",
+    # a quotient by zero says nothing: it cannot stand for the condition that keeps it from being one
+    "where(where(y != 9, -3 // (y - 9), y - 9) < 0, x, 1)",
+    "where(where(y < 9 or 9 < y, -3 // (y - 9), y - 9) < 0, x, 1)",
+    "where(where(y == 9, x - x, tdiv(4, y - 9)) == 0, 1, x % 8)",
+    # where the condition fails the divisor has no value left
+    "where(x != 0, where(x + x < 0, tdiv(y, x + x), y), tmod(3, x*x + 1))",
 ]
 
 

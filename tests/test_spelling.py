@@ -114,7 +114,7 @@ def test_every_node_of_index_terms(terms):
 
 
 @settings(max_examples=150)
-@given(expressions() | bool_expressions())
+@given(expressions(guarded=False) | bool_expressions(guarded=False))
 def test_every_node_of_any_term(example):
     assert_within_bounds(assert_sound([example[0]]))
 

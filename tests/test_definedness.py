@@ -1,0 +1,52 @@
+"""Definedness: which terms may divide by zero, and what answers that do become."""
+
+import pytest
+from hypothesis import example, given, settings
+from strategies import expressions, grid
+
+from eqsat.definedness import defined, undefined, unsafe_divisions
+from eqsat.expr import evaluate, may_divide_by_zero, topological, var
+from eqsat.linear import Theory
+from eqsat.text import parse, to_text
+
+NAMES = {"x": var("x", 0, 9), "y": var("y", -4, 2), "n": var("n", 0, 2**40)}
+
+CASES = [
+    # a term, facts, which of its terms may divide by zero
+    ("x//y", [], {"x//y"}),
+    ("x//y", ["y != 0"], set()),
+    ("x//y", ["y*y > 3"], set()),
+    ("x//y", ["y*y > -1"], {"x//y"}),
+    ("where(y != 0, x%y, 7)", [], {"x%y"}),
+    ("where(y != 1, x%y, 7)", [], {"x%y", "where(y != 1, x%y, 7)"}),
+    ("y != 0 and x//y < 3", [], {"x//y", "x//y < 3"}),
+    ("y == 0 or x//y < 3", [], {"x//y", "x//y < 3"}),
+    ("y != 0 or x//y < 3", [], {"x//y", "x//y < 3", "y != 0 or x//y < 3"}),
+    ("x//n + x//(n + 1)", [], {"x//n", "x//n + x//(n + 1)"}),
+    ("x//n + x//(n + 1)", ["x < n"], set()),
+    ("sum(x//r, r, 1, 9) + sum(x//r, r, 0, 9)", [], {"sum(x//r, r, 0, 9)", "sum(x//r, r, 1, 9) + sum(x//r, r, 0, 9)"}),
+]
+
+
+@pytest.mark.parametrize(("text", "facts", "wanted"), CASES, ids=[f"{text}, {facts}" for text, facts, _ in CASES])
+def test_which_terms_may_divide_by_zero(text, facts, wanted):
+    term = parse(text, NAMES)
+    found = undefined(list(topological([term])), Theory([parse(fact, NAMES) for fact in facts]))
+    # the body of a reduction is evaluated nowhere but in it
+    shown = {to_text(part) for part in found if "r1" not in to_text(part) or part.op in ("add", "sum_over")}
+    assert {part.replace("r1", "r").replace("r2", "r") for part in shown} == wanted
+
+
+@settings(max_examples=200)
+@given(expressions(zero_divisors=True))
+@example((parse("1%(x + x)%(1%(x + x))", NAMES), [NAMES["x"]]))
+def test_what_has_been_defined_divides_by_nothing_that_is_zero(drawn):
+    term, inputs = drawn
+    (safe,) = defined([term], [Theory()])
+    assert not list(unsafe_divisions([safe], list(topological([safe])), [Theory()]))
+    risky = [part for part in topological([term]) if may_divide_by_zero(part)]
+    values = evaluate([term, safe, *[part.args[1] for part in risky]], grid(inputs))
+    same = values[0] == values[1]
+    for divisor in values[2:]:
+        same |= divisor == 0
+    assert same.all()
