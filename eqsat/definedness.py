@@ -63,13 +63,14 @@ def undefined(order: Sequence[Expr], theory: Theory) -> set[Expr]:
     Here ``and`` and ``or`` do not need a member where others decide them.
     """
     found = {term for term in suspects(order) if any(unsafe_divisions([term], order, [theory]))}
-    points = theory.every_point(order) if found else None
+    parts = list(topological(found))
+    points = None if not found or any(part.op in REDUCTIONS for part in parts) else theory.every_point(found)
     if points is None:
         return found
-    values = dict(zip(order, evaluate(order, points), strict=True))
+    values = dict(zip(parts, evaluate(parts, points), strict=True))
     # at which points a value needs a quotient by zero
     lost: dict[Expr, Any] = {}
-    for term in order:
+    for term in parts:
         of_args = [lost[a] for a in term.args]
         lost[term] = reduce(np.logical_or, of_args, np.False_)
         if term.op in DIVISIONS:

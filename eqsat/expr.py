@@ -644,7 +644,8 @@ def _reduce(name: str, *args: Expr) -> Expr:
     first, last = low.vmin, max(low.vmin, high.vmax - 1)
     own = _named_index(level, first, last)
     if index is not own:
-        return make(name, *substitute([body], {index: own}), own, low, high)
+        # no substitution: where the index is always zero, a division by it may be one that is never evaluated
+        return make(name, *rebuild([body], lambda term, args: own if term is index else None), own, low, high)
     trips = trip_bounds((low.vmin, low.vmax), (high.vmin, high.vmax))
     if body.element:
         bounds: Bounds | None = ELEMENTS[body.element]

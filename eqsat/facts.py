@@ -12,13 +12,15 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import gcd, inf
+from operator import or_
 from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import FALSE, TRUE, Expr, extent, is_index, topological, with_users
+from eqsat.expr import FALSE, TRUE, Expr, extent, topological, variables, with_users
 from eqsat.forms import (
     ZERO,
     Division,
@@ -33,7 +35,6 @@ from eqsat.forms import (
     scale_of,
     to_expr,
 )
-from eqsat.opaque import OPAQUE
 from eqsat.sampling import Points, all_hold, domain_size, grid
 from eqsat.witnesses import Witnesses
 
@@ -432,13 +433,18 @@ class Facts(ABC):
     def every_point(self, terms: Iterable[Expr]) -> Points | None:
         """All points, of the variables of ``terms`` and of what is known, at which that holds.
 
-        ``None`` if that are too many, or if points do not say what a load or the index of a reduction is.
+        ``None`` if that are too many, counting the steps of reductions, or if points do not say what a load is, or the
+        index of a reduction outside.
         """
         known = self.holding()
-        involved = list(topological([*terms, *known]))
-        names = [term for term in involved if term.op == "var"]
-        if any(map(is_index, names)) or any(t.op in OPAQUE for t in involved) or domain_size(names) > MAX_POINTS:
+        roots = [*terms, *known]
+        free = reduce(or_, map(self.variables.of, roots), 0)
+        involved = list(topological(roots))
+        if any(free & index for index in self.variables.index_extents) or any(t.op == "load" for t in involved):
             return None
+        if domain_size(t for t in involved if t.op == "var") > MAX_POINTS:
+            return None
+        names = variables(roots)
         shape = [extent(v) for v in names]
         holds = np.nonzero(np.broadcast_to(all_hold(known, grid(names)), shape)) if names else ()
         return {cast(str, v.value): index + v.vmin for v, index in zip(names, holds, strict=True)}

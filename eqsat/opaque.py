@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from eqsat.expr import Expr, any_var, const, make, substitute, topological
+from eqsat.expr import Expr, any_var, const, make, rebuild, topological
 from eqsat.ops import REDUCTIONS
 
 #: What is hidden.
@@ -34,7 +34,8 @@ def stand_ins(roots: Iterable[Expr]) -> dict[Expr, Expr]:
 
 def hidden(terms: Iterable[Expr], images: dict[Expr, Expr]) -> list[Expr]:
     """``terms`` with each outermost load and reduction replaced by its stand-in."""
-    return substitute(terms, images)
+    # no substitution, which refuses what may be never evaluated: a divisor that is always zero
+    return rebuild(terms, lambda term, args: images.get(term))
 
 
 def _variable(image: Expr) -> Expr:
@@ -77,7 +78,6 @@ class Pieces:
         whole: dict[Expr, Expr] = {}
         for term, image in self.images.items():
             # operands come before their users
-            operands = substitute([piece.get(a, a) for a in term.args], whole)
-            new = make(term.op, *operands)
+            new = make(term.op, *hidden([piece.get(a, a) for a in term.args], whole))
             whole[_variable(image)] = make("where", new, const(1), const(0)) if term.is_bool else new
-        return substitute(terms[: self.count], whole)
+        return hidden(terms[: self.count], whole)
