@@ -514,11 +514,12 @@ def with_operands(term: Expr, args: tuple[Expr, ...]) -> Expr:
     Raises
     ------
     ValueError
-        If that makes a divisor that can only be zero.
+        If a divisor can only be zero now, and could be something else before.
     """
     if args == term.args:
         return term
-    return divide(term.op, *args) if term.op in DIVISIONS else make(term.op, *args)
+    divides = term.op in DIVISIONS and (term.args[1].vmin < 0 or term.args[1].vmax > 0)
+    return divide(term.op, *args) if divides else make(term.op, *args)
 
 
 def _load(array: Expr, *indices: Expr) -> Expr:

@@ -417,3 +417,11 @@ def test_random_kernels_under_the_sanitizers(prepare, lanes, tmp_path, request):
             want = kernel.reference({b.name: inputs[b.name] for b in kernel.inputs})
             for name, values in want.items():
                 assert np.array_equal(found[name], values.ravel()), (kernel.name, name)
+
+
+def test_an_index_whose_only_value_is_zero_divides_nothing():
+    i, r = var("i", 0, 8), var("r", 0, 3)
+    value = sum_over(where((r // 2).ne(0), i // (r // 2), i % 4), r, 0, 2)
+    out = buffer("Y", "i32", (9,))
+    ran = eqsat.compile(Kernel("k", [Store(out[i], value, [i])]))()["Y"]
+    assert ran.tolist() == [i % 4 * 2 for i in range(9)]

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from reductions import reduction_terms
 
 from eqsat.cases import read_case
-from eqsat.expr import Expr, buffer, const, evaluate, max_over, sum_over, topological, var
+from eqsat.expr import Expr, buffer, const, evaluate, max_over, sum_over, topological, var, where
 from eqsat.extract import Latency
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS
@@ -164,6 +164,15 @@ def test_the_greedy_engine_keeps_it_too(text):
 def test_a_divisor_that_may_be_zero_in_the_range_is_refused():
     with pytest.raises(ValueError, match=r"the divisor 'r1' of 'x//r1' may be zero"):
         optimize(parse("sum(x // r, r, 0, n)", NAMES))
+
+
+@pytest.mark.parametrize("options", [{}, {"theory": False}, {"engine": "greedy"}, {"extract": "tree"}], ids=str)
+def test_where_its_only_value_is_zero_an_index_divides_nothing(options):
+    x, r = var("x", 0, 9), var("r", 0, 3)
+    guarded = where(r.ne(0), max_over(x, var("s", 0, 9), 0, x + 1) // r, x + 1)
+    assert optimize(sum_over(guarded, r, 0, 1), **options).check().equal
+    with pytest.raises(ValueError, match="may be zero"):
+        optimize(sum_over(x // r, r, 0, 1), **options)
 
 
 def test_facts_reach_into_bodies_and_ranges():
