@@ -15,6 +15,7 @@ import numpy as np
 
 from eqsat.expr import (
     Expr,
+    const,
     evaluate,
     make,
     maximum,
@@ -81,6 +82,19 @@ def undefined(order: Sequence[Expr], theory: Theory) -> set[Expr]:
             decisive = [(values[a] == (term.op == "or")) & ~of_a for a, of_a in zip(term.args, of_args, strict=True)]
             lost[term] = lost[term] & ~reduce(np.logical_or, decisive)
     return {term for term in found if np.any(lost[term])}
+
+
+def without_dead_divisions(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
+    """``roots`` with zero in place of divisions by what is always zero, which are never evaluated.
+
+    Rules about divisions would make whatever such a division is the same as other things that it is.
+    """
+
+    def dead(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        is_dead = may_divide_by_zero(term) and theory.bounds(theory.form(term.args[1])) == (0, 0)
+        return const(0) if is_dead else None
+
+    return rebuild(roots, dead)
 
 
 def defined(roots: Sequence[Expr], contexts: Sequence[Theory | None]) -> list[Expr]:

@@ -19,7 +19,7 @@ from math import inf, prod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from eqsat.beside import beside_theory
-from eqsat.definedness import defined, suspects, undefined, unsafe_divisions
+from eqsat.definedness import defined, suspects, undefined, unsafe_divisions, without_dead_divisions
 from eqsat.engine import Budget, Saturation, Session
 from eqsat.expr import (
     FALSE,
@@ -697,10 +697,11 @@ class _Walk:
     # ---- without it
 
     def by_rules(self) -> Result:
-        _base, contexts = self._theories()
+        base, contexts = self._theories()
         self._check_divisors(contexts)
         self._once(_session, self.rules)
-        found = [root if theory else _anything(root) for root, theory in zip(self.roots, contexts, strict=True)]
+        alive = without_dead_divisions(self.roots, base) if self.may_divide_by_zero else self.roots
+        found = [root if theory else _anything(root) for root, theory in zip(alive, contexts, strict=True)]
         groups = self._groups(contexts)
         # gates start from what all roots together come to without them
         everything = _Group(self.facts, [i for group in groups for i in group.members])

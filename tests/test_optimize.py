@@ -323,6 +323,8 @@ GUARDED = [
     "where(where(y < 9 or 9 < y, -3 // (y - 9), y - 9) < 0, x, 1)",
     "where(where(y == 9, x - x, tdiv(4, y - 9)) == 0, 1, x % 8)",
     "tdiv(where(max_over(r - r, r, -3, 7) != 0, x % max_over(r - r, r, -3, 7), y), 4)",
+    # a divisor that is always zero, which rules about quotients would make equal to anything
+    "where(x - x < 0 or 0 < x - x, (x - x + y*(x - x))//(x - x) + y, 1)",
     # where the condition fails the divisor has no value left
     "where(x != 0, where(x + x < 0, tdiv(y, x + x), y), tmod(3, x*x + 1))",
 ]
