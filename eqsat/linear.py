@@ -250,6 +250,9 @@ class Theory(Reductions):
         """``start + step*(dividend // divisor)`` if that is one quotient, and 0 or 1."""
         if not self._is_proper_remainder(dividend, divisor.times(2)):
             return None
+        if not (self.is_defined(to_expr(start)) and self.is_defined(to_expr(step))):
+            # both branches would be evaluated everywhere
+            return None
         quotient = self.quotient(dividend, divisor)
         atom = quotient.single()
         return start.plus(self.times(step, quotient)) if atom is not None and atom.op == "floordiv" else None

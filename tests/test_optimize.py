@@ -339,6 +339,11 @@ def test_no_answer_divides_by_zero(text, options):
     optimize(found.exprs)
 
 
+def test_what_one_branch_divides_by_zero_is_not_evaluated_in_the_other():
+    text = "where(x//-3 != 0, (y + 8)//(x//-3), min_over(3, r, 0, 2)) + where(y != 0, tdiv(2, y), x)*4"
+    sound(optimize([text], gates=["1 < y"], x=(-1, 6), y=(0, 4)))
+
+
 @every_way
 def test_a_shift_by_an_amount_in_normal_form(options):
     sound(optimize(["shl(1, x % 8) + shr(y, x % 3)"], **XY, **options))
