@@ -7,7 +7,7 @@ given divisors that are never zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import reduce
 from typing import Any
 
@@ -31,14 +31,13 @@ from eqsat.ops import DIVISIONS, REDUCTIONS
 
 
 def unsafe_divisions(
-    roots: Sequence[Expr], order: Sequence[Expr], contexts: Sequence[Theory | None]
+    roots: Sequence[Expr], suspected: Collection[Expr], contexts: Sequence[Theory | None]
 ) -> Iterator[tuple[Expr, Theory]]:
     """The divisions below ``roots`` by what may be zero under all that is known there, and the theory of that.
 
-    ``order`` holds every term below the roots, operands first.
+    ``suspected`` are the :func:`suspects` among the terms below the roots.
     """
     seen: set[tuple[Theory, Expr]] = set()
-    suspected = suspects(order)
     pairs = zip(roots, contexts, strict=True)
     stack = [(root, theory) for root, theory in pairs if root in suspected and theory is not None]
     while stack:
@@ -49,7 +48,7 @@ def unsafe_divisions(
         if term.op in DIVISIONS and not _is_nonzero(term.args[1], theory):
             yield term, theory
         if term.op == "where":
-            stack += [(term.args[0], theory), *_branches(term, theory)]
+            stack += [(term.args[0], theory), *live_branches(term, theory)]
         elif term.op in REDUCTIONS:
             inside = theory.inside(term)
             stack += [(term.args[0], inside)] if inside is not None else []
@@ -63,7 +62,8 @@ def undefined(order: Sequence[Expr], theory: Theory) -> set[Expr]:
 
     Here ``and`` and ``or`` do not need a member where others decide them.
     """
-    found = {term for term in suspects(order) if any(unsafe_divisions([term], order, [theory]))}
+    suspected = suspects(order)
+    found = {term for term in suspected if any(unsafe_divisions([term], suspected, [theory]))}
     parts = list(topological(found))
     points = None if not found or any(part.op in REDUCTIONS for part in parts) else theory.every_point(found)
     if points is None:
@@ -114,14 +114,17 @@ def defined(roots: Sequence[Expr], contexts: Sequence[Theory | None]) -> list[Ex
         return make(term.op, args[0], divisor)
 
     # a quotient that counts for nothing may have kept another divisor from zero
-    while (
-        unsafe := {term.args[1] for term, _ in unsafe_divisions(answers, list(topological(answers)), contexts)} - kept
-    ):
+    while unsafe := _unsafe_divisors(answers, contexts) - kept:
         answers = rebuild(answers, never_zero)
     return answers
 
 
-def _branches(selection: Expr, theory: Theory) -> list[tuple[Expr, Theory]]:
+def _unsafe_divisors(roots: Sequence[Expr], contexts: Sequence[Theory | None]) -> set[Expr]:
+    suspected = suspects(list(topological(roots)))
+    return {term.args[1] for term, _ in unsafe_divisions(roots, suspected, contexts)}
+
+
+def live_branches(selection: Expr, theory: Theory) -> list[tuple[Expr, Theory]]:
     """The branches of a selection that may be taken, and what is known there."""
     condition = theory.condition(selection.args[0])
     inside = (theory.under(condition), theory.under(theory.negate(condition)))
@@ -137,7 +140,7 @@ def _is_nonzero(divisor: Expr, theory: Theory) -> bool:
             continue
         if term.op != "where":
             return False
-        stack += _branches(term, known)
+        stack += live_branches(term, known)
     return True
 
 

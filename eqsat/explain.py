@@ -18,7 +18,7 @@ from functools import reduce
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from eqsat.definedness import undefined
+from eqsat.definedness import live_branches, undefined
 from eqsat.derive import READINGS, SUMS, Laws, Move, Search, laws_with, reading, spelled
 from eqsat.expr import (
     Expr,
@@ -368,7 +368,9 @@ class _Plan:
                     becomes[term] = target
                 else:
                     stack.append((term, True))
-                    live = _live_branches(term, theory) if term.op == "where" else operands
+                    live = operands
+                    if term.op == "where":
+                        live = [term.args[0], *[branch for branch, _ in live_branches(term, theory)]]
                     if term.op in REDUCTIONS:
                         # steps in a body are steps of the whole reduction
                         live = list(term.args[2:])
@@ -523,14 +525,6 @@ def _rebuilt(chain: Sequence[Expr], becomes: Mapping[Expr, Expr]) -> Expr:
         except ValueError:
             return chain[-1]
     return new[chain[-1]]
-
-
-def _live_branches(term: Expr, theory: Theory) -> list[Expr]:
-    """The condition of a selection, and the branches that may be taken."""
-    condition, *branches = term.args
-    holds = theory.condition(condition)
-    facts = (holds, theory.negate(holds))
-    return [condition, *[b for b, fact in zip(branches, facts, strict=True) if theory.under(fact) is not None]]
 
 
 # Steps ---------------------------------------------------------------------------------------------------------------

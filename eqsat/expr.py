@@ -133,16 +133,16 @@ class Expr(_Draft):
         return _float("fdiv", as_float(other, self), self)
 
     def __floordiv__(self, other: ExprLike) -> Expr:
-        return divide("floordiv", self, as_expr(other))
+        return stated("floordiv", self, as_expr(other))
 
     def __rfloordiv__(self, other: ExprLike) -> Expr:
-        return divide("floordiv", as_expr(other), self)
+        return stated("floordiv", as_expr(other), self)
 
     def __mod__(self, other: ExprLike) -> Expr:
-        return divide("mod", self, as_expr(other))
+        return stated("mod", self, as_expr(other))
 
     def __rmod__(self, other: ExprLike) -> Expr:
-        return divide("mod", as_expr(other), self)
+        return stated("mod", as_expr(other), self)
 
     def __lshift__(self, other: ExprLike) -> Expr:
         return make("shl", self, as_expr(other))
@@ -494,17 +494,19 @@ def may_divide_by_zero(term: Expr) -> bool:
     return term.op in DIVISIONS and term.args[1].vmin <= 0 <= term.args[1].vmax
 
 
-def divide(name: str, x: Expr, y: Expr) -> Expr:
-    """The division that someone asks for.
+def stated(name: str, *args: Expr) -> Expr:
+    """The term that someone asks for.
 
     Raises
     ------
     ValueError
-        If the divisor can only be zero.
+        As :func:`make`, and if a divisor can only be zero.
     """
-    term = make(name, x, y)
-    if y.vmin == 0 == y.vmax:
-        raise ValueError(f"division by zero: the divisor of {brief(x)!r} is {brief(y)!r}, which is always 0")
+    term = make(name, *args)
+    if name in DIVISIONS and args[1].vmin == 0 == args[1].vmax:
+        raise ValueError(
+            f"division by zero: the divisor of {brief(args[0])!r} is {brief(args[1])!r}, which is always 0"
+        )
     return term
 
 
@@ -518,8 +520,8 @@ def with_operands(term: Expr, args: tuple[Expr, ...]) -> Expr:
     """
     if args == term.args:
         return term
-    divides = term.op in DIVISIONS and (term.args[1].vmin < 0 or term.args[1].vmax > 0)
-    return divide(term.op, *args) if divides else make(term.op, *args)
+    was_zero = term.op in DIVISIONS and term.args[1].vmin == 0 == term.args[1].vmax
+    return make(term.op, *args) if was_zero else stated(term.op, *args)
 
 
 def _load(array: Expr, *indices: Expr) -> Expr:
@@ -737,12 +739,12 @@ def where(condition: ExprLike, x: ExprLike, y: ExprLike) -> Expr:
 
 def tdiv(x: ExprLike, y: ExprLike) -> Expr:
     """C's division: the quotient rounded toward zero."""
-    return divide("tdiv", as_expr(x), as_expr(y))
+    return stated("tdiv", as_expr(x), as_expr(y))
 
 
 def tmod(x: ExprLike, y: ExprLike) -> Expr:
     """C's remainder: it has the sign of ``x``."""
-    return divide("tmod", as_expr(x), as_expr(y))
+    return stated("tmod", as_expr(x), as_expr(y))
 
 
 def shift_amount(term: Expr) -> Expr:

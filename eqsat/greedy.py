@@ -31,18 +31,18 @@ from eqsat.expr import (
     Expr,
     any_var,
     const,
-    divide,
     instantiate,
     is_index,
     make,
     rebuild,
+    stated,
     substitute,
     topological,
     var,
     variables,
 )
 from eqsat.linear import Theory
-from eqsat.ops import DIVISIONS, MAX_SHIFT, OPS, REDUCTIONS
+from eqsat.ops import MAX_SHIFT, OPS, REDUCTIONS
 from eqsat.rule import CONDITIONS, LITERALS, Rule, pattern_of
 from eqsat.rules import DEFAULT
 
@@ -190,7 +190,7 @@ def canonical(op: str, *args: Expr) -> Expr:
     if op in REDUCTIONS and args[1].op != "var":
         # an index with one value, which the body has in its place
         args = (args[0], any_var(INDEX, args[1].vmin, args[1].vmax), *args[2:])
-    term = divide(op, *args) if op in DIVISIONS else make(op, *args)
+    term = stated(op, *args)
     return _literal(term) if all(map(_is_literal, args)) and term.vmin == term.vmax else term
 
 

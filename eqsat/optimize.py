@@ -388,9 +388,9 @@ class _Walk:
         return not OPAQUE.isdisjoint([term.op for term in (*self.order, *known)])
 
     @cached_property
-    def may_divide_by_zero(self) -> bool:
-        """Whether a divisor of the input has a range with 0."""
-        return bool(suspects(self.order))
+    def suspected(self) -> set[Expr]:
+        """The terms of the input that contain a division whose divisor has a range with 0."""
+        return suspects(self.order)
 
     # ---- with the theory
 
@@ -478,7 +478,7 @@ class _Walk:
 
     def _check_divisors(self, contexts: Sequence[Theory | None]) -> None:
         """Refuse divisors that may be zero under all that is known where they are evaluated."""
-        for term, theory in unsafe_divisions(self.roots, self.order, contexts):
+        for term, theory in unsafe_divisions(self.roots, self.suspected, contexts):
             divisor = term.args[1]
             low, high = theory.bounds(theory.form(divisor))
             raise ValueError(
@@ -522,7 +522,7 @@ class _Walk:
             if values == before or self.has_opaque:
                 break
             terms = [_as_term(value) for value in values]
-            unsafe = undefined(list(topological(terms)), theory) if self.may_divide_by_zero else ()
+            unsafe = undefined(list(topological(terms)), theory) if self.suspected else ()
             found = learn(terms, facts, theory.solved, unsafe)
             if found.impossible:
                 return nothing
@@ -700,7 +700,7 @@ class _Walk:
         base, contexts = self._theories()
         self._check_divisors(contexts)
         self._once(_session, self.rules)
-        alive = without_dead_divisions(self.roots, base) if self.may_divide_by_zero else self.roots
+        alive = without_dead_divisions(self.roots, base) if self.suspected else self.roots
         found = [root if theory else _anything(root) for root, theory in zip(alive, contexts, strict=True)]
         groups = self._groups(contexts)
         # gates start from what all roots together come to without them

@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 from eqsat.expr import Expr, evaluate, is_index, make, may_divide_by_zero, topological, variables
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
+from eqsat.facts import MAX_POINTS
 from eqsat.forms import Form, atom_form, number, read, to_expr
 from eqsat.opaque import OPAQUE
 from eqsat.ops import COMPARISONS
 from eqsat.sampling import domain_size, grid
 from eqsat.spelling import Speller
 
-#: Conditions are evaluated at no more points than this.
-MAX_POINTS = 1 << 13
 #: Pairs of a condition and a sum that are compared.
 MAX_PAIRS = 400
 #: A sum is offered so many others in place of terms that it shares with them, those that share most.

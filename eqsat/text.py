@@ -24,15 +24,15 @@ from eqsat.expr import (
     as_expr,
     buffer,
     const,
-    divide,
     index_level,
     is_index,
     literal_float,
     make,
+    stated,
     topological,
     var,
 )
-from eqsat.ops import DIVISIONS, FLOATS, MOST_BITS, OPS, REDUCTIONS, Buffer
+from eqsat.ops import FLOATS, MOST_BITS, OPS, REDUCTIONS, Buffer
 
 _TOKEN = re.compile(
     r"\s*(?:(\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?)|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>(),[\]]))"
@@ -342,7 +342,7 @@ class _Parser:
             _as_integer(a) if sort == "i" or (sort == "s" and mixed) else a for a, sort in zip(args, takes, strict=True)
         ]
         try:
-            self.values.append(divide(name, *args) if name in DIVISIONS else make(name, *args))
+            self.values.append(stated(name, *args))
         except (TypeError, ValueError) as error:
             raise self.fail(f"{error},") from None
 
