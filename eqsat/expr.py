@@ -452,7 +452,7 @@ def as_expr(value: ExprLike) -> Expr:
     if isinstance(value, bool | np.bool_):
         return TRUE if value else FALSE
     if isinstance(value, float | np.floating):
-        return literal_float(float(value), "f64" if isinstance(value, np.float64) else "f32")
+        return any_float(float(value), "f64" if isinstance(value, np.float64) else "f32")
     try:
         return const(value)
     except AttributeError:
@@ -541,7 +541,11 @@ def _load(array: Expr, *indices: Expr) -> Expr:
 
 def literal_float(value: float, element: str = "f64") -> Expr:
     """The floating-point literal ``value``, rounded to ``element`` (``"f32"`` or ``"f64"``)."""
-    value = float(np.float32(value)) if element == "f32" else value
+    return any_float(float(np.float32(value)) if element == "f32" else value, element)
+
+
+def any_float(value: float, element: str) -> Expr:
+    """As :func:`literal_float`, with all its digits: an ``f32`` literal is rounded when it becomes an operand."""
     identity = ("float", element, repr(value))
     term = _known(identity)
     if term is None:
@@ -588,7 +592,8 @@ def _float(name: str, *args: Expr) -> Expr:
             wanted = {"b": "a condition", "i": "an integer", "f": "a number"}[sort]
             raise TypeError(f"{op.integer or name} needs {wanted} where {brief(arg)!r} stands")
     _require_typed(op.takes, args)
-    typed = next((a for a in args if a.element and a.op != "float"), args[-1])
+    # a literal takes the type of a term that it stands beside, or else of an f64 literal
+    typed = max(args, key=lambda a: (a.element is not None, a.op != "float", a.element == "f64"))
     args = tuple([as_float(a, typed) if sort == "f" else a for sort, a in zip(op.takes, args, strict=True)])
     element = None if op.gives == "b" else "f64" if "f64" in [a.element for a in args] else "f32"
     low, high = (0, 1) if op.gives == "b" else ELEMENTS[cast(str, element)]
@@ -626,6 +631,9 @@ def _reduce(name: str, *args: Expr) -> Expr:
     if len(args) != 4:
         raise TypeError(f"{name} takes 4 operands (body, index, low, high), not {len(args)}")
     body, index, low, high = args
+    if body.op == "float":
+        body = as_float(body, body)
+        args = (body, index, low, high)
     if body.element and name in FLOAT_OF:
         return make(FLOAT_OF[name], *args)
     for term in (low, high) if body.element else (body, low, high):

@@ -20,13 +20,13 @@ from eqsat.expr import (
     FALSE,
     TRUE,
     Expr,
+    any_float,
     any_var,
     as_expr,
     buffer,
     const,
     index_level,
     is_index,
-    literal_float,
     make,
     stated,
     topological,
@@ -555,7 +555,7 @@ def from_rows(rows: Rows) -> Expr:
         elif op == "var":
             terms.append(any_var(*value))
         elif op == "float":
-            terms.append(literal_float(*value))
+            terms.append(any_float(*value))
         elif op == "buffer":
             terms.append(buffer(*value))
         else:

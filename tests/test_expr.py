@@ -31,6 +31,7 @@ from eqsat.expr import (
 from eqsat.ops import OPS
 
 X, Y = var("x", -5, 7), var("y", 0, 3)
+F, D, N = [expr.buffer(name, element, (4,))[Y] for name, element in (("F", "f32"), ("D", "f64"), ("N", "i32"))]
 
 
 def plain(term: Expr, point: dict[str, int]) -> int | bool:
@@ -171,6 +172,37 @@ def test_refused_with_one_line(build, error, message):
     with pytest.raises(error, match=message) as caught:
         build()
     assert "\n" not in str(caught.value)
+
+
+ROUNDED = [
+    # a term, its type, its text
+    (lambda: D * 0.1, "f64", "D[y]*0.1"),
+    (lambda: 0.1 - D, "f64", "0.1 - D[y]"),
+    (lambda: D / 0.1, "f64", "D[y]/0.1"),
+    (lambda: D * 1e300, "f64", "D[y]*1e+300"),
+    (lambda: D + 1e-50, "f64", "D[y] + 1e-50"),
+    (lambda: D.eq(0.1), None, "D[y] == 0.1"),
+    (lambda: where(X < 3, 0.1, D), "f64", "where(x < 3, 0.1, D[y])"),
+    (lambda: as_expr(np.float64(0.1)) * 0.3, "f64", "0.1*0.3"),
+    (lambda: D * np.float32(0.1), "f64", "D[y]*0.10000000149011612"),
+    (lambda: (F * 0.1) * D, "f64", "F[y]*0.10000000149011612*D[y]"),
+    (lambda: F * np.float64(0.1), "f32", "F[y]*0.10000000149011612"),
+    (lambda: expr.sum_over(0.1, X, 0, 3), "f32", "sum(0.10000000149011612, r1, 0, 3)"),
+]
+
+
+@pytest.mark.parametrize(("build", "element", "text"), ROUNDED, ids=[row[2] for row in ROUNDED])
+def test_a_literal_is_rounded_once_to_the_type_of_what_it_stands_beside(build, element, text):
+    term = build()
+    assert term.element == element
+    assert str(term) == text
+
+
+def test_a_literal_alone_keeps_its_digits_until_it_has_a_type():
+    literal = as_expr(0.1)
+    assert pickle.loads(pickle.dumps(literal)) is literal
+    assert literal.evaluate({}) == np.float32(0.1)
+    assert (F * literal).args[1] is expr.literal_float(0.1, "f32")
 
 
 def test_substitution_is_simultaneous():

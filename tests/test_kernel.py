@@ -180,6 +180,24 @@ def normalise() -> tuple[Kernel, dict, dict]:
     return Kernel("normalise", stores), {"X": a, "scale": 7}, want
 
 
+def agrees(value: object, element: str, *arrays: tuple[str, str, list]) -> list:
+    """What storing ``value`` over ``I`` gives in C, optimised or not, and by the evaluator: all the same."""
+    out = buffer("Y", element, (16,))
+    kernel = Kernel("rounded", [Store(out[I], value, [I])])
+    given = {name: np.resize(np.array(content, dtype=kind), 16) for name, kind, content in arrays}
+    want = kernel.reference(given)["Y"]
+    for optimise in (True, False):
+        assert np.array_equal(eqsat.compile(kernel, optimise=optimise)(**given)["Y"], want)
+    return want.tolist()
+
+
+def test_literals_keep_their_digits_beside_and_in_arrays_of_f64():
+    d = buffer("D", "f64", (16,))
+    assert agrees(0.1, "f64") == [0.1] * 16
+    assert agrees(0.1, "f32") == [float(np.float32(0.1))] * 16
+    assert agrees(d[I] * 0.1 + 1e300, "f64", ("D", "f8", [7.0])) == [7.0 * 0.1 + 1e300] * 16
+
+
 #: The kernel, how many loops over a reduction may stay, how many divisions.
 EXAMPLES = [
     (matmul, 1, 0),

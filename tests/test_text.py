@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from strategies import expressions
 
-from eqsat.expr import Expr, const, topological, var
+from eqsat.expr import Expr, buffer, const, topological, var
 from eqsat.text import from_rows, parse, parse_program, to_program, to_rows, to_text
 
 NAMES = {name: var(name, -8, 8) for name in ("i", "j", "k", "größe", "if")} | {"n": var("n", 1, 9)}
@@ -44,6 +44,23 @@ def test_printed(given_text, printed):
     term = parse(given_text, NAMES)
     assert str(term) == printed
     assert parse(printed, NAMES) is term
+
+
+#: Floating-point values: printed as they are read, but for the digits that a type has.
+ARRAYS = {n: buffer(n, e, (4,)) for n, e in (("F", "f32"), ("D", "f64"), ("N", "i32"))}
+FLOATS = [
+    ("D[i] * 0.1", "D[i]*0.1"),
+    ("D[i] == 1e-50", "D[i] == 1e-50"),
+    ("0.1 * F[i]", "0.10000000149011612*F[i]"),
+]
+
+
+@pytest.mark.parametrize(("given_text", "printed"), FLOATS)
+def test_floating_point_values_are_printed(given_text, printed):
+    names = NAMES | ARRAYS
+    term = parse(given_text, names)
+    assert str(term) == printed
+    assert parse(printed, names) is term
 
 
 REFUSED = [
