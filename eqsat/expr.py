@@ -555,14 +555,14 @@ def any_float(value: float, element: str) -> Expr:
 
 
 def as_float(value: ExprLike, beside: Expr) -> Expr:
-    """``value`` as a floating-point term, a literal in the type of ``beside``."""
+    """``value`` as a floating-point term: a literal or an integer in the type of ``beside``."""
     term = as_expr(value)
     element = beside.element or term.element or "f32"
     if term.op == "float":
         return literal_float(cast(float, term.value), element)
     if term.op == "const":
         return literal_float(float(term.vmin), element)
-    return term if term.element else make("to_float", term)
+    return term if term.element else make("to_double" if element == "f64" else "to_float", term)
 
 
 def exp(x: ExprLike) -> Expr:
@@ -595,7 +595,7 @@ def _float(name: str, *args: Expr) -> Expr:
     # a literal takes the type of a term that it stands beside, or else of an f64 literal
     typed = max(args, key=lambda a: (a.element is not None, a.op != "float", a.element == "f64"))
     args = tuple([as_float(a, typed) if sort == "f" else a for sort, a in zip(op.takes, args, strict=True)])
-    element = None if op.gives == "b" else "f64" if "f64" in [a.element for a in args] else "f32"
+    element = None if op.gives == "b" else op.element or ("f64" if "f64" in [a.element for a in args] else "f32")
     low, high = (0, 1) if op.gives == "b" else ELEMENTS[cast(str, element)]
     key = hash((_OP_KEYS[name], *[a.key for a in args]))
     found = _known((name, *args))
@@ -619,6 +619,11 @@ def _require_typed(takes: str, args: tuple[Expr, ...]) -> None:
 def to_float(x: ExprLike) -> Expr:
     """An integer as an ``f32`` value."""
     return make("to_float", as_expr(x))
+
+
+def to_double(x: ExprLike) -> Expr:
+    """An integer as an ``f64`` value."""
+    return make("to_double", as_expr(x))
 
 
 def _require_integer(name: str, term: Expr) -> None:

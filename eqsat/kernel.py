@@ -391,7 +391,7 @@ def _out_of_the_loop(term: Expr, reassociate: bool) -> Expr:
     if not reassociate or term.op != "fsum_over":
         return term
     if same(body):
-        return make("fmul", body, make("to_float", maximum(high - low, 0)))
+        return make("fmul", body, as_float(maximum(high - low, 0), body))
     if body.op == "fmul":
         x, y = body.args
         if same(y):

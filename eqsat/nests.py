@@ -573,6 +573,7 @@ _LoopWriter.writers = WRITE | {
     "log": _LoopWriter.float_call,
     "sqrt": _LoopWriter.float_call,
     "to_float": _LoopWriter.converted,
+    "to_double": _LoopWriter.converted,
     "fwhere": _LoopWriter.float_choice,
 }
 

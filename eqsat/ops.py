@@ -289,7 +289,8 @@ class Buffer:
 class FloatOp:
     """An operator on floating-point values; ``takes`` and ``gives`` as in :class:`Op`, with ``f`` for such a value.
 
-    ``integer`` is the operator of :data:`OPS` that is spelled alike.
+    ``integer`` is the operator of :data:`OPS` that is spelled alike, ``element`` the type of the result where it is not
+    that of the operands.
     """
 
     name: str
@@ -297,6 +298,7 @@ class FloatOp:
     gives: str
     evaluate: Callable[..., Any]
     integer: str = ""
+    element: str | None = None
 
 
 #: The operators on floating-point values, which are rounded and so obey no law of arithmetic but what IEEE 754 says.
@@ -319,7 +321,8 @@ FLOATS: dict[str, FloatOp] = {
         FloatOp("exp", "f", "f", np.exp),
         FloatOp("log", "f", "f", np.log),
         FloatOp("sqrt", "f", "f", np.sqrt),
-        FloatOp("to_float", "i", "f", lambda x: x),
+        FloatOp("to_float", "i", "f", lambda x: x, element="f32"),
+        FloatOp("to_double", "i", "f", lambda x: x, element="f64"),
     )
 }
 

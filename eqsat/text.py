@@ -43,7 +43,7 @@ _INFIX = {OPS[n].symbol: (n, OPS[n].precedence) for n in OPS if OPS[n].symbol an
 _INFIX |= {">": ("gt", 4), ">=": ("ge", 4), "<<": ("shl", 5), ">>": ("shr", 5), "**": ("pow", 9), "/": ("fdiv", 7)}
 _PREFIX = {"not": ("not", 3), "-": ("neg", 8)}
 _CALLS = {n: (len(OPS[n].takes), n in ("min", "max")) for n in OPS if not OPS[n].symbol}
-_CALLS |= dict.fromkeys(("exp", "log", "sqrt", "to_float"), (1, False))
+_CALLS |= dict.fromkeys(("exp", "log", "sqrt", "to_float", "to_double"), (1, False))
 _COMPARE = 4
 _REDUCTIONS = {r.spelling: r.name for r in REDUCTIONS.values() if r.name[0] != "f"}
 _CALLED = frozenset([*_CALLS, *_REDUCTIONS, "load"])
@@ -411,7 +411,7 @@ def _pieces(term: Expr) -> tuple[list[str | tuple[Expr, int]], int]:
 #: Operators on floating-point values that no operator on integers is spelled like.
 _SPELLED_ALONE = {
     "fdiv": replace(OPS["floordiv"], symbol="/"),
-    **{name: replace(OPS["min"], name=name) for name in ("exp", "log", "sqrt", "to_float")},
+    **{name: replace(OPS["min"], name=name) for name in ("exp", "log", "sqrt", "to_float", "to_double")},
 }
 
 

@@ -187,12 +187,19 @@ ROUNDED = [
     (lambda: D * np.float32(0.1), "f64", "D[y]*0.10000000149011612"),
     (lambda: (F * 0.1) * D, "f64", "F[y]*0.10000000149011612*D[y]"),
     (lambda: F * np.float64(0.1), "f32", "F[y]*0.10000000149011612"),
+    (lambda: D + N, "f64", "D[y] + to_double(N[y])"),
+    (lambda: X / D, "f64", "to_double(x)/D[y]"),
+    (lambda: where(X < 3, D, X), "f64", "where(x < 3, D[y], to_double(x))"),
+    (lambda: X < D, None, "to_double(x) < D[y]"),
+    (lambda: D * expr.to_float(X), "f64", "D[y]*to_float(x)"),
+    (lambda: expr.to_double(X) * F, "f64", "to_double(x)*F[y]"),
+    (lambda: F * X, "f32", "F[y]*to_float(x)"),
     (lambda: expr.sum_over(0.1, X, 0, 3), "f32", "sum(0.10000000149011612, r1, 0, 3)"),
 ]
 
 
 @pytest.mark.parametrize(("build", "element", "text"), ROUNDED, ids=[row[2] for row in ROUNDED])
-def test_a_literal_is_rounded_once_to_the_type_of_what_it_stands_beside(build, element, text):
+def test_a_number_is_rounded_once_to_the_type_of_what_it_stands_beside(build, element, text):
     term = build()
     assert term.element == element
     assert str(term) == text

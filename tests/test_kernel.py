@@ -198,6 +198,33 @@ def test_literals_keep_their_digits_beside_and_in_arrays_of_f64():
     assert agrees(d[I] * 0.1 + 1e300, "f64", ("D", "f8", [7.0])) == [7.0 * 0.1 + 1e300] * 16
 
 
+def test_integers_keep_their_digits_beside_and_in_arrays_of_f64():
+    d, odd = ("D", "f8", [0.5]), 2**24 + 1
+    n, wide = ("N", "i4", [odd]), ("W", "i8", [2**53 - 1, -odd])
+    whole = buffer("W", "i64", (16,))[I]
+    assert agrees(N[I], "f64", n) == [odd] * 16
+    assert agrees(odd, "f64") == [odd] * 16
+    assert agrees(whole, "f64", wide)[:2] == [2**53 - 1, -odd]
+    assert agrees(N[I], "f32", n) == [2**24] * 16
+    assert agrees(buffer("D", "f64", (16,))[I] + N[I], "f64", d, n) == [odd + 0.5] * 16
+    assert agrees(where(N[I] < 0, buffer("D", "f64", (16,))[I], N[I]), "f64", d, n) == [odd] * 16
+
+
+def test_parameters_keep_their_digits_beside_f64():
+    p, out, d = var("p", 0, 2**30), buffer("Y", "f64", (16,)), buffer("D", "f64", (16,))
+    kernel = Kernel("scaled", [Store(out[I], d[I] * p, [I])])
+    given = {"D": np.full(16, 0.5)}
+    for found in (kernel.reference(given, p=2**24 + 1), eqsat.compile(kernel)(**given, p=2**24 + 1)):
+        assert found["Y"].tolist() == [2**23 + 0.5] * 16
+
+
+def test_a_sum_of_one_f64_value_counts_its_steps_in_f64():
+    p, out, d = var("p", 0, 2**30), buffer("Y", "f64", (16,)), buffer("D", "f64", (16,))
+    kernel = Kernel("repeated", [Store(out[I], sum_over(d[I], var("r", 0, 2**30), 0, p), [I])])
+    found = eqsat.compile(kernel, reassociate=True)(D=np.full(16, 0.5), p=2**24 + 1)
+    assert found["Y"].tolist() == [2**23 + 0.5] * 16
+
+
 #: The kernel, how many loops over a reduction may stay, how many divisions.
 EXAMPLES = [
     (matmul, 1, 0),

@@ -52,6 +52,9 @@ FLOATS = [
     ("D[i] * 0.1", "D[i]*0.1"),
     ("D[i] == 1e-50", "D[i] == 1e-50"),
     ("0.1 * F[i]", "0.10000000149011612*F[i]"),
+    ("D[i] + N[i]", "D[i] + to_double(N[i])"),
+    ("D[i] + to_float(N[i])", "D[i] + to_float(N[i])"),
+    ("F[i] * i", "F[i]*to_float(i)"),
 ]
 
 
