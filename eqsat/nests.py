@@ -650,8 +650,8 @@ def _goes_by_rows(store: Store) -> bool:
     ):
         return False
     row = store.over[-1]
-    width = select_width(term) if not term.element else 0
-    if extent(row) < MIN_ROW or (width and f"i{width}" != store.array.element):
+    # partial results stand in the output
+    if extent(row) < MIN_ROW or store.array.element != (term.element or f"i{select_width(term)}"):
         return False
     theory = Theory()
     strides = []

@@ -362,6 +362,14 @@ def test_loops_run_in_parallel_on_request_and_only_if_no_element_is_written_twic
     assert "omp parallel" not in to_c(simplified(twice), parallel=True)
 
 
+@pytest.mark.parametrize(("given", "stored"), [("f32", "f64"), ("f64", "f32")])
+def test_a_row_of_sums_is_taken_in_the_type_of_the_sums(given, stored):
+    x, out = buffer("X", given, (64, 16)), buffer("Y", stored, (16,))
+    kernel = Kernel("columns", [Store(out[I], sum_over(x[R, I], R, 0, 64), [I])])
+    xs = np.random.default_rng(0).standard_normal((64, 16)).astype({"f32": "f4", "f64": "f8"}[given])
+    assert np.array_equal(eqsat.compile(kernel)(X=xs)["Y"], kernel.reference({"X": xs})["Y"])
+
+
 def test_sums_go_in_lanes_on_request():
     rows = Kernel("rows", [Store(buffer("S", "f32", (16,))[I], sum_over(A[I, R], R, 0, 32), [I])])
     assert "simd" not in to_c(simplified(rows))
