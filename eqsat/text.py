@@ -1,7 +1,8 @@
 """The text form: Python syntax in, Python syntax out.
 
 A reduction is written ``sum(body, r, low, high)``, and so are ``prod``, ``max_over`` and ``min_over``; ``r`` is its
-index within the body alone. A load is ``A[i, j]``, also read as ``A(i, j)``. ``x**3`` is read as a product.
+index within the body alone. A load is ``A[i, j]``, also read as ``A(i, j)``. ``x**3`` is read as a product. Infinity is
+``inf()`` and what is no number ``nan()``: a variable or an array may have either name.
 
 ``parse`` reads one expression, ``to_text`` prints one; printing and parsing round-trip. ``to_program`` prints several
 roots with their shared subterms named, so that a graph never explodes into a tree. Neither recurses: nesting may be
@@ -14,6 +15,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
 from itertools import pairwise
+from math import isfinite, isinf
 from typing import Any, cast
 
 from eqsat.expr import (
@@ -35,7 +37,7 @@ from eqsat.expr import (
 from eqsat.ops import FLOATS, MOST_BITS, OPS, REDUCTIONS, Buffer
 
 _TOKEN = re.compile(
-    r"\s*(?:(\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?)|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>(),[\]]))"
+    r"\s*(?:(\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|(?:inf|nan)\(\))|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>(),[\]]))"
 )
 
 #: Infix spellings; ``>`` and ``>=`` swap their operands.
@@ -92,8 +94,7 @@ class _Parser:
         self.position = 0
 
     def fail(self, what: str) -> ValueError:
-        shown = self.text if len(self.text) <= 80 else self.text[:77] + "..."
-        return ValueError(f"cannot parse {shown!r}: {what} at column {self.position + 1}")
+        return ValueError(f"cannot parse {_shortened(self.text, 80)!r}: {what} at column {self.position + 1}")
 
     def run(self) -> Expr:
         tokens = self.ranges_first(self.tokens())
@@ -204,7 +205,7 @@ class _Parser:
     def operand(self, kind: int, token: str, following: str) -> bool:
         """Take a token where an operand may start; whether an operand is still wanted."""
         if kind == 1:
-            number: int | float = int(token) if token.replace("_", "").isdigit() else float(token)
+            number = self.number(token)
             if self.pending and self.pending[-1][0] == "neg" and following != "**":
                 self.pending.pop()
                 number = -number
@@ -237,6 +238,16 @@ class _Parser:
             wanted = f"array {token!r}: give a buffer" if following == "[" else f"variable {token!r}: give its range"
             raise self.fail(f"unknown {wanted},")
         return False
+
+    def number(self, token: str) -> int | float:
+        if token.endswith(")"):
+            return float(token[:3])
+        if token.replace("_", "").isdigit():
+            return int(token)
+        number = float(token)
+        if isinf(number):
+            raise self.fail(f"the number {_shortened(token, 40)!r} is too large")
+        return number
 
     def operator(self, token: str) -> bool:
         """Take a token after an operand; whether an operand is wanted next."""
@@ -347,6 +358,10 @@ class _Parser:
             raise self.fail(f"{error},") from None
 
 
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 def _as_integer(term: Expr) -> Expr:
     """A condition counts 1 or 0."""
     return make("where", term, const(1), const(0)) if term.is_bool and term.op != "buffer" else term
@@ -391,7 +406,8 @@ def _pieces(term: Expr) -> tuple[list[str | tuple[Expr, int]], int]:
         return [cast(Buffer, term.value).name], 100
     if not term.args:
         negative = term.op in ("const", "float") and cast(float, term.value) < 0
-        return [str(term.value)], 8 if negative else 100
+        called = term.op == "float" and not isfinite(cast(float, term.value))
+        return [str(term.value) + "()" * called], 8 if negative else 100
     if term.op == "load":
         return [(term.args[0], 0), "[", *_listed(term.args[1:]), "]"], 100
     if term.op in REDUCTIONS:
@@ -401,7 +417,7 @@ def _pieces(term: Expr) -> tuple[list[str | tuple[Expr, int]], int]:
         return [op.name, "(", *_listed(term.args), ")"], 100
     if len(term.args) == 1:
         word = op.symbol + " " if op.symbol == "not" else op.symbol
-        return [word, (term.args[0], 101 if term.args[0].op == "const" else op.precedence)], op.precedence
+        return [word, (term.args[0], 101 if term.args[0].op in ("const", "float") else op.precedence)], op.precedence
     symbol = op.symbol if op.precedence == 7 else f" {op.symbol} "
     left, right = term.args
     left_floor = op.precedence + (op.precedence == _COMPARE)

@@ -52,6 +52,12 @@ FLOATS = [
     ("D[i] * 0.1", "D[i]*0.1"),
     ("D[i] == 1e-50", "D[i] == 1e-50"),
     ("0.1 * F[i]", "0.10000000149011612*F[i]"),
+    ("F[i] * inf()", "F[i]*inf()"),
+    ("D[i] - -inf()", "D[i] - -inf()"),
+    ("min(-inf(), D[inf])", "min(-inf(), D[inf])"),
+    ("F[i] != nan()", "F[i] != nan()"),
+    ("F[i] * -(0.5)", "F[i]*-(0.5)"),
+    ("F[i] * -0.5", "F[i]*-0.5"),
     ("D[i] + N[i]", "D[i] + to_double(N[i])"),
     ("D[i] + to_float(N[i])", "D[i] + to_float(N[i])"),
     ("F[i] * i", "F[i]*to_float(i)"),
@@ -60,7 +66,7 @@ FLOATS = [
 
 @pytest.mark.parametrize(("given_text", "printed"), FLOATS)
 def test_floating_point_values_are_printed(given_text, printed):
-    names = NAMES | ARRAYS
+    names = NAMES | ARRAYS | {"inf": var("inf", 0, 3), "nan": buffer("nan", "f32", (4,))}
     term = parse(given_text, names)
     assert str(term) == printed
     assert parse(printed, names) is term
@@ -91,6 +97,10 @@ REFUSED = [
     ("lambda: 1", "unexpected ':'"),
     ("__import__('os')", "unexpected"),
     ("1" * 5000, "digits"),
+    ("1e999", "cannot parse '1e999': the number '1e999' is too large at column 1"),
+    ("i < -1" + "0" * 400 + ".5", "the number '1000"),
+    ("inf + 1", "unknown variable 'inf'"),
+    ("2inf()", "an operator is missing before 'inf()'"),
 ]
 
 
