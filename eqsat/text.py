@@ -242,8 +242,15 @@ class _Parser:
     def number(self, token: str) -> int | float:
         if token.endswith(")"):
             return float(token[:3])
-        if token.replace("_", "").isdigit():
-            return int(token)
+        if re.search(r"__|_(?!\d)", token):
+            raise self.fail(f"misplaced '_' in the number {_shortened(token, 40)!r}")
+        digits = token.replace("_", "")
+        if digits.isdigit():
+            try:
+                return int(digits)
+            except ValueError:
+                # Python reads no more than some thousands
+                raise self.fail(f"a number of {len(digits)} digits is too long") from None
         number = float(token)
         if isinf(number):
             raise self.fail(f"the number {_shortened(token, 40)!r} is too large")
