@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import chain
-from math import prod
+from math import isinf, prod
 from typing import Any, NoReturn, SupportsIndex, cast
 from weakref import ref
 
@@ -540,8 +540,20 @@ def _load(array: Expr, *indices: Expr) -> Expr:
 
 
 def literal_float(value: float, element: str = "f64") -> Expr:
-    """The floating-point literal ``value``, rounded to ``element`` (``"f32"`` or ``"f64"``)."""
-    return any_float(float(np.float32(value)) if element == "f32" else value, element)
+    """The floating-point literal ``value``, rounded to ``element`` (``"f32"`` or ``"f64"``).
+
+    Raises
+    ------
+    ValueError
+        If it is finite, and beyond what ``element`` holds.
+    """
+    if element == "f64":
+        return any_float(value, element)
+    with np.errstate(over="ignore"):
+        rounded = float(np.float32(value))
+    if isinf(rounded) and not isinf(value):
+        raise ValueError(f"the literal {value!r} is too large for {element}")
+    return any_float(rounded, element)
 
 
 def any_float(value: float, element: str) -> Expr:
@@ -561,7 +573,10 @@ def as_float(value: ExprLike, beside: Expr) -> Expr:
     if term.op == "float":
         return literal_float(cast(float, term.value), element)
     if term.op == "const":
-        return literal_float(float(term.vmin), element)
+        try:
+            return literal_float(float(term.vmin), element)
+        except OverflowError:
+            raise ValueError(f"an integer of {term.vmin.bit_length()} bits is too large for {element}") from None
     return term if term.element else make("to_double" if element == "f64" else "to_float", term)
 
 
@@ -984,6 +999,8 @@ class _Evaluation:
                 if term.value not in self.values:
                     raise KeyError(f"no value for variable {term.value!r}")
                 result = self.values[term.value]
+            elif term.op == "float":
+                result = np.asarray(as_float(term, term).value)
             elif not term.args:
                 result = np.asarray(term.value)
             elif operands is _evaluated_operands and term.op == "load":

@@ -97,8 +97,9 @@ class Store:
         set_field(self, "over", tuple(self.over))
         set_field(self, "value", as_expr(self.value))
         set_field(self, "when", as_expr(self.when))
-        if self.target.op != "load":
-            raise TypeError(f"the target of a store is an element such as C[i], not {brief(self.target)!r}")
+        if not isinstance(self.target, Expr) or self.target.op != "load":
+            shown = repr(brief(self.target)) if isinstance(self.target, Expr) else type(self.target).__name__
+            raise TypeError(f"the target of a store is an element such as C[i], not {shown}")
         array = self.array
         if array.element in ("f32", "f64") and not self.value.is_bool:
             set_field(self, "value", as_float(self.value, self.target))
@@ -163,6 +164,8 @@ class Kernel:
 
     Raises
     ------
+    TypeError
+        If something else than a :class:`Store` is among the stores.
     ValueError
         If there is no store, a buffer has no shape or two, a name means two things, or an output is also loaded.
 
@@ -181,6 +184,9 @@ class Kernel:
         if isinstance(self.stores, Store):
             raise TypeError(f"kernel {self.name!r} takes a list of stores: give it [Store(...)]")
         object.__setattr__(self, "stores", tuple(self.stores))
+        for store in self.stores:
+            if not isinstance(store, Store):
+                raise TypeError(f"kernel {self.name!r} takes a list of stores, and {type(store).__name__} is no Store")
         if not self.stores:
             raise ValueError(f"kernel {self.name!r} stores nothing: give it at least one Store")
         outputs = {b.name for b in self.outputs}

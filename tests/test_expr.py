@@ -164,6 +164,10 @@ REFUSED = [
     (lambda: bool(X < Y), TypeError, "truth of 'x < y' depends"),
     (lambda: as_expr("i"), TypeError, "'i' is not an index expression"),
     (lambda: variables([X, var("x", 0, 1)]), ValueError, "two ranges"),
+    (lambda: D * 10**400, ValueError, "an integer of 1329 bits is too large for f64"),
+    (lambda: F * 10**50, ValueError, r"the literal 1e\+50 is too large for f32"),
+    (lambda: F > 1e39, ValueError, r"the literal 1e\+39 is too large for f32"),
+    (lambda: as_expr(1e39).evaluate({}), ValueError, r"the literal 1e\+39 is too large for f32"),
 ]
 
 
@@ -209,6 +213,7 @@ def test_a_literal_alone_keeps_its_digits_until_it_has_a_type():
     literal = as_expr(0.1)
     assert pickle.loads(pickle.dumps(literal)) is literal
     assert literal.evaluate({}) == np.float32(0.1)
+    assert str(F * np.inf) == "F[y]*inf()"
     assert (F * literal).args[1] is expr.literal_float(0.1, "f32")
 
 

@@ -23,6 +23,7 @@ A, B, C = buffer("A", "f32", (16, 32)), buffer("B", "f32", (32, 24)), buffer("C"
 N = buffer("N", "i32", (16,))
 SHIFT = buffer("SHIFT", "i32", (16,))
 SHORT = buffer("N", "i32", (8,))
+DOUBLE = buffer("DOUBLE", "f64", (16,))
 OUT, OUTER = buffer("OUT", "i32", (16,)), buffer("out", "i32", (16,))
 TWICE = Kernel("twice", [Store(OUT[I], N[I] % 9 * 2, [I], True)])
 
@@ -48,6 +49,13 @@ REFUSED = [
     (lambda: buffer("X", "f32", ()), ValueError, r"the shape \(\) of buffer 'X' must have an axis"),
     (lambda: Kernel("k", Store(OUT[I], 0, [I])), TypeError, "kernel 'k' takes a list of stores"),
     (lambda: Store(OUT[I], 0, I), TypeError, r"a store ranges over a list of variables: give it \[i\]"),
+    (lambda: Kernel("k", [None]), TypeError, "kernel 'k' takes a list of stores, and NoneType is no Store"),
+    (lambda: Store(None, 0, [I]), TypeError, r"the target of a store is an element such as C\[i\], not NoneType"),
+    (lambda: Kernel("k", [OUT[I]]), TypeError, "kernel 'k' takes a list of stores, and Expr is no Store"),
+    (lambda: Store(DOUBLE[I], 10**400, [I]), ValueError, "an integer of 1329 bits is too large for f64"),
+    (lambda: Store(DOUBLE[I], -(10**5000), [I]), ValueError, "an integer of 16610 bits is too large for f64"),
+    (lambda: Store(C[I, J], 10**50, [I, J]), ValueError, r"the literal 1e\+50 is too large for f32"),
+    (lambda: Store(C[I, J], -1e39, [I, J]), ValueError, r"the literal -1e\+39 is too large for f32"),
     (lambda: TWICE.reference({}), TypeError, "kernel 'twice' lacks N"),
     (lambda: TWICE.reference({"N": np.zeros(3)}), ValueError, r"array 'N' has shape \(3,\), not \(16,\)"),
     (lambda: Store(OUT[I], 0, [3]), ValueError, "ranges over distinct variables, not over '3'"),

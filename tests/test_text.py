@@ -103,6 +103,8 @@ REFUSED = [
     ("1" + "_" * 5000, "misplaced '_' in the number '1____"),
     ("1e999", "cannot parse '1e999': the number '1e999' is too large at column 1"),
     ("i < -1" + "0" * 400 + ".5", "the number '1000"),
+    ("F[i]*1e50", "cannot parse 'F[i]*1e50': the literal 1e+50 is too large for f32, at column 10"),
+    ("D[i]*10**400", "an integer of 1329 bits is too large for f64"),
     ("inf + 1", "unknown variable 'inf'"),
     ("2inf()", "an operator is missing before 'inf()'"),
 ]
@@ -111,7 +113,7 @@ REFUSED = [
 @pytest.mark.parametrize(("text", "message"), REFUSED)
 def test_refused_with_one_line(text, message):
     with pytest.raises(ValueError, match=r".") as caught:
-        parse(text, NAMES)
+        parse(text, NAMES | ARRAYS)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
