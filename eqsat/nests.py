@@ -23,7 +23,7 @@ from eqsat.lanes import Run, contiguous_runs
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS, Buffer
 from eqsat.ranges import free_name
-from eqsat.schedule import TILE, in_digits, writes_once
+from eqsat.schedule import TILE, in_digits, sharing_loops, writes_once
 
 #: Rows with fewer elements than this are not worth a pass of their own.
 MIN_ROW = 8
@@ -119,14 +119,8 @@ class _LoopWriter(Writer):
     # ---- the function
 
     def function(self, storage: str) -> Function:
-        groups: list[list[Store]] = []
-        for store in self.kernel.stores:
-            if groups and groups[-1][0].over == store.over:
-                groups[-1].append(store)
-            else:
-                groups.append([store])
-        for group in groups:
-            self._nest(group)
+        for together in sharing_loops(self.kernel.stores):
+            self._nest(together)
         comments = [f"/* {brief(s.target)} = {_said(s)} */" for s in self.kernel.stores]
         lines = [
             *comments,
@@ -147,7 +141,7 @@ class _LoopWriter(Writer):
         ]
 
     def _nest(self, given: Sequence[Store]) -> None:
-        """The loops of stores that range over the same variables."""
+        """The loops of stores that share them."""
         stores, self.digits = in_digits(given)
         self._expect([t for s in stores for t in s.parts])
         over = stores[0].over

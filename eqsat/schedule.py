@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from eqsat.expr import (
+    FALSE,
+    TRUE,
     Expr,
+    any_var,
     const,
     extent,
     index_level,
@@ -88,13 +91,45 @@ def arranged(kernel: Kernel) -> Kernel:
     """
     taken = kernel.names
     stores: list[Store] = []
-    for _, group in groupby(kernel.stores, lambda s: s.over):
-        together = list(group)
+    for together in sharing_loops(kernel.stores):
         if len(together) > 1 or not writes_once(together[0]):
             stores += together
             continue
         stores += _tiled(_merged(_in_output_order(together[0]), taken), taken)
     return Kernel(kernel.name, tuple(stores))
+
+
+def sharing_loops(stores: Iterable[Store]) -> list[list[Store]]:
+    """The stores in order, those together that may share their loops: what the arrays hold at the end is the same.
+
+    They range over the same variables, and where they store to one array it is to the same element in every iteration,
+    or never to the same one.
+
+    >>> from eqsat.expr import buffer, var
+    >>> b, i = buffer("B", "i32", (8,)), var("i", 0, 3)
+    >>> stores = [Store(b[i*2], 0, [i]), Store(b[i*2 + 1], 1, [i]), Store(b[i], 2, [i])]
+    >>> [len(together) for together in sharing_loops(stores)]
+    [2, 1]
+    """
+    nests: list[list[Store]] = []
+    for store in stores:
+        if nests and nests[-1][0].over == store.over and all(_may_take_turns(s, store) for s in nests[-1]):
+            nests[-1].append(store)
+        else:
+            nests.append([store])
+    return nests
+
+
+def _may_take_turns(first: Store, second: Store) -> bool:
+    """Whether two stores over the same loops may be done in turn, instead of all of ``first`` before ``second``."""
+    if first.array.name != second.array.name or not first.over:
+        return True
+    place, other = first.target.args[1], second.target.args[1]
+    if Theory().condition(place.eq(other)) is TRUE:
+        # a later iteration could store to the element again what ``second`` then leaves
+        return second.when is TRUE or writes_once(first)
+    elsewhere = {v: any_var(f"#{v.value}", v.vmin, v.vmax) for v in second.over}
+    return Theory().condition(place.eq(substitute([other], elsewhere)[0])) is FALSE
 
 
 def writes_once(store: Store) -> bool:

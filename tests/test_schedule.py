@@ -15,7 +15,7 @@ from eqsat.lanes import contiguous_runs
 from eqsat.loops import expand
 from eqsat.nests import to_c
 from eqsat.ops import DIVISIONS
-from eqsat.schedule import arranged, optimised, split, writes_once
+from eqsat.schedule import arranged, optimised, sharing_loops, split, writes_once
 
 A = buffer("A", "f32", (40, 24))
 K = var("k", 0, 959)
@@ -99,6 +99,51 @@ def test_an_element_stored_twice_is_told():
     assert writes_once(flattened(kernel(Store(SAME[I, J], 0.0, [I, J]))).stores[0])
     assert not writes_once(flattened(kernel(Store(FLAT[I + J], 0.0, [I, J]))).stores[0])
     assert not writes_once(flattened(kernel(Store(FLAT[I], 0.0, [I, J]))).stores[0])
+
+
+M, P = var("m", 0, 7), var("p", 0, 3)
+Z, N = buffer("Z", "i32", (16,)), var("n", 0, 1)
+
+#: Stores to one array over the same loops, and how many loop nests they make.
+IN_TURN = [
+    ([Store(Z[M], 1, [M]), Store(Z[7 - M], 2, [M])], 2),
+    ([Store(Z[M], 1, [M]), Store(Z[M + 1], 2, [M], M < 7)], 2),
+    ([Store(Z[M], 1, [M]), Store(Z[0], 2, [M])], 2),
+    ([Store(Z[M], 1, [M]), Store(Z[M + 1], 2, [M]), Store(Z[M], 3, [M])], 3),
+    ([Store(Z[M + N * 8], 1, [M]), Store(Z[M + 8], 2, [M])], 2),
+    # the same element in every iteration
+    ([Store(Z[M], M, [M]), Store(Z[M * 3 - M * 2], 2, [M], M < 4)], 1),
+    ([Store(Z[M // 2], M, [M]), Store(Z[M // 2], M + 9, [M])], 1),
+    # but a later iteration stores what the second one leaves
+    ([Store(Z[M // 2], M, [M]), Store(Z[M // 2], M + 9, [M], (M % 2).eq(0))], 2),
+    # never the same element
+    ([Store(Z[P * 4 + n], P * 4 + n, [P]) for n in range(4)], 1),
+    ([Store(Z[M], 1, [M]), Store(Z[15 - M], 2, [M])], 1),
+    ([Store(Z[0], 1), Store(Z[0], 2), Store(Z[1], 3)], 1),
+]
+
+
+@pytest.mark.parametrize(("stores", "nests"), IN_TURN, ids=[str(row[0]) for row in IN_TURN])
+def test_stores_to_one_array_share_loops_only_where_their_order_does_not_matter(stores, nests):
+    given = kernel(*stores)
+    assert len(sharing_loops(flattened(given).stores)) == nests
+    parameters = {str(v.value): 1 for v in given.parameters}
+    want = given.reference({}, **parameters)["Z"]
+    for options in ({}, {"parallel": True}, {"lanes": 4}):
+        assert np.array_equal(eqsat.compile(given, **options)(**parameters)["Z"], want)
+
+
+def test_random_stores_to_one_array_are_done_one_after_the_other():
+    chance = np.random.default_rng(0)
+    over = [M, P]
+    for _ in range(12):
+        stores = []
+        for value in range(3):
+            row, column, start = chance.integers(-2, 3, 3).tolist()
+            place = (M * row + P * column + start) % 16
+            stores.append(Store(Z[place], M * 100 + P * 10 + value, over, [True, P > 1, M % 2 > 0][chance.integers(3)]))
+        want = kernel(*stores).reference({})["Z"]
+        assert np.array_equal(eqsat.compile(kernel(*stores))()["Z"], want), stores
 
 
 X = buffer("X", "f32", (40, 24))
