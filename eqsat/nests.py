@@ -608,7 +608,8 @@ def _transposed_block(store: Store) -> tuple[int, int] | None:
         return None
     column, row = store.over[-2:]
     theory = Theory()
-    if not _fits(theory, load):
+    # a tile is not stored in the order of the loops, which counts where an element is stored twice
+    if not _fits(theory, load) or not writes_once(store):
         return None
     source, target = [theory.form(t.args[1]) for t in (load, store.target)]
     if any({row, column} & set(variables([a for a in f.terms if a.op != "var"])) for f in (source, target)):

@@ -146,6 +146,14 @@ def test_random_stores_to_one_array_are_done_one_after_the_other():
         assert np.array_equal(eqsat.compile(kernel(*stores))()["Z"], want), stores
 
 
+def test_a_tile_that_stores_an_element_twice_keeps_the_last_value():
+    column = var("c", 0, 7)
+    square = buffer("S", "i32", (64,))
+    given = kernel(Store(Z[M + column], square[column * 8 + M], [column, M]))
+    values = np.arange(64, dtype=np.int32)
+    assert np.array_equal(eqsat.compile(given)(S=values)["Z"], given.reference({"S": values})["Z"])
+
+
 X = buffer("X", "f32", (40, 24))
 Q = var("q", 0, 23)
 
