@@ -33,6 +33,7 @@ from eqsat.expr import (
     rebuild,
     substitute,
     topological,
+    variables,
 )
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernel import Kernel, Store
@@ -341,16 +342,18 @@ def inlined(kernel: Kernel, producer: Store) -> Kernel:
     Raises
     ------
     ValueError
-        If ``producer`` does not store one element for each of its variables, everywhere.
+        If ``producer`` does not store one element for each of its variables, everywhere, or if one of its parameters is
+        a variable of a loop of ``kernel``.
 
     >>> from eqsat.expr import var
     >>> a, t, out, i = buffer("A", "i32", (8,)), buffer("T", "i64", (8,)), buffer("OUT", "i64", (8,)), var("i", 0, 7)
     >>> inlined(Kernel("k", [Store(out[i], t[7 - i], [i])]), Store(t[i], a[i] + 1, [i])).stores
     (Store('OUT[i] = A[7 - i] + 1 for i'),)
     """
+    obstacle = _obstacle(kernel, producer)
+    if obstacle:
+        raise ValueError(f"{brief(producer.target)!r} cannot be inlined: {obstacle}")
     array = producer.target.args[0]
-    if producer.target.args[1:] != producer.over or producer.when is not TRUE:
-        raise ValueError(f"{brief(producer.target)!r} cannot be inlined: its indices must be the variables it is for")
 
     def replaced(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if term.op == "var" and is_index(term):
@@ -362,13 +365,31 @@ def inlined(kernel: Kernel, producer: Store) -> Kernel:
 
     stores = []
     for store in kernel.stores:
-        value, when = rebuild([store.value, store.when], replaced)
-        stores.append(replace(store, value=value, when=when))
+        target, value, when = rebuild([store.target, store.value, store.when], replaced)
+        stores.append(replace(store, target=target, value=value, when=when))
     return Kernel(kernel.name, tuple(stores))
+
+
+def _obstacle(kernel: Kernel, producer: Store) -> str:
+    """What is in the way of inlining ``producer`` in ``kernel``; empty if nothing is."""
+    if producer.target.args[1:] != producer.over or producer.when is not TRUE:
+        return "its indices must be the variables it is for, without a guard"
+    for axis, (variable, size) in enumerate(zip(producer.over, producer.array.shape or (), strict=True)):
+        # an element that is not stored is 0
+        if (variable.vmin, variable.vmax) != (0, size - 1):
+            stored = f"{str(variable.value)!r} has range [{variable.vmin}, {variable.vmax}]"
+            return f"all elements must be stored, but {stored} and axis {axis} has extent {size}"
+    loops = {v.value for store in kernel.stores for v in store.over}
+    for parameter in variables([producer.value]):
+        if parameter.value in loops and parameter not in producer.over:
+            return f"its parameter {str(parameter.value)!r} is the variable of a loop of {kernel.name!r}"
+    return ""
 
 
 def cheaper(kernel: Kernel, producer: Store, model: CostModel = LATENCY) -> Pipeline:
     """The intermediate that ``producer`` stores, kept for ``kernel`` or inlined in it, as the cost model says.
+
+    One that :func:`inlined` refuses is kept.
 
     >>> from eqsat.expr import max_over, var
     >>> x, t = buffer("X", "i32", (64,)), buffer("T", "i64", (64,))
@@ -381,5 +402,7 @@ def cheaper(kernel: Kernel, producer: Store, model: CostModel = LATENCY) -> Pipe
     [1, 2]
     """
     kept = Pipeline((Kernel(f"{kernel.name}_{producer.array.name}", (producer,)), kernel))
+    if _obstacle(kernel, producer):
+        return kept
     alone = Pipeline((inlined(kernel, producer),))
     return alone if alone.cost(model) <= kept.cost(model) else kept

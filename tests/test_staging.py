@@ -177,10 +177,31 @@ def store_of(place: Expr, when: Expr | None = None) -> Store:
     return Store(T[place], X[K] // 2, [K]) if when is None else Store(T[place], X[K] // 2, [K], when)
 
 
-@pytest.mark.parametrize("producer", [store_of(63 - K), store_of(K, K < 9)], ids=["elsewhere", "guarded"])
-def test_what_cannot_be_inlined_is_refused(producer):
-    with pytest.raises(ValueError, match="cannot be inlined"):
-        inlined(Kernel("use", [CHOICES[0][0]]), producer)
+SHORT = var("s", 2, 7)
+OBSTACLES = [
+    # an intermediate, and why it is kept
+    (store_of(63 - K), "its indices must be the variables it is for"),
+    (store_of(K, K < 9), "without a guard"),
+    (Store(T[SHORT], X[SHORT] + 1, [SHORT]), r"'s' has range \[2, 7\] and axis 0 has extent 64"),
+    (Store(T[K], X[K] + J, [K]), "its parameter 'j' is the variable of a loop of 'use'"),
+]
+
+
+@pytest.mark.parametrize(("producer", "message"), OBSTACLES, ids=[row[1] for row in OBSTACLES])
+def test_what_cannot_be_inlined_is_refused(producer, message):
+    kernel = Kernel("use", [Store(MANY[J], T[J % 64] // 2, [J])])
+    with pytest.raises(ValueError, match="cannot be inlined: .*" + message):
+        inlined(kernel, producer)
+    assert len(cheaper(kernel, producer).kernels) == 2
+
+
+def test_an_intermediate_is_inlined_where_it_is_an_index_of_a_target():
+    kernel = Kernel("scatter", [Store(FEW[T[K] % 64], K, [K])])
+    one = inlined(kernel, NEGATED)
+    assert [b.name for b in one.inputs] == ["X"]
+    x = np.random.default_rng(3).permutation(64).astype(np.int32)
+    want = Pipeline([Kernel("make", [NEGATED]), kernel]).reference({"X": x})["F"]
+    assert np.array_equal(one.reference({"X": x})["F"], want)
 
 
 PIPELINES = [
