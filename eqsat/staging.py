@@ -342,8 +342,8 @@ def inlined(kernel: Kernel, producer: Store) -> Kernel:
     Raises
     ------
     ValueError
-        If ``producer`` does not store one element for each of its variables, everywhere, or if one of its parameters is
-        a variable of a loop of ``kernel``.
+        If ``producer`` does not store one element for each of its variables, everywhere; if one of its parameters is
+        a variable of a loop of ``kernel``; or if its floating-point values are converted when they are stored.
 
     >>> from eqsat.expr import var
     >>> a, t, out, i = buffer("A", "i32", (8,)), buffer("T", "i64", (8,)), buffer("OUT", "i64", (8,)), var("i", 0, 7)
@@ -379,6 +379,9 @@ def _obstacle(kernel: Kernel, producer: Store) -> str:
         if (variable.vmin, variable.vmax) != (0, size - 1):
             stored = f"{str(variable.value)!r} has range [{variable.vmin}, {variable.vmax}]"
             return f"all elements must be stored, but {stored} and axis {axis} has extent {size}"
+    if producer.value.element and producer.value.element != producer.array.element:
+        # no term stands for the rounding, or the wider arithmetic behind it
+        return f"its value is {producer.value.element} and its elements are {producer.array.element}"
     loops = {v.value for store in kernel.stores for v in store.over}
     for parameter in variables([producer.value]):
         if parameter.value in loops and parameter not in producer.over:

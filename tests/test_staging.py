@@ -195,6 +195,18 @@ def test_what_cannot_be_inlined_is_refused(producer, message):
     assert len(cheaper(kernel, producer).kernels) == 2
 
 
+@pytest.mark.parametrize(("given", "kept"), [("f32", "f64"), ("f64", "f32")])
+def test_an_intermediate_that_is_converted_when_it_is_stored_is_kept(given, kept):
+    values, t, out = buffer("V", given, (64,)), buffer("R", kept, (64,)), buffer("W", "f64", (64,))
+    producer, kernel = Store(t[K], values[K] * 3.0, [K]), Kernel("use", [Store(out[K], t[K] * 1.125, [K])])
+    with pytest.raises(ValueError, match=f"its value is {given} and its elements are {kept}"):
+        inlined(kernel, producer)
+    found = cheaper(kernel, producer)
+    v = np.random.default_rng(4).standard_normal(64).astype(given.replace("f", "float"))
+    want = (v * 3).astype(kept.replace("f", "float")) * np.float32(1.125)
+    assert np.array_equal(found.reference({"V": v})["W"], want)
+
+
 def test_an_intermediate_is_inlined_where_it_is_an_index_of_a_target():
     kernel = Kernel("scatter", [Store(FEW[T[K] % 64], K, [K])])
     one = inlined(kernel, NEGATED)
