@@ -41,6 +41,7 @@ MAX_DEPTH = 100
 _OPERATION = re.compile(r"([A-Z]\w*|new_range)\(")
 _VECTOR = re.compile(r"Vector<\w+,\s*\d+>")
 _ABSTRACT = re.compile(r"(Vector<)?Index\b")
+_TYPE = re.compile(r"(?:Vector<)?i(32|64)\b")
 _CAST = re.compile(r"\.(cast|bind)\(")
 _ANNOTATED = re.compile(r"(.*?)(?::(i32|i64))?(?:\s*\[([^\[\],]+),([^\[\],]+)\])?", re.DOTALL)
 _EXTENT = re.compile(r"[A-Za-z_]\w*\((\d+)\)")
@@ -55,6 +56,11 @@ _BINARY: dict[str, str | None] = {
     **{"Lt": "lt", "Le": "le", "Gt": "lt", "Ge": "le", "Eq": "eq", "Ne": "ne", "And": None, "Or": None, "Xor": None},
 }
 _COMPARISONS = frozenset({"Lt", "Le", "Gt", "Ge", "Eq", "Ne"})
+_TYPED = {
+    "CONST": "CONST(42, Index)",
+    "DEFINE_VAR": "DEFINE_VAR(n, 0, 42, Index)",
+    "VCONST": "VCONST([0, 1], Vector<Index,2>)",
+}
 _REDUCED = {"ADD": "sum_over", "MUL": "prod_over", "MAX": "max_over", "MIN": "min_over"}
 
 
@@ -104,6 +110,11 @@ def leaf(text: object) -> Tree:
     return Tree("", text=str(text))
 
 
+def _clipped(text: str) -> str:
+    """A text as it stands in a message."""
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 def node(op: str, *args: Tree) -> Tree:
     """An operation on trees."""
     return Tree(op, args)
@@ -116,8 +127,7 @@ class _Reader:
         self.text, self.position = text, 0
 
     def fail(self, what: str) -> ValueError:
-        shown = self.text if len(self.text) <= 80 else self.text[:77] + "..."
-        return ValueError(f"cannot parse {shown!r}: {what} at column {self.position + 1}")
+        return ValueError(f"cannot parse {_clipped(self.text)!r}: {what} at column {self.position + 1}")
 
     def item(self, depth: int) -> Tree:
         if depth > MAX_DEPTH:
@@ -212,7 +222,9 @@ def _number(text: str) -> int:
 
 
 def _operand(tree: Tree) -> _Operand:
-    match = None if tree.op else _ANNOTATED.fullmatch(tree.text)
+    if tree.op:
+        return _computed_operand(tree)
+    match = _ANNOTATED.fullmatch(tree.text)
     if match is None:
         return _Operand(tree, 32, None)
     name, kind, low, high = match.groups()
@@ -223,6 +235,34 @@ def _operand(tree: Tree) -> _Operand:
         value = parse(name, {})
     width = int(kind[1:]) if kind else select_width(value) if value is not None else 32
     return _Operand(leaf(name), width, value)
+
+
+def _computed_operand(tree: Tree) -> _Operand:
+    """An operation has the width of its type, or else the least upper one of its operands."""
+    if tree.op == "CONST":
+        value = _operand(tree.args[0]).value
+    elif tree.op == "DEFINE_VAR" and len(tree.args) == 4:
+        name, *ends = [a.text for a in tree.args[:3]]
+        value = any_var(name, *map(int, ends)) if all(map(_is_literal, ends)) else None
+    else:
+        value = None
+    typed = _TYPE.match(tree.args[-1].text) if tree.args else None
+    if typed:
+        inner = _operand(tree.args[0]).value if tree.op == ".cast" else value
+        return _Operand(tree, int(typed[1]), inner)
+    parts = [_operand(a) for a in _values(tree)]
+    known = _BINARY.get(tree.op)
+    values = [part.value for part in parts if part.value is not None]
+    if known and len(values) == 2:
+        value = make(known, *values)
+    return _Operand(tree, max([32, *[part.width for part in parts]]), value)
+
+
+def _values(tree: Tree) -> tuple[Tree, ...]:
+    """The operands that the result of an operation has the width of."""
+    if tree.op in _BINARY or tree.op == ".bind":
+        return tree.args
+    return tree.args[1:] if tree.op == "WHERE" else ()
 
 
 def _is_cast(tree: Tree) -> bool:
@@ -244,6 +284,8 @@ def _used(tree: Tree) -> Tree:
 
 def _typed(tree: Tree) -> Tree | None:
     """``CONST(42, Index)``, and so a variable with its bounds or a vector: in the width of its value."""
+    if not tree.args:
+        raise ValueError(f"{tree} has no value: it takes one and a type, as {_TYPED[tree.op]}")
     *values, kind = tree.args
     if not values or not _ABSTRACT.match(kind.text):
         return None
@@ -295,6 +337,10 @@ def _launched(tree: Tree) -> Tree | None:
     if len(tree.args) != 1 or not _is_cast(tree.args[0]):
         return None
     end = _operand(tree.args[0].args[0])
+    if tree.op == "SPECIAL" and end.value is not None and end.value.vmax > LIMITS[32][1]:
+        raise ValueError(
+            f"the launch size {end.value.vmax} of {_clipped(str(tree))} does not fit 32 bits: split the grid"
+        )
     return _cast(node(tree.op, end.tree, leaf("i32" if tree.op == "SPECIAL" else f"i{end.width}")), "Index")
 
 
@@ -322,6 +368,10 @@ def _ended(tree: Tree) -> Tree | None:
     """Loops that end together; those without or with one value have nothing to end."""
     if len(tree.args) == 1:
         return replace(tree, args=(_used(tree.args[0]),)) if _is_cast(tree.args[0]) else None
+    if len(tree.args) != 2 or tree.args[1].op != "[]":
+        raise ValueError(
+            f"{_clipped(str(tree))} is no END: it takes what ends and a list of ranges, as END(x, [r0, r1])"
+        )
     inner, ranges = tree.args
     if inner.op == "END" and len(inner.args) == 2:
         return node("END", inner.args[0], node("[]", *inner.args[1].args, *ranges.args))
@@ -341,7 +391,7 @@ def _reduced(tree: Tree) -> Tree | None:
         inner, ranges, op = tree.args
         if any(_extent(r) == 0 for r in ranges.args) and op.text in _REDUCED:
             return node("CONST", leaf(REDUCTIONS[_REDUCED[op.text]].identity))
-        if inner.op == "REDUCE" and len(inner.args) == 3 and inner.args[2] == op:
+        if inner.op == "REDUCE" and len(inner.args) == 3 and inner.args[1].op == "[]" and inner.args[2] == op:
             return node("REDUCE", inner.args[0], node("[]", *inner.args[1].args, *ranges.args), op)
         live = [r for r in ranges.args if _is_long(r)]
         return node("REDUCE", inner, node("[]", *live), op) if live else inner
@@ -369,12 +419,19 @@ def in_stages(name: str, found: TwoStages) -> Tree:
 def _stored(tree: Tree) -> Tree | None:
     """Stores that end their loops one inside the other end them together."""
     if len(tree.args) == 2 and tree.args[0].op == "STORE" and len(tree.args[0].args) == 3:
-        buffer, value, ranges = tree.args[0].args
-        return node("STORE", buffer, value, node("[]", *ranges.args, *tree.args[1].args))
+        buffer, value, inner = tree.args[0].args
+        if inner.op != "[]" or tree.args[1].op != "[]":
+            raise ValueError(
+                f"{_clipped(str(tree))} is no STORE: stores one inside the other take lists of ranges, as "
+                f"STORE(STORE(b, v, [r0]), [r1])"
+            )
+        return node("STORE", buffer, value, node("[]", *inner.args, *tree.args[1].args))
     return None
 
 
 def _buffered(tree: Tree) -> Tree | None:
+    if not tree.args:
+        raise ValueError("BUFFERIZE() stores nothing: it takes a value and a list of ranges, as BUFFERIZE(x, [r0])")
     value = tree.args[0]
     if value.op == "CONST":
         return value
@@ -382,8 +439,9 @@ def _buffered(tree: Tree) -> Tree | None:
         return value if value.op == "BUFFERIZE" and len(tree.args) == 1 else None
     ranges = tree.args[1]
     if value.op == "BUFFERIZE" and len(value.args) == 2:
-        # what is stored is the value, whether it has been stored before or not
-        return node("BUFFERIZE", value.args[0], ranges)
+        # what is stored is the value, whether it has been stored before or not, unless that would free a range of it
+        agree = all(r in ranges.args for r in value.args[1].args) and ranges.op == value.args[1].op == "[]"
+        return node("BUFFERIZE", value.args[0], ranges) if agree else None
     extents = [_extent(r) for r in ranges.args]
     names = [_name(r) for r in ranges.args]
     spoken_of = _spoken_of(value, set(names))
