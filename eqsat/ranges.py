@@ -209,9 +209,7 @@ class Nest:
         ValueError
             If there are no two such loops, one does not start at 0, or they are for different things.
         """
-        if not 0 <= place < len(self.axes) - 1:
-            raise ValueError(f"there are {len(self.axes)} loops: there are none to merge at {place}")
-        outer, inner = self.axes[place : place + 2]
+        outer, inner = self.neighbours(place)
         if not _may_merge(outer, inner):
             raise ValueError(
                 f"the loops over {outer.variable.value!r} and {inner.variable.value!r} do not merge: both must start "
@@ -219,6 +217,12 @@ class Nest:
             )
         whole = fresh("m", self.names if taken is None else taken, outer.extent * inner.extent)
         return Equation(replace(outer, variable=whole), outer, inner)
+
+    def neighbours(self, place: int) -> tuple[Axis, Axis]:
+        """The axes at ``place`` and behind it; a ValueError if there are none."""
+        if not 0 <= place < len(self.axes) - 1:
+            raise ValueError(f"there are {len(self.axes)} loops: there are none to merge at {place}")
+        return self.axes[place], self.axes[place + 1]
 
     def replaced(self, equations: Iterable[Equation]) -> Nest:
         """This nest with the axes on one side of each equation replaced by those on the other."""
@@ -336,11 +340,16 @@ def consider_merge(nest: Nest, place: int, **options: Any) -> Merge:
 
     They are counted when the roots are simplified. Takes the options of :func:`eqsat.optimize.optimize`.
 
+    Raises
+    ------
+    ValueError
+        If there are no two such ranges.
+
     >>> i, j = var("i", 0, 3), var("j", 0, 7)
     >>> [consider_merge(Nest((Axis(i), Axis(j)), (i*n + j,)), 0).accepted for n in (8, 9)]
     [True, False]
     """
-    outer, inner = nest.axes[place : place + 2]
+    outer, inner = nest.neighbours(place)
     if outer.kind != inner.kind:
         return Merge(nest, False, f"one range is for {outer.kind}, the other for {inner.kind}")
     if outer.scopes != inner.scopes:

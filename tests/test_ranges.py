@@ -237,6 +237,8 @@ REFUSED = [
     (lambda: Nest((Axis(I),), (I,)).split({I: 3}), r"the loop over 'i', \[0, 3\], does not split by 3"),
     (lambda: Nest((Axis(var("i", 1, 4)),), (I,)).split({var("i", 1, 4): 2}), "must start at 0"),
     (lambda: Nest((Axis(I),), (I,)).merge(0), "there are none to merge at 0"),
+    (lambda: consider_merge(Nest((Axis(I),), (I,)), 0), "there are 1 loops: there are none to merge at 0"),
+    (lambda: consider_merge(Nest((), ()), -1), "there are none to merge at -1"),
 ]
 
 
