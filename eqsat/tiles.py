@@ -17,6 +17,7 @@ from math import prod
 import numpy as np
 
 from eqsat.expr import Expr, ExprLike, as_expr, evaluate, substitute, topological, var, variables
+from eqsat.facts import ContradictionError
 from eqsat.forms import Form, atom_form, number, to_expr
 from eqsat.hlo import Shape
 from eqsat.indexing import IndexingMap
@@ -130,7 +131,7 @@ def elements_read(of: IndexingMap) -> int:
 def memory_steps(of: IndexingMap, shape: Shape) -> tuple[int | None, ...]:
     """How far apart in memory neighbours along each dim read a tensor of ``shape``; None where that varies.
 
-    Accesses along a dim of step 1 coalesce; those along a dim of step 0 read one element.
+    Accesses along a dim of step 1 coalesce; those along a dim of step 0 read one element, or none on an empty domain.
 
     >>> transposed = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 3]")
     >>> memory_steps(transposed, Shape.parse("f32[4,5]")), memory_steps(transposed, Shape.parse("f32[4,5]{0,1}"))
@@ -138,8 +139,11 @@ def memory_steps(of: IndexingMap, shape: Shape) -> tuple[int | None, ...]:
     """
     if len(of.results) != len(shape.sizes):
         raise ValueError(f"a map to {len(of.results)} dimensions does not lead to {shape}")
+    try:
+        theory = Theory(of.constraints)
+    except ContradictionError:
+        return (0,) * len(of.dims)
     stride, address = 1, number(0)
-    theory = Theory(of.constraints)
     for dimension in shape.layout:
         address = address.plus(theory.form(of.results[dimension]), stride)
         stride *= shape.sizes[dimension]

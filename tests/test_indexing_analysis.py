@@ -716,6 +716,10 @@ WALKS = [
     ("(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]", "f32[4,8]", (1,)),
     ("(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]", "f32[4,8]{0,1}", (None,)),
     ("(d0, d1) -> (0, d1), domain: d0 in [0, 0], d1 in [0, 7]", "f32[1,8]", (0, 1)),
+    # nothing is read
+    ("(d0)[s0] -> (d0*1 + 0), domain: d0 in [0, 0], s0 in [0, 4], d0 + d0 in [1, 6]", "f32[4]", (0,)),
+    ("(d0, d1) -> (d0*2 + d1), domain: d0 in [0, 5], d1 in [0, 4], d0 + d1 in [20, 26]", "f32[40]", (0, 0)),
+    ("(d0) -> (d0), domain: d0 in [0, 7], False", "f32[8]", (0,)),
 ]
 
 
