@@ -13,8 +13,10 @@ uses an index (a load, a store, the end of a loop) takes the value as it is.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
-from eqsat.expr import Expr, brief, topological, variables
+from eqsat.expr import Expr, brief, outside_addresses, topological, variables
+from eqsat.ops import Buffer
 
 #: Inclusive bounds of the two's complement integers of each width.
 LIMITS = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
@@ -46,12 +48,24 @@ def select_width(term: Expr) -> int:
     """
     width = width_of(term.vmin, term.vmax)
     if width is None:
-        names = ", ".join(repr(v.value) for v in variables([term])[:4])
-        remedy = f"narrow the range of {names}" if names else "use a smaller literal"
         raise ValueError(
-            f"the term {brief(term)!r} has range [{term.vmin}, {term.vmax}], which no 64-bit integer holds: {remedy}"
+            f"the term {brief(term)!r} has range [{term.vmin}, {term.vmax}], which no 64-bit integer holds: "
+            f"{_remedy(term)}"
         )
     return width
+
+
+def _remedy(term: Expr) -> str:
+    """What makes the bounds of ``term`` closer: the index of a load has no part in them."""
+    parts = outside_addresses([term])
+    names = ", ".join([repr(v.value) for v in variables([term]) if v in parts][:4])
+    loaded = {cast(Buffer, t.args[0].value).name for t in parts if t.op == "load"}
+    arrays = ", ".join(map(repr, sorted(loaded)[:4]))
+    if not names and not arrays:
+        return "use a smaller literal"
+    range_of = f"narrow the range of {names}" if names else ""
+    elements = f"bound the elements of {arrays} by min(max(..., least), greatest)" if arrays else ""
+    return " or ".join(filter(None, [range_of, elements]))
 
 
 def common_width(*terms: Expr) -> int:

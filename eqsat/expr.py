@@ -860,6 +860,18 @@ def as_free(index: Expr) -> Expr:
     return any_var(f"#{index.value}", index.vmin, index.vmax)
 
 
+def outside_addresses(roots: Iterable[Expr]) -> set[Expr]:
+    """The terms below ``roots``, loads among them, but nothing that only the indices of loads contain."""
+    stack = list(roots)
+    seen = set(stack)
+    while stack:
+        term = stack.pop()
+        if term.op != "load":
+            stack += [a for a in term.args if a not in seen]
+            seen.update(term.args)
+    return seen
+
+
 def buffers(roots: Iterable[Expr]) -> list[Expr]:
     """The distinct arrays that ``roots`` load from, sorted by name.
 

@@ -321,7 +321,10 @@ def _flat(array: Expr, indices: Sequence[Expr]) -> Expr:
     """The element of the flat array that ``array[indices]`` is."""
     declared = cast(Buffer, array.value)
     shape = cast(tuple[int, ...], declared.shape)
-    place = reduce(lambda total, pair: total * pair[1] + pair[0], zip(indices, shape, strict=True), const(0))
+    # a flat array stays as it is written
+    place = indices[0] if indices else const(0)
+    for index, size in zip(indices[1:], shape[1:], strict=True):
+        place = place * size + index
     return make("load", buffer(declared.name, declared.element, (prod(shape),)), place)
 
 

@@ -22,6 +22,7 @@ from eqsat.expr import (
     extent,
     index_level,
     make,
+    outside_addresses,
     rebuild,
     substitute,
     topological,
@@ -267,23 +268,12 @@ class _Accesses:
         loads = [t for t in topological([store.value, store.when]) if t.op == "load"]
         forms = [theory.form(t.args[1]) for t in (store.target, *loads)]
         atoms = variables([a for f in forms for a in f.terms if a.op != "var"])
-        return cls(forms, frozenset(atoms) | _outside_loads([store.value, store.when]))
+        elsewhere = [t for t in outside_addresses([store.value, store.when]) if t.op == "var"]
+        return cls(forms, frozenset([*atoms, *elsewhere]))
 
     def strides(self, variable: Expr) -> list[int]:
         """How far each address moves with ``variable``."""
         return [form.terms.get(variable, 0) for form in self.forms]
-
-
-def _outside_loads(roots: Iterable[Expr]) -> set[Expr]:
-    """The variables that ``roots`` contain other than in addresses."""
-    stack = list(roots)
-    seen = set(stack)
-    while stack:
-        term = stack.pop()
-        if term.op != "load":
-            stack += [a for a in term.args if a not in seen]
-            seen.update(term.args)
-    return {t for t in seen if t.op == "var"}
 
 
 def _has_reduction(store: Store) -> bool:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 
+import eqsat
 from eqsat.codegen import to_c
 from eqsat.dtypes import common_width, select_width, widths
-from eqsat.expr import Expr, const, var
+from eqsat.expr import Expr, buffer, const, maximum, minimum, sum_over, var
+from eqsat.kernel import Kernel, Store
 from eqsat.text import parse
 
 I32 = (-(2**31), 2**31 - 1)
@@ -35,6 +40,32 @@ def test_beyond_64_bits_is_an_error_that_names_term_range_and_remedy(low: int, h
         select_width(var("x", low, high))
     with pytest.raises(ValueError, match="use a smaller literal"):
         select_width(const(2**70))
+
+
+L, P, N = buffer("L", "i64", (5,)), buffer("P", "i32", (5,)), var("n", 0, 9)
+
+#: A term over the elements of an array, and the remedy that a message gives.
+REMEDIES = [
+    (sum_over(L[N], N, 0, 5), "bound the elements of 'L' by min(max(..., least), greatest)"),
+    (L[P[N % 5]] * 4, "bound the elements of 'L' by min(max(..., least), greatest)"),
+    (L[N % 5] * N, "narrow the range of 'n' or bound the elements of 'L' by min(max(..., least), greatest)"),
+    (sum_over(const(2**62), N, 0, 5), "use a smaller literal"),
+]
+
+
+@pytest.mark.parametrize(("term", "remedy"), REMEDIES, ids=[str(row[0]) for row in REMEDIES])
+def test_the_remedy_is_about_what_the_range_comes_from(term: Expr, remedy: str) -> None:
+    with pytest.raises(ValueError, match="no 64-bit integer holds: " + re.escape(remedy) + "$"):
+        select_width(term)
+
+
+def test_a_message_names_the_element_that_was_written() -> None:
+    out = buffer("O", "i64", (1,))
+    with pytest.raises(ValueError, match=re.escape("the term 'sum(L[r1], r1, 0, 5)' has range")):
+        eqsat.compile(Kernel("total", [Store(out[0], sum_over(L[N], N, 0, 5) % 7)]))
+    bounded = sum_over(minimum(maximum(L[N], -(2**40)), 2**40), N, 0, 5) % 7
+    found = eqsat.compile(Kernel("total", [Store(out[0], bounded)]))(L=np.array([1, 2, 3, 4, 2**50]))
+    assert found["O"] == (10 + 2**40) % 7
 
 
 def test_a_condition_is_32_bits_wide() -> None:
