@@ -130,7 +130,7 @@ class Quotients(Facts):
         if nested is not None and nested.op == "floordiv":
             return self.quotient(self.inner(nested.args[0]), self.inner(nested.args[1]).times(n))
         # 5. terms that a factor f of n does not divide drop out if they stay in one bucket of f
-        for f in sorted({gcd(c, n) for c in x.terms.values()}, reverse=True):
+        for f in common_divisors(x, n):
             if 1 < f < n:
                 multiples, rest = partition(x, f)
                 low, high = self.bounds(rest)
@@ -251,11 +251,20 @@ class Quotients(Facts):
         if nested is not None and nested.op == "floordiv" and self.bounds(divisor)[0] > 0:
             # floors compose
             return self.quotient(self.inner(nested.args[0]), self.times(self.inner(nested.args[1]), divisor))
+        if len(x.terms) + bool(x.constant) == 2 and self.bounds(divisor)[0] > 0:
+            for atom, coefficient in x.sorted_terms():
+                if coefficient == 1 and atom.op == "floordiv":
+                    b = self.inner(atom.args[1])
+                    rest = x.plus(atom_form(atom), -1)
+                    return self.quotient(self.inner(atom.args[0]).plus(self.times(b, rest)), self.times(b, divisor))
         if len(divisor.terms) == 1 and not divisor.constant:
             ((monomial, scale),) = divisor.terms.items()
             return self._monomial_quotient(x, monomial, scale)
         if not x.terms and not x.constant:
             return ZERO
+        stepwise = self._quotient_by_parts(x, divisor)
+        if stepwise is not None:
+            return stepwise
         shorter = self._divide_out(x, divisor)
         if shorter is not None:
             multiple, rest = shorter
@@ -314,7 +323,33 @@ class Quotients(Facts):
         reduced, smaller = self._reduced(rest, monomial, scale)
         if smaller != divisor:
             return whole.plus(self.quotient(reduced, smaller))
+        stepwise = self._quotient_by_parts(rest, divisor)
+        if stepwise is not None:
+            return whole.plus(stepwise)
         return whole.plus(self._opaque("floordiv", rest, divisor))
+
+    def _quotient_by_parts(self, x: Form, divisor: Form) -> Form | None:
+        """``x // (f*m)`` as ``x // f // m`` for a positive ``m``, if the first quotient needs no new division."""
+        common = common_factors([factors(a) for a in divisor.terms]) if not divisor.constant else []
+        scale = gcd(divisor.content(), divisor.constant)
+        rest = Form({a: c // scale for a, c in divisor.terms.items()}, divisor.constant // scale)
+        if common:
+            rest = ZERO
+            for atom, coefficient in divisor.terms.items():
+                rest = rest.plus(product_form(without(factors(atom), common) or []), coefficient // scale)
+        shared = next(iter(common_divisors(x, scale)), 1)
+        parts = [number(shared), number(scale // shared), *map(atom_form, common), rest]
+        parts = [part for part in parts if part.terms or part.constant != 1]
+        for place, first in enumerate(parts) if len(parts) > 1 else ():
+            others = parts[:place] + parts[place + 1 :]
+            if all(self.bounds(part)[0] > 0 for part in others):
+                quotient = self.quotient(x, first)
+                if all(a in x.terms or "floordiv" not in {f.op for f in factors(a)} for a in quotient.terms):
+                    last = number(1)
+                    for part in others:
+                        last = self.times(last, part)
+                    return self.quotient(quotient, last)
+        return None
 
     def _reduced(self, x: Form, monomial: Expr, scale: int) -> tuple[Form, Form]:
         """``x`` and ``scale*monomial`` without their common factors."""
@@ -388,3 +423,11 @@ class Quotients(Facts):
 
     def _opaque(self, op: str, x: Form, y: Form) -> Form:
         return self.atom(make(op, to_expr(x), to_expr(y)))
+
+
+def common_divisors(x: Form, n: int) -> list[int]:
+    """What ``n`` has in common with one or several coefficients, the largest first."""
+    found: set[int] = set()
+    for coefficient in x.terms.values():
+        found |= {gcd(coefficient, f) for f in [*found, n]}
+    return sorted(found, reverse=True)

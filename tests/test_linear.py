@@ -117,6 +117,18 @@ def symbolic_divisors() -> Iterator[Expr]:
                 yield x % (n * b + m * n_range[0] * abs(b))
 
 
+def symbolic_divisors_in_parts() -> Iterator[Expr]:
+    y, m = var("y", -3, 4), var("m", 1, 2)
+    for n_range in [(1, 3), (-3, -1)]:
+        n = var("n", *n_range)
+        for a, b, c in product((-2, 1, 3, 6), (-1, 1, 2), (-1, 0, 2, 3)):
+            yield (y * a * 2 + c) // (n * b * 4)
+            yield (y * a + c * y) * (n + 4) // ((n + 4) * m * abs(b))
+            yield (y * n * a + c) // (n * 4)
+            yield (y // n * b + c) // m
+            yield (y * a // n + c) // (m * 2 + 1)
+
+
 def comparisons() -> Iterator[Expr]:
     for x_range, y_range in [(POSITIVE, (0, 3)), (AROUND_ZERO, (-2, 1))]:
         x, y = var("x", *x_range), var("y", *y_range)
@@ -138,6 +150,7 @@ LEMMAS = [
     digits_of_a_sum,
     truncating_divisions,
     symbolic_divisors,
+    symbolic_divisors_in_parts,
     comparisons,
 ]
 
@@ -210,6 +223,26 @@ STEPS = [
     ("(n*2 + x)//(n + 1)", "2", {"n": (4, 9), "x": (2, 6)}, {"n": (4, 9), "x": (2, 7)}),
     ("(x*n + x)//(n + 1)", "x", {"n": (0, 9), "x": (-9, 9)}, None),
     ("(x % n)//n", "0", {"x": (-9, 9), "n": (1, 5)}, None),
+    # a symbolic divisor in parts: the first of them leaves no division
+    ("(x*n + y)//(n*6)", "x//6", {"x": (-9, 9), "n": (5, 9), "y": (0, 4)}, {"x": (-9, 9), "n": (5, 9), "y": (0, 5)}),
+    ("(x*n + y)//(n*m)", "x//m", {"x": (-9, 9), "n": (5, 9), "y": (0, 4), "m": (1, 3)}, None),
+    ("x*(n + 1)//(4*n + 4)", "x//4", {"x": (-9, 9), "n": (0, 9)}, None),
+    ("x*(n + 1)//(m*(n + 1))", "x//m", {"x": (-9, 9), "n": (0, 9), "m": (1, 3)}, None),
+    ("(x*6 + 5)//(6*n)", "x//n", {"x": (-9, 9), "n": (1, 9)}, None),
+    ("(x*6 + y)//(6*n)", "x//n", {"x": (-9, 9), "n": (1, 9), "y": (0, 5)}, {"x": (-9, 9), "n": (1, 9), "y": (0, 6)}),
+    (
+        "(x//n + 1)//m",
+        "(x + n)//(n*m)",
+        {"x": (-9, 9), "n": (1, 4), "m": (1, 4)},
+        {"x": (-9, 9), "n": (1, 4), "m": (-4, -1)},
+    ),
+    # 5., with a factor of several coefficients
+    (
+        "(x*6 + y*4 + z)//12",
+        "(x*3 + y*2)//6",
+        {"x": (-9, 9), "y": (-9, 9), "z": (0, 1)},
+        {"x": (-9, 9), "y": (-9, 9), "z": (0, 2)},
+    ),
     ("x//n*n + x%n", "x", {"x": (-9, 9), "n": (-5, -1)}, None),
     # truncating division and shifts
     ("tdiv(x, 4)", "x//4", {"x": (0, 99)}, {"x": (-1, 99)}),
