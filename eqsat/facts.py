@@ -670,17 +670,26 @@ class Facts(ABC):
                     yield beside
 
     def _division_of(self, dividend: Expr, quotient: Expr) -> Division | None:
-        """``A//b`` as the dividend of ``A // (b*m)``."""
+        """``A//b`` as the dividend of ``A // (b*m)``, of which common factors may be gone."""
         pair = (dividend, quotient)
         if pair not in self._pairs:
             self._pairs[pair] = None
-            b, n = dividend.args[1], quotient.args[1] if quotient.op == "floordiv" else dividend.args[1]
-            if b.op == n.op == "const" and 1 < b.vmin < n.vmin and n.vmin % b.vmin == 0:
-                form, outer = atom_form(dividend), n.vmin // b.vmin
-                if self.quotient_by(form, outer) == atom_form(quotient):
-                    remainder = form.plus(Form({quotient: outer}, 0), -1)
-                    self._pairs[pair] = Division(form, number(outer), remainder, outer - 1)
+            m = self._periods(dividend, quotient) if quotient.op == "floordiv" else 0
+            form = atom_form(dividend)
+            if m > 1 and self.quotient_by(form, m) == atom_form(quotient):
+                self._pairs[pair] = Division(form, number(m), form.plus(Form({quotient: m}, 0), -1), m - 1)
         return self._pairs[pair]
+
+    def _periods(self, dividend: Expr, quotient: Expr) -> int:
+        """How often ``dividend`` grows where ``quotient`` does, by the first term that both have; 0 if unevenly."""
+        b, n = dividend.args[1], quotient.args[1]
+        if b.op == n.op == "const" and b.vmin > 0 and n.vmin > 0:
+            faster = self.inner(dividend.args[0]).terms
+            for atom, coefficient in self.inner(quotient.args[0]).terms.items():
+                if atom in faster:
+                    m, uneven = divmod(faster[atom] * n.vmin, coefficient * b.vmin)
+                    return 0 if uneven else m
+        return 0
 
     def _flat_division(self, atom: Expr) -> tuple[Division, ...]:
         for quotient in factors(atom):

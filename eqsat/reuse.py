@@ -57,18 +57,25 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, 
     conditions = [(c, v) for c in needed if isinstance(v := speller.values[c], Expr) and _worth_reading(v)]
     intervals = list(_intervals(speller, conditions, sorted(needed))) if conditions else []
     compared = dict.fromkeys(c for _, node in intervals for c in node[2] if speller.is_sum(c))
+    entered = dict(_entered_extremes(speller, needed))
     speller.grow()
-    found += [*intervals, *_by_sums(speller, needed, compared)]
+    found += [item for nodes in entered.values() for item in nodes.items()]
+    found += [*intervals, *_by_sums(speller, needed, [*compared, *entered])]
     for c, node in found:
         speller.offer(c, node)
-    others = [*_from_quotients(speller, needed), *_remainders(speller), *_shifted(speller), *_of_products(speller)]
+    others = [
+        *_from_quotients(speller, needed),
+        *_remainders(speller, needed),
+        *_shifted(speller),
+        *_of_products(speller),
+    ]
     if not found and not others:
         return None
     for c, node in others:
         speller.offer(c, node)
     speller.grow()
     around = [_around(speller, needed, c) for c in compared if c not in needed]
-    return [dict(wider), *[nodes for nodes in around if len(nodes) >= MIN_USERS]]
+    return [dict(wider), *entered.values(), *[nodes for nodes in around if len(nodes) >= MIN_USERS]]
 
 
 def _around(speller: Speller, needed: Mapping[int, Node], c: int) -> dict[int, Node]:
@@ -87,7 +94,7 @@ def _around(speller: Speller, needed: Mapping[int, Node], c: int) -> dict[int, N
 # ---- remainders
 
 
-def _remainders(speller: Speller) -> Iterator[tuple[int, Node]]:
+def _remainders(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
     """``A % n`` as ``B % n`` for other classes ``B`` that differ from ``A`` by multiples of ``n``."""
     divided: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for c, nodes in speller.graph.classes.items():
@@ -96,20 +103,30 @@ def _remainders(speller: Speller) -> Iterator[tuple[int, Node]]:
             if isinstance(divisor, Form) and not divisor.terms and divisor.constant > 1:
                 divided[divisor.constant].append((c, args[0]))
     for n, remainders in divided.items():
-        wanted: dict[Form, list[int]] = {
-            _residues(cast(Form, speller.values[dividend]), n): [] for _, dividend in remainders
-        }
-        # a congruent sum has the atoms that are left of the dividend
+        # sums congruent to each dividend, but for a constant
+        wanted: dict[Form, list[int]] = {_directions(speller, dividend, n): [] for _, dividend in remainders}
+        # they have the atoms that are left of the dividend
         atoms = {next(iter(residues.terms), None) for residues in wanted}
         for c, value in enumerate(speller.values):
             if isinstance(value, Form) and len(value.terms) > 1 and not atoms.isdisjoint(value.terms):
-                found = wanted.get(_residues(value, n))
-                if found is not None and len(found) < MAX_CONGRUENT:
+                found = wanted.get(_directions(speller, c, n))
+                if found is not None:
                     found.append(c)
         for c, dividend in remainders:
-            for other in wanted[_residues(cast(Form, speller.values[dividend]), n)]:
-                if other not in (c, dividend):
-                    yield c, ("mod", None, (other, speller.need(number(n))))
+            constant = cast(Form, speller.values[dividend]).constant
+            others = [other for other in wanted[_directions(speller, dividend, n)] if other not in (c, dividend)]
+            shifts = {other: (constant - cast(Form, speller.values[other]).constant) % n for other in others}
+            for other in [other for other in others if not shifts[other]][:MAX_CONGRUENT]:
+                yield c, ("mod", None, (other, speller.need(number(n))))
+            for other in [other for other in others if shifts[other] and other in needed][:MAX_CONGRUENT]:
+                shifted = speller.need(cast(Form, speller.values[other]).shifted(shifts[other]), spell=False)
+                speller.offer(shifted, ("sum", (shifts[other], (1,)), (other,)))
+                yield c, ("mod", None, (shifted, speller.need(number(n))))
+
+
+def _directions(speller: Speller, c: int, n: int) -> Form:
+    """The residues of the coefficients of a sum."""
+    return _residues(Form(cast(Form, speller.values[c]).terms, 0), n)
 
 
 def _wider_remainders(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
@@ -291,6 +308,34 @@ def _quotients_of(speller: Speller, sums: Iterable[int]) -> Iterator[tuple[int, 
 
 def _residues(form: Form, n: int) -> Form:
     return Form({a: k % n for a, k in form.terms.items() if k % n}, form.constant % n)
+
+
+def _entered_extremes(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, dict[int, Node]]]:
+    """``x + max(y + k, 0)`` as ``max(x + y + k, x)`` beside an ``x`` that is there.
+
+    For each ``x + y`` that several use, or that is there, its class and, by class, the spellings that use it.
+    """
+    theory = speller.theory
+    along: dict[Form, dict[int, tuple[str, int, int]]] = defaultdict(dict)
+    for c in needed:
+        form = speller.values[c]
+        atom = theory.outer_minimum(form) if isinstance(form, Form) and len(form.terms) > 1 else None
+        if isinstance(form, Form) and atom is not None:
+            cases = theory.cases(form, atom)
+            for case, entered in (cases, cases[::-1]) if len(cases) == 2 else ():
+                if case in speller and speller.need(case) in needed and len(entered.terms) > 1:
+                    op = "min" if form.terms[atom] > 0 else "max"
+                    along[Form(entered.terms, 0)][c] = op, speller.need(case), entered.constant
+    for direction, users in along.items():
+        if len(users) > 1 or direction in speller:
+            base = speller.need(direction)
+            nodes: dict[int, Node] = {}
+            for c, (op, kept, constant) in users.items():
+                other = speller.need(direction.shifted(constant))
+                if constant:
+                    speller.offer(other, ("sum", (constant, (1,)), (base,)))
+                nodes[c] = op, None, (other, kept)
+            yield base, nodes
 
 
 # ---- conditions

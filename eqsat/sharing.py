@@ -64,7 +64,7 @@ def share_sums(speller: Speller, choice: Choice, model: CostModel) -> Choice:
     for key, (_, scale), (_, constant) in zip(keys, parts, sums.values(), strict=True):
         c, sign = built[key]
         pairing.finish(c, scale * sign, constant)
-    return new_choice
+    return choice if pairing.has_lost else new_choice
 
 
 def _bodies(sums: Sequence[dict[int, int]], multiplication: Callable[[int], int]) -> list[tuple[dict[int, int], int]]:
@@ -173,6 +173,8 @@ class _Pairing:
         self.speller, self.choice, self.model = speller, choice, model
         self.sums: list[dict[int, int]] = []
         self.where: dict[Pair, dict[int, int]] = {}
+        #: Whether some bracket would use the index of a reduction outside it.
+        self.has_lost = False
         # how many sums have each product by a literal
         self.products: Counter[tuple[int, int]] = Counter()
         self._multiplications: dict[int, int] = {}
@@ -315,7 +317,7 @@ class _Pairing:
         """Offer ``node`` and choose it, unless the class would then need itself."""
         if c in node[2]:
             return
-        self.speller.offer(c, node)
+        self.has_lost |= not self.speller.offer(c, node)
         old = self.choice.get(c)
         self.choice[c] = node
         if old is not None and old != node and reaches(self.choice, node[2], c):

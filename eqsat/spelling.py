@@ -24,6 +24,7 @@ from eqsat.facts import chain_members
 from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product_form, read, to_expr
 from eqsat.linear import Theory
 from eqsat.ops import COMPARISONS, REDUCTIONS, SUMS, Buffer
+from eqsat.respelling import Respeller
 
 #: A class of the graph: the normal form of an integer, or a condition in normal form.
 Value = Form | Expr
@@ -35,11 +36,14 @@ MANY_CLASSES = 600
 FEW_SPELLINGS = 3
 #: So many terms of the input are offered as spellings of one class.
 MAX_ORIGINALS = 6
+#: And so many that follow from these.
+MAX_RESPELLINGS = 4
 #: So many operands of a longer ``min`` or ``max`` may come last.
 MAX_LAST = 4
 #: Comparisons of so many members of a junction are merged, two by two.
 MAX_MERGED = 4
 _PARTS = frozenset({"floordiv", "mod", "min", "max"})
+_FLOORS = frozenset({"floordiv", "mod"})
 _REMAINDERS = {"floordiv": "mod", "tdiv": "tmod"}
 #: Conjunctions and disjunctions of the input have no spelling that the normal form has not.
 _WORTH_OFFERING = SUMS | frozenset(
@@ -65,16 +69,20 @@ class Speller:
         # whether the input divides toward zero: an answer divides as its input does
         self._truncates = False
         self._originals: dict[Value, list[Expr]] = {}
+        # terms that equal quotients and remainders of the input by laws that normal forms hide
+        self._respellings: dict[Value, list[Expr]] = {}
         # for each class that the input spells, a node as the input has it
         self._given: dict[int, Node] = {}
         # by quotient, the sums with it that a division of the input stands for
         self._parts: dict[Expr, list[Form]] = {}
         # by atom, what is known of the quotient of two values in it
         self._quotients: dict[Expr, tuple[Expr, int, Expr] | None] = {}
+        self._respeller = Respeller(theory)
         #: Selections of answers that stand for quotients.
         self.seen_through: set[Expr] = set()
         # the number of values of each index of a reduction, by its bit
         self._extents = theory.variables.index_extents
+        self._indices: dict[int, int] = {}
 
     def add_originals(self, terms: Iterable[Expr]) -> None:
         """Let terms of the input, normalised before, spell the classes that they belong to; operands come first."""
@@ -91,6 +99,9 @@ class Speller:
                 worth = term.op == "where" or any(self._has_quotient(a) for a in term.args)
             if worth:
                 self._originals.setdefault(value, []).append(term)
+                if term.op in _FLOORS and isinstance(value, Form):
+                    for before, after in self._respeller.respelled(term):
+                        self._respellings.setdefault(self.value_of(before), []).append(after)
             if term.op in _PARTS and isinstance(value, Form) and value.single() is None:
                 for atom in value.terms:
                     if atom.op in ("floordiv", "min"):
@@ -126,17 +137,21 @@ class Speller:
                 self.theory.plain_bounds(value) if isinstance(value, Form) else (value.vmin, value.vmax)
             )
             if self._extents:
-                self.graph.weights[found] = self._trips(value)
+                bits = self._indices_of(found)
+                self.graph.weights[found] = prod([extent for bit, extent in self._extents.items() if bits & bit])
             if spell:
                 self._pending.append(found)
         return found
 
-    def _trips(self, value: Value) -> int:
-        """How often a class is computed: once for each value of the indices that it speaks of."""
-        bits = 0
-        for atom in value.terms if isinstance(value, Form) else (value,):
-            bits |= self.theory.variables.of(atom)
-        return prod([extent for bit, extent in self._extents.items() if bits & bit])
+    def _indices_of(self, c: int) -> int:
+        """The indices that a class speaks of, as bits: it is computed once for each of their values."""
+        found = self._indices.get(c)
+        if found is None:
+            value, found = self.values[c], 0
+            for atom in value.terms if isinstance(value, Form) else (value,):
+                found |= self.theory.variables.of(atom)
+            found = self._indices[c] = found & sum(self._extents)
+        return found
 
     def __contains__(self, value: Value) -> bool:
         return value in self._ids
@@ -154,19 +169,36 @@ class Speller:
             nodes = self._condition_nodes(value) if isinstance(value, Expr) else self._form_nodes(value)
             for node in nodes:
                 self.offer(c, node)
-            for node in self._original_nodes(value):
-                self.offer(c, node)
-                self._given.setdefault(c, node)
+            if len(self.values) <= MANY_CLASSES:
+                for node in self._original_nodes(self._originals.get(value, ()), MAX_ORIGINALS):
+                    self.offer(c, node)
+                    self._given.setdefault(c, node)
+                for node in self._original_nodes(self._respellings.get(value, ()), MAX_RESPELLINGS):
+                    self.offer(c, node)
         for variable, form in self.theory.solved.items():
             solved = self._ids.get(form)
             if solved is not None:
                 self.offer(solved, ("var", cast(str, variable.value), ()))
 
-    def offer(self, c: int, node: Node) -> None:
-        """Add a node to a class."""
+    def offer(self, c: int, node: Node) -> bool:
+        """Add a node to a class, unless it needs the class itself, or an index that the class does not speak of.
+
+        Whether the class has the node now: an index may be used inside its reduction alone.
+        """
         nodes = self.graph.classes[c]
-        if node not in nodes and c not in node[2]:
-            nodes.append(node)
+        if node in nodes:
+            return True
+        if c in node[2] or (self._extents and not self._binds_all(c, node)):
+            return False
+        nodes.append(node)
+        return True
+
+    def _binds_all(self, c: int, node: Node) -> bool:
+        """Whether ``node`` has no index of a reduction that the value of ``c`` does not speak of."""
+        below = 0
+        for a in node[2]:
+            below |= self._indices_of(a)
+        return node[0] in REDUCTIONS or not below & ~self._indices_of(c)
 
     def _has_quotient(self, term: Expr) -> bool:
         value = self.value_of(term)
@@ -188,22 +220,19 @@ class Speller:
             self.offer(c, node)
         return nodes
 
-    @staticmethod
-    def with_nodes(choice: Choice, nodes: Mapping[int, Node]) -> Choice:
+    def with_nodes(self, choice: Choice, nodes: Mapping[int, Node]) -> Choice:
         """``choice`` with other nodes for some of its classes, but for those that would need themselves."""
         changed = dict(choice)
         for c, node in nodes.items():
-            if changed.get(c) != node and all(map(changed.__contains__, node[2])) and not reaches(changed, node[2], c):
+            known = node in self.graph.classes[c] and all(map(changed.__contains__, node[2]))
+            if known and changed.get(c) != node and not reaches(changed, node[2], c):
                 changed[c] = node
         return changed
 
-    def _original_nodes(self, value: Value) -> list[Node]:
-        terms = self._originals.get(value)
-        if terms is None or len(self.values) > MANY_CLASSES:
-            return []
+    def _original_nodes(self, terms: Iterable[Expr], most: int) -> list[Node]:
         # terms that differ in the order of operands give the same node: take them by what their operands mean
         meanings = dict.fromkeys(map(self._meaning, terms))
-        chosen = sorted(meanings, key=lambda m: (m[0], hash(m[1]), tuple(map(hash, m[2]))))[:MAX_ORIGINALS]
+        chosen = sorted(meanings, key=lambda m: (m[0], hash(m[1]), tuple(map(hash, m[2]))))[:most]
         nodes: list[Node] = []
         for op, payload, operands in chosen:
             if op == "sum":
@@ -216,7 +245,7 @@ class Speller:
 
     def _meaning(self, term: Expr) -> tuple[str, Payload, tuple[Value, ...]]:
         """A term of the input as an operator over normal forms; sums as wide as they are written."""
-        if term.op not in SUMS:
+        if term.op not in SUMS and term.args:
             return term.op, None, tuple(map(self.value_of, term.args))
         total: dict[Value, int] = {}
         constant = 0
@@ -649,6 +678,8 @@ class Speller:
                 yield part
         if quotient.op == "min":
             yield from self._extreme_parts(form, quotient)
+        if quotient.op == "where":
+            yield from self._selection_parts(form, quotient)
         if quotient.op == "floordiv" and quotient.args[1].op == "const":
             # with its negative terms inside, the numerator of A//n + a need not be negative
             negative = {a: 1 for a, k in self.theory.inner(quotient.args[0]).terms.items() if k < 0}
@@ -686,6 +717,15 @@ class Speller:
                 for constant in {0, -sign * gap.constant}:
                     if rest or constant:
                         yield Form({atom: sign, **rest}, constant)
+
+    @staticmethod
+    def _selection_parts(form: Form, atom: Expr) -> Iterator[Form]:
+        """Sums with a selection that have what cancels in a branch: ``where(c, 0, y - x) + x`` has the ``x``."""
+        k = form.terms[atom]
+        for branch in map(read, atom.args[1:]):
+            rest = {a: -c for a, c in branch.terms.items() if k * c * form.terms.get(a, 0) < 0}
+            if rest:
+                yield Form({atom: 1, **rest}, 0)
 
     def _divisions(self, form: Form, atom: Expr) -> Iterator[Division]:
         if atom.op != "var":

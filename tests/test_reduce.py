@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from reductions import reduction_terms
 
 from eqsat.cases import read_case
-from eqsat.expr import Expr, buffer, const, evaluate, max_over, sum_over, topological, var, where
+from eqsat.expr import Expr, buffer, const, evaluate, max_over, sum_over, topological, var, variables, where
 from eqsat.extract import Latency
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS
@@ -201,6 +201,16 @@ def test_a_proof_is_for_all_contents():
     assert check_equal([left], [right]).kind == "sampled"
     assert prove_equal([left], [right]).kind == "proved"
     assert prove_equal([left], [right + x]).counterexample
+
+
+@pytest.mark.parametrize("text", ["(i*3 + r*2)*2//7", "(i + (i + r)*2)*2//7", "A[(i*3 + r*2)*2 % 8]"])
+def test_an_index_is_used_in_its_reduction_alone(text):
+    # the dividend is congruent to i*2 with or without the index
+    i = var("i", 3, 7)
+    names = {**NAMES, "i": i}
+    result = optimize([parse(f"sum({text}, r, 0, 5)", names), i * 2 % 4])
+    assert variables([result.exprs[1]]) == [i]
+    assert result.check().equal
 
 
 def test_costs_count_the_steps_of_a_loop():

@@ -37,7 +37,15 @@ REUSED = [
     ),
     (["k*3 + x", "(x - k + 4)//4 + k"], "(k*3 + x)//4 + 1"),
     # a quotient by the remainder's divisor, of more than what remains
-    (["(x*30 + w*7 + k)//10", "(x*30 + w*7 + k)%10"], "w*7 + x*30 + k - (w*7 + x*30 + k)//10*10"),
+    (["(x*30 + w*7 + k)//10", "(x*30 + w*7 + k)%10"], "w*7 + k - (w*7 + k)//10*10"),
+    # a sum that differs from the dividend in its constant too
+    (["k*6 + x*2 + u", "(u + (x - k + 2)%4*2)*12"], "(k*6 + u + x*2 + 4)%8*12"),
+    # a maximum that a term enters, for several constants, and for one alone, which does not pay
+    (
+        ["y*60 + k", *(text for n in (59, 58, 57) for text in (f"{n} <= k + x*3", f"y*60 + max(k + x*3, {n}) - {n}"))],
+        "max(k + y*60 + x*3 - 57, y*60)",
+    ),
+    (["y*60 + k", "59 <= k + x*3", "y*60 + max(k + x*3, 59) - 59"], "y*60 + (max(k + x*3, 59) - 59)"),
     # what a longer sum has of the variables of a condition
     (["(i*4 + j + w)*10 + x", "(i*4 + j)*30 + (x + y)*3", "1 <= i + j + w"], "1 <= i*4 + j + w"),
     # a sum that three can use, though none alone would pay for it

@@ -275,12 +275,16 @@ SHORTER = [
     (["x - (x + y + z)//2*2"], ["x - (x + y + z)//2*2"]),
     (["where(x < 6, 3, 8) - where(x < 6, 2, 6)"], ["where(x < 6, 1, 2)"]),
     (["where(x < 6, y, 0) + where(x < 6, 0, z) + y*z + z*9"], ["where(x < 6, y, z) + (y + 9)*z"]),
+    # what one branch of a selection takes away
+    (["y*9 - (x + where(z < 3, 0, 1 - x))*3 + 3"], ["y*9 - where(z < 3, x, 1)*3 + 3"]),
+    # a quotient of a quotient, whose common factor is gone
+    (["(x + y*4)//18*24 - y//9*47", "x < 0 or 3 < x"], ["(x + y*4)//18*24 - y//9*47", "x < 0 or 3 < x"]),
     # what is subtracted loses its constant
     (["-((x*3 + 7)//8) - y"], ["x*-3//8 - y"]),
     # a power of two divides before a product has to
-    (["(x*3 + y*4 + 2)//8"], ["(x//2 + x + y*2 + 1)//4"]),
+    (["(x*3 + y*4 + 2)//8"], ["(x + y - (x + 1)//4)//2"]),
     (["(x*5 + y*8)//20"], ["(x//4 + x + y*2)//5"]),
-    (["(x*5 + y*6)//20"], ["(x*5 + y*6)//20"]),
+    (["(x*5 + y*6)//20"], ["(x + y + y//5)//4"]),
     (["(x*7 + y*4)//20"], ["(x*7 + y*4)//20"]),
     (["where(x < 6, 3, 8) - where(y < 6, 2, 6)"], ["where(x < 6, 3, 8) - where(y < 6, 2, 6)"]),
 ]

@@ -1,0 +1,104 @@
+"""Respelling: quotients and remainders by laws that normal forms hide.
+
+A normal form has small coefficients of either sign, and no nested floors that it could compose. What is cheap may be
+neither: ``x + y*4//7`` is ``x + y - (y*3 + 6)//7`` then, and says no more that one multiplication by a power of two
+would do. So the input's own divisions are also offered as these laws spell them; each is checked at every point in
+``tests/test_respelling.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from eqsat.expr import Expr, const, make
+from eqsat.forms import Form, number, partition, split, to_expr
+from eqsat.linear import Theory
+from eqsat.quotients import common_divisors
+
+#: A quotient inside another is looked for in sums of so many operators.
+MAX_OPERANDS = 16
+
+
+class Respeller:
+    """Other terms for the quotients and remainders of an input, asked for operands first."""
+
+    def __init__(self, theory: Theory) -> None:
+        self.theory = theory
+        # for each quotient by a literal, a dividend and a divisor that take in the quotients inside
+        self._floors: dict[Expr, tuple[Form, int]] = {}
+
+    def respelled(self, term: Expr) -> Iterator[tuple[Expr, Expr]]:
+        """Pairs of ``term``, or a quotient that its other terms use, and a term that is equal to it."""
+        dividend, divisor = map(self.theory.form, term.args)
+        n = divisor.constant
+        if term.op == "floordiv" and term.args[0].op == "mod":
+            yield from self._exchanged(term, divisor)
+        if divisor.terms or abs(n) < 2:
+            return
+        if term.op == "mod":
+            for balanced in (False, True):
+                _, residue = split(dividend, abs(n), balanced)
+                if residue.terms and residue != dividend:
+                    yield term, make("mod", to_expr(residue), term.args[1])
+        else:
+            if n > 0:
+                yield from self._composed(term, dividend, n)
+                yield from self._divided_first(term, dividend, n)
+            yield from self._without_multiples(term, dividend, n)
+
+    def _exchanged(self, term: Expr, divisor: Form) -> Iterator[tuple[Expr, Expr]]:
+        """``x % (n*k) // n`` is ``x // n % k`` for positive ``n`` and ``k``."""
+        whole = self.theory.form(term.args[0].args[1])
+        k = self.theory.quotient(whole, divisor)
+        positive = self.theory.bounds(divisor)[0] > 0 and self.theory.bounds(k)[0] > 0
+        if positive and self.theory.times(k, divisor) == whole:
+            yield term, make("mod", make("floordiv", term.args[0].args[0], term.args[1]), to_expr(k))
+
+    def _composed(self, term: Expr, dividend: Form, n: int) -> Iterator[tuple[Expr, Expr]]:
+        """``(x//b + r) // n`` is ``(x + b*r) // (b*n)``."""
+        inside = _floor_inside(term.args[0])
+        if inside is not None:
+            below, b = self._floors.get(inside) or (self.theory.form(inside.args[0]), inside.args[1].vmin)
+            dividend, n = below.plus(dividend.plus(self.theory.form(inside), -1), b), b * n
+            yield term, make("floordiv", to_expr(dividend), const(n))
+            quotient = self.theory.quotient(dividend, number(n))
+            if quotient.terms:
+                yield term, to_expr(quotient)
+        self._floors[term] = dividend, n
+
+    def _divided_first(self, term: Expr, dividend: Form, n: int) -> Iterator[tuple[Expr, Expr]]:
+        """``(f*x + y) // (f*m)`` is ``(x + y//f) // m``, for the largest such ``f``."""
+        for f in common_divisors(dividend, n):
+            multiples, rest = partition(dividend, f)
+            if 1 < f < n and rest.terms and multiples.terms:
+                inside = make("add", to_expr(multiples), make("floordiv", to_expr(rest), const(f)))
+                yield term, make("floordiv", inside, const(n // f))
+                return
+
+    def _without_multiples(self, term: Expr, dividend: Form, n: int) -> Iterator[tuple[Expr, Expr]]:
+        """``(n*w + x) // n`` is ``w + x//n``: of all terms what ``n`` divides, or those alone that it divides."""
+        undivided = Form({a: k for a, k in dividend.terms.items() if k % n}, dividend.constant)
+        for left in dict.fromkeys([split(dividend, abs(n), balanced=False)[1], undivided]):
+            if left.terms and left != dividend:
+                multiple = dividend.plus(left, -1)
+                whole = Form({a: k // n for a, k in multiple.terms.items()}, multiple.constant // n)
+                quotient = make("floordiv", to_expr(left), term.args[1])
+                yield term, make("add", to_expr(whole), quotient)
+                yield quotient, quotient
+
+
+def _floor_inside(term: Expr) -> Expr | None:
+    """The one quotient by a literal that a sum adds, if there is just one."""
+    found: Expr | None = None
+    stack = [term]
+    for _ in range(MAX_OPERANDS):
+        if not stack:
+            return found
+        part = stack.pop()
+        if part.op in ("add", "sub"):
+            stack += part.args[: 2 if part.op == "add" else 1]
+        elif part.op == "floordiv" and part.args[1].op == "const":
+            if found is not None:
+                return None
+            found = part
+    return None
