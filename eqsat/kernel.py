@@ -22,6 +22,7 @@ from eqsat.dtypes import width_of
 from eqsat.expr import (
     TRUE,
     Expr,
+    ExprLike,
     any_buffer,
     as_expr,
     as_float,
@@ -87,18 +88,19 @@ class Store:
 
     target: Expr
     value: Expr
-    over: tuple[Expr, ...] = ()
-    when: Expr = TRUE
+    over: tuple[Expr, ...]
+    when: Expr
 
-    def __post_init__(self) -> None:
+    def __init__(self, target: Expr, value: ExprLike, over: Iterable[Expr] = (), when: ExprLike = TRUE) -> None:
         set_field = object.__setattr__
-        if isinstance(self.over, Expr):
-            raise TypeError(f"a store ranges over a list of variables: give it [{self.over}]")
-        set_field(self, "over", tuple(self.over))
-        set_field(self, "value", as_expr(self.value))
-        set_field(self, "when", as_expr(self.when))
-        if not isinstance(self.target, Expr) or self.target.op != "load":
-            shown = repr(brief(self.target)) if isinstance(self.target, Expr) else type(self.target).__name__
+        if isinstance(over, Expr):
+            raise TypeError(f"a store ranges over a list of variables: give it [{over}]")
+        set_field(self, "target", target)
+        set_field(self, "over", tuple(over))
+        set_field(self, "value", as_expr(value))
+        set_field(self, "when", as_expr(when))
+        if not isinstance(target, Expr) or target.op != "load":
+            shown = repr(brief(target)) if isinstance(target, Expr) else type(target).__name__
             raise TypeError(f"the target of a store is an element such as C[i], not {shown}")
         array = self.array
         if array.element in ("f32", "f64") and not self.value.is_bool:
@@ -162,6 +164,11 @@ class Store:
 class Kernel:
     """Stores, done one after the other, as one function.
 
+    Parameters
+    ----------
+    stores : sequence of Store
+        In the order in which they are done.
+
     Raises
     ------
     TypeError
@@ -180,13 +187,14 @@ class Kernel:
     name: str
     stores: tuple[Store, ...]
 
-    def __post_init__(self) -> None:
-        if isinstance(self.stores, Store):
-            raise TypeError(f"kernel {self.name!r} takes a list of stores: give it [Store(...)]")
-        object.__setattr__(self, "stores", tuple(self.stores))
+    def __init__(self, name: str, stores: Iterable[Store]) -> None:
+        if isinstance(stores, Store):
+            raise TypeError(f"kernel {name!r} takes a list of stores: give it [Store(...)]")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "stores", tuple(stores))
         for store in self.stores:
             if not isinstance(store, Store):
-                raise TypeError(f"kernel {self.name!r} takes a list of stores, and {type(store).__name__} is no Store")
+                raise TypeError(f"kernel {name!r} takes a list of stores, and {type(store).__name__} is no Store")
         if not self.stores:
             raise ValueError(f"kernel {self.name!r} stores nothing: give it at least one Store")
         outputs = {b.name for b in self.outputs}

@@ -18,7 +18,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd
 from typing import Any
@@ -75,13 +75,15 @@ class Axis:
     """
 
     variable: Expr
-    kind: str = "output"
-    scopes: frozenset[str] = frozenset()
+    kind: str
+    scopes: frozenset[str]
 
-    def __post_init__(self) -> None:
-        if self.variable.op != "var":
-            raise ValueError(f"an axis needs a variable, not {brief(self.variable)!r}")
-        object.__setattr__(self, "scopes", frozenset(self.scopes))
+    def __init__(self, variable: Expr, kind: str = "output", scopes: Iterable[str] = ()) -> None:
+        if variable.op != "var":
+            raise ValueError(f"an axis needs a variable, not {brief(variable)!r}")
+        object.__setattr__(self, "variable", variable)
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "scopes", frozenset(scopes))
 
     @property
     def extent(self) -> int:
@@ -142,14 +144,24 @@ class Nest:
 
     axes: tuple[Axis, ...]
     roots: tuple[Expr, ...]
-    gates: tuple[Expr | None, ...] = ()
-    images: Mapping[Expr, Expr] = field(default_factory=dict)
-    origins: Mapping[Expr, Expr] = field(default_factory=dict)
+    gates: tuple[Expr | None, ...]
+    images: Mapping[Expr, Expr]
+    origins: Mapping[Expr, Expr]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "axes", tuple(self.axes))
-        object.__setattr__(self, "roots", tuple(self.roots))
-        object.__setattr__(self, "gates", tuple(self.gates) or (None,) * len(self.roots))
+    def __init__(
+        self,
+        axes: Iterable[Axis],
+        roots: Iterable[Expr],
+        gates: Iterable[Expr | None] = (),
+        images: Mapping[Expr, Expr] | None = None,
+        origins: Mapping[Expr, Expr] | None = None,
+    ) -> None:
+        set_field = object.__setattr__
+        set_field(self, "axes", tuple(axes))
+        set_field(self, "roots", tuple(roots))
+        set_field(self, "gates", tuple(gates) or (None,) * len(self.roots))
+        set_field(self, "images", {} if images is None else images)
+        set_field(self, "origins", {} if origins is None else origins)
         if len(self.gates) != len(self.roots):
             raise ValueError(f"there are {len(self.roots)} roots and {len(self.gates)} gates: give one for each")
         loops = [axis.variable for axis in self.axes]

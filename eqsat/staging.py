@@ -274,8 +274,8 @@ class Pipeline:
 
     kernels: tuple[Kernel, ...]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kernels", tuple(self.kernels))
+    def __init__(self, kernels: Iterable[Kernel]) -> None:
+        object.__setattr__(self, "kernels", tuple(kernels))
         stored: set[str] = set()
         for kernel in self.kernels[::-1]:
             stored |= {b.name for b in kernel.outputs}
