@@ -74,10 +74,20 @@ _ENGINE = click.option(
     help="How equal terms are found: all rules at once, linear arithmetic alone, or the rules one by one.",
 )
 _NO_THEORY = click.option("--no-theory", is_flag=True, help="Rules alone, without linear arithmetic beside them.")
+
+
+def _a_time(context: click.Context, option: click.Parameter, seconds: float) -> float:
+    # a range has no objection to nan
+    if not seconds > 0:
+        raise click.BadParameter(f"{seconds} is no time: give a number of seconds over 0")
+    return seconds
+
+
 _PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
 _PROVE_SECONDS = click.option(
     "--prove-seconds",
     type=click.FloatRange(min=0, min_open=True),
+    callback=_a_time,
     default=10.0,
     show_default=True,
     help="How long a proof may take.",

@@ -24,6 +24,9 @@ Z3_SECONDS_PER_TERM = 1e-4
 #: z3's own count of its work, per second: ends it where its clock is late.
 Z3_RESOURCES = 50_000_000
 
+#: What z3 takes no larger limits than.
+Z3_LARGEST = 2**32 - 1
+
 
 def find_by_z3(conditions: Sequence[Expr], seconds: float) -> Point | None:
     """A point at which all ``conditions`` hold, or None if there is none, by z3 (the extra ``check``).
@@ -50,8 +53,8 @@ def find_by_z3(conditions: Sequence[Expr], seconds: float) -> Point | None:
     inputs = variables(conditions)
     elements = [t for t in encoded if t.op == "load" and not t.is_bool]
     solver = z3.Solver(ctx=context)
-    solver.set("timeout", max(1, int(seconds * 1000)))
-    solver.set("rlimit", max(1, int(seconds * Z3_RESOURCES)))
+    solver.set("timeout", max(1, int(min(seconds * 1000, Z3_LARGEST))))
+    solver.set("rlimit", max(1, int(min(seconds * Z3_RESOURCES, Z3_LARGEST))))
     # else z3 takes Ctrl-C for itself, and what it answers then looks like a limit that was reached
     solver.set("ctrl_c", False)
     solver.add([z3.And(encoded[v] >= v.vmin, encoded[v] <= v.vmax) for v in [*inputs, *elements]])

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from typing import Any, cast
 
 from eqsat.expr import Expr, brief, topological, var
@@ -53,8 +54,8 @@ class Budget:
 
     Raises
     ------
-    ValueError
-        If one of them is less.
+    ValueError, TypeError
+        If one of them is less, or no number.
     """
 
     nodes: int = 20_000
@@ -63,9 +64,12 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, least in (("nodes", 1), ("seconds", 0), ("rounds", 0)):
+            given = getattr(self, name)
+            if not isinstance(given, Real):
+                raise TypeError(f"a budget of {given!r} {name}: give a number")
             # true of what is no number either
             if not getattr(self, name) >= least:
-                raise ValueError(f"a budget of {getattr(self, name)} {name}: give {least} or more")
+                raise ValueError(f"a budget of {given} {name}: give {least} or more")
 
 
 @dataclass

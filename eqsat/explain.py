@@ -40,7 +40,7 @@ from eqsat.ops import DIVISIONS, REDUCTIONS
 from eqsat.rule import Rule
 from eqsat.spelling import Value
 from eqsat.text import to_text
-from eqsat.verify import Check, check_equal, prove_equal
+from eqsat.verify import Check, check_equal, prove_equal, refuse_seconds
 
 if TYPE_CHECKING:
     from eqsat.optimize import Result
@@ -229,6 +229,8 @@ def explain(
     ------
     UnsoundStepError
         If the sides of a step differ.
+    ValueError
+        If there are less than 0 seconds.
 
     >>> from eqsat.optimize import optimize
     >>> print(explain(optimize("R0//8*8 + R0%8", R0=(0, 31))))
@@ -238,6 +240,7 @@ def explain(
     By one law:
       mod-core  x % n + (x // n)*n = x
     """
+    refuse_seconds(seconds)
     return _Explainer(result, only, prove, seconds).run()
 
 

@@ -45,6 +45,7 @@ from eqsat.linear import Theory
 from eqsat.ops import MAX_SHIFT, OPS, REDUCTIONS
 from eqsat.rule import CONDITIONS, LITERALS, Rule, pattern_of
 from eqsat.rules import DEFAULT
+from eqsat.verify import refuse_seconds
 
 #: Rules that undo another one, by name: of both, the later one is left out.
 UNDOES = {
@@ -123,13 +124,14 @@ def rewrite(
     Raises
     ------
     ValueError
-        If the facts contradict each other.
+        If the facts contradict each other, or there are less than 0 seconds.
 
     >>> i, j = var("i", 0, 7), var("j", 0, 31)
     >>> found = rewrite([(i*32 + j) // 32, (i*32 + j) % 32])
     >>> found.roots, found.stop
     ([Expr('i'), Expr('j')], 'saturated')
     """
+    refuse_seconds(seconds)
     narrowed = _narrowed(roots, facts)
     given = [*roots, *facts]
     try:

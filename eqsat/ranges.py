@@ -46,6 +46,7 @@ from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, REDUCTIONS
 from eqsat.optimize import LATENCY, Result, optimize
 from eqsat.spelling import Speller, Value, buffer_key
+from eqsat.verify import refuse_seconds
 
 #: So often a nest is changed for a cheaper one.
 MAX_CHANGES = 8
@@ -470,12 +471,18 @@ def cheapest(
     taken : iterable of str, optional
         Names that new variables must not have.
 
+    Raises
+    ------
+    ValueError
+        If there are less than 0 seconds.
+
     >>> r = var("r", 0, 1023)
     >>> [str(a.variable) for a in cheapest(Nest((Axis(r),), (r // 32 * 40, r % 32 * 50))).axes]
     ['r_o', 'r_i']
     >>> cheapest(Nest((Axis(var("r", 0, 9)),), (var("r", 0, 9) % 4,))).axes[0].extent
     10
     """
+    refuse_seconds(seconds)
     deadline = time.perf_counter() + seconds
     given, space = nest, _Space(nest, model, dict(inside or {}))
     spent = space.cost(nest)

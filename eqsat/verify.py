@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import inf, prod
+from numbers import Real
 from time import monotonic
 from typing import Literal
 
@@ -37,6 +38,15 @@ SWEEP_SHARE = 0.5
 
 #: The most pairs of a point and a value of an index that one comparison takes.
 STEPS = 2**26
+
+
+def refuse_seconds(seconds: float) -> None:
+    """Raise ``ValueError`` or ``TypeError`` unless ``seconds`` is a time: 0 or more, or infinity."""
+    if not isinstance(seconds, Real):
+        raise TypeError(f"seconds must be a number, not {seconds!r}")
+    # true of what is no number either
+    if not seconds >= 0:
+        raise ValueError(f"{seconds} seconds: give 0 or more")
 
 
 #: What a check may be worth, the most first.
@@ -122,7 +132,7 @@ def check_equal(
     Raises
     ------
     ValueError
-        If the numbers of roots or gates differ, or a variable has two ranges.
+        If the numbers of roots or gates differ, a variable has two ranges, or there are less than 0 seconds.
 
     >>> from eqsat import var
     >>> i, j = var("i", 0, 63), var("j", 0, 31)
@@ -131,6 +141,7 @@ def check_equal(
     >>> check_equal([i % 32], [i], gates=[i < 33]).counterexample
     {'i': 32}
     """
+    refuse_seconds(seconds)
     if prove:
         return prove_equal(before, after, constraints=constraints, gates=gates, seconds=seconds, most=most)
     return _evaluated(_differences(before, after, gates), constraints, gates, most, samples, seed)[0]
@@ -173,6 +184,7 @@ def prove_equal(
     >>> prove_equal([(x*6 + 5) // 3], [x*2 + 1], methods=["boxes"])
     Check(kind='proved', points=1000, counterexample=None, proof='boxes')
     """
+    refuse_seconds(seconds)
     started = monotonic()
     differs = _differences(before, after, gates)
     check, left = _evaluated(differs, constraints, gates, most, PROOF_SAMPLES, 0, started + SWEEP_SHARE * seconds)

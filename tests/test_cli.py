@@ -191,6 +191,8 @@ WRONG = [
     (["calibrate", "-o", "/nonexistent/model.json"], "/nonexistent/model.json: No such file"),
     (["calibrate", "-o", "model.txt"], "model.txt is no name for a cost model: --cost takes files that end in .json"),
     (["optimize", "x // x", "--var", "x=0:3"], "[0, 3]"),
+    (["optimize", "x", "--var", "x=0:3", "--prove-seconds", "nan"], "nan is no time: give a number of seconds over 0"),
+    (["optimize", "x", "--var", "x=0:3", "--prove-seconds", "-1"], "--prove-seconds"),
     (["optimize", "x // d", "--var", "x=0:3", "--var", "d=-1:1"], "[-1, 1]"),
     (["optimize", "x", "--var", "x=0:3", "--constraint", "x +"], "an operand is missing"),
     (["beautify"], "No such command"),

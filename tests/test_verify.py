@@ -1,10 +1,16 @@
 """Checks and proofs of equality: what they must find, must not trip over, and that they agree with one another."""
 
+from functools import partial
+from math import inf
 from time import monotonic
 
 import pytest
 
+from eqsat.engine import Budget
 from eqsat.expr import FALSE, Expr, make, rebuild, var, variables
+from eqsat.greedy import rewrite
+from eqsat.optimize import optimize
+from eqsat.ranges import Nest, cheapest
 from eqsat.text import parse
 from eqsat.verify import Check, check_equal, prove_equal
 
@@ -164,3 +170,32 @@ def test_what_takes_too_long_to_evaluate_is_said_to_be_unchecked():
     undecided = prove_equal([total], [closed])
     assert undecided.kind == "unchecked"
     assert "256 steps" in undecided.proof
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), -1])
+def test_what_is_no_time_is_refused(seconds):
+    result = optimize("x*6 // 3", x=(0, 2**40))
+    for asked in (
+        partial(check_equal, [X], [Y]),
+        partial(prove_equal, [X], [Y]),
+        result.prove,
+        partial(result.check, prove=True),
+        result.explain,
+        partial(rewrite, [X]),
+        partial(cheapest, Nest([], [X])),
+    ):
+        with pytest.raises(ValueError, match=f"{seconds} seconds: give 0 or more"):
+            asked(seconds=seconds)
+    with pytest.raises(ValueError, match=f"a budget of {seconds} seconds: give 0 or more"):
+        Budget(seconds=seconds)
+
+
+def test_times_are_numbers():
+    with pytest.raises(TypeError, match="seconds must be a number, not '3'"):
+        prove_equal([X], [Y], seconds="3")
+    with pytest.raises(TypeError, match="a budget of None nodes: give a number"):
+        Budget(nodes=None)
+
+
+def test_a_proof_may_take_any_time():
+    assert prove_equal([X * Y * Y], [Y * X * Y], seconds=inf, methods=["z3"]).proof == "z3"
