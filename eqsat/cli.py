@@ -205,7 +205,7 @@ def _names(ranges: Iterable[str], variables: Iterable[str], buffers: Iterable[st
 def _trip_counts(loops: str, names: dict[str, Expr]) -> dict[str, int]:
     """How often each loop of a comma-separated list runs: once per value of its variable."""
     chosen = [name.strip() for name in loops.split(",")]
-    unknown = [name for name in chosen if name not in names]
+    unknown = [name for name in chosen if name not in names or names[name].op != "var"]
     if unknown:
         raise click.UsageError(f"--loops names {unknown[0]!r}, which is no variable: give it a --range or --var")
     return {name: extent(names[name]) for name in chosen}

@@ -744,6 +744,14 @@ def _check_operands(name: str, takes: str, gives: str, args: tuple[Expr, ...]) -
     return shared is True if gives == "s" else gives == "b"
 
 
+def refuse_array(term: Expr) -> None:
+    """Raise ``ValueError`` if ``term`` is a whole array: only its elements are values."""
+    if term.op == "buffer":
+        name, shape = cast(Buffer, term.value).name, cast(Buffer, term.value).shape
+        example = ", ".join("ijkl"[: len(shape)] if shape and len(shape) <= 4 else "i")
+        raise ValueError(f"{name!r} is an array, not a value: index it, as in {name}[{example}]")
+
+
 def _kind_of(term: Expr) -> str:
     if term.op == "buffer":
         return "an array"

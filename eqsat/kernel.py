@@ -40,6 +40,7 @@ from eqsat.expr import (
     maximum,
     minimum,
     rebuild,
+    refuse_array,
     substitute,
     topological,
     variables,
@@ -99,6 +100,8 @@ class Store:
         set_field(self, "over", tuple(over))
         set_field(self, "value", as_expr(value))
         set_field(self, "when", as_expr(when))
+        refuse_array(self.value)
+        refuse_array(self.when)
         if not isinstance(target, Expr) or target.op != "load":
             shown = repr(brief(target)) if isinstance(target, Expr) else type(target).__name__
             raise TypeError(f"the target of a store is an element such as C[i], not {shown}")

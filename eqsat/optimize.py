@@ -28,6 +28,7 @@ from eqsat.expr import (
     brief,
     buffers,
     const,
+    refuse_array,
     topological,
     var,
     variables,
@@ -311,7 +312,9 @@ def _variable(name: str, bounds: tuple[int, int]) -> Expr:
 
 
 def _term(given: Expr | str, names: dict[str, Expr]) -> Expr:
-    return parse(given, names) if isinstance(given, str) else as_expr(given)
+    term = parse(given, names) if isinstance(given, str) else as_expr(given)
+    refuse_array(term)
+    return term
 
 
 def _fact(given: Expr | str, names: dict[str, Expr]) -> Expr:

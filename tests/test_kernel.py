@@ -59,6 +59,8 @@ REFUSED = [
     (lambda: TWICE.reference({}), TypeError, "kernel 'twice' lacks N"),
     (lambda: TWICE.reference({"N": np.zeros(3)}), ValueError, r"array 'N' has shape \(3,\), not \(16,\)"),
     (lambda: Store(OUT[I], 0, [3]), ValueError, "ranges over distinct variables, not over '3'"),
+    (lambda: Store(OUT[I], N, [I]), ValueError, r"'N' is an array, not a value: index it, as in N\[i\]"),
+    (lambda: Store(C[I, J], A, [I, J]), ValueError, r"'A' is an array, not a value: index it, as in A\[i, j\]"),
     (lambda: to_c(flattened(Kernel("exp", [Store(OUT[I], 0, [I])]))), ValueError, "'exp' cannot name a C function"),
     (lambda: eqsat.compile(Kernel("k", [Store(OUT[I], OUTER[I], [I])])), ValueError, "has an argument 'out'"),
     (lambda: eqsat.optimize(A[I, 0]), ValueError, "is a floating-point value"),
