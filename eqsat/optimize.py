@@ -28,6 +28,7 @@ from eqsat.expr import (
     brief,
     buffers,
     const,
+    is_index,
     refuse_array,
     topological,
     var,
@@ -484,10 +485,22 @@ class _Walk:
         for term, theory in unsafe_divisions(self.roots, self.suspected, contexts):
             divisor = term.args[1]
             low, high = theory.bounds(theory.form(divisor))
-            raise ValueError(
-                f"the divisor {brief(divisor)!r} of {brief(term)!r} may be zero: its range is [{low}, {high}]; "
-                f"narrow the range or give the constraint {brief(divisor)} != 0"
-            )
+            problem = f"the divisor {brief(divisor)!r} of {brief(term)!r} may be zero: its range is [{low}, {high}]"
+            over = self._reduction_around(term)
+            if over is not None:
+                # users know their indices by other names, and cannot constrain them
+                raise ValueError(
+                    f"{problem}, where {brief(over.args[1])} is the index of {brief(over)!r}; "
+                    f"narrow the range or write where({brief(divisor)} != 0, {brief(term)}, 0)"
+                )
+            raise ValueError(f"{problem}; narrow the range or give the constraint {brief(divisor)} != 0")
+
+    def _reduction_around(self, division: Expr) -> Expr | None:
+        """A reduction whose index the divisor speaks of; ``None`` if it speaks of none."""
+        below = list(topological([division.args[1]]))
+        indices = {t for t in below if t.op == "var" and is_index(t)} - {t.args[1] for t in below if t.op in REDUCTIONS}
+        around = (t for t in self.order if t.op in REDUCTIONS and t.args[1] in indices)
+        return next((t for t in around if division in topological([t.args[0]])), None)
 
     def _values(self, base: Theory) -> list[Value]:
         """The class of each root: its normal form under the facts that hold for it; anything where those never hold."""
