@@ -123,6 +123,11 @@ def one_line(message: object, most: int = 300) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
+def reason(error: Exception) -> str:
+    """What is wrong with a case, in one line; what is no ``ValueError`` is named by its type too."""
+    return one_line(error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}")
+
+
 def kind_of(record: Record) -> str:
     """The kind of a case."""
     return str(record.get("kind", "plain"))

@@ -398,20 +398,25 @@ def experiment(
     """Optimise a corpus under several cost models, compile and measure every answer; write a CSV file and plots.
 
     Prints for each model the rank correlation of its predictions with measured time, and the time of its answers over
-    that of the inputs. Plots need the extra plots.
+    that of the inputs. Cases that cannot be measured are left out, each with a line on standard error. Plots need the
+    extra plots.
     """
     from eqsat import experiment as experiments
 
     models = {name: cost_model(name) for name in costs.split(",")}
-    cases = experiments.chosen_cases(source.read_bytes().split(b"\n"), limit, seed)
+
+    def leave_out(line: str) -> None:
+        click.echo(f"# left out: {line}", err=True)
+
+    cases = experiments.chosen_cases(source.read_bytes().split(b"\n"), limit, seed, leave_out)
     output.mkdir(parents=True, exist_ok=True)
     with _progress(len(cases)) as advance:
-        rows = experiments.answers(cases, models, extracts, advance)
+        rows = experiments.answers(cases, models, extracts, advance, leave_out)
     with _progress(repeats, "compiling and measuring") as advance:
         experiments.measure(rows, repeats, seed, advance)
     experiments.write_csv(rows, output / "measurements.csv")
     for line in experiments.summary(rows):
-        click.echo("  ".join(f"{key} {value}" for key, value in line.items()))
+        click.echo("  ".join(f"{key} {'-' if value is None else value}" for key, value in line.items()))
     if find_spec("matplotlib") is None:
         click.echo("# no plots: pip install 'eqsat[plots]'", err=True)
     else:

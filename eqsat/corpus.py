@@ -18,7 +18,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, cast
 
-from eqsat.cases import Case, Record, case_of, kind_of, load, one_line
+from eqsat.cases import Case, Record, case_of, kind_of, load, one_line, reason
 from eqsat.text import to_program
 
 if TYPE_CHECKING:
@@ -51,11 +51,8 @@ def run_line(line: str | bytes, number: int, settings: Settings) -> Row:
     name = f"line {number}"
     try:
         return run_record(load(line), name, settings)
-    except ValueError as error:
-        message = one_line(error)
     except Exception as error:
-        message = one_line(f"{type(error).__name__}: {error}")
-    return {"id": _id(line, name), "error": message}
+        return {"id": _id(line, name), "error": reason(error)}
 
 
 def _id(line: str | bytes, name: str) -> str:

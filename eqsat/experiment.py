@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import csv
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -19,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eqsat.cases import Case, case_of, kind_of, load
+from eqsat.cases import Case, Record, case_of, kind_of, load, reason
+from eqsat.codegen import function
 from eqsat.expr import Expr, topological
 from eqsat.extract.cost import CostModel
 from eqsat.optimize import cost_of, optimize
@@ -33,6 +35,9 @@ BATCH, MOST_TERMS = 50, 2000
 
 #: A step of an experiment has been done.
 Advance = Callable[[], object]
+
+#: A case has been left out: takes one line that says which and why.
+LeaveOut = Callable[[str], object]
 
 
 @dataclass
@@ -68,35 +73,51 @@ class Row:
     predicted: dict[str, int] | None = None
 
 
-def chosen_cases(lines: Sequence[str | bytes], limit: int | None, seed: int) -> list[Case]:
+def chosen_cases(lines: Sequence[str | bytes], limit: int | None, seed: int, leave_out: LeaveOut) -> list[Case]:
     """The plain cases of a corpus that are not too large to compile, or ``limit`` of them chosen by ``seed``.
 
     Raises
     ------
     ValueError
-        If a line is no case, or no case is left.
+        If no case is left.
     """
-    records = [(number, _on_line(number, load, line)) for number, line in enumerate(lines, start=1) if line.strip()]
-    plain = [(number, record) for number, record in records if kind_of(record) == "plain"]
-    random.Random(seed).shuffle(plain)
+    records: list[tuple[int, Record]] = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            with _or_left_out(f"line {number}", leave_out):
+                records.append((number, _plain(load(line))))
+    random.Random(seed).shuffle(records)
     chosen: list[Case] = []
-    for number, record in plain:
+    for number, record in records:
         if limit is not None and len(chosen) == limit:
             break
-        case = _on_line(number, case_of, record, f"line {number}")
-        if sum(1 for _ in topological(case.exprs)) <= MOST_TERMS:
-            chosen.append(case)
+        with _or_left_out(f"line {number}", leave_out):
+            chosen.append(_of_bounded_size(case_of(record, f"line {number}")))
     if not chosen:
         raise ValueError(f"the corpus has no plain case of up to {MOST_TERMS} terms to measure")
     return chosen
 
 
-def _on_line[T](number: int, read: Callable[..., T], *given: object) -> T:
-    """What ``read`` makes of one line of a corpus; its errors name the line."""
+@contextmanager
+def _or_left_out(name: str, leave_out: LeaveOut) -> Iterator[None]:
+    """Whatever goes wrong with the case of that name leaves it out."""
     try:
-        return read(*given)
-    except ValueError as error:
-        raise ValueError(f"line {number}: {error}") from None
+        yield
+    except Exception as error:
+        leave_out(f"{name}: {reason(error)}")
+
+
+def _plain(record: Record) -> Record:
+    if kind_of(record) != "plain":
+        raise ValueError(f"a case of kind {kind_of(record)!r}: only plain ones are measured")
+    return record
+
+
+def _of_bounded_size(case: Case) -> Case:
+    terms = sum(1 for _ in topological(case.exprs))
+    if terms > MOST_TERMS:
+        raise ValueError(f"{terms} terms are too many to compile: up to {MOST_TERMS} are")
+    return case
 
 
 def predict(roots: Sequence[Expr], model: CostModel) -> int:
@@ -117,21 +138,41 @@ def predict(roots: Sequence[Expr], model: CostModel) -> int:
 
 
 def answers(
-    cases: Iterable[Case], models: Mapping[str, CostModel], extractors: Sequence[str], advance: Advance
+    cases: Iterable[Case],
+    models: Mapping[str, CostModel],
+    extractors: Sequence[str],
+    advance: Advance,
+    leave_out: LeaveOut,
 ) -> list[Row]:
-    """Each case as it is, and optimised under each model by each extractor; ``advance`` is called after each case."""
+    """Each case as it is, and optimised under each model by each extractor; ``advance`` is called after each case.
+
+    Raises
+    ------
+    ValueError
+        If no case is left.
+    """
     rows: list[Row] = []
     for case in cases:
-        variables = tuple(sorted(case.variables.values(), key=str))
-        rows.append(Row(case.id, INPUT, INPUT, tuple(case.exprs), variables))
-        for (name, model), extract in product(models.items(), extractors):
-            found = optimize(case.exprs, gates=case.gates, constraints=case.constraints, cost=model, extract=extract)
-            row = Row(case.id, name, extract, found.exprs, variables, found.cost, found.gap)
-            row.milliseconds, row.extraction_milliseconds = found.milliseconds, found.extraction_milliseconds
-            rows.append(row)
+        with _or_left_out(case.id, leave_out):
+            rows += _answers(case, models, extractors)
         advance()
+    if not rows:
+        raise ValueError("no case is left to measure")
+    return rows
+
+
+def _answers(case: Case, models: Mapping[str, CostModel], extractors: Sequence[str]) -> list[Row]:
+    variables = tuple(sorted(case.variables.values(), key=str))
+    rows = [Row(case.id, INPUT, INPUT, tuple(case.exprs), variables)]
+    for (name, model), extract in product(models.items(), extractors):
+        found = optimize(case.exprs, gates=case.gates, constraints=case.constraints, cost=model, extract=extract)
+        row = Row(case.id, name, extract, found.exprs, variables, found.cost, found.gap)
+        row.milliseconds, row.extraction_milliseconds = found.milliseconds, found.extraction_milliseconds
+        rows.append(row)
     for row in rows:
         row.predicted = {name: predict(row.roots, model) for name, model in models.items()}
+        # what cannot be lowered is known before the others are compiled with it
+        function(row.roots, "probe", row.variables)
     return rows
 
 
@@ -153,12 +194,17 @@ def measure(rows: Sequence[Row], repeats: int, seed: int, advance: Advance) -> N
         row.nanoseconds = nanoseconds[row.roots, row.variables]
 
 
-def spearman(x: ArrayLike, y: ArrayLike) -> float:
+def spearman(x: ArrayLike, y: ArrayLike) -> float | None:
     """The rank correlation of two samples: 1 if they have the same order; equal values share their mean rank.
+
+    ``None`` if one of them has no two different values, which have no order.
 
     >>> round(spearman([1, 2, 3, 4], [10, 20, 40, 30]), 6)
     0.8
+    >>> spearman([1, 1], [10, 20])
     """
+    if np.unique(x).size < 2 or np.unique(y).size < 2:
+        return None
     return float(np.corrcoef(_ranks(np.asarray(x)), _ranks(np.asarray(y)))[0, 1])
 
 
@@ -179,7 +225,8 @@ def geometric_mean(ratios: Sequence[float]) -> float:
 def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """For each model: the rank correlation of what it predicts with time, and what its answers take.
 
-    Correlation is over all rows (``"spearman"``), and over answers alone (``"of answers"``), which differ less. Time
+    Correlation is over all rows (``"spearman"``), and over answers alone (``"of answers"``), which differ less, or
+    ``None`` where nothing differs. Time
     is that of the model's answers by the first extractor over that of the inputs, the geometric mean over all cases.
     """
     inputs = {row.case: row for row in rows if row.extract == INPUT}
@@ -192,19 +239,20 @@ def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
             {
                 "model": model,
                 "cases": len(own),
-                "spearman": round(_correlation(rows, model), 3),
-                "of answers": round(_correlation(found, model), 3),
+                "spearman": _correlation(rows, model),
+                "of answers": _correlation(found, model),
                 "time": round(geometric_mean([row.nanoseconds / inputs[row.case].nanoseconds for row in own]), 3),
             }
         )
     return lines
 
 
-def _correlation(rows: Iterable[Row], model: str) -> float:
+def _correlation(rows: Iterable[Row], model: str) -> float | None:
     # one answer may be several models': it is one point
     points = {(row.roots, row.variables): (row.predicted or {})[model] for row in rows}
     times = {(row.roots, row.variables): row.nanoseconds for row in rows}
-    return spearman(list(points.values()), [times[key] for key in points])
+    found = spearman(list(points.values()), [times[key] for key in points])
+    return None if found is None else round(found, 3)
 
 
 def write_csv(rows: Sequence[Row], path: Path) -> None:
@@ -240,7 +288,8 @@ def plot(rows: Sequence[Row], directory: Path) -> list[Path]:
         for name, part in (("inputs", [row for row in rows if row.extract == INPUT]), ("answers", found)):
             axes.scatter([(r.predicted or {})[model] for r in part], [r.nanoseconds for r in part], s=4, label=name)
         axes.set(xscale="log", yscale="log", xlabel=f"predicted by {Path(model).stem}")
-        axes.set_title(f"rank correlation {_correlation(rows, model):.3f}", fontsize=9)
+        correlation = _correlation(rows, model)
+        axes.set_title("" if correlation is None else f"rank correlation {correlation:.3f}", fontsize=9)
     predicted.axes[0].set_ylabel("measured ns per evaluation")
     predicted.axes[0].legend()
 
@@ -251,7 +300,9 @@ def plot(rows: Sequence[Row], directory: Path) -> list[Path]:
         part = [row for row in found if row.extract == extract and least[row.case, row.model]]
         excess = [row.cost / least[row.case, row.model] for row in part]
         cost_axes.scatter([row.extraction_milliseconds for row in part], excess, s=4, label=extract)
-    cost_axes.set(xscale="log", xlabel="extraction, ms", ylabel="cost, times the cheapest found")
+    # an axis without points has no logarithms
+    scale = "log" if any(least.values()) else "linear"
+    cost_axes.set(xscale=scale, xlabel="extraction, ms", ylabel="cost, times the cheapest found")
     cost_axes.legend()
     gaps = sorted(row.gap for row in found if row.gap is not None)
     gap_axes.plot(np.linspace(0, 100, len(gaps)), [100 * gap for gap in gaps])

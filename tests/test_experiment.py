@@ -19,6 +19,17 @@ CASES = [
 ]
 LINES = [json.dumps(case) for case in CASES]
 
+BAD = [
+    # a case, what it is called, a part of why it is left out
+    ('{"id": "half', "line 1", "not a line of JSON"),
+    (b"\xff", "line 1", "not a line of JSON"),
+    ('{"vars": {}, "exprs": 3}', "line 1", "'exprs' must be a list"),
+    (LINES[3], "line 1", "of kind 'reduce': only plain ones"),
+    ('{"id": "zero", "vars": {"i": [0, 9]}, "exprs": ["i // i"]}', "zero", "the divisor 'i'"),
+    ('{"id": "load", "vars": {"i": [0, 9]}, "buffers": ["A"], "exprs": ["A[i]"]}', "load", "'A[i]' needs an array"),
+    ('{"id": "wide", "vars": {"i": [0, 9223372036854775807]}, "exprs": ["i*i"]}', "wide", "no 64-bit integer holds"),
+]
+
 CORRELATIONS = [
     ([1, 2, 3], [10, 20, 30], 1.0),
     ([1, 2, 3], [3, 2, 1], -1.0),
@@ -39,17 +50,40 @@ def test_a_prediction_counts_loads_and_stores():
 
 
 def test_cases_are_chosen_by_the_seed():
-    assert {case.id for case in chosen_cases(LINES, None, 0)} == {"flat", "digit", "pair"}
-    assert len(chosen_cases(LINES, 2, 0)) == 2
-    orders = {tuple(case.id for case in chosen_cases(LINES, None, seed)) for seed in range(20)}
+    assert {case.id for case in chosen_cases(LINES, None, 0, ignore)} == {"flat", "digit", "pair"}
+    assert len(chosen_cases(LINES, 2, 0, ignore)) == 2
+    orders = {tuple(case.id for case in chosen_cases(LINES, None, seed, ignore)) for seed in range(20)}
     assert len(orders) == 6
-    assert chosen_cases(LINES, 2, 7) == chosen_cases(LINES, 2, 7)
+    assert chosen_cases(LINES, 2, 7, ignore) == chosen_cases(LINES, 2, 7, ignore)
     with pytest.raises(ValueError, match="no plain case"):
-        chosen_cases(LINES[3:], None, 0)
-    with pytest.raises(ValueError, match="line 3: 'exprs' must be a list"):
-        chosen_cases([LINES[0], "", '{"vars": {}, "exprs": 3}'], None, 0)
-    with pytest.raises(ValueError, match="line 2: not a line of JSON"):
-        chosen_cases([LINES[0].encode(), b"\xff"], None, 0)
+        chosen_cases(LINES[3:], None, 0, ignore)
+
+
+def ignore(line: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize(("line", "name", "why"), BAD, ids=[row[2] for row in BAD])
+def test_a_bad_case_is_left_out_and_named(line, name, why):
+    left_out = []
+    lines = [line, *LINES[:1]]
+    rows = answers(chosen_cases(lines, None, 0, left_out.append), {"o": OpCount()}, ["tree"], int, left_out.append)
+    assert [row.case for row in rows] == ["flat", "flat"]
+    assert [text.startswith(f"{name}: ") and why in text for text in left_out] == [True]
+
+
+def test_too_many_terms_are_left_out(monkeypatch):
+    monkeypatch.setattr("eqsat.experiment.MOST_TERMS", 5)
+    left_out = []
+    with pytest.raises(ValueError, match="no plain case of up to 5 terms"):
+        chosen_cases(LINES[:1], None, 0, left_out.append)
+    assert left_out == ["line 1: 7 terms are too many to compile: up to 5 are"]
+
+
+def test_no_case_left_is_an_error():
+    cases = chosen_cases([BAD[4][0]], None, 0, ignore)
+    with pytest.raises(ValueError, match="no case is left to measure"):
+        answers(cases, {"o": OpCount()}, ["tree"], int, ignore)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +91,7 @@ def rows(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EQSAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         models = {"latency": Latency(), "opcount": OpCount()}
-        found = answers(chosen_cases(LINES, None, 0), models, ["tree", "exact"], lambda: None)
+        found = answers(chosen_cases(LINES, None, 0, ignore), models, ["tree", "exact"], lambda: None, ignore)
         measure(found, 1, 0, lambda: None)
     return found
 
@@ -87,6 +121,20 @@ def test_a_summary_has_a_line_per_model(rows):
 def test_plots(rows, tmp_path):
     pytest.importorskip("matplotlib")
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in plot(rows, tmp_path))
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_has_no_order_has_no_correlation(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path / "cache"))
+    source, target = tmp_path / "in.jsonl", tmp_path / "out"
+    source.write_text('{"id": "three", "vars": {"i": [0, 9]}, "exprs": ["3"]}\n' + BAD[0][0])
+    with pytest.raises(SystemExit) as done:
+        cli.main(["experiment", str(source), "-o", str(target), "--repeats", "1", "--costs", "opcount"])
+    out, err = capsys.readouterr()
+    assert not done.value.code
+    assert out.startswith("model opcount  cases 1  spearman -  of answers -  time ")
+    assert err.startswith("# left out: line 2: not a line of JSON")
+    assert spearman([1, 2], [3, 3]) is None
 
 
 def test_the_command(tmp_path, monkeypatch, capsys):
