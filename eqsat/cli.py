@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from eqsat.cases import one_line
+from eqsat.cases import one_line, reason
 from eqsat.corpus import Row, Settings, record, run
 from eqsat.expr import Expr, buffer, extent, var
 from eqsat.extract.calibrated import cost_model
@@ -339,24 +339,41 @@ def run_kernels(
     """Run the kernels of a Python file: optimised, compiled, compared with NumPy on random data, and timed.
 
     The file assigns eqsat.Kernel objects to global names. For a kernel k it may define k_numpy(**inputs), to compare
-    with; otherwise NumPy evaluates the kernel as it is stated.
+    with; otherwise NumPy evaluates the kernel as it is stated. After a kernel that fails the others go on; the exit
+    code is 2 then.
     """
+    from eqsat.nests import LANES
+    from eqsat.runtime import CompileError
     from eqsat.trial import load_kernels, try_kernel
 
+    if lanes not in LANES:
+        raise click.UsageError(f"{lanes} lanes: give one of {', '.join(map(str, LANES))}")
+    wrong = 0
     for kernel, reference in load_kernels(target):
-        trial = try_kernel(
-            kernel,
-            reference,
-            parallel=parallel,
-            reassociate=reassociate,
-            lanes=lanes,
-            repeats=repeats,
-            seed=seed,
-        )
+        try:
+            trial = try_kernel(
+                kernel,
+                reference,
+                parallel=parallel,
+                reassociate=reassociate,
+                lanes=lanes,
+                repeats=repeats,
+                seed=seed,
+            )
+        except CompileError:
+            # no other kernel compiles either
+            raise
+        except Exception as error:
+            message = reason(error)
+            click.echo(f"eqsat: {'' if kernel.name in message else f'kernel {kernel.name!r}: '}{message}", err=True)
+            wrong += 1
+            continue
         if as_json:
             click.echo(json.dumps(trial.record() | ({"c": trial.program.source} if as_c else {})))
         else:
             click.echo((f"{trial.program.source}\n" if as_c else "") + str(trial))
+    if wrong:
+        raise click.exceptions.Exit(2)
 
 
 @app.command()

@@ -168,9 +168,15 @@ def _reference(kernel: Kernel, reference: Reference | None, arguments: Mapping[s
 
 def _error(kernel: Kernel, name: str, values: NDArray[Any], want: Mapping[str, NDArray[Any]]) -> float:
     """How far an output is from NumPy's, relative to its greatest value."""
+    whose = f"the NumPy function of kernel {kernel.name!r}"
     if name not in want:
-        raise ValueError(f"the NumPy function of kernel {kernel.name!r} returns no {name!r}")
-    expected = np.asarray(want[name])
+        raise ValueError(f"{whose} returns no {name!r}")
+    try:
+        expected = np.asarray(want[name])
+    except ValueError as problem:
+        raise ValueError(f"{whose} returns no array for {name!r}: {problem}") from None
+    if expected.dtype.kind not in "biuf":
+        raise ValueError(f"{whose} returns elements of type {expected.dtype} for {name!r}: give numbers or conditions")
     if expected.shape != values.shape:
         raise ValueError(f"kernel {kernel.name!r}: {name!r} has shape {values.shape}, NumPy's result {expected.shape}")
     same = (values == expected) | ((values != values) & (expected != expected))

@@ -65,6 +65,8 @@ REFUSED = [
     ("def half_numpy(B): return B[:3]", ":half", "'Y' has shape (64,), NumPy's result (3,)"),
     ("def half_numpy(B): return {}", ":half", "the NumPy function of kernel 'half' returns no 'Y'"),
     ("def half_numpy(A): return A", ":half", "NumPy function of kernel 'half': TypeError: half_numpy() got an"),
+    ("def half_numpy(B): return [[1], [2, 3]]", ":half", "NumPy function of kernel 'half' returns no array for 'Y'"),
+    ("import numpy\ndef half_numpy(B): return numpy.array([None] * 64)", ":half", "elements of type object"),
     ("raise SystemExit(3)", "", "SystemExit: 3"),
     ("1 // 0", "", "ZeroDivisionError: integer division or modulo by zero"),
     ("del ramp, half", "", "no kernel among its global names"),
@@ -77,6 +79,20 @@ def test_refused_with_one_line(stated, capsys, more, chosen, message):
     code, out, err = run(capsys, f"{stated}{chosen}")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
+
+
+def test_one_bad_kernel_stops_no_other(stated, capsys):
+    stated.write_text(STATED + "def ramp_numpy(n): return n\nother = Kernel('other', half.stores)")
+    code, out, err = run(capsys, stated)
+    assert (code, [line.split(":")[0] for line in out.splitlines()]) == (2, ["half", "other"])
+    assert err == "eqsat: kernel 'ramp': 'Y' has shape (64,), NumPy's result ()\n"
+
+
+def test_a_failure_names_its_kernel(stated, capsys, monkeypatch):
+    monkeypatch.setattr("eqsat.trial.random_arguments", lambda *given: {}["surprise"])
+    code, out, err = run(capsys, stated)
+    assert (code, out) == (2, "")
+    assert err.splitlines() == [f"eqsat: kernel {name!r}: KeyError: 'surprise'" for name in ("ramp", "half")]
 
 
 def test_lanes_that_there_cannot_be(stated, capsys):
