@@ -84,6 +84,8 @@ def _a_time(context: click.Context, option: click.Parameter, seconds: float) -> 
 
 
 _PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
+#: What arrays of index expressions hold; floating-point values are for kernels.
+_ELEMENTS = "i32, i64 or bool"
 _PROVE_SECONDS = click.option(
     "--prove-seconds",
     type=click.FloatRange(min=0, min_open=True),
@@ -104,7 +106,7 @@ def app() -> None:
 @click.argument("expressions", nargs=-1, required=True, metavar="EXPR...")
 @click.option("--range", "ranges", multiple=True, metavar="NAME=N", help="A loop variable: 0 <= NAME < N.")
 @click.option("--var", "variables", multiple=True, metavar="NAME=LOW:HIGH", help="A variable: LOW <= NAME <= HIGH.")
-@click.option("--buffer", "buffers", multiple=True, metavar="NAME=TYPE", help="An array of i32, i64 or bool elements.")
+@click.option("--buffer", "buffers", multiple=True, metavar="NAME=TYPE", help=f"An array of {_ELEMENTS} elements.")
 @click.option("--constraint", "constraints", multiple=True, metavar="COND", help="A condition known to hold.")
 @click.option("--loops", metavar="NAME,...", help="Loops from the outermost in: what is invariant is paid less often.")
 @click.option(
@@ -189,13 +191,20 @@ def _names(ranges: Iterable[str], variables: Iterable[str], buffers: Iterable[st
             low, _, high = bounds.partition(":") if option == "--var" else ("0", "", bounds)
             try:
                 first, last = int(low), int(high)
-            except ValueError:
+            except ValueError as error:
+                if "digits" in str(error):
+                    digits = sys.get_int_max_str_digits()
+                    raise click.UsageError(f"{option} {name}: a bound has more than {digits} digits") from None
                 raise click.UsageError(f"{option} {item!r} is not of the form {form}") from None
             if name in names:
                 raise click.UsageError(f"variable {name!r} is given twice")
             names[name] = var(name, first, last - (option == "--range"))
     for item in buffers:
-        name, _, element = item.partition("=")
+        name, equals, element = item.partition("=")
+        if not equals:
+            raise click.UsageError(f"--buffer {item!r} is not of the form NAME=TYPE")
+        if element not in ("i32", "i64", "bool"):
+            raise click.UsageError(f"--buffer {item!r}: the elements of an array are {_ELEMENTS}, not {element!r}")
         if name in names:
             raise click.UsageError(f"{name!r} is given twice")
         names[name] = buffer(name, element)
@@ -284,7 +293,7 @@ def corpus(
     settings = Settings(cost, extract, engine, not no_theory, not no_gates, prove, prove_seconds)
     if output is not None and output.exists() and source.exists() and output.samefile(source):
         raise click.UsageError(f"{output} would be overwritten by its own answers: give -o another file")
-    data = sys.stdin.buffer.read() if str(source) == "-" else source.read_bytes()
+    data = _standard_input() if str(source) == "-" else source.read_bytes()
     lines: list[str | bytes] = [*data.split(b"\n")]
     errors = written = 0
     with _opened(output) as stream, _progress(sum(1 for line in lines if line.strip())) as advance:
@@ -300,13 +309,26 @@ def corpus(
     click.echo(f"# {written} cases, {errors} errors", err=True)
 
 
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise click.UsageError("standard input is closed: give it a file, or name one")
+    return sys.stdin.buffer.read()
+
+
 @contextmanager
 def _opened(output: Path | None) -> Iterator[TextIO]:
-    if output is None:
-        yield sys.stdout
-        return
-    with output.open("w", encoding="utf-8") as stream:
-        yield stream
+    if output is None and sys.stdout is None:
+        raise click.UsageError("standard output is closed: give -o a file")
+    try:
+        if output is None:
+            yield sys.stdout
+            return
+        with output.open("w", encoding="utf-8") as stream:
+            yield stream
+    except OSError as error:
+        # what fails to be written does not say where
+        error.filename = error.filename or str(output or "standard output")
+        raise
 
 
 @contextmanager

@@ -308,8 +308,13 @@ def var(name: str, vmin: IntLike, vmax: IntLike) -> Expr:
     ------
     ValueError
         If the range is empty, or the name is not an identifier or one of :data:`WORDS`.
+    TypeError
+        If the name is no text, or a bound no integer.
     """
-    low, high = vmin.__index__(), vmax.__index__()
+    try:
+        low, high = vmin.__index__(), vmax.__index__()
+    except AttributeError:
+        raise TypeError(f"the bounds of variable {name!r} must be integers, not {vmin!r} and {vmax!r}") from None
     identity = ("var", name, low, high)
     term = _known(identity)
     if term is not None:
@@ -321,6 +326,8 @@ def var(name: str, vmin: IntLike, vmax: IntLike) -> Expr:
 
 
 def _check_name(name: str, kind: str) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a {kind} must be a text, not {name!r}")
     if not name.isidentifier() or name in WORDS:
         raise ValueError(
             f"{name!r} is not a {kind} name: use letters, digits and underscores, but not {', '.join(WORDS)}"
@@ -356,6 +363,8 @@ def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = No
     ValueError
         If the name is no identifier or one of :data:`WORDS`, the element type is unknown, there is no axis, or an
         extent is less than 1.
+    TypeError
+        If the name is no text, or the shape no sequence of integers.
 
     >>> a = buffer("A", "i32", (4, 8))
     >>> a[var("i", 0, 3), 5]
@@ -364,7 +373,10 @@ def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = No
     _check_name(name, "buffer")
     if element not in ELEMENTS:
         raise ValueError(f"buffer {name!r} has elements of unknown type {element!r}: use one of {', '.join(ELEMENTS)}")
-    extents = None if shape is None else tuple([extent.__index__() for extent in shape])
+    try:
+        extents = None if shape is None else tuple([extent.__index__() for extent in shape])
+    except (AttributeError, TypeError):
+        raise TypeError(f"the shape of buffer {name!r} must be a sequence of integers, not {shape!r}") from None
     if extents is not None and min(extents, default=0) < 1:
         raise ValueError(f"the shape {extents} of buffer {name!r} must have an axis, and extents of at least 1")
     return any_buffer(Buffer(name, element, extents))
@@ -413,7 +425,7 @@ def sum_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr
     >>> total, total.evaluate({"n": [0, 3]})
     (Expr('sum(r1*2 + n, r1, 0, n)'), array([ 0, 15]))
     """
-    return make("sum_over", as_expr(body), index, as_expr(low), as_expr(high))
+    return _over("sum_over", body, index, low, high)
 
 
 def prod_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
@@ -424,17 +436,23 @@ def prod_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Exp
     ValueError
         Also if the product can exceed 10,000 bits.
     """
-    return make("prod_over", as_expr(body), index, as_expr(low), as_expr(high))
+    return _over("prod_over", body, index, low, high)
 
 
 def max_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
     """The largest ``body`` over ``[low, high)``, ``-2**31`` if that is empty; see :func:`sum_over`."""
-    return make("max_over", as_expr(body), index, as_expr(low), as_expr(high))
+    return _over("max_over", body, index, low, high)
 
 
 def min_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
     """The smallest ``body`` over ``[low, high)``, ``2**31 - 1`` if that is empty; see :func:`sum_over`."""
-    return make("min_over", as_expr(body), index, as_expr(low), as_expr(high))
+    return _over("min_over", body, index, low, high)
+
+
+def _over(name: str, body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
+    if not isinstance(index, Expr):
+        raise TypeError(f"{name} needs a variable as its index, not {index!r}")
+    return make(name, as_expr(body), index, as_expr(low), as_expr(high))
 
 
 def as_expr(value: ExprLike) -> Expr:

@@ -94,7 +94,7 @@ class Store:
 
     def __init__(self, target: Expr, value: ExprLike, over: Iterable[Expr] = (), when: ExprLike = TRUE) -> None:
         set_field = object.__setattr__
-        if isinstance(over, Expr):
+        if isinstance(over, Expr | int):
             raise TypeError(f"a store ranges over a list of variables: give it [{over}]")
         set_field(self, "target", target)
         set_field(self, "over", tuple(over))

@@ -249,6 +249,8 @@ def optimize(
     ValueError
         If a divisor can be zero, a variable's range is empty, the constraints contradict each other, a rule is false,
         two rules share a name, or the cost model gives a price below 0; the message names it.
+    TypeError
+        If an argument is of another type.
 
     >>> optimize("(i*32 + j) // 32", i=(0, 63), j=(0, 31)).expr
     Expr('i')
@@ -263,17 +265,23 @@ def optimize(
         raise ValueError("several answers (pareto) need the theory: use engine 'egraph' or 'theory', with it")
     if not hasattr(cost, "price"):
         raise TypeError(f"{cost!r} is no cost model: give an object with a price, such as eqsat.extract.Latency()")
+    if not isinstance(budget, Budget):
+        raise TypeError(f"{budget!r} is no budget: give an eqsat.Budget, such as Budget(seconds=1.0)")
     names = {name: _variable(name, bounds) for name, bounds in ranges.items()}
-    given = [exprs] if isinstance(exprs, Expr | str) else list(exprs)
+    given = [exprs] if isinstance(exprs, Expr | str) else _listed("exprs", exprs, "expressions, or one")
     roots = tuple(_term(e, names) for e in given)
     if not roots:
         raise ValueError("there is nothing to optimise: give at least one expression")
-    facts = tuple(_fact(c, names) for c in constraints)
-    gated = tuple(None if g is None else _fact(g, names) for g in gates) or (None,) * len(roots)
+    facts = tuple(_fact(c, names) for c in _listed("constraints", constraints, "conditions"))
+    gated = tuple(None if g is None else _fact(g, names) for g in _listed("gates", gates, "conditions, or None"))
+    gated = gated or (None,) * len(roots)
     if len(gated) != len(roots):
         raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
-    rules = tuple(rules)
     if rules is not DEFAULT:
+        rules = tuple(_listed("rules", rules, "rules"))
+        for rule in rules:
+            if not isinstance(rule, Rule):
+                raise TypeError(f"{rule!r} is no rule: give a list of eqsat.Rule")
         refuse_repeated(rules)
         refuse_false(rule for rule in rules if rule not in _SHIPPED)
     walk = _Walk(roots, facts, gated, rules, cost, budget, extract, pareto)
@@ -305,11 +313,21 @@ def _collection_paused() -> Iterator[None]:
 
 
 def _variable(name: str, bounds: tuple[int, int]) -> Expr:
-    try:
-        low, high = bounds
-        return var(name, low, high)
-    except (TypeError, AttributeError):
-        raise TypeError(f"{name!r} is no option, and no range of a variable: {bounds!r} is not (low, high)") from None
+    given: list[Any] = list(bounds) if isinstance(bounds, Iterable) else []
+    if [*map(_is_integer, given)] != [True, True]:
+        raise TypeError(f"{name!r} is no option, and no range of a variable: {bounds!r} is not (low, high)")
+    return var(name, *given)
+
+
+def _is_integer(value: object) -> bool:
+    return hasattr(value, "__index__")
+
+
+def _listed[E](name: str, given: Iterable[E], what: str) -> list[E]:
+    """The list that an argument is; a text is none, though Python takes it for one of letters."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{name} must be a list of {what}, not {given!r}")
+    return list(given)
 
 
 def _term(given: Expr | str, names: dict[str, Expr]) -> Expr:
@@ -319,6 +337,10 @@ def _term(given: Expr | str, names: dict[str, Expr]) -> Expr:
 
 
 def _fact(given: Expr | str, names: dict[str, Expr]) -> Expr:
+    if isinstance(given, bool):
+        raise TypeError(
+            f"a constraint or gate is {given}: == and != compare terms, not values; write x.eq(3) or x.ne(3), or a text"
+        )
     fact = _term(given, names)
     if not fact.is_bool:
         raise ValueError(f"a constraint or gate must be a condition, not {brief(fact)!r}")

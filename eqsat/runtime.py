@@ -557,6 +557,8 @@ def compile_kernel(
            [1., 4.],
            [2., 5.]], dtype=float32)
     """
+    if not isinstance(kernel, ArrayKernel):
+        raise TypeError(f"{kernel!r} is no kernel: give an eqsat.Kernel")
     if "out" in {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}:
         raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
     compiled = optimised(kernel, reassociate=reassociate) if optimise else flattened(kernel)

@@ -118,7 +118,7 @@ class Calibrated:
             if min(picoseconds.values()) < 0:
                 raise ValueError("a figure is negative")
             return cls(picoseconds, dict(content["machine"]))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise ValueError(f"{str(path)!r} is not a cost model: {reason}; write one with eqsat calibrate") from None
 

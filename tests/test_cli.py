@@ -183,7 +183,9 @@ WRONG = [
     (["optimize", "x", "--cost", "beauty", "--var", "x=0:3"], "unknown cost model 'beauty': use latency"),
     (["optimize", "x", "--cost", "/nonexistent.json", "--var", "x=0:3"], "No such file"),
     (["optimize", "A[x]", "--var", "x=0:3"], "unknown array 'A': give a buffer"),
-    (["optimize", "A[x]", "--var", "x=0:3", "--buffer", "A"], "elements of unknown type ''"),
+    (["optimize", "A[x]", "--var", "x=0:3", "--buffer", "A"], "--buffer 'A' is not of the form NAME=TYPE"),
+    (["optimize", "A[x]", "--var", "x=0:3", "--buffer", "A=f32"], "are i32, i64 or bool, not 'f32'"),
+    (["optimize", "x", "--var", f"x=0:{'9' * 5000}"], "--var x: a bound has more than 4300 digits"),
     (["optimize", "x", "--var", "x=0:3", "--buffer", "x=i32"], "'x' is given twice"),
     (["optimize", "A[x]", "--var", "x=0:3", "--buffer", "A=i32", "--c"], "give it as a store of a kernel"),
     (["optimize", "x", "--loops", "y", "--var", "x=0:3"], "--loops names 'y'"),
@@ -267,6 +269,31 @@ def test_an_unwritable_output_is_one_line(eqsat, tmp_path):
     source.write_text(GOOD)
     code, _, err = eqsat("corpus", str(source), "-o", str(tmp_path / "no" / "out.jsonl"))
     assert (code, err.count("\n")) == (2, 1)
+
+
+def test_a_model_that_is_too_deep_is_one_line(eqsat, tmp_path):
+    model = tmp_path / "deep.json"
+    model.write_text("[" * 100_000)
+    code, out, err = eqsat("optimize", "x", "--var", "x=0:3", "--cost", str(model))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"'{model}' is not a cost model" in err
+
+
+CLOSED = [
+    ("corpus - <&-", "eqsat: standard input is closed: give it a file, or name one\n"),
+    ("corpus IN >&-", "eqsat: standard output is closed: give -o a file\n"),
+    ("corpus IN -o /dev/full", "eqsat: /dev/full: No space left on device\n"),
+]
+
+
+@pytest.mark.parametrize(("command", "message"), CLOSED)
+def test_streams_that_take_or_give_nothing_are_named(tmp_path, command, message):
+    source = tmp_path / "in.jsonl"
+    source.write_text(GOOD)
+    done = subprocess.run(
+        ["bash", "-c", f'"$@" {command.replace("IN", str(source))}', "bash", *COMMAND], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (2, message)
 
 
 def test_a_reader_that_leaves_is_no_error(tmp_path):

@@ -81,12 +81,27 @@ def test_a_result_does_not_change():
             "'costs' is no option, and no range of a variable: OpCount(weights={}) is not",
         ),
         ({"i": (0, 3), "cost": "latency"}, "'latency' is no cost model: give an object with a price"),
+        ({"i": (0,)}, "(0,) is not (low, high)"),
+        ({"i": range(5)}, "range(0, 5) is not (low, high)"),
+        ({"i": (0, 3), "budget": 3}, "3 is no budget: give an eqsat.Budget"),
+        ({"i": (0, 3), "rules": [3]}, "3 is no rule: give a list of eqsat.Rule"),
+        ({"i": (0, 3), "rules": 3}, "rules must be a list of rules, not 3"),
+        ({"i": (0, 3), "constraints": "i < 2"}, "constraints must be a list of conditions, not 'i < 2'"),
+        ({"i": (0, 3), "gates": 3}, "gates must be a list of conditions, or None, not 3"),
+        ({"i": (0, 3), "constraints": [var("i", 0, 3) == 2]}, "a constraint or gate is False: == and != compare terms"),
+        ({"i": (0, 3), "gates": [var("i", 0, 3) != 2]}, "a constraint or gate is True: == and != compare terms"),
     ],
     ids=str,
 )
 def test_wrong_options_are_one_line(options, message):
     with pytest.raises(TypeError, match=re.escape(message)):
         optimize("i + 1", **options)
+
+
+@pytest.mark.parametrize("roots", [5, None])
+def test_what_is_no_expression_is_one_line(roots):
+    with pytest.raises(TypeError, match=f"exprs must be a list of expressions, or one, not {roots}"):
+        optimize(roots)
 
 
 def test_a_result_shows_in_a_few_lines():
