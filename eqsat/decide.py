@@ -161,6 +161,8 @@ def decide(questions: Iterable[Sequence[Expr]], seconds: float, methods: Sequenc
     undecided = ""
     if reasons:
         why = "; ".join(dict.fromkeys(next(iter(reasons.values())).values())) or "no time was left"
+        if "is not installed" in why:
+            why += ": pip install 'eqsat[check]'"
         undecided = f"{len(reasons)} of {len(asked)} questions open: {why}"
     return Decision(None, tuple(name for name in ("bounds", *METHODS) if name in used), undecided)
 

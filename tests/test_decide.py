@@ -100,6 +100,7 @@ def test_without_packages_boxes_remain(monkeypatch):
     undecided = decide([[x.eq(y * 2), (x % 2).eq(1)]], 0.2).undecided
     assert "islpy is not installed" in undecided
     assert "z3 is not installed" in undecided
+    assert undecided.count("pip install 'eqsat[check]'") == 1
 
 
 def test_long_questions_stop_in_time():
