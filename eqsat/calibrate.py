@@ -231,12 +231,19 @@ def calibrate(path: Path, repeats: int = 5, advance: Callable[[], object] = lamb
     OSError
         If the file cannot be written.
     """
+    is_new = not path.exists()
     # a file that cannot be written is better known before half a minute of measuring
     path.open("a").close()
-    picoseconds = measure(repeats, advance)
-    ordered = {figure: {kind: picoseconds[figure][kind] for kind in OPERATIONS} for figure in FIGURES}
-    content = {"format": FORMAT, "machine": machine(), "picoseconds": ordered}
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    try:
+        picoseconds = measure(repeats, advance)
+        ordered = {figure: {kind: picoseconds[figure][kind] for kind in OPERATIONS} for figure in FIGURES}
+        content = {"format": FORMAT, "machine": machine(), "picoseconds": ordered}
+        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    except BaseException:
+        # Ctrl-C among them: half a model is none
+        if is_new:
+            path.unlink()
+        raise
 
 
 def machine() -> dict[str, str]:

@@ -96,8 +96,19 @@ _PROVE_SECONDS = click.option(
 )
 
 
+def _version(context: click.Context, option: click.Parameter, asked: bool) -> None:
+    if asked:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            click.echo(f"eqsat {version('eqsat')}")
+        except PackageNotFoundError:
+            click.echo(f"eqsat from {Path(__file__).parent}, not installed")
+        context.exit()
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="eqsat", message="eqsat %(version)s")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print it.")
 def app() -> None:
     """Optimise integer index expressions by equality saturation."""
 
@@ -175,11 +186,12 @@ def optimize(
         click.echo(json.dumps(_record(result, check, names, as_c, derivation)))
         return
     click.echo(_c(result) if as_c else _listing(result.exprs, names))
-    for answer in result.pareto:
+    # the first of them is the answer itself
+    for answer in result.pareto[1:]:
         click.echo(f"# cost {answer.cost}, {answer.size} {pareto}\n{_listing(answer.exprs, names)}")
     if derivation:
         click.echo(f"\n{derivation}")
-    click.echo(_remark(result, check), err=True)
+    click.echo(_remark(result, check, pareto), err=True)
 
 
 def _names(ranges: Iterable[str], variables: Iterable[str], buffers: Iterable[str]) -> dict[str, Expr]:
@@ -250,15 +262,16 @@ def _answer(answer: Answer, taken: Iterable[str]) -> Row:
     return {"cost": answer.cost, "size": answer.size, "out": out, **({"lets": [list(x) for x in lets]} if lets else {})}
 
 
-def _remark(result: Result, check: Check) -> str:
+def _remark(result: Result, check: Check, size: str | None) -> str:
     checked = f"{check.kind} check at {check.points} points" if check.kind in ("exhaustive", "sampled") else check.kind
     if result.exprs == result.before:
         checked = "unchanged"
     if check.proof:
         checked += f" ({check.proof})"
     bound = "" if result.bound is None else f" (at least {result.bound})"
+    sizes = f", {result.pareto[0].size} {size}" if result.pareto else ""
     return (
-        f"# cost {result.cost_before} -> {result.cost}{bound}, {result.stop}, {result.nodes} nodes, "
+        f"# cost {result.cost_before} -> {result.cost}{bound}{sizes}, {result.stop}, {result.nodes} nodes, "
         f"{result.milliseconds:.1f} ms, {checked}"
     )
 
@@ -517,7 +530,7 @@ def _rewrite(rule: Rule) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its exit code: 0, or 2 after a one-line error, or 130 after Ctrl-C."""
+    """Run the command line and leave with its exit code: 0, 2 after an error, 130 after Ctrl-C, 1 if a pipe closes."""
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         sys.exit(app.main(args=arguments, prog_name="eqsat", standalone_mode=False))

@@ -64,3 +64,17 @@ def test_a_model_file_is_written_that_loads(tmp_path, monkeypatch):
     assert model.price("mul", [(0, 9), (0, 9)], (0, 81)) == 3
     assert {"processor", "system", "compiler", "flags"} <= model.machine.keys()
     assert list(json.loads((tmp_path / "model.json").read_text())) == ["format", "machine", "picoseconds"]
+
+
+@pytest.mark.parametrize("before", [None, "{}"])
+def test_an_interrupted_calibration_leaves_the_file_as_it_was(tmp_path, monkeypatch, before):
+    def interrupt(repeats, advance):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("eqsat.calibrate.measure", interrupt)
+    model = tmp_path / "model.json"
+    if before is not None:
+        model.write_text(before)
+    with pytest.raises(KeyboardInterrupt):
+        calibrate(model)
+    assert (model.read_text() if model.exists() else None) == before

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 
 import pytest
 
@@ -74,8 +76,9 @@ def test_explain(eqsat):
 
 def test_several_answers(eqsat):
     pair = ("optimize", "x // n", "x % n", "--var", "x=0:4095", "--var", "n=1:64", "--pareto", "operations")
-    lines = eqsat(*pair)[1].splitlines()
-    assert [line for line in lines if line.startswith("#")] == ["# cost 28, 3 operations", "# cost 44, 2 operations"]
+    _, out, err = eqsat(*pair)
+    assert out.splitlines() == ["x//n", "x - x//n*n", "# cost 44, 2 operations", "x//n", "x%n"]
+    assert err.startswith("# cost 44 -> 28, 3 operations, saturated, ")
     record = json.loads(eqsat(*pair, "--json")[1])
     assert [(answer["cost"], answer["size"]) for answer in record["pareto"]] == [(28, 3), (44, 2)]
     assert record["pareto"][1]["out"] == ["x//n", "x%n"]
@@ -161,6 +164,15 @@ def test_a_false_rule_is_one_line(eqsat, monkeypatch, options):
     monkeypatch.setattr("eqsat.rules.DEFAULT", (Rule("wrong", "x//2 + x//2", "x"),))
     message = "eqsat: rule 'wrong' is false: with x = -1 the left side is -2, the right side -1\n"
     assert eqsat("rules", *options) == (2, "", message)
+
+
+def test_a_version_of_what_is_not_installed(eqsat, monkeypatch):
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", missing)
+    code, out, err = eqsat("--version")
+    assert (code, out, err) == (0, f"eqsat from {Path(cli.__file__).parent}, not installed\n", "")
 
 
 def test_version_and_help(eqsat):
@@ -252,6 +264,12 @@ def test_a_wrong_result_is_an_error_that_names_a_point(eqsat, monkeypatch):
     code, out, err = eqsat("optimize", "x + 0", "--var", f"x=0:{2**40 - 1}", "--prove")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert f"the result is wrong at {{'x': {2**40 - 1}}}" in err
+
+
+def test_a_corpus_of_errors_ends_with_0(eqsat, tmp_path):
+    source = tmp_path / "in.jsonl"
+    source.write_text("[]")
+    assert eqsat("corpus", str(source))[::2] == (0, "# 1 cases, 1 errors\n")
 
 
 def test_a_corpus(eqsat, tmp_path):
