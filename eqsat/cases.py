@@ -8,17 +8,19 @@ view (``shapetracker``), a term that is unrolled (``expand``). The keys of each 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from eqsat.expr import Expr, buffer, topological, var
+from eqsat.expr import WORDS, Expr, buffer, topological, var
 from eqsat.loops import expand
 from eqsat.text import array_names, parse_program
 from eqsat.views import INVALID, Access, View, split_gate
 
 Record = Mapping[str, Any]
 Gates = list[Expr | None]
+Id = str | int | float
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Case:
         Per root what the source expects, and what must not be produced.
     """
 
-    id: str
+    id: Id
     variables: dict[str, Expr]
     lets: list[tuple[str, str]]
     exprs: list[Expr]
@@ -79,14 +81,20 @@ def case_of(record: Record, name: str = "") -> Case:
     texts_of, roots_of = _KINDS[kind]
     texts = texts_of(record)
     conditions = get_texts(record, "constraints", [])
-    variables = get_variables(record) | {name: buffer(name) for name in get(record, "buffers", list, [])}
+    variables = get_variables(record)
+    arrays = get_texts(record, "buffers", [])
     lets = [_let(pair) for pair in get(record, "lets", list, [])]
+    names = [*variables, *arrays, *[name for name, _ in lets]]
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise ValueError(f"the name {twice!r} is given twice among vars, buffers and lets")
+    variables |= {name: buffer(name) for name in arrays}
     terms = parse_program(
         lets, [*texts, *conditions], variables | {"INVALID": INVALID} if kind == "gate" else variables
     )
     exprs, gates = roots_of(record, terms[: len(texts)], variables)
     return Case(
-        id=str(record.get("id", name)),
+        id=id_of(record, name),
         variables=variables,
         lets=lets,
         exprs=exprs,
@@ -100,7 +108,7 @@ def case_of(record: Record, name: str = "") -> Case:
 
 def _reduction(record: Record) -> Record:
     """A case of kind "reduce" as one of roots; its opaque functions, as in ``f(r)``, are loads of unknown buffers."""
-    texts = [get(record, key, str) for key in ("before", "after")]
+    texts = [get(record, key, str) for key in ("before", "after") if key == "before" or record.get(key) is not None]
     forbidden = [record["forbidden"]] if "forbidden" in record else []
     names = array_names([*texts, *forbidden])
     return {**record, "exprs": texts[:1], "expected": texts[1:], "forbidden": forbidden, "buffers": names}
@@ -109,12 +117,32 @@ def _reduction(record: Record) -> Record:
 def load(line: str | bytes) -> dict[str, Any]:
     """The JSON object on one line of a corpus."""
     try:
-        record = json.loads(line if isinstance(line, str) else line.decode())
+        text = line if isinstance(line, str) else line.decode()
+        # some editors begin a file with a mark of its encoding
+        record = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not a line of JSON: {one_line(error)}") from None
     if not isinstance(record, dict):
         raise ValueError(f"not a case: a JSON object is wanted, not {type(record).__name__}")
     return record
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {twice!r} is given twice")
+    return found
+
+
+def id_of(record: Record, name: str) -> Id:
+    """The id of a case as it is given, or ``name`` if it has none."""
+    given = record.get("id")
+    if given is None:
+        return name
+    if not isinstance(given, Id):
+        raise ValueError(f"'id' must be a text or a number, not {type(given).__name__}")
+    return given
 
 
 def one_line(message: object, most: int = 300) -> str:
@@ -168,7 +196,7 @@ def as_conditions(terms: Sequence[Expr], texts: Sequence[str]) -> list[Expr]:
 def variable(name: str, bounds: Any) -> Expr:
     """The variable with the two ``bounds`` of a JSON list."""
     match bounds:
-        case [int(low), int(high)]:
+        case [int(low), int(high)] if not isinstance(low, bool) and not isinstance(high, bool):
             return var(name, low, high)
     raise ValueError(f"the range of variable {name!r} must be two integers, not {bounds!r}")
 
@@ -176,6 +204,8 @@ def variable(name: str, bounds: Any) -> Expr:
 def _let(pair: Any) -> tuple[str, str]:
     match pair:
         case [str(name), str(text)]:
+            if not name.isidentifier() or name in WORDS:
+                raise ValueError(f"{name!r} is no name for one of 'lets': use letters, digits and underscores")
             return name, text
     raise ValueError(f"each of 'lets' must be a name and a text, not {str(pair)[:60]!r}")
 
@@ -183,7 +213,7 @@ def _let(pair: Any) -> tuple[str, str]:
 def _gates(indices: list[Any], exprs: list[Expr]) -> Gates:
     gates: Gates = []
     for index in indices:
-        if index is not None and (not isinstance(index, int) or not 0 <= index < len(exprs)):
+        if index is not None and (type(index) is not int or not 0 <= index < len(exprs)):
             raise ValueError(f"the gate {index!r} is not the index of one of the {len(exprs)} roots")
         gate = None if index is None else exprs[index]
         if gate is not None and not gate.is_bool:

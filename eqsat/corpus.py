@@ -18,7 +18,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, cast
 
-from eqsat.cases import Case, Record, case_of, kind_of, load, one_line, reason
+from eqsat.cases import Case, Id, Record, case_of, id_of, kind_of, load, one_line, reason
 from eqsat.text import to_program
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def run_line(line: str | bytes, number: int, settings: Settings) -> Row:
         return {"id": _id(line, name), "error": reason(error)}
 
 
-def _id(line: str | bytes, name: str) -> str:
+def _id(line: str | bytes, name: str) -> Id:
     try:
-        return str(load(line).get("id", name))
+        return id_of(load(line), name)
     except ValueError:
         return name
 
@@ -75,7 +75,7 @@ def run_record(record: Record, name: str, settings: Settings) -> Row:
     answer = ANSWERS.get(kind_of(record))
     if answer is None:
         return run_case(case_of(record, name), settings)
-    return {"id": str(record.get("id", name)), **answer(record, settings)}
+    return {"id": id_of(record, name), **answer(record, settings)}
 
 
 def run_case(case: Case, settings: Settings) -> Row:

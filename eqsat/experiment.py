@@ -153,7 +153,7 @@ def answers(
     """
     rows: list[Row] = []
     for case in cases:
-        with _or_left_out(case.id, leave_out):
+        with _or_left_out(str(case.id), leave_out):
             rows += _answers(case, models, extractors)
         advance()
     if not rows:
@@ -163,10 +163,10 @@ def answers(
 
 def _answers(case: Case, models: Mapping[str, CostModel], extractors: Sequence[str]) -> list[Row]:
     variables = tuple(sorted(case.variables.values(), key=str))
-    rows = [Row(case.id, INPUT, INPUT, tuple(case.exprs), variables)]
+    rows = [Row(str(case.id), INPUT, INPUT, tuple(case.exprs), variables)]
     for (name, model), extract in product(models.items(), extractors):
         found = optimize(case.exprs, gates=case.gates, constraints=case.constraints, cost=model, extract=extract)
-        row = Row(case.id, name, extract, found.exprs, variables, found.cost, found.gap)
+        row = Row(str(case.id), name, extract, found.exprs, variables, found.cost, found.gap)
         row.milliseconds, row.extraction_milliseconds = found.milliseconds, found.extraction_milliseconds
         rows.append(row)
     for row in rows:

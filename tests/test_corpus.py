@@ -26,7 +26,18 @@ BAD = [
     ("[1, 2]", "line 7", "not a case"),
     ('{"id": "a"}', "a", "the key 'exprs' is missing"),
     ('{"id": "a", "exprs": ["i"]}', "a", "the key 'vars' is missing"),
-    ('{"id": 5, "exprs": [], "vars": {}}', "5", "'exprs' is empty"),
+    ('{"id": 5, "exprs": [], "vars": {}}', 5, "'exprs' is empty"),
+    ('{"id": null, "exprs": [], "vars": {}}', "line 7", "'exprs' is empty"),
+    ('{"id": [5], "exprs": ["1"], "vars": {}}', "line 7", "'id' must be a text or a number, not list"),
+    ('{"id": "a", "exprs": ["x"], "vars": {"x": [false, true]}}', "a", "two integers, not [False, True]"),
+    ('{"id": "a", "exprs": ["1 < 2", "3"], "vars": {}, "gates": [true, null]}', "a", "the gate True is not the index"),
+    ('{"id": "a", "exprs": ["x"], "vars": {"x": [0, 1], "x": [0, 9]}}', "line 7", "the key 'x' is given twice"),
+    ('{"id": "a", "exprs": ["x"], "vars": {"x": [0, 1]}, "lets": [["x", "3"]]}', "a", "the name 'x' is given twice"),
+    ('{"id": "a", "exprs": ["t"], "vars": {}, "lets": [["t", "3"], ["t", "4"]]}', "a", "the name 't' is given twice"),
+    ('{"id": "a", "exprs": ["x"], "vars": {"x": [0, 1]}, "buffers": ["x"]}', "a", "the name 'x' is given twice"),
+    ('{"id": "a", "exprs": ["x"], "vars": {"x": [0, 1]}, "buffers": [3]}', "a", "'buffers' must be a list of texts"),
+    ('{"id": "a", "exprs": ["1"], "vars": {}, "lets": [["", "3"]]}', "a", "'' is no name for one of 'lets'"),
+    ('{"id": "a", "exprs": ["1"], "vars": {}, "lets": [["a b", "3"]]}', "a", "'a b' is no name for one of 'lets'"),
     ('{"exprs": "i", "vars": {}}', "line 7", "'exprs' must be a list, not str"),
     ('{"id": "a", "exprs": [3], "vars": {}}', "a", "list of texts"),
     ('{"id": "a", "exprs": ["i +"], "vars": {"i": [0, 3]}}', "a", "cannot parse 'i +'"),
@@ -39,7 +50,7 @@ BAD = [
     ('{"id": "a", "exprs": ["i"], "vars": {"i": [0, 3]}, "lets": [["t0"]]}', "a", "a name and a text"),
     ('{"id": "a", "exprs": ["i"], "vars": {"i": [0, 3]}, "constraints": ["i + 1"]}', "a", "not a condition"),
     ('{"id": "a", "kind": "knitting", "vars": {}}', "a", "cases of kind 'knitting' are unknown"),
-    ('{"id": "a", "kind": "reduce", "before": "sum(k, k, 0, 9)"}', "a", "the key 'after' is missing"),
+    ('{"id": "a", "kind": "reduce", "vars": {}, "after": "36"}', "a", "the key 'before' is missing"),
     ('{"id": "a", "kind": "reduce", "vars": {}, "before": "sum(k, 0)", "after": "36"}', "a", "sum takes 4 arguments"),
     ('{"id": "a", "exprs": ["i // i"], "vars": {"i": [0, 3]}}', "a", "[0, 3]"),
     ('{"id": "a", "exprs": ["i // 0"], "vars": {"i": [0, 3]}}', "a", "division by zero"),
@@ -59,6 +70,23 @@ def test_a_row():
     row = run_line(GOOD, 1, Settings())
     assert set(row) == {"id", "out", "cost_before", "cost", "ms", "stop", "nodes", "checked"}
     assert (row["id"], row["out"], row["stop"], row["checked"]) == ("good", ["i", "i < 9"], "saturated", "exhaustive")
+
+
+def test_ids_stay_as_they_are():
+    for given, found in ((17, 17), (1.5, 1.5), ("17", "17"), (None, "line 3")):
+        assert run_line(json.dumps({"id": given, "vars": {}, "exprs": ["3"]}), 3, Settings())["id"] == found
+        loop = {"id": given, "kind": "render-loop", "variable": ["x", 0, 3]}
+        assert run_line(json.dumps(loop), 3, Settings())["id"] == found
+
+
+@pytest.mark.parametrize("encode", [str, str.encode])
+def test_a_mark_of_the_encoding_is_no_part_of_a_case(encode):
+    assert run_line(encode("\ufeff" + GOOD), 1, Settings())["out"] == ["i", "i < 9"]
+
+
+def test_what_a_reduction_becomes_need_not_be_expected():
+    row = run_line('{"id": "a", "kind": "reduce", "vars": {}, "before": "sum(k, k, 0, 9)"}', 1, Settings())
+    assert row["out"] == ["36"]
 
 
 def test_shared_subterms_become_lets():
