@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from requirements import TABLE, Example, Line, read_lines, table
 
-from eqsat.expr import Expr, var
+from eqsat.expr import Expr, buffer, substitute, var
 from eqsat.extract.cost import Latency
+from eqsat.kernel import Kernel, Store, simplified
 from eqsat.linear import Theory
 from eqsat.optimize import Result, cost_of, optimize
 from eqsat.rule import Rule
@@ -152,6 +153,9 @@ def test_operands_of_others_keep_their_order(text: str) -> None:
 def test_only_integers_are_reordered() -> None:
     with pytest.raises(TypeError, match="not an index expression"):
         NAMES["x"] + 0.5  # type: ignore[operator]
+    out, values, i = buffer("Y", "f32", (8,)), buffer("X", "f32", (8,)), var("i", 0, 7)
+    sums = values[i] + (values[7 - i] + values[i + 0])
+    assert simplified(Kernel("sums", [Store(out[i], sums, [i])])).stores[0].value is substitute([sums], {i + 0: i})[0]
 
 
 def test_rules_that_disagree_about_order_end() -> None:
