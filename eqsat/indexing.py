@@ -76,7 +76,7 @@ class RuntimeVariable:
     hlo : object
         The instruction whose result holds the value, or any name for it; None if unknown.
     indices : tuple of Expr
-        Which element of that result is read, in the dims and symbols of the map.
+        Which element of that result is read, in the dims, symbols and other runtime variables of the map.
     """
 
     variable: Expr
@@ -265,9 +265,12 @@ class IndexingMap:
         >>> print(IndexingMap.parse("(d0)[s0, s1] -> (s1), domain: d0 in [0, 3], s0 in [0, 2], s1 in [0, 1]").trimmed())
         (d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 1]
         """
+        read_at = {r.variable: r.indices for r in self.runtime}
         order = [v for v in topological([*self.results, *self.constraints]) if v.op == "var"]
+        # the list grows: where one value is read may depend on another
+        for used in order:
+            order += [v for v in topological(read_at.get(used, ())) if v.op == "var" and v not in order]
         runtime = sorted((r for r in self.runtime if r.variable in order), key=lambda r: order.index(r.variable))
-        order += [v for v in topological(i for r in runtime for i in r.indices) if v.op == "var"]
         symbols = sorted((s for s in self.symbols if s in order), key=order.index)
         names = {str(d.value) for d in self.dims}
         image = _numbered(symbols, "s", names) | _numbered([r.variable for r in runtime], "rt", names)

@@ -215,6 +215,26 @@ def test_trimmed(text: str, trimmed: str) -> None:
     assert str(IndexingMap.parse(text).trimmed()) == trimmed
 
 
+def test_trimmed_keeps_what_runtime_variables_are_read_at() -> None:
+    given_map = IndexingMap.parse(
+        "(d0)[s0, s1]{p, q, r, t} -> (r), domain: d0 in [0, 3], s0 in [0, 1], s1 in [0, 2], "
+        "p in [0, 4], q in [0, 5], r in [0, 6], t in [0, 7]"
+    )
+    s1, p, q = given_map.symbols[1], *(r.variable for r in given_map.runtime[:2])
+    reads = {"p": (), "q": (p, s1), "r": (q,), "t": (p,)}
+    runtime = [RuntimeVariable(r.variable, str(r.variable), reads[str(r.variable)]) for r in given_map.runtime]
+    found = replace(given_map, runtime=tuple(runtime)).trimmed()
+    assert str(found) == (
+        "(d0)[s0]{rt0, rt1, rt2} -> (rt0), domain: d0 in [0, 3], s0 in [0, 2], "
+        "rt0 in [0, 6], rt1 in [0, 5], rt2 in [0, 4]"
+    )
+    assert [(r.hlo, [str(i) for i in r.indices]) for r in found.runtime] == [
+        ("r", ["rt1"]),
+        ("q", ["rt2", "s0"]),
+        ("p", []),
+    ]
+
+
 def test_what_is_affine_stays_affine() -> None:
     found = IndexingMap.parse("(d0) -> (d0 floordiv 12, d0 mod 12), domain: d0 in [0, 23]").simplify()
     assert str(found) == "(d0) -> (d0 floordiv 12, d0 mod 12), domain: d0 in [0, 23]"

@@ -514,6 +514,31 @@ def test_runtime_values_are_those_of_the_call() -> None:
     assert {str(m.runtime[0].hlo) for m in (first, second)} == {"one = s32[] parameter(1)", "two = s32[] parameter(2)"}
 
 
+def test_a_runtime_value_may_be_read_where_another_one_says() -> None:
+    """The offset of a slice of a gather stays, although only the index of what is gathered uses it."""
+    module = hlo.parse(
+        """
+        ENTRY e {
+          p = f32[10] parameter(0)
+          i = s32[8] parameter(1)
+          o = s32[] parameter(2)
+          q = s32[] parameter(3)
+          g = f32[8] gather(p, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1,
+            slice_sizes={1}
+          a = f32[3] dynamic-slice(g, o), dynamic_slice_sizes={3}
+          b = f32[3] dynamic-slice(g, q), dynamic_slice_sizes={3}
+          ROOT s = f32[3] add(a, b)
+        }"""
+    )
+    maps = indexing_maps(module.entry)[0]
+    text = "(d0){rt0, rt1} -> (rt0), domain: d0 in [0, 2], rt0 in [0, 9], rt1 in [0, 5]"
+    assert [str(m) for m in maps] == [text, text]
+    reads = {tuple((r.hlo.name, *map(str, r.indices)) for r in m.runtime) for m in maps}
+    assert reads == {(("i", "d0 + rt1"), (offset,)) for offset in "oq"}
+    for m in indexing_maps(module.entry, "input_to_output")[0]:
+        assert {str(r.hlo.name) for r in m.runtime} in ({"i", "o"}, {"i", "q"})
+
+
 def test_deep_computations() -> None:
     """Neither long chains of operations nor of calls are walked by recursion."""
     chain = "\n".join(f"x{n + 1} = f32[4] negate(x{n})" for n in range(1100))

@@ -299,6 +299,21 @@ def test_a_row(case: dict[str, Any], said: dict[str, Any]) -> None:
     assert {key: row.get(key) for key in said} == said
 
 
+def test_a_runtime_variable_is_read_where_another_one_says() -> None:
+    gather = """ENTRY e {
+      p = f32[9] parameter(0)
+      i = s32[8] parameter(1)
+      o = s32[] parameter(2)
+      g = f32[8] gather(p, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1,
+        slice_sizes={1}
+      ROOT r = f32[4] dynamic-slice(g, o), dynamic_slice_sizes={4}
+    }"""
+    found = row_of({"kind": "indexing", "hlo": gather, "computation": "e"})["out"]["output_to_input"]["0"]
+    assert [[r["map"] for r in m["runtime_variables"]] for m in found] == [
+        ["(d0){rt1} -> (d0 + rt1), domain: d0 in [0, 3], rt1 in [0, 4]", "(d0) -> (), domain: d0 in [0, 3]"]
+    ]
+
+
 def test_a_proof_on_request() -> None:
     case = {"kind": "constraints", "vars": {"x": [0, 10**9]}, "before": ["x//8 == 3"]}
     assert row_of(case, prove=True)["checked"] == "proved"
