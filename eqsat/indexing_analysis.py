@@ -96,7 +96,8 @@ def indexing_maps(
         return analysis.of_computation(of, output)
     found: Maps = dict.fromkeys(range(len(of.operands)), ())
     for number, _, steps in analysis.steps(of, output):
-        found[number] = tuple(steps) if of.opcode in CALLS else tuple(map(simplify, steps))
+        maps = steps if of.opcode in CALLS else map(simplify, steps)
+        found[number] = tuple(m for m in maps if not m.is_empty)
     return found
 
 
@@ -164,11 +165,11 @@ class _Analysis:
         return reached.then(step) if self.direction == "output_to_input" else step.then(reached)
 
     def _merged(self, known: Sequence[IndexingMap], maps: Sequence[IndexingMap]) -> tuple[IndexingMap, ...]:
-        """``known``, and those of ``maps`` that are none of these, simplified."""
+        """``known``, and those of ``maps`` that are none of these and read anything, simplified."""
         found = list(known)
         for given in maps:
             simplest = self.simplify(given).trimmed()
-            if not any(_are_one(simplest, other) for other in found):
+            if not simplest.is_empty and not any(_are_one(simplest, other) for other in found):
                 found.append(simplest)
             if len(found) > MAX_MAPS:
                 raise ValueError(f"an operand is read in more than {MAX_MAPS} ways: analyse a part of the computation")
@@ -203,7 +204,7 @@ def _are_one(one: IndexingMap, other: IndexingMap) -> bool:
         return False
     if [r.hlo for r in one.runtime] != [r.hlo for r in other.runtime]:
         return False
-    theory = Theory(() if one.is_empty else one.constraints)
+    theory = Theory(one.constraints)
     mine, theirs = [[*m.results, *(i for r in m.runtime for i in r.indices)] for m in (one, other)]
     return all(x is y or theory.form(x - y) == ZERO for x, y in zip(mine, theirs, strict=True))
 

@@ -77,7 +77,8 @@ def _operation(record: Record, attributes: Record, settings: Settings) -> Row:
     else:
         relation = _moved(record, attributes)
         given = {"output_to_input": relation.to_operand, "input_to_output": relation.to_output}
-        maps = {direction: {0: (simplifier(m),)} for direction, m in given.items()}
+        simplest = {direction: simplifier(m) for direction, m in given.items()}
+        maps = {direction: {0: () if m.is_empty else (m,)} for direction, m in simplest.items()}
     found = [m for by_operand in maps.values() for several in by_operand.values() for m in several]
     costs = [cost_of(_terms(m), cost_model(settings.cost)) for m in found]
     spelled = {

@@ -428,6 +428,25 @@ COMPUTATIONS = [
         ],
         {0: ["(d0)[s0] -> (d0 * 2 + s0 - 1), domain: d0 in [0, 3], s0 in [0, 2], d0 + s0 in [1, 5]"]},
     ),
+    # an operand that is cut away, or of which only padding is left, is not read
+    (
+        [
+            "p0 = f32[4] parameter(0)",
+            "p1 = f32[4] parameter(1)",
+            "c = f32[8] concatenate(p0, p1), dimensions={0}",
+            "ROOT r = f32[2] slice(c), slice={[5:7]}",
+        ],
+        {0: [], 1: ["(d0) -> (d0 + 1), domain: d0 in [0, 1]"]},
+    ),
+    (
+        [
+            "p0 = f32[4] parameter(0)",
+            "p1 = f32[] parameter(1)",
+            "a = f32[6] pad(p0, p1), padding=2_0",
+            "ROOT r = f32[2] slice(a), slice={[0:2]}",
+        ],
+        {0: [], 1: ["(d0) -> (), domain: d0 in [0, 1]"]},
+    ),
     # a condition of rank 0 is read by all
     (
         [
@@ -512,6 +531,17 @@ def test_runtime_values_are_those_of_the_call() -> None:
     first, second = indexing_maps(module.entry)[0]
     assert str(first) == str(second)
     assert {str(m.runtime[0].hlo) for m in (first, second)} == {"one = s32[] parameter(1)", "two = s32[] parameter(2)"}
+
+
+def test_an_operand_of_which_nothing_is_read_has_no_map() -> None:
+    cut = "p = f32[4] parameter(0)\nz = f32[] parameter(1)\nROOT r = f32[4] pad(p, z), padding=-4_4"
+    called = f"f {{\n{cut}\n}}\nENTRY e {{\np = f32[4] parameter(0)\nz = f32[] parameter(1)\n"
+    for text in (f"ENTRY e {{\n{cut}\n}}", f"{called}ROOT r = f32[4] fusion(p, z), calls=f\n}}"):
+        entry = hlo.parse(text).entry
+        for direction in DIRECTIONS:
+            for of in (entry, entry.root):
+                found = indexing_maps(of, direction)
+                assert (len(found[0]), len(found[1])) == (0, 1)
 
 
 def test_a_runtime_value_may_be_read_where_another_one_says() -> None:

@@ -241,6 +241,10 @@ ROWS = [
         for op, attributes, out, back in VIEWS
     ),
     (
+        {"kind": "indexing", "op": "pad", "attrs": {"in": [3], "begin": [-3], "end": [4]}},
+        {"out": {"output_to_input": {"0": []}, "input_to_output": {"0": []}}},
+    ),
+    (
         {"kind": "dtype-lowering", "vars": {"i": [0, 2**20]}, "exprs": ["i*4096", "i*4096%8"]},
         {"out": ["i64", "i32"], "computed": ["i64", "i64"]},
     ),
