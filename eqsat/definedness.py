@@ -7,7 +7,7 @@ given divisors that are never zero.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -22,6 +22,7 @@ from eqsat.expr import (
     may_divide_by_zero,
     minimum,
     rebuild,
+    stated,
     topological,
     where,
     with_users,
@@ -95,6 +96,38 @@ def without_dead_divisions(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
         return const(0) if is_dead else None
 
     return rebuild(roots, dead)
+
+
+def replaced(roots: Iterable[Expr], images: Mapping[Expr, Expr]) -> list[Expr]:
+    """As :func:`eqsat.expr.substitute`, but what is never evaluated may come to divide by zero."""
+    return rebuild(roots, lambda term, args: images.get(term))
+
+
+def settled(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
+    """``roots`` with zero in place of the divisions by zero that are never evaluated.
+
+    Raises
+    ------
+    ValueError
+        If one is evaluated for all that ``theory`` knows.
+
+    >>> from eqsat.expr import var
+    >>> x, d = var("x", 0, 9), var("d", 0, 3)
+    >>> settled(replaced([where(d < 1, 0, x//d)], {d: const(0)}), Theory())
+    [Expr('where(0 < 1, 0, 0)')]
+    """
+    found = list(roots)
+    while any(map(divides_by_zero, order := list(topological(found)))):
+        for division, _ in unsafe_divisions(found, suspects(order), [theory] * len(found)):
+            if divides_by_zero(division):
+                stated(division.op, *division.args)
+        found = rebuild(found, lambda term, args: const(0) if divides_by_zero(term) else None)
+    return found
+
+
+def divides_by_zero(term: Expr) -> bool:
+    """Whether a term is a division by what is always zero."""
+    return term.op in DIVISIONS and term.args[1].vmin == 0 == term.args[1].vmax
 
 
 def defined(roots: Sequence[Expr], contexts: Sequence[Theory | None]) -> list[Expr]:

@@ -25,8 +25,9 @@ from itertools import count
 from math import gcd, lcm
 from typing import Any, cast
 
+from eqsat.definedness import divides_by_zero, replaced, settled, suspects, unsafe_divisions
 from eqsat.dtypes import LIMITS
-from eqsat.expr import FALSE, TRUE, Expr, const, make, substitute, topological, var, variables
+from eqsat.expr import FALSE, TRUE, Expr, const, make, topological, var, variables
 from eqsat.extract.cost import Bounds, CostModel, Latency
 from eqsat.facts import ContradictionError, chain_members
 from eqsat.forms import Form, atom_form, read, to_expr
@@ -185,7 +186,7 @@ class IndexingMap:
         Raises
         ------
         ValueError
-            If ``following`` does not take as many dims as this map has results.
+            If ``following`` does not take as many dims as this map has results, or divides by one that is always 0.
 
         >>> split = IndexingMap.parse("(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]")
         >>> join = IndexingMap.parse("(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]")
@@ -207,16 +208,38 @@ class IndexingMap:
             there.results,
             (*here.constraints, *boxes, *there.constraints),
             (*there.runtime, *here.runtime),
-        )
+        )._settled()
+
+    def _settled(self) -> IndexingMap:
+        """The map with zero in place of divisions by zero that its domain, or a selection, keeps from evaluation."""
+        indices = [i for r in self.runtime for i in r.indices]
+        if not any(map(divides_by_zero, topological([*self.constraints, *self.results, *indices]))):
+            return self
+        constraints: list[Expr] = []
+        try:
+            for some in _in_order(self.constraints):
+                constraints += settled(some, Theory(constraints))
+            theory = Theory(constraints)
+        except ContradictionError:
+            return self._emptied()
+        found = iter(settled([*self.results, *indices], theory))
+        results = tuple(next(found) for _ in self.results)
+        runtime = [replace(r, indices=tuple(next(found) for _ in r.indices)) for r in self.runtime]
+        return replace(self, results=results, constraints=tuple(constraints), runtime=tuple(runtime))
+
+    def _emptied(self) -> IndexingMap:
+        """The map on an empty domain."""
+        runtime = tuple(replace(r, indices=(const(0),) * len(r.indices)) for r in self.runtime)
+        return replace(self, results=(const(0),) * len(self.results), constraints=(FALSE,), runtime=runtime)
 
     def _substituted(self, image: Mapping[Expr, Expr]) -> IndexingMap:
         """The map with other terms for its variables; each symbol and runtime variable becomes a variable."""
-        runtime = [RuntimeVariable(image[r.variable], r.hlo, tuple(substitute(r.indices, image))) for r in self.runtime]
+        runtime = [RuntimeVariable(image[r.variable], r.hlo, tuple(replaced(r.indices, image))) for r in self.runtime]
         return IndexingMap(
             self.dims,
             tuple(image[s] for s in self.symbols),
-            tuple(substitute(self.results, image)),
-            tuple(substitute(self.constraints, image)),
+            tuple(replaced(self.results, image)),
+            tuple(replaced(self.constraints, image)),
             tuple(runtime),
         )
 
@@ -237,14 +260,14 @@ class IndexingMap:
         for _ in range(MAX_ROUNDS):
             before, constraints = constraints, simplify_constraints(constraints, **options)
             if constraints == [FALSE]:
-                return replace(self, results=(const(0),) * len(self.results), constraints=(FALSE,))
+                return self._emptied()
             ranges = narrowed(narrow.values(), constraints)
             narrow = {given: ranges[v] for given, v in narrow.items()}
-            constraints = substitute(constraints, ranges)
+            constraints = replaced(constraints, ranges)
             if constraints == before:
                 break
         terms = [*self.results, *(i for r in self.runtime for i in r.indices)]
-        found = optimize(substitute(terms, narrow), constraints=constraints, **options).exprs if terms else ()
+        found = optimize(replaced(terms, narrow), constraints=constraints, **options).exprs if terms else ()
         cheapest = dict(zip(terms, found, strict=True))
         runtime = [
             RuntimeVariable(narrow[r.variable], r.hlo, tuple(cheapest[i] for i in r.indices)) for r in self.runtime
@@ -293,7 +316,7 @@ class IndexingMap:
         own = dict(zip(self.variables, widest.values(), strict=True))
         reads = all(r.hlo is not None for r in (*self.runtime, *other.runtime))
         before, after = [
-            substitute([m.domain, *m.results, *(i for r in m.runtime if reads for i in r.indices)], image)
+            replaced([m.domain, *m.results, *(i for r in m.runtime if reads for i in r.indices)], image)
             for m, image in ((self, own), (other, widest))
         ]
         return check_equal(before, after, gates=[None, *before[:1] * (len(before) - 1)], **options)
@@ -331,6 +354,21 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
     return found
 
 
+def _in_order(constraints: Iterable[Expr]) -> Iterator[list[Expr]]:
+    """Constraints in groups, so that those before one keep its divisors from zero; the last one if nothing does."""
+    constraints = list(constraints)
+    dividing = suspects(list(topological(constraints)))
+    known = [c for c in constraints if c not in dividing]
+    yield known
+    waiting = [c for c in constraints if c in dividing]
+    while waiting:
+        theory = Theory(known)
+        some = [c for c in waiting if not any(unsafe_divisions([c], dividing, [theory]))] or waiting
+        yield some
+        known += some
+        waiting = [c for c in waiting if c not in some]
+
+
 def narrowed(given: Iterable[Expr], constraints: Sequence[Expr]) -> dict[Expr, Expr]:
     """For each variable of ``given`` the one of its name with the range that it has where ``constraints`` hold.
 
@@ -345,7 +383,7 @@ def narrowed(given: Iterable[Expr], constraints: Sequence[Expr]) -> dict[Expr, E
     """
     image = {v: v for v in given}
     for _ in range(MAX_ROUNDS):
-        theory = Theory(substitute(constraints, image))
+        theory = Theory(replaced(constraints, image))
         narrower = {g: var(cast(str, v.value), *theory.range(v)) for g, v in image.items()}
         if narrower == image:
             break

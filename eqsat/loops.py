@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from itertools import product
 
 from eqsat.codegen import expression
+from eqsat.definedness import replaced, settled
 from eqsat.dtypes import LIMITS, common_width
-from eqsat.expr import Expr, ExprLike, as_expr, const, substitute, topological, var
+from eqsat.expr import Expr, ExprLike, as_expr, const, topological, var
 from eqsat.linear import Theory
 from eqsat.sampling import domain_size
 from eqsat.text import to_text
@@ -135,7 +136,7 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
     Raises
     ------
     ValueError
-        If that makes more than ``MAX_LANES`` terms.
+        If that makes more than ``MAX_LANES`` terms, or a division by zero that is evaluated.
 
     >>> u, i = var("u", 5, 7), var("i", 0, 15)
     >>> expand(u * 3, [u]), expand(i, [u])
@@ -150,6 +151,6 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
     theory = Theory()
     lanes = []
     for values in product(*[range(v.vmin, v.vmax + 1) for v in present]):
-        lane = substitute([root], dict(zip(present, values, strict=True)))[0]
+        lane = settled(replaced([root], dict(zip(present, map(const, values), strict=True))), theory)[0]
         lanes.append(theory.simplify(lane) if closed else lane)
     return lanes

@@ -16,7 +16,8 @@ from math import prod
 
 import numpy as np
 
-from eqsat.expr import Expr, ExprLike, as_expr, evaluate, substitute, topological, var, variables
+from eqsat.definedness import replaced
+from eqsat.expr import Expr, ExprLike, as_expr, evaluate, topological, var, variables
 from eqsat.facts import ContradictionError
 from eqsat.forms import Form, atom_form, number, to_expr
 from eqsat.hlo import Shape
@@ -155,6 +156,6 @@ def _step(address: Expr, dim: Expr) -> int | None:
     if dim.vmin == dim.vmax:
         return 0
     here = var(str(dim.value), dim.vmin, dim.vmax - 1)
-    before, after = substitute([address], {dim: here})[0], substitute([address], {dim: here + 1})[0]
+    before, after = replaced([address], {dim: here})[0], replaced([address], {dim: here + 1})[0]
     growth = Theory().form(after - before)
     return None if growth.terms else growth.constant

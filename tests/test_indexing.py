@@ -162,6 +162,34 @@ def test_a_composition_is_defined_where_both_are() -> None:
         shift.then(IndexingMap.parse("(d0, d1) -> (d0)"))
 
 
+GUARDED = "(d0) -> (where(d0 < 1, 0, 6 floordiv d0)), domain: d0 in [0, 3]"
+NONZERO = "(d0, d1) -> (d0 floordiv d1), domain: d0 in [0, 9], d1 in [-1, 3], d1 != 0, d0 mod d1 in [0, 0]"
+
+DIVIDED = [
+    # a map, the next one, the simplest composition
+    ("() -> (0)", GUARDED, "() -> (0)"),
+    ("() -> (3)", GUARDED, "() -> (2)"),
+    ("(a) -> (a, 0), domain: a in [0, 9]", NONZERO, "(a) -> (0), domain: a in [0, 9], False"),
+    ("(a) -> (a * 2, 2), domain: a in [0, 3]", NONZERO, "(a) -> (a), domain: a in [0, 3]"),
+    ("(a) -> (a * 6, 0), domain: a in [0, 1]", GUARDED.replace("(d0)", "(d1, d0)"), "(a) -> (0), domain: a in [0, 1]"),
+]
+
+
+@pytest.mark.parametrize(("first", "following", "both"), DIVIDED)
+def test_a_composition_divides_by_zero_only_where_that_is_never_evaluated(
+    first: str, following: str, both: str
+) -> None:
+    names = {"d1": (0, 9)}
+    found = IndexingMap.parse(first).then(IndexingMap.parse(following, names))
+    assert IndexingMap.parse(str(found)) == found
+    assert str(found.simplify()) == both
+
+
+def test_a_composition_that_divides_by_zero_is_refused() -> None:
+    with pytest.raises(ValueError, match="division by zero: the divisor of 'a' is '0', which is always 0"):
+        IndexingMap.parse("(a) -> (a, 0)").then(IndexingMap.parse(NONZERO.replace("d1 != 0", "d1 != 1")))
+
+
 def test_a_map_on_another_domain_or_with_other_results_is_not_equal() -> None:
     here = IndexingMap.parse("(d0) -> (d0), domain: d0 in [0, 9], d0 mod 2 in [0, 0]")
     assert not here.check(IndexingMap.parse("(d0) -> (d0), domain: d0 in [0, 9]")).equal

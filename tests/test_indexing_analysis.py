@@ -686,6 +686,8 @@ TILES = [
     # outside of the domain, padding, nothing is read
     ("(d0) -> (d0 - 2), domain: d0 in [2, 6]", Tile([0], [4], [1]), ("0", (2,), (1,))),
     ("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 7], rt0 in [0, 9]", Tile([2], [4], [1]), ("rt0 + 2", (4,), (1,))),
+    # a divisor is zero where the quotient is not chosen
+    ("(d0) -> (where(d0 < 1, 0, 6 floordiv d0)), domain: d0 in [0, 3]", Tile([0], [1], [1]), ("0", (1,), (1,))),
 ]
 
 
@@ -714,6 +716,11 @@ NO_TILES = [
         "only some elements",
     ),
     ("(d0) -> (d0), domain: d0 in [8, 9]", Tile([0], [4], [1]), "nothing is read"),
+    (
+        "(d0, d1) -> (d0 floordiv d1), domain: d0 in [0, 9], d1 in [-1, 3], d1 != 0",
+        Tile([0, 0], [2, 1], [1, 1]),
+        "nothing is read",
+    ),
     ("(d0) -> (d0), domain: d0 in [8, 31]", Tile([BLOCK * 8], [8], [1]), "or at some offsets"),
     ("(d0) -> (d0), domain: d0 in [0, 9]", Tile([0, 0], [4, 4], [1, 1]), "2 dimensions for a map from 1"),
 ]
@@ -775,6 +782,7 @@ WALKS = [
     ("(d0)[s0] -> (d0*1 + 0), domain: d0 in [0, 0], s0 in [0, 4], d0 + d0 in [1, 6]", "f32[4]", (0,)),
     ("(d0, d1) -> (d0*2 + d1), domain: d0 in [0, 5], d1 in [0, 4], d0 + d1 in [20, 26]", "f32[40]", (0, 0)),
     ("(d0) -> (d0), domain: d0 in [0, 7], False", "f32[8]", (0,)),
+    ("(d0) -> (where(d0 < 1, 0, 6 floordiv d0)), domain: d0 in [0, 1]", "f32[8]", (6,)),
 ]
 
 

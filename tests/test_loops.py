@@ -90,6 +90,31 @@ def test_expand(text: str, unrolled: list[Expr], lanes: list[str]) -> None:
     assert expand(parse(text, NAMES), unrolled) == [parse(lane, NAMES) for lane in lanes]
 
 
+D = var("d", 0, 3)
+GUARDED = [
+    # the term, its terms for d from 0 to 3; what divides by zero is never evaluated
+    ("where(d < 1, 0, 6//d)", ["0", "6", "3", "2"]),
+    (
+        "where(d < 1, i, i//d)",
+        ["where(0 < 1, i, 0)", "where(1 < 1, i, i//1)", "where(2 < 1, i, i//2)", "where(3 < 1, i, i//3)"],
+    ),
+    ("sum(6 % d, k, 0, d)", ["sum(0, k, 0, 0)", "sum(6 % 1, k, 0, 1)", "sum(6 % 2, k, 0, 2)", "sum(6 % 3, k, 0, 3)"]),
+]
+
+
+@pytest.mark.parametrize(("text", "lanes"), GUARDED)
+def test_what_is_never_evaluated_may_divide_by_zero(text: str, lanes: list[str]) -> None:
+    names = {**NAMES, "d": D}
+    assert expand(parse(text, names), [D]) == [parse(lane, names) for lane in lanes]
+
+
+@pytest.mark.parametrize("text", ["6//d", "i//d", "where(i < 1, 0, i % d)", "where(d < 2, i//d, 0)"])
+def test_what_is_evaluated_may_not(text: str) -> None:
+    with pytest.raises(ValueError, match=r"division by zero: the divisor of '.' is '0'") as caught:
+        expand(parse(text, {**NAMES, "d": D}), [D])
+    assert "\n" not in str(caught.value)
+
+
 def test_unrolled_addresses() -> None:
     addresses = expand((ROW * 4 + V) // 2, [V])
     assert [str(e) for e in optimize(addresses).exprs] == ["i*2", "i*2"]
