@@ -329,29 +329,25 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
     optimised (with the options of :func:`eqsat.optimize.optimize`), bounds of one term become one interval, and known
     remainders of one term one remainder.
 
+    Raises
+    ------
+    ValueError
+        If a divisor can be zero where the other conditions hold.
+
     >>> d0 = var("d0", 0, 99)
     >>> simplify_constraints([6 <= d0 % 8 + 5, d0 % 8 + 5 <= 10])
     [Expr('1 <= d0%8'), Expr('d0%8 <= 5')]
     >>> simplify_constraints([(d0 % 2).eq(0), (d0 % 3).eq(1), d0 < 200])
     [Expr('d0%6 == 4')]
     """
-    # an equality is two bounds: those of a quotient are bounds of its numerator
-    halves = [half for c in chain_members(_all(constraints), "and") for half in _halves(c)]
-    together = Theory().condition(_all(halves))
-    if together.op == "bool":
-        return [] if together is TRUE else [FALSE]
-    members = sorted(chain_members(together, "and"), key=lambda m: m.key)
-    intervals = [_as_remainder(*interval) for interval in _intervals(members)]
-    terms = optimize([term for term, _, _ in intervals], **{"extract": "tree", **options}).exprs
     found: list[Expr] = []
-    spelled = [_without_offset(t, low, high) for t, (_, low, high) in zip(terms, intervals, strict=True)]
-    for term, low, high in _join_remainders(spelled):
-        found += within(term, low, high)
     try:
+        for some in _in_order(chain_members(_all(constraints), "and")):
+            found += _simplified(some, found, options)
         narrowed(variables(found), found)
     except ContradictionError:
         return [FALSE]
-    return found
+    return [FALSE] if FALSE in found else found
 
 
 def _in_order(constraints: Iterable[Expr]) -> Iterator[list[Expr]]:
@@ -367,6 +363,25 @@ def _in_order(constraints: Iterable[Expr]) -> Iterator[list[Expr]]:
         yield some
         known += some
         waiting = [c for c in waiting if c not in some]
+
+
+def _simplified(together: Sequence[Expr], known: Sequence[Expr], options: Mapping[str, Any]) -> list[Expr]:
+    """Conditions that, where ``known`` ones hold, are equal to those of ``together``."""
+    # an equality is two bounds: those of a quotient are bounds of its numerator
+    given = _all(half for c in together for half in _halves(c))
+    theory = Theory(known)
+    normal = theory.condition(given)
+    if normal.op == "bool":
+        return [] if normal is TRUE else [FALSE]
+    if any(unsafe_divisions([normal], suspects(list(topological([normal]))), [theory])):
+        # what the branch of a selection divides by, the selection alone keeps from zero
+        normal = given
+    members = sorted((m for m in chain_members(normal, "and") if m is not TRUE), key=lambda m: m.key)
+    intervals = [_as_remainder(*interval) for interval in _intervals(members)]
+    options = {"extract": "tree", **options, "constraints": [*known, *options.get("constraints", ())]}
+    terms = optimize([term for term, _, _ in intervals], **options).exprs
+    spelled = [_without_offset(t, low, high) for t, (_, low, high) in zip(terms, intervals, strict=True)]
+    return [c for term, low, high in _join_remainders(spelled) for c in within(term, low, high)]
 
 
 def narrowed(given: Iterable[Expr], constraints: Sequence[Expr]) -> dict[Expr, Expr]:

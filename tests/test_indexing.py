@@ -99,6 +99,15 @@ SIMPLIFIED = [
         "(d0) -> (d0), domain: d0 in [-21, 30], d0 mod 2 in [0, 0], d0 mod 3 in [0, 0]",
         "(d0) -> (d0), domain: d0 in [-18, 30], d0 mod 6 in [0, 0]",
     ),
+    # one constraint keeps the divisor of another one, or of a result, from zero
+    (
+        "(x, d) -> (x), domain: x in [0, 9], d in [0, 3], d in [1, 3], x floordiv d in [0, 2]",
+        "(x, d) -> (x), domain: x in [0, 9], d in [1, 3], x floordiv d in [0, 2]",
+    ),
+    (
+        "(x, d) -> (x floordiv d), domain: x in [0, 9], d in [-1, 3], d != 0, x mod d in [0, 0]",
+        "(x, d) -> (x floordiv d), domain: x in [0, 9], d in [-1, 3], d != 0, x floordiv d * d - x in [0, 0]",
+    ),
     # nothing is in the domain
     (
         "(d0) -> (d0 mod 8, d0), domain: d0 in [0, 99], d0 mod 8 in [9, 12]",
@@ -300,6 +309,36 @@ def conditions(texts: list[str]) -> list[Expr]:
 def test_constraints(together: list[str], simplified: list[str]) -> None:
     found = simplify_constraints(conditions(together))
     assert sorted(map(str, found)) == sorted(simplified)
+
+
+KEPT_FROM_ZERO = [
+    # together, simplified; w is in [0, 3], v in [-1, 3]
+    (["w != 0", "z//w < 3"], ["1 <= w", "z//w <= 2"]),
+    (["z//w < 3", "w != 0", "w < 2"], ["w == 1", "z <= 2"]),
+    (["where(z < 1, 3, 6//z) >= 2"], ["2 <= where(z < 1, 3, 6//z)"]),
+    (["v != 0", "z % v == 0"], None),
+    (["z % w == 2", "w != 0"], None),
+    (["w != 0", "z//w != 0", "9//(z//w) <= 4"], None),
+    (["(w < 1 or 2 < w) and w != 0", "z % w == 1", "tmod(z, w) < 3"], None),
+    (["v*v > 0", "z//v + z % v <= 3", "where(z == 0, w, w//z) == 0"], None),
+    (["w != 0", "z//w < 0"], ["False"]),
+]
+
+
+@pytest.mark.parametrize(("together", "simplified"), KEPT_FROM_ZERO)
+def test_constraints_keep_divisors_of_others_from_zero(together: list[str], simplified: list[str] | None) -> None:
+    names = {"z": var("z", 0, 9), "w": var("w", 0, 3), "v": var("v", -1, 3)}
+    given_map = IndexingMap(tuple(names.values()), (), (), tuple(parse(text, names) for text in together))
+    found = simplify_constraints(given_map.constraints)
+    assert simplified is None or sorted(map(str, found)) == sorted(simplified)
+    assert given_map.check(replace(given_map, constraints=tuple(found))).equal
+    assert given_map.check(given_map.simplify()).equal
+
+
+def test_a_divisor_that_no_constraint_keeps_from_zero_is_refused() -> None:
+    w = var("w", 0, 3)
+    with pytest.raises(ValueError, match="the divisor 'w' of 'x//w' may be zero"):
+        simplify_constraints([w < 3, NAMES["x"] // w < 3])
 
 
 def test_ranges_under_constraints() -> None:
