@@ -1,14 +1,15 @@
 """Lanes: which indices of an unrolled loop are neighbours in memory, so that one vector instruction loads them all.
 
 Unrolling (:func:`eqsat.loops.expand`) makes one index per lane. Whether they are neighbours is asked of the e-graph:
-the distance of each from the first is a root, and is a literal if it is one at all. How an index is spelled, and in
-which order its sums stand, does not matter.
+the distance of each from the one before is a root, and is a literal if it is one at all. How an index is spelled, and
+in which order its sums stand, does not matter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from eqsat.expr import Expr
 from eqsat.optimize import optimize
@@ -31,8 +32,7 @@ def distances(lanes: Sequence[Expr]) -> list[int | None]:
     >>> distances([i*8000 + j*16, j*16 + 1 + i*8000, (i*500 + j)*16 + 2, j])
     [0, 1, 2, None]
     """
-    result = optimize([lane - lanes[0] for lane in lanes])
-    return [found.vmin if found.op == "const" else None for found in result.exprs]
+    return _literals([lane - lanes[0] for lane in lanes])
 
 
 def contiguous_runs(lanes: Sequence[Expr]) -> list[Run]:
@@ -45,13 +45,21 @@ def contiguous_runs(lanes: Sequence[Expr]) -> list[Run]:
     [4]
     >>> [run.length for run in contiguous_runs(expand(i*4 + u//2*8 + u%2, [u]))]
     [2, 2]
+    >>> [run.length for run in contiguous_runs([i*4, u, u + 1])]
+    [1, 2]
     """
     runs: list[Run] = []
-    places = distances(lanes)
-    for lane, (index, place) in enumerate(zip(lanes, places, strict=True)):
-        before = places[lane - 1] if lane else None
-        if place is not None and before is not None and place == before + 1:
+    steps = [None, *_literals([lane - before for before, lane in pairwise(lanes)])]
+    # there is no step without a lane
+    for lane, (index, step) in enumerate(zip(lanes, steps, strict=False)):
+        if step == 1:
             runs[-1] = Run(runs[-1].first, runs[-1].length + 1, runs[-1].base)
         else:
             runs.append(Run(lane, 1, index))
     return runs
+
+
+def _literals(terms: Sequence[Expr]) -> list[int | None]:
+    """The values of the terms, ``None`` for those that are no literals."""
+    found = optimize(terms).exprs if terms else ()
+    return [term.vmin if term.op == "const" else None for term in found]

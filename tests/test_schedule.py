@@ -211,7 +211,9 @@ LANES = [
     (expand((R2 * 4 + U) // 2, [U]), [1, 2, 1]),
     (expand(R2 + U * 2, [U]), [1, 1, 1, 1]),
     (expand(R2 - U, [U]), [1, 1, 1, 1]),
-    ([R1, R2, R2 + 1], [1, 1, 1]),
+    # how far they are from the first lane does not matter
+    ([R1, R2, R2 + 1, 2 + R2], [1, 3]),
+    ([], []),
 ]
 
 
