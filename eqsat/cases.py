@@ -195,9 +195,14 @@ def as_conditions(terms: Sequence[Expr], texts: Sequence[str]) -> list[Expr]:
 
 def variable(name: str, bounds: Any) -> Expr:
     """The variable with the two ``bounds`` of a JSON list."""
+    return var(name, *ends(name, bounds))
+
+
+def ends(name: str, bounds: Any) -> tuple[int, int]:
+    """The two ``bounds`` of a variable in a JSON list; the first may be greater."""
     match bounds:
         case [int(low), int(high)] if not isinstance(low, bool) and not isinstance(high, bool):
-            return var(name, low, high)
+            return low, high
     raise ValueError(f"the range of variable {name!r} must be two integers, not {bounds!r}")
 
 

@@ -119,6 +119,8 @@ class IndexingMap:
     def parse(cls, text: str, ranges: Mapping[str, tuple[int, int]] | None = None) -> IndexingMap:
         """The map that ``text`` spells; ``ranges`` are those of variables that its domain does not mention.
 
+        Where a range is empty the domain is: the variable has the range the other way round, and ``False`` says it.
+
         Raises
         ------
         ValueError
@@ -126,6 +128,8 @@ class IndexingMap:
 
         >>> print(IndexingMap.parse("(d0)[s0] -> (s0 + 5, d0 * 2)", {"d0": (0, 3), "s0": (0, 1)}))
         (d0)[s0] -> (s0 + 5, d0 * 2), domain: d0 in [0, 3], s0 in [0, 1]
+        >>> print(IndexingMap.parse("(d0) -> (d0 * 2), domain: d0 in [0, -1]"))
+        (d0) -> (d0 * 2), domain: d0 in [-1, 0], False
         """
         head, _, domain = " ".join(text.split()).partition("domain:")
         found = _MAP.fullmatch(head.strip(" ,"))
@@ -145,8 +149,9 @@ class IndexingMap:
             else:
                 cut.append((interval[1], (int(interval[2]), int(interval[3]))) if interval else (item, None))
         known = {**(ranges or {}), **box}
-        names = {name: var(name, *known.get(name, LIMITS[32])) for name in spelled}
-        constraints: list[Expr] = []
+        bounds = {name: known.get(name, LIMITS[32]) for name in spelled}
+        names = {name: var(name, min(ends), max(ends)) for name, ends in bounds.items()}
+        constraints: list[Expr] = [FALSE] if any(low > high for low, high in bounds.values()) else []
         for item, limits in cut:
             term = _parse(item, names)
             constraints += [term] if limits is None else within(term, *limits)

@@ -15,7 +15,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from eqsat import hlo, relations
-from eqsat.cases import Record, as_conditions, get, get_texts, get_variables, variable
+from eqsat.cases import Record, as_conditions, ends, get, get_texts, get_variables, variable
 from eqsat.dtypes import select_width, widths
 from eqsat.expr import FALSE, Expr, substitute, topological, var
 from eqsat.extract.calibrated import cost_model
@@ -57,7 +57,8 @@ def _indexing(record: Record, settings: Settings) -> Row:
     attributes = get(record, "attrs", dict, {})
     if "map" not in record and "map" not in attributes:
         return _operation(record, attributes, settings)
-    ranges = {name: (v.vmin, v.vmax) for name, v in get_variables({"vars": {}, **record}).items()}
+    # an empty range makes an empty map
+    ranges = {name: ends(name, bounds) for name, bounds in get(record, "vars", dict, {}).items()}
     before = IndexingMap.parse(get({**attributes, **record}, "map", str), ranges)
     for following in get_texts(record, "compose", []):
         before = before.then(IndexingMap.parse(following, ranges))

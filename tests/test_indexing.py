@@ -31,6 +31,11 @@ TEXTS = [
     ),
     ("(d0) -> (min(d0, 3)), domain: d0 in [0, 9], d0 != 4", "(d0) -> (min(d0, 3)), domain: d0 in [0, 9], d0 != 4"),
     ("(x) -> (x), domain: x in [0, 9], False", None),
+    # an empty range is turned round
+    (
+        "(d0)[s0] -> (d0, 9 floordiv s0), domain: d0 in [5, 3], s0 in [0, -1], d0 mod 2 in [0, 0]",
+        "(d0)[s0] -> (d0, 9 floordiv s0), domain: d0 in [3, 5], s0 in [-1, 0], False, d0 mod 2 in [0, 0]",
+    ),
 ]
 
 
@@ -46,7 +51,6 @@ REFUSED = [
     ("(d0) -> (d1)", "unknown variable 'd1'"),
     ("(d0, d0) -> (d0)", "names a variable twice"),
     ("(d0)[d0] -> (d0)", "names a variable twice"),
-    ("(d0) -> (d0), domain: d0 in [5, 3]", "range of variable 'd0' is empty"),
     ("(d0) -> (d0 ceildiv 4)", "write x ceildiv n as"),
     ("(d0) -> (d0 floordiv 0)", "division by zero"),
 ]
@@ -112,6 +116,10 @@ SIMPLIFIED = [
     (
         "(d0) -> (d0 mod 8, d0), domain: d0 in [0, 99], d0 mod 8 in [9, 12]",
         "(d0) -> (0, 0), domain: d0 in [0, 99], False",
+    ),
+    (
+        "(d0)[s0] -> (d0 + s0), domain: d0 in [0, 9], s0 in [0, -1]",
+        "(d0)[s0] -> (0), domain: d0 in [0, 9], s0 in [-1, 0], False",
     ),
     (
         "(d0) -> (d0), domain: d0 in [0, 99], d0 mod 4 in [0, 0], d0 mod 6 in [1, 1]",

@@ -185,6 +185,19 @@ ROWS = [
         {"out": ["(d0) -> (d0), domain: d0 in [0, 31]"]},
     ),
     (
+        {"kind": "indexing", "map": "(d0) -> (d0)", "vars": {"d0": [0, -2]}},
+        {"out": ["(d0) -> (0), domain: d0 in [-2, 0], False"], "cost": 0, "checked": "exhaustive"},
+    ),
+    (
+        {
+            "kind": "indexing",
+            "map": "(d0) -> (d0, 5)",
+            "vars": {"d0": [0, 9], "b": [1, 0]},
+            "compose": ["(a, b) -> (a)"],
+        },
+        {"out": ["(d0) -> (0), domain: d0 in [0, 9], False"]},
+    ),
+    (
         {"kind": "indexing", "hlo": REVERSAL},
         {"out": {"output_to_input": {"0": [TURNED]}, "input_to_output": {"0": [TURNED]}}, "checked": "exhaustive"},
     ),
