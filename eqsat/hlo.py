@@ -19,6 +19,9 @@ from eqsat.text import split_list
 _NAME = r"%?([\w.\-]+)"
 _ARRAY = r"[a-z]\w*\[[\d,\s]*\](?:\{[^}]*\})?"
 _SHAPE = re.compile(r"([a-z]\w*)\[([\d,\s]*)\](?:\{([^}]*)\})?")
+#: What follows the dimensions of a layout: tiles and a memory space, as in T(8,128)(2,1)S(1).
+_PLACEMENT = re.compile(r"(?:[A-Z#*]+(?:\([^()]*\))+)*")
+_TILES = re.compile(r"T((?:\([^()]*\))+)")
 _HEADER = re.compile(rf"(ENTRY\s+)?{_NAME}\s*(?:\(.*\)\s*->.*)?\{{")
 _INSTRUCTION = re.compile(rf"(ROOT\s+)?{_NAME}\s*=\s*({_ARRAY}|\((?:{_ARRAY}|[,\s])*\))\s*([a-z][\w\-]*)\((.*)")
 _OPERAND = re.compile(rf"(?:(?:{_ARRAY}|\(.*\))\s*)?{_NAME}")
@@ -37,6 +40,8 @@ class Shape:
         Per dimension its size.
     layout : tuple of int
         The dimensions from the fastest in memory to the slowest.
+    tiles : str
+        The tiles in which the layout stores the elements, as ``(8,128)(2,1)``; ``""`` if it has none.
 
     >>> Shape.parse("f32[51, 16]{0,1}")
     Shape(element='f32', sizes=(51, 16), layout=(0, 1))
@@ -47,10 +52,13 @@ class Shape:
     element: str
     sizes: tuple[int, ...]
     layout: tuple[int, ...]
+    tiles: str = field(default="", repr=False)
 
     @classmethod
     def parse(cls, text: str) -> Shape:
         """The shape that ``text`` spells; the last dimension is the fastest unless it says otherwise.
+
+        A memory space behind the layout is skipped.
 
         Raises
         ------
@@ -61,10 +69,16 @@ class Shape:
         if not found:
             raise ValueError(f"cannot parse the shape {text[:60]!r}: write it as f32[10,20]{{1,0}}")
         sizes = integers(found[2])
-        layout = tuple(reversed(range(len(sizes)))) if found[3] is None else integers(found[3])
+        order, _, placement = (found[3] or "").partition(":")
+        if not _PLACEMENT.fullmatch(placement.strip()):
+            raise ValueError(
+                f"cannot parse the layout of {text[:60]!r}: write tiles and memory as {{1,0:T(8,128)S(1)}}"
+            )
+        layout = tuple(reversed(range(len(sizes)))) if found[3] is None else integers(order)
         if sorted(layout) != list(range(len(sizes))):
             raise ValueError(f"the layout of {text!r} must name each of its {len(sizes)} dimensions once")
-        return cls(found[1], sizes, layout)
+        tiles = _TILES.search(placement)
+        return cls(found[1], sizes, layout, tiles[1] if tiles else "")
 
     def __str__(self) -> str:
         return f"{self.element}[{','.join(map(str, self.sizes))}]"

@@ -267,6 +267,8 @@ def _broadcast(i: Instruction) -> list[Relation]:
 
 def _bitcast(i: Instruction) -> list[Relation]:
     given, made = i.operands[0].shapes[0], i.shapes[0]
+    if (given.tiles or made.tiles) and replace(given, element=made.element) != made:
+        raise ValueError("bitcasts between tiled layouts are not supported: give the operand and the result one layout")
     return [relations.bitcast(given.sizes, given.layout, made.sizes, made.layout)]
 
 

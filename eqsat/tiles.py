@@ -132,6 +132,8 @@ def elements_read(of: IndexingMap) -> int:
 def memory_steps(of: IndexingMap, shape: Shape) -> tuple[int | None, ...]:
     """How far apart in memory neighbours along each dim read a tensor of ``shape``; None where that varies.
 
+    Tiles of the layout of ``shape`` do not count: the steps are those of its order of dimensions.
+
     Accesses along a dim of step 1 coalesce; those along a dim of step 0 read one element, or none on an empty domain.
 
     >>> transposed = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 3]")

@@ -49,6 +49,23 @@ def test_what_xla_prints() -> None:
     assert repr(by_name["r"]) == "reshape 'r'"
 
 
+SHAPES = [
+    # the text, the layout, the tiles
+    ("f32[8,128]{1,0:T(8,128)}", (1, 0), "(8,128)"),
+    ("bf16[16,256]{0,1:T(8,128)(2,1)S(1)}", (0, 1), "(8,128)(2,1)"),
+    ("f32[32]{0:S(1)}", (0,), ""),
+    ("f32[]{:T(128)S(6)}", (), "(128)"),
+]
+
+
+@pytest.mark.parametrize(("text", "layout", "tiles"), SHAPES)
+def test_tiles_and_memory_spaces(text: str, layout: tuple[int, ...], tiles: str) -> None:
+    shape = Shape.parse(text)
+    assert (shape.layout, shape.tiles) == (layout, tiles)
+    module = hlo.parse(f"ENTRY e {{\n p = {text} parameter(0)\n r = ({text}, {text}) tuple({text} p, {text} p)\n}}")
+    assert module.entry.root.shapes == (shape, shape)
+
+
 def test_the_last_instruction_is_the_root_unless_one_is_marked() -> None:
     module = hlo.parse("f {\n a = f32[] parameter(0)\n b = f32[] negate(a)\n}")
     assert module.entry.root.name == "b"
@@ -77,7 +94,8 @@ REFUSED = [
         "ENTRY e {\n a = f32[4]{1} parameter(0)\n}",
         r"the layout of 'f32\[4\]\{1\}' must name each of its 1 dimensions once",
     ),
-    ("ENTRY e {\n a = f32[4]{0:T(8)} parameter(0)\n}", "'0:T\\(8\\)' is no list of integers"),
+    ("ENTRY e {\n a = f32[4]{0:T(8} parameter(0)\n}", "cannot parse"),
+    ("ENTRY e {\n a = f32[4]{0:tiled} parameter(0)\n}", "cannot parse the layout of 'f32.*': write tiles and memory"),
     ("ENTRY e {\n a = f32[<=4] parameter(0)\n}", "cannot parse 'a = "),
     ("ENTRY e {\n a = parameter(0)\n}", "cannot parse 'a = parameter"),
     ("ENTRY e {\n a = f32[] negate(\n}", "no end|cannot parse|has no end"),

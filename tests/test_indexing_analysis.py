@@ -447,6 +447,15 @@ COMPUTATIONS = [
         ],
         {0: [], 1: ["(d0) -> (), domain: d0 in [0, 1]"]},
     ),
+    # tiles do not change what is read
+    (
+        [
+            "p0 = f32[4,8]{1,0:T(2,4)} parameter(0)",
+            "a = s32[4,8]{1,0:T(2,4)} bitcast(p0)",
+            "ROOT r = s32[8,4]{1,0:T(2,4)S(1)} transpose(a), dimensions={1,0}",
+        ],
+        {0: ["(d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]"]},
+    ),
     # a condition of rank 0 is read by all
     (
         [
@@ -595,6 +604,7 @@ REFUSED = [
     ("ROOT r = f32[8,4] transpose(p0), dimensions={1,x}", "'1,x' is no list of integers"),
     ("ROOT r = f32[4,9] broadcast(p0), dimensions={0,1}", r"sizes \[4, 8\] are not those of dimensions \[0, 1\]"),
     ("ROOT r = f32[4,8] reverse(p0), dimensions={-1}", r"dimensions \[-1\] must be different ones"),
+    ("ROOT r = f32[32]{0:T(32)} bitcast(p0)", "bitcast 'r': bitcasts between tiled layouts are not supported"),
     ("ROOT r = f32[33] reshape(p0)", r"\[4, 8\] has 32 elements, \[33\] has 33"),
     ("ROOT r = f32[4,2] slice(p0), slice={[0:4:1], [2:9:3]}", r"\[2:9:3\] is no slice of a dimension of size 8"),
     ("ROOT r = f32[4,2] slice(p0), slice={[0:4:1], [2:8:0]}", r"\[2:8:0\] is no slice of a dimension of size 8"),
