@@ -147,19 +147,38 @@ def _spelled(m: IndexingMap) -> str | dict[str, Any]:
 def _moved(record: Record, attributes: Record) -> Relation:
     """The relation of an operation on views, of tinygrad's kind, or of a ``chain`` of them."""
     found = []
-    for step in get(attributes, "chain", list, []):
+    for step in get({**attributes, **record}, "chain", list, []):
         match step:
-            case [str(op), list(given), list(made)]:
-                found.append(_view(op, {"in": given, "out": made}))
+            case [str(op), *values] if len(values) == len(_keys(op)):
+                found.append(_view(op, dict(zip(_keys(op), values, strict=True))))
             case _:
-                raise ValueError(f"each of 'chain' must be an op and the shapes before and behind it, not {step!r}")
+                raise ValueError(f"each of 'chain' must be an op and all its attributes in order, not {step!r}")
     return reduce(Relation.then, found) if found else _view(get(record, "op", str), attributes)
 
 
-def _view(op: str, attributes: Record) -> Relation:
+def _keys(op: str) -> tuple[str, ...]:
+    """The attributes of an operation on views."""
     if op not in _VIEWS:
         raise ValueError(f"op {op!r} needs its 'hlo' or 'map': without, give one of {', '.join(_VIEWS)}")
-    return _VIEWS[op](attributes)
+    return _VIEWS[op][0]
+
+
+def _view(op: str, attributes: Record) -> Relation:
+    keys = _keys(op)
+    if op == "flip":
+        attributes = {**attributes, "axes": _flipped(get(attributes, "axes", list), _integers(attributes, "in"))}
+    return _VIEWS[op][1](*[_integers(attributes, key) for key in keys])
+
+
+def _flipped(axes: list[Any], sizes: Sequence[int]) -> list[Any]:
+    """The numbers of the axes to flip, which may be given by one flag per dimension."""
+    if not axes or not all(isinstance(flips, bool) for flips in axes):
+        return axes
+    if len(axes) != len(sizes):
+        raise ValueError(
+            f"{len(axes)} flags for {len(sizes)} dimensions: give one for each, or the numbers of the axes"
+        )
+    return [n for n, flips in enumerate(axes) if flips]
 
 
 def _options(settings: Settings) -> dict[str, Any]:
@@ -293,7 +312,7 @@ def _of_nest(given: Nest, found: Nest, settings: Settings) -> Row:
 def _integers(record: Record, key: str, default: list[int] | None = None) -> list[int]:
     """The list of integers at ``key``."""
     numbers: list[int] = get(record, key, list, default)
-    if not all(isinstance(n, int) for n in numbers):
+    if not all(type(n) is int for n in numbers):
         raise ValueError(f"{key!r} must be a list of integers, not {numbers!r}")
     return numbers
 
@@ -347,17 +366,15 @@ def _buffer(record: Record, settings: Settings) -> Row:
     return {"out": [str(found)]}
 
 
-#: Operations on views, as tinygrad names them, by their sizes.
-_VIEWS: Mapping[str, Callable[[Record], Relation]] = {
-    "reshape": lambda a: relations.reshaped(_integers(a, "in"), _integers(a, "out")),
-    "expand": lambda a: relations.expanded(_integers(a, "in"), _integers(a, "out")),
-    "permute": lambda a: relations.transposed(_integers(a, "in"), _integers(a, "axes")),
-    "shrink": lambda a: relations.sliced(_integers(a, "in"), _integers(a, "begin"), _integers(a, "end")),
-    "flip": lambda a: relations.reversed_along(
-        _integers(a, "in"), [n for n, flips in enumerate(_integers(a, "axes")) if flips]
-    ),
-    "pad": lambda a: relations.padded(_integers(a, "in"), _integers(a, "begin"), _integers(a, "end")),
-    "linearize": lambda a: relations.reshaped([prod(_integers(a, "shape"))], _integers(a, "shape")),
+#: Operations on views, as tinygrad names them: their attributes, and what is read by these.
+_VIEWS: Mapping[str, tuple[tuple[str, ...], Callable[..., Relation]]] = {
+    "reshape": (("in", "out"), relations.reshaped),
+    "expand": (("in", "out"), relations.expanded),
+    "permute": (("in", "axes"), relations.transposed),
+    "flip": (("in", "axes"), relations.reversed_along),
+    "shrink": (("in", "begin", "end"), relations.sliced),
+    "pad": (("in", "begin", "end"), relations.padded),
+    "linearize": (("shape",), lambda shape: relations.reshaped([prod(shape)], shape)),
 }
 
 #: A ratio of each kind.

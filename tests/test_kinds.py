@@ -124,6 +124,18 @@ VIEWS = [
         "(d0, d1) -> (d0, 2 - d1), domain: d0 in [0, 1], d1 in [0, 2]",
     ),
     (
+        "flip",
+        {"in": [2, 3], "axes": [1]},
+        "(d0, d1) -> (d0, 2 - d1), domain: d0 in [0, 1], d1 in [0, 2]",
+        "(d0, d1) -> (d0, 2 - d1), domain: d0 in [0, 1], d1 in [0, 2]",
+    ),
+    (
+        "flip",
+        {"in": [2], "axes": []},
+        "(d0) -> (d0), domain: d0 in [0, 1]",
+        "(d0) -> (d0), domain: d0 in [0, 1]",
+    ),
+    (
         "pad",
         {"in": [3], "begin": [1], "end": [2]},
         "(d0) -> (d0 - 1), domain: d0 in [1, 3]",
@@ -140,6 +152,22 @@ VIEWS = [
         {"chain": [["expand", [4, 1], [4, 5]], ["reshape", [4, 5], [20]]]},
         "(d0) -> (d0 floordiv 5, 0), domain: d0 in [0, 19]",
         "(d0, d1)[s0] -> (d0 * 5 + s0), domain: d0 in [0, 3], d1 in [0, 0], s0 in [0, 4]",
+    ),
+    (
+        "all of them",
+        {
+            "chain": [
+                ["pad", [3, 4], [1, 0], [0, 0]],
+                ["permute", [4, 4], [1, 0]],
+                ["flip", [4, 4], [True, False]],
+                ["flip", [4, 4], [0]],
+                ["shrink", [4, 4], [0, 1], [4, 4]],
+                ["reshape", [4, 3], [12]],
+                ["linearize", [2, 6]],
+            ]
+        },
+        "(d0, d1) -> (d1 mod 3, d0 * 2 + d1 floordiv 3), domain: d0 in [0, 1], d1 in [0, 5]",
+        "(d0, d1) -> (d1 floordiv 2, d1 mod 2 * 3 + d0), domain: d0 in [0, 2], d1 in [0, 3]",
     ),
 ]
 
@@ -257,6 +285,11 @@ ROWS = [
         {"kind": "indexing", "op": "pad", "attrs": {"in": [3], "begin": [-3], "end": [4]}},
         {"out": {"output_to_input": {"0": []}, "input_to_output": {"0": []}}},
     ),
+    # a chain may stand beside the op
+    (
+        {"kind": "indexing", "op": "flip(flip)", "chain": [["flip", [5], [0]], ["flip", [5], [0]]]},
+        {"out": {"output_to_input": {"0": [SAME]}, "input_to_output": {"0": [SAME]}}},
+    ),
     (
         {"kind": "dtype-lowering", "vars": {"i": [0, 2**20]}, "exprs": ["i*4096", "i*4096%8"]},
         {"out": ["i64", "i32"], "computed": ["i64", "i64"]},
@@ -345,7 +378,15 @@ BAD = [
     ({"kind": "expand", "vars": {}, "expr": "1", "unroll": ["u"]}, "'u' of 'unroll' has no range"),
     ({"kind": "constraints", "vars": {"x": [0, 9]}, "before": ["x + 1"]}, "'x + 1' is not a condition"),
     ({"kind": "indexing", "op": "dot", "attrs": {}}, "op 'dot' needs its 'hlo' or 'map': without, give one of reshape"),
-    ({"kind": "indexing", "attrs": {"chain": ["reshape"]}}, "each of 'chain' must be an op and the shapes"),
+    ({"kind": "indexing", "attrs": {"chain": ["reshape"]}}, "each of 'chain' must be an op and all its"),
+    ({"kind": "indexing", "chain": [["pad", [4], [1]]]}, "each of 'chain' must be an op and all its attributes"),
+    ({"kind": "indexing", "chain": [["knit", [4], [1]]]}, "op 'knit' needs its 'hlo' or 'map'"),
+    ({"kind": "indexing", "chain": [["flip", [4], 0]]}, "'axes' must be a list"),
+    ({"kind": "indexing", "chain": [["pad", [4], ["a"], [0]]]}, "'begin' must be a list of integers"),
+    ({"kind": "indexing", "op": "flip", "attrs": {"in": [8, 12], "axes": [5]}}, "must be different ones of 0 to 1"),
+    ({"kind": "indexing", "op": "flip", "attrs": {"in": [8, 12], "axes": [True]}}, "1 flags for 2 dimensions"),
+    ({"kind": "indexing", "op": "flip", "attrs": {"in": [8, 12], "axes": [1, True]}}, "must be a list of integers"),
+    ({"kind": "indexing", "op": "permute", "attrs": {"in": [8, 12], "axes": [True, False]}}, "a list of integers"),
     (
         {"kind": "indexing", "attrs": {"chain": [["reshape", [6], [2, 3]], ["expand", [1, 3], [2, 3]]]}},
         "gives sizes [2, 3], and the next takes [1, 3]",
