@@ -88,6 +88,8 @@ def case_of(record: Record, name: str = "") -> Case:
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise ValueError(f"the name {twice!r} is given twice among vars, buffers and lets")
+    if kind == "gate" and "INVALID" in names:
+        raise ValueError("'INVALID' is the index of an access that does not happen: rename the variable")
     variables |= {name: buffer(name) for name in arrays}
     terms = parse_program(
         lets, [*texts, *conditions], variables | {"INVALID": INVALID} if kind == "gate" else variables
@@ -162,8 +164,9 @@ def kind_of(record: Record) -> str:
 
 
 def get(record: Record, key: str, kind: type, default: Any = None) -> Any:
-    """The value of ``key``, which must be of type ``kind``."""
-    value = record.get(key, default)
+    """The value of ``key``, which must be of type ``kind``; ``null`` is as if it were not there."""
+    value = record.get(key)
+    value = default if value is None else value
     if value is None:
         raise ValueError(f"the key {key!r} is missing")
     if not isinstance(value, kind):
@@ -254,17 +257,32 @@ def _access(access: Access) -> tuple[list[Expr], Gates]:
 
 def _view_texts(record: Record) -> list[str]:
     limits: list[Any] = []
-    for pair in record.get("mask") or []:
+    for pair in get(record, "mask", list, []):
         if not isinstance(pair, list) or len(pair) != 2:
             raise ValueError(f"each of 'mask' must be a low and a high index, not {pair!r}")
         limits += pair
-    return [
-        str(n) for n in (record.get("offset", 0), *get(record, "shape", list), *get(record, "strides", list), *limits)
-    ]
+    offset = record.get("offset")
+    parts = {
+        "offset": [0 if offset is None else offset],
+        "shape": get(record, "shape", list),
+        "strides": get(record, "strides", list),
+        "mask": limits,
+    }
+    return [number_text(n, key) for key, numbers in parts.items() for n in numbers]
+
+
+def number_text(number: Any, key: str) -> str:
+    """The text of a number that a case gives at ``key`` as an integer or a text."""
+    if isinstance(number, bool) or not isinstance(number, int | str):
+        raise ValueError(f"numbers of {key!r} must be integers or texts, not {number!r}")
+    return str(number)
 
 
 def _viewed(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tuple[list[Expr], Gates]:
     """An access through a view; its indices are the variables, in order, that the view itself does not mention."""
+    for term in terms:
+        if term.is_bool or term.element:
+            raise ValueError(f"the part {str(term)[:60]!r} of a view must be an integer")
     end = 1 + len(record["shape"])
     limits_start = end + len(record["strides"])
     offset, shape, strides, limits = terms[0], terms[1:end], terms[end:limits_start], terms[limits_start:]

@@ -170,7 +170,7 @@ def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = No
     """The function that :func:`to_c` prints, without what it needs before it; ``storage`` may be ``"static "``."""
     if not roots:
         raise ValueError("there is no expression to lower: give at least one")
-    check_function_name(name)
+    check_name(name)
     other = next((t for t in topological(roots) if t.args and t.op not in WRITE), None)
     if other is not None:
         raise ValueError(
@@ -251,10 +251,10 @@ def _type(term: Expr) -> str:
     return "bool" if term.is_bool else f"int{select_width(term)}_t"
 
 
-def check_function_name(name: str) -> None:
-    """Refuse what cannot name a C function."""
+def check_name(name: str, of: str = "function") -> None:
+    """Refuse what cannot name a function, or whatever ``of`` says, in C."""
     if _is_taken(name) or not name.isascii() or not name.isidentifier():
-        raise ValueError(f"{name!r} cannot name a C function: use a-z, digits and underscores, but no word of C's")
+        raise ValueError(f"{name!r} cannot name a C {of}: use a-z, digits and underscores, but no word of C's")
 
 
 def _is_taken(name: str) -> bool:

@@ -15,13 +15,13 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from eqsat import hlo, relations
-from eqsat.cases import Record, as_conditions, ends, get, get_texts, get_variables, variable
+from eqsat.cases import Record, as_conditions, ends, get, get_texts, get_variables, number_text, variable
 from eqsat.dtypes import select_width, widths
 from eqsat.expr import FALSE, Expr, substitute, topological, var
 from eqsat.extract.calibrated import cost_model
 from eqsat.indexing import IndexingMap, narrowed, simplify_constraints
 from eqsat.indexing_analysis import DIRECTIONS, indexing_maps
-from eqsat.loops import LoopHeader, loop_variable
+from eqsat.loops import LoopHeader, check_bounds, loop_variable
 from eqsat.optimize import cost_of, optimize
 from eqsat.ranges import Axis, Nest, cheapest, consider_merge, split_at_modulo
 from eqsat.relations import Relation
@@ -205,9 +205,7 @@ def _widths(record: Record, settings: Settings) -> Row:
     if "exprs" in record:
         terms = [parse(text, get_variables(record)) for text in get_texts(record, "exprs")]
     elif "shape" in record:
-        shape = get(record, "shape", list)
-        if not all(isinstance(size, int) for size in shape):
-            raise ValueError(f"'shape' must be a list of integers, not {shape!r}")
+        shape = _integers(record, "shape")
         indices = [loop_variable(f"i{n}", size) for n, size in enumerate(shape)]
         terms = [View.contiguous(shape).access(indices).index]
     else:
@@ -221,9 +219,10 @@ def _loop(record: Record, settings: Settings) -> Row:
     match get(record, "variable", list):
         case [str(name), start, last]:
             names = get_variables({"vars": {}, **record})
-            first, final = [parse(str(bound), names) for bound in (start, last)]
+            first, final = [parse(number_text(bound, "variable"), names) for bound in (start, last)]
         case other:
             raise ValueError(f"'variable' must be a name and two bounds, not {other!r}")
+    check_bounds([first, final])
     header = LoopHeader.of(var(name, first.vmin, final.vmax), first, final)
     counter = get(record, "counter", str, "ridx0")
     return {"out": header.operations, "code": header.to_c(counter), "trips": header.trip_count}

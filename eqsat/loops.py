@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from eqsat.codegen import expression
+from eqsat.codegen import check_name, expression
 from eqsat.definedness import replaced, settled
 from eqsat.dtypes import LIMITS, common_width
-from eqsat.expr import Expr, ExprLike, as_expr, const, topological, var
+from eqsat.expr import Expr, ExprLike, as_expr, const, topological, var, variables
 from eqsat.linear import Theory
 from eqsat.sampling import domain_size
 from eqsat.text import to_text
@@ -86,12 +86,13 @@ class LoopHeader:
         Raises
         ------
         ValueError
-            If ``variable`` is no variable, or the loop has values outside of its range.
+            If ``variable`` is no variable, a bound is no integer, or the loop has values outside of its range.
         """
         if variable.op != "var":
             raise ValueError(f"a loop needs a variable, not {to_text(variable, most=60)!r}")
         first = const(variable.vmin) if start is None else as_expr(start)
         final = const(variable.vmax) if last is None else as_expr(last)
+        check_bounds([first, final])
         if first.vmin < variable.vmin or final.vmax > variable.vmax:
             raise ValueError(
                 f"the loop over {variable.value!r} runs from {first.vmin} to {final.vmax}, outside of its range "
@@ -122,10 +123,25 @@ class LoopHeader:
         ----------
         counter : str, optional
             The name of the counter, by default that of the variable.
+
+        Raises
+        ------
+        ValueError
+            If that is no name in C, or the name of a variable of the bounds.
         """
-        name = counter or str(self.variable.value)
+        name = str(self.variable.value) if counter is None else counter
+        check_name(name, "counter")
+        if any(name == v.value for v in variables([self.start, self.end])):
+            raise ValueError(f"the counter {name!r} has the name of a variable of its bounds: rename one of the two")
         start, end = expression(self.start), expression(self.end)
         return f"for ({_C_TYPES[self.width]} {name} = {start}; {name} < {end}; {name}++) {{"
+
+
+def check_bounds(bounds: Sequence[Expr]) -> None:
+    """Refuse bounds of a loop that are no integers."""
+    for bound in bounds:
+        if bound.is_bool or bound.element:
+            raise ValueError(f"the bound {to_text(bound, most=60)!r} of a loop must be an integer")
 
 
 def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
@@ -136,7 +152,8 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
     Raises
     ------
     ValueError
-        If that makes more than ``MAX_LANES`` terms, or a division by zero that is evaluated.
+        If a variable is unrolled twice, or that makes more than ``MAX_LANES`` terms, or a division by zero that is
+        evaluated.
 
     >>> u, i = var("u", 5, 7), var("i", 0, 15)
     >>> expand(u * 3, [u]), expand(i, [u])
@@ -144,6 +161,9 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
     """
     leaves = {t for t in topological([root]) if t.op == "var"}
     present = [v for v in unrolled if v in leaves]
+    for v in present:
+        if present.count(v) > 1:
+            raise ValueError(f"the variable {v.value!r} is unrolled twice: name it once")
     count = domain_size(present)
     if count > MAX_LANES:
         raise ValueError(f"unrolling makes {count} terms, more than {MAX_LANES}: unroll fewer or shorter loops")

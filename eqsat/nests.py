@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import isinf, isnan, prod
 from typing import cast
 
-from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, check_function_name, preamble
+from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, check_name, preamble
 from eqsat.dtypes import LIMITS, select_width, widths
 from eqsat.expr import TRUE, Expr, any_var, brief, extent, index_level, is_index, substitute, topological, variables
 from eqsat.facts import ContradictionError
@@ -82,7 +82,7 @@ def function(
     """The function that :func:`to_c` prints, without what it needs before it."""
     if lanes not in LANES:
         raise ValueError(f"{lanes} lanes: give one of {', '.join(map(str, LANES))}")
-    check_function_name(kernel.name)
+    check_name(kernel.name)
     return _LoopWriter(kernel, parallel, reassociate, lanes).function(storage)
 
 

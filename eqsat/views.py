@@ -57,7 +57,7 @@ class View:
     Raises
     ------
     ValueError
-        If the parts differ in their number of dimensions.
+        If the parts differ in their number of dimensions, a size cannot be positive, or the mask is not pairs.
 
     Source: tinygrad's ShapeTracker.
 
@@ -75,11 +75,19 @@ class View:
 
     def __post_init__(self) -> None:
         mask = self.shape if self.mask is None else self.mask
+        if not isinstance(mask, Sequence):
+            raise ValueError(f"the mask of a view is a (low, high) per dimension, not {mask!r}")
         if not len(self.shape) == len(self.strides) == len(mask):
             raise ValueError(
                 f"a view has as many strides and mask ranges as dimensions: {len(self.shape)} dimensions, "
                 f"{len(self.strides)} strides, {len(mask)} mask ranges"
             )
+        if any(as_expr(size).vmax < 1 for size in self.shape):
+            sizes = ", ".join(map(str, self.shape))
+            raise ValueError(f"a view of sizes [{sizes}] has no elements, so no indices: leave it out")
+        for pair in self.mask or []:
+            if not isinstance(pair, Sequence) or len(pair) != 2:
+                raise ValueError(f"a mask range is (low, high), not {pair!r}")
 
     @classmethod
     def contiguous(

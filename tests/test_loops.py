@@ -59,6 +59,10 @@ def test_launch_variables() -> None:
         (lambda: LoopHeader.of(const(3)), "a loop needs a variable, not '3'"),
         (lambda: LoopHeader.of(N + 1), "a loop needs a variable"),
         (lambda: LoopHeader.of(var("x", 0, 9), last=N), r"runs from 0 to 10, outside of its range \[0, 9\]"),
+        (lambda: LoopHeader.of(var("x", 0, 9), last=1.5), "the bound '1.5' of a loop must be an integer"),
+        (lambda: LoopHeader.of(var("int", 0, 9)).to_c(), "'int' cannot name a C counter"),
+        (lambda: LoopHeader.of(var("x", 0, 9), last=N - 1).to_c("n"), "rename one of the two"),
+        (lambda: expand(N + 1, [N, N]), "'n' is unrolled twice"),
         (lambda: expand(var("u", 0, MAX_LANES), [var("u", 0, MAX_LANES)]), "unroll fewer or shorter loops"),
     ],
 )

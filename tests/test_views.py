@@ -76,6 +76,9 @@ def test_row_major(shape, strides):
     [
         (lambda: View((4, 8), (1,)), "2 dimensions, 1 strides"),
         (lambda: View((4, 8), (8, 1), mask=[(0, 4)]), "1 mask ranges"),
+        (lambda: View([4], [1], 0, [(0,)]), r"a mask range is \(low, high\), not \(0,\)"),
+        (lambda: View([4], [1], 0, 5), r"the mask of a view is a \(low, high\) per dimension, not 5"),
+        (lambda: View([4, 0], [1, 1]), r"a view of sizes \[4, 0\] has no elements"),
         (lambda: View((4, 8), (8, 1)).access([ROW]), "1 indices for a view of 2 dimensions"),
     ],
 )
