@@ -39,6 +39,9 @@ from eqsat.verify import Check, check_equal
 #: Narrower variables may decide more constraints, which narrow variables again: at most so often.
 MAX_ROUNDS = 8
 
+#: Of more conditions than this together it is not asked which of them the others imply.
+MAX_IMPLYING = 8
+
 _MAP = re.compile(r"\(([^()]*)\)\s*(?:\[([^\]]*)\])?\s*(?:\{([^}]*)\})?\s*->\s*\((.*)\)")
 _INTERVAL = re.compile(r"(.*)\bin\s*\[\s*(-?\d+)\s*,\s*(-?\d+)\s*\]")
 _SPELLINGS = {"floordiv": "//", "mod": "%"}
@@ -350,9 +353,22 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
         for some in _in_order(chain_members(_all(constraints), "and")):
             found += _simplified(some, found, options)
         narrowed(variables(found), found)
+        return _without_implied(found)
     except ContradictionError:
         return [FALSE]
-    return [FALSE] if FALSE in found else found
+
+
+def _without_implied(conditions: list[Expr]) -> list[Expr]:
+    """The conditions without those that two or more of the others imply together, as ``x <= y`` and ``y <= 4`` do."""
+    kept = list(conditions)
+    if len(kept) > MAX_IMPLYING or suspects(list(topological(kept))):
+        # what keeps a divisor from zero may follow from the quotient only because it does
+        return kept
+    for condition in reversed(conditions):
+        others = [c for c in kept if c is not condition]
+        if len(others) > 1 and Theory(others).condition(condition) is TRUE:
+            kept = others
+    return kept
 
 
 def _in_order(constraints: Iterable[Expr]) -> Iterator[list[Expr]]:
