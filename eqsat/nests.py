@@ -14,6 +14,7 @@ from math import isinf, isnan, prod
 from typing import cast
 
 from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, check_name, preamble
+from eqsat.definedness import replaced, settled
 from eqsat.dtypes import LIMITS, select_width, widths
 from eqsat.expr import TRUE, Expr, any_var, brief, extent, index_level, is_index, substitute, topological, variables
 from eqsat.facts import ContradictionError
@@ -232,11 +233,11 @@ class _LoopWriter(Writer):
         self.loop_names[step] = self.argument_name(f"{row.value}_lanes")
         first = step * self.lanes
         lanes = [{row: first + lane if lane else first} for lane in range(self.lanes)]
-        places, values = zip(*[substitute(store.parts[:2], lane) for lane in lanes], strict=True)
+        places, values = zip(*[settled(replaced(store.parts[:2], lane), Theory()) for lane in lanes], strict=True)
         self._expect([*places, *values])
         self._open_whole(step, [])
         for load in [t for t in topological([store.value]) if t.op == "load"]:
-            self._load_lanes([substitute([load], lane)[0] for lane in lanes])
+            self._load_lanes([replaced([load], lane)[0] for lane in lanes])
         for run in contiguous_runs(places):
             self._store_lanes(store.array, run, [self.need(v) for v in values[run.first :][: run.length]], places)
         self._close()

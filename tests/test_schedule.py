@@ -20,6 +20,7 @@ from eqsat.schedule import arranged, optimised, sharing_loops, split, writes_onc
 A = buffer("A", "f32", (40, 24))
 K = var("k", 0, 959)
 I, J, R = var("i", 0, 39), var("j", 0, 23), var("r", 0, 2)  # noqa: E741
+EIGHT = var("e", 0, 7)
 FLAT, TURNED = buffer("Y", "f32", (960,)), buffer("Y", "f32", (24, 40))
 SAME = buffer("Y", "f32", (40, 24))
 
@@ -232,6 +233,17 @@ def test_neighbours_become_vector_loads_and_stores():
     assert len(re.findall(r"\bA\[t", source)) == 8
     moved = to_c(optimised(kernel(Store(SAME[I, J], A[I, J], [I, J]))), lanes=4)
     assert "*(f32x4 *)&Y[t1] = v0;" in moved
+
+
+def test_a_lane_may_divide_by_zero_where_that_is_not_chosen():
+    b = buffer("B", "i32", (40,))
+    store = Store(buffer("Z", "i32", (40, 8))[I, EIGHT], where(EIGHT < 1, 7, b[I] // EIGHT), [I, EIGHT])
+    given = np.arange(40, dtype=np.int32) * 5 - 60
+    (found,) = eqsat.compile(kernel(store), lanes=8)(B=given).values()
+    np.testing.assert_array_equal(found[:, 1:], given[:, None] // np.arange(1, 8))
+    assert (found[:, 0] == 7).all()
+    with pytest.raises(ValueError, match="division by zero"):
+        to_c(kernel(Store(store.target, b[I] // EIGHT, [I, EIGHT])), lanes=8)
 
 
 def test_a_number_of_lanes_that_is_no_power_of_two_is_refused():
