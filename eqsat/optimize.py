@@ -73,6 +73,8 @@ DEFAULT_BUDGET = Budget()
 _SHIPPED = frozenset(DEFAULT)
 #: How often the rules start again from the best term so far.
 MAX_PULSES = 3
+#: A choice that costs so much more than another may still be the cheaper once its sums share what they can.
+MAX_BEHIND = 3
 #: How often what was guessed and proved leads to further guesses.
 MAX_GUESSES = 8
 #: How many e-nodes the rules alone may make before they start again from the best terms, and how that number grows.
@@ -589,12 +591,20 @@ class _Walk:
         everywhere = tree(priced)
         if self.extract == "tree":
             return everywhere, total_cost(priced, everywhere)
-        best = improved(priced, {**everywhere, **(start or {})})
+        starts = [improved(priced, {**everywhere, **(start or {})})]
         given = speller.as_given(everywhere)
         if given is not None:
             # what the input shares may take several changes at once to see
-            best = _cheaper(best, improved(priced, given))
-        return _cheaper(self._with_sharing(speller, priced, best[0], model), best)
+            starts.append(improved(priced, given))
+        least = min(cost for _, cost in starts)
+        shared: list[tuple[Choice, int]] = []
+        seen: list[Choice] = []
+        for choice, cost in starts:
+            used = needed(choice, speller.graph.roots)
+            if cost <= least + MAX_BEHIND and used not in seen:
+                seen.append(used)
+                shared.append(self._with_sharing(speller, priced, choice, model))
+        return min([*shared, *starts], key=lambda end: end[1])
 
     @staticmethod
     def _with_sharing(speller: Speller, priced: Priced, choice: Choice, model: CostModel) -> tuple[Choice, int]:

@@ -545,3 +545,10 @@ def test_rules_that_only_all_roots_together_could_match_are_not_run():
     result = optimize(["min(x, y) + z*3 + 1", "max(x, y) + z*7"], x=(0, 9), y=(0, 9), z=(0, 9))
     assert (result.stop, result.rounds) == ("saturated", 0)
     assert result.check().equal
+
+
+def test_what_the_input_writes_is_bracketed_before_it_is_compared():
+    # a quotient spelled otherwise looks cheaper than the sum, until that is 7 times a shorter one
+    a, b = var("a", 0, 4), var("b", 0, 5)
+    result = sound(optimize((16 - a * 14 - b * 7) // 12))
+    assert result.cost <= cost_of([(16 - (a * 2 + b) * 7) // 12], Latency())
