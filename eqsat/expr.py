@@ -963,6 +963,17 @@ def number_type(*terms: Expr) -> Any:
     return _I32 if most < 2**31 else _I64 if most < 2**63 else _ANY_SIZE
 
 
+def integers(first: int, beyond: int) -> NDArray[Any]:
+    """The integers of ``[first, beyond)``: of dtype int64, or of dtype object where that does not hold them.
+
+    >>> integers(2**63 - 2, 2**63), integers(2**63 - 1, 2**63 + 1)
+    (array([9223372036854775806, 9223372036854775807]), array([9223372036854775807, 9223372036854775808], dtype=object))
+    """
+    # no range from `first`: NumPy makes floats of ends that do not fit int64
+    kind = _I64 if first >= -(2**63) and beyond <= 2**63 else _ANY_SIZE
+    return np.arange(max(0, beyond - first)).astype(kind) + first
+
+
 def _in_type(values: NDArray[Any], kind: Any) -> NDArray[Any]:
     return values if values.dtype is kind else values.astype(kind, copy=False)
 
@@ -1094,7 +1105,7 @@ class _Evaluation:
             raise ValueError(f"{brief(term)!r} takes more than {MAX_STEPS} steps to evaluate: narrow its range")
         step = max(1, _CHUNK // points)
         for start in range(first, beyond, step):
-            numbers = np.arange(start, min(start + step, beyond)).reshape(-1, *[1] * axes)
+            numbers = integers(start, min(start + step, beyond)).reshape(-1, *[1] * axes)
             inner = _Evaluation({**self.values, name: numbers}, self.contents)
             # the axis counts its own steps
             inner.repeats = max(1, repeats // len(numbers))

@@ -446,8 +446,9 @@ class Facts(ABC):
             return None
         names = variables(roots)
         shape = [extent(v) for v in names]
-        holds = np.nonzero(np.broadcast_to(all_hold(known, grid(names)), shape)) if names else ()
-        return {cast(str, v.value): index + v.vmin for v, index in zip(names, holds, strict=True)}
+        axes = grid(names)
+        holds = np.nonzero(np.broadcast_to(all_hold(known, axes), shape)) if names else ()
+        return {name: values.ravel()[index] for (name, values), index in zip(axes.items(), holds, strict=True)}
 
     def under(self, fact: Expr) -> Self | None:
         """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing."""

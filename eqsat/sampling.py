@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import Expr, const, evaluate, extent, maximum, minimum, topological, where
+from eqsat.expr import Expr, const, evaluate, extent, integers, maximum, minimum, topological, where
 
 Points = dict[str, NDArray[Any]]
 
@@ -52,7 +52,7 @@ def grid(names: Sequence[Expr]) -> Points:
     for axis, v in enumerate(names):
         shape = [1] * len(names)
         shape[axis] = -1
-        points[cast(str, v.value)] = np.arange(v.vmin, v.vmax + 1).reshape(shape)
+        points[cast(str, v.value)] = integers(v.vmin, v.vmax + 1).reshape(shape)
     return points
 
 

@@ -10,7 +10,7 @@ from time import monotonic
 
 import numpy as np
 
-from eqsat.expr import Expr, evaluate, number_type, variables
+from eqsat.expr import Expr, evaluate, integers, variables
 from eqsat.sampling import Points, domain_size
 
 #: The most elements of one array while a domain is swept: a few of them fit the cache.
@@ -80,7 +80,7 @@ def _open_mesh(axes: Sequence[Expr], box: Sequence[tuple[int, int]]) -> Points:
     """All combinations of the values in ``box``, each variable on an axis of its own; those with one value on none."""
     mesh: Points = {}
     for index, (variable, (low, high)) in enumerate(zip(axes, box, strict=True)):
-        values = np.arange(high - low + 1).astype(number_type(variable)) + low
+        values = integers(low, high + 1)
         inner = len(axes) - 1 - index
         mesh[str(variable.value)] = values.reshape(-1, *[1] * inner) if high > low else values[0]
     return mesh

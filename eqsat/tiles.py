@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from eqsat.definedness import replaced
-from eqsat.expr import Expr, ExprLike, as_expr, evaluate, topological, var, variables
+from eqsat.expr import Expr, ExprLike, as_expr, evaluate, integers, topological, var, variables
 from eqsat.facts import ContradictionError
 from eqsat.forms import Form, atom_form, number, to_expr
 from eqsat.hlo import Shape
@@ -122,11 +122,11 @@ def elements_read(of: IndexingMap) -> int:
         inputs = [*of.dims, *of.symbols]
         if of.runtime or domain_size(inputs) > MOST_POINTS:
             raise ValueError(f"{error}, and its elements are too many to count") from None
-    ranges = np.meshgrid(*(np.arange(v.vmin, v.vmax + 1) for v in inputs), indexing="ij")
+    ranges = np.meshgrid(*(integers(v.vmin, v.vmax + 1) for v in inputs), indexing="ij")
     points = {str(v.value): axis.ravel() for v, axis in zip(inputs, ranges, strict=True)}
     inside, *indices = evaluate([of.domain, *of.results], points)
     read = np.stack(np.broadcast_arrays(*indices, inside))[:-1, inside]
-    return int(np.unique(read, axis=1).shape[1])
+    return len(set(map(tuple, read.T.tolist())))
 
 
 def memory_steps(of: IndexingMap, shape: Shape) -> tuple[int | None, ...]:

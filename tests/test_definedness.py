@@ -10,6 +10,8 @@ from eqsat.linear import Theory
 from eqsat.text import parse, to_text
 
 NAMES = {"x": var("x", 0, 9), "y": var("y", -4, 2), "n": var("n", 0, 2**40)}
+# beyond int64, and across its end
+NAMES |= {"w": var("w", 2**64, 2**64 + 3), "z": var("z", 2**63 - 2, 2**63 + 2), "u": var("u", -(2**64) - 4, 2 - 2**64)}
 
 CASES = [
     # a term, facts, which of its terms may divide by zero
@@ -26,6 +28,10 @@ CASES = [
     ("x//n + x//(n + 1)", ["x < n"], set()),
     ("y % sum(r - 3, r, 0, x)", ["x != 0", "x != 7"], set()),
     ("y % sum(r - 3, r, 0, x)", ["x != 0"], {"y%sum(r - 3, r, 0, x)"}),
+    ("7//(w%3)", [], {"7//(w%3)"}),
+    ("7//(w%3)", ["w%3 != 0"], set()),
+    (f"7//(z//{2**62} - 2)", [], {f"7//(z//{2**62} - 2)"}),
+    ("u % where(min(y, y) == 0, 1, min(y, y))", ["u%6 == 3 or y == y"], set()),
     ("sum(x//r, r, 1, 9) + sum(x//r, r, 0, 9)", [], {"sum(x//r, r, 0, 9)", "sum(x//r, r, 1, 9) + sum(x//r, r, 0, 9)"}),
 ]
 

@@ -138,6 +138,12 @@ def test_evaluation_is_exact_at_every_width(size):
     assert ((x * 6 - 5) // 7).evaluate({"x": values}).tolist() == wanted
 
 
+def test_reductions_are_exact_across_the_end_of_int64():
+    r, n = var("r", 0, 9), var("n", 0, 3)
+    wanted = [sum(range(2**63 - 2, 2**63 + k)) for k in range(4)]
+    assert sum_over(r, r, 2**63 - 2, n + 2**63).evaluate({"n": range(4)}).tolist() == wanted
+
+
 def test_a_zero_divisor_that_does_not_matter_is_harmless():
     x, d = var("x", 0, 2**70), var("d", -2, 2)
     safe = where(d.ne(0), x // d + tmod(x, d), -1)

@@ -767,6 +767,8 @@ COUNTED = [
     ("(d0) -> (d0, d0), domain: d0 in [0, 19], d0 mod 3 in [0, 0]", 7),
     ("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 7], rt0 in [0, 9]", 8),
     ("(d0) -> (0), domain: d0 in [0, 7], False", 0),
+    # across the end of int64
+    (f"(d0) -> (d0, d0), domain: d0 in [{2**63 - 3}, {2**63 + 3}]", 7),
     ("() -> ()", 1),
 ]
 

@@ -149,3 +149,9 @@ def test_sums_that_no_machine_integer_holds():
     result = optimize([wide, i.eq(1) & j.eq(0), (i * 2**62 + j).eq(2**62), far * 4 + j, far.eq(2**70) & j.eq(0)])
     assert result.check().kind == "exhaustive"
     assert result.check().equal
+
+
+@pytest.mark.parametrize("value", range(5))
+def test_conditions_at_the_end_of_int64(value):
+    x, y = var("x", 0, 4), var("y", 2**63 - 3, 2**63 - 1)
+    assert optimize([((y + x * 2 + 1) % 5).eq(value)]).check().equal
