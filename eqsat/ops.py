@@ -148,7 +148,8 @@ def _where(c: Bounds, x: Bounds, y: Bounds) -> Bounds:
 
 
 def _numpy_tdiv(a: Any, b: Any) -> Any:
-    quotient = np.abs(a) // np.abs(b)
+    # a single large quotient comes as a Python int, which alone would become unsigned or be refused
+    quotient = np.asarray(np.abs(a) // np.abs(b), dtype=np.result_type(a, b))
     return np.where((np.less(a, 0)) == (np.less(b, 0)), quotient, -quotient)
 
 

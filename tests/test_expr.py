@@ -138,6 +138,15 @@ def test_evaluation_is_exact_at_every_width(size):
     assert ((x * 6 - 5) // 7).evaluate({"x": values}).tolist() == wanted
 
 
+@pytest.mark.parametrize("x", [-(2**63), 2**63, 10**20, -(10**20)])
+@pytest.mark.parametrize("divisor", [7, -1, 2**64])
+def test_truncated_quotients_of_single_values_are_exact(x, divisor):
+    single = var("x", x, x)
+    quotient = abs(x) // abs(divisor) * (1 if (x < 0) == (divisor < 0) else -1)
+    assert tdiv(single, divisor).evaluate({"x": x}).tolist() == quotient
+    assert tmod(single, divisor).evaluate({"x": x}).tolist() == x - divisor * quotient
+
+
 def test_reductions_are_exact_across_the_end_of_int64():
     r, n = var("r", 0, 9), var("n", 0, 3)
     wanted = [sum(range(2**63 - 2, 2**63 + k)) for k in range(4)]
