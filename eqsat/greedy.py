@@ -35,6 +35,7 @@ from eqsat.expr import (
     is_index,
     make,
     rebuild,
+    shift_amount,
     stated,
     substitute,
     topological,
@@ -267,6 +268,9 @@ def presentable(roots: Sequence[Expr], wide: Mapping[Expr, Expr] = MappingProxyT
                 new[term] = make("le", *[new[a] for a in term.args[0].args[::-1]])
             case "lt" if term.args[1].op == "add" and term.args[1].args[1] is _ONE:
                 new[term] = make("le", args[0], new[term.args[1].args[0]])
+            case "shl" | "shr":
+                # the range of a variable may be what kept the amount in its own
+                new[term] = make(term.op, args[0], shift_amount(args[1]))
             case _:
                 new[term] = make(term.op, *args) if args else wide.get(term, term)
     return [new[root] for root in roots]

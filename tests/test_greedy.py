@@ -9,7 +9,7 @@ from reductions import reduction_terms
 from strategies import bool_expressions, expressions
 
 from eqsat.cases import read_case
-from eqsat.expr import Expr, buffer, const, minimum, topological, var
+from eqsat.expr import Expr, buffer, const, make, minimum, topological, var
 from eqsat.expr import where as choose
 from eqsat.extract import Latency
 from eqsat.greedy import UNDOES, canonical, rewrite
@@ -213,6 +213,13 @@ def test_facts(root, fact, after):
 def test_facts_that_contradict_each_other():
     with pytest.raises(ValueError, match="contradict"):
         rewrite([NAMES["x"]], DEFAULT, [parse("x < 5", NAMES), parse("x > 7", NAMES)])
+
+
+@pytest.mark.parametrize("op", ["shl", "shr"])
+def test_a_shift_amount_that_facts_keep_in_its_range(op):
+    x, y = var("x", 0, 99), var("y", 0, 9)
+    result = optimize(make(op, x, y % 8) + y // 8, constraints=[y >= 8], engine="greedy")
+    assert result.check().equal
 
 
 def test_a_branch_that_is_never_evaluated():
