@@ -35,6 +35,7 @@ from eqsat.forms import (
     scale_of,
     to_expr,
 )
+from eqsat.ops import SUMS
 from eqsat.sampling import Points, all_hold, domain_size, grid
 from eqsat.witnesses import Witnesses
 
@@ -48,10 +49,17 @@ MAX_STEPS = 50_000
 MAX_POINTS = 1 << 13
 #: Bounds of sums narrow their atoms so many times, one sum after another.
 MAX_PROPAGATIONS = 3
+#: Facts are read so many times, until none says more.
+MAX_READINGS = 4
 #: Correlated bounds take out so many remainders or facts, one after another.
 MAX_CORRELATION_DEPTH = 1
 #: Bounds of a sum distinguish so many cases of its minima.
 MAX_SELECTED = 8
+
+#: Which comparisons are read first.
+_READ = {"le": 0, "lt": 0, "eq": 1, "ne": 2}
+#: What the facts that are read first consist of.
+_IN_SUMS = frozenset({"const", "var", "mul", *SUMS})
 
 
 class ContradictionError(ValueError):
@@ -121,16 +129,13 @@ class Facts(ABC):
         self._divisions: dict[Expr, tuple[Division, ...]] = {}
         self._lower_values: dict[Expr, tuple[Expr, int] | None] = {}
         self._pairs: dict[tuple[Expr, Expr], Division | None] = {}
-        given = list(facts)
-        for fact in given:
-            # a child is given conditions that its parent has normalised
-            self._assume_normal(fact) if parent else self.assume(fact)
-        if not parent and len(given) > 1:
-            # once more: a later fact may decide a part of an earlier one
-            for fact in given:
-                self.assume(fact)
-        if self.directions:
+        if parent:
+            for fact in facts:
+                # a child is given conditions that its parent has normalised
+                self._assume_normal(fact)
             self._propagate_all()
+        else:
+            self._read_all(list(facts))
 
     # ---- normal forms, which the subclasses define
 
@@ -167,6 +172,20 @@ class Facts(ABC):
         """Whether ``form >= 0`` was proved."""
 
     # ---- facts
+
+    def _read_all(self, facts: Sequence[Expr]) -> None:
+        """Add conditions that are known to hold, in an order of their own, until none says more."""
+        if len(facts) > 1:
+            facts = list({part: None for fact in facts for part in chain_members(fact, "and")})
+            facts.sort(key=lambda fact: (*_first_read(self.condition(fact)), fact.key))
+        for _ in range(MAX_READINGS):
+            # a later fact may decide a part of an earlier one
+            self.changed = False
+            for fact in facts:
+                self.assume(fact)
+            self._propagate_all()
+            if not self.changed or len(facts) < 2:
+                break
 
     def assume(self, fact: Expr) -> None:
         """Add a condition that is known to hold."""
@@ -333,8 +352,8 @@ class Facts(ABC):
             self._assume_at_least(numerator.times(-1), -(high * divisor + divisor - 1))
 
     def _propagate_all(self) -> None:
-        """Narrow bounded sums and their atoms by what else is known since."""
-        for _ in range(MAX_PROPAGATIONS):
+        """Narrow bounded sums and their atoms, and move ends that are excluded, by what else is known since."""
+        for _ in range(MAX_PROPAGATIONS if self.directions or self.nonzero else 0):
             narrowed = dict(self.narrowed)
             for direction, (low, high) in list(self.directions):
                 least, most = self.plain_bounds(direction)
@@ -342,6 +361,10 @@ class Facts(ABC):
                     self._narrow(direction, (low, high))
                 else:
                     self._propagate(direction, low, high)
+            # the opposite of each is among them
+            for form in sorted(self.nonzero, key=hash):
+                if self.bounds(form)[0] == 0:
+                    self._assume_at_least(form, 1)
             if self.narrowed == narrowed:
                 break
 
@@ -718,6 +741,13 @@ class Facts(ABC):
         if found is None:
             found = self._inner[term] = read(term)
         return found
+
+
+def _first_read(fact: Expr) -> tuple[bool, int, int, int]:
+    """The order in which facts are read: what is simple first, bounds before equations, those before exceptions."""
+    inside = list(topological(fact.args))
+    is_sum = all(term.op in _IN_SUMS for term in inside)
+    return not is_sum, sum(term.op == "var" for term in inside), _READ.get(fact.op, len(_READ)), fact.key
 
 
 def _without_content(form: Form) -> Form:

@@ -1,6 +1,7 @@
 """Order does not matter: no order of operands, brackets, roots, facts or rules changes the cost of an answer."""
 
 import json
+from itertools import permutations
 from pathlib import Path
 from random import Random
 
@@ -70,6 +71,31 @@ def test_order_of_rules_alone(seed):
     chosen = HAND[seed - 1 :: len(SEEDS)]
     first = {case.id: optimized(case, theory=False).cost for case in chosen}
     assert {case.id: optimized(case, theory=False, rules=rules).cost for case in chosen} == first
+
+
+#: Roots, ranges, constraints, and what the root costs with them in any order.
+CONSTRAINED = [
+    (
+        "x*6 + y - 15",
+        {"x": (0, 2), "y": (1, 3), "z": (0, 4)},
+        ["tmod(y + z - x*2, 5) == 4", "z - x <= 2", "1 <= z - x"],
+        3,
+    ),
+    (
+        "max(where(y%8 == 5, shr(tdiv(x, 7), 2), x - y), x - y - 3)",
+        {"x": (-1, 1), "y": (-3, -1)},
+        ["x + y != -2", "x + y <= -2", "y*y != y*x", "tdiv(x, 3) == x"],
+        0,
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "ranges", "constraints", "cost"), CONSTRAINED, ids=[row[0] for row in CONSTRAINED])
+def test_order_of_constraints(text, ranges, constraints, cost):
+    results = [optimize(text, constraints=given, **ranges) for given in permutations(constraints)]
+    assert {result.cost for result in results} == {cost}
+    assert len({result.expr for result in results}) == 1
+    assert all(result.check().equal for result in results)
 
 
 def test_shuffling_changes_terms_but_not_values():
