@@ -20,6 +20,8 @@ MAX_DECIDING = 8
 
 #: Members of a junction with so many terms are read again where the others are decided.
 MAX_REREAD = 200
+#: Conditions that are compared, or select between conditions, are said twice up to so many terms.
+MAX_REPEATED = 500
 #: A comparison of minima and maxima is split into at most so many without them.
 MAX_SPLIT = 8
 
@@ -30,18 +32,34 @@ class Conditions(Extremes):
     """Comparisons, conjunctions and disjunctions in normal form."""
 
     def _choice(self, term: Expr) -> Expr:
-        """Selections and comparisons of conditions, spelled with ``and``, ``or`` and ``not``."""
+        """Selections and comparisons of conditions, spelled with ``and``, ``or`` and ``not`` unless these are large."""
         parts = [self.conditions[a] for a in term.args]
         if term.op == "where":
             c, x, y = parts
+            if self._is_repeated([c], parts):
+                return x if x is y else make("where", c, x, y)
             return self.junction("or", [self.junction("and", [c, x]), self.junction("and", [self.negate(c), y])])
         if term.op in ("min", "max"):
             return self.junction("and" if term.op == "min" else "or", parts)
         x, y = parts
+        if self._is_repeated(parts, parts):
+            return self._compared(term.op, x, y)
         both = self.junction("and", [x, y])
         neither = self.junction("and", [self.negate(x), self.negate(y)])
         same = self.junction("or", [both, neither])
         return same if term.op == "eq" else self.negate(same)
+
+    def _is_repeated(self, twice: Sequence[Expr], parts: Sequence[Expr]) -> bool:
+        """Whether saying conditions ``twice`` makes a term large, which a chain doubles at each level."""
+        return TRUE not in parts and FALSE not in parts and sum(map(tree_size, twice)) > MAX_REPEATED
+
+    def _compared(self, op: str, x: Expr, y: Expr) -> Expr:
+        """``x == y`` or ``x != y`` of conditions, neither of them spelled as a complement."""
+        same = (op == "eq") == (is_negative(x) == is_negative(y))
+        x, y = sorted([self.negate(part) if is_negative(part) else part for part in (x, y)], key=lambda part: part.key)
+        if x is y:
+            return TRUE if same else FALSE
+        return make("eq" if same else "ne", x, y)
 
     def at_least_zero(self, form: Form) -> Expr:
         """The normal form of ``form >= 0``."""
@@ -465,6 +483,11 @@ class Conditions(Extremes):
         shares = self.variables.of(fact) & self.variables.of(member)
         same = any(a is b for a in fact.args for b in member.args if a.op != "const")
         return bool(shares) and fact.op in _COMPLEMENT and not same
+
+
+def is_negative(condition: Expr) -> bool:
+    """Whether a condition is spelled as the complement of another."""
+    return condition.op in ("le", "ne", "not")
 
 
 def _chain(op: str, members: Iterable[Expr]) -> Expr:

@@ -85,9 +85,9 @@ class Work:
 class Facts(ABC):
     """Known facts and bounds; all answers are memoised, and forgotten when a fact is added."""
 
-    def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None) -> None:
+    def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
         self.parent = parent
-        self.work: Work = parent.work if parent else Work()
+        self.work: Work = parent.work if parent else work or Work()
         self.forms: dict[Expr, Form] = {}
         self.conditions: dict[Expr, Expr] = {}
         # the keys of both

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from math import gcd
 from typing import Self, cast
 
+from eqsat.conditions import is_negative
 from eqsat.expr import FALSE, TRUE, Expr, make, topological
 from eqsat.forms import Form, atom_form, factors, number, to_expr, topological_until, without_quotients
 from eqsat.ops import DIVISIONS, FLOATS, REDUCTIONS, SUMS
@@ -197,7 +198,7 @@ class Theory(Reductions):
         if condition is TRUE or condition is FALSE:
             return self.forms[term.args[1] if condition is TRUE else term.args[2]]
         yes, no = term.args[1:]
-        if _is_negative(condition):
+        if is_negative(condition):
             condition, yes, no = self.negate(condition), no, yes
         extreme = self._as_extreme(condition, self.forms[yes], self.forms[no])
         if extreme is not None:
@@ -339,8 +340,3 @@ def _division(form: Form) -> tuple[Expr, Expr] | None:
     """Dividend and divisor of the one quotient in ``form`` whose divisor is no literal."""
     quotients = {f for a in form.terms for f in factors(a) if f.op == "floordiv" and f.args[1].op != "const"}
     return quotients.pop().args if len(quotients) == 1 else None  # type: ignore[return-value]
-
-
-def _is_negative(condition: Expr) -> bool:
-    """Whether a condition is spelled as the complement of another, so that selections swap their branches."""
-    return condition.op in ("le", "ne", "not")

@@ -38,7 +38,7 @@ from eqsat.extract.cost import CostModel, Latency, LoopAware, refuse_negative
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, Priced, completed, dag, improved, needed, reachable, total_cost, tree
-from eqsat.facts import ContradictionError
+from eqsat.facts import ContradictionError, Work
 from eqsat.forms import ZERO, Form, VariableSets, read, to_expr, without_quotients
 from eqsat.greedy import rewrite
 from eqsat.guess import Guess, learn
@@ -493,8 +493,10 @@ class _Walk:
 
     def _theories(self) -> tuple[Theory, list[Theory | None]]:
         """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""
+        # a late theory may not see that a divisor is never zero
+        until = inf if self.suspected else self.started + self.budget.seconds
         try:
-            base = Theory(self.facts)
+            base = Theory(self.facts, work=Work(until=until))
         except ContradictionError as error:
             shown = ", ".join(brief(fact) for fact in self.facts)
             raise ValueError(f"the constraints contradict each other: {shown} ({error})") from None
@@ -502,6 +504,7 @@ class _Walk:
         for gate in self.gates:
             if gate is not None and gate not in of_gate:
                 of_gate[gate] = base.under(base.condition(gate))
+        base.work.until = inf
         return base, [of_gate[gate] for gate in self.gates]
 
     def _check_divisors(self, contexts: Sequence[Theory | None]) -> None:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from eqsat.engine import Budget
-from eqsat.expr import Expr, const, var
+from eqsat.expr import Expr, const, var, where
 from eqsat.optimize import optimize
 from eqsat.text import parse, parse_program
 
@@ -87,6 +87,22 @@ def test_five_thousand_levels_of_text(text):
 def test_five_thousand_lets():
     lets = [("t0", "v + 1")] + [(f"t{n}", f"(t{n - 1} + {n % 7})//2") for n in range(1, 5000)]
     answered(*parse_program(lets, ["t4999"], {"v": V}), budget=Budget(seconds=2.0))
+
+
+def selected(x: Expr, y: Expr) -> Expr:
+    return where(x, y, y.ne(V < 50))
+
+
+@pytest.mark.parametrize("members", [20, 100])
+@pytest.mark.parametrize("join", [Expr.eq, Expr.ne, selected])
+def test_chains_of_conditions_that_are_compared(join, members):
+    chain = V < 5
+    for n in range(members):
+        chain = join(chain, var(f"x{n}", 0, 9) < n % 4 + 2)
+    budget = Budget(seconds=2.0)
+    answered(chain, where(chain, V, V // 2), budget=budget)
+    answered(V // 100 + V % 7, constraints=[chain], budget=budget)
+    answered(V // 100 + V % 7, gates=[chain], budget=budget)
 
 
 def test_shared_terms_are_not_a_tree():
