@@ -344,8 +344,13 @@ def _new_variable(name: str, low: int, high: int) -> Expr:
     identity = ("var", name, low, high)
     # the first letters lead, so that variables come in the order of their names
     letters = int.from_bytes(name.encode()[:6].ljust(6, b"\0"))
-    rest = int.from_bytes(blake2b(f"{name} {low} {high}".encode(), digest_size=2).digest())
+    rest = int.from_bytes(blake2b(f"{name} {_digits(low)} {_digits(high)}".encode(), digest_size=2).digest())
     return _new(identity, "var", (), name, low, high, False, letters << 16 | rest)
+
+
+def _digits(number: int) -> str:
+    """A number in decimal, or in hexadecimal where that would be so long that Python refuses it."""
+    return str(number) if number.bit_length() <= MAX_BITS else hex(number)
 
 
 def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = None) -> Expr:
@@ -707,13 +712,13 @@ def _reduce(name: str, *args: Expr) -> Expr:
 
 
 def _named_index(level: int, low: int, high: int) -> Expr:
-    return any_var(f"${level}:{low}:{high}", low, high)
+    return any_var(f"${level}:{_digits(low)}:{_digits(high)}", low, high)
 
 
 def named_variable(name: str) -> Expr:
     """The bound index of that name, which says its range."""
     _, low, high = name.split(":")
-    return any_var(name, int(low), int(high))
+    return any_var(name, int(low, 0), int(high, 0))
 
 
 def index_level(variable: Expr) -> int:

@@ -224,13 +224,14 @@ def _evaluated(
             return check, []
         return replace(check, kind="unchecked"), [*left, _Group(too_long, list(constraints))]
     room = max(1, STEPS // steps)
-    small, large = _groups(differs, list(constraints), min(most, room))
+    # a single point is no domain to choose from
+    small, large = _groups(differs, list(constraints), max(1, min(most, room)))
     samples = min(samples, room)
     points = 0
     open_groups: list[_Group] = []
     for group in small:
         try:
-            count, counterexample = sweep(group.differs, group.constraints, deadline)
+            count, counterexample = sweep(group.differs, group.constraints, deadline if group.variables else inf)
         except TimeoutError:
             large.append(group)
             continue

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from eqsat.engine import Budget
-from eqsat.expr import Expr, const, var, where
+from eqsat.expr import Expr, const, named_variable, sum_over, var, where
 from eqsat.optimize import optimize
 from eqsat.text import parse, parse_program
 
@@ -76,6 +76,14 @@ def test_literals_beyond_64_bits():
     answered(V + 2**70)
     answered((V * 2**70 + 5) // 2**69)
     answered(var("w", -(2**70), 2**70) // 3 * 3)
+
+
+def test_reductions_with_more_digits_than_python_spells():
+    i, n = var("i", 0, 9), var("n", 0, 2**4999)
+    square = sum_over(i * i, i, 0, n)
+    assert optimize(square).expr is square
+    index = sum_over(i % 3, i, 0, sum_over(sum_over(n, i, 0, n), i, 0, n)).args[1]
+    assert named_variable(str(index.value)) is index
 
 
 @pytest.mark.parametrize("text", ["({} + 1)", "({} + 1)//2", "min({}, 50)", "({} * 3) % 101", "-{}"])

@@ -7,7 +7,7 @@ from time import monotonic
 import pytest
 
 from eqsat.engine import Budget
-from eqsat.expr import FALSE, Expr, make, rebuild, var, variables
+from eqsat.expr import FALSE, Expr, const, make, rebuild, var, variables
 from eqsat.greedy import rewrite
 from eqsat.optimize import optimize
 from eqsat.ranges import Nest, cheapest
@@ -102,6 +102,13 @@ def test_constraints_join_the_domains_that_they_tie():
 def test_a_divisor_that_is_zero_outside_the_gate_is_no_difference():
     x, d = var("x", 0, 50), var("d", 0, 4)
     assert check_equal([x // d], [x // d + 0], gates=[d > 0]).equal
+
+
+@pytest.mark.parametrize("options", [{}, {"most": 0}, {"seconds": 0.0, "prove": True}, {"most": 0, "prove": True}])
+def test_roots_without_variables_are_one_point(options):
+    seven, three = const(7), const(3)
+    assert check_equal([seven // 2], [three], **options) == Check("exhaustive", 1)
+    assert check_equal([seven // 2], [seven], **options) == Check("exhaustive", 1, {})
 
 
 def test_identical_roots_need_no_points():
