@@ -51,7 +51,7 @@ REUSED = [
     # a sum that three can use, though none alone would pay for it
     (
         ["k*48 + i*16 + w", "k*3 + i < 1", "(k*3 + i + 4)//5*210 + k*21 + i*7 + x"],
-        "(k*3 + i + 4)//5*210 + (k*3 + i)*7 + x",
+        "x + (i + k*3 + 4)//5*210 + (i + k*3)*7",
     ),
     # dividends that are never negative
     (["x + y*9", "(x - y*9 + 52)%63"], "(x - y*9 + 934)%63"),
