@@ -37,7 +37,7 @@ from eqsat.expr import (
 from eqsat.extract.cost import CostModel, Latency, LoopAware, refuse_negative
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node, Payload
-from eqsat.extract.select import Choice, Priced, completed, dag, improved, needed, reachable, total_cost, tree
+from eqsat.extract.select import Choice, Priced, completed, dag, improved, needed, reachable, tree, tree_cost
 from eqsat.facts import ContradictionError, Work
 from eqsat.forms import ZERO, Form, VariableSets, read, to_expr, without_quotients
 from eqsat.greedy import rewrite
@@ -94,7 +94,8 @@ class Result:
     constraints, gates
         The known facts under which they are equal.
     cost_before, cost : int
-        Under the cost model, over all roots, shared subterms paid once.
+        Under the cost model, over all roots, shared subterms paid once. The answer costs no more than the input, or
+        with ``extract="tree"`` each root alone no more than it did.
     bound : int or None
         What exact extraction has proved: no choice over the final e-graph costs less; equal to ``cost`` if that is
         the optimum. ``None`` from other extractors.
@@ -184,11 +185,24 @@ def cost_of(roots: Iterable[Expr], model: CostModel) -> int:
 
 
 def _cost_of(terms: Sequence[Expr], model: CostModel) -> int:
+    return sum(_costs(terms, model))
+
+
+def _costs(terms: Sequence[Expr], model: CostModel) -> list[int]:
+    """What each term costs without its operands."""
     if isinstance(model, LoopAware):
         level = levels(terms, model)
         runs = [model.runs(level[t]) for t in terms]
-        return sum([count * price for count, price in zip(runs, prices(terms, model.model), strict=True)])
-    return sum(prices(terms, model))
+        return [count * price for count, price in zip(runs, prices(terms, model.model), strict=True)]
+    return prices(terms, model)
+
+
+def _costs_alone(roots: Iterable[Expr], model: CostModel) -> dict[Expr, int]:
+    """The cost of each root as if there were no other."""
+    roots = dict.fromkeys(roots)
+    terms = list(topological(roots))
+    own = dict(zip(terms, _costs(terms, model), strict=True))
+    return {root: sum([own[term] for term in topological([root])]) for root in roots}
 
 
 def prices(terms: Sequence[Expr], model: CostModel) -> list[int]:
@@ -453,6 +467,8 @@ class _Walk:
         if self.pareto is None:
             return result
         answers = self._answers(result, speller, wanted, contexts)
+        if self.extract == "tree":
+            return replace(result, pareto=answers)
         # a blend may happen upon something cheaper
         best = answers[0]
         bound = None if result.bound is None else min(result.bound, best.cost)
@@ -475,8 +491,7 @@ class _Walk:
         speller.need_roots(_in_fixed_order(again))
         speller.grow()
         spelled = speller.spell(self._choose(speller)[0])
-        shorter = [spelled[speller.need(value)] for value in again]
-        return min(terms, shorter, key=lambda exprs: cost_of(exprs, self.model))
+        return self._cheapest(terms, [spelled[speller.need(value)] for value in again])
 
     def _answers(
         self, result: Result, speller: Speller, wanted: Sequence[int], contexts: Sequence[Theory | None]
@@ -593,7 +608,7 @@ class _Walk:
     def _chosen(self, speller: Speller, start: Choice | None, priced: Priced, model: CostModel) -> tuple[Choice, int]:
         everywhere = tree(priced)
         if self.extract == "tree":
-            return everywhere, total_cost(priced, everywhere)
+            return everywhere, tree_cost(priced, everywhere)
         starts = [improved(priced, {**everywhere, **(start or {})})]
         given = speller.as_given(everywhere)
         if given is not None:
@@ -826,7 +841,18 @@ class _Walk:
         def costs(exprs: list[Expr]) -> tuple[int, int]:
             return cost_of(exprs, self.model), cost_of([exprs[i] for i in group.members], self.model)
 
-        return min(found, _replaced(found, group.members, best), key=costs)
+        replaced = _replaced(found, group.members, best)
+        if self.extract == "tree":
+            cheapest = self._cheapest(found, replaced)
+            return found if cheapest == found else cheapest
+        return min(found, replaced, key=costs)
+
+    def _cheapest(self, one: list[Expr], other: list[Expr]) -> list[Expr]:
+        """The terms that cost less, ``one`` if neither do: all together, or each root alone where none is shared."""
+        if self.extract != "tree":
+            return min(one, other, key=lambda exprs: cost_of(exprs, self.model))
+        costs = _costs_alone([*one, *other], self.model)
+        return [min(pair, key=costs.__getitem__) for pair in zip(one, other, strict=True)]
 
     def _reduced(self, roots: Sequence[Expr], facts: Sequence[Expr]) -> list[Expr]:
         """``roots`` as the rules about reductions rewrite them; nothing if there are none.
@@ -864,15 +890,16 @@ class _Walk:
         exprs = [found[i] for i in range(len(self.roots))]
         return self._result(exprs, _size(exprs), contexts)
 
-    def _result(self, exprs: Sequence[Expr], nodes: int, contexts: Sequence[Theory | None]) -> Result:
-        exprs = defined(exprs, contexts)
-        cost_before, cost = self.cost_before, cost_of(exprs, self.model)
+    def _result(self, found: Sequence[Expr], nodes: int, contexts: Sequence[Theory | None]) -> Result:
+        exprs = defined(found, contexts)
         if isinstance(self.model, LoopAware):
-            hoisted = hoist(exprs, self.model)
-            if (hoisted_cost := cost_of(hoisted, self.model)) < cost:
-                exprs, cost = hoisted, hoisted_cost
-        if cost > cost_before:
-            exprs, cost = self.roots, cost_before
+            exprs = self._cheapest(exprs, hoist(exprs, self.model))
+        cost_before, cost = self.cost_before, cost_of(exprs, self.model)
+        if self.extract == "tree":
+            exprs = self._cheapest(exprs, list(self.roots))
+            cost = cost_of(exprs, self.model)
+        elif cost > cost_before:
+            exprs, cost = list(self.roots), cost_before
         elapsed = time.perf_counter() - self.started
         return Result(
             before=self.roots,

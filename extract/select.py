@@ -430,3 +430,12 @@ def total_cost(priced: Priced, choice: Mapping[int, Node]) -> int:
     """The cost of the roots under ``choice``, every class paid once."""
     classes = priced.graph.classes
     return sum(priced.prices[c][classes[c].index(choice[c])] for c in reachable(choice, priced.graph.roots))
+
+
+def tree_cost(priced: Priced, choice: Mapping[int, Node]) -> int:
+    """The cost of the roots under ``choice``, every use of a class paid."""
+    classes = priced.graph.classes
+    found: dict[int, int] = {}
+    for c in reachable(choice, priced.graph.roots):
+        found[c] = priced.prices[c][classes[c].index(choice[c])] + sum([found[a] for a in choice[c][2]])
+    return sum([found[root] for root in priced.graph.roots])

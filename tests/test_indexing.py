@@ -167,6 +167,17 @@ def test_reshapes_cancel(shape: list[int], between: list[int]) -> None:
     assert not found.constraints
 
 
+@pytest.mark.parametrize(
+    ("source", "target"), [([2, 4, 3], [3, 2, 4]), ([2, 8, 25], [20, 20]), ([6, 4], [2, 3, 4]), ([4, 6, 9], [12, 18])]
+)
+def test_each_result_is_simplified_as_if_it_were_alone(source: list[int], target: list[int]) -> None:
+    whole = reshape(source, target)
+    found = whole.simplify()
+    assert whole.check(found).equal
+    assert found.results == tuple(replace(whole, results=(r,)).simplify().results[0] for r in whole.results)
+    assert "floordiv 1 " not in str(found)
+
+
 def test_a_composition_is_defined_where_both_are() -> None:
     shift = IndexingMap.parse("(d0)[s0] -> (d0 + s0), domain: d0 in [0, 9], s0 in [0, 3]")
     window = IndexingMap.parse("(d0)[s0] -> (d0*2 + s0), domain: d0 in [4, 6], s0 in [0, 1]")

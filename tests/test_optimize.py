@@ -12,6 +12,7 @@ from eqsat.engine import Budget
 from eqsat.expr import Expr, const, topological, var
 from eqsat.extract import COST_MODELS, OpCount
 from eqsat.extract.cost import Latency, LoopAware
+from eqsat.indexing import Affine
 from eqsat.optimize import Result, cost_of, optimize
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
@@ -552,3 +553,16 @@ def test_what_the_input_writes_is_bracketed_before_it_is_compared():
     a, b = var("a", 0, 4), var("b", 0, 5)
     result = sound(optimize((16 - a * 14 - b * 7) // 12))
     assert result.cost <= cost_of([(16 - (a * 2 + b) * 7) // 12], Latency())
+
+
+def test_roots_that_share_more_as_given_are_simplified_each_as_a_tree():
+    flat = "(d0*8 + d1*4 + d2)"
+    roots, ranges = [f"{flat}//12%2", f"{flat}//3%4", f"{flat}//1%3"], {"d0": (0, 2), "d1": (0, 1), "d2": (0, 3)}
+    model = Affine(Latency())
+    for options in ({}, {"theory": False}, {"engine": "theory"}):
+        alone = [optimize(root, extract="tree", cost=model, **options, **ranges) for root in roots]
+        together = optimize(roots, extract="tree", cost=model, **options, **ranges)
+        assert together.check().equal
+        assert [cost_of([e], model) for e in together.exprs] == [result.cost for result in alone]
+        assert together.cost == cost_of(together.exprs, model)
+        assert alone[0].cost < alone[0].cost_before
