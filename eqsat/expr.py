@@ -206,6 +206,13 @@ ExprLike = Expr | int | float
 
 #: Bounds are exact, so repeated squaring must end somewhere.
 MAX_BITS = MOST_BITS
+#: Wider numbers stand in other forms and spellings of a term only if they do in the term.
+WIDE = 1 << 1000
+
+
+class TooWideError(ValueError):
+    """A product that can have more than :data:`MAX_BITS` bits."""
+
 
 #: Reductions may nest so deep.
 MAX_NESTING = 64
@@ -507,9 +514,14 @@ def make(name: str, *args: Expr) -> Expr:
     is_bool = _check_operands(name, op.takes, op.gives, args)
     low, high = op.bounds(*[(a.vmin, a.vmax) for a in args])
     if name == "mul" and max(low.bit_length(), high.bit_length()) > MAX_BITS:
-        raise ValueError(f"the product {brief(args[0])!r} * {brief(args[1])!r} can have more than {MAX_BITS} bits")
+        raise TooWideError(f"the product {brief(args[0])!r} * {brief(args[1])!r} can have more than {MAX_BITS} bits")
     key = hash((_OP_KEYS[name], *[a.key for a in args]))
     return _new(identity, name, args, None, low, high, is_bool, key)
+
+
+def is_wide(term: Expr) -> bool:
+    """Whether a term can have more than some 1000 bits."""
+    return not -WIDE < term.vmin <= term.vmax < WIDE
 
 
 def may_divide_by_zero(term: Expr) -> bool:
@@ -706,7 +718,7 @@ def _reduce(name: str, *args: Expr) -> Expr:
     else:
         bounds = reduction_bounds(name, (body.vmin, body.vmax), trips)
     if bounds is None:
-        raise ValueError(f"the product of {brief(body)!r} over {trips[1]} values can have more than {MAX_BITS} bits")
+        raise TooWideError(f"the product of {brief(body)!r} over {trips[1]} values can have more than {MAX_BITS} bits")
     key = hash((_OP_KEYS[name], *[a.key for a in args]))
     return _new((name, *args), name, args, None, *bounds, False, key, body.element)
 

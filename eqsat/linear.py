@@ -17,7 +17,7 @@ from math import gcd
 from typing import Self, cast
 
 from eqsat.conditions import is_negative
-from eqsat.expr import FALSE, TRUE, Expr, make, topological
+from eqsat.expr import FALSE, TRUE, Expr, TooWideError, is_wide, make, topological
 from eqsat.forms import Form, atom_form, factors, number, to_expr, topological_until, without_quotients
 from eqsat.ops import DIVISIONS, FLOATS, REDUCTIONS, SUMS
 from eqsat.reduce import Reductions
@@ -72,7 +72,7 @@ class Theory(Reductions):
                 if term.is_bool:
                     self.conditions[term] = self._condition(term)
                 else:
-                    self.forms[term] = self._form(term)
+                    self.forms[term] = self._form_or_atom(term)
                 done.add(term)
 
     def learn(self, equalities: Iterable[tuple[Expr, Expr]]) -> None:
@@ -122,6 +122,20 @@ class Theory(Reductions):
             self.forms[term] = self.parent.form(term)
         self.walked.add(term)
         return True
+
+    def _form_or_atom(self, term: Expr) -> Form:
+        """The normal form of a term; the term itself, which has its own bounds, where that would be much wider.
+
+        The terms of ``x - n*(x//n)`` are not bound by ``n``: of remainders multiplied again and again each is wider
+        than any machine integer, and in the end than any that is accepted.
+        """
+        try:
+            form = self._form(term)
+        except TooWideError:
+            return atom_form(term)
+        if term.op == "mul" and any(is_wide(a) for a in form.terms) and not is_wide(term):
+            return atom_form(term)
+        return form
 
     def _form(self, term: Expr) -> Form:
         forms, op, args = self.forms, term.op, term.args

@@ -708,7 +708,8 @@ class _Walk:
         terms: Mapping[int, Expr] = spelled
         if self.has_opaque:
             classes = _with_operands_of_opaque(choice, spelled)
-            whole = to_exprs(speller.graph, choice, classes, speller.variables)
+            spellings = speller.terms(choice, classes)
+            whole = [spellings[c] for c in classes]
             images = stand_ins([*whole, *facts])
             terms = dict(zip(classes, hidden(whole, images), strict=True))
             facts = hidden(facts, images)

@@ -11,12 +11,12 @@ make exponentially many.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import prod
 from typing import cast
 
-from eqsat.expr import FALSE, TRUE, Expr, const, make, named_variable, shift_amount
+from eqsat.expr import FALSE, TRUE, Expr, const, is_wide, make, named_variable, shift_amount
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, reachable, reaches
@@ -71,6 +71,9 @@ class Speller:
         self._originals: dict[Value, list[Expr]] = {}
         # terms that equal quotients and remainders of the input by laws that normal forms hide
         self._respellings: dict[Value, list[Expr]] = {}
+        # the input, and by normal form the terms of it that are not too wide, once one is asked for
+        self._input: list[Expr] = []
+        self._narrow: dict[Value, Expr] | None = None
         # for each class that the input spells, a node as the input has it
         self._given: dict[int, Node] = {}
         # by quotient, the sums with it that a division of the input stands for
@@ -87,7 +90,8 @@ class Speller:
     def add_originals(self, terms: Iterable[Expr]) -> None:
         """Let terms of the input, normalised before, spell the classes that they belong to; operands come first."""
         parts: dict[Expr, dict[Form, None]] = {}
-        for term in terms:
+        self._input = list(terms)
+        for term in self._input:
             self._truncates |= term.op == "tdiv"
             if term.op not in _WORTH_OFFERING or (term.op in REDUCTIONS and term.args[1].vmin == term.args[1].vmax):
                 # the form of an index with one value is that value, which binds nothing
@@ -738,13 +742,26 @@ class Speller:
 
     def spell(self, choice: Choice) -> dict[int, Expr]:
         """The terms of the graph's roots under a choice of nodes."""
-        terms = terms_of(self.graph, choice, self.graph.roots, self.variables)
+        terms = self.terms(choice, self.graph.roots)
         for c, term in terms.items():
             value = self.values[c]
             if term.op == "where" and isinstance(value, Form) and all(atom.op != "where" for atom in value.terms):
                 self.theory.read_as(term, value)
                 self.seen_through.add(term)
         return {root: terms[root] for root in self.graph.roots}
+
+    def terms(self, choice: Choice, classes: Iterable[int]) -> dict[int, Expr]:
+        """The terms that a choice spells for all classes that ``classes`` need.
+
+        Where one would be wider than a term of the input with the same values, that stands for it: spelled without
+        remainders, products could grow beyond what is accepted.
+        """
+        return terms_of(self.graph, choice, classes, self.variables, self._narrower)
+
+    def _narrower(self, c: int) -> Expr | None:
+        if self._narrow is None:
+            self._narrow = {self.value_of(term): term for term in self._input if not is_wide(term)}
+        return self._narrow.get(self.values[c])
 
 
 def buffer_key(array: Expr) -> str:
@@ -795,8 +812,14 @@ def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: Map
     return [terms[root] for root in roots]
 
 
-def terms_of(graph: EGraph, choice: Choice, roots: Iterable[int], variables: Mapping[str, Expr]) -> dict[int, Expr]:
-    """The terms that ``choice`` spells for all classes that ``roots`` need."""
+def terms_of(
+    graph: EGraph,
+    choice: Choice,
+    roots: Iterable[int],
+    variables: Mapping[str, Expr],
+    narrower: Callable[[int], Expr | None] = lambda c: None,
+) -> dict[int, Expr]:
+    """The terms that ``choice`` spells for all classes that ``roots`` need; of a wide one its class's ``narrower``."""
     terms: dict[int, Expr] = {}
     for c in reachable(choice, roots):
         op, value, args = choice[c]
@@ -817,6 +840,9 @@ def terms_of(graph: EGraph, choice: Choice, roots: Iterable[int], variables: Map
             if op in ("shl", "shr"):
                 operands[1] = shift_amount(operands[1])
             terms[c] = make(op, *operands)
+        if is_wide(terms[c]):
+            found = narrower(c)
+            terms[c] = terms[c] if found is None else found
     return terms
 
 

@@ -120,6 +120,29 @@ def test_shared_terms_are_not_a_tree():
     answered(term)
 
 
+REPEATED = [
+    # each step of values that stay small, and the first
+    (lambda t: t * t % 7 + t, var("x", 1, 2) * var("x", 1, 2) + 1),
+    (lambda t: t * (t + 3) % 97, V * V + 1),
+    (lambda t: t * t % (var("x", 1, 2) + 3) + t, V),
+    (lambda t: where(t < 50, t * t % 50, t * V % 40), V),
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"extract": "tree"}, {"engine": "theory"}, {"gates": [V < 5]}], ids=str)
+@pytest.mark.parametrize(("step", "term"), REPEATED)
+def test_remainders_of_products_multiplied_again_and_again(step, term, options):
+    for _ in range(16):
+        term = step(term)
+    answered(term, **options)
+
+
+def test_a_product_as_wide_as_any_is_no_wider_beside_its_remainder():
+    wide = parse("v**900", {"v": V})
+    result = optimize(wide % 7 * wide, engine="theory", budget=Budget(seconds=0.1))
+    assert result.check().equal
+
+
 @pytest.mark.parametrize("text", ["x +", "(x", "x ** x", "f(x)", "", "x // 0", "x; y", "x if x else y"])
 def test_syntax_errors(text):
     refused(lambda: optimize(text, x=(0, 9), y=(0, 9)))
