@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from math import gcd
 from typing import cast
 
@@ -176,6 +177,22 @@ def product_form(parts: Sequence[Expr]) -> Form:
     (Form(x*y), Form(x - y), Form(1))
     """
     return read(product(parts)) if parts else number(1)
+
+
+def without_factor(atom: Expr, factor: Expr) -> Form:
+    """The form of a product of atoms without one of its factors.
+
+    >>> from eqsat.expr import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> without_factor(product([x, x, y]), x)
+    Form(x*y)
+    """
+    parts = factors(atom)
+    if parts[0] is factor and all(a is b or a.key > b.key for a, b in pairwise(parts)):
+        # without its last factor a long product is there already
+        return read(atom.args[0])
+    parts.remove(factor)
+    return product_form(parts)
 
 
 def read(term: Expr) -> Form:

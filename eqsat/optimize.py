@@ -579,6 +579,8 @@ class _Walk:
             # what an array holds is not known, so evaluation proves nothing of it
             if values == before or self.has_opaque:
                 break
+            if self._is_late() and (before or len(self.order) > LARGE):
+                break
             terms = [_as_term(value) for value in values]
             unsafe = undefined(list(topological(terms)), theory) if self.suspected else ()
             found = learn(terms, facts, theory.solved, unsafe)
@@ -609,11 +611,11 @@ class _Walk:
         everywhere = tree(priced)
         if self.extract == "tree":
             return everywhere, tree_cost(priced, everywhere)
-        starts = [improved(priced, {**everywhere, **(start or {})})]
+        starts = [self._improved(priced, {**everywhere, **(start or {})})]
         given = speller.as_given(everywhere)
         if given is not None:
             # what the input shares may take several changes at once to see
-            starts.append(improved(priced, given))
+            starts.append(self._improved(priced, given))
         least = min(cost for _, cost in starts)
         shared: list[tuple[Choice, int]] = []
         seen: list[Choice] = []
@@ -624,18 +626,20 @@ class _Walk:
                 shared.append(self._with_sharing(speller, priced, choice, model))
         return min([*shared, *starts], key=lambda end: end[1])
 
-    @staticmethod
-    def _with_sharing(speller: Speller, priced: Priced, choice: Choice, model: CostModel) -> tuple[Choice, int]:
+    def _improved(self, priced: Priced, start: Choice, thorough: bool = False) -> tuple[Choice, int]:
+        return improved(priced, start, thorough=thorough, late=self._is_late)
+
+    def _with_sharing(self, speller: Speller, priced: Priced, choice: Choice, model: CostModel) -> tuple[Choice, int]:
         """The choice bracketed so that sums and junctions share parts, and its cost.
 
         Sharing counts each operation once: where loops repeat some, it may be dearer.
         """
-        shared = share_junctions(speller, share_sums(speller, choice, model))
+        shared = share_junctions(speller, share_sums(speller, choice, model, self._is_late))
         speller.absorb_constants(shared)
         priced.refresh(model)
         # the brackets are the latest spellings
         rest = completed(priced, needed(shared, speller.graph.roots), latest=True)
-        return improved(priced, rest, thorough=True)
+        return self._improved(priced, rest, thorough=True)
 
     def _reused(self, speller: Speller, priced: Priced, choice: Choice, cost: int) -> tuple[Choice, int]:
         """The choice improved by spellings that use what is computed anyway."""
@@ -649,11 +653,13 @@ class _Walk:
         with self._extracting():
             priced.refresh(self.model)
             kept = completed(priced, first)
-            found = [improved(priced, kept, thorough=True)]
+            found = [self._improved(priced, kept, thorough=True)]
             for nodes in together:
+                if not self._has_time():
+                    break
                 start = speller.with_nodes(kept, nodes)
                 if start != kept:
-                    found.append(improved(priced, start, thorough=True))
+                    found.append(self._improved(priced, start, thorough=True))
             ends = [(choice, cost)]
             seen = [first]
             for end, spent in found:
@@ -670,7 +676,7 @@ class _Walk:
             written = speller.as_written(self.order)
             priced.refresh(self.model)
             start = speller.with_nodes(tree(priced), written)
-            return self._with_sharing(speller, priced, improved(priced, start)[0], self.model)
+            return self._with_sharing(speller, priced, self._improved(priced, start)[0], self.model)
 
     def _exactly(self, graph: EGraph, start: Choice) -> Choice:
         """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""
@@ -743,6 +749,9 @@ class _Walk:
         self.rounds += saturation.rounds
         self.matches.update(saturation.matches)
         return saturation
+
+    def _is_late(self) -> bool:
+        return self._seconds_left() <= 0
 
     def _has_time(self) -> bool:
         """Whether there is time left for what may improve the answer; the result says so if there is none."""

@@ -17,18 +17,25 @@ from eqsat.expr import Expr, make
 from eqsat.extract.cost import CostModel
 from eqsat.extract.graph import Node
 from eqsat.extract.select import Choice, reachable, reaches
-from eqsat.forms import Form, number
+from eqsat.forms import ZERO, Form, number
 from eqsat.spelling import Speller
+
+#: So many pairs of terms are compared: all those of 1000 terms; of longer sums those that are near each other.
+MAX_PAIRS = 500_000
+#: What is left of longer sums is no chain, whose parts are as long again, but one node.
+MAX_CHAIN = 1000
+#: The clock is read once in so many of them, so that short sums are shared whatever it says.
+PAIRS_PER_LOOK = 1000
 
 Key = tuple[tuple[int, int], ...]
 Pair = tuple[int, int, int, int]
 
 
-def share_sums(speller: Speller, choice: Choice, model: CostModel) -> Choice:
+def share_sums(speller: Speller, choice: Choice, model: CostModel, late: Callable[[], bool] = lambda: False) -> Choice:
     """Re-bracket the chosen sums so that they share partial sums; the new nodes are offered to the graph.
 
     Greedy pair extraction, as for multiple constant multiplication (Paar 1997, Hosangadi et al. 2006): the pair of
-    terms, up to a common factor, that saves most over all sums becomes a partial sum of its own.
+    terms, up to a common factor, that saves most over all sums becomes a partial sum of its own; until it is ``late``.
 
     Returns
     -------
@@ -45,7 +52,7 @@ def share_sums(speller: Speller, choice: Choice, model: CostModel) -> Choice:
     if not sums:
         return choice
     new_choice = dict(choice)
-    pairing = _Pairing(speller, model, new_choice)
+    pairing = _Pairing(speller, model, new_choice, late)
     parts = _bodies([terms for terms, _ in sums.values()], pairing.multiplication)
     keys = [_key(body) for body, _ in parts]
     bodies = {key: body for key, (body, _) in zip(keys, parts, strict=True)}
@@ -169,8 +176,9 @@ def _primitive(terms: dict[int, int]) -> tuple[dict[int, int], int]:
 class _Pairing:
     """Greedy pair extraction over combinations of classes."""
 
-    def __init__(self, speller: Speller, model: CostModel, choice: Choice) -> None:
+    def __init__(self, speller: Speller, model: CostModel, choice: Choice, late: Callable[[], bool]) -> None:
         self.speller, self.choice, self.model = speller, choice, model
+        self.late, self.left, self.stopped = late, PAIRS_PER_LOOK, False
         self.sums: list[dict[int, int]] = []
         self.where: dict[Pair, dict[int, int]] = {}
         #: Whether some bracket would use the index of a reduction outside it.
@@ -183,12 +191,29 @@ class _Pairing:
     def _count(self, index: int, new: list[int], terms: dict[int, int]) -> None:
         """Record the pairs of sum ``index`` that contain a class of ``new``."""
         seen: set[int] = set()
-        for a in new:
+        others = list(terms)
+        few = len(new) * len(others) <= 2 * MAX_PAIRS
+        if not few and len(self.sums) == 1:
+            # a factor is shared by what differs by a shift
+            new = others = sorted(terms, key=lambda c: (_odd_part(terms[c]), c))
+        for place, a in enumerate(new):
+            if self._is_late(len(others)) or len(self.where) > MAX_PAIRS:
+                return
             seen.add(a)
-            for b in terms:
+            for b in others if few else others[place + 1 : place + 1 + MAX_PAIRS // len(others)]:
                 if b not in seen:
                     pair, scale = _pair(a, terms[a], b, terms[b])
-                    self.where.setdefault(pair, {})[index] = scale
+                    # in a sum without others it is a common factor that saves
+                    if abs(scale) > 1 or len(self.sums) > 1:
+                        self.where.setdefault(pair, {})[index] = scale
+
+    def _is_late(self, pairs: int) -> bool:
+        """Whether there is no time for so many pairs more."""
+        self.left -= pairs
+        if self.left < 0:
+            self.left = PAIRS_PER_LOOK
+            self.stopped = self.stopped or self.late()
+        return self.stopped
 
     def multiplication(self, by: int) -> int:
         """The price of multiplying by a literal."""
@@ -202,6 +227,9 @@ class _Pairing:
         """What making ``pair`` a partial sum saves: a product by a literal only where no other sum has it."""
         found = self.where.get(pair)
         if not found:
+            return 0
+        if len(found) == 1 and abs(next(iter(found.values()))) == 1:
+            # one sum has the pair, with the very products
             return 0
         a, j, b, k = pair
         scales: dict[int, int] = {}
@@ -223,9 +251,9 @@ class _Pairing:
             self._count(index, list(terms), terms)
             self.products.update((c, abs(k)) for c, k in terms.items())
         # what is extracted makes products that others may use
-        while heap := [(-saving, p) for p in self.where if (saving := self.saving(p)) > 0]:
+        while not self.stopped and (heap := [(-saving, p) for p in self.where if (saving := self.saving(p)) > 0]):
             heapify(heap)
-            while heap:
+            while heap and not self._is_late(1):
                 estimate, pair = heappop(heap)
                 saving = self.saving(pair)
                 if saving <= 0:
@@ -272,6 +300,8 @@ class _Pairing:
         """The class of a combination, spelled term by term, and chosen so."""
         # dearest multipliers first would not change the cost; positive terms first avoids a negation
         ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
+        if len(ordered) > MAX_CHAIN:
+            return self._wide(ordered)
         total: int | None = None
         for c, coefficient in ordered:
             if total is None:
@@ -279,6 +309,16 @@ class _Pairing:
             else:
                 total = self.sum_of(total, self.scaled(c, abs(coefficient)), 1 if coefficient > 0 else -1)
         return cast(int, total)
+
+    def _wide(self, terms: Sequence[tuple[int, int]]) -> int:
+        """The class of a combination, as one node."""
+        total = ZERO
+        for c, coefficient in terms:
+            total = total.plus(self._form(c), coefficient)
+        result = self.speller.need(total, spell=False)
+        classes, coefficients = zip(*sorted(terms), strict=True)
+        self._choose(result, ("sum", (0, coefficients), classes))
+        return result
 
     def _form(self, c: int) -> Form:
         return cast(Form, self.speller.values[c])
@@ -322,6 +362,10 @@ class _Pairing:
         self.choice[c] = node
         if old is not None and old != node and reaches(self.choice, node[2], c):
             self.choice[c] = old
+
+
+def _odd_part(number: int) -> int:
+    return abs(number) // (number & -number)
 
 
 def _pair(a: int, j: int, b: int, k: int) -> tuple[Pair, int]:

@@ -21,7 +21,7 @@ from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, reachable, reaches
 from eqsat.facts import chain_members
-from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product_form, read, to_expr
+from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product_form, read, to_expr, without_factor
 from eqsat.linear import Theory
 from eqsat.ops import COMPARISONS, REDUCTIONS, SUMS, Buffer
 from eqsat.respelling import Respeller
@@ -34,6 +34,8 @@ MAX_SPELLINGS = 8
 #: From so many classes on, in fewer, products are taken apart in one way, and no more terms of the input are offered.
 MANY_CLASSES = 600
 FEW_SPELLINGS = 3
+#: So many are many once the time is up.
+MANY_CLASSES_LATE = 100
 #: So many terms of the input are offered as spellings of one class.
 MAX_ORIGINALS = 6
 #: And so many that follow from these.
@@ -160,6 +162,11 @@ class Speller:
     def __contains__(self, value: Value) -> bool:
         return value in self._ids
 
+    def _is_crowded(self) -> bool:
+        """Whether there are many classes, for the time that is left."""
+        count = len(self.values)
+        return count >= MANY_CLASSES or (count >= MANY_CLASSES_LATE and self.theory.work.is_late())
+
     def is_sum(self, c: int) -> bool:
         """Whether a class has several terms."""
         value = self.values[c]
@@ -173,7 +180,7 @@ class Speller:
             nodes = self._condition_nodes(value) if isinstance(value, Expr) else self._form_nodes(value)
             for node in nodes:
                 self.offer(c, node)
-            if len(self.values) <= MANY_CLASSES:
+            if not self._is_crowded():
                 for node in self._original_nodes(self._originals.get(value, ()), MAX_ORIGINALS):
                     self.offer(c, node)
                     self._given.setdefault(c, node)
@@ -285,7 +292,7 @@ class Speller:
             yield term.op, None, self.operands(term)
             if term.op in COMPARISONS and not term.args[0].is_bool:
                 yield from self._moved_comparisons(term)
-            elif term.op in ("and", "or") and len(self.values) < MANY_CLASSES:
+            elif term.op in ("and", "or") and not self._is_crowded():
                 yield from self.merged_comparisons(term)
 
     def merged_comparisons(self, term: Expr, alike: bool = False) -> Iterator[Node]:
@@ -444,7 +451,7 @@ class Speller:
             else:
                 others = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
                 yield self.sum_node([*others, (part, 1)], form.constant)
-            if len(self.values) >= MANY_CLASSES:
+            if self._is_crowded():
                 return
 
     def _entered_selections(self, form: Form) -> Iterator[Node]:
@@ -515,7 +522,7 @@ class Speller:
             return
         op = "min" if form.terms[atom] > 0 else "max"
         cases = self.theory.cases(form, atom)
-        gaps, many = self.theory.gaps(atom), len(self.values) > MANY_CLASSES
+        gaps, many = self.theory.gaps(atom), self._is_crowded()
         if len(form.terms) > 1 and (many or sum(map(_size, cases)) > sum(map(_size, [*gaps, form]))):
             # the rest would be computed in every operand
             return
@@ -609,11 +616,10 @@ class Speller:
                 # equal factors are neighbours: the square of every other one
                 half = self.need(product_form(parts[::2]))
                 yield "mul", None, (half, half)
-            # all ways to take a product apart are as many as its factors have subsets
-            apart = parts if len(self.values) < MANY_CLASSES else parts[:1]
-            for index, factor in enumerate(apart):
-                rest = parts[:index] + parts[index + 1 :]
-                yield "mul", None, (self.need(product_form(rest)), self.need(read(factor)))
+            # all ways to take a product apart are as many as its different factors have subsets
+            apart = parts[:1] if self._is_crowded() else list(dict.fromkeys(parts))
+            for factor in apart:
+                yield "mul", None, (self.need(without_factor(atom, factor)), self.need(read(factor)))
         elif atom.op == "buffer":
             yield "buffer", buffer_key(atom), ()
         elif atom.op == "floordiv" and atom.args[1].op == "const":
@@ -652,7 +658,7 @@ class Speller:
         """The sum as it is, and with remainders ``K*(A % n)`` in place of quotients and terms of their numerators."""
         found: list[list[tuple[Form, int]]] = []
         stack: list[tuple[Form, list[tuple[Form, int]]]] = [(form, [])]
-        most = MAX_SPELLINGS if len(self.values) < MANY_CLASSES else FEW_SPELLINGS
+        most = FEW_SPELLINGS if self._is_crowded() else MAX_SPELLINGS
         inner = self.theory.inner
         while stack and len(found) < most:
             rest, taken = stack.pop()

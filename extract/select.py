@@ -25,6 +25,9 @@ _SUMS = frozenset({"sum", "add", "sub"})
 #: All users of a class are changed at once if they are no more than this.
 MAX_USERS = 4
 
+#: The clock is read once in so many steps of a search: small graphs are searched whatever it says.
+STEPS_PER_LOOK = 32
+
 #: A choice: the node for each class that some root needs.
 Choice = dict[int, Node]
 
@@ -227,12 +230,18 @@ def dag(priced: Priced, start: Choice | None = None) -> Choice:
     return improved(priced, tree(priced) if start is None else start)[0]
 
 
-def improved(priced: Priced, start: Choice, rounds: int = 8, thorough: bool = False) -> tuple[Choice, int]:
+def improved(
+    priced: Priced,
+    start: Choice,
+    rounds: int = 8,
+    thorough: bool = False,
+    late: Callable[[], bool] = lambda: False,
+) -> tuple[Choice, int]:
     """A choice from ``start`` on that no single change makes cheaper, and its cost, each class paid once.
 
-    If ``thorough``, nor does a class that several use, given up by all at once.
+    If ``thorough``, nor does a class that several use, given up by all at once. When it is ``late``, the best so far.
     """
-    search = _Search(priced, dict(start))
+    search = _Search(priced, dict(start), late)
     for _ in range(rounds):
         if not search.improve():
             break
@@ -244,14 +253,21 @@ def improved(priced: Priced, start: Choice, rounds: int = 8, thorough: bool = Fa
 class _Search:
     """Local search: how much the total changes is counted by reference counts, exactly."""
 
-    def __init__(self, priced: Priced, choice: Choice) -> None:
+    def __init__(self, priced: Priced, choice: Choice, late: Callable[[], bool]) -> None:
         self.graph, self.prices = priced.graph, priced.prices
+        self.late, self.steps, self.stopped = late, 0, False
         self.choice = choice
         # the price of the chosen node of each class
         self.paid = {c: priced.prices[c][priced.graph.classes[c].index(node)] for c, node in choice.items()}
         self.uses = dict.fromkeys(choice, 0)
         self.total = sum([self._take(root) for root in self.graph.roots])
         self._order: list[int] | None = None
+
+    def _is_late(self) -> bool:
+        self.steps += 1
+        if self.steps % STEPS_PER_LOOK == 0:
+            self.stopped = self.stopped or self.late()
+        return self.stopped
 
     def _in_order(self) -> list[int]:
         """The classes that the roots need, operands first."""
@@ -293,6 +309,8 @@ class _Search:
         """Try every alternative of every needed class once; whether the total fell."""
         changed = False
         for c in self._in_order()[::-1]:
+            if self._is_late():
+                return False
             if len(self.graph.classes[c]) > 1 and self.uses[c]:
                 changed |= self._take_cheapest(c)
         return changed
@@ -337,6 +355,8 @@ class _Search:
         changed = False
         for shared in users:
             if shared in few:
+                if self._is_late():
+                    return False
                 changed |= any(self._abandoned(shared, ways) for ways in self._ways_out(shared, users))
         return changed
 

@@ -137,6 +137,29 @@ def test_remainders_of_products_multiplied_again_and_again(step, term, options):
     answered(term, **options)
 
 
+@pytest.mark.parametrize("text", ["v**400", "v**1000", "v**300*w**300", "(v + 1)**200"])
+def test_high_powers(text):
+    answered(parse(text, {"v": V, "w": var("w", 0, 9)}))
+
+
+@pytest.mark.parametrize(("count", "seconds"), [(1000, 0.1), (3000, 1.0)])
+def test_the_time_for_long_sums_is_kept(count, seconds):
+    total = parse(" + ".join(f"x{n}*{n}" for n in range(count)), {f"x{n}": var(f"x{n}", 0, 9) for n in range(count)})
+    start = time.process_time()
+    result = optimize(total, budget=Budget(seconds=seconds))
+    assert time.process_time() - start < LIMIT / 2
+    assert result.stop == "time"
+    assert result.cost <= result.cost_before
+    assert result.check().equal
+
+
+def test_long_sums_share_factors_of_all_their_terms():
+    total = parse(" + ".join(f"x{n}*{n}" for n in range(400)), {f"x{n}": var(f"x{n}", 0, 9) for n in range(400)})
+    result = optimize(total, budget=Budget(seconds=LIMIT))
+    assert (result.stop, result.cost_before) == ("saturated", 1577)
+    assert result.cost < 1300
+
+
 def test_a_product_as_wide_as_any_is_no_wider_beside_its_remainder():
     wide = parse("v**900", {"v": V})
     result = optimize(wide % 7 * wide, engine="theory", budget=Budget(seconds=0.1))

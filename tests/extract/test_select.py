@@ -247,3 +247,15 @@ def renumbered(graph: Priced, seed: int) -> Priced:
     bounds = {number[c]: graph.graph.bounds[c] for c in order}
     roots = [number[root] for root in graph.graph.roots]
     return Priced(EGraph(moved, bounds, roots), {number[c]: graph.prices[c] for c in order})
+
+
+def test_a_search_that_is_late_keeps_its_best():
+    # a chain of sums of which each has a cheaper spelling
+    table: Table = {0: [(0, ())]} | {c: [(2, (c - 1,)), (1, (c - 1,))] for c in range(1, 200)}
+    found = priced(table, [199])
+    dear = {c: nodes[0] for c, nodes in found.graph.classes.items()}
+    looks: list[int] = []
+    choice, cost = improved(found, dear, late=lambda: not looks.append(0) and len(looks) > 2)
+    assert cost == total_cost(found, choice)
+    assert 199 < cost < 398
+    assert improved(found, dear)[1] == 199
