@@ -841,15 +841,14 @@ def topological(roots: Iterable[Expr], done: set[Expr] | None = None) -> Iterato
     done = set() if done is None else done
     stack = list(roots)[::-1]
     while stack:
-        term = stack[-1]
+        term = stack.pop()
         if term in done:
-            stack.pop()
             continue
-        waiting = [a for a in term.args if a not in done]
+        waiting = [a for a in term.args if a not in done] if term.args else None
         if waiting:
+            stack.append(term)
             stack += waiting[::-1]
         else:
-            stack.pop()
             yield term
             done.add(term)
 
