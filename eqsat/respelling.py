@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eqsat.expr import Expr, const, make
+from eqsat.extract.cost import is_power_of_two
 from eqsat.forms import Form, number, partition, split, to_expr
 from eqsat.linear import Theory
 from eqsat.quotients import common_divisors
@@ -36,8 +37,7 @@ class Respeller:
         if divisor.terms or abs(n) < 2:
             return
         if term.op == "mod":
-            for balanced in (False, True):
-                _, residue = split(dividend, abs(n), balanced)
+            for residue in dict.fromkeys([split(dividend, abs(n), balanced)[1] for balanced in (False, True)]):
                 if residue.terms and residue != dividend:
                     yield term, make("mod", to_expr(residue), term.args[1])
         else:
@@ -67,10 +67,10 @@ class Respeller:
         self._floors[term] = dividend, n
 
     def _divided_first(self, term: Expr, dividend: Form, n: int) -> Iterator[tuple[Expr, Expr]]:
-        """``(f*x + y) // (f*m)`` is ``(x + y//f) // m``, for the largest such ``f``."""
-        for f in common_divisors(dividend, n):
+        """``(f*x + y) // (f*m)`` is ``(x + y//f) // m``, which spares a product where ``m`` is a power of two."""
+        for f in common_divisors(dividend, n) if not is_power_of_two(n) else ():
             multiples, rest = partition(dividend, f)
-            if 1 < f < n and rest.terms and multiples.terms:
+            if 1 < f < n and is_power_of_two(n // f) and rest.terms and multiples.terms:
                 inside = make("add", to_expr(multiples), make("floordiv", to_expr(rest), const(f)))
                 yield term, make("floordiv", inside, const(n // f))
                 return
@@ -79,12 +79,17 @@ class Respeller:
         """``(n*w + x) // n`` is ``w + x//n``: of all terms what ``n`` divides, or those alone that it divides."""
         undivided = Form({a: k for a, k in dividend.terms.items() if k % n}, dividend.constant)
         for left in dict.fromkeys([split(dividend, abs(n), balanced=False)[1], undivided]):
-            if left.terms and left != dividend:
+            if left.terms and left != dividend and not self._is_atom(left, n):
                 multiple = dividend.plus(left, -1)
                 whole = Form({a: k // n for a, k in multiple.terms.items()}, multiple.constant // n)
                 quotient = make("floordiv", to_expr(left), term.args[1])
                 yield term, make("add", to_expr(whole), quotient)
                 yield quotient, quotient
+
+    def _is_atom(self, dividend: Form, n: int) -> bool:
+        """Whether the normal form of ``dividend // n`` is that quotient, which is spelled anyway."""
+        atom = self.theory.quotient(dividend, number(n)).single()
+        return atom is not None and atom.op == "floordiv" and atom.args[0] is to_expr(dividend)
 
 
 def _floor_inside(term: Expr) -> Expr | None:
