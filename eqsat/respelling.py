@@ -67,13 +67,15 @@ class Respeller:
         self._floors[term] = dividend, n
 
     def _divided_first(self, term: Expr, dividend: Form, n: int) -> Iterator[tuple[Expr, Expr]]:
-        """``(f*x + y) // (f*m)`` is ``(x + y//f) // m``, which spares a product where ``m`` is a power of two."""
+        """``(f*x + y) // (f*m)`` is ``(x + y//f) // m``, where ``y//f`` is as good as free or ``m`` a power of two."""
         for f in common_divisors(dividend, n) if not is_power_of_two(n) else ():
             multiples, rest = partition(dividend, f)
-            if 1 < f < n and is_power_of_two(n // f) and rest.terms and multiples.terms:
-                inside = make("add", to_expr(multiples), make("floordiv", to_expr(rest), const(f)))
-                yield term, make("floordiv", inside, const(n // f))
-                return
+            if 1 < f < n and rest.terms and multiples.terms:
+                low, high = self.theory.bounds(rest)
+                if is_power_of_two(n // f) or high // f - low // f < 2:
+                    inside = make("add", to_expr(multiples), make("floordiv", to_expr(rest), const(f)))
+                    yield term, make("floordiv", inside, const(n // f))
+                    return
 
     def _without_multiples(self, term: Expr, dividend: Form, n: int) -> Iterator[tuple[Expr, Expr]]:
         """``(n*w + x) // n`` is ``w + x//n``: of all terms what ``n`` divides, or those alone that it divides."""
