@@ -40,6 +40,8 @@ MANY_CLASSES_LATE = 100
 MAX_ORIGINALS = 6
 #: And so many that follow from these.
 MAX_RESPELLINGS = 4
+#: Of inputs with so many divisions, none is.
+MANY_DIVISIONS = 120
 #: So many operands of a longer ``min`` or ``max`` may come last.
 MAX_LAST = 4
 #: Comparisons of so many members of a junction are merged, two by two.
@@ -93,6 +95,7 @@ class Speller:
         """Let terms of the input, normalised before, spell the classes that they belong to; operands come first."""
         parts: dict[Expr, dict[Form, None]] = {}
         self._input = list(terms)
+        few = sum([term.op in _FLOORS for term in self._input]) < MANY_DIVISIONS
         for term in self._input:
             self._truncates |= term.op == "tdiv"
             if term.op not in _WORTH_OFFERING or (term.op in REDUCTIONS and term.args[1].vmin == term.args[1].vmax):
@@ -105,7 +108,7 @@ class Speller:
                 worth = term.op == "where" or any(self._has_quotient(a) for a in term.args)
             if worth:
                 self._originals.setdefault(value, []).append(term)
-                if term.op in _FLOORS and isinstance(value, Form):
+                if few and term.op in _FLOORS and isinstance(value, Form):
                     for before, after in self._respeller.respelled(term):
                         self._respellings.setdefault(self.value_of(before), []).append(after)
             if term.op in _PARTS and isinstance(value, Form) and value.single() is None:
