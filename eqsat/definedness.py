@@ -16,6 +16,7 @@ import numpy as np
 from eqsat.expr import (
     Expr,
     const,
+    divides_by_zero,
     evaluate,
     make,
     maximum,
@@ -123,11 +124,6 @@ def settled(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
                 stated(division.op, *division.args)
         found = rebuild(found, lambda term, args: const(0) if divides_by_zero(term) else None)
     return found
-
-
-def divides_by_zero(term: Expr) -> bool:
-    """Whether a term is a division by what is always zero."""
-    return term.op in DIVISIONS and term.args[1].vmin == 0 == term.args[1].vmax
 
 
 def defined(roots: Sequence[Expr], contexts: Sequence[Theory | None]) -> list[Expr]:

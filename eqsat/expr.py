@@ -529,6 +529,11 @@ def may_divide_by_zero(term: Expr) -> bool:
     return term.op in DIVISIONS and term.args[1].vmin <= 0 <= term.args[1].vmax
 
 
+def divides_by_zero(term: Expr) -> bool:
+    """Whether a term is a division by what is always zero."""
+    return term.op in DIVISIONS and term.args[1].vmin == 0 == term.args[1].vmax
+
+
 def stated(name: str, *args: Expr) -> Expr:
     """The term that someone asks for.
 
@@ -538,7 +543,7 @@ def stated(name: str, *args: Expr) -> Expr:
         As :func:`make`, and if a divisor can only be zero.
     """
     term = make(name, *args)
-    if name in DIVISIONS and args[1].vmin == 0 == args[1].vmax:
+    if divides_by_zero(term):
         raise ValueError(
             f"division by zero: the divisor of {brief(args[0])!r} is {brief(args[1])!r}, which is always 0"
         )
@@ -555,8 +560,7 @@ def with_operands(term: Expr, args: tuple[Expr, ...]) -> Expr:
     """
     if args == term.args:
         return term
-    was_zero = term.op in DIVISIONS and term.args[1].vmin == 0 == term.args[1].vmax
-    return make(term.op, *args) if was_zero else stated(term.op, *args)
+    return make(term.op, *args) if divides_by_zero(term) else stated(term.op, *args)
 
 
 def _load(array: Expr, *indices: Expr) -> Expr:
@@ -829,8 +833,12 @@ def brief(term: Expr, limit: int = 60) -> str:
     """The text of ``term``, cut to ``limit`` characters: for messages."""
     from eqsat.text import to_text
 
-    text = to_text(term, most=4 * limit)
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    return shortened(to_text(term, most=4 * limit), limit)
+
+
+def shortened(text: str, most: int) -> str:
+    """A text cut to ``most`` characters: for messages."""
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def topological(roots: Iterable[Expr], done: set[Expr] | None = None) -> Iterator[Expr]:

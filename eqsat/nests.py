@@ -233,7 +233,8 @@ class _LoopWriter(Writer):
         self.loop_names[step] = self.argument_name(f"{row.value}_lanes")
         first = step * self.lanes
         lanes = [{row: first + lane if lane else first} for lane in range(self.lanes)]
-        places, values = zip(*[settled(replaced(store.parts[:2], lane), Theory()) for lane in lanes], strict=True)
+        theory = Theory()
+        places, values = zip(*[settled(replaced(store.parts[:2], lane), theory) for lane in lanes], strict=True)
         self._expect([*places, *values])
         self._open_whole(step, [])
         for load in [t for t in topological([store.value]) if t.op == "load"]:

@@ -247,11 +247,8 @@ class Quotients(Facts):
         corners = self._corner_quotient(x, divisor)
         if corners is not None:
             return corners
-        nested = x.single()
-        if nested is not None and nested.op == "floordiv" and self.bounds(divisor)[0] > 0:
-            # floors compose
-            return self.quotient(self.inner(nested.args[0]), self.times(self.inner(nested.args[1]), divisor))
-        if len(x.terms) + bool(x.constant) == 2 and self.bounds(divisor)[0] > 0:
+        if len(x.terms) + bool(x.constant) <= 2 and self.bounds(divisor)[0] > 0:
+            # floors compose, as in step 4
             for atom, coefficient in x.sorted_terms():
                 if coefficient == 1 and atom.op == "floordiv":
                     b = self.inner(atom.args[1])
@@ -332,11 +329,7 @@ class Quotients(Facts):
         """``x // (f*m)`` as ``x // f // m`` for a positive ``m``, if the first quotient needs no new division."""
         common = common_factors([factors(a) for a in divisor.terms]) if not divisor.constant else []
         scale = gcd(divisor.content(), divisor.constant)
-        rest = Form({a: c // scale for a, c in divisor.terms.items()}, divisor.constant // scale)
-        if common:
-            rest = ZERO
-            for atom, coefficient in divisor.terms.items():
-                rest = rest.plus(product_form(without(factors(atom), common) or []), coefficient // scale)
+        rest = _divided(divisor, common, scale)
         shared = next(iter(common_divisors(x, scale)), 1)
         parts = [number(shared), number(scale // shared), *map(atom_form, common), rest]
         parts = [part for part in parts if part.terms or part.constant != 1]
@@ -356,12 +349,8 @@ class Quotients(Facts):
         below = factors(monomial)
         shared = common_factors([factors(a) for a in x.terms] + [below]) if not x.constant else []
         common = gcd(x.content(), x.constant, scale)
-        reduced = ZERO.shifted(x.constant // common)
-        for atom, coefficient in x.terms.items():
-            left = without(factors(atom), shared) or []
-            reduced = reduced.plus(product_form(left), coefficient // common)
         left = without(below, shared) or []
-        return reduced, product_form(left).times(scale // common)
+        return _divided(x, shared, common), product_form(left).times(scale // common)
 
     def remainder(self, x: Form, divisor: Form) -> Form:
         """The normal form of ``x % divisor``: ``x - divisor*(x // divisor)``."""
@@ -423,6 +412,14 @@ class Quotients(Facts):
 
     def _opaque(self, op: str, x: Form, y: Form) -> Form:
         return self.atom(make(op, to_expr(x), to_expr(y)))
+
+
+def _divided(form: Form, shared: list[Expr], scale: int) -> Form:
+    """``form`` without the factors, and the scale, that all its terms have."""
+    found = number(form.constant // scale)
+    for atom, coefficient in form.terms.items():
+        found = found.plus(product_form(without(factors(atom), shared) or []), coefficient // scale)
+    return found
 
 
 def common_divisors(x: Form, n: int) -> list[int]:

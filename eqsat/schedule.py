@@ -126,11 +126,12 @@ def _may_take_turns(first: Store, second: Store) -> bool:
     if first.array.name != second.array.name or not first.over:
         return True
     place, other = first.target.args[1], second.target.args[1]
-    if Theory().condition(place.eq(other)) is TRUE:
+    theory = Theory()
+    if theory.condition(place.eq(other)) is TRUE:
         # a later iteration could store to the element again what ``second`` then leaves
         return second.when is TRUE or writes_once(first)
     elsewhere = {v: any_var(f"#{v.value}", v.vmin, v.vmax) for v in second.over}
-    return Theory().condition(place.eq(substitute([other], elsewhere)[0])) is FALSE
+    return theory.condition(place.eq(substitute([other], elsewhere)[0])) is FALSE
 
 
 def writes_once(store: Store) -> bool:

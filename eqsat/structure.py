@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eqsat.dtypes import LIMITS, common_width, select_width
-from eqsat.expr import TRUE, Expr, any_var, make, var, where
+from eqsat.expr import TRUE, Expr, any_var, make, shortened, var, where
 from eqsat.extract.cost import CostModel
 from eqsat.linear import Theory
 from eqsat.ops import OPS, REDUCTIONS
@@ -110,11 +110,6 @@ def leaf(text: object) -> Tree:
     return Tree("", text=str(text))
 
 
-def _clipped(text: str) -> str:
-    """A text as it stands in a message."""
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
 def node(op: str, *args: Tree) -> Tree:
     """An operation on trees."""
     return Tree(op, args)
@@ -127,7 +122,7 @@ class _Reader:
         self.text, self.position = text, 0
 
     def fail(self, what: str) -> ValueError:
-        return ValueError(f"cannot parse {_clipped(self.text)!r}: {what} at column {self.position + 1}")
+        return ValueError(f"cannot parse {shortened(self.text, 80)!r}: {what} at column {self.position + 1}")
 
     def item(self, depth: int) -> Tree:
         if depth > MAX_DEPTH:
@@ -339,7 +334,7 @@ def _launched(tree: Tree) -> Tree | None:
     end = _operand(tree.args[0].args[0])
     if tree.op == "SPECIAL" and end.value is not None and end.value.vmax > LIMITS[32][1]:
         raise ValueError(
-            f"the launch size {end.value.vmax} of {_clipped(str(tree))} does not fit 32 bits: split the grid"
+            f"the launch size {end.value.vmax} of {shortened(str(tree), 80)} does not fit 32 bits: split the grid"
         )
     return _cast(node(tree.op, end.tree, leaf("i32" if tree.op == "SPECIAL" else f"i{end.width}")), "Index")
 
@@ -370,7 +365,7 @@ def _ended(tree: Tree) -> Tree | None:
         return replace(tree, args=(_used(tree.args[0]),)) if _is_cast(tree.args[0]) else None
     if len(tree.args) != 2 or tree.args[1].op != "[]":
         raise ValueError(
-            f"{_clipped(str(tree))} is no END: it takes what ends and a list of ranges, as END(x, [r0, r1])"
+            f"{shortened(str(tree), 80)} is no END: it takes what ends and a list of ranges, as END(x, [r0, r1])"
         )
     inner, ranges = tree.args
     if inner.op == "END" and len(inner.args) == 2:
@@ -422,7 +417,7 @@ def _stored(tree: Tree) -> Tree | None:
         buffer, value, inner = tree.args[0].args
         if inner.op != "[]" or tree.args[1].op != "[]":
             raise ValueError(
-                f"{_clipped(str(tree))} is no STORE: stores one inside the other take lists of ranges, as "
+                f"{shortened(str(tree), 80)} is no STORE: stores one inside the other take lists of ranges, as "
                 f"STORE(STORE(b, v, [r0]), [r1])"
             )
         return node("STORE", buffer, value, node("[]", *inner.args, *tree.args[1].args))

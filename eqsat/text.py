@@ -30,6 +30,7 @@ from eqsat.expr import (
     index_level,
     is_index,
     make,
+    shortened,
     stated,
     topological,
     var,
@@ -94,7 +95,7 @@ class _Parser:
         self.position = 0
 
     def fail(self, what: str) -> ValueError:
-        return ValueError(f"cannot parse {_shortened(self.text, 80)!r}: {what} at column {self.position + 1}")
+        return ValueError(f"cannot parse {shortened(self.text, 80)!r}: {what} at column {self.position + 1}")
 
     def run(self) -> Expr:
         tokens = self.ranges_first(self.tokens())
@@ -243,7 +244,7 @@ class _Parser:
         if token.endswith(")"):
             return float(token[:3])
         if re.search(r"__|_(?!\d)", token):
-            raise self.fail(f"misplaced '_' in the number {_shortened(token, 40)!r}")
+            raise self.fail(f"misplaced '_' in the number {shortened(token, 40)!r}")
         digits = token.replace("_", "")
         if digits.isdigit():
             try:
@@ -253,7 +254,7 @@ class _Parser:
                 raise self.fail(f"a number of {len(digits)} digits is too long") from None
         number = float(token)
         if isinf(number):
-            raise self.fail(f"the number {_shortened(token, 40)!r} is too large")
+            raise self.fail(f"the number {shortened(token, 40)!r} is too large")
         return number
 
     def operator(self, token: str) -> bool:
@@ -363,10 +364,6 @@ class _Parser:
             self.values.append(stated(name, *args))
         except (TypeError, ValueError) as error:
             raise self.fail(f"{error},") from None
-
-
-def _shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def _as_integer(term: Expr) -> Expr:
