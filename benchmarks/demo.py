@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from eqsat.cases import one_line, read_case
-from eqsat.expr import Expr, topological
-from eqsat.ops import DIVISIONS
+from eqsat.expr import division_count, variables
 from eqsat.optimize import Result, optimize
 from eqsat.runtime import CompileError, compile_many
 from eqsat.verify import Check
@@ -40,11 +38,6 @@ class Line:
     after_ns: float = 0.0
 
 
-def divisions(roots: Sequence[Expr]) -> int:
-    """The distinct ``//`` and ``%`` below ``roots``."""
-    return sum(term.op in DIVISIONS for term in topological(roots))
-
-
 def optimised(path: Path, progress: Progress) -> list[Line]:
     """Optimise and check every kernel of a corpus."""
     texts = path.read_text(encoding="utf-8").splitlines()
@@ -62,7 +55,7 @@ def optimised(path: Path, progress: Progress) -> list[Line]:
 def measure(lines: list[Line], progress: Progress) -> None:
     """Compile both versions of every kernel and fill in their times."""
     task = progress.add_task("compiling C", total=None)
-    arguments = [sorted(variables, key=str) for variables in (_variables(line.result) for line in lines)]
+    arguments = [variables([*line.result.before, *line.result.exprs]) for line in lines]
     before = compile_many([line.result.before for line in lines], arguments)
     after = compile_many([line.result.exprs for line in lines], arguments)
     progress.update(task, description="measuring", total=len(lines))
@@ -71,14 +64,10 @@ def measure(lines: list[Line], progress: Progress) -> None:
         progress.advance(task)
 
 
-def _variables(result: Result) -> set[Expr]:
-    return {term for term in topological([*result.before, *result.exprs]) if term.op == "var"}
-
-
 def row(name: str, lines: list[Line], checked: str) -> str:
     """One row of the table, with the totals of ``lines``."""
-    before = sum(divisions(line.result.before) for line in lines)
-    after = sum(divisions(line.result.exprs) for line in lines)
+    before = sum(division_count(line.result.before) for line in lines)
+    after = sum(division_count(line.result.exprs) for line in lines)
     cost_before, cost = sum(line.result.cost_before for line in lines), sum(line.result.cost for line in lines)
     milliseconds = sum(line.result.milliseconds for line in lines)
     old, new = sum(line.before_ns for line in lines), sum(line.after_ns for line in lines)

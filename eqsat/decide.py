@@ -14,7 +14,7 @@ from time import monotonic
 from typing import cast
 
 from eqsat.boxes import Point, UndecidedError, confirmed, find_in_boxes, within
-from eqsat.expr import Expr, topological, variables
+from eqsat.expr import Expr, term_count, variables
 from eqsat.presburger import find_by_isl
 from eqsat.smt import to_z3
 
@@ -45,7 +45,7 @@ def find_by_z3(conditions: Sequence[Expr], seconds: float) -> Point | None:
         import z3
     except ImportError:
         raise UndecidedError("z3 is not installed") from None
-    if sum(1 for _ in topological(conditions)) * Z3_SECONDS_PER_TERM > seconds:
+    if term_count(conditions) * Z3_SECONDS_PER_TERM > seconds:
         raise UndecidedError("the terms are too many for z3")
     # a context of its own: what it does then depends on the conditions alone
     context = z3.Context()

@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
 
-from eqsat.expr import FALSE, TRUE, Expr, const, make, rebuild, topological
+from eqsat.expr import FALSE, TRUE, Expr, const, make, rebuild, term_count, topological
 from eqsat.facts import chain_members
 from eqsat.forms import Form, read, topological_until
 from eqsat.greedy import Matcher, canonical, presentable
@@ -257,7 +257,7 @@ def spelled(state: Expr) -> Expr:
 
 def reading(before: Expr, after: Expr) -> str:
     """The law by which two terms that are the same as read are equal."""
-    sizes = [sum(1 for _ in topological([term])) for term in (before, after)]
+    sizes = [term_count([term]) for term in (before, after)]
     if sizes[0] == sizes[1]:
         return "reorder"
     return "collect" if {before.op, after.op} & SUMS and not before.is_bool else "compute"

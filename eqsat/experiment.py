@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from eqsat.cases import Case, Record, case_of, kind_of, load, reason
 from eqsat.codegen import function
-from eqsat.expr import Expr, topological
+from eqsat.expr import Expr, term_count, topological
 from eqsat.extract.cost import CostModel
 from eqsat.optimize import cost_of, optimize
 from eqsat.runtime import Kernel, compile_many
@@ -114,7 +114,7 @@ def _plain(record: Record) -> Record:
 
 
 def _of_bounded_size(case: Case) -> Case:
-    terms = sum(1 for _ in topological(case.exprs))
+    terms = term_count(case.exprs)
     if terms > MOST_TERMS:
         raise ValueError(f"{terms} terms are too many to compile: up to {MOST_TERMS} are")
     return case

@@ -958,6 +958,21 @@ def substitute(roots: Iterable[Expr], replacement: Mapping[Expr, ExprLike]) -> l
     return rebuild(roots, lambda term, args: images[term] if term in images else with_operands(term, args))
 
 
+def term_count(roots: Iterable[Expr]) -> int:
+    """How many distinct terms there are below ``roots``, themselves among them.
+
+    >>> x = var("x", 0, 9)
+    >>> term_count([(x + 1) * (x + 1)])
+    4
+    """
+    return sum(1 for _ in topological(roots))
+
+
+def division_count(roots: Iterable[Expr]) -> int:
+    """How many distinct divisions and remainders there are below ``roots``."""
+    return sum(term.op in DIVISIONS for term in topological(roots))
+
+
 def tree_size(term: Expr) -> int:
     """How many operators and leaves ``term`` has, written out.
 

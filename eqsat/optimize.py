@@ -30,6 +30,7 @@ from eqsat.expr import (
     const,
     is_index,
     refuse_array,
+    term_count,
     topological,
     var,
     variables,
@@ -783,11 +784,11 @@ class _Walk:
         everything = _Group(self.facts, [i for group in groups for i in group.members])
         waiting = [everything, *groups] if len(groups) > 1 else groups
         nodes = FIRST_NODES
-        if _size(found) > LARGE:
+        if term_count(found) > LARGE:
             found = self._pulsed(everything, found, nodes, self._seconds_left() / 2, _eager(self.rules))
         while waiting:
             for place, group in enumerate(waiting):
-                sizes = [_size([found[i] for i in of.members]) for of in waiting[place:]]
+                sizes = [term_count([found[i] for i in of.members]) for of in waiting[place:]]
                 found = self._pulsed(group, found, nodes, self._seconds_left() * sizes[0] / sum(sizes))
             waiting = [group for group in groups if group.stop == "nodes" and nodes < self.budget.nodes]
             nodes *= NODES_GROW
@@ -820,7 +821,7 @@ class _Walk:
             given = [found[i] for i in group.members]
             reduced = [] if group.graph.roots else self._reduced(given, group.facts)
             group.pieces = pieces = Pieces([*given, *reduced], group.facts)
-            limit = min(self.budget.nodes, max(nodes, 2 * _size(pieces.terms)))
+            limit = min(self.budget.nodes, max(nodes, 2 * term_count(pieces.terms)))
             try:
                 saturation = self._saturate(self.rules, pieces.terms, pieces.facts, left, limit, without)
             except ContradictionError:
@@ -898,7 +899,7 @@ class _Walk:
             if rewritten.stop != "saturated":
                 self.stop = rewritten.stop
         exprs = [found[i] for i in range(len(self.roots))]
-        return self._result(exprs, _size(exprs), contexts)
+        return self._result(exprs, term_count(exprs), contexts)
 
     def _result(self, found: Sequence[Expr], nodes: int, contexts: Sequence[Theory | None]) -> Result:
         exprs = defined(found, contexts)
@@ -937,11 +938,6 @@ def _normal_form(term: Expr, theory: Theory) -> Value:
 
 def _as_term(value: Value) -> Expr:
     return value if isinstance(value, Expr) else to_expr(value)
-
-
-def _size(roots: Iterable[Expr]) -> int:
-    """The number of distinct terms below ``roots``."""
-    return sum(1 for _ in topological(roots))
 
 
 def _replaced(exprs: Sequence[Expr], places: Sequence[int], terms: Sequence[Expr]) -> list[Expr]:

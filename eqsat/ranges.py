@@ -29,6 +29,7 @@ from eqsat.expr import (
     as_free,
     brief,
     const,
+    division_count,
     extent,
     index_level,
     is_index,
@@ -43,7 +44,7 @@ from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
 from eqsat.forms import atom_form
 from eqsat.linear import Theory
-from eqsat.ops import DIVISIONS, REDUCTIONS
+from eqsat.ops import REDUCTIONS
 from eqsat.optimize import LATENCY, Result, optimize
 from eqsat.spelling import Speller, Value, buffer_key
 from eqsat.verify import refuse_seconds
@@ -306,11 +307,6 @@ def free_name(name: str, taken: set[str]) -> str:
 # Policies ------------------------------------------------------------------------------------------------------------
 
 
-def divisions(roots: Iterable[Expr]) -> int:
-    """How many distinct divisions and remainders there are below ``roots``."""
-    return sum(term.op in DIVISIONS for term in topological(roots))
-
-
 def split_at_modulo(nest: Nest) -> Nest:
     """Split every range that is used modulo a divisor of its extent, all of them at once.
 
@@ -370,7 +366,7 @@ def consider_merge(nest: Nest, place: int, **options: Any) -> Merge:
     if outer.variable.vmin or inner.variable.vmin:
         return Merge(nest, False, "a range does not start at 0")
     merged = nest.merge(place)
-    counts = [divisions(optimize(n.roots, gates=n.gates, **options).exprs) for n in (nest, merged)]
+    counts = [division_count(optimize(n.roots, gates=n.gates, **options).exprs) for n in (nest, merged)]
     if counts[1] > counts[0]:
         return Merge(nest, False, "merging takes more divisions and remainders", *counts)
     return Merge(merged, True, "", *counts)

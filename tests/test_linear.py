@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import bool_expressions, expressions, grid
 
-from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, tdiv, tmod, topological, var, variables
+from eqsat.expr import FALSE, TRUE, Expr, const, division_count, evaluate, tdiv, tmod, topological, var, variables
 from eqsat.facts import MAX_CONTEXTS
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS
@@ -43,10 +43,6 @@ def assert_same(theory: Theory, term: Expr, facts: Iterable[Expr] = ()) -> Expr:
     simplified = theory.simplify(term)
     assert not wrong_points(term, simplified, facts), f"{term} became {simplified}"
     return simplified
-
-
-def divisions(term: Expr) -> int:
-    return sum(t.op in DIVISIONS for t in topological([term]))
 
 
 # ---- the lemmas, over all small coefficients, divisors and ranges
@@ -164,7 +160,7 @@ def usable(term: Expr) -> bool:
 def test_the_lemmas_at_every_point(terms):
     theory = Theory()
     chosen = [term for term in terms() if usable(term)]
-    fewer = sum(divisions(assert_same(theory, term)) < divisions(term) for term in chosen)
+    fewer = sum(division_count([assert_same(theory, term)]) < division_count([term]) for term in chosen)
     if terms is not comparisons:
         # most of the family must be what the lemma is about
         assert fewer > len(chosen) / 16

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kernels import contents, random_kernel
 
 import eqsat
-from eqsat.expr import Expr, buffer, const, max_over, sum_over, topological, var
+from eqsat.expr import Expr, buffer, const, division_count, max_over, sum_over, topological, var
 from eqsat.extract import LoopAware, OpCount
 from eqsat.kernel import Kernel, Store, simplified
 from eqsat.nests import to_c
@@ -23,7 +23,6 @@ from eqsat.ranges import (
     Nest,
     cheapest,
     consider_merge,
-    divisions,
     flattened,
     in_cheapest_ranges,
     merge_adjacent,
@@ -341,7 +340,7 @@ def test_a_loop_of_all_elements_splits_for_threads_and_lanes():
     (place,) = nest.roots
     source = to_c(simplified(Kernel("add", [Store(z[place], x[place] + y[place], rows)])), parallel=True)
     assert "#pragma omp parallel for" in source
-    assert divisions(nest.roots) == 0
+    assert division_count(nest.roots) == 0
 
 
 def test_loops_that_repeat_a_reduction_do_not_merge():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from strategies import expressions
 
-from eqsat.expr import Expr, buffer, const, topological, var
+from eqsat.expr import Expr, buffer, const, term_count, var
 from eqsat.text import from_rows, parse, parse_program, to_program, to_rows, to_text
 
 NAMES = {name: var(name, -8, 8) for name in ("i", "j", "k", "größe", "if")} | {"n": var("n", 1, 9)}
@@ -173,7 +173,7 @@ def test_five_thousand_levels(template):
 def test_five_thousand_lets():
     lets = [("t0", "i + 1")] + [(f"t{n}", f"t{n - 1}//2 + {n % 7}") for n in range(1, 5000)]
     (term,) = parse_program(lets, ["t4999"], NAMES)
-    assert sum(1 for _ in topological([term])) > 5000
+    assert term_count([term]) > 5000
 
 
 def test_a_literal_beyond_64_bits():

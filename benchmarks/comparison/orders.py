@@ -17,7 +17,7 @@ from comparison.shuffle import reordered
 from comparison.solvers import EQSAT
 from eqsat.corpus import Row
 from eqsat.engine import Budget
-from eqsat.expr import topological
+from eqsat.expr import term_count
 from eqsat.extract.cost import CostModel
 from eqsat.optimize import optimize
 from eqsat.rule import Rule
@@ -35,7 +35,7 @@ LEAST_NODES, MOST_NODES = 12, 500
 
 def kernels(items: Sequence[Item], most: int, seed: int) -> list[Item]:
     """Up to ``most`` of the items, chosen by ``seed``."""
-    sizes = [(item, sum(1 for _ in topological(item.case.exprs))) for item in items]
+    sizes = [(item, term_count(item.case.exprs)) for item in items]
     fitting = [item for item, size in sizes if LEAST_NODES <= size <= MOST_NODES]
     return fitting if len(fitting) <= most else Random(seed).sample(fitting, most)
 

@@ -18,7 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, cast
 
-from peers.judge import Answer, Examiner, divisions
+from peers.judge import Answer, Examiner
 
 import eqsat.extract
 import eqsat.rules
@@ -27,7 +27,7 @@ from eqsat.cases import Case, case_of, kind_of, load
 from eqsat.corpus import Row
 from eqsat.experiment import MOST_TERMS, measure
 from eqsat.experiment import Row as Measurement
-from eqsat.expr import topological
+from eqsat.expr import division_count, term_count
 from eqsat.extract.cost import CostModel
 from eqsat.optimize import cost_of
 from eqsat.runtime import compiler_version
@@ -169,7 +169,7 @@ def measured(case: Case, answers: Mapping[str, Answer], repeats: int) -> dict[st
     rows = [
         Measurement(case.id, name, name, roots, variables)
         for name, roots in programs.items()
-        if sum(1 for _ in topological(roots)) <= MOST_TERMS
+        if term_count(roots) <= MOST_TERMS
     ]
     try:
         measure(rows, repeats, 0, lambda: None)
@@ -186,7 +186,7 @@ def _row(item: Item, answers: Mapping[str, Answer], nanoseconds: Mapping[str, fl
         "line": item.line,
         "id": case.id,
         "families": list(item.families),
-        "nodes": sum(1 for _ in topological(case.exprs)),
-        "before": {"divmod": divisions(case.exprs), "cost": cost_of(case.exprs, model), **times.get(INPUT, {})},
+        "nodes": term_count(case.exprs),
+        "before": {"divmod": division_count(case.exprs), "cost": cost_of(case.exprs, model), **times.get(INPUT, {})},
         "answers": {name: {**answer.row(case), **times.get(name, {})} for name, answer in answers.items()},
     }

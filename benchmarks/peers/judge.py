@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from eqsat.cases import Case
 from eqsat.corpus import Row
-from eqsat.expr import Expr, topological
+from eqsat.expr import Expr, division_count, topological
 from eqsat.extract.cost import CostModel, Latency
 from eqsat.ops import DIVISIONS
 from eqsat.optimize import cost_of
@@ -60,11 +60,6 @@ class Answer:
             **({"error": self.error} if self.error else {}),
             **({"parts": {name: round(part, 3) for name, part in self.parts.items()}} if self.parts else {}),
         }
-
-
-def divisions(roots: Sequence[Expr]) -> int:
-    """The distinct division nodes below ``roots``."""
-    return sum(term.op in DIVISIONS for term in topological(roots))
 
 
 @dataclass(frozen=True)
@@ -124,7 +119,7 @@ class Examiner:
     def _priced(
         self, exprs: Sequence[Expr], mode: str, milliseconds: float, wrong: dict[str, dict[str, int]], error: str
     ) -> Answer:
-        return Answer(list(exprs), mode, cost_of(exprs, self.model), divisions(exprs), milliseconds, wrong, error)
+        return Answer(list(exprs), mode, cost_of(exprs, self.model), division_count(exprs), milliseconds, wrong, error)
 
 
 def _counterexample(case: Case, gates: bool, exprs: Sequence[Expr]) -> dict[str, int] | None:
