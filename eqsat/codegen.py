@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from eqsat.dtypes import LIMITS, select_width, widths
-from eqsat.expr import Expr, brief, topological, variables
+from eqsat.expr import Expr, brief, topological, use_counts, variables
 
 #: A text longer than this becomes a local of its own, which also bounds how deep C expressions nest.
 LONGEST = 60
@@ -295,17 +295,13 @@ class Writer:
         return name
 
     def function(self, storage: str) -> Function:
-        users: dict[Expr, int] = {}
-        for term in self.widths:
-            for arg in term.args:
-                users[arg] = users.get(arg, 0) + 1
+        users = use_counts(self.roots)
         outputs: dict[Expr, list[str]] = {}
         for root, output in zip(self.roots, self.outputs, strict=True):
             outputs.setdefault(root, []).append(output)
-            users[root] = users.get(root, 0) + 1
         lines: list[str] = []
         local = 0
-        for term in topological(self.roots):
+        for term in users:
             if term.op != "var":
                 self.code[term] = self.writers[term.op](self, term)
             if term.args and (users[term] > 1 or len(self.code[term].text) > LONGEST):

@@ -29,6 +29,7 @@ from eqsat.expr import (
     rebuild,
     substitute,
     topological,
+    use_counts,
     var,
     variables,
     with_operands,
@@ -348,10 +349,9 @@ class _Plan:
         self, roots: Sequence[Expr], wanted: Mapping[Expr, Expr], theory: Theory, given: tuple[Expr, ...]
     ) -> tuple[dict[Expr, Expr], list[_Link]]:
         """What the terms below ``roots`` become, and by which links; operands are left out where it goes at once."""
-        order = list(topological(roots))
-        users = Counter([*roots, *(a for term in order for a in term.args)])
+        users = use_counts(roots)
         # what only the conditions around it keep from dividing by zero is linked where these are known
-        unsafe = undefined(order, theory)
+        unsafe = undefined(list(users), theory)
         becomes: dict[Expr, Expr] = {}
         # what is linked as it is given comes before its operands can have changed elsewhere, the largest first
         first: list[_Link] = []

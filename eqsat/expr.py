@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import chain
 from math import isinf, prod
@@ -873,6 +873,22 @@ def with_users(wanted: Collection[Expr], terms: Iterable[Expr]) -> set[Expr]:
         if term in wanted or not found.isdisjoint(term.args):
             found.add(term)
     return found
+
+
+def use_counts(roots: Sequence[Expr]) -> dict[Expr, int]:
+    """For each term below ``roots``, operands first, how many roots and operands of terms it is.
+
+    >>> x = var("x", 0, 9)
+    >>> list(use_counts([(x + 1) * (x + 1), x]).values())
+    [2, 1, 2, 1]
+    """
+    counts = dict.fromkeys(topological(roots), 0)
+    for term in counts:
+        for arg in term.args:
+            counts[arg] += 1
+    for root in roots:
+        counts[root] += 1
+    return counts
 
 
 def variables(roots: Iterable[Expr]) -> list[Expr]:

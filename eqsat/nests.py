@@ -16,7 +16,19 @@ from typing import cast
 from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, check_name, preamble
 from eqsat.definedness import replaced, settled
 from eqsat.dtypes import LIMITS, select_width, widths
-from eqsat.expr import TRUE, Expr, any_var, brief, extent, index_level, is_index, substitute, topological, variables
+from eqsat.expr import (
+    TRUE,
+    Expr,
+    any_var,
+    brief,
+    extent,
+    index_level,
+    is_index,
+    substitute,
+    topological,
+    use_counts,
+    variables,
+)
 from eqsat.facts import ContradictionError
 from eqsat.interior import Interior, interior_of
 from eqsat.kernel import Kernel, Store
@@ -173,7 +185,7 @@ class _LoopWriter(Writer):
     def _expect(self, roots: Sequence[Expr], facts: Sequence[Expr] = (), row: Expr | None = None) -> None:
         """Make ready to write ``roots`` and no others; ``facts`` hold where what changes with ``row`` is written."""
         self.widths.update(widths(roots))
-        self.users = _users(roots)
+        self.users = use_counts(roots)
         self.inside, self.inline = _guarded_loads(roots, facts, row)
 
     def _assign(self, store: Store) -> None:
@@ -587,17 +599,6 @@ def _indented(lines: Sequence[str]) -> list[str]:
 def _operands(term: Expr) -> tuple[Expr, ...]:
     """What must be written before ``term``: the ends of a range, but not a body."""
     return term.args[2:] if term.op in REDUCTIONS else term.args[1:] if term.op == "load" else term.args
-
-
-def _users(roots: Sequence[Expr]) -> dict[Expr, int]:
-    """How many terms and roots use each term."""
-    users = dict.fromkeys(topological(roots), 0)
-    for term in users:
-        for arg in term.args:
-            users[arg] += 1
-    for root in roots:
-        users[root] += 1
-    return users
 
 
 def _transposed_block(store: Store) -> tuple[int, int] | None:

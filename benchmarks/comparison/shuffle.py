@@ -6,13 +6,12 @@ shared: a chain ends at a term that something else uses too.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
 from eqsat.cases import Case
-from eqsat.expr import Expr, make, topological
+from eqsat.expr import Expr, make, use_counts
 
 ASSOCIATIVE = frozenset({"add", "mul", "and", "or", "min", "max"})
 COMMUTATIVE = ASSOCIATIVE | {"eq", "ne"}
@@ -21,11 +20,9 @@ COMMUTATIVE = ASSOCIATIVE | {"eq", "ne"}
 def shuffled(roots: Sequence[Expr], seed: int) -> list[Expr]:
     """``roots``, one by one in the same order, with their operands in another order and other brackets."""
     random = Random(seed)
-    order = list(topological(roots))
-    users = Counter(arg for term in order for arg in term.args)
-    users.update(roots)
+    users = use_counts(roots)
     new: dict[Expr, Expr] = {}
-    for term in order:
+    for term in users:
         if term.op in COMMUTATIVE:
             operands = [new[member] for member in _members(term, users)]
             random.shuffle(operands)
@@ -38,7 +35,7 @@ def shuffled(roots: Sequence[Expr], seed: int) -> list[Expr]:
     return [new[root] for root in roots]
 
 
-def _members(term: Expr, users: Counter[Expr]) -> list[Expr]:
+def _members(term: Expr, users: Mapping[Expr, int]) -> list[Expr]:
     """The operands of the chain that ends in ``term``, from left to right."""
     found: list[Expr] = []
     stack = [term]
