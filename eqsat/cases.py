@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -85,9 +85,8 @@ def case_of(record: Record, name: str = "") -> Case:
     arrays = get_texts(record, "buffers", [])
     lets = [_let(pair) for pair in get(record, "lets", list, [])]
     names = [*variables, *arrays, *[name for name, _ in lets]]
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if twice is not None:
-        raise ValueError(f"the name {twice!r} is given twice among vars, buffers and lets")
+    if repeated := _repeated(names):
+        raise ValueError(f"the name {repeated[0]!r} is given twice among vars, buffers and lets")
     if kind == "gate" and "INVALID" in names:
         raise ValueError("'INVALID' is the index of an access that does not happen: rename the variable")
     variables |= {name: buffer(name) for name in arrays}
@@ -130,11 +129,13 @@ def load(line: str | bytes) -> dict[str, Any]:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {twice!r} is given twice")
-    return found
+    if repeated := _repeated(key for key, _ in pairs):
+        raise ValueError(f"the key {repeated[0]!r} is given twice")
+    return dict(pairs)
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def id_of(record: Record, name: str) -> Id:
