@@ -85,7 +85,7 @@ def _a_time(context: click.Context, option: click.Parameter, seconds: float) -> 
 
 _PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
 #: What arrays of index expressions hold; floating-point values are for kernels.
-_ELEMENTS = "i32, i64 or bool"
+_ELEMENTS = ("i32", "i64", "bool")
 _PROVE_SECONDS = click.option(
     "--prove-seconds",
     type=click.FloatRange(min=0, min_open=True),
@@ -117,7 +117,13 @@ def app() -> None:
 @click.argument("expressions", nargs=-1, required=True, metavar="EXPR...")
 @click.option("--range", "ranges", multiple=True, metavar="NAME=N", help="A loop variable: 0 <= NAME < N.")
 @click.option("--var", "variables", multiple=True, metavar="NAME=LOW:HIGH", help="A variable: LOW <= NAME <= HIGH.")
-@click.option("--buffer", "buffers", multiple=True, metavar="NAME=TYPE", help=f"An array of {_ELEMENTS} elements.")
+@click.option(
+    "--buffer",
+    "buffers",
+    multiple=True,
+    metavar="NAME=TYPE",
+    help=f"An array, its elements one of {', '.join(_ELEMENTS)}.",
+)
 @click.option("--constraint", "constraints", multiple=True, metavar="COND", help="A condition known to hold.")
 @click.option("--loops", metavar="NAME,...", help="Loops from the outermost in: what is invariant is paid less often.")
 @click.option(
@@ -215,8 +221,10 @@ def _names(ranges: Iterable[str], variables: Iterable[str], buffers: Iterable[st
         name, equals, element = item.partition("=")
         if not equals:
             raise click.UsageError(f"--buffer {item!r} is not of the form NAME=TYPE")
-        if element not in ("i32", "i64", "bool"):
-            raise click.UsageError(f"--buffer {item!r}: the elements of an array are {_ELEMENTS}, not {element!r}")
+        if element not in _ELEMENTS:
+            raise click.UsageError(
+                f"--buffer {item!r}: the elements are one of {', '.join(_ELEMENTS)}, not {element!r}"
+            )
         if name in names:
             raise click.UsageError(f"{name!r} is given twice")
         names[name] = buffer(name, element)
