@@ -94,8 +94,8 @@ _TAKEN = re.compile(
     rf"|({'|'.join(HELPERS)})_i(32|64)"
 )
 
-# how tightly C's operators bind
-_TERNARY, _OR, _AND, _MASK, _EQUAL, _LESS, _SHIFT, _ADD, _MUL, _PREFIX, _ATOM = 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 100
+#: How tightly C's operators bind.
+TERNARY, OR, AND, MASK, EQUAL, LESS, SHIFT, ADD, MUL, PREFIX, ATOM = 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ class Writer:
         self.names: set[str] = {name}
         self.code: dict[Expr, Code] = {}
         for variable in order:
-            self.code[variable] = Code(self.argument_name(cast(str, variable.value)), _ATOM, select_width(variable))
+            self.code[variable] = Code(self.argument_name(cast(str, variable.value)), ATOM, select_width(variable))
         self.outputs = [self.fresh("out", index) for index in range(len(roots))]
 
     def argument_name(self, name: str) -> str:
@@ -308,7 +308,7 @@ class Writer:
                 name = self.fresh("t", local)
                 local += 1
                 lines.append(f"const {_type(term)} {name} = {self.value(term)};")
-                self.code[term] = Code(name, _ATOM, select_width(term))
+                self.code[term] = Code(name, ATOM, select_width(term))
             lines += [f"*{output} = {self.value(term)};" for output in outputs.get(term, ())]
         head = self.head(f"{storage}void {self.name}(")
         text = "\n".join([*self.comment(), head, "{", *["    " + line for line in lines], "}", ""])
@@ -339,7 +339,7 @@ class Writer:
     def at(self, term: Expr, width: int) -> Code:
         """``term`` as an expression of type ``width``, which must hold its value."""
         code = self.code[term]
-        return code if code.width == width else Code(f"(int{width}_t){code.within(_PREFIX)}", _PREFIX, width)
+        return code if code.width == width else Code(f"(int{width}_t){code.within(PREFIX)}", PREFIX, width)
 
     def operands(self, term: Expr) -> list[Code]:
         """The operands of an arithmetic term, cast so that C computes it at its width."""
@@ -355,7 +355,7 @@ class Writer:
 
     def call(self, helper: str, width: int, *operands: str) -> Code:
         self.helpers.add((helper, width))
-        return Code(f"{helper}_i{width}({', '.join(operands)})", _ATOM, width)
+        return Code(f"{helper}_i{width}({', '.join(operands)})", ATOM, width)
 
     def helper(self, term: Expr, name: str) -> Code:
         """A call of helper ``name`` on the operands of ``term``; C converts the arguments."""
@@ -365,12 +365,12 @@ class Writer:
         number = cast(int, term.value)
         width = select_width(term)
         if number == LIMITS[width][0]:
-            return Code(f"INT{width}_MIN", _ATOM, width)
+            return Code(f"INT{width}_MIN", ATOM, width)
         digits = _digits(abs(number))
-        return Code("-" + digits, _PREFIX, width) if number < 0 else Code(digits, _ATOM, width)
+        return Code("-" + digits, PREFIX, width) if number < 0 else Code(digits, ATOM, width)
 
     def literal_bool(self, term: Expr) -> Code:
-        return Code("true" if term.value else "false", _ATOM, 32)
+        return Code("true" if term.value else "false", ATOM, 32)
 
     def infix(self, term: Expr, symbol: str, precedence: int) -> Code:
         """Arithmetic that associates to the left."""
@@ -379,30 +379,30 @@ class Writer:
         return Code(text, precedence, self.widths[term])
 
     def compare(self, term: Expr, symbol: str, precedence: int) -> Code:
-        left, right = [self.code[a].within(_SHIFT) for a in term.args]
+        left, right = [self.code[a].within(SHIFT) for a in term.args]
         return Code(f"{left} {symbol} {right}", precedence, 32)
 
     def negate(self, term: Expr) -> Code:
         (operand,) = self.operands(term)
         # C would read two signs in a row as a decrement
-        text = operand.within(_ATOM if operand.text.startswith("-") else _PREFIX)
-        return Code("-" + text, _PREFIX, self.widths[term])
+        text = operand.within(ATOM if operand.text.startswith("-") else PREFIX)
+        return Code("-" + text, PREFIX, self.widths[term])
 
     def both(self, term: Expr) -> Code:
-        return Code(" && ".join(self.code[a].within(_AND) for a in term.args), _AND, 32)
+        return Code(" && ".join(self.code[a].within(AND) for a in term.args), AND, 32)
 
     def either(self, term: Expr) -> Code:
         operands = [self.code[a] for a in term.args]
-        texts = [c.text if c.precedence == _OR else c.within(_MASK) for c in operands]
-        return Code(" || ".join(texts), _OR, 32)
+        texts = [c.text if c.precedence == OR else c.within(MASK) for c in operands]
+        return Code(" || ".join(texts), OR, 32)
 
     def invert(self, term: Expr) -> Code:
-        return Code("!" + self.code[term.args[0]].within(_PREFIX), _PREFIX, 32)
+        return Code("!" + self.code[term.args[0]].within(PREFIX), PREFIX, 32)
 
     def choose(self, term: Expr) -> Code:
         condition, yes, no = [self.code[a] for a in term.args]
-        text = f"{condition.within(_OR)} ? {yes.within(_OR)} : {no.within(_TERNARY)}"
-        return Code(text, _TERNARY, max(yes.width, no.width))
+        text = f"{condition.within(OR)} ? {yes.within(OR)} : {no.within(TERNARY)}"
+        return Code(text, TERNARY, max(yes.width, no.width))
 
     def smaller(self, term: Expr) -> Code:
         return self.both(term) if term.is_bool else self.helper(term, "min")
@@ -426,7 +426,7 @@ class Writer:
         x, y = term.args
         if _log2(y) is not None:
             code = self.at(x, self.widths[term])
-            return Code(f"{code.within(_PREFIX)} & {_digits(y.vmax - 1)}", _MASK, code.width)
+            return Code(f"{code.within(PREFIX)} & {_digits(y.vmax - 1)}", MASK, code.width)
         by_literal = self.divide_by_literal(term, "remainder")
         if by_literal is not None:
             return by_literal
@@ -465,7 +465,7 @@ class Writer:
         dividend = self.at(x, width)
         operands = [dividend.text, self.code[y].text]
         if raised:
-            operands[0] = f"{dividend.within(_ADD)} + {_digits(raised * divisor)}"
+            operands[0] = f"{dividend.within(ADD)} + {_digits(raised * divisor)}"
         if bits <= 64:
             code = self.call("long_" * (bits > width) + helper, width, *operands, f"{multiplier}u", str(shift))
         elif raised:
@@ -473,14 +473,14 @@ class Writer:
         else:
             return None
         if raised and helper == "quotient":
-            return Code(f"{code.text} - {_digits(raised)}", _ADD, width)
+            return Code(f"{code.text} - {_digits(raised)}", ADD, width)
         return code
 
     def divide(self, term: Expr, symbol: str) -> Code:
         if not _may_be_zero(term.args[1]):
-            return self.infix(term, symbol, _MUL)
+            return self.infix(term, symbol, MUL)
         left = self.at(term.args[0], self.widths[term])
-        return Code(f"{left.within(_MUL)} {symbol} {self.divisor(term).text}", _MUL, left.width)
+        return Code(f"{left.within(MUL)} {symbol} {self.divisor(term).text}", MUL, left.width)
 
     def divide_by_helper(self, term: Expr, helper: str) -> Code:
         return self.call(helper, self.widths[term], self.code[term.args[0]].text, self.divisor(term).text)
@@ -498,13 +498,13 @@ class Writer:
         factor = 1 << y.vmax
         if y.op == "const" and factor <= LIMITS[width][1]:
             # a shifted negative value is undefined in C, a multiplied one is not
-            return Code(f"{self.at(x, width).within(_MUL)} * {_digits(factor)}", _MUL, width)
+            return Code(f"{self.at(x, width).within(MUL)} * {_digits(factor)}", MUL, width)
         return self.call("shift_left", width, self.code[x].text, self.code[y].text)
 
     def shift_right(self, term: Expr, amount: str | None = None) -> Code:
         code = self.at(term.args[0], self.widths[term])
-        amount = amount or self.code[term.args[1]].within(_PREFIX)
-        return Code(f"{code.within(_PREFIX)} >> {amount}", _SHIFT, code.width)
+        amount = amount or self.code[term.args[1]].within(PREFIX)
+        return Code(f"{code.within(PREFIX)} >> {amount}", SHIFT, code.width)
 
 
 def exact_multiplier(divisor: int, most: int) -> tuple[int, int]:
@@ -552,13 +552,13 @@ WRITE: dict[str, Callable[[Writer, Expr], Code]] = {
     "or": Writer.either,
     "and": Writer.both,
     "not": Writer.invert,
-    "lt": lambda writer, term: writer.compare(term, "<", _LESS),
-    "le": lambda writer, term: writer.compare(term, "<=", _LESS),
-    "eq": lambda writer, term: writer.compare(term, "==", _EQUAL),
-    "ne": lambda writer, term: writer.compare(term, "!=", _EQUAL),
-    "add": lambda writer, term: writer.infix(term, "+", _ADD),
-    "sub": lambda writer, term: writer.infix(term, "-", _ADD),
-    "mul": lambda writer, term: writer.infix(term, "*", _MUL),
+    "lt": lambda writer, term: writer.compare(term, "<", LESS),
+    "le": lambda writer, term: writer.compare(term, "<=", LESS),
+    "eq": lambda writer, term: writer.compare(term, "==", EQUAL),
+    "ne": lambda writer, term: writer.compare(term, "!=", EQUAL),
+    "add": lambda writer, term: writer.infix(term, "+", ADD),
+    "sub": lambda writer, term: writer.infix(term, "-", ADD),
+    "mul": lambda writer, term: writer.infix(term, "*", MUL),
     "neg": Writer.negate,
     "floordiv": Writer.floor_div,
     "mod": Writer.floor_mod,

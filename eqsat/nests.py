@@ -13,7 +13,21 @@ from dataclasses import dataclass, field
 from math import isinf, isnan, prod
 from typing import cast
 
-from eqsat.codegen import LONGEST, WRITE, Code, Function, Writer, check_name, preamble
+from eqsat.codegen import (
+    ADD,
+    ATOM,
+    EQUAL,
+    LESS,
+    LONGEST,
+    MUL,
+    PREFIX,
+    WRITE,
+    Code,
+    Function,
+    Writer,
+    check_name,
+    preamble,
+)
 from eqsat.definedness import replaced, settled
 from eqsat.dtypes import LIMITS, select_width, widths
 from eqsat.expr import (
@@ -21,6 +35,7 @@ from eqsat.expr import (
     Expr,
     any_var,
     brief,
+    const,
     extent,
     index_level,
     is_index,
@@ -46,7 +61,6 @@ LANES = (1, 2, 4, 8, 16)
 
 #: C's name of each element type.
 C_TYPES = {"bool": "bool", "i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
-_ATOM, _PREFIX, _MUL, _ADD, _LESS, _EQUAL, _TERNARY, _OR = 100, 14, 13, 12, 10, 9, 3, 4
 
 
 def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False, lanes: int = 1) -> str:
@@ -277,7 +291,7 @@ class _LoopWriter(Writer):
             self.scopes[-1].lines.append(f"const {kind} {name} = *(const {kind} *)&{element};")
             for lane, load in enumerate(loads[run.first :][: run.length]):
                 self.depth[load] = len(self.scopes) - 1
-                self.code[load] = Code(f"{name}[{lane}]", _ATOM, self.element_width(load))
+                self.code[load] = Code(f"{name}[{lane}]", ATOM, self.element_width(load))
 
     def _store_lanes(self, array: Buffer, run: Run, texts: Sequence[str], places: Sequence[Expr]) -> None:
         """One vector store for a run of neighbours, or a store for each."""
@@ -346,7 +360,7 @@ class _LoopWriter(Writer):
         head = [*pragma, f"for ({kind} {name} = {low}; {name} < {high}; {name}++) {{"]
         self.scopes.append(_Scope(head, name=name if is_index(variable) else ""))
         self.depth[variable] = len(self.scopes) - 1
-        self.code[variable] = Code(name, _ATOM, 64 if kind == "int64_t" else 32)
+        self.code[variable] = Code(name, ATOM, 64 if kind == "int64_t" else 32)
 
     def _close(self) -> None:
         """Leave the innermost loop: its lines go to the scope around it, and what was known in it is forgotten."""
@@ -401,7 +415,7 @@ class _LoopWriter(Writer):
         name = self.fresh("t", self.local)
         self.local += 1
         self.scopes[self.depth[term]].lines.append(f"const {self.type_of(term)} {name} = {self.value(term)};")
-        self.code[term] = Code(name, _ATOM, self.width_of(term))
+        self.code[term] = Code(name, ATOM, self.width_of(term))
 
     def _depth_of(self, term: Expr) -> int:
         """The innermost scope that binds a variable of ``term``."""
@@ -436,14 +450,14 @@ class _LoopWriter(Writer):
         low, high = [self.code[a] for a in term.args[2:]]
         in_lanes = self.reassociate and all(t.op == "fsum_over" for t in together)
         pragma = [f"#pragma omp simd reduction(+:{', '.join(names)})"] * in_lanes
-        loops = self._open_range(term.args[1], low.text, high.within(_ADD), pragma)
+        loops = self._open_range(term.args[1], low.text, high.within(ADD), pragma)
         for other, name in zip(together, names, strict=True):
             self.scopes[-1].lines.append(self._step(other, name, self.need(other.args[0])))
         for _ in range(loops):
             self._close()
         for other, name in zip(together, names, strict=True):
             self.depth[other] = depth
-            self.code[other] = Code(self._finished(other, name), _ATOM, self.width_of(other))
+            self.code[other] = Code(self._finished(other, name), ATOM, self.width_of(other))
         self.scopes += inner
         for other, (other_depth, code) in waiting.items():
             self.depth[other], self.code[other] = other_depth, code
@@ -469,14 +483,8 @@ class _LoopWriter(Writer):
         if term.element:
             return {"fsum_over": "0", "fprod_over": "1", "fmax_over": "-INFINITY", "fmin_over": "INFINITY"}[term.op]
         if term.op in ("max_over", "min_over"):
-            return self.number(body.vmin if term.op == "max_over" else body.vmax)
+            return self.literal(const(body.vmin if term.op == "max_over" else body.vmax)).text
         return str(REDUCTIONS[term.op].identity)
-
-    def number(self, value: int) -> str:
-        if value == LIMITS[64][0]:
-            return "INT64_MIN"
-        fits = LIMITS[32][0] < value <= LIMITS[32][1]
-        return str(value) if fits else f"INT64_C({value})" if value >= 0 else f"-INT64_C({-value})"
 
     def _step(self, term: Expr, name: str, body: str) -> str:
         match term.op.removeprefix("f"):
@@ -498,8 +506,8 @@ class _LoopWriter(Writer):
         low, high = term.args[2:]
         if term.element or term.op not in ("max_over", "min_over") or (low < high).vmin:
             return name
-        identity = self.number(REDUCTIONS[term.op].identity)
-        return f"({self.code[low].within(_ADD)} < {self.code[high].within(_ADD)} ? {name} : {identity})"
+        identity = self.literal(const(REDUCTIONS[term.op].identity)).text
+        return f"({self.code[low].within(ADD)} < {self.code[high].within(ADD)} ? {name} : {identity})"
 
     # ---- loads and floating-point values
 
@@ -523,21 +531,21 @@ class _LoopWriter(Writer):
         text = f"{self.arrays[array.name]}[{index.text}]"
         width = self.element_width(term)
         if term in self.inside:
-            return Code(text, _ATOM, width)
+            return Code(text, ATOM, width)
         size = prod(cast(tuple[int, ...], array.shape))
         place = term.args[1]
-        tests = [f"0 <= {index.within(_ADD)}"] * (place.vmin < 0)
-        tests += [f"{index.within(_ADD)} < {size}"] * (place.vmax >= size)
-        return Code(f"({' && '.join(tests)} ? {text} : 0)", _ATOM, width)
+        tests = [f"0 <= {index.within(ADD)}"] * (place.vmin < 0)
+        tests += [f"{index.within(ADD)} < {size}"] * (place.vmax >= size)
+        return Code(f"({' && '.join(tests)} ? {text} : 0)", ATOM, width)
 
     def float_literal(self, term: Expr) -> Code:
         value = cast(float, term.value)
         if isinf(value):
-            return Code("INFINITY" if value > 0 else "-INFINITY", _ATOM if value > 0 else _PREFIX, 0)
+            return Code("INFINITY" if value > 0 else "-INFINITY", ATOM if value > 0 else PREFIX, 0)
         if isnan(value):
-            return Code("NAN", _ATOM, 0)
+            return Code("NAN", ATOM, 0)
         text = repr(value) + ("f" if term.element == "f32" else "")
-        return Code(text, _PREFIX if text[0] == "-" else _ATOM, 0)
+        return Code(text, PREFIX if text[0] == "-" else ATOM, 0)
 
     def float_infix(self, term: Expr, symbol: str, precedence: int) -> Code:
         left, right = [self.code[a] for a in term.args]
@@ -545,35 +553,31 @@ class _LoopWriter(Writer):
 
     def float_sign(self, term: Expr) -> Code:
         code = self.code[term.args[0]]
-        return Code("-" + code.within(_ATOM if code.text.startswith("-") else _PREFIX), _PREFIX, 0)
+        return Code("-" + code.within(ATOM if code.text.startswith("-") else PREFIX), PREFIX, 0)
 
     def float_extreme(self, term: Expr, sign: str) -> Code:
-        x, y = [self.code[a].within(_ATOM) for a in term.args]
-        return Code(f"({x} < {y} ? {x if sign == 'min' else y} : {y if sign == 'min' else x})", _ATOM, 0)
+        x, y = [self.code[a].within(ATOM) for a in term.args]
+        return Code(f"({x} < {y} ? {x if sign == 'min' else y} : {y if sign == 'min' else x})", ATOM, 0)
 
     def float_call(self, term: Expr) -> Code:
         suffix = "f" if term.element == "f32" else ""
-        return Code(f"{term.op}{suffix}({self.code[term.args[0]].text})", _ATOM, 0)
+        return Code(f"{term.op}{suffix}({self.code[term.args[0]].text})", ATOM, 0)
 
     def converted(self, term: Expr) -> Code:
-        return Code(f"({self.type_of(term)}){self.code[term.args[0]].within(_PREFIX)}", _PREFIX, 0)
-
-    def float_choice(self, term: Expr) -> Code:
-        condition, yes, no = [self.code[a] for a in term.args]
-        return Code(f"{condition.within(_OR)} ? {yes.within(_OR)} : {no.within(_TERNARY)}", _TERNARY, 0)
+        return Code(f"({self.type_of(term)}){self.code[term.args[0]].within(PREFIX)}", PREFIX, 0)
 
 
 _LoopWriter.writers = WRITE | {
     "load": _LoopWriter.load,
     "float": _LoopWriter.float_literal,
-    "fadd": lambda w, t: w.float_infix(t, "+", _ADD),
-    "fsub": lambda w, t: w.float_infix(t, "-", _ADD),
-    "fmul": lambda w, t: w.float_infix(t, "*", _MUL),
-    "fdiv": lambda w, t: w.float_infix(t, "/", _MUL),
-    "flt": lambda w, t: w.float_infix(t, "<", _LESS),
-    "fle": lambda w, t: w.float_infix(t, "<=", _LESS),
-    "feq": lambda w, t: w.float_infix(t, "==", _EQUAL),
-    "fne": lambda w, t: w.float_infix(t, "!=", _EQUAL),
+    "fadd": lambda w, t: w.float_infix(t, "+", ADD),
+    "fsub": lambda w, t: w.float_infix(t, "-", ADD),
+    "fmul": lambda w, t: w.float_infix(t, "*", MUL),
+    "fdiv": lambda w, t: w.float_infix(t, "/", MUL),
+    "flt": lambda w, t: w.float_infix(t, "<", LESS),
+    "fle": lambda w, t: w.float_infix(t, "<=", LESS),
+    "feq": lambda w, t: w.float_infix(t, "==", EQUAL),
+    "fne": lambda w, t: w.float_infix(t, "!=", EQUAL),
     "fneg": _LoopWriter.float_sign,
     "fmin": lambda w, t: w.float_extreme(t, "min"),
     "fmax": lambda w, t: w.float_extreme(t, "max"),
@@ -582,7 +586,7 @@ _LoopWriter.writers = WRITE | {
     "sqrt": _LoopWriter.float_call,
     "to_float": _LoopWriter.converted,
     "to_double": _LoopWriter.converted,
-    "fwhere": _LoopWriter.float_choice,
+    "fwhere": Writer.choose,
 }
 
 
