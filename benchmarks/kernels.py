@@ -19,7 +19,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from math import exp, inf, log, prod
+from math import inf, prod
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,6 +28,7 @@ import numpy as np
 
 import eqsat
 from eqsat import Kernel, Store
+from eqsat.experiment import geometric_mean
 from eqsat.expr import Expr, ExprLike, buffer, const, max_over, sum_over, var, where
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -98,10 +99,6 @@ def stated(name: str, case: Im2col | Permute | Slice) -> Kernel:
 
     kinds = {Permute: permuted, Slice: sliced, Pool: pooled, Im2col: columns}
     return elementwise(name, case.result, kinds[type(case)])
-
-
-def geometric_mean(ratios: Sequence[float]) -> float:
-    return exp(sum(map(log, ratios)) / len(ratios))
 
 
 def caller(kernel: Kernel, arrays: dict[str, np.ndarray], **options: Any) -> tuple[Callable[[], Any], np.ndarray]:

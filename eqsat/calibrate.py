@@ -248,15 +248,18 @@ def calibrate(path: Path, repeats: int = 5, advance: Callable[[], object] = lamb
 
 def machine() -> dict[str, str]:
     """What was measured: processor, system, compiler and its options."""
-    processor = platform.processor() or platform.machine()
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        lines = (line.partition(":") for line in information.read_text().splitlines())
-        processor = next((value.strip() for key, _, value in lines if key.strip() == "model name"), processor)
     return {
-        "processor": processor,
+        "processor": processor(),
         "system": f"{platform.system()} {platform.machine()}",
         "compiler": compiler_version(),
         "flags": " ".join(FLAGS),
         "vector flags": " ".join(VECTOR_FLAGS),
     }
+
+
+def processor() -> str:
+    """What the processor is called."""
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text().splitlines() if information.exists() else []
+    names = [value.strip() for key, _, value in (line.partition(":") for line in lines) if key.strip() == "model name"]
+    return names[0] if names else platform.processor() or platform.machine()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from eqsat.expr import WORDS, Expr, buffer, topological, var
+from eqsat.expr import WORDS, Expr, buffer, shortened, topological, var
 from eqsat.loops import expand
 from eqsat.text import array_names, parse_program
 from eqsat.views import INVALID, Access, View, split_gate
@@ -56,8 +56,8 @@ class Case:
         return parse_program(self.lets, [text], self.variables)[0]
 
 
-def read_case(line: str | bytes, name: str = "") -> Case:
-    """The case that one line of a corpus holds; ``name`` is its id if the line gives none.
+def read_case(line: str | bytes) -> Case:
+    """The case that one line of a corpus holds.
 
     Raises
     ------
@@ -68,11 +68,11 @@ def read_case(line: str | bytes, name: str = "") -> Case:
     >>> case.id, case.exprs
     ('a', [Expr('i*8//8')])
     """
-    return case_of(load(line), name)
+    return case_of(load(line))
 
 
 def case_of(record: Record, name: str = "") -> Case:
-    """The case that a JSON object holds; see :func:`read_case`."""
+    """The case that a JSON object holds, called ``name`` if it has no id; see :func:`read_case`."""
     kind = kind_of(record)
     if kind == "reduce":
         kind, record = "plain", _reduction(record)
@@ -148,10 +148,9 @@ def id_of(record: Record, name: str) -> Id:
     return given
 
 
-def one_line(message: object, most: int = 300) -> str:
-    """``message`` as one line of up to ``most`` characters."""
-    text = " ".join(str(message).split())
-    return text if len(text) <= most else text[: most - 3] + "..."
+def one_line(message: object) -> str:
+    """``message`` as one line of up to 300 characters."""
+    return shortened(" ".join(str(message).split()), 300)
 
 
 def reason(error: Exception) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from eqsat.expr import Expr
+from eqsat.expr import Expr, const
 from eqsat.optimize import optimize
 
 
@@ -22,17 +22,6 @@ class Run:
     first: int
     length: int
     base: Expr
-
-
-def distances(lanes: Sequence[Expr]) -> list[int | None]:
-    """How far each lane is from the first, in elements; ``None`` where that is not a literal.
-
-    >>> from eqsat.expr import var
-    >>> i, j = var("i", 0, 9), var("j", 0, 9)
-    >>> distances([i*8000 + j*16, j*16 + 1 + i*8000, (i*500 + j)*16 + 2, j])
-    [0, 1, 2, None]
-    """
-    return _literals([lane - lanes[0] for lane in lanes])
 
 
 def contiguous_runs(lanes: Sequence[Expr]) -> list[Run]:
@@ -48,18 +37,13 @@ def contiguous_runs(lanes: Sequence[Expr]) -> list[Run]:
     >>> [run.length for run in contiguous_runs([i*4, u, u + 1])]
     [1, 2]
     """
+    distances = [lane - before for before, lane in pairwise(lanes)]
+    steps = [None, *(optimize(distances).exprs if distances else ())]
     runs: list[Run] = []
-    steps = [None, *_literals([lane - before for before, lane in pairwise(lanes)])]
     # there is no step without a lane
     for lane, (index, step) in enumerate(zip(lanes, steps, strict=False)):
-        if step == 1:
+        if step is const(1):
             runs[-1] = Run(runs[-1].first, runs[-1].length + 1, runs[-1].base)
         else:
             runs.append(Run(lane, 1, index))
     return runs
-
-
-def _literals(terms: Sequence[Expr]) -> list[int | None]:
-    """The values of the terms, ``None`` for those that are no literals."""
-    found = optimize(terms).exprs if terms else ()
-    return [term.vmin if term.op == "const" else None for term in found]

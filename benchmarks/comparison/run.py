@@ -23,6 +23,7 @@ from peers.judge import Answer, Examiner
 import eqsat.extract
 import eqsat.rules
 from comparison.solvers import Solver
+from eqsat.calibrate import processor
 from eqsat.cases import Case, case_of, kind_of, load
 from eqsat.corpus import Row
 from eqsat.experiment import MOST_TERMS, measure
@@ -84,9 +85,8 @@ def read_corpora(paths: Sequence[Path], limit: int | None, seed: int) -> list[It
 
 def machine() -> dict[str, Any]:
     """What the figures depend on: processor, cores, Python, C compiler."""
-    names = [line.partition(":")[2] for line in _lines(Path("/proc/cpuinfo")) if line.startswith("model name")]
     return {
-        "processor": " ".join((names or [platform.processor() or platform.machine()])[0].split()),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "compiler": compiler_version(),
@@ -100,10 +100,6 @@ def sources() -> str:
         for path in sorted(Path(cast(str, package.__file__)).parent.glob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 class Log:
