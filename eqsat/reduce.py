@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from itertools import combinations
 from itertools import product as cartesian
 from math import comb, gcd, lcm, prod
 from typing import Self, cast
@@ -34,6 +35,8 @@ MAX_EXPONENT = 64
 MAX_SUM_EXPONENT = 6
 #: Powers of the index of a higher degree are not summed.
 MAX_DEGREE = 8
+#: A condition of more alternatives than this is not taken apart.
+MAX_ALTERNATIVES = 3
 
 
 @dataclass(frozen=True)
@@ -178,6 +181,7 @@ class Reductions(Conditions):
         else:
             found = (
                 self._sum_of_selection(inside, over)
+                or self._sum_of_extreme(inside, over)
                 or self._sum_of_exact_quotient(inside, over)
                 or self._sum_of_quotient(inside, over)
                 or self._residual("sum_over", self._selected_product(inside), over)
@@ -204,8 +208,8 @@ class Reductions(Conditions):
             return None
         others = list(inside)
         others.remove(chosen)
-        condition = chosen.args[0]
-        x, y = [self._multiplied(self.inner(arg), others) for arg in chosen.args[1:]]
+        condition, *branches = _with_plain_condition(chosen).args
+        x, y = [self._multiplied(self.inner(arg), others) for arg in branches]
         if condition.op == "or" or (x == ZERO and condition.op in ("lt", "le")):
             condition, x, y = self.negate(condition), y, x
         members = chain_members(condition, "and")
@@ -219,12 +223,13 @@ class Reductions(Conditions):
         if value is not None:
             return self._gathered(value, chosen, others, y, over)
         solved = self.solved_for(index, condition)
-        if solved is None:
-            return self._sum_of_residues(condition, x, y, over)
+        if solved is not None and solved[2] is not TRUE and y != ZERO and self._free_of(index, y):
+            apart = atom_form(make("where", condition, to_expr(x.plus(y, -1)), const(0)))
+            return self._sum_again(apart, over).plus(self.times(y, self._trips(over)))
+        if solved is None or (solved[2] is not TRUE and y != ZERO):
+            return self._sum_of_residues(condition, x, y, over) or self._sum_of_alternatives(condition, x, y, over)
         first, beyond, rest = solved
         if rest is not TRUE:
-            if y != ZERO:
-                return None
             x = atom_form(make("where", rest, to_expr(x), const(0)))
         part = self._part(over, first, beyond)
         if self._free_of(index, y):
@@ -258,12 +263,18 @@ class Reductions(Conditions):
         return self._sum_again(body, pieces[0]).plus(self._sum_again(body, pieces[1]))
 
     def equated(self, index: Expr, condition: Expr) -> Form | None:
-        """The only value of the index for which ``condition`` holds, if it says which."""
+        """The only value of the index for which ``condition`` can hold, if it says which."""
         for member in chain_members(condition, "and"):
-            bounds = self._bounds_on(index, member) if member.op == "eq" else None
-            if bounds is not None:
-                return bounds[0]
-        return None
+            isolated = self._isolated(index, member)
+            if isolated and member.op == "eq":
+                scale, rest = isolated
+                return self.quotient_by(rest.times(-1 if scale > 0 else 1), abs(scale))
+        if sum(member.op == "eq" for member in chain_members(condition, "and")) < 2:
+            return None
+        # a quotient and a remainder say it together
+        there = self.under(condition)
+        value = there.form(index) if there else None
+        return value if value is not None and self._free_of(index, value) else None
 
     def _gathered(self, value: Form, chosen: Expr, others: list[Expr], y: Form, over: Range) -> Form:
         """The sum of ``where(index == value and ..., x, y)``: at most one ``x``, and ``y`` for the others.
@@ -314,57 +325,93 @@ class Reductions(Conditions):
 
     def _bounds_on(self, index: Expr, comparison: Expr) -> tuple[Form | None, Form | None] | None:
         """What one comparison with a literal says: ``first <= index < beyond``, either of which may be missing."""
-        if comparison.op not in ("lt", "le", "eq") or comparison.args[0].is_bool:
+        difference = self._difference(comparison)
+        if difference is not None and comparison.op == "eq":
+            # a quotient has a value from one bound of its dividend to another
+            halves = [self.at_least_zero(difference.times(sign)) for sign in (1, -1)]
+            bounds = [b for b in (self._bounds_on(index, half) for half in halves if half.op in ("lt", "le")) if b]
+            least, limit = [next((b[end] for b in bounds if b[end] is not None), None) for end in (0, 1)]
+            return None if least is None or limit is None else (least, limit)
+        isolated = self._isolated(index, comparison)
+        if isolated is None:
             return None
-        left, right = [self.inner(arg) for arg in comparison.args]
-        # lt: 0 <= above; le: 0 <= above; eq: 0 == above
-        above = right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
-        scale = above.terms.get(index, 0)
-        rest = above.plus(atom_form(index), -scale)
-        if not scale or not self._free_of(index, rest):
-            return None
-        if comparison.op == "eq":
-            if abs(scale) != 1:
-                return None
-            value = rest.times(-scale)
-            return value, value.shifted(1)
+        scale, rest = isolated
         if scale > 0:
             # index >= -rest/scale, rounded up
             return self.quotient_by(rest, scale).times(-1), None
         return None, self.quotient_by(rest, -scale).shifted(1)
 
-    def _sum_of_residues(self, condition: Expr, x: Form, y: Form, over: Range) -> Form | None:
-        """A sum of ``where((index + shift) % n == e, x, y)``: the index is ``n*q + e - shift``.
-
-        A comparison of the remainder that all but one value, or one alone, pass is such an equation.
-        """
-        index = over.index
-        if condition.op not in ("eq", "lt", "le") or condition.args[0].is_bool:
+    def _isolated(self, index: Expr, comparison: Expr) -> tuple[int, Form] | None:
+        """``scale`` and ``rest`` where a comparison says ``0 <= scale*index + rest``, or ``0 ==`` that."""
+        difference = self._difference(comparison)
+        if difference is None:
             return None
-        left, right = [self.inner(arg) for arg in condition.args]
-        # eq: 0 == difference, else 0 <= difference
-        difference = right.plus(left, -1).shifted(-1 if condition.op == "lt" else 0)
         scale = difference.terms.get(index, 0)
-        quotient = next((a for a in difference.terms if a.op == "floordiv" and a.args[1].op == "const"), None)
-        if abs(scale) != 1 or quotient is None:
+        rest = difference.plus(atom_form(index), -scale)
+        return (scale, rest) if scale and self._free_of(index, rest) else None
+
+    def _difference(self, comparison: Expr) -> Form | None:
+        """What a comparison of numbers says is at least zero, or zero if it is an equation."""
+        if comparison.op not in ("lt", "le", "eq") or comparison.args[0].is_bool:
             return None
-        n = quotient.args[1].vmin
-        shift = self.inner(quotient.args[0]).plus(atom_form(index), -1)
-        rest = difference.plus(Form({index: scale, quotient: -scale * n}, 0), -1)
-        # (index + shift) % n == residue
-        residue = shift.plus(rest, -scale)
+        left, right = [self.inner(arg) for arg in comparison.args]
+        return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
+
+    def _sum_of_residues(self, condition: Expr, x: Form, y: Form, over: Range) -> Form | None:
+        """A sum of ``where(c, x, y)`` where ``c`` compares the remainder of a dividend by a literal."""
+        difference = self._difference(condition)
+        if difference is None:
+            return None
+        for quotient, coefficient in difference.terms.items():
+            if quotient.op != "floordiv" or quotient.args[1].op != "const" or self._free_of(over.index, quotient):
+                continue
+            n, dividend = quotient.args[1].vmin, self.inner(quotient.args[0])
+            sign = -1 if coefficient > 0 else 1
+            rest = difference.plus(dividend.plus(Form({quotient: -n}, 0)), -sign)
+            if n > 1 and self._free_of(over.index, rest):
+                # eq: 0 == sign*(dividend % n) + rest, else 0 <= that
+                one = rest.times(-sign)
+                if condition.op == "eq":
+                    return self._sum_of_residue(dividend, n, one, x, y, over)
+                if sign > 0:
+                    # the remainder is at least the residue
+                    one, x, y = one.shifted(-1), y, x
+                return self._sum_of_least_residues(dividend, n, one, x, y, over)
+        return None
+
+    def _sum_of_least_residues(self, dividend: Form, n: int, most: Form, x: Form, y: Form, over: Range) -> Form | None:
+        """A sum of ``where(dividend % n <= most, x, y)``."""
+        low, high = self.bounds(most)
+        if low == high == 0 and self._free_of(over.index, y):
+            return self._sum_of_residue(dividend, n, most, x, y, over)
+        if low == high == n - 2 and self._free_of(over.index, x):
+            return self._sum_of_residue(dividend, n, number(n - 1), y, x, over)
+        # the remainder is below k, 0 <= k <= n, where dividend//n and (dividend - k)//n differ: by 1
+        k = self._smaller(self._larger(most.shifted(1), ZERO), number(n))
+        below = to_expr(dividend) // n - to_expr(dividend.plus(k, -1)) // n
+        return self._counted(below, x, y, over)
+
+    def _counted(self, ones: Expr, x: Form, y: Form, over: Range) -> Form | None:
+        """A sum of ``x`` where ``ones`` is 1 and ``y`` where it is 0, if neither speaks of the index."""
+        if not self._free_of(over.index, x, y):
+            return None
+        count = self._sum_again(self.inner(ones), over)
+        if _reduces(count):
+            return None
+        return self.times(x.plus(y, -1), count).plus(self.times(y, self._trips(over)))
+
+    def _sum_of_residue(self, dividend: Form, n: int, residue: Form, x: Form, y: Form, over: Range) -> Form | None:
+        """A sum of ``where(dividend % n == residue, x, y)``: the index is ``n*q + residue - shift``."""
+        index = over.index
+        shift = dividend.plus(atom_form(index), -1)
+        if not self._free_of(index, shift, y):
+            return None
         low, high = self.bounds(residue)
-        if n < 2 or quotient in rest.terms or not self._free_of(index, shift, rest) or low < 0 or high >= n:
-            return None
-        if condition.op != "eq":
-            # a remainder of at least, or at most, the residue
-            one, all_but_one = (n - 1, 1) if scale > 0 else (0, n - 2)
-            if low == high == all_but_one:
-                x, y, residue = y, x, residue.shifted(-scale)
-            elif not low == high == one:
-                return None
-        if not self._free_of(index, y):
-            return None
+        if low < 0 or high >= n:
+            some = self.junction("and", [self.at_least_zero(r) for r in (residue, residue.times(-1).shifted(n - 1))])
+            inside = self.under(some)
+            found = None if inside is None else inside._sum_of_residue(dividend, n, residue, x, y, over)
+            return None if found is None else self._select(some, found, self.times(y, self._trips(over)))
         residue = residue.plus(shift, -1)
         # the least q with n*q + residue >= end is -((residue - end)//n)
         steps = [self.quotient_by(residue.plus(end, -1), n).times(-1) for end in (over.low, over.high)]
@@ -373,6 +420,38 @@ class Reductions(Conditions):
         body = instantiate(to_expr(there), index, to_expr(image)) if not self._free_of(index, there) else to_expr(there)
         chosen = self.form(make("sum_over", body, index, *map(to_expr, steps)))
         return chosen.plus(self.times(y, self._trips(over)) if y != ZERO else ZERO)
+
+    def _sum_of_alternatives(self, condition: Expr, x: Form, y: Form, over: Range) -> Form | None:
+        """A sum of ``where(c, x, y)`` where ``c`` is a few alternatives: each alone, less what two of them share."""
+        if condition.op == "and":
+            condition, x, y = self.negate(condition), y, x
+        members = chain_members(condition, "or")
+        if not self._free_of(over.index, y) or not 1 < len(members) <= MAX_ALTERNATIVES:
+            return None
+        there, total = to_expr(x.plus(y, -1)), self.times(y, self._trips(over))
+        for count in range(1, len(members) + 1):
+            for some in combinations(members, count):
+                shared = make("where", self.junction("and", some), there, const(0))
+                found = self._sum_again(atom_form(shared), over)
+                if _reduces(found):
+                    return None
+                total = total.plus(found, 1 if count % 2 else -1)
+        return total
+
+    def _sum_of_extreme(self, inside: list[Expr], over: Range) -> Form | None:
+        """A sum of a smaller or larger value: it is one operand up to where it becomes the other."""
+        chosen = next((part for part in inside if part.op in ("min", "max")), None)
+        if chosen is None:
+            return None
+        others = list(inside)
+        others.remove(chosen)
+        one, other = [self.inner(arg) for arg in chosen.args]
+        first = self.at_least_zero(other.plus(one, -1) if chosen.op == "min" else one.plus(other, -1))
+        solved = self.solved_for(over.index, first)
+        if solved is None or solved[2] is not TRUE:
+            return None
+        found = self._sum_of_selection([make("where", first, *chosen.args), *others], over)
+        return None if found is None or _reduces(found) else found
 
     def _sum_of_exact_quotient(self, inside: list[Expr], over: Range) -> Form | None:
         """The sum of ``p // n`` times the other factors, where ``n`` always divides ``p``: the division comes last."""
@@ -550,6 +629,24 @@ class Reductions(Conditions):
 def _has_power(base: Form, exponent: int) -> bool:
     """Whether the power of a form is multiplied out."""
     return exponent <= MAX_SUM_EXPONENT or len(base.terms) + bool(base.constant) < 2
+
+
+def _reduces(form: Form) -> bool:
+    """Whether any reduction is left."""
+    return any(term.op in REDUCTIONS for term in topological(form.terms))
+
+
+def _with_plain_condition(chosen: Expr) -> Expr:
+    """A selection by what is itself selected by a condition, or compares two, as nested selections."""
+    condition, x, y = chosen.args
+    if condition.op == "where":
+        p, q, r = condition.args
+        return make("where", p, make("where", q, x, y), make("where", r, x, y))
+    if condition.op in ("eq", "ne") and condition.args[0].is_bool:
+        p, q = condition.args
+        x, y = (x, y) if condition.op == "eq" else (y, x)
+        return make("where", p, make("where", q, x, y), make("where", q, y, x))
+    return chosen
 
 
 def _loads(body: Form) -> bool:

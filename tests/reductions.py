@@ -24,7 +24,7 @@ def _affine(draw: st.DrawFn, names: list[Expr]) -> Expr:
 @st.composite
 def _condition(draw: st.DrawFn, names: list[Expr]) -> Expr:
     x, y = draw(_affine(names)), draw(_affine(names) | _SMALL.map(const))
-    match draw(st.sampled_from(["<", "<", ">=", "==", "!=", "%", "and", "or", "load"])):
+    match draw(st.sampled_from(["<", "<", ">=", "==", "!=", "%", "% <", "//", "and", "or", "load"])):
         case "<":
             return x < y
         case ">=":
@@ -35,6 +35,10 @@ def _condition(draw: st.DrawFn, names: list[Expr]) -> Expr:
             return x.ne(y)
         case "%":
             return (x % draw(st.integers(2, 4))).eq(draw(st.integers(-1, 3)))
+        case "% <":
+            return x % draw(st.integers(2, 4)) < y
+        case "//":
+            return (x // draw(st.integers(2, 4))).eq(y)
         case "load":
             return B[x]
         case op:
