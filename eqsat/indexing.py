@@ -263,7 +263,8 @@ class IndexingMap:
         (d0) -> (d0 mod 8), domain: d0 in [40, 95]
         """
         options = {"extract": "tree", **options, "cost": Affine(options.get("cost", Latency()))}
-        narrow = {v: v for v in self.variables}
+        # the range of a runtime variable is that of the value, wherever the map is defined
+        narrow = {v: v for v in (*self.dims, *self.symbols)}
         constraints = list(self.constraints)
         for _ in range(MAX_ROUNDS):
             before, constraints = constraints, simplify_constraints(constraints, **options)
@@ -277,9 +278,7 @@ class IndexingMap:
         terms = [*self.results, *(i for r in self.runtime for i in r.indices)]
         found = optimize(replaced(terms, narrow), constraints=constraints, **options).exprs if terms else ()
         cheapest = dict(zip(terms, found, strict=True))
-        runtime = [
-            RuntimeVariable(narrow[r.variable], r.hlo, tuple(cheapest[i] for i in r.indices)) for r in self.runtime
-        ]
+        runtime = [replace(r, indices=tuple(cheapest[i] for i in r.indices)) for r in self.runtime]
         return IndexingMap(
             tuple(narrow[d] for d in self.dims),
             tuple(narrow[s] for s in self.symbols),

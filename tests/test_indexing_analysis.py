@@ -578,6 +578,20 @@ def test_a_runtime_value_may_be_read_where_another_one_says() -> None:
         assert {str(r.hlo.name) for r in m.runtime} in ({"i", "o"}, {"i", "q"})
 
 
+def test_what_is_read_only_for_some_runtime_values() -> None:
+    """The element of the padding that a gather finds is that of the operand for one index alone."""
+    lines = [
+        "p = f32[1] parameter(0)",
+        "zero = f32[] constant(0)",
+        "at = s32[3,1] parameter(1)",
+        "moved = f32[2] pad(p, zero), padding=1_0",
+        "ROOT g = f32[3] gather(moved, at), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, "
+        "index_vector_dim=1, slice_sizes={1}",
+    ]
+    (found,) = indexing_maps(hlo.parse("\n".join(["ENTRY e {", *lines, "}"])).entry)[0]
+    assert str(found) == "(d0){rt0} -> (0), domain: d0 in [0, 2], rt0 in [0, 1], rt0 in [1, 1]"
+
+
 def test_deep_computations() -> None:
     """Neither long chains of operations nor of calls are walked by recursion."""
     chain = "\n".join(f"x{n + 1} = f32[4] negate(x{n})" for n in range(1100))
