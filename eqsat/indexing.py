@@ -12,6 +12,16 @@ The text form is MLIR's, with the domain behind it::
 
     (d0)[s0]{rt0} -> (d0 + rt0, s0), domain: d0 in [0, 3], s0 in [0, 1], rt0 in [0, 6]
 
+In text the intervals of a domain may also stand one behind the other, as XLA prints them, with what holds the value
+of a runtime variable, and where, behind its interval::
+
+    (d0)[s0] -> (d0 + s0)
+    domain:
+    d0 in [0, 3]
+    s0 in [0, 6]
+      hlo: at = s32[] parameter(1)
+      (d0) -> ()
+
 A variable without a range has ``[-2**31, 2**31 - 1]``. A constraint is a term in an interval, or any condition.
 """
 
@@ -42,8 +52,13 @@ MAX_ROUNDS = 8
 #: Of more conditions than this together it is not asked which of them the others imply.
 MAX_IMPLYING = 8
 
+_WRAPPED = re.compile(r"(?:affine_map|#xla\.indexing_map)\s*<\s*\"?(.*?)\"?\s*>", re.DOTALL)
 _MAP = re.compile(r"\(([^()]*)\)\s*(?:\[([^\]]*)\])?\s*(?:\{([^}]*)\})?\s*->\s*\((.*)\)")
 _INTERVAL = re.compile(r"(.*)\bin\s*\[\s*(-?\d+)\s*,\s*(-?\d+)\s*\]")
+#: Behind the interval of a runtime variable: what holds it, and where in that.
+_HELD = re.compile(r"(\w+)\s+(in\s*\[[^\]]*\]),?\s*hlo:[ \t]*([^\n]*?)\s*\n\s*\(([^()]*)\)\s*->\s*\(([^\n]*)\),?\s*")
+_END = re.compile(r"(\bin\s*\[[^\]]*\])\s*,?\s*(?=\S)")
+_FLAG = re.compile(r",?\s*is_simplified:\s*(?:true|false)\s*$")
 _SPELLINGS = {"floordiv": "//", "mod": "%"}
 
 #: A term, and its least and greatest value.
@@ -134,8 +149,11 @@ class IndexingMap:
         >>> print(IndexingMap.parse("(d0) -> (d0 * 2), domain: d0 in [0, -1]"))
         (d0) -> (d0 * 2), domain: d0 in [-1, 0], False
         """
-        head, _, domain = " ".join(text.split()).partition("domain:")
-        found = _MAP.fullmatch(head.strip(" ,"))
+        wrapped = _WRAPPED.fullmatch(text.strip())
+        head, _, domain = _FLAG.sub("", wrapped[1] if wrapped else text).partition("domain:")
+        held = {name: (hlo, split_list(of), split_list(at)) for name, _, hlo, of, at in _HELD.findall(domain)}
+        domain = _END.sub(r"\1, ", " ".join(_HELD.sub(r"\1 \2, ", domain).split()))
+        found = _MAP.fullmatch(" ".join(head.split()).strip(" ,"))
         if not found:
             raise ValueError(f"cannot parse the map {text[:60]!r}: it must read '(dims)[symbols] -> (results)'")
         dims, symbols, runtime, results = [split_list(part or "") for part in found.groups()]
@@ -158,12 +176,18 @@ class IndexingMap:
         for item, limits in cut:
             term = _parse(item, names)
             constraints += [term] if limits is None else within(term, *limits)
+        runtime += [s for s in symbols if s in held]
+        reads = []
+        for name in runtime:
+            hlo, of, at = held.get(name, (None, [], []))
+            here = names | dict(zip(of, [names[d] for d in dims], strict=False))
+            reads.append(RuntimeVariable(names[name], hlo, tuple(_parse(index, here) for index in at)))
         return cls(
             tuple(names[d] for d in dims),
-            tuple(names[s] for s in symbols),
+            tuple(names[s] for s in symbols if s not in held),
             tuple(_parse(result, names) for result in results),
             tuple(constraints),
-            tuple(RuntimeVariable(names[r]) for r in runtime),
+            tuple(reads),
         )
 
     def __str__(self) -> str:
@@ -532,8 +556,10 @@ def _numbered(given: Iterable[Expr], prefix: str, taken: set[str]) -> dict[Expr,
 
 
 def _parse(text: str, names: Mapping[str, Expr]) -> Expr:
+    # rounding up is rounding the opposite down
+    text = re.sub(r"\bceildiv\s+(-?)(\w+)", lambda m: f"// {'' if m[1] else '-'}{m[2]} * -1", text)
     if re.search(r"\bceildiv\b", text):
-        raise ValueError(f"cannot parse {text!r}: write x ceildiv n as -((-x) floordiv n)")
+        raise ValueError(f"cannot parse {text!r}: write x ceildiv (n) as -((-x) floordiv (n))")
     return parse(re.sub(r"\b(floordiv|mod)\b", lambda m: _SPELLINGS[m[0]], text), names)
 
 

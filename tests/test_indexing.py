@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eqsat.expr import Expr, var
+from eqsat.expr import Expr, const, var
 from eqsat.indexing import IndexingMap, RuntimeVariable, narrowed, simplify_constraints
 from eqsat.text import parse
 
@@ -31,6 +31,22 @@ TEXTS = [
     ),
     ("(d0) -> (min(d0, 3)), domain: d0 in [0, 9], d0 != 4", "(d0) -> (min(d0, 3)), domain: d0 in [0, 9], d0 != 4"),
     ("(x) -> (x), domain: x in [0, 9], False", None),
+    (
+        "(d0, d1) -> (d0 * 3 ceildiv 4, -(d1 + 1) ceildiv -2 mod 8), domain: d0 in [0, 9], d1 in [0, 9]",
+        "(d0, d1) -> (d0 * 3 floordiv -4 * -1, -(d1 + 1) floordiv 2 * -1 mod 8), domain: d0 in [0, 9], d1 in [0, 9]",
+    ),
+    (
+        "(d0, d1)  -> (d1)\ndomain:\nd0 in [0, 9]\nd1 in [0,\n19]\nd0 + d1 in [3, 7]\n",
+        "(d0, d1) -> (d1), domain: d0 in [0, 9], d1 in [0, 19], d0 + d1 in [3, 7]",
+    ),
+    (
+        '#xla.indexing_map<"(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 9], s0 in [0, 1], is_simplified: true">',
+        "(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 9], s0 in [0, 1]",
+    ),
+    (
+        "affine_map<(d0)[s0] -> (d0 + s0)>",
+        "(d0)[s0] -> (d0 + s0), domain: d0 in [-2147483648, 2147483647], s0 in [-2147483648, 2147483647]",
+    ),
     # an empty range is turned round
     (
         "(d0)[s0] -> (d0, 9 floordiv s0), domain: d0 in [5, 3], s0 in [0, -1], d0 mod 2 in [0, 0]",
@@ -46,12 +62,34 @@ def test_text(text: str, printed: str | None) -> None:
     assert IndexingMap.parse(str(found)) == found
 
 
+def test_what_runtime_variables_are_is_read() -> None:
+    """As XLA prints a gather from a slice at an offset: both are symbols there."""
+    found = IndexingMap.parse("""(d0, d1)[s0, s1, s2] -> (d1 + s0, s1 + s2)
+        domain:
+        d0 in [0, 1805]
+        d1 in [0, 6],
+        s0 in [0, 26]
+          hlo: indices = s32[1806,2]{1,0} parameter(1)
+          (x, y) -> (x, 1)
+        s1 in [0, 3]
+        s2 in [0, 5],
+          hlo: at = s32[] parameter(2)
+          (d0, d1)  -> ()
+        d1 + s0 in [0, 30]""")
+    assert str(found) == (
+        "(d0, d1)[s1]{s0, s2} -> (d1 + s0, s1 + s2), "
+        "domain: d0 in [0, 1805], d1 in [0, 6], s1 in [0, 3], s0 in [0, 26], s2 in [0, 5], d1 + s0 in [0, 30]"
+    )
+    assert [r.hlo for r in found.runtime] == ["indices = s32[1806,2]{1,0} parameter(1)", "at = s32[] parameter(2)"]
+    assert [r.indices for r in found.runtime] == [(found.dims[0], const(1)), ()]
+
+
 REFUSED = [
     ("d0 -> d0", "it must read"),
     ("(d0) -> (d1)", "unknown variable 'd1'"),
     ("(d0, d0) -> (d0)", "names a variable twice"),
     ("(d0)[d0] -> (d0)", "names a variable twice"),
-    ("(d0) -> (d0 ceildiv 4)", "write x ceildiv n as"),
+    ("(d0) -> (d0 ceildiv (d0 + 4))", "write x ceildiv .n. as"),
     ("(d0) -> (d0 floordiv 0)", "division by zero"),
 ]
 
