@@ -272,7 +272,8 @@ def simplified(kernel: Kernel, *, cost: CostModel = LATENCY, reassociate: bool =
     Parameters
     ----------
     reassociate : bool
-        Whether sums of floating-point values may be taken in another order, which rounds differently.
+        Whether sums of floating-point values may be taken in another order, which rounds differently. A product
+        with 0.0 is 0.0 then, whatever the other factor is.
 
     Notes
     -----
@@ -350,8 +351,9 @@ def flattened(kernel: Kernel) -> Kernel:
 def _collapsed(store: Store, reassociate: bool, model: CostModel) -> Store:
     """The store with its floating-point reductions over no more than what counts.
 
-    A step that adds 0.0 changes nothing (but the sign of a zero), so a condition on the index narrows the range, and an
-    equation leaves one step. Only with ``reassociate`` do factors leave a sum.
+    A step that adds 0.0 changes nothing (but the sign of a zero), and so one that multiplies by 1.0 or compares with an
+    infinity: a condition on the index narrows the range, and an equation leaves one step. Only with ``reassociate`` do
+    factors leave a sum, and is a condition as a factor one on the index.
     """
 
     def shorter(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
@@ -360,43 +362,68 @@ def _collapsed(store: Store, reassociate: bool, model: CostModel) -> Store:
         whole = make(term.op, *args)
         if not term.element:
             return in_cheapest_ranges(whole, model, LEAST_GAIN)
-        narrowed = _narrowed(whole) if whole.op == "fsum_over" else None
-        if narrowed is not None:
-            return narrowed
+        while whole.op in REDUCTIONS and (narrowed := _narrowed(whole)) is not None:
+            whole = narrowed
+        if whole.op not in REDUCTIONS:
+            return whole
         whole = _out_of_the_loop(whole, reassociate)
         if whole.op in ("fmax_over", "fmin_over") or (reassociate and whole.op in REDUCTIONS):
             return in_cheapest_ranges(whole, model, LEAST_GAIN)
         return whole
 
-    (value,) = rebuild([store.value], shorter)
+    value = rebuild([store.value], _selected_product)[0] if reassociate else store.value
+    (value,) = rebuild([value], shorter)
     return equal_store(store, [store.target.args[1], value, store.when], store.over)
 
 
 def _narrowed(term: Expr) -> Expr | None:
-    """A sum of ``where(c, x, 0.0)`` over the part of the range where ``c`` can hold; ``None`` if it says nothing."""
+    """A reduction of ``where(c, x, y)``, where ``y`` changes nothing, over the part of the range where ``c`` can hold.
+
+    ``None`` if ``c`` says nothing of the index.
+    """
     body, index, low, high = term.args
     if body.op != "fwhere" or _has_floats(body.args[0]):
         return None
+    neutral = REDUCTIONS[term.op].rounded
     condition, x, y = body.args
     theory = Theory()
     known = theory.condition(condition)
-    if _is_zero(x):
+    if _is_literal(x, neutral):
         known, x, y = theory.negate(known), y, x
-    if not _is_zero(y):
+    if not _is_literal(y, neutral):
         return None
-    zero = y
     value = theory.equated(index, known)
     if value is not None:
         place = to_expr(value)
         there = (low <= place) & (place < high) & instantiate(known, index, place)
-        return make("fwhere", there, instantiate(x, index, place), zero)
+        return make("fwhere", there, instantiate(x, index, place), y)
     solved = theory.solved_for(index, known)
     if solved is None:
         return None
     first, beyond, rest = solved
     start = low if first is None else maximum(low, to_expr(first))
     end = high if beyond is None else minimum(high, to_expr(beyond))
-    return make("fsum_over", x if rest is TRUE else make("fwhere", rest, x, zero), index, start, end)
+    inside = x if rest is TRUE else make("fwhere", rest, x, y)
+    if theory.condition(end - start <= 1) is TRUE:
+        return make("fwhere", start < end, instantiate(inside, index, start), y)
+    return make(term.op, inside, index, start, end)
+
+
+def _selected_product(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+    """``where(c, x, 0.0)`` for ``c*x``, and ``where(c, x*y, 0.0)`` for ``where(c, x, 0.0)*y``."""
+    if term.op in ("to_float", "to_double") and args[0].op == "where" and args[0].args[1:] == (const(1), const(0)):
+        one = as_float(1.0, term)
+        return make("fwhere", args[0].args[0], one, as_float(0.0, one))
+    if term.op != "fmul":
+        return None
+    for one, other in (args, args[::-1]):
+        if one.op == "fwhere" and (_is_literal(one.args[1], 0) or _is_literal(one.args[2], 0)):
+            scaled = [
+                part if _is_literal(part, 0) else other if _is_literal(part, 1) else make("fmul", part, other)
+                for part in one.args[1:]
+            ]
+            return make("fwhere", one.args[0], *scaled)
+    return None
 
 
 def _out_of_the_loop(term: Expr, reassociate: bool) -> Expr:
@@ -421,8 +448,8 @@ def _out_of_the_loop(term: Expr, reassociate: bool) -> Expr:
     return term
 
 
-def _is_zero(term: Expr) -> bool:
-    return term.op == "float" and term.value == 0
+def _is_literal(term: Expr, value: float) -> bool:
+    return term.op == "float" and term.value == value
 
 
 def _has_floats(term: Expr) -> bool:

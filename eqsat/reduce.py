@@ -264,17 +264,23 @@ class Reductions(Conditions):
 
     def equated(self, index: Expr, condition: Expr) -> Form | None:
         """The only value of the index for which ``condition`` can hold, if it says which."""
-        for member in chain_members(condition, "and"):
-            isolated = self._isolated(index, member)
-            if isolated and member.op == "eq":
-                scale, rest = isolated
-                return self.quotient_by(rest.times(-1 if scale > 0 else 1), abs(scale))
-        if sum(member.op == "eq" for member in chain_members(condition, "and")) < 2:
-            return None
-        # a quotient and a remainder say it together
-        there = self.under(condition)
-        value = there.form(index) if there else None
-        return value if value is not None and self._free_of(index, value) else None
+        equations = [self._difference(m) for m in chain_members(condition, "and") if m.op == "eq"]
+        waiting = [equation for equation in equations if equation is not None]
+        values: dict[Expr, Form] = {}
+        # one equation may have a quotient by the index that another one knows
+        for _ in range(len(waiting)):
+            for equation in waiting:
+                left = equation
+                for atom, value in values.items():
+                    left = left.plus(value.plus(atom_form(atom), -1), left.terms.get(atom, 0))
+                moving = [atom for atom in left.terms if not self._free_of(index, atom)]
+                if len(moving) == 1 and (moving[0] is index or abs(left.terms[moving[0]]) == 1):
+                    scale = left.terms[moving[0]]
+                    rest = left.plus(atom_form(moving[0]), -scale)
+                    values[moving[0]] = self.quotient_by(rest.times(-1 if scale > 0 else 1), abs(scale))
+            if index in values:
+                return values[index]
+        return None
 
     def _gathered(self, value: Form, chosen: Expr, others: list[Expr], y: Form, over: Range) -> Form:
         """The sum of ``where(index == value and ..., x, y)``: at most one ``x``, and ``y`` for the others.
@@ -282,10 +288,7 @@ class Reductions(Conditions):
         Nothing that holds for the index holds for ``value`` outside the range: ``x`` is taken under that condition.
         """
         index = over.index
-        there = [
-            self.at_least_zero(value.plus(over.low, -1)),
-            self.at_least_zero(over.high.plus(value, -1).shifted(-1)),
-        ]
+        there = self._in_range(value, over)
         condition, x = chosen.args[:2]
         if condition.op == "or":
             condition, x = self.negate(condition), chosen.args[2]
@@ -514,10 +517,13 @@ class Reductions(Conditions):
     # ---- products
 
     def _product(self, body: Form, over: Range) -> Form:
+        selected = self._product_of_selection(body, over)
+        if selected is not None:
+            return selected
         trips = self._trips(over)
         exponent = None if trips.terms or trips.constant > MAX_EXPONENT else trips.constant
         if exponent is None:
-            return self._residual("prod_over", body, over)
+            return self._product_of_units(body, over) or self._residual("prod_over", body, over)
         if self._free_of(over.index, body) and _has_power(body, exponent):
             return self._power(body, exponent)
         # what all addends share is a factor of the body
@@ -533,6 +539,67 @@ class Reductions(Conditions):
             total = self.times(total, self._power(self.inner(part), exponent))
         return self.times(total, self._residual("prod_over", rest, over))
 
+    def _product_of_units(self, body: Form, over: Range) -> Form | None:
+        """A product of ``0``, ``1`` or ``-1`` over any range."""
+        trips = self._trips(over)
+        if body == number(1):
+            return body
+        if body == ZERO:
+            return self._select(self.equal_zero(trips), number(1), ZERO)
+        if body == number(-1):
+            return self.remainder(trips, number(2)).times(-2).shifted(1)
+        return None
+
+    def _product_of_selection(self, body: Form, over: Range) -> Form | None:
+        """A product of ``where(c, x, 1)`` where ``c`` bounds the index, or of nothing but zeros and ones."""
+        chosen = body.single()
+        if chosen is None or chosen.op != "where":
+            return None
+        one = number(1)
+        condition, *branches = _with_plain_condition(chosen).args
+        x, y = [self.inner(arg) for arg in branches]
+        if (x, y) == (ZERO, one):
+            zeros = self._holding(condition, over)
+            return None if zeros is None else self._select(self.equal_zero(zeros), one, ZERO)
+        if (x, y) == (one, ZERO):
+            ones = self._holding(condition, over)
+            return None if ones is None else self._select(self.equal_zero(self._trips(over).plus(ones, -1)), one, ZERO)
+        if x == one:
+            condition, x, y = self.negate(condition), y, x
+        if y != one:
+            return None
+        value = self.equated(over.index, condition)
+        if value is not None:
+            return self._at_only(value, condition, x, one, over)
+        return self._over_part("prod_over", condition, x, y, over)
+
+    def _holding(self, condition: Expr, over: Range) -> Form | None:
+        """For how many values of the index ``condition`` holds, if no sum is left in that."""
+        count = self._sum_again(atom_form(make("where", condition, const(1), const(0))), over)
+        return None if _reduces(count) else count
+
+    def _at_only(self, value: Form, condition: Expr, x: Form, y: Form, over: Range) -> Form:
+        """``x`` where the index is ``value``, if ``condition`` holds there and that is in the range; else ``y``."""
+        asked, there = [instantiate(t, over.index, to_expr(value)) for t in (condition, to_expr(x))]
+        found = self.junction("and", [*self._in_range(value, over), self.condition(asked)])
+        return self._chosen(found, there, to_expr(y))
+
+    def _in_range(self, value: Form, over: Range) -> list[Expr]:
+        """That the index may be ``value``."""
+        return [
+            self.at_least_zero(value.plus(over.low, -1)),
+            self.at_least_zero(over.high.plus(value, -1).shifted(-1)),
+        ]
+
+    def _over_part(self, op: str, condition: Expr, x: Form, y: Form, over: Range) -> Form | None:
+        """The reduction of ``where(condition, x, y)`` over the part of the range that ``condition`` leaves."""
+        solved = self.solved_for(over.index, condition)
+        if solved is None:
+            return None
+        part, rest = self._part(over, *solved[:2]), solved[2]
+        inside = to_expr(x) if rest is TRUE else make("where", rest, to_expr(x), to_expr(y))
+        return self.form(make(op, inside, over.index, to_expr(part.low), to_expr(part.high)))
+
     def _power(self, base: Form, exponent: int) -> Form:
         total = number(1)
         for _ in range(exponent):
@@ -543,11 +610,11 @@ class Reductions(Conditions):
 
     def _extreme_over(self, op: str, body: Form, over: Range) -> Form:
         """The largest or smallest value of ``body``; closed forms hold for ranges that are not empty."""
-        if self.bounds(over.extent)[0] >= 1:
-            return self._extreme_of_some(op, body, over)
         full = self.at_least_zero(over.extent.shifted(-1))
+        if full is TRUE:
+            return self._extreme_of_some(op, body, over)
         inside = self.under(full)
-        if inside is not None and inside is not self:
+        if inside is not None:
             found = inside._extreme_of_some(op, body, over)
             if self._free_of(over.index, found) and not any(a.op in REDUCTIONS for a in found.terms):
                 return self._select(full, found, number(REDUCTIONS[op].identity))
@@ -567,10 +634,15 @@ class Reductions(Conditions):
         factor, sign, inside = self._factor_with_sign(inside, index)
         if sign < 0:
             op = {"max_over": "min_over", "min_over": "max_over"}[op]
-        slope = self._slope(inside, over)
-        if slope is not None:
-            last = over.high.shifted(-1)
+        slope, last = self._slope(inside, over), over.high.shifted(-1)
+        selected = self._extreme_of_selection(op, inside, over)
+        if selected is not None:
+            found = selected
+        elif slope is not None:
             found = self._at(inside, index, last if (slope > 0) == (op == "max_over") else over.low)
+        elif self._is_affine_in(index, inside):
+            ends = [self._at(inside, index, end) for end in (over.low, last)]
+            found = self.extreme(op.removesuffix("_over"), ends)
         else:
             found = self._residual(op, inside, over)
         return outside.plus(self.times(factor, found), scale)
@@ -586,6 +658,45 @@ class Reductions(Conditions):
                 sign = prod([cast(int, signs[part]) for part in outside])
                 return product_form(outside), sign, product_form(inside)
         return number(1), 1, body
+
+    def _extreme_of_selection(self, op: str, body: Form, over: Range) -> Form | None:
+        """An extreme of ``where(c, x, y)`` over some values of the index, where ``y`` does not speak of it."""
+        chosen = body.single()
+        if chosen is None or chosen.op != "where":
+            return None
+        condition, *branches = _with_plain_condition(chosen).args
+        if self._free_of(over.index, condition):
+            return self._chosen(
+                condition, *[make(op, x, over.index, to_expr(over.low), to_expr(over.high)) for x in branches]
+            )
+        x, y = [self.inner(arg) for arg in branches]
+        if not self._free_of(over.index, y):
+            condition, x, y = self.negate(condition), y, x
+        if not self._free_of(over.index, y):
+            return None
+        holding = self._holding(condition, over)
+        if holding is None:
+            return None
+        somewhere = self.at_least_zero(holding.shifted(-1))
+        there = self.under(somewhere)
+        if there is None:
+            return y
+        best = x if self._free_of(over.index, x) else there._over_part(op, condition, x, y, over)
+        if best is None:
+            return None
+        difference = x.plus(y, -1)
+        if self.is_never_negative(difference if op == "max_over" else difference.times(-1)):
+            return self._select(somewhere, best, y)
+        if _reduces(best):
+            return None
+        everywhere = self.equal_zero(self._trips(over).plus(holding, -1))
+        both = there.extreme(op.removesuffix("_over"), [best, y])
+        return self._select(somewhere, self._select(everywhere, best, both), y)
+
+    def _is_affine_in(self, index: Expr, body: Form) -> bool:
+        """Whether the index is a factor of each term that speaks of it, and once."""
+        moving = [[p for p in factors(atom) if not self._free_of(index, p)] for atom in body.terms]
+        return all(parts in ([], [index]) for parts in moving)
 
     def _slope(self, body: Form, over: Range) -> int | None:
         """1 if ``body`` never falls as the index grows, -1 if it never rises, 0 if it stays; ``None`` if unknown."""

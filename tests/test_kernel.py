@@ -16,6 +16,8 @@ import eqsat
 from eqsat.expr import (
     Expr,
     buffer,
+    const,
+    evaluate,
     exp,
     log,
     max_over,
@@ -26,12 +28,14 @@ from eqsat.expr import (
     sum_over,
     topological,
     var,
+    variables,
     where,
 )
 from eqsat.kernel import Kernel, Store, flattened, simplified
 from eqsat.nests import to_c
 from eqsat.ops import DIVISIONS, REDUCTIONS
 from eqsat.schedule import optimised
+from eqsat.text import parse
 
 I, J, K, R = var("i", 0, 15), var("j", 0, 23), var("k", 0, 511), var("r", 0, 31)  # noqa: E741
 A, B, C = buffer("A", "f32", (16, 32)), buffer("B", "f32", (32, 24)), buffer("C", "f32", (16, 24))
@@ -476,6 +480,44 @@ def test_only_loads_that_nothing_keeps_inside_carry_a_test():
     values = np.arange(8, dtype=np.int32) + 1
     found = eqsat.compile(Kernel("free", [Store(out[i], a[i], [i])]))(V=values)["Y"]
     assert np.array_equal(found, [*values, *[0] * 8])
+
+
+#: A reduction of floating-point values, its steps left where sums keep their order, and where they need not.
+NARROWED = [
+    ("max_over(where(r < n, A[i, r], -inf()), r, 0, 32)", "min(32, n)", "min(32, n)"),
+    ("min_over(where(r < n, inf(), A[i, r]), r, 0, 32)", "32 - max(n, 0)", "32 - max(n, 0)"),
+    ("prod(where(r >= n, A[i, r], 1.0), r, 0, 32)", "32 - max(n, 0)", "32 - max(n, 0)"),
+    ("max_over(where(r == n, A[i, r], -inf()), r, 0, 32)", "0", "0"),
+    ("max_over(where(r < n, A[i, r], 0.0), r, 0, 32)", "32", "32"),
+    ("sum(where(r < n, where(r >= 3, A[i, r], 0.0), 0.0), r, 0, 32)", "min(32, n) - 3", "min(32, n) - 3"),
+    ("sum(where(r//4 == n, A[i, r], 0.0), r, 0, 32)", "4", "4"),
+    ("sum(where(r//4 == n and r%4 == N[i], A[i, r], 0.0), r, 0, 32)", "0", "0"),
+    ("sum(sum(where(r*2 + s == n, A[i, r], 0.0), s, 0, 2), r, 0, 16)", "0", "0"),
+    ("sum(A[i, r]*(N[i] == r), r, 0, 32)", "32", "0"),
+    ("sum(where(r < n, 1.0, 0.0)*A[i, r]*2.0, r, 0, 32)", "32", "min(32, n)"),
+    ("sum(A[i, 31 - r]*where(r < n, 0.0, A[i, r]), r, 0, 32)", "32", "32 - max(n, 0)"),
+]
+
+
+@pytest.mark.parametrize(("text", "steps", "loosely"), NARROWED)
+def test_steps_that_change_nothing_are_not_taken(text: str, steps: str, loosely: str):
+    n = var("n", -2, 40)
+    out = buffer("OUT32", "f32", (16,))
+    kernel = Kernel("k", [Store(out[I], parse(text, {"A": A, "N": N, "i": I, "n": n}), [I])])
+    random = np.random.default_rng(0)
+    arrays = {"A": random.integers(-3, 4, (16, 32)).astype(np.float32), "N": random.integers(-1, 5, 16, np.int32)}
+    arrays = {b.name: arrays[b.name] for b in kernel.inputs}
+    for reassociate, wanted in ((False, steps), (True, loosely)):
+        found = simplified(kernel, reassociate=reassociate)
+        (value,) = [store.value for store in found.stores]
+        taken = [t.args[3] - t.args[2] for t in topological([value]) if t.op in REDUCTIONS] or [const(0)]
+        for at in (-2, 0, 3, 7, 31, 40):
+            given = {str(p): at for p in kernel.parameters}
+            most = max(0, int(evaluate([parse(wanted, {"n": n})], {"n": at})[0]))
+            assert all(int(evaluate([t], {"n": at})[0]) <= most for t in taken if variables([t]) in ([], [n]))
+            flat = {b.name: arrays[b.name].reshape(b.shape) for b in found.inputs}
+            expected = kernel.reference(arrays, **given)["OUT32"]
+            assert np.array_equal(found.reference(flat, **given)["OUT32"].ravel(), expected)
 
 
 def test_sums_of_rounded_values_keep_their_order_unless_told():
