@@ -300,7 +300,10 @@ class IndexingMap:
             if constraints == before:
                 break
         terms = [*self.results, *(i for r in self.runtime for i in r.indices)]
-        found = optimize(replaced(terms, narrow), constraints=constraints, **options).exprs if terms else ()
+        try:
+            found = optimize(replaced(terms, narrow), constraints=constraints, **options).exprs if terms else ()
+        except ContradictionError:
+            return self._emptied()
         cheapest = dict(zip(terms, found, strict=True))
         runtime = [replace(r, indices=tuple(cheapest[i] for i in r.indices)) for r in self.runtime]
         return IndexingMap(

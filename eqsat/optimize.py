@@ -514,14 +514,17 @@ class _Walk:
         try:
             base = Theory(self.facts, work=Work(until=until))
         except ContradictionError as error:
-            shown = ", ".join(brief(fact) for fact in self.facts)
-            raise ValueError(f"the constraints contradict each other: {shown} ({error})") from None
+            raise self._contradiction(error) from None
         of_gate: dict[Expr | None, Theory | None] = {None: base}
         for gate in self.gates:
             if gate is not None and gate not in of_gate:
                 of_gate[gate] = base.under(base.condition(gate))
         base.work.until = inf
         return base, [of_gate[gate] for gate in self.gates]
+
+    def _contradiction(self, why: object) -> ContradictionError:
+        shown = ", ".join(brief(fact) for fact in self.facts)
+        return ContradictionError(f"the constraints contradict each other: {shown} ({why})")
 
     def _check_divisors(self, contexts: Sequence[Theory | None]) -> None:
         """Refuse divisors that may be zero under all that is known where they are evaluated."""
@@ -586,6 +589,8 @@ class _Walk:
             unsafe = undefined(list(topological(terms)), theory) if self.suspected else ()
             found = learn(terms, facts, theory.solved, unsafe)
             if found.impossible:
+                if facts is self.facts or learn(terms, self.facts, undefined=unsafe).impossible:
+                    raise self._contradiction("they hold nowhere")
                 return nothing
             if not found.guesses:
                 theory.learn_bounds([(guess.before, guess.after) for guess in found.by_bounds])
@@ -819,10 +824,10 @@ class _Walk:
         ends = time.perf_counter() + seconds
         while (left := ends - time.perf_counter()) > 0:
             given = [found[i] for i in group.members]
-            reduced = [] if group.graph.roots else self._reduced(given, group.facts)
-            group.pieces = pieces = Pieces([*given, *reduced], group.facts)
-            limit = min(self.budget.nodes, max(nodes, 2 * term_count(pieces.terms)))
             try:
+                reduced = [] if group.graph.roots else self._reduced(given, group.facts)
+                group.pieces = pieces = Pieces([*given, *reduced], group.facts)
+                limit = min(self.budget.nodes, max(nodes, 2 * term_count(pieces.terms)))
                 saturation = self._saturate(self.rules, pieces.terms, pieces.facts, left, limit, without)
             except ContradictionError:
                 if group.facts == self.facts:
@@ -893,7 +898,13 @@ class _Walk:
                 groups.setdefault(facts, []).append(index)
         for facts, members in groups.items():
             given = [self.roots[i] for i in members]
-            rewritten = rewrite(given, self._with_reductions(), facts, seconds=self._seconds_left())
+            try:
+                rewritten = rewrite(given, self._with_reductions(), facts, seconds=self._seconds_left())
+            except ContradictionError as error:
+                if facts == self.facts:
+                    raise self._contradiction(error) from None
+                found.update((i, _anything(self.roots[i])) for i in members)
+                continue
             found.update(zip(members, rewritten.roots, strict=True))
             self.matches.update(rewritten.matches)
             if rewritten.stop != "saturated":

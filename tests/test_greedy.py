@@ -215,6 +215,12 @@ def test_facts_that_contradict_each_other():
         rewrite([NAMES["x"]], DEFAULT, [parse("x < 5", NAMES), parse("x > 7", NAMES)])
 
 
+def test_a_gate_that_the_constraints_exclude():
+    known = {"constraints": ["i % (k*k) % 4 == 1"], "gates": ["k != 2", None]}
+    result = optimize(["i + k*3", "i"], i=(8, 15), k=(1, 2), engine="greedy", **known)
+    assert result.check().equal
+
+
 @pytest.mark.parametrize("op", ["shl", "shr"])
 def test_a_shift_amount_that_facts_keep_in_its_range(op):
     x, y = var("x", 0, 99), var("y", 0, 9)

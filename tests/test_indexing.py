@@ -408,6 +408,11 @@ def test_ranges_under_constraints() -> None:
         narrowed(NAMES.values(), conditions(["x < y", "9 < x"]))
 
 
+def test_a_domain_that_evaluation_shows_to_be_empty() -> None:
+    given_map = IndexingMap.parse("(d0) -> (d0*(d0 mod 3) + 1), domain: d0 in [0, 4], d0*(d0 mod 3) in [5, 5]")
+    assert str(given_map.simplify()) == "(d0) -> (0), domain: d0 in [0, 4], False"
+
+
 TERMS = st.sampled_from(
     ["x", "y", "z", "x + z", "x - y*3", "x*2 + z", "x//4", "y//-3", "x%4", "(x + y)%6", "x%6", "x//4%3"]
 )

@@ -273,6 +273,13 @@ def test_refused_in_one_line(roots, options, words, theory):
         assert word in str(caught.value)
 
 
+@pytest.mark.parametrize("gate", [None, "3 < x*x % 7"])
+def test_constraints_that_evaluation_shows_to_contradict_each_other(gate):
+    # any answer would do, and was said to differ from the input
+    with pytest.raises(ValueError, match="the constraints contradict each other"):
+        optimize(["x*(x % 3) + 1", "7"], constraints=["x*(x % 3) == 5"], gates=[gate, None], x=(0, 4))
+
+
 DIVISORS = [
     # a root whose divisor's range holds 0, what keeps it from 0
     ("x // y", {"constraints": ["y != 0"]}),
