@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from hashlib import blake2b
 from itertools import chain
 from math import isinf, prod
+from threading import RLock
 from typing import Any, NoReturn, SupportsIndex, cast
 from weakref import ref
 
@@ -226,6 +227,8 @@ Identity = tuple[object, ...]
 #: a callback for each.
 _terms: dict[Identity, ref[Expr]] = {}
 _sweep_at = [1 << 14]
+#: Held where an entry of the table goes, or gives way to another.
+_table_lock = RLock()
 _OP_KEYS = {
     name: int.from_bytes(blake2b(name.encode(), digest_size=7).digest())
     for name in [*OPS, *FLOATS, *REDUCTIONS, "const", "bool", "float", "var", "buffer", "load"]
@@ -240,13 +243,24 @@ def _known(identity: Identity) -> Expr | None:
 
 def _sweep() -> None:
     """Forget the terms that are not in use."""
-    # users come after their operands, which their identities keep alive
-    left = list(_terms.items())
-    while left:
-        identity, term = left.pop()
-        if term() is None:
-            del _terms[identity]
-    _sweep_at[0] = max(1 << 14, len(_terms) * 3 // 2)
+    with _table_lock:
+        # users come after their operands, which their identities keep alive
+        left = list(_terms.items())
+        while left:
+            identity, term = left.pop()
+            if term() is None:
+                del _terms[identity]
+        _sweep_at[0] = max(1 << 14, len(_terms) * 3 // 2)
+
+
+def _entered(identity: Identity, own: ref[Expr]) -> Expr:
+    """The term with this identity where another thread was faster, else ``own``, in place of what is not in use."""
+    with _table_lock:
+        other = _known(identity)
+        if other is not None:
+            return other
+        _terms[identity] = own
+        return cast(Expr, own())
 
 
 def _new(
@@ -273,8 +287,8 @@ def _new(
     term = cast(Expr, draft)
     if len(_terms) > _sweep_at[0]:
         _sweep()
-    _terms[identity] = ref(term)
-    return term
+    own = ref(term)
+    return term if _terms.setdefault(identity, own) is own else _entered(identity, own)
 
 
 def const(value: IntLike) -> Expr:

@@ -375,8 +375,9 @@ def _eager(rules: tuple[Rule, ...]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=16)
-def _session(rules: tuple[Rule, ...]) -> Session:
-    return Session(rules)
+def _free_sessions(rules: tuple[Rule, ...]) -> list[Session]:
+    """The sessions for these rules that no thread is using."""
+    return []
 
 
 @dataclass
@@ -739,6 +740,24 @@ class _Walk:
         self.started += time.perf_counter() - started
         return prepared
 
+    @contextmanager
+    def _session(self, rules: tuple[Rule, ...]) -> Iterator[Session]:
+        """A session for this thread alone, compiled outside the clock if none is free."""
+        free = self._once(_free_sessions, rules)
+        started = time.perf_counter()
+        try:
+            session = free.pop()
+        except IndexError:
+            session = Session(rules)
+        self.started += time.perf_counter() - started
+        try:
+            yield session
+        except Exception:
+            free.append(session)
+            raise
+        # an interrupted one may not be empty
+        free.append(session)
+
     def _saturate(
         self,
         rules: tuple[Rule, ...],
@@ -748,10 +767,11 @@ class _Walk:
         nodes: int,
         without: frozenset[str] = frozenset(),
     ) -> Saturation:
-        session = self._once(_session, rules)
-        started = time.perf_counter()
-        saturation = session.saturate(terms, facts, replace(self.budget, seconds=seconds, nodes=nodes), without=without)
-        self.engine_seconds += time.perf_counter() - started
+        budget = replace(self.budget, seconds=seconds, nodes=nodes)
+        with self._session(rules) as session:
+            started = time.perf_counter()
+            saturation = session.saturate(terms, facts, budget, without=without)
+            self.engine_seconds += time.perf_counter() - started
         self.rounds += saturation.rounds
         self.matches.update(saturation.matches)
         return saturation
@@ -781,7 +801,9 @@ class _Walk:
     def by_rules(self) -> Result:
         base, contexts = self._theories()
         self._check_divisors(contexts)
-        self._once(_session, self.rules)
+        with self._session(self.rules):
+            # compiled outside the clock
+            pass
         alive = without_dead_divisions(self.roots, base) if self.suspected else self.roots
         found = [root if theory else _anything(root) for root, theory in zip(alive, contexts, strict=True)]
         groups = self._groups(contexts)
