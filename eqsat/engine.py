@@ -41,6 +41,8 @@ from eqsat.rule import (
 )
 
 _I64 = range(-(2**63), 2**63)
+#: egglog keeps every script, and looks at it again and again: after so many characters a session is worn out.
+MOST_SCRIPTS = 300_000
 #: How often the analyses run in a round, each time one operator further up.
 ANALYSES = 5
 
@@ -342,7 +344,7 @@ class Session:
 
         refuse_repeated(rules)
         self.rules = tuple(rules)
-        self._actions = 0
+        self._actions = self._scripts = 0
         self._egraph = bindings.EGraph()
         self._errors = (bindings.EggSmolError,)
         self._analysis = [_Part.of(f"a{n}", *rule) for n, rule in enumerate(_analysis())]
@@ -357,8 +359,15 @@ class Session:
             self._run(self._clearing())
         except self._errors as error:
             raise ValueError(f"egglog refuses the rules: {error}") from None
+        self._scripts = 0
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether a new session would be smaller and faster by now."""
+        return self._scripts > MOST_SCRIPTS
 
     def _run(self, text: str) -> list[Any]:
+        self._scripts += len(text)
         return self._egraph.run_program(*self._egraph.parse_program(text))
 
     def _act(self, actions: str) -> None:

@@ -753,10 +753,11 @@ class _Walk:
         try:
             yield session
         except Exception:
+            # an interrupted one, which may not be empty, is not used again
             free.append(session)
             raise
-        # an interrupted one may not be empty
-        free.append(session)
+        if not session.is_worn:
+            free.append(session)
 
     def _saturate(
         self,

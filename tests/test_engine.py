@@ -15,6 +15,7 @@ from eqsat.engine import Budget, Saturation, Session, UnsoundUnionError, class_r
 from eqsat.expr import Expr, const, evaluate, maximum, minimum, var, where
 from eqsat.extract.graph import EGraph, Node
 from eqsat.ops import DIVISIONS, OPS
+from eqsat.optimize import optimize
 from eqsat.rule import Rule
 from eqsat.rules import ARITHMETIC, DEFAULT, DIVMOD
 from eqsat.text import parse
@@ -195,6 +196,31 @@ def test_rounds_and_seconds_are_budgets() -> None:
     term = (X * 6 + Y * 4 + N) // 24
     assert session().saturate([term], budget=Budget(rounds=1)).stop == "iterations"
     assert session().saturate([term], budget=Budget(seconds=0)).stop == "time"
+
+
+def test_a_session_is_worn_out_by_what_egglog_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eqsat.engine.MOST_SCRIPTS", 300)
+    session = Session(ARITHMETIC[:5])
+    worn = []
+    for _ in range(5):
+        worn.append(session.is_worn)
+        session.saturate([X % 8 + Y])
+    assert worn[0] is False
+    assert worn[-1] is True
+
+
+def test_an_interrupted_session_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = []
+
+    def interrupted(session: Session, *args: object, **options: object) -> None:
+        used.append(session)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "saturate", interrupted)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            optimize(X % 8 + X // 8 * 8, rules=ARITHMETIC[:5], theory=False)
+    assert used[0] is not used[1]
 
 
 def test_contradicting_constraints_are_the_callers_fault() -> None:
