@@ -34,6 +34,7 @@ from eqsat.expr import (
     variables,
     with_operands,
 )
+from eqsat.facts import Work
 from eqsat.forms import to_expr, topological_until, without_quotients
 from eqsat.greedy import CHAINED
 from eqsat.linear import Theory
@@ -322,7 +323,7 @@ class _Plan:
         self.before = [explainer.result.before[i] for i in members]
         self.after = [explainer.result.exprs[i] for i in members]
         result = explainer.result
-        base = Theory(result.constraints)
+        base = Theory(result.constraints, work=Work(until=explainer.until(1)))
         fact = () if gate is None else (base.condition(gate),)
         # None under a gate that never holds
         self.theory = base.under(fact[0]) if fact else base

@@ -42,6 +42,7 @@ from eqsat.expr import (
     var,
     variables,
 )
+from eqsat.facts import Work
 from eqsat.linear import Theory
 from eqsat.ops import MAX_SHIFT, OPS, REDUCTIONS
 from eqsat.rule import CONDITIONS, LITERALS, Rule, pattern_of
@@ -133,7 +134,8 @@ def rewrite(
     ([Expr('i'), Expr('j')], 'saturated')
     """
     refuse_seconds(seconds)
-    narrowed = _narrowed(roots, facts)
+    deadline = time.perf_counter() + seconds
+    narrowed = _narrowed(roots, facts, deadline)
     given = [*roots, *facts]
     try:
         given = substitute(given, narrowed)
@@ -142,16 +144,16 @@ def rewrite(
         narrowed = {}
     known = _canonical_terms(given[len(roots) :])
     usable = tuple([rule for rule in rules if rule.name not in ONE_WAY])
-    rewriter = _Rewriter(usable, frozenset(chain(*map(_conjuncts, known))), limit, seconds)
+    rewriter = _Rewriter(usable, frozenset(chain(*map(_conjuncts, known))), limit, deadline)
     found = [rewriter.normalise(root) for root in given[: len(roots)]]
     wide = {narrow: wide for wide, narrow in narrowed.items()}
     matches = dict(Counter(rewriter.applied))
     return Rewritten(presentable(found, wide), matches, rewriter.stop, rewriter.applied, rewriter.circles)
 
 
-def _narrowed(roots: Sequence[Expr], facts: Sequence[Expr]) -> dict[Expr, Expr]:
-    """The variables whose range the facts narrow, each with a variable of that range."""
-    theory = Theory(facts)
+def _narrowed(roots: Sequence[Expr], facts: Sequence[Expr], deadline: float) -> dict[Expr, Expr]:
+    """The variables whose range the facts narrow, as far as that is seen in time, each with one of that range."""
+    theory = Theory(facts, work=Work(until=deadline))
     found = {}
     for variable in variables([*roots, *facts]):
         low, high = theory.range(variable)
@@ -542,11 +544,11 @@ class Matcher:
 class _Rewriter(Matcher):
     """One run: what every term met so far has become."""
 
-    def __init__(self, rules: tuple[Rule, ...], known: frozenset[Expr], limit: int, seconds: float) -> None:
+    def __init__(self, rules: tuple[Rule, ...], known: frozenset[Expr], limit: int, deadline: float) -> None:
         super().__init__(rules)
         self.known = known
         self.left = limit
-        self.deadline = time.perf_counter() + seconds
+        self.deadline = deadline
         self.applied: list[str] = []
         self.circles = 0
         self.stop = "saturated"
