@@ -78,7 +78,9 @@ class Speller:
         # the input, and by normal form the terms of it that are not too wide, once one is asked for
         self._input: list[Expr] = []
         self._narrow: dict[Value, Expr] | None = None
-        # for each class that the input spells, a node as the input has it
+        # how many operators are on the longest path below each term of the input
+        self._heights: dict[Expr, int] = {}
+        # for each class that the input spells, the node of its lowest term, which needs no other term of that class
         self._given: dict[int, Node] = {}
         # by quotient, the sums with it that a division of the input stands for
         self._parts: dict[Expr, list[Form]] = {}
@@ -97,6 +99,7 @@ class Speller:
         self._input = list(terms)
         few = sum([term.op in _FLOORS for term in self._input]) < MANY_DIVISIONS
         for term in self._input:
+            self._heights[term] = max([self._heights[arg] for arg in term.args], default=-1) + 1
             self._truncates |= term.op == "tdiv"
             if term.op not in _WORTH_OFFERING or (term.op in REDUCTIONS and term.args[1].vmin == term.args[1].vmax):
                 # the form of an index with one value is that value, which binds nothing
@@ -185,8 +188,8 @@ class Speller:
                 self.offer(c, node)
             if not self._is_crowded():
                 for node in self._original_nodes(self._originals.get(value, ()), MAX_ORIGINALS):
-                    self.offer(c, node)
-                    self._given.setdefault(c, node)
+                    if self.offer(c, node):
+                        self._given.setdefault(c, node)
                 for node in self._original_nodes(self._respellings.get(value, ()), MAX_RESPELLINGS):
                     self.offer(c, node)
         for variable, form in self.theory.solved.items():
@@ -245,8 +248,11 @@ class Speller:
 
     def _original_nodes(self, terms: Iterable[Expr], most: int) -> list[Node]:
         # terms that differ in the order of operands give the same node: take them by what their operands mean
-        meanings = dict.fromkeys(map(self._meaning, terms))
-        chosen = sorted(meanings, key=lambda m: (m[0], hash(m[1]), tuple(map(hash, m[2]))))[:most]
+        meanings: dict[tuple[str, Payload, tuple[Value, ...]], int] = {}
+        for term in terms:
+            meaning, height = self._meaning(term), self._heights.get(term, 0)
+            meanings[meaning] = min(height, meanings.get(meaning, height))
+        chosen = sorted(meanings, key=lambda m: (meanings[m], m[0], hash(m[1]), tuple(map(hash, m[2]))))[:most]
         nodes: list[Node] = []
         for op, payload, operands in chosen:
             if op == "sum":
