@@ -125,7 +125,7 @@ def learn(
     values = dict(zip(terms, [np.broadcast_to(x, count) for x in evaluate(terms, points)], strict=True))
     decide = _Decider(members)
     solved = solved or {}
-    free = [v for v in sorted(variables(atoms), key=_name) if v not in solved]
+    free = [v for v in names if v not in solved] if atoms else []
     basis = _Basis(points, free, len(atoms), 0 if complete else SPARE_POINTS)
     coordinates = {atom for form in solved.values() for atom in form.terms if atom.op != "var"}.intersection(atoms)
     for atom in sorted(coordinates, key=lambda a: a.key):
