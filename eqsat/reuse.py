@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
 from math import gcd
 from typing import Any, cast
 
@@ -216,15 +217,23 @@ def _shifted(speller: Speller) -> Iterator[tuple[int, Node]]:
 
 
 def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
-    """Sums of products by literals that are there, which cost nothing more."""
+    """Sums of products by literals that are there, which cost nothing more; ``x*36`` as ``x*9*4`` beside ``x*9``."""
     forms = [(c, form) for c, form in enumerate(speller.values) if isinstance(form, Form)]
     products = {
-        pair: form for _, form in forms if len(form.terms) == 1 and not form.constant for pair in form.terms.items()
+        pair: (c, form) for c, form in forms if len(form.terms) == 1 and not form.constant for pair in form.terms.items()
     }
+    scales: dict[Expr, list[int]] = defaultdict(list)
+    for atom, k in products:
+        if k > 1 and not is_power_of_two(k):
+            scales[atom].append(k)
+    for atom, found in scales.items():
+        for k, j in permutations(found, 2) if len(found) > 1 else ():
+            if not k % j and is_power_of_two(k // j):
+                yield products[atom, k][0], ("mul", None, (products[atom, j][0], speller.need(number(k // j))))
     for c, form in forms:
         if len(form.terms) > 1 and any((a, abs(k)) in products for a, k in form.terms.items() if abs(k) > 1):
             terms = [
-                (products[a, abs(k)], 1 if k > 0 else -1) if (a, abs(k)) in products else (atom_form(a), k)
+                (products[a, abs(k)][1], 1 if k > 0 else -1) if (a, abs(k)) in products else (atom_form(a), k)
                 for a, k in form.terms.items()
             ]
             yield c, speller.sum_node(terms, form.constant)

@@ -12,6 +12,7 @@ make exponentially many.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import combinations
 from math import prod
 from typing import cast
@@ -78,8 +79,6 @@ class Speller:
         # the input, and by normal form the terms of it that are not too wide, once one is asked for
         self._input: list[Expr] = []
         self._narrow: dict[Value, Expr] | None = None
-        # how many operators are on the longest path below each term of the input
-        self._heights: dict[Expr, int] = {}
         # for each class that the input spells, the node of its lowest term, which needs no other term of that class
         self._given: dict[int, Node] = {}
         # by quotient, the sums with it that a division of the input stands for
@@ -99,7 +98,6 @@ class Speller:
         self._input = list(terms)
         few = sum([term.op in _FLOORS for term in self._input]) < MANY_DIVISIONS
         for term in self._input:
-            self._heights[term] = max([self._heights[arg] for arg in term.args], default=-1) + 1
             self._truncates |= term.op == "tdiv"
             if term.op not in _WORTH_OFFERING or (term.op in REDUCTIONS and term.args[1].vmin == term.args[1].vmax):
                 # the form of an index with one value is that value, which binds nothing
@@ -246,12 +244,11 @@ class Speller:
                 changed[c] = node
         return changed
 
-    def _original_nodes(self, terms: Iterable[Expr], most: int) -> list[Node]:
+    def _original_nodes(self, terms: Sequence[Expr], most: int) -> list[Node]:
         # terms that differ in the order of operands give the same node: take them by what their operands mean
-        meanings: dict[tuple[str, Payload, tuple[Value, ...]], int] = {}
-        for term in terms:
-            meaning, height = self._meaning(term), self._heights.get(term, 0)
-            meanings[meaning] = min(height, meanings.get(meaning, height))
+        heights = self._heights if len(terms) > 1 else {}
+        highest_first = sorted(terms, key=lambda term: -heights.get(term, 0))
+        meanings = {self._meaning(term): heights.get(term, 0) for term in highest_first}
         chosen = sorted(meanings, key=lambda m: (meanings[m], m[0], hash(m[1]), tuple(map(hash, m[2]))))[:most]
         nodes: list[Node] = []
         for op, payload, operands in chosen:
@@ -262,6 +259,14 @@ class Speller:
             else:
                 nodes.append((op, None, tuple([self.need(a) for a in operands])))
         return nodes
+
+    @cached_property
+    def _heights(self) -> dict[Expr, int]:
+        """How many operators are on the longest path below each term of the input."""
+        found: dict[Expr, int] = {}
+        for term in self._input:
+            found[term] = max([found[arg] for arg in term.args]) + 1 if term.args else 0
+        return found
 
     def _meaning(self, term: Expr) -> tuple[str, Payload, tuple[Value, ...]]:
         """A term of the input as an operator over normal forms; sums as wide as they are written."""
@@ -464,9 +469,9 @@ class Speller:
                 return
 
     def _entered_selections(self, form: Form) -> Iterator[Node]:
-        """The rest of a short sum may enter a selection: ``where(c, x, y) + z`` is ``where(c, x + z, y + z)``.
+        """The rest of a sum may enter a selection: ``where(c, x, y) + z`` is ``where(c, x + z, y + z)``.
 
-        Selections by one condition are one.
+        If it is short, or cancels what a branch has. Selections by one condition are one.
         """
         parts: dict[Expr, Form] = {}
         for atom, k in form.terms.items():
@@ -474,10 +479,10 @@ class Speller:
                 parts[atom.args[0]] = parts.get(atom.args[0], ZERO).plus(atom_form(atom), k)
         for condition, part in parts.items():
             rest = form.plus(part, -1)
-            if len(rest.terms) + bool(rest.constant) <= 2:
-                branches = [rest, rest]
-                for atom, k in part.terms.items():
-                    branches = [b.plus(read(arg), k) for b, arg in zip(branches, atom.args[1:], strict=True)]
+            branches = [rest, rest]
+            for atom, k in part.terms.items():
+                branches = [b.plus(read(arg), k) for b, arg in zip(branches, atom.args[1:], strict=True)]
+            if _size(rest) <= 2 or min([len(branch.terms) for branch in branches]) < len(rest.terms):
                 yield "where", None, (self.need(condition), *map(self.need, branches))
             elif len(part.terms) > 1:
                 yield self.sum_node([*((atom_form(a), k) for a, k in rest.terms.items()), (part, 1)], form.constant)
