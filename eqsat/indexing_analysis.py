@@ -21,7 +21,7 @@ from eqsat.forms import ZERO
 from eqsat.hlo import Computation, Instruction, Shape, integers
 from eqsat.indexing import IndexingMap
 from eqsat.linear import Theory
-from eqsat.relations import Relation
+from eqsat.relations import Relation, Sizes
 from eqsat.text import split_list
 
 #: An instruction read in more ways than this has more maps than are of use.
@@ -34,11 +34,11 @@ DIRECTIONS: tuple[Direction, ...] = ("output_to_input", "input_to_output")
 Maps = dict[int, tuple[IndexingMap, ...]]
 
 _ELEMENTWISE = """
-    abs acos acosh add and asin asinh atan2 atanh cbrt ceil clamp compare complex convert copy cosine cosh
-    count-leading-zeros divide erf exponential exponential-minus-one floor imag is-finite log log-plus-one logistic map
-    maximum minimum multiply negate not or popcnt power real reduce-precision remainder round-nearest-afz
-    round-nearest-even rsqrt select shift-left shift-right-arithmetic shift-right-logical sign sine sinh sqrt
-    stochastic-convert subtract tan tanh xor
+    abs acos acosh add and asin asinh atan2 atanh bitcast-convert cbrt ceil clamp compare complex convert copy cosh
+    cosine count-leading-zeros divide erf exponential exponential-minus-one floor imag is-finite log log-plus-one
+    logistic map maximum minimum multiply negate not optimization-barrier or popcnt power real reduce-precision
+    remainder round-nearest-afz round-nearest-even rsqrt select shift-left shift-right-arithmetic
+    shift-right-logical sign sine sinh sqrt stochastic-convert subtract tan tanh xor
 """
 NULLARY = ("constant", "iota", "parameter", "partition-id", "replica-id")
 CALLS = ("fusion", "call")
@@ -297,18 +297,54 @@ def _reduce(i: Instruction) -> list[Relation]:
 
 def _reduce_window(i: Instruction) -> list[Relation]:
     inputs, initial = _halves(i)
-    window = dict(re.findall(r"(\w+)=([\w\-]+)", i.attribute("window")))
-    rank = len(inputs[0])
-    extents, strides, spread, dilations = [
-        integers(window.get(key, "x".join(["1"] * rank)).replace("x", ","))
-        for key in ("size", "stride", "lhs_dilate", "rhs_dilate")
-    ]
-    low, high, _ = _padding(window.get("pad", "x".join(["0_0"] * rank)))
+    extents, strides, spread, dilations, (low, high) = _window(i, len(inputs[0]))
     found = []
     for own in inputs:
         padding = relations.padded(own, low, high, [step - 1 for step in spread])
         found.append(padding.then(relations.windowed(padding.output_sizes, extents, strides, dilations)))
     return [*found, *_scalars(i, initial)]
+
+
+def _window(i: Instruction, rank: int) -> tuple[Sizes, Sizes, Sizes, Sizes, tuple[Sizes, Sizes]]:
+    """The sizes of a window, its strides, both dilations, and the padding."""
+    window = dict(re.findall(r"(\w+)=([\w\-]+)", i.attribute("window") if rank else ""))
+    sizes, strides, spread, dilations = [
+        integers(window.get(key, "x".join(["1"] * rank)).replace("x", ","))
+        for key in ("size", "stride", "lhs_dilate", "rhs_dilate")
+    ]
+    low, high, _ = _padding(window.get("pad", "x".join(["0_0"] * rank)))
+    return sizes, strides, spread, dilations, (low, high)
+
+
+def _convolution(i: Instruction) -> list[Relation]:
+    lhs, rhs = _operand_sizes(i)
+    found = re.fullmatch(r"(\w+)_(\w+)->(\w+)", i.attribute("dim_labels"))
+    if not found:
+        raise ValueError("write dim_labels=b01f_01io->b01f")
+    labels = (found[1], found[2], found[3])
+    rank = len(labels[0]) - 2
+    sizes, strides, spread, dilations, (low, high) = _window(i, rank)
+    backwards = re.search(r"rhs_reversal=(\w+)", i.attributes.get("window", ""))
+    spatial = [int(d) if d.isdecimal() else rank for d in labels[0]]
+    wide = [[*given, 0] for given in (low, high, [step - 1 for step in spread])]
+    if any(len(given) != rank + 1 for given in wide) or len(spatial) != len(lhs) or max(spatial) > rank:
+        raise ValueError(f"the labels {found[0]!r} and the window must have an entry for each dimension")
+    if [n for _, n in sorted((d, n) for d, n in zip(labels[1], rhs, strict=False) if d.isdecimal())] != list(sizes):
+        raise ValueError(f"a window of {list(sizes)} is not that of a kernel of {list(rhs)}")
+    padding = relations.padded(lhs, *[[given[d] for d in spatial] for given in wide])
+    counts = ("feature_group_count", "batch_group_count")
+    groups = [i.dimension(count) if count in i.attributes else 1 for count in counts]
+    image, kernel = relations.convolved(
+        padding.output_sizes,
+        rhs,
+        labels,
+        strides=strides,
+        dilations=dilations,
+        backwards=integers(backwards[1].replace("x", ",")) if backwards else [0] * rank,
+        feature_groups=groups[0],
+        batch_groups=groups[1],
+    )
+    return [padding.then(image), kernel]
 
 
 def _dot(i: Instruction) -> list[Relation]:
@@ -333,8 +369,6 @@ def _dynamic_update_slice(i: Instruction) -> list[Relation]:
 
 
 def _gather(i: Instruction) -> list[Relation]:
-    if i.dimensions("operand_batching_dims", ()):
-        raise ValueError("batching dimensions are not supported: index them as other dimensions")
     operand, indices = _operand_sizes(i)
     names = ("slice_sizes", "offset_dims", "collapsed_slice_dims", "start_index_map")
     return relations.gathered(
@@ -343,6 +377,7 @@ def _gather(i: Instruction) -> list[Relation]:
         i.operands[1],
         index_vector_dim=i.dimension("index_vector_dim"),
         **{name: i.dimensions(name) for name in names},
+        **{name: i.dimensions(name, ()) for name in ("operand_batching_dims", "start_indices_batching_dims")},
     )
 
 
@@ -387,6 +422,7 @@ OPERATIONS: Mapping[str, tuple[int, Callable[[Instruction], list[Relation]]]] = 
     "pad": (2, _pad),
     "reduce": (-2, _reduce),
     "reduce-window": (-2, _reduce_window),
+    "convolution": (2, _convolution),
     "dot": (2, _dot),
     "dynamic-slice": (-1, _dynamic_slice),
     "dynamic-update-slice": (-2, _dynamic_update_slice),

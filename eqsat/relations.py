@@ -167,11 +167,7 @@ def reduced(sizes: Sizes, dimensions: Sizes) -> Relation:
 def windowed(sizes: Sizes, window: Sizes, strides: Sizes, dilations: Sizes) -> Relation:
     """Each element combines a window of the operand; ``dilations`` are the distances of its elements."""
     _check_ranks(sizes, window, strides, dilations)
-    output = []
-    for size, extent, stride, dilation in zip(sizes, window, strides, dilations, strict=True):
-        if min(extent, stride, dilation) < 1 or (extent - 1) * dilation >= size:
-            raise ValueError(f"a window of {extent} with stride {stride} and dilation {dilation} does not fit {size}")
-        output.append((size - (extent - 1) * dilation - 1) // stride + 1)
+    output = [_places(*of) for of in zip(sizes, window, strides, dilations, strict=True)]
     loops = _loops(output)
     inside = [w if extent > 1 else number(0) for w, extent in zip(_loops(window, "w"), window, strict=True)]
     operand = [
@@ -179,6 +175,70 @@ def windowed(sizes: Sizes, window: Sizes, strides: Sizes, dilations: Sizes) -> R
         for i, w, stride, dilation in zip(loops, inside, strides, dilations, strict=True)
     ]
     return _related(loops, output, operand, sizes)
+
+
+def _places(size: int, extent: int, stride: int, dilation: int) -> int:
+    """How many places a window has in a dimension."""
+    if min(extent, stride, dilation) < 1 or (extent - 1) * dilation >= size:
+        raise ValueError(f"a window of {extent} with stride {stride} and dilation {dilation} does not fit {size}")
+    return (size - (extent - 1) * dilation - 1) // stride + 1
+
+
+def convolved(
+    lhs: Sizes,
+    rhs: Sizes,
+    labels: tuple[str, str, str],
+    *,
+    strides: Sizes,
+    dilations: Sizes,
+    backwards: Sizes,
+    feature_groups: int = 1,
+    batch_groups: int = 1,
+) -> list[Relation]:
+    """The input, without padding, and the kernel of a convolution.
+
+    ``labels`` has a letter per dimension of the input, the kernel and the output: ``b`` for the batch, ``f`` for the
+    features (of a kernel ``i`` and ``o``), digits for those that windows slide over; ones that run ``backwards`` are
+    reversed in the kernel. A group of output features is made of a group of input features, or of the batch.
+
+    >>> ones, labels = {"strides": [1], "dilations": [1], "backwards": [0]}, ("b0f", "0io", "b0f")
+    >>> print(convolved([1, 5, 2], [3, 2, 4], labels, **ones)[0].to_operand.simplify().results)
+    (Expr('0'), Expr('d1 + s0'), Expr('s1'))
+    """
+    spatial = "".join(map(str, range(len(strides))))
+    for own, sizes, kinds in zip(labels, (lhs, rhs, labels[2]), ("bf", "io", "bf"), strict=True):
+        if sorted(own) != sorted(spatial + kinds) or len(own) != len(sizes):
+            raise ValueError(f"the labels {own!r} must be each of {spatial + kinds!r} once, one for each dimension")
+    _check_ranks(strides, dilations, backwards)
+    given, kernel = dict(zip(labels[0], lhs, strict=True)), dict(zip(labels[1], rhs, strict=True))
+    groups = max(feature_groups, batch_groups)
+    if min(feature_groups, batch_groups) != 1 or kernel["o"] % groups or given["b"] % batch_groups:
+        raise ValueError(f"{feature_groups} groups of features, {batch_groups} of the batch: they do not divide these")
+    if given["f"] != kernel["i"] * feature_groups:
+        raise ValueError(f"{given['f']} features are not {feature_groups} times the {kernel['i']} of the kernel")
+    windows = list(zip(spatial, strides, dilations, backwards, strict=True))
+    places = [_places(given[d], kernel[d], stride, dilation) for d, stride, dilation, _ in windows]
+    counts = [groups, given["b"] // batch_groups, kernel["i"], kernel["o"] // groups]
+    group, batch, features, channels = zip(_loops(counts), counts, strict=True)
+    grouped = [group] if groups > 1 else []
+    # per dimension the loops that it is made of, and their sizes
+    image = {"b": [*grouped[: batch_groups - 1], batch], "f": [*grouped[: feature_groups - 1], features]}
+    weights, output = {"i": [features], "o": [*grouped, channels]}, {"b": [batch], "f": [*grouped, channels]}
+    at, inside = _loops(places, "x"), _loops([kernel[d] for d in spatial], "w")
+    for (d, stride, dilation, back), x, w, count in zip(windows, at, inside, places, strict=True):
+        output[d] = [(x, count)]
+        image[d] = [(x.times(stride).plus(w, dilation), given[d])]
+        weights[d] = [(w.times(-1).shifted(kernel[d] - 1) if back else w, kernel[d])]
+    (*operands, (to, apart)) = [
+        list(zip(*[part for label in own for part in parts[label]], strict=True))
+        for own, parts in zip(labels, (image, weights, output), strict=True)
+    ]
+    whole = [prod([n for _, n in output[label]]) for label in labels[2]]
+    found = [_related(to, apart, index, sizes) for index, sizes in operands]
+    if groups > 1:
+        split = [reshaped(own, sizes) for own, (_, sizes) in zip((lhs, rhs), operands, strict=True)]
+        found = [first.then(r).then(reshaped(apart, whole)) for first, r in zip(split, found, strict=True)]
+    return found
 
 
 def contracted(lhs: Sizes, rhs: Sizes, batch: tuple[Sizes, Sizes], contracting: tuple[Sizes, Sizes]) -> list[Relation]:
@@ -251,16 +311,26 @@ def gathered(
     collapsed_slice_dims: Sizes,
     start_index_map: Sizes,
     index_vector_dim: int,
+    operand_batching_dims: Sizes = (),
+    start_indices_batching_dims: Sizes = (),
 ) -> list[Relation]:
-    """Slices of the operand at offsets that are rows of ``indices``, which ``source`` holds; and those rows."""
+    """Slices of the operand at offsets that are rows of ``indices``, which ``source`` holds; and those rows.
+
+    Batching dimensions of the operand are those of ``indices`` with the same entries.
+    """
     _check_ranks(sizes, slice_sizes)
-    for listed in (collapsed_slice_dims, start_index_map):
+    _check_ranks(operand_batching_dims, start_indices_batching_dims)
+    collapsed_slice_dims = (*collapsed_slice_dims, *operand_batching_dims)
+    for listed in (collapsed_slice_dims, [*operand_batching_dims, *start_index_map]):
         _check_dimensions(listed, len(sizes))
-    rows, row = [*indices], len(start_index_map)
+    rows, count = [*indices], len(start_index_map)
     if not 0 <= index_vector_dim <= len(rows):
         raise ValueError(f"index_vector_dim={index_vector_dim} is no dimension of indices {rows}")
-    if (rows.pop(index_vector_dim) if index_vector_dim < len(rows) else 1) != row:
-        raise ValueError(f"start_index_map has {row} entries, which is not size {index_vector_dim} of {list(indices)}")
+    _check_dimensions([index_vector_dim, *start_indices_batching_dims], len(indices) + 1)
+    if (rows.pop(index_vector_dim) if index_vector_dim < len(rows) else 1) != count:
+        raise ValueError(
+            f"start_index_map has {count} entries, which is not size {index_vector_dim} of {list(indices)}"
+        )
     kept = [d for d in range(len(sizes)) if d not in collapsed_slice_dims]
     if len(kept) != len(offset_dims) or any(slice_sizes[d] != 1 for d in collapsed_slice_dims):
         raise ValueError("give an offset dimension for each one that is not collapsed; those have slices of size 1")
@@ -275,15 +345,20 @@ def gathered(
     def element(entry: Form) -> list[Form]:
         return [*at[:index_vector_dim], entry, *at[index_vector_dim:]][: len(indices)]
 
-    runtime = _offsets(starts, inside, [(source, element(number(n))) for n in range(row)])
+    runtime = _offsets(starts, inside, [(source, element(number(n))) for n in range(count)])
     operand = [number(0)] * len(sizes)
     for dimension, output_dimension in zip(kept, offset_dims, strict=True):
         operand[dimension] = loops[output_dimension]
+    for dimension, of_indices in zip(operand_batching_dims, start_indices_batching_dims, strict=True):
+        row = of_indices - (of_indices > index_vector_dim)
+        if rows[row : row + 1] != [sizes[dimension]]:
+            raise ValueError(f"dimension {dimension} of the operand and {of_indices} of indices differ in their sizes")
+        operand[dimension] = at[row]
     for dimension, offset in zip(start_index_map, runtime, strict=True):
         operand[dimension] = operand[dimension].plus(atom_form(offset.variable))
     return [
         _related(loops, output, operand, sizes, runtime),
-        _related(loops, output, element(*_loops([row], "v")), indices),
+        _related(loops, output, element(*_loops([count], "v")), indices),
     ]
 
 

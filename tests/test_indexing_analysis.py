@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -319,6 +320,110 @@ def test_gathers(sizes: Any, indices: Any, part: Any, offsets: Any, collapsed: A
     assert {e for _, e in read} == set(range(prod(indices)))
 
 
+BATCHED = [
+    # sizes, indices, batching dimensions of both, the indexed dimension, index_vector_dim
+    ([3, 5], [3, 4, 1], ([0], [0]), 1, 2),
+    ([5, 3], [4, 3], ([1], [1]), 0, 2),
+    ([2, 5, 3], [3, 1, 4, 2], ([0, 2], [3, 0]), 1, 1),
+]
+
+
+@pytest.mark.parametrize(("sizes", "indices", "batching", "indexed", "vector"), BATCHED)
+def test_gathers_with_batching_dimensions(sizes: Any, indices: Any, batching: Any, indexed: int, vector: int) -> None:
+    """Where indices and operand share dimensions, each slice is of its own part."""
+
+    def listed(dims: Sequence[int]) -> str:
+        return "{" + ",".join(map(str, dims)) + "}"
+
+    rows = indices[:vector] + indices[vector + 1 :]
+    (found, of_indices) = indexing_maps(
+        hlo.parse(
+            f"""ENTRY e {{
+            p = f32{sizes} parameter(0)
+            at = s32{indices} parameter(1)
+            ROOT g = f32{rows} gather(p, at), offset_dims={{}}, collapsed_slice_dims={{{indexed}}},
+              start_index_map={{{indexed}}}, index_vector_dim={vector}, slice_sizes={listed([1] * len(sizes))},
+              operand_batching_dims={listed(batching[0])}, start_indices_batching_dims={listed(batching[1])}
+            }}"""
+        ).entry.root
+    ).values()
+    (of,), (at,) = found, of_indices
+    for place in np.ndindex(*rows):
+        point: dict[str, int] = {f"d{n}": p for n, p in enumerate(place)}
+        whole = [*place[:vector], 0, *place[vector:]]
+        wanted = [4] * len(sizes)
+        for mine, theirs in zip(*batching, strict=True):
+            wanted[mine] = whole[theirs]
+        (value,) = [str(r.variable) for r in of.runtime]
+        assert [int(i) for i in evaluate(of.results, {**point, value: 4})] == wanted
+        assert [int(i) for i in evaluate(of.runtime[0].indices, point)] == whole[: len(indices)]
+        assert [int(i) for i in evaluate(at.results, {**point, "s0": 0})] == whole[: len(indices)]
+
+
+#: Sizes of the input, the kernel and the output, the window, and what else is written behind it.
+CONVOLUTIONS = [
+    ([2, 5, 4, 3], [3, 2, 3, 2], [2, 3, 3, 2], "size=3x2", "b01f_01io->b01f"),
+    ([3, 2, 7], [2, 3, 3], [2, 4, 2], "size=3 stride=2 pad=1_2", "fb0_o0i->b0f"),
+    (
+        [2, 1, 6],
+        [4, 2, 3],
+        [3, 1, 3],
+        "size=4 pad=-1_2 lhs_dilate=2 rhs_dilate=3 rhs_reversal=1 stride=1",
+        "fb0_0io->fb0",
+    ),
+    ([2, 4, 3], [3, 2, 6], [2, 2, 6], "size=3 pad=1_1 stride=2", "bf0_0io->b0f, feature_group_count=2"),
+    ([6, 4, 3], [3, 3, 6], [2, 2, 6], "size=3 pad=1_0 stride=2", "b0f_0io->b0f, batch_group_count=3"),
+    ([3, 4], [4, 2], [2, 3], "", "bf_io->fb"),
+]
+
+
+@pytest.mark.parametrize(("lhs", "rhs", "output", "window", "labels"), CONVOLUTIONS)
+def test_convolutions(lhs: list[int], rhs: list[int], output: list[int], window: str, labels: str) -> None:
+    """Both operands, in both directions, as XLA's definition has it."""
+    behind = f"window={{{window}}}, dim_labels={labels}" if window else f"dim_labels={labels}"
+    names, *rest = labels.split(", ")
+    groups = {key: int(n) for key, n in (part.split("=") for part in rest)}
+    of_features, of_batch = groups.get("feature_group_count", 1), groups.get("batch_group_count", 1)
+    here, kernel, there = re.split("_|->", names)
+    spatial = sorted(set(here) - set("bf"))
+    given = dict(part.split("=") for part in window.split())
+
+    def entry(key: str, default: int) -> list[int]:
+        return [int(n) for n in given[key].split("x")] if key in given else [default] * len(spatial)
+
+    strides, dilations, spread = entry("stride", 1), entry("rhs_dilate", 1), entry("lhs_dilate", 1)
+    backwards, low = entry("rhs_reversal", 0), [int(p.split("_")[0]) for p in given.get("pad", "0_0x0_0").split("x")]
+    size = dict(zip(kernel, rhs, strict=True))
+    wanted: tuple[Pairs, Pairs] = (set(), set())
+    for place in np.ndindex(*output):
+        at = dict(zip(there, place, strict=True))
+        group = at["f"] // (size["o"] // max(of_features, of_batch))
+        o = int(np.ravel_multi_index(place, output))
+        for feature, *inside in np.ndindex(size["i"], *[size[d] for d in spatial]):
+            turn = zip(spatial, inside, backwards, strict=True)
+            weights = {"i": feature, "o": at["f"], **{d: size[d] - 1 - w if back else w for d, w, back in turn}}
+            read = {"b": at["b"], "f": feature}
+            read["b" if of_batch > 1 else "f"] += group * (output[there.index("b")] if of_batch > 1 else size["i"])
+            for n, d in enumerate(spatial):
+                read[d] = at[d] * strides[n] + inside[n] * dilations[n] - low[n]
+            wanted[1].add((o, int(np.ravel_multi_index([weights[d] for d in kernel], rhs))))
+            steps = {d: read[d] % spread[n] for n, d in enumerate(spatial)}
+            read |= {d: read[d] // spread[n] for n, d in enumerate(spatial)}
+            if not any(steps.values()) and all(0 <= read[d] < n for d, n in zip(here, lhs, strict=True)):
+                wanted[0].add((o, int(np.ravel_multi_index([read[d] for d in here], lhs))))
+    text = (
+        f"ENTRY e {{ \n x = f32{lhs} parameter(0) \n k = f32{rhs} parameter(1) \n"
+        f"ROOT c = f32{output} convolution(x, k), {behind} \n}}"
+    )
+    for direction in DIRECTIONS:
+        found = indexing_maps(hlo.parse(text).entry.root, direction)
+        for operand, sizes in enumerate((lhs, rhs)):
+            (of,) = found[operand]
+            ends = (output, sizes) if direction == "output_to_input" else (sizes, output)
+            joined = pairs(of, *ends)
+            assert (joined if direction == "output_to_input" else turned(joined)) == wanted[operand]
+
+
 # Fusions and computations --------------------------------------------------------------------------------------------
 
 Step = tuple[str, Callable[[Any], Any], list[int]]
@@ -608,6 +713,18 @@ REFUSED = [
     # the last lines of a computation with p0 and p1 of f32[4,8] and o of s32[], a part of the error
     ("ROOT r = f32[4,8] knit(p0)", "knit 'r' is not supported"),
     ("ROOT r = f32[4,8] sort(p0), dimensions={0}", "sort 'r' is not supported"),
+    ("ROOT r = f32[4,4] convolution(p0, p1)", "convolution 'r': there is no dim_labels"),
+    ("ROOT r = f32[4,4] convolution(p0, p1), dim_labels=bf_oi", "write dim_labels=b01f_01io->b01f"),
+    ("ROOT r = f32[4,4] convolution(p0, p1), dim_labels=bf_oo->bf", "the labels 'oo' must be each of 'io' once"),
+    (
+        "ROOT r = f32[4,4] convolution(p0, p1), window={}, dim_labels=b0f_oi->bf",
+        "must have an entry for each dimension",
+    ),
+    ("ROOT r = f32[4,4] convolution(p0, p1), dim_labels=bf_io->bf", "8 features are not 1 times the 4 of the kernel"),
+    (
+        "ROOT r = f32[4,4] convolution(p0, p1), dim_labels=bf_oi->bf, feature_group_count=x",
+        "'x' is no list of integers",
+    ),
     ("ROOT r = f32[4,9] add(p0, p1)", r"add 'r': .* give sizes \[4, 8\], not f32\[4,9\]"),
     ("ROOT r = f32[4] add(p0, o)", r"give sizes \[4, 8\], not f32\[4\]"),
     ("ROOT r = f32[8,4] transpose(p0), dimensions={1}", "1 dimensions for an operand of 2"),
