@@ -7,7 +7,7 @@ function in :data:`RULES`, until nothing changes:
 
 * indices without a width get one: literals and variables first, then operations at the least upper width of what they
   take and give, at last what uses an index takes it as it is (Morok's ``pm_lower_index_dtype``);
-* loops that end one inside the other end together; loops with no or one value vanish;
+* loops that end one inside the other end together; loops with no or one value vanish, and reductions of equal values;
 * a buffer of a constant is the constant; of axes that nothing varies along, one element is kept;
 * a large reduction becomes two (:func:`eqsat.staging.two_stages`);
 * index expressions go through :func:`eqsat.optimize.optimize`; one that does not get cheaper stays as written.
@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from eqsat.dtypes import LIMITS, common_width, select_width
@@ -50,6 +51,7 @@ _AXES = re.compile(r"axes=\[(\d+(?:,\s*\d+)*)\]")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _UNCALLED = re.compile(r"[A-Za-z_]\w*\b(?!\()")
 _RANGE = re.compile(r"r\d+")
+_UNNAMED = re.compile(r"\b(?:RANGE|new_range)\(")
 #: Operations on two values, by what they are here; ``None`` if they are nothing here.
 _BINARY: dict[str, str | None] = {
     **{"Add": "add", "Sub": "sub", "Mul": "mul", "Idiv": "floordiv", "Mod": "mod", "Max": "max", "Min": "min"},
@@ -61,6 +63,8 @@ _TYPED = {
     "DEFINE_VAR": "DEFINE_VAR(n, 0, 42, Index)",
     "VCONST": "VCONST([0, 1], Vector<Index,2>)",
 }
+#: What a reduction of equal values does with their number; nothing, if one of them is the result.
+_REPEATED = {"ADD": "Mul", "MUL": "Pow", "MAX": "", "MIN": ""}
 _REDUCED = {"ADD": "sum_over", "MUL": "prod_over", "MAX": "max_over", "MIN": "min_over"}
 
 
@@ -382,15 +386,21 @@ def _is_long(tree: Tree) -> bool:
 
 
 def _reduced(tree: Tree) -> Tree | None:
+    """A reduction over what its value varies along; a large one of an array, over axes, in two stages."""
     if len(tree.args) == 3 and tree.args[1].op == "[]":
         inner, ranges, op = tree.args
         if any(_extent(r) == 0 for r in ranges.args) and op.text in _REDUCED:
             return node("CONST", leaf(REDUCTIONS[_REDUCED[op.text]].identity))
         if inner.op == "REDUCE" and len(inner.args) == 3 and inner.args[1].op == "[]" and inner.args[2] == op:
             return node("REDUCE", inner.args[0], node("[]", *inner.args[1].args, *ranges.args), op)
-        live = [r for r in ranges.args if _is_long(r)]
-        return node("REDUCE", inner, node("[]", *live), op) if live else inner
-    if len(tree.args) == 2:
+        spoken_of = _spoken_of(inner, set(map(_name, ranges.args)))
+        long = [r for r in ranges.args if _is_long(r)]
+        same = [r for r in long if spoken_of is not None and _extent(r) and _name(r) not in spoken_of]
+        live = [r for r in long if r not in same or op.text not in _REPEATED]
+        found = node("REDUCE", inner, node("[]", *live), op) if live else inner
+        repeated, count = _REPEATED.get(op.text, ""), prod([_extent(r) or 1 for r in same])
+        return node(repeated, found, node("CONST", leaf(count))) if repeated and count > 1 else found
+    if len(tree.args) in (2, 3):
         return _in_two_stages(tree)
     return None
 
@@ -401,14 +411,14 @@ def _in_two_stages(tree: Tree) -> Tree | None:
         return None
     shape, over = [[int(n) for n in found.split(",")] for found in (data[2], axes[1])]
     found = two_stages(shape, over)
-    return None if found is None else in_stages(data[1], found)
+    return None if found is None else in_stages(data[1], found, *tree.args[2:])
 
 
-def in_stages(name: str, found: TwoStages) -> Tree:
-    """The reduction of an array in two stages."""
+def in_stages(name: str, found: TwoStages, *operator: Tree) -> Tree:
+    """The reduction of an array in two stages; each by the ``operator``, if it is known."""
     split = node("RESHAPE", leaf(name), leaf(list(found.split_shape)))
-    first = node("REDUCE", split, leaf(f"axes={list(found.first_axes)}"))
-    return node("REDUCE", node("CONTIGUOUS", first), leaf(f"axes=[{found.last_axis}]"))
+    first = node("REDUCE", split, leaf(f"axes={list(found.first_axes)}"), *operator)
+    return node("REDUCE", node("CONTIGUOUS", first), leaf(f"axes=[{found.last_axis}]"), *operator)
 
 
 def _stored(tree: Tree) -> Tree | None:
@@ -461,7 +471,9 @@ def _name(tree: Tree) -> str:
 
 
 def _spoken_of(value: Tree, ranges: set[str]) -> set[str] | None:
-    """The ranges that a value speaks of; ``None`` if it may be any, because of a name that is not known."""
+    """The ranges that a value speaks of; ``None`` if it may be any: a name is not known, or a range has none."""
+    if _UNNAMED.search(f"{value.op}({value.text}"):
+        return None
     if value.op:
         parts = [_spoken_of(a, ranges) for a in value.args]
         return None if None in parts else set().union(*[part for part in parts if part is not None])

@@ -74,6 +74,22 @@ NORMAL = [
     ("REDUCE(x, [RANGE(0)], MAX)", "CONST(-2147483648)"),
     ("REDUCE(x, [RANGE(4), RANGE(1)], MAX)", "REDUCE(x, [RANGE(4)], MAX)"),
     ("REDUCE(x, [RANGE(1)], MUL)", "x"),
+    # equal values along a range
+    ("REDUCE(load(r1), [r0(4), r1(3)], ADD)", "Mul(REDUCE(load(r1), [r1(3)], ADD), CONST(4))"),
+    (
+        "REDUCE(REDUCE(load(r1), [r0(4)], ADD), [r1(3), r2(5)], ADD)",
+        "Mul(REDUCE(Mul(load(r1), CONST(4)), [r1(3)], ADD), CONST(5))",
+    ),
+    ("REDUCE(c, [r0(4), RANGE(8)], MUL)", "Pow(c, CONST(32))"),
+    ("REDUCE(load(r1), [r0(4), r1(3)], MAX)", "REDUCE(load(r1), [r1(3)], MAX)"),
+    ("REDUCE(c, [r0(4)], MIN)", "c"),
+    # their number is not known, or whether they are equal, or what is done with them
+    ("REDUCE(c, [r0], MAX)", "REDUCE(c, [r0], MAX)"),
+    ("REDUCE(x, [r0(4)], ADD)", "REDUCE(x, [r0(4)], ADD)"),
+    ("REDUCE(load(RANGE(8)), [RANGE(8)], ADD)", "REDUCE(load(RANGE(8)), [RANGE(8)], ADD)"),
+    ("REDUCE(Add(RANGE(8), c), [RANGE(8)], ADD)", "REDUCE(Add(RANGE(8), c), [RANGE(8)], ADD)"),
+    ("BUFFERIZE(load(RANGE(8)), [RANGE(8)])", "BUFFERIZE(load(RANGE(8)), [RANGE(8)])"),
+    ("REDUCE(c, [r0(4)], XOR)", "REDUCE(c, [r0(4)], XOR)"),
     # buffers
     ("BUFFERIZE(CONST(0.5), [r0, r1])", "CONST(0.5)"),
     ("INDEX(CONST(7), [r0])", "CONST(7)"),
@@ -100,6 +116,10 @@ NORMAL = [
     (
         "REDUCE(data[4, 65536, 3], axes=[1, 2])",
         "REDUCE(CONTIGUOUS(REDUCE(RESHAPE(data, [4, 256, 256, 3]), axes=[2, 3])), axes=[1])",
+    ),
+    (
+        "REDUCE(data[65536], axes=[0], MAX)",
+        "REDUCE(CONTIGUOUS(REDUCE(RESHAPE(data, [256, 256]), axes=[1], MAX)), axes=[0], MAX)",
     ),
     ("REDUCE(data[32768], axes=[0])", "REDUCE(data[32768], axes=[0])"),
     ("REDUCE(data[65537], axes=[0])", "REDUCE(data[65537], axes=[0])"),
