@@ -438,7 +438,9 @@ def _out_of_the_loop(term: Expr, reassociate: bool) -> Expr:
     if not reassociate or term.op != "fsum_over":
         return term
     if same(body):
-        return make("fmul", body, as_float(maximum(high - low, 0), body))
+        # no times infinity is nothing, and no number as a product
+        some, product = low < high, make("fmul", body, as_float(maximum(high - low, 0), body))
+        return product if some.vmin else make("fwhere", some, product, as_float(0, body))
     if body.op == "fmul":
         x, y = body.args
         if same(y):
@@ -547,7 +549,9 @@ class _Pieces:
         new: dict[Expr, Expr] = {}
         for term in self.order:
             if term.element or (term.op in FLOATS and term.is_bool):
-                new[term] = make(term.op, *[new[a] for a in term.args]) if term.args else term
+                # an index may be an address too, which is another term where its value is known
+                bound = term.args[1:2] if term.op in REDUCTIONS else ()
+                new[term] = make(term.op, *[a if a in bound else new[a] for a in term.args]) if term.args else term
             elif term in found:
                 new[term] = self._restored(found[term], indices, new)
             elif not term.args:

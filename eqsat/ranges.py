@@ -427,9 +427,12 @@ def in_cheapest_ranges(term: Expr, model: CostModel = LATENCY, gain: float = 0.0
     Expr('sum(sum(A[(r2*4 + r1)//4, (r2*4 + r1)%4], r1, 0, 4), r2, 0, 8)')
     """
     body, axes = flattened(term)
-    # of floating-point values, which a condition may compare, the integers that they are computed from
-    rounded = [t for t in topological([body]) if t.element]
-    parts = [a for t in rounded for a in t.args if not a.element and a.op != "buffer"]
+    # of floating-point values, and of conditions that compare them, the integers that they are computed from
+    rounded: set[Expr] = set()
+    for inner in topological([body]):
+        if inner.element or not rounded.isdisjoint(inner.args):
+            rounded.add(inner)
+    parts = [a for t in topological([body]) if t in rounded for a in t.args if a not in rounded and a.op != "buffer"]
     nest = Nest(axes, tuple(map(_without_indices, dict.fromkeys(parts) if rounded else (body,))))
     found = cheapest(nest, model, gain=gain)
     return term if found.axes == axes else reduction(term.op, substitute([body], found.images)[0], found.axes)

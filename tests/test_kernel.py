@@ -482,6 +482,34 @@ def test_only_loads_that_nothing_keeps_inside_carry_a_test():
     assert np.array_equal(found, [*values, *[0] * 8])
 
 
+#: Reductions of floating-point values that were refused, or read what they should not.
+STEPWISE = [
+    # an index whose value is known stays one
+    "sum(where(r%4 < n, 0.0, where(r == i, A[0, r], 0.0)), r, 0, 32)",
+    "sum(A[i, r], r, 0, 1)",
+    "prod(A[i, r + 3], r, 5, 5)",
+    "min_over(max_over(A[r, s], s, 0, 8), r, 0, 1)",
+    # conditions that compare floating-point values beside divisions
+    "min_over(where(A[i, r%4] < 1.0 and r < n, A[i, r//4], 2.0), r, 0, 8)",
+    "max_over(where(A[i, r%4] < A[i, r//4], 1.0, 2.0), r, 0, 8)",
+    # an empty sum of infinities
+    "sum(max_over(A[i, s], s, 4, 4), r, 3, 3)",
+    "sum(max_over(A[i, s], s, 0, n), r, 0, n)",
+]
+
+
+@pytest.mark.parametrize("text", STEPWISE)
+@pytest.mark.parametrize("reassociate", [False, True])
+def test_reductions_of_rounded_values_keep_their_index(text: str, reassociate: bool):
+    n = var("n", -2, 9)
+    kernel = Kernel("k", [Store(buffer("OUT32", "f32", (16,))[I], parse(text, {"A": A, "i": I, "n": n}), [I])])
+    arrays = {"A": np.random.default_rng(0).integers(-3, 4, (16, 32)).astype(np.float32)}
+    run = eqsat.compile(kernel, reassociate=reassociate)
+    for at in (-2, 0, 2, 9):
+        given = {str(p): at for p in kernel.parameters}
+        assert np.array_equal(run(**arrays, **given)["OUT32"], kernel.reference(arrays, **given)["OUT32"])
+
+
 #: A reduction of floating-point values, its steps left where sums keep their order, and where they need not.
 NARROWED = [
     ("max_over(where(r < n, A[i, r], -inf()), r, 0, 32)", "min(32, n)", "min(32, n)"),
