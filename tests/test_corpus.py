@@ -2,9 +2,9 @@
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
+from corpora import HAND, SAMPLE, SEEDS, cases
 
 from eqsat import corpus
 from eqsat.cases import read_case
@@ -14,8 +14,6 @@ from eqsat.optimize import cost_of, optimize
 from eqsat.text import parse_program
 from eqsat.verify import check_equal
 
-DATA = Path(__file__).parent / "data"
-SAMPLE = Path(__file__).parent.parent / "benchmarks" / "data" / "tinygrad_sample.jsonl"
 GOOD = '{"id": "good", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8", "i < 9"], "gates": [1, null]}'
 
 BAD = [
@@ -149,12 +147,7 @@ def test_a_worker_that_dies_costs_only_its_row(monkeypatch):
     assert "out" in rows[2]
 
 
-def plain_cases(name: str) -> list:
-    lines = (DATA / f"{name}.jsonl").read_text().splitlines()
-    return [read_case(line) for line in lines if "kind" not in json.loads(line)]
-
-
-@pytest.mark.parametrize("case", plain_cases("hand") + plain_cases("seeds"), ids=lambda case: case.id)
+@pytest.mark.parametrize("case", cases(HAND) + cases(SEEDS), ids=lambda case: case.id)
 def test_no_dearer_than_expected_and_never_forbidden(case):
     result = optimize(case.exprs, constraints=case.constraints, gates=case.gates)
     assert result.check().equal
@@ -165,7 +158,7 @@ def test_no_dearer_than_expected_and_never_forbidden(case):
 
 
 def test_every_kernel_of_the_sample_reads():
-    cases = [read_case(line) for line in SAMPLE.read_text().splitlines()]
-    assert len(cases) >= 40
-    assert sum(bool(case.gates) for case in cases) >= 10
+    found = cases(SAMPLE)
+    assert len(found) >= 40
+    assert sum(bool(case.gates) for case in found) >= 10
     assert set(COST_MODELS) == {"latency", "throughput", "opcount"}

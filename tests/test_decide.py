@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from functools import reduce
 from itertools import islice
 from operator import and_
-from pathlib import Path
-from typing import Any
 
 import pytest
+from corpora import HAND, SEEDS, cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from index_terms import index_terms
@@ -16,7 +15,6 @@ from strategies import bool_expressions
 
 from eqsat import boxes
 from eqsat.boxes import UndecidedError, period, within
-from eqsat.cases import read_case
 from eqsat.decide import METHODS, decide
 from eqsat.expr import Expr, const, evaluate, make, substitute, topological, var, variables
 from eqsat.ops import DIVISIONS
@@ -220,17 +218,10 @@ def near_misses(root: Expr) -> Iterator[Expr]:
             yield substitute([root], {term: make(swapped[term.op], *term.args)})[0]
 
 
-def cases() -> Iterator[Any]:
-    for name in ("hand", "seeds"):
-        for line in (Path(__file__).parent / "data" / f"{name}.jsonl").read_text().splitlines():
-            if '"kind"' not in line:
-                yield read_case(line)
-
-
 def test_results_are_proved_and_near_misses_are_not():
     """All small suites: every result is decided, and one thing wrong in it is never called right."""
     missed = compared = 0
-    for number, case in enumerate(cases()):
+    for number, case in enumerate(cases(HAND) + cases(SEEDS)):
         result = optimize(case.exprs, constraints=case.constraints, gates=case.gates)
         proof = result.prove(seconds=5)
         assert (proof.kind in ("exhaustive", "proved"), proof.counterexample) == (True, None), (case.id, proof)

@@ -2,15 +2,14 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from corpora import HAND, SAMPLE, cases
 from hypothesis import HealthCheck, given, reject, settings
 from index_terms import index_terms
 from reductions import reduction_terms
 
-from eqsat.cases import read_case
 from eqsat.derive import LEMMAS, laws_with
 from eqsat.explain import Explanation, UnsoundStepError, explain
 from eqsat.expr import Expr, buffer, evaluate, substitute, var, variables, where
@@ -19,9 +18,6 @@ from eqsat.proof import prove_rule
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
 from eqsat.text import parse, parse_program
-
-HAND = Path(__file__).parent / "data" / "hand.jsonl"
-KERNELS = Path(__file__).parent.parent / "benchmarks" / "data" / "tinygrad_sample.jsonl"
 
 
 def points_of(terms: list[Expr], count: int = 400) -> dict[str, np.ndarray]:
@@ -165,8 +161,7 @@ def test_a_branch_is_rewritten_where_its_condition_holds_and_nowhere_else():
 
 
 def hand_results() -> list[Result]:
-    cases = [read_case(line) for line in HAND.read_text().splitlines()]
-    return [pytest.param(optimize(c.exprs, constraints=c.constraints, gates=c.gates), id=c.id) for c in cases]
+    return [pytest.param(optimize(c.exprs, constraints=c.constraints, gates=c.gates), id=c.id) for c in cases(HAND)]
 
 
 @pytest.mark.parametrize("result", hand_results())
@@ -196,8 +191,7 @@ def test_however_it_was_found(options):
 
 @pytest.mark.parametrize("name", ["reduce_reshape/merge/0", "tril/raw/0", "repeat/postopt/0"])
 def test_kernels(name):
-    line = next(line for line in KERNELS.read_text().splitlines() if f'"tinygrad/{name}"' in line)
-    case = read_case(line)
+    case = next(case for case in cases(SAMPLE) if case.id == f"tinygrad/{name}")
     result = optimize(case.exprs, gates=case.gates, constraints=case.constraints)
     assert sound(result).coarse == 0
 

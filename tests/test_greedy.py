@@ -1,14 +1,11 @@
 """The greedy baseline: what it rewrites, that it is right, that it stops, and that the order of rules decides."""
 
-import json
-from pathlib import Path
-
 import pytest
+from corpora import HAND, SEEDS, cases
 from hypothesis import HealthCheck, given, reject, settings
 from reductions import reduction_terms
 from strategies import bool_expressions, expressions
 
-from eqsat.cases import read_case
 from eqsat.expr import Expr, buffer, const, make, minimum, topological, var
 from eqsat.expr import where as choose
 from eqsat.extract import Latency
@@ -20,7 +17,6 @@ from eqsat.rules import DEFAULT
 from eqsat.text import parse
 from eqsat.verify import check_equal
 
-DATA = Path(__file__).parent / "data"
 NAMES = {
     "i": var("i", 0, 7),
     "j": var("j", 0, 31),
@@ -113,14 +109,9 @@ def test_the_result_is_equal_for_conditions(drawn):
     assert check_equal([root], found.roots).equal
 
 
-def cases(name: str) -> list:
-    lines = (DATA / f"{name}.jsonl").read_text().splitlines()
-    return [read_case(line) for line in lines if "kind" not in json.loads(line)]
-
-
-@pytest.mark.parametrize("name", ["hand", "seeds"])
-def test_it_stops_on_the_corpora_by_itself_and_is_right(name):
-    for case in cases(name):
+@pytest.mark.parametrize("corpus", [HAND, SEEDS], ids=lambda path: path.stem)
+def test_it_stops_on_the_corpora_by_itself_and_is_right(corpus):
+    for case in cases(corpus):
         found = rewrite(case.exprs, DEFAULT, case.constraints)
         assert found.stop == "saturated", case.id
         assert check_equal(case.exprs, found.roots, constraints=case.constraints).equal, case.id

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from corpora import SEEDS, records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
@@ -27,11 +27,10 @@ from eqsat.tiles import Tile, elements_read, memory_steps, read_by
 
 Pairs = set[tuple[int, int]]
 
-SEEDS = [json.loads(line) for line in (Path(__file__).parent / "data" / "seeds.jsonl").read_text().splitlines()]
+HLO = [case for case in records(SEEDS, "indexing") if case["hlo"]]
 WANTED = [
     (case, direction, operand, texts)
-    for case in SEEDS
-    if case.get("kind") == "indexing" and case["hlo"]
+    for case in HLO
     for direction, by_operand in case["maps"].items()
     for operand, texts in (by_operand.items() or [("none", [])])
 ]
@@ -66,7 +65,7 @@ def is_same(found: IndexingMap, wanted: IndexingMap, runtime: list[dict[str, str
     return check.equal and not check.proof.startswith("undecided")
 
 
-@pytest.mark.parametrize("case", [c for c in SEEDS if c.get("kind") == "indexing" and c["hlo"]], ids=lambda c: c["id"])
+@pytest.mark.parametrize("case", HLO, ids=lambda c: c["id"])
 def test_seeds_in_a_corpus(case: dict[str, Any]) -> None:
     """The row of each case has as many maps as there should be, and was checked."""
     row = run_line(json.dumps(case), 1, Settings())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import pytest
+from corpora import SEEDS, records
 
 from eqsat.cases import read_case
 from eqsat.corpus import Settings, run_line
@@ -15,7 +15,6 @@ from eqsat.expr import const, make, var
 from eqsat.text import parse_program
 from eqsat.verify import check_equal
 
-SEEDS = [json.loads(line) for line in (Path(__file__).parent / "data" / "seeds.jsonl").read_text().splitlines()]
 ANSWERED = (
     "buffer-decision",
     "constraints",
@@ -73,7 +72,7 @@ def agrees(case: dict[str, Any], row: dict[str, Any]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("case", [c for c in SEEDS if c.get("kind") in ANSWERED], ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", records(SEEDS, *ANSWERED), ids=lambda case: case["id"])
 def test_seeds(case: dict[str, Any]) -> None:
     assert agrees(case, row_of(case))
 

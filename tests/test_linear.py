@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from comparison.shuffle import shuffled
+from corpora import read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import bool_expressions, expressions, grid
@@ -17,14 +18,8 @@ from eqsat.ops import DIVISIONS
 from eqsat.text import parse
 from eqsat.verify import check_equal
 
-Ranges = dict[str, tuple[int, int]]
-
 POSITIVE, NEGATIVE, AROUND_ZERO = (0, 4), (-7, -3), (-3, 2)
 BIG = (-(2**31), 2**31 - 1)
-
-
-def read(text: str, ranges: Ranges) -> Expr:
-    return parse(text, {name: var(name, *bounds) for name, bounds in ranges.items()})
 
 
 def wrong_points(before: Expr, after: Expr, facts: Iterable[Expr] = ()) -> list[dict[str, int]]:

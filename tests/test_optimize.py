@@ -3,11 +3,10 @@
 import re
 import sys
 from dataclasses import FrozenInstanceError
-from pathlib import Path
 
 import pytest
+from corpora import HAND, cases
 
-from eqsat.cases import read_case
 from eqsat.engine import Budget
 from eqsat.expr import Expr, const, topological, var
 from eqsat.extract import COST_MODELS, OpCount
@@ -17,8 +16,6 @@ from eqsat.optimize import Result, cost_of, optimize
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
 from eqsat.text import parse
-
-HAND = Path(__file__).parent / "data" / "hand.jsonl"
 
 OUTER, INNER = var("i", 0, 63), var("j", 0, 31)
 
@@ -515,11 +512,7 @@ def test_gated_roots_profit_from_what_holds_without_their_gates():
 # ---- every hand case, by the rules alone
 
 
-def hand_cases() -> list:
-    return [read_case(line) for line in HAND.read_text().splitlines()]
-
-
-@pytest.mark.parametrize("case", hand_cases(), ids=lambda case: case.id)
+@pytest.mark.parametrize("case", cases(HAND), ids=lambda case: case.id)
 def test_rules_alone_reach_what_is_expected(case):
     result = sound(optimize(case.exprs, constraints=case.constraints, gates=case.gates, theory=False))
     if case.expected and None not in case.expected:

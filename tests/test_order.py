@@ -1,23 +1,20 @@
 """Order does not matter: no order of operands, brackets, roots, facts or rules changes the cost of an answer."""
 
-import json
 from itertools import permutations
-from pathlib import Path
 from random import Random
 
+import corpora
 import pytest
 from comparison.shuffle import reordered, shuffled
 
-from eqsat.cases import Case, read_case
+from eqsat.cases import Case
 from eqsat.engine import Budget
-from eqsat.expr import topological
+from eqsat.expr import term_count
 from eqsat.optimize import Result, optimize
 from eqsat.rules import DEFAULT
 from eqsat.verify import check_equal
 
-TESTS = Path(__file__).parent
-SAMPLE = TESTS.parent / "benchmarks" / "data" / "tinygrad_sample.jsonl"
-SEEDS = range(1, 6)
+ORDERS = range(1, 6)
 
 #: Larger kernels are left to the benchmarks.
 MOST_NODES = 700
@@ -26,49 +23,40 @@ MOST_NODES = 700
 PATIENT = Budget(seconds=60.0)
 
 
-def cases(path: Path) -> list[Case]:
-    lines = path.read_text().splitlines()
-    return [read_case(line) for line in lines if "kind" not in json.loads(line)]
-
-
-def size(case: Case) -> int:
-    return len(list(topological(case.exprs)))
-
-
-HAND = cases(TESTS / "data" / "hand.jsonl")
-KERNELS = [case for case in cases(SAMPLE) if size(case) <= MOST_NODES]
+SMALL = corpora.cases(corpora.HAND)
+KERNELS = [case for case in corpora.cases(corpora.SAMPLE) if term_count(case.exprs) <= MOST_NODES]
 #: Kernels with gates that say the same in other words.
-GATED = cases(TESTS / "data" / "gates.jsonl")
+GATED = corpora.cases(corpora.GATES)
 
 
 def optimized(case: Case, **options) -> Result:
     return optimize(case.exprs, gates=case.gates, constraints=case.constraints, budget=PATIENT, **options)
 
 
-@pytest.mark.parametrize("case", HAND + KERNELS + GATED, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", SMALL + KERNELS + GATED, ids=lambda case: case.id)
 def test_order_of_terms_and_roots(case):
     cost = optimized(case).cost
-    assert {seed: optimized(reordered(case, seed)).cost for seed in SEEDS} == dict.fromkeys(SEEDS, cost)
+    assert {seed: optimized(reordered(case, seed)).cost for seed in ORDERS} == dict.fromkeys(ORDERS, cost)
 
 
-@pytest.mark.parametrize("case", HAND, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.id)
 def test_order_of_terms_for_the_rules_alone(case):
     cost = optimized(case, theory=False).cost
     assert optimized(reordered(case, 1), theory=False).cost == cost
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", ORDERS)
 def test_order_of_rules(seed):
     rules = Random(seed).sample(DEFAULT, len(DEFAULT))
-    chosen = (HAND + KERNELS)[seed - 1 :: len(SEEDS)]
+    chosen = (SMALL + KERNELS)[seed - 1 :: len(ORDERS)]
     first = {case.id: optimized(case).cost for case in chosen}
     assert {case.id: optimized(case, rules=rules).cost for case in chosen} == first
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", ORDERS)
 def test_order_of_rules_alone(seed):
     rules = Random(seed).sample(DEFAULT, len(DEFAULT))
-    chosen = HAND[seed - 1 :: len(SEEDS)]
+    chosen = SMALL[seed - 1 :: len(ORDERS)]
     first = {case.id: optimized(case, theory=False).cost for case in chosen}
     assert {case.id: optimized(case, theory=False, rules=rules).cost for case in chosen} == first
 
@@ -100,12 +88,12 @@ def test_order_of_constraints(text, ranges, constraints, cost):
 
 def test_shuffling_changes_terms_but_not_values():
     changed = 0
-    for case in HAND:
+    for case in SMALL:
         terms = shuffled(case.exprs, 1)
         changed += terms != case.exprs
         check = check_equal(case.exprs, terms, constraints=case.constraints, most=10**4, samples=1000)
         assert check.equal, case.id
-    assert changed > len(HAND) / 2
+    assert changed > len(SMALL) / 2
 
 
 def test_there_are_enough_kernels():

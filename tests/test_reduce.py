@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
+from corpora import SEEDS, cases
 from hypothesis import HealthCheck, given, reject, settings
 from reductions import reduction_terms
 
-from eqsat.cases import read_case
 from eqsat.expr import Expr, buffer, const, evaluate, max_over, sum_over, topological, var, variables, where
 from eqsat.extract import Latency
 from eqsat.linear import Theory
@@ -20,8 +17,6 @@ from eqsat.reduce import faulhaber
 from eqsat.text import parse
 from eqsat.verify import check_equal, prove_equal
 
-LINES = (Path(__file__).parent / "data" / "seeds.jsonl").read_text().splitlines()
-CASES = [read_case(line) for line in LINES if json.loads(line).get("kind") == "reduce"]
 RANGES = {"n": (-3, 9), "m": (-5, 12), "x": (-9, 9), "k": (0, 6), "p": (0, 1)}
 NAMES = {name: var(name, *bounds) for name, bounds in RANGES.items()}
 NAMES |= {"A": buffer("A"), "B": buffer("B"), "M": buffer("M", "bool"), "S": buffer("S", "i32", (8, 8))}
@@ -37,7 +32,7 @@ def sound(text: str, **options) -> Expr:
     return result.expr
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", cases(SEEDS, "reduce"), ids=lambda case: case.id)
 def test_seed_cases_cost_no_more_than_expected(case):
     result = optimize(case.exprs, constraints=case.constraints)
     assert result.check().equal

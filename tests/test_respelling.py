@@ -3,19 +3,14 @@
 import itertools
 
 import pytest
+from corpora import read
 
-from eqsat.expr import Expr, topological, var
+from eqsat.expr import topological, var
 from eqsat.extract import Latency
 from eqsat.linear import Theory
 from eqsat.optimize import cost_of, optimize
 from eqsat.respelling import Respeller
-from eqsat.text import parse
 from eqsat.verify import check_equal
-
-
-def read(text: str, ranges: dict[str, tuple[int, int]]) -> Expr:
-    return parse(text, {name: var(name, *bounds) for name, bounds in ranges.items()})
-
 
 #: Quotients and remainders, and how the law that their names stand for spells them.
 RESPELLED = [

@@ -5,6 +5,7 @@ from typing import cast
 
 import numpy as np
 import pytest
+from corpora import read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from index_terms import index_terms
@@ -28,13 +29,6 @@ from eqsat.linear import Theory
 from eqsat.optimize import cost_of, optimize
 from eqsat.sharing import share_sums
 from eqsat.spelling import Speller, to_exprs
-from eqsat.text import parse
-
-Ranges = dict[str, tuple[int, int]]
-
-
-def read(text: str, ranges: Ranges) -> Expr:
-    return parse(text, {name: var(name, *bounds) for name, bounds in ranges.items()})
 
 
 def spelled(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Speller:

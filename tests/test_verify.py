@@ -5,20 +5,16 @@ from math import inf
 from time import monotonic
 
 import pytest
+from corpora import read
 
 from eqsat.engine import Budget
-from eqsat.expr import FALSE, Expr, const, make, rebuild, var, variables
+from eqsat.expr import FALSE, const, make, rebuild, var, variables
 from eqsat.greedy import rewrite
 from eqsat.optimize import optimize
 from eqsat.ranges import Nest, cheapest
-from eqsat.text import parse
 from eqsat.verify import Check, check_equal, prove_equal
 
 WIDE = (-(2**40), 2**40)
-
-
-def read(text: str, ranges: dict[str, tuple[int, int]]) -> Expr:
-    return parse(text, {name: var(name, *bounds) for name, bounds in ranges.items()})
 
 
 EQUAL = [

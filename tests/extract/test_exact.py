@@ -7,40 +7,13 @@ from itertools import product
 
 import pytest
 from hypothesis import given, settings
+from priced import is_finite, priced
 from strategies import expressions
 
 from eqsat import cli
 from eqsat.extract import EGraph, Latency, Priced, dag, exact, reachable, total_cost, tree
 from eqsat.extract.graph import Node
 from eqsat.optimize import optimize
-
-
-def priced(classes: dict[int, list[tuple[int, tuple[int, ...]]]], roots: list[int]) -> Priced:
-    """A graph from the price and the operands of each node."""
-    nodes: dict[int, list[Node]] = {
-        c: [("f", n, args) for n, (_, args) in enumerate(options)] for c, options in classes.items()
-    }
-    graph = EGraph(nodes, dict.fromkeys(classes, (0, 9)), roots)
-    return Priced(graph, {c: [price for price, _ in options] for c, options in classes.items()})
-
-
-def is_finite(choice: dict[int, Node], roots: list[int]) -> bool:
-    """Whether no class that the roots need needs itself."""
-    done: set[int] = set()
-    open_classes: set[int] = set()
-
-    def visit(c: int) -> bool:
-        if c in done:
-            return True
-        if c in open_classes:
-            return False
-        open_classes.add(c)
-        if not all(visit(a) for a in choice[c][2]):
-            return False
-        done.add(c)
-        return True
-
-    return all(visit(root) for root in roots)
 
 
 def brute_force(graph: Priced) -> int:

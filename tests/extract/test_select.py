@@ -7,34 +7,11 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from priced import Table, depths, is_finite, priced
 
 from eqsat.extract import Choice, EGraph, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
 from eqsat.extract.select import improved
 from eqsat.optimize import optimize
-
-#: The price and the operands of each node of each class.
-Table = dict[int, list[tuple[int, tuple[int, ...]]]]
-
-
-def priced(table: Table, roots: list[int]) -> Priced:
-    nodes: dict[int, list[Node]] = {c: [("f", n, args) for n, (_, args) in enumerate(row)] for c, row in table.items()}
-    graph = EGraph(nodes, dict.fromkeys(table, (0, 9)), roots)
-    return Priced(graph, {c: [price for price, _ in row] for c, row in table.items()})
-
-
-def depths(choice: Mapping[int, Node], roots: list[int]) -> dict[int, int]:
-    """The depth of each class below ``roots``; fails if some class needs itself."""
-    found: dict[int, int] = {}
-
-    def visit(c: int, above: tuple[int, ...]) -> int:
-        assert c not in above, f"class {c} needs itself"
-        if c not in found:
-            found[c] = 1 + max((visit(a, (*above, c)) for a in choice[c][2]), default=0)
-        return found[c]
-
-    for root in roots:
-        visit(root, ())
-    return found
 
 
 def tree_cost(graph: Priced, choice: Mapping[int, Node], c: int) -> int:
@@ -42,14 +19,6 @@ def tree_cost(graph: Priced, choice: Mapping[int, Node], c: int) -> int:
     nodes = graph.graph.classes[c]
     own = graph.prices[c][nodes.index(choice[c])]
     return own + sum(tree_cost(graph, choice, a) for a in choice[c][2])
-
-
-def is_finite(choice: Mapping[int, Node], roots: list[int]) -> bool:
-    try:
-        depths(choice, roots)
-    except AssertionError:
-        return False
-    return True
 
 
 def finite_choices(graph: Priced) -> list[Choice]:
