@@ -42,7 +42,7 @@ def optimised(path: Path, progress: Progress) -> list[Line]:
     """Optimise and check every kernel of a corpus."""
     texts = path.read_text(encoding="utf-8").splitlines()
     task = progress.add_task("optimising", total=len(texts))
-    optimize("x + 0", x=(0, 1))  # compiles the rules, once per process
+    optimize("x + 0", x=(0, 1))  # what is built on first use is not at the expense of the first kernel
     lines = []
     for text in texts:
         case = read_case(text)

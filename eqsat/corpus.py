@@ -203,7 +203,7 @@ def _interrupts_ignored() -> Iterator[None]:
 
 def _serve(pipe: Connection, settings: Settings) -> None:
     """The life of a worker: lines in, rows out."""
-    # the first optimisation of a process also compiles the rules: not at the expense of the first case
+    # what is imported and built on first use is not at the expense of the first case
     run_line('{"vars": {"x": [0, 1]}, "exprs": ["x + 0"]}', 0, settings)
     while True:
         try:

@@ -22,6 +22,7 @@ from peers.session import Session
 
 from eqsat.cases import read_case
 from eqsat.extract.cost import Latency
+from eqsat.optimize import optimize
 from eqsat.rules import DEFAULT
 from eqsat.verify import check_equal
 
@@ -148,6 +149,18 @@ def test_every_configuration_answers(name):
     found = ours(name)(Examiner(item("(i*8 + j) // 8", i=[0, 9], j=[0, 7]).case, True))
     assert ([str(root) for root in found.exprs], found.wrong, found.error) == (["i"], {}, "")
     assert list(found.parts) == ["rules", "extraction"]
+
+
+def test_a_solver_compiles_the_rules_before_its_clock_runs(monkeypatch):
+    inputs = []
+
+    def spied(exprs, **options):
+        inputs.append(optimize(exprs, **options))
+        return inputs[-1]
+
+    monkeypatch.setattr("comparison.solvers.optimize", spied)
+    ours(EQSAT)
+    assert inputs[0].rounds > 0
 
 
 def test_a_wrong_answer_of_ours_is_reported_and_does_not_count():
