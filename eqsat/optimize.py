@@ -35,7 +35,7 @@ from eqsat.expr import (
     var,
     variables,
 )
-from eqsat.extract.cost import CostModel, Latency, LoopAware, refuse_negative
+from eqsat.extract.cost import COST_MODELS, CostModel, LoopAware, checked, refuse_other
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, Priced, completed, dag, improved, needed, reachable, tree, tree_cost
@@ -68,7 +68,7 @@ T = TypeVar("T")
 ENGINES = ("egraph", "theory", "greedy")
 EXTRACTORS = ("tree", "dag", "exact")
 
-LATENCY = Latency()
+LATENCY = COST_MODELS["latency"]
 DEFAULT_BUDGET = Budget()
 #: Proved by the tests, and so not checked again.
 _SHIPPED = frozenset(DEFAULT)
@@ -182,7 +182,7 @@ class Result:
 
 def cost_of(roots: Iterable[Expr], model: CostModel) -> int:
     """The cost of ``roots`` under ``model``: each distinct node once, or as often as it runs."""
-    return _cost_of(list(topological(roots)), model)
+    return _cost_of(list(topological(roots)), checked(model))
 
 
 def _cost_of(terms: Sequence[Expr], model: CostModel) -> int:
@@ -209,7 +209,6 @@ def _costs_alone(roots: Iterable[Expr], model: CostModel) -> dict[Expr, int]:
 def prices(terms: Sequence[Expr], model: CostModel) -> list[int]:
     """The price of each term alone; in the body of a reduction, for all its steps."""
     found = [model.price(t.op, [(a.vmin, a.vmax) for a in t.args], (t.vmin, t.vmax)) if t.args else 0 for t in terms]
-    refuse_negative((t.op for t in terms), found)
     if not REDUCTIONS.keys().isdisjoint([t.op for t in terms]):
         sets = VariableSets()
         for place, term in enumerate(terms):
@@ -267,7 +266,7 @@ def optimize(
         If a divisor can be zero, a variable's range is empty, the constraints contradict each other, a rule is false,
         two rules share a name, or the cost model gives a price below 0; the message names it.
     TypeError
-        If an argument is of another type.
+        If an argument is of another type, or a price is no integer.
 
     >>> optimize("(i*32 + j) // 32", i=(0, 63), j=(0, 31)).expr
     Expr('i')
@@ -280,8 +279,7 @@ def optimize(
         raise ValueError(f"unknown size {pareto!r} for pareto: use one of {', '.join(SIZES)}")
     if pareto is not None and (engine == "greedy" or not theory):
         raise ValueError("several answers (pareto) need the theory: use engine 'egraph' or 'theory', with it")
-    if not hasattr(cost, "price"):
-        raise TypeError(f"{cost!r} is no cost model: give an object with a price, such as eqsat.extract.Latency()")
+    refuse_other(cost)
     if not isinstance(budget, Budget):
         raise TypeError(f"{budget!r} is no budget: give an eqsat.Budget, such as Budget(seconds=1.0)")
     names = {name: _variable(name, bounds) for name, bounds in ranges.items()}
@@ -301,7 +299,7 @@ def optimize(
                 raise TypeError(f"{rule!r} is no rule: give a list of eqsat.Rule")
         refuse_repeated(rules)
         refuse_false(rule for rule in rules if rule not in _SHIPPED)
-    walk = _Walk(roots, facts, gated, rules, cost, budget, extract, pareto)
+    walk = _Walk(roots, facts, gated, rules, checked(cost), budget, extract, pareto)
     rounded = next((t for t in walk.order if t.element), None)
     if rounded is not None:
         raise ValueError(f"{brief(rounded)!r} is a floating-point value: give it as a store of a kernel (eqsat.kernel)")

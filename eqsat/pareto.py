@@ -94,7 +94,7 @@ def blends(model: CostModel, cost: int, count: int) -> list[CostModel]:
     """Models between ``model`` and a count of operations, for answers of about ``cost`` and ``count`` operations."""
     if isinstance(model, LoopAware):
         return [replace(model, model=blend) for blend in blends(model.model, cost, count)]
-    each = max(1, round(cost / max(1, count)))
+    each = max(1, cost // max(1, count))
     return [Blend(model, each, share, BLENDS - 1) for share in range(BLENDS)]
 
 

@@ -11,7 +11,7 @@ often as it runs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from operator import mul
@@ -41,14 +41,10 @@ class CostModel(Protocol):
         ...
 
 
-def refuse_negative(ops: Iterable[str], prices: Sequence[int]) -> None:
-    """Raise ``ValueError`` if one of the ``prices`` of nodes with the operators ``ops`` is below 0.
-
-    >>> refuse_negative(["add", "mul"], [1, 3])
-    """
-    if prices and min(prices) < 0:
-        op, price = next((op, price) for op, price in zip(ops, prices, strict=True) if price < 0)
-        raise ValueError(f"the cost model prices {op!r} at {price}: a price must be 0 or more")
+def refuse_other(model: object) -> None:
+    """Raise ``TypeError`` unless ``model`` has prices."""
+    if not hasattr(model, "price"):
+        raise TypeError(f"{model!r} is no cost model: give an object with a price, such as eqsat.extract.Latency()")
 
 
 def literal(bounds: Bounds) -> int | None:
@@ -197,6 +193,8 @@ class LoopAware:
     ------
     ValueError
         If a loop runs less than once.
+    TypeError
+        If an argument is of another type.
 
     >>> model = LoopAware({"i": 10, "j": 8})
     >>> model.runs(model.level("n")), model.runs(model.level("i")), model.runs(model.level("j"))
@@ -207,7 +205,12 @@ class LoopAware:
     model: CostModel = field(default_factory=Latency)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.loops, Mapping):
+            raise TypeError(f"loops must say how often each runs, as in {{'i': 8}}, not {self.loops!r}")
+        refuse_other(self.model)
         for name, trips in self.loops.items():
+            if not hasattr(trips, "__index__"):
+                raise TypeError(f"loop {name!r} runs {trips!r} times: give an integer")
             if trips < 1:
                 raise ValueError(f"loop {name!r} runs {trips} times: give 1 or more")
 
@@ -230,6 +233,38 @@ class LoopAware:
     @cached_property
     def _runs(self) -> list[int]:
         return list(accumulate(self.loops.values(), mul, initial=1))
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Another model whose prices are looked at.
+
+    Raises
+    ------
+    TypeError, ValueError
+        By :meth:`price`, if a price is no integer, or below 0; the message names the operator.
+    """
+
+    model: CostModel
+
+    def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+        """The other model's price."""
+        price = self.model.price(op, operands, result)
+        if type(price) is int and price >= 0:
+            return price
+        if not hasattr(price, "__index__"):
+            raise TypeError(f"the cost model prices {op!r} at {price!r}: a price must be an integer")
+        if price < 0:
+            raise ValueError(f"the cost model prices {op!r} at {price}: a price must be 0 or more")
+        return price.__index__()
+
+
+def checked(model: CostModel) -> CostModel:
+    """``model`` with its prices looked at, unless it is one of :data:`COST_MODELS`."""
+    if isinstance(model, LoopAware):
+        return replace(model, model=checked(model.model))
+    known = isinstance(model, Checked) or any(model is shipped for shipped in COST_MODELS.values())
+    return model if known else Checked(model)
 
 
 def is_power_of_two(value: int) -> bool:

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import cast
 
-from eqsat.extract.cost import CostModel, LoopAware, refuse_negative
+from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import EGraph, Node
 
 _I64 = (-(2**63), 2**63 - 1)
@@ -54,8 +54,6 @@ class Priced:
             known = len(prices)
             if known < len(nodes):
                 new = [pricer.price(c, node) if node[2] else 0 for node in nodes[known:]]
-                if min(new) < 0:
-                    refuse_negative([op for op, _, _ in nodes[known:]], new)
                 prices += [price * self._times(c) for price in new] if self.graph.weights else new
 
     def _times(self, c: int) -> int:

@@ -4,6 +4,7 @@ import re
 import sys
 from dataclasses import FrozenInstanceError
 
+import numpy as np
 import pytest
 from corpora import HAND, cases
 
@@ -447,6 +448,41 @@ def test_a_budget_below_nothing_is_refused(given, message):
 def test_a_price_below_nothing_is_refused(model, options):
     with pytest.raises(ValueError, match=r"^the cost model prices '\w+' at -\d+: a price must be 0 or more$"):
         optimize("(x + y) % 9", cost=model, **XY, **options)
+
+
+class Priced:
+    """A cost model of a user's own: the same for every operation."""
+
+    def __init__(self, each):
+        self.each = each
+
+    def price(self, op, operands, result):
+        return self.each
+
+
+@every_way
+@pytest.mark.parametrize("price", [1.5, None, float("nan"), float("inf"), "3", np.float32(2)], ids=repr)
+def test_a_price_that_is_no_integer_is_refused(price, options):
+    with pytest.raises(TypeError, match=r"^the cost model prices '\w+' at .*: a price must be an integer$"):
+        optimize("(x + y*2) % 9", cost=Priced(price), **XY, **options)
+
+
+def test_prices_of_numpy_and_huge_ones():
+    # in 8 bits their sum is negative
+    assert optimize("(x*2 + y*2) % 4", cost=Priced(np.int8(100)), **XY).cost == 300
+    for options in ({"pareto": "live"}, {"extract": "tree"}, {"cost": LoopAware({"x": 9}, Priced(10**400))}):
+        assert optimize("(x*2 + y*2) % 4", **{"cost": Priced(10**400), **XY, **options}).check().equal
+
+
+NO_LOOPS = [(["x"], "loops must say how often"), ({"x": 2.5}, "loop 'x' runs 2.5 times: give an integer")]
+
+
+@pytest.mark.parametrize(("loops", "message"), NO_LOOPS, ids=str)
+def test_loops_that_are_none_are_refused(loops, message):
+    with pytest.raises(TypeError, match=message):
+        LoopAware(loops)
+    with pytest.raises(TypeError, match="'latency' is no cost model"):
+        LoopAware({"x": 3}, "latency")
 
 
 @every_way
