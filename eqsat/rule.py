@@ -92,8 +92,8 @@ class Rule:
     Raises
     ------
     ValueError
-        If a pattern or the guard does not parse, or uses a letter that the left side does not bind; or if the name
-        will not do.
+        If a pattern or the guard does not parse, or uses a letter that the left side does not bind; if both sides
+        are the same; or if the name will not do.
 
     >>> Rule("div-multiple", "(x*c + y) // d", "x*(c//d) + y//d", "d > 0 and c % d == 0", "x*(c/d) is whole").name
     'div-multiple'
@@ -155,6 +155,8 @@ def pattern_of(rule: Rule) -> Pattern:
         raise ValueError(f"rule {rule.name!r}: {error}") from None
     if left.is_bool is not right.is_bool:
         raise ValueError(f"rule {rule.name!r}: one side is a condition, the other a number")
+    if left is right:
+        raise ValueError(f"rule {rule.name!r}: both sides are {to_text(left)!r}")
     bound = {v.value for v in variables([left])}
     for term in variables([right, when]):
         for letter in _letters_of(str(term.value)):
