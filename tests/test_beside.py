@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from eqsat.beside import SPELLED, UNDECIDED, beside_theory, is_decided
+from eqsat.optimize import optimize
 from eqsat.rule import Rule, is_commutativity
 from eqsat.rules import DEFAULT
 
@@ -12,7 +13,20 @@ def test_what_is_written_down_is_what_trying_finds():
     assert tried == UNDECIDED | SPELLED
 
 
-def test_rules_of_a_user_are_tried():
-    decided = Rule("my-difference", "x + y - y", "x")
-    not_decided = replace(next(rule for rule in DEFAULT if rule.name in UNDECIDED), name="mine")
-    assert beside_theory((decided, not_decided)) == (not_decided,)
+def test_rules_of_a_user_run_and_shipped_ones_under_other_names_do_not():
+    mine = Rule("difference-of-squares", "x*x - y*y", "(x + y)*(x - y)")
+    assert is_decided(mine)
+    renamed = [replace(rule, name=f"my-{rule.name}", check=False) for rule in DEFAULT]
+    turned = [replace(rule, left=rule.right, right=rule.left) for rule in renamed if rule.both_ways]
+    names = {rule.name for rule in beside_theory((mine, *renamed, *turned)) if not is_commutativity(rule)}
+    assert names == {mine.name, *[f"my-{name}" for name in UNDECIDED]}
+
+
+def test_a_rule_of_a_user_offers_what_the_theory_knows_to_be_equal():
+    mine = Rule("difference-of-squares", "x*x - y*y", "(x + y)*(x - y)")
+    ranges = {"i": (0, 99), "j": (0, 99)}
+    plain = optimize("i*i - j*j", **ranges)
+    result = optimize("i*i - j*j", rules=[*DEFAULT, mine], **ranges)
+    assert result.rules[mine.name] == 1
+    assert result.cost < plain.cost
+    assert result.check().equal
