@@ -271,6 +271,8 @@ def simplified(kernel: Kernel, *, cost: CostModel = LATENCY, reassociate: bool =
 
     Parameters
     ----------
+    cost : CostModel
+        What is cheap, for one evaluation; each is paid as often as its loop runs.
     reassociate : bool
         Whether sums of floating-point values may be taken in another order, which rounds differently. A product
         with 0.0 is 0.0 then, whatever the other factor is.
