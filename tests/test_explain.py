@@ -323,3 +323,18 @@ def test_random_reductions_are_derived(case):
         reject()
     found = result.explain(seconds=1.0)
     assert bool(found.steps) == (result.exprs != result.before)
+
+
+def test_large_subterms_have_names_and_long_terms_lines_of_their_own():
+    flat = "((((a*14 + b)*3 + c)*3 + d)*5 + e)"
+    ranges = {"a": (0, 13), "b": (0, 13), "c": (0, 2), "d": (0, 2), "e": (0, 4)}
+    found = sound(optimize([f"{flat}//126 + {flat}//3%3", f"{flat}//9%14 + {flat}%3*({flat}//7)"], **ranges))
+    lines = str(found).splitlines()
+    (named,) = [line for line in lines if line.startswith("t0 stands for ")]
+    record = found.record()
+    assert record["lets"] == [["t0", named.removeprefix("t0 stands for ")]]
+    assert any("t0" in step["after"] for step in record["steps"])
+    # a term of more than MAX_COLUMN characters, and on the next line its law
+    long = [n for n, line in enumerate(lines) if line.startswith("  = ") and len(line) > 64 and "  [" not in line]
+    assert long
+    assert all(lines[n + 1].startswith(" " * 8) for n in long)

@@ -160,6 +160,16 @@ SIMPLIFIED = [
         "(d0)[s0] -> (0), domain: d0 in [0, 9], s0 in [-1, 0], False",
     ),
     (
+        "(d0, d1) -> (d0), domain: d0 in [0, 99], d1 in [0, 9], (d0*3 + d1*2) mod 10 in [1, 1], "
+        "(d0*3 + d1*2) mod 15 in [2, 2]",
+        "(d0, d1) -> (0), domain: d0 in [0, 99], d1 in [0, 9], False",
+    ),
+    # a literal beside what is bounded moves its bounds
+    (
+        "(d0, d1) -> (d1), domain: d0 in [0, 9], d1 in [0, 9], (d0 + d1 + 1) mod 8 + d1 - 1 in [2, 7]",
+        "(d0, d1) -> (d1), domain: d0 in [0, 9], d1 in [0, 9], (d0 + d1 + 1) mod 8 + d1 in [3, 8]",
+    ),
+    (
         "(d0) -> (d0), domain: d0 in [0, 99], d0 mod 4 in [0, 0], d0 mod 6 in [1, 1]",
         "(d0) -> (0), domain: d0 in [0, 99], False",
     ),
