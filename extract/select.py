@@ -128,22 +128,19 @@ def _levels(graph: EGraph, model: LoopAware) -> dict[int, int]:
 
 def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
     """The classes that ``roots`` need under ``choice``, operands before users."""
-    done: set[int] = set()
-    order: list[int] = []
+    done: dict[int, None] = {}
     stack = list(roots)[::-1]
     while stack:
-        c = stack[-1]
+        c = stack.pop()
         if c in done:
-            stack.pop()
             continue
         waiting = [a for a in choice[c][2] if a not in done]
         if waiting:
+            stack.append(c)
             stack += waiting[::-1]
         else:
-            stack.pop()
-            done.add(c)
-            order.append(c)
-    return order
+            done[c] = None
+    return list(done)
 
 
 def needed(choice: Choice, roots: Iterable[int]) -> Choice:
@@ -196,16 +193,16 @@ def _least(
     order = -1 if latest else 1
     best: dict[int, int] = dict(known or {})
     classes = {c: nodes for c, nodes in graph.classes.items() if c not in best} if best else graph.classes
-    users: dict[int, list[tuple[int, int]]] = {}
-    missing: dict[tuple[int, int], int] = {}
+    # by operand the nodes that wait for it: how many of their operands are missing, and their place
+    users: dict[int, list[list[int]]] = {}
     heap: list[tuple[int, int, int]] = []
     for c, nodes in classes.items():
         for index, (_, _, args) in enumerate(nodes):
-            distinct = {a for a in args if a not in best}
-            if distinct:
-                missing[c, index] = len(distinct)
-                for a in distinct:
-                    users.setdefault(a, []).append((c, index))
+            missing = {a for a in args if a not in best}
+            if missing:
+                waiting = [len(missing), c, index]
+                for a in missing:
+                    users.setdefault(a, []).append(waiting)
             else:
                 heappush(heap, (value(c, index, [best[a] for a in args]), c, order * index))
     choice: Choice = {}
@@ -215,11 +212,12 @@ def _least(
             continue
         best[c] = least
         choice[c] = classes[c][order * place]
-        for user, position in users.get(c, ()):
-            missing[user, position] -= 1
-            if not missing[user, position] and user not in best:
-                operands = [best[a] for a in classes[user][position][2]]
-                heappush(heap, (value(user, position, operands), user, order * position))
+        for waiting in users.get(c, ()):
+            waiting[0] -= 1
+            left, user, index = waiting
+            if not left and user not in best:
+                operands = [best[a] for a in classes[user][index][2]]
+                heappush(heap, (value(user, index, operands), user, order * index))
     return best, choice
 
 
