@@ -87,6 +87,8 @@ class Form:
 
     def ordered(self) -> Form:
         """The same form with its terms in the fixed order, for walks whose course must not hang on its history."""
+        if len(self.terms) < 2:
+            return self
         same = Form(dict(self.sorted_terms()), self.constant)
         same._hash = self._hash
         return same

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import gcd
-from typing import Self, cast
+from typing import Self
 
 from eqsat.conditions import is_negative
 from eqsat.expr import FALSE, TRUE, Expr, TooWideError, is_wide, make, topological
@@ -133,7 +133,7 @@ class Theory(Reductions):
             form = self._form(term)
         except TooWideError:
             return atom_form(term)
-        if term.op == "mul" and any(is_wide(a) for a in form.terms) and not is_wide(term):
+        if term.op == "mul" and any(map(is_wide, form.terms)) and not is_wide(term):
             return atom_form(term)
         return form
 
@@ -145,7 +145,7 @@ class Theory(Reductions):
         if step is not None:
             return step(self, forms[args[0]], forms[args[1]])
         if op == "const":
-            return number(cast(int, term.value))
+            return number(term.vmin)
         if op == "var":
             return self._variable(term)
         if op == "where":

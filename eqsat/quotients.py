@@ -89,11 +89,11 @@ class Quotients(Facts):
         if low // n == high // n:
             return number(low // n)
         # 2. multiples of n leave the floor; the residue may lie in one bucket
-        whole, residue = split(x, n, balanced=True)
-        for multiples, rest in ((whole, residue), split(x, n, balanced=False)):
-            low, high = self.bounds(rest)
+        for balanced in (False, True):
+            whole, residue = split(x, n, balanced)
+            low, high = self.bounds(residue)
             if low // n == high // n:
-                return multiples.shifted(low // n)
+                return whole.shifted(low // n)
         if self.selects[0]:
             selected = self._quotient_of_cases(x, n)
             if selected is not None:
@@ -354,7 +354,8 @@ class Quotients(Facts):
 
     def remainder(self, x: Form, divisor: Form) -> Form:
         """The normal form of ``x % divisor``: ``x - divisor*(x // divisor)``."""
-        return x.plus(self.times(divisor, self.quotient(x, divisor)), -1)
+        quotient = self.quotient(x, divisor)
+        return x.plus(self.times(divisor, quotient), -1) if divisor.terms else x.plus(quotient, -divisor.constant)
 
     def truncated(self, x: Form, divisor: Form) -> Form:
         """The normal form of ``tdiv(x, divisor)``."""
