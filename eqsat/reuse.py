@@ -205,33 +205,32 @@ def _from_quotients(speller: Speller, needed: Mapping[int, Node]) -> Iterator[tu
 
 def _shifted(speller: Speller) -> Iterator[tuple[int, Node]]:
     """Sums that differ in their constants alone, from the one with the least."""
-    directions: dict[Form, list[int]] = defaultdict(list)
+    directions: dict[Form, dict[int, int]] = defaultdict(dict)
     for c, form in enumerate(speller.values):
-        if isinstance(form, Form) and form.single() is None and form.terms:
-            directions[form.shifted(-form.constant)].append(c)
-    for classes in directions.values():
-        if len(classes) > 1:
-            constants = {c: cast(Form, speller.values[c]).constant for c in classes}
-            base = min(classes, key=lambda c: abs(constants[c]))
-            yield from ((c, ("sum", (constants[c] - constants[base], (1,)), (base,))) for c in classes if c != base)
+        if isinstance(form, Form) and form.constant and form.terms:
+            directions[form.shifted(-form.constant)][c] = form.constant
+    for direction, constants in directions.items():
+        if direction in speller and direction.single() is None:
+            constants[speller.need(direction)] = 0
+        base = min(constants, key=lambda c: (abs(constants[c]), c))
+        yield from ((c, ("sum", (constants[c] - constants[base], (1,)), (base,))) for c in constants if c != base)
 
 
 def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
     """Sums of products by literals that are there, which cost nothing more; ``x*36`` as ``x*9*4`` beside ``x*9``."""
     forms = [(c, form) for c, form in enumerate(speller.values) if isinstance(form, Form)]
-    products = {
-        pair: (c, form) for c, form in forms if len(form.terms) == 1 and not form.constant for pair in form.terms.items()
-    }
+    alone = [(c, form) for c, form in forms if len(form.terms) == 1 and not form.constant]
+    products = {pair: (c, form) for c, form in alone for pair in form.terms.items() if pair[1] > 1}
     scales: dict[Expr, list[int]] = defaultdict(list)
     for atom, k in products:
-        if k > 1 and not is_power_of_two(k):
+        if not is_power_of_two(k):
             scales[atom].append(k)
     for atom, found in scales.items():
         for k, j in permutations(found, 2) if len(found) > 1 else ():
             if not k % j and is_power_of_two(k // j):
                 yield products[atom, k][0], ("mul", None, (products[atom, j][0], speller.need(number(k // j))))
-    for c, form in forms:
-        if len(form.terms) > 1 and any((a, abs(k)) in products for a, k in form.terms.items() if abs(k) > 1):
+    for c, form in forms if products else ():
+        if len(form.terms) > 1 and any((a, abs(k)) in products for a, k in form.terms.items()):
             terms = [
                 (products[a, abs(k)][1], 1 if k > 0 else -1) if (a, abs(k)) in products else (atom_form(a), k)
                 for a, k in form.terms.items()
