@@ -77,6 +77,8 @@ def share_sums(speller: Speller, choice: Choice, model: CostModel, late: Callabl
 def _bodies(sums: Sequence[dict[int, int]], multiplication: Callable[[int], int]) -> list[tuple[dict[int, int], int]]:
     """Each sum as a body times a factor: the common one, unless the products with it are there anyway."""
     parts = [_primitive(terms) for terms in sums]
+    if all(abs(scale) == 1 or len(body) == 1 for body, scale in parts):
+        return parts
     scales: dict[Key, set[int]] = {}
     for body, scale in parts:
         scales.setdefault(_key(body), set()).add(abs(scale))

@@ -138,9 +138,8 @@ class Speller:
 
     def need(self, value: Value, spell: bool = True) -> int:
         """The class of a normal form; its spellings are added by :meth:`grow`, unless ``spell`` is false."""
-        found = self._ids.get(value)
-        if found is None:
-            found = self._ids[value] = len(self.values)
+        found = self._ids.setdefault(value, len(self.values))
+        if found == len(self.values):
             self.values.append(value.ordered() if isinstance(value, Form) else value)
             self.graph.classes[found] = []
             self.graph.bounds[found] = (
@@ -245,11 +244,14 @@ class Speller:
         return changed
 
     def _original_nodes(self, terms: Sequence[Expr], most: int) -> list[Node]:
+        if not terms:
+            return []
         # terms that differ in the order of operands give the same node: take them by what their operands mean
         heights = self._heights if len(terms) > 1 else {}
         highest_first = sorted(terms, key=lambda term: -heights.get(term, 0))
         meanings = {self._meaning(term): heights.get(term, 0) for term in highest_first}
-        chosen = sorted(meanings, key=lambda m: (meanings[m], m[0], hash(m[1]), tuple(map(hash, m[2]))))[:most]
+        lowest_first = sorted(meanings, key=lambda m: (meanings[m], _meaning_order(m))) if len(meanings) > 1 else [*meanings]
+        chosen = lowest_first[:most]
         nodes: list[Node] = []
         for op, payload, operands in chosen:
             if op == "sum":
@@ -782,6 +784,11 @@ class Speller:
         if self._narrow is None:
             self._narrow = {self.value_of(term): term for term in self._input if not is_wide(term)}
         return self._narrow.get(self.values[c])
+
+
+def _meaning_order(meaning: tuple[str, Payload, tuple[Value, ...]]) -> tuple[str, int, tuple[int, ...]]:
+    op, payload, operands = meaning
+    return op, hash(payload), tuple(map(hash, operands))
 
 
 def buffer_key(array: Expr) -> str:
