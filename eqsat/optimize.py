@@ -424,10 +424,14 @@ class _Walk:
         return _cost_of(self.order, self.model)
 
     @cached_property
+    def known(self) -> list[Expr]:
+        """Every term below what is known, operands first."""
+        return list(topological([*self.facts, *[gate for gate in self.gates if gate is not None]]))
+
+    @cached_property
     def has_opaque(self) -> bool:
         """Whether loads or reductions occur, in roots or in what is known."""
-        known = topological([*self.facts, *[gate for gate in self.gates if gate is not None]])
-        return not OPAQUE.isdisjoint([term.op for term in (*self.order, *known)])
+        return not OPAQUE.isdisjoint([term.op for term in (*self.order, *self.known)])
 
     @cached_property
     def suspected(self) -> set[Expr]:
@@ -789,11 +793,9 @@ class _Walk:
         return max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
 
     def _variables(self) -> dict[str, Expr]:
-        gates = [gate for gate in self.gates if gate is not None]
-        leaves = [term for term in self.order if term.op in ("var", "buffer")]
-        terms = [*leaves, *self.facts, *gates]
-        named = {cast(str, v.value): v for v in variables(terms)}
-        return named | {buffer_key(array): array for array in buffers(terms)}
+        leaves = [term for term in (*self.order, *self.known) if term.op in ("var", "buffer")]
+        named = {cast(str, v.value): v for v in variables(leaves)}
+        return named | {buffer_key(array): array for array in buffers(leaves)}
 
     # ---- without it
 

@@ -20,11 +20,11 @@ from typing import Protocol
 Bounds = tuple[int, int]
 
 _I32 = (-(2**31), 2**31 - 1)
-DIVISIONS = ("floordiv", "mod", "tdiv", "tmod")
+DIVISIONS = frozenset({"floordiv", "mod", "tdiv", "tmod"})
 
 
 #: Reductions; their operands are the body, the index and the ends of the range.
-_REDUCTIONS = ("sum_over", "prod_over", "max_over", "min_over")
+_REDUCTIONS = frozenset({"sum_over", "prod_over", "max_over", "min_over"})
 
 
 def steps(operands: Sequence[Bounds]) -> int:
