@@ -281,9 +281,10 @@ def _less_multiples(
     terms: Mapping[int, int], part: int, of_part: Mapping[int, int]
 ) -> Iterator[tuple[int, list[tuple[int, int]]]]:
     """The multiples of ``part`` that shorten a sum, each with what is then added."""
-    scales = [terms[a] // k for a, k in of_part.items() if a in terms and not terms[a] % k]
-    besides = len(of_part.keys() - terms.keys()) + (part not in terms)
-    for scale in sorted(set(scales)):
+    shared = [(terms[a], k) for a, k in of_part.items() if a in terms]
+    scales = [of_sum // k for of_sum, k in shared if not of_sum % k]
+    besides = len(of_part) - len(shared) + (part not in terms)
+    for scale in sorted(set(scales)) if len(scales) >= besides else ():
         # more terms vanish than are added
         if scales.count(scale) > besides - (terms.get(part) == -scale):
             left = dict(terms)
