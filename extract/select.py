@@ -256,7 +256,7 @@ class _Search:
         # the price of the chosen node of each class
         self.paid = {c: priced.prices[c][priced.graph.classes[c].index(node)] for c, node in choice.items()}
         self.uses = dict.fromkeys(choice, 0)
-        self.total = sum([self._take(root) for root in self.graph.roots])
+        self.total = self._take(self.graph.roots)
         self._order: list[int] | None = None
 
     def _is_late(self) -> bool:
@@ -275,10 +275,10 @@ class _Search:
         self.choice[c], self.paid[c] = node, price
         self._order = None
 
-    def _take(self, c: int) -> int:
-        """Count one more use of ``c``; the cost of what becomes needed."""
+    def _take(self, classes: Iterable[int]) -> int:
+        """Count one more use of each of ``classes``; the cost of what becomes needed."""
         cost, uses = 0, self.uses
-        stack = [c]
+        stack = list(classes)
         while stack:
             c = stack.pop()
             count = uses[c]
@@ -288,10 +288,10 @@ class _Search:
                 stack += self.choice[c][2]
         return cost
 
-    def _release(self, c: int) -> int:
-        """Count one use of ``c`` less; the cost of what is no longer needed."""
+    def _release(self, classes: Iterable[int]) -> int:
+        """Count one use of each of ``classes`` less; the cost of what is no longer needed."""
         cost, uses = 0, self.uses
-        stack = [c]
+        stack = list(classes)
         while stack:
             c = stack.pop()
             count = uses[c] - 1
@@ -318,7 +318,7 @@ class _Search:
         """
         current, paid = self.choice[c], self.paid[c]
         # what both need is freed here, and taken again below
-        free = paid + sum([self._release(a) for a in current[2]])
+        free = paid + self._release(current[2])
         least = free if fits is None else inf
         best: tuple[Node, int] | None = None
         uses = self.uses
@@ -327,17 +327,15 @@ class _Search:
                 missing = {a for a in node[2] if not uses[a]}
                 taken = price + sum([self.paid[a] for a in missing])
                 if missing and taken < least:
-                    taken = price + sum([self._take(a) for a in node[2]])
-                    for a in node[2]:
-                        self._release(a)
+                    taken = price + self._take(node[2])
+                    self._release(node[2])
                 # the operands of `node` may not need `c` itself
                 if taken < least and not reaches(self.choice, node[2], c) and (fits is None or fits(node)):
                     best, least = (node, price), taken
         if best is not None:
             self._choose(c, *best)
             self.total += int(least) - free
-        for a in self.choice[c][2]:
-            self._take(a)
+        self._take(self.choice[c][2])
         return best is not None
 
     def abandon(self) -> bool:
@@ -408,7 +406,7 @@ class _Search:
     def _may_pay(self, ways: Sequence[tuple[int, int]]) -> bool:
         """Whether nodes without these operands seem to cost less than all that giving up those with them would free."""
         uses, paid = self.uses, self.paid
-        freed = sum([paid[c] + sum([self._release(a) for a in self.choice[c][2]]) for c, _ in ways])
+        freed = sum([paid[c] + self._release(self.choice[c][2]) for c, _ in ways])
         least = 0
         for c, operand in ways:
             others = [
@@ -418,8 +416,7 @@ class _Search:
             ]
             least += min(others, default=freed)
         for c, _ in ways:
-            for a in self.choice[c][2]:
-                self._take(a)
+            self._take(self.choice[c][2])
         return least < freed
 
     def _do_without(self, c: int, operand: int, shared: int, left: Collection[int]) -> bool:
@@ -435,10 +432,8 @@ class _Search:
         """Take back changes of choices, the last first."""
         for c, node, price in reversed(before):
             current = self.choice[c]
-            for a in node[2]:
-                self._take(a)
-            for a in current[2]:
-                self._release(a)
+            self._take(node[2])
+            self._release(current[2])
             self._choose(c, node, price)
 
 
