@@ -41,7 +41,7 @@ MANY_CLASSES_LATE = 100
 MAX_ORIGINALS = 6
 #: And so many that follow from these.
 MAX_RESPELLINGS = 4
-#: Of inputs with so many divisions, none is.
+#: Of inputs with so many divisions, none is, nor is an answer looked for that has them as they are written.
 MANY_DIVISIONS = 120
 #: So many operands of a longer ``min`` or ``max`` may come last.
 MAX_LAST = 4
@@ -79,6 +79,8 @@ class Speller:
         # the input, and by normal form the terms of it that are not too wide, once one is asked for
         self._input: list[Expr] = []
         self._narrow: dict[Value, Expr] | None = None
+        # whether the input has so few divisions that they are respelled, and taken as they are written
+        self._has_few = True
         # for each class that the input spells, the node of its lowest term, which needs no other term of that class
         self._given: dict[int, Node] = {}
         # by quotient, the sums with it that a division of the input stands for
@@ -96,7 +98,7 @@ class Speller:
         """Let terms of the input, normalised before, spell the classes that they belong to; operands come first."""
         parts: dict[Expr, dict[Form, None]] = {}
         self._input = list(terms)
-        few = sum([term.op in _FLOORS for term in self._input]) < MANY_DIVISIONS
+        self._has_few = sum([term.op in _FLOORS for term in self._input]) < MANY_DIVISIONS
         for term in self._input:
             self._truncates |= term.op == "tdiv"
             if term.op not in _WORTH_OFFERING or (term.op in REDUCTIONS and term.args[1].vmin == term.args[1].vmax):
@@ -109,7 +111,7 @@ class Speller:
                 worth = term.op == "where" or any(self._has_quotient(a) for a in term.args)
             if worth:
                 self._originals.setdefault(value, []).append(term)
-                if few and term.op in _FLOORS and isinstance(value, Form):
+                if self._has_few and term.op in _FLOORS and isinstance(value, Form):
                     for before, after in self._respeller.respelled(term):
                         self._respellings.setdefault(self.value_of(before), []).append(after)
             if term.op in _PARTS and isinstance(value, Form) and value.single() is None:
@@ -185,7 +187,7 @@ class Speller:
                 self.offer(c, node)
             if not self._is_crowded():
                 for node in self._original_nodes(self._originals.get(value, ()), MAX_ORIGINALS):
-                    if self.offer(c, node):
+                    if self.offer(c, node) and self._has_few:
                         self._given.setdefault(c, node)
                 for node in self._original_nodes(self._respellings.get(value, ()), MAX_RESPELLINGS):
                     self.offer(c, node)
@@ -247,7 +249,7 @@ class Speller:
         if not terms:
             return []
         # terms that differ in the order of operands give the same node: take them by what their operands mean
-        heights = self._heights if len(terms) > 1 else {}
+        heights = self._heights if len(terms) > 1 and self._has_few else {}
         highest_first = sorted(terms, key=lambda term: -heights.get(term, 0))
         meanings = {self._meaning(term): heights.get(term, 0) for term in highest_first}
         lowest_first = sorted(meanings, key=lambda m: (meanings[m], _meaning_order(m))) if len(meanings) > 1 else [*meanings]

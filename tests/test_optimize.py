@@ -602,3 +602,22 @@ def test_roots_that_share_more_as_given_are_simplified_each_as_a_tree():
         assert [cost_of([e], model) for e in together.exprs] == [result.cost for result in alone]
         assert together.cost == cost_of(together.exprs, model)
         assert alone[0].cost < alone[0].cost_before
+
+
+def test_the_input_is_followed_by_its_lowest_terms():
+    # of equal terms the higher are written in terms of the lower, and would need themselves
+    flat, rest = "(g*16 + l)", "((g*16 + l)//24 + (g*16 + l)//8%3*8)"
+    roots = [f"{flat}%8 + {flat}//8%3*8", f"{rest}%8 + {rest}//8%3*8"]
+    assert sound(optimize(roots, g=(0, 11), l=(0, 15))).cost <= 16
+
+
+def test_a_sum_enters_the_selection_that_cancels_its_terms():
+    flat = "(i*30 + j)"
+    result = sound(optimize([flat, f"where({flat}//4 < 9, {flat}//4, 0)*4 + {flat}%4"], i=(0, 3), j=(0, 29)))
+    assert result.exprs[1].op == "where"
+
+
+def test_the_variables_of_a_gate_say_what_quotients_are_under_it():
+    gate = "15 <= i + j*18 and i + j*18 < 33"
+    result = sound(optimize(["(i + 3)%18", "i + j*18"], gates=[gate, None], i=(0, 17), j=(0, 2)))
+    assert result.cost == 5

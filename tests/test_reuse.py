@@ -155,3 +155,9 @@ def test_sums_that_no_machine_integer_holds():
 def test_conditions_at_the_end_of_int64(value):
     x, y = var("x", 0, 4), var("y", 2**63 - 3, 2**63 - 1)
     assert optimize([((y + x * 2 + 1) % 5).eq(value)]).check().equal
+
+
+def test_products_by_powers_of_two_of_products_that_are_there():
+    result = optimize(["i*9", "i*36 - i//4*135"], i=(0, 15))
+    assert str(result.exprs[1]) == "i*9*4 - i//4*135"
+    assert result.check().equal
