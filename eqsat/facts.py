@@ -31,9 +31,11 @@ from eqsat.forms import (
     factors,
     mentions,
     number,
+    product_form,
     read,
     scale_of,
     to_expr,
+    without,
 )
 from eqsat.ops import SUMS
 from eqsat.sampling import Points, all_hold, domain_size, grid
@@ -154,6 +156,10 @@ class Facts(ABC):
     @abstractmethod
     def times(self, x: Form, y: Form) -> Form:
         """The product of two forms."""
+
+    @abstractmethod
+    def quotient(self, x: Form, divisor: Form) -> Form:
+        """The normal form of ``x // divisor``."""
 
     @abstractmethod
     def quotient_by(self, x: Form, n: int) -> Form:
@@ -674,14 +680,13 @@ class Facts(ABC):
     def divisions(self, atom: Expr) -> tuple[Division, ...]:
         """The ways to read ``atom`` as a quotient, or as a divisor times its quotient.
 
-        ``A // n`` is also ``(A//b) // (n//b)`` for divisors ``b`` of ``n``; a coefficient of ``A`` suggests which.
+        ``A // (b*m)`` is also ``(A//b) // m``; the coefficients of ``A`` and the factors of ``atom`` suggest which.
         """
         found = self._divisions.get(atom)
         if found is None:
             # what asks for the divisions of this atom while they are being found sees the plain one
             found = self._divisions[atom] = self._flat_division(atom)
-            if found and not found[0].divisor.terms:
-                found = self._divisions[atom] = (*found, *self._nested_divisions(atom, found[0]))
+            found = self._divisions[atom] = (*found, *self._nested_divisions(atom))
         return found
 
     def divisions_in(self, form: Form, atom: Expr) -> Iterator[Division]:
@@ -730,12 +735,24 @@ class Facts(ABC):
                     return (Division(dividend, divisor, dividend.plus(multiple, -1), self.bounds(divisor)[1] - 1),)
         return ()
 
-    def _nested_divisions(self, atom: Expr, flat: Division) -> Iterator[Division]:
-        n = flat.divisor.constant
-        for b in sorted({gcd(c, n) for c in flat.dividend.terms.values()}):
-            if 1 < b < n:
-                dividend, outer = self.quotient_by(flat.dividend, b), n // b
-                yield Division(dividend, number(outer), dividend.plus(Form({atom: outer}, 0), -1), outer - 1)
+    def _nested_divisions(self, atom: Expr) -> Iterator[Division]:
+        for quotient in factors(atom):
+            divisor = self.inner(quotient.args[1]) if quotient.op == "floordiv" else ZERO
+            if len(divisor.terms) + bool(divisor.constant) != 1:
+                continue
+            dividend, n = self.inner(quotient.args[0]), divisor.content() or divisor.constant
+            beside = without(factors(atom), [quotient]) or []
+            symbols = without([f for monomial in divisor.terms for f in factors(monomial)], beside)
+            if symbols is None:
+                continue
+            for b in sorted({gcd(c, n) for c in dividend.terms.values()} | {n}):
+                # neither part may be one
+                if (b > 1 or symbols) and (b < n or beside):
+                    outer = product_form(beside).times(n // b)
+                    low, high = self.plain_bounds(outer)
+                    if low > 0:
+                        part = self.quotient(dividend, product_form(symbols).times(b))
+                        yield Division(part, outer, part.plus(Form({atom: n // b}, 0), -1), high - 1)
 
     def inner(self, term: Expr) -> Form:
         """The form of an operand of an atom, which is in normal form already."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import gcd
-from typing import cast
 
 from eqsat.expr import Expr, const, make, shift_amount
 from eqsat.facts import Facts
@@ -119,16 +118,10 @@ class Quotients(Facts):
         if common > 1:
             reduced = Form({a: c // common for a, c in x.terms.items()}, x.constant // common)
             return self.quotient_by(reduced, n // common)
-        # 4. floors compose: (A//b + r)//n = (A + b*r)//(b*n)
-        for atom, coefficient in x.sorted_terms():
-            if coefficient == 1 and atom.op == "floordiv" and atom.args[1].op == "const":
-                b = cast(int, atom.args[1].value)
-                inner = self.inner(atom.args[0])
-                rest = x.plus(atom_form(atom), -1)
-                return self.quotient_by(inner.plus(rest, b), b * n)
-        nested = x.single()
-        if nested is not None and nested.op == "floordiv":
-            return self.quotient(self.inner(nested.args[0]), self.inner(nested.args[1]).times(n))
+        # 4. floors compose
+        composed = self._composed(x, number(n))
+        if composed is not None:
+            return composed
         # 5. terms that a factor f of n does not divide drop out if they stay in one bucket of f
         for f in common_divisors(x, n):
             if 1 < f < n:
@@ -147,6 +140,21 @@ class Quotients(Facts):
             if simpler is not None:
                 return simpler
         return self._opaque("floordiv", x, number(n))
+
+    def _composed(self, x: Form, divisor: Form) -> Form | None:
+        """``(A//b + r) // n`` is ``(A + b*r) // (b*n)``, and ``(r - A//b) // n`` is ``-1 - (A//b - r - 1) // n``."""
+        floors = [(atom, k) for atom, k in x.sorted_terms() if atom.op == "floordiv" and k in (1, -1)]
+        for atom, sign in sorted(floors, key=lambda item: -item[1]) if len(floors) > 1 else floors:
+            dividend, b = map(self.inner, atom.args)
+            rest = x.plus(atom_form(atom), -sign)
+            # a negative one adds no term to a sum, nor hides in it what a literal's floor would drop
+            few = divisor.terms or (len(dividend.terms) == 1 and rest.terms.keys() <= dividend.terms.keys())
+            if (sign > 0 or few) and (self.bounds(b)[0] > 0 or rest == ZERO):
+                if sign > 0:
+                    return self.quotient(dividend.plus(self.times(b, rest)), self.times(b, divisor))
+                inside = dividend.plus(self.times(b, rest.times(-1).shifted(-1)))
+                return self.quotient(inside, self.times(b, divisor)).times(-1).shifted(-1)
+        return None
 
     def _without_small_terms(self, x: Form, n: int) -> Form | None:
         """The term with the largest coefficient, and the least that others come to, if they never change the floor."""
@@ -247,25 +255,22 @@ class Quotients(Facts):
         corners = self._corner_quotient(x, divisor)
         if corners is not None:
             return corners
-        if len(x.terms) + bool(x.constant) <= 2 and self.bounds(divisor)[0] > 0:
-            # floors compose, as in step 4
-            for atom, coefficient in x.sorted_terms():
-                if coefficient == 1 and atom.op == "floordiv":
-                    b = self.inner(atom.args[1])
-                    rest = x.plus(atom_form(atom), -1)
-                    return self.quotient(self.inner(atom.args[0]).plus(self.times(b, rest)), self.times(b, divisor))
-        if len(divisor.terms) == 1 and not divisor.constant:
-            ((monomial, scale),) = divisor.terms.items()
-            return self._monomial_quotient(x, monomial, scale)
         if not x.terms and not x.constant:
             return ZERO
-        stepwise = self._quotient_by_parts(x, divisor)
-        if stepwise is not None:
-            return stepwise
+        positive = self.bounds(divisor)[0] > 0
         shorter = self._divide_out(x, divisor)
         if shorter is not None:
             multiple, rest = shorter
             return multiple.plus(self.quotient(rest, divisor))
+        composed = self._composed(x, divisor) if positive else None
+        if composed is not None:
+            return composed
+        if len(divisor.terms) == 1 and not divisor.constant:
+            ((monomial, scale),) = divisor.terms.items()
+            return self._monomial_quotient(x, monomial, scale)
+        stepwise = self._quotient_by_parts(x, divisor)
+        if stepwise is not None:
+            return stepwise
         # k*divisor + r with r in [0, divisor) is k
         ratio = scale_of(divisor, x)
         if ratio:
@@ -276,14 +281,14 @@ class Quotients(Facts):
                 return number(ratio)
         if self._is_proper_remainder(x, divisor):
             return ZERO
-        return self._opaque("floordiv", x, divisor)
+        return self._opaque_quotient(x, divisor)
 
     def _divide_out(self, x: Form, divisor: Form) -> tuple[Form, Form] | None:
         """``x = multiple*divisor + rest`` with a multiple that makes ``rest`` shorter than ``x``."""
         for atom, coefficient in x.sorted_terms():
             for lead, scale in divisor.sorted_terms():
                 left = without(factors(atom), factors(lead))
-                if left and coefficient % scale == 0:
+                if left is not None and coefficient % scale == 0:
                     multiple = product_form(left).times(coefficient // scale)
                     rest = x.plus(self.times(multiple, divisor), -1)
                     if len(rest.terms) < len(x.terms):
@@ -323,7 +328,13 @@ class Quotients(Facts):
         stepwise = self._quotient_by_parts(rest, divisor)
         if stepwise is not None:
             return whole.plus(stepwise)
-        return whole.plus(self._opaque("floordiv", rest, divisor))
+        return whole.plus(self._opaque_quotient(rest, divisor))
+
+    def _opaque_quotient(self, x: Form, divisor: Form) -> Form:
+        """``x // divisor`` as an atom; ``-1 - (-1-x)//n`` of what only subtracts and may be below zero."""
+        if all(c < 0 for c in x.terms.values()) and self.bounds(x)[0] < 0 < self.bounds(divisor)[0]:
+            return self.quotient(x.times(-1).shifted(-1), divisor).times(-1).shifted(-1)
+        return self._opaque("floordiv", x, divisor)
 
     def _quotient_by_parts(self, x: Form, divisor: Form) -> Form | None:
         """``x // (f*m)`` as ``x // f // m`` for a positive ``m``, if the first quotient needs no new division."""
@@ -337,12 +348,23 @@ class Quotients(Facts):
             others = parts[:place] + parts[place + 1 :]
             if all(self.bounds(part)[0] > 0 for part in others):
                 quotient = self.quotient(x, first)
-                if all(a in x.terms or "floordiv" not in {f.op for f in factors(a)} for a in quotient.terms):
+                if not self._divides_anew(quotient, x):
                     last = number(1)
                     for part in others:
                         last = self.times(last, part)
                     return self.quotient(quotient, last)
         return None
+
+    @staticmethod
+    def _divides_anew(quotient: Form, x: Form) -> bool:
+        """Whether ``quotient`` has a division that ``x`` has not, or adds one to others that ``x`` has in a product."""
+        known = {f for a in x.terms for f in factors(a)}
+        for atom, k in quotient.terms.items():
+            # what is added to others would be composed again with the next divisor
+            added = len(quotient.terms) > 1 and abs(k) == 1 and atom not in x.terms
+            if any(f.op == "floordiv" and ((added and f is atom) or f not in known) for f in factors(atom)):
+                return True
+        return False
 
     def _reduced(self, x: Form, monomial: Expr, scale: int) -> tuple[Form, Form]:
         """``x`` and ``scale*monomial`` without their common factors."""

@@ -118,6 +118,12 @@ def symbolic_divisors_in_parts() -> Iterator[Expr]:
             yield (y * n * a + c) // (n * 4)
             yield (y // n * b + c) // m
             yield (y * a // n + c) // (m * 2 + 1)
+            yield (y * a // n + c) // (abs(b) + 1)
+            yield (c - y * a // 3) // m
+            yield (y + c) * m + y * a // 3 // (m * abs(b))
+            yield ((n + 4) * (y * a + c) + y) // (n + 4)
+            yield (y * a // 3 * m + b) // (n * m)
+            yield (y * a // 3 * m + y // 2 * (m * 3) + b) // (m * 2)
 
 
 def comparisons() -> Iterator[Expr]:
@@ -164,6 +170,7 @@ def test_the_lemmas_at_every_point(terms):
 # ---- what the theory must reach, and the nearest input for which it must not
 
 XY = {"x": (0, 99), "y": (0, 3)}
+SYMBOLIC = {"x": (-9, 9), "y": (-9, 9), "z": (0, 3), "n": (1, 4), "m": (1, 4)}
 
 STEPS = [
     # a term, what it becomes, ranges where it does, ranges where it must not
@@ -317,6 +324,17 @@ STEPS = [
     ("tdiv(x*y*6, y*4)", "tdiv(x*3, 2)", {"x": (-9, 9), "y": (1, 9)}, None),
     # nested divisors that are no literals
     ("x//n//m", "x//(n*m)", {"x": (-9, 9), "n": (1, 4), "m": (1, 4)}, {"x": (-9, 9), "n": (1, 4), "m": (-4, -1)}),
+    ("(x//n + 2)//m", "(x + n*2)//(n*m)", SYMBOLIC, {**SYMBOLIC, "m": (-4, -1)}),
+    ("(x//n + 2)//5", "(x + n*2)//(n*5)", SYMBOLIC, None),
+    ("(x*9 + y*5 - 2)//3//n", "(x*9 + y*5 - 2)//(n*3)", SYMBOLIC, {**SYMBOLIC, "n": (-4, -1)}),
+    ("(x - (x + y)//3)//n", "-((y - x*2 - 3)//(n*3)) - 1", SYMBOLIC, {**SYMBOLIC, "n": (-4, -1)}),
+    ("(-1 - x)//n", "-1 - x//n", {"x": (0, 9), "n": (1, 4)}, {"x": (0, 9), "n": (-4, -1)}),
+    ("(x*n*3 + y//4)//n", "x*3 + y//(n*4)", SYMBOLIC, {**SYMBOLIC, "n": (-4, -1)}),
+    ("((n + 3)*(x*4 + 11) + y)//(n + 3)", "x*4 + 11 + y//(n + 3)", SYMBOLIC, None),
+    ("(x//9*m + z)//(n*m)", "x//(n*9)", {**SYMBOLIC, "m": (4, 6)}, {**SYMBOLIC, "m": (3, 6)}),
+    ("((x*2 + y%3)*m + z)//(n*m)", "(x*2 + y%3)//n", {**SYMBOLIC, "m": (4, 6)}, {**SYMBOLIC, "m": (3, 6)}),
+    ("(x*5 + 1)//4//6", "(x*5 + 1)//24", {"x": BIG}, None),
+    ("(x*5 - x//8)//6", "-((-39*x - 8)//48) - 1", {"x": BIG}, None),
 ]
 
 
