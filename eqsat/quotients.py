@@ -93,6 +93,9 @@ class Quotients(Facts):
             low, high = self.bounds(residue)
             if low // n == high // n:
                 return whole.shifted(low // n)
+        if n == 2 and list(x.terms.values()) == [-1] and not x.is_affine():
+            # as A//2 - A it would be two quotients
+            return self.quotient_by(x.times(-1).shifted(1), 2).times(-1)
         if self.selects[0]:
             selected = self._quotient_of_cases(x, n)
             if selected is not None:
@@ -389,6 +392,11 @@ class Quotients(Facts):
         low, high = self.bounds(divisor)
         if high < 0:
             return self.truncated(x, divisor.times(-1)).times(-1)
+        for sign in (1, -1):
+            nested = x.times(sign).single()
+            if nested is not None and nested.op == "tdiv":
+                inner, below = map(self.inner, nested.args)
+                return self.truncated(inner.times(sign), self.times(below, divisor))
         if low > 0:
             if self.is_never_negative(x):
                 return self.quotient(x, divisor)
@@ -414,9 +422,6 @@ class Quotients(Facts):
         # the mirror image of a quotient is the quotient of the mirror image
         if x.sign() < 0:
             return self.truncated(x.times(-1), number(n)).times(-1)
-        atom = x.single()
-        if atom is not None and atom.op == "tdiv" and atom.args[1].vmin == atom.args[1].vmax > 0:
-            return self.truncated(self.inner(atom.args[0]), number(n * atom.args[1].vmin))
         return self._opaque("tdiv", x, number(n))
 
     def _truncated_remainder(self, x: Form, divisor: Form) -> Form:

@@ -252,8 +252,9 @@ class Speller:
         heights = self._heights if len(terms) > 1 and self._has_few else {}
         highest_first = sorted(terms, key=lambda term: -heights.get(term, 0))
         meanings = {self._meaning(term): heights.get(term, 0) for term in highest_first}
-        lowest_first = sorted(meanings, key=lambda m: (meanings[m], _meaning_order(m))) if len(meanings) > 1 else [*meanings]
-        chosen = lowest_first[:most]
+        chosen = [*meanings]
+        if len(chosen) > 1:
+            chosen = sorted(chosen, key=lambda m: (meanings[m], _meaning_order(m)))[:most]
         nodes: list[Node] = []
         for op, payload, operands in chosen:
             if op == "sum":

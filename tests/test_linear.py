@@ -126,6 +126,14 @@ def symbolic_divisors_in_parts() -> Iterator[Expr]:
             yield (y * a // 3 * m + y // 2 * (m * 3) + b) // (m * 2)
 
 
+def truncating_divisions_of_truncating_divisions() -> Iterator[Expr]:
+    for x_range, d, e in product((POSITIVE, NEGATIVE, AROUND_ZERO), (-3, 2, 5), (-4, -2, 2, 3)):
+        x = var("x", *x_range)
+        for a, c, k in product((-3, 1, 4), (-1, 0, 2), (-2, 0, 3)):
+            yield tdiv(tdiv(x * a + c, d) + k, e)
+            yield tmod(tdiv(x * a + c, d) + k, e)
+
+
 def comparisons() -> Iterator[Expr]:
     for x_range, y_range in [(POSITIVE, (0, 3)), (AROUND_ZERO, (-2, 1))]:
         x, y = var("x", *x_range), var("y", *y_range)
@@ -146,6 +154,7 @@ LEMMAS = [
     quotients_beside_their_dividends,
     digits_of_a_sum,
     truncating_divisions,
+    truncating_divisions_of_truncating_divisions,
     symbolic_divisors,
     symbolic_divisors_in_parts,
     comparisons,
@@ -315,6 +324,9 @@ STEPS = [
     ("(x + 1)//2 + x//2", "x", {"x": BIG}, None),
     # quotients that round to zero
     ("tdiv(tdiv(x, 3), 4)", "tdiv(x, 12)", {"x": BIG}, None),
+    ("tdiv(tdiv(x, 3), 4)", "tdiv(x, 12)", {"x": (-2, 99)}, None),
+    ("tdiv(-tdiv(x, 3), 4)", "tdiv(-x, 12)", {"x": (-2, 99)}, None),
+    ("tdiv(tdiv(x, 9) - 6, 2)", "-((54 - x)//18)", {"x": (-99, 0)}, {"x": (-99, 99)}),
     ("tdiv(x*6, 15)", "tdiv(x*2, 5)", {"x": BIG}, None),
     ("tdiv(x, 3) < -2", "x < -8", {"x": BIG}, None),
     ("tdiv(x, 3) < 2", "x < 6", {"x": BIG}, None),
