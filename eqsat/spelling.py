@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from math import prod
+from math import gcd, prod
 from typing import cast
 
 from eqsat.expr import FALSE, TRUE, Expr, const, is_wide, make, named_variable, shift_amount
@@ -93,6 +93,10 @@ class Speller:
         # the number of values of each index of a reduction, by its bit
         self._extents = theory.variables.index_extents
         self._indices: dict[int, int] = {}
+        # other readings of quotients, which are spelled if what they divide is there
+        self._nested: list[tuple[Expr, Division]] = []
+        # the classes that divisions have as dividends
+        self._dividends: set[int] = set()
 
     def add_originals(self, terms: Iterable[Expr]) -> None:
         """Let terms of the input, normalised before, spell the classes that they belong to; operands come first."""
@@ -191,6 +195,13 @@ class Speller:
                         self._given.setdefault(c, node)
                 for node in self._original_nodes(self._respellings.get(value, ()), MAX_RESPELLINGS):
                     self.offer(c, node)
+        nested, self._nested = self._nested, []
+        for atom, division in nested:
+            if all(a.op == "var" or atom_form(a) in self._ids for a in division.dividend.terms):
+                operands = self.need(division.dividend), self.need(division.divisor)
+                self.offer(self._ids[atom_form(atom)], ("floordiv", None, operands))
+        if self._pending:
+            self.grow()
         for variable, form in self.theory.solved.items():
             solved = self._ids.get(form)
             if solved is not None:
@@ -399,7 +410,7 @@ class Speller:
         for quotient in form.terms:
             for division in self._divisions(form, quotient):
                 if division.remainder == form:
-                    yield "mod", None, (self.need(division.dividend), self.need(division.divisor))
+                    yield "mod", None, (self._need_dividend(division.dividend), self.need(division.divisor))
                     if self._two_valued(quotient):
                         yield self._beside_selection(form, Form(division.dividend.terms, 0))
                 elif division.remainder.times(-1).shifted(division.most) == form and not division.divisor.terms:
@@ -415,8 +426,12 @@ class Speller:
                 yield "tdiv", None, (self.need(dividend), self.need(divisor.times(-1)))
         yield from self._entered_selections(form)
         yield from self._selected_values(form)
-        for operands in self._splits(form):
-            yield self.sum_node(operands, form.constant - sum([k * part.constant for part, k in operands]))
+        splits = self._splits(form)
+        if len(splits) > 1 and self._ids[form] in self._dividends:
+            # of equal prices the first wins, and a dividend that is seen to be positive needs no fix-up of its sign
+            splits.sort(key=lambda operands: self._least(operands, form) < 0)
+        for operands in splits:
+            yield self.sum_node(operands, _beside(operands, form))
         if len(form.terms) == 2:
             yield from self._completed_remainders(form)
         yield from self._absorbing_quotients(form)
@@ -596,9 +611,19 @@ class Speller:
         return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
 
     def _absorbing_quotients(self, form: Form) -> Iterator[Node]:
-        """The rest of a sum may enter the floor: ``A//n + w = (A + n*w)//n``, ``w - A//n = (n*w - A + n-1)//n``."""
+        """The rest of a sum may enter the floor: ``A//n + w = (A + n*w)//n``, ``w - A//n = (n*w - A + n-1)//n``.
+
+        For a divisor that is no literal only a constant may.
+        """
         for atom, coefficient in form.terms.items():
-            if abs(coefficient) != 1 or atom.op != "floordiv" or atom.args[1].op != "const":
+            if abs(coefficient) != 1 or atom.op != "floordiv":
+                continue
+            if atom.args[1].op != "const":
+                dividend, divisor = map(self.theory.inner, atom.args)
+                if len(form.terms) == coefficient == 1:
+                    whole = dividend.plus(divisor, form.constant)
+                    if len(whole.terms) <= len(dividend.terms):
+                        yield "floordiv", None, (self._need_dividend(whole), self.need(divisor))
                 continue
             n = cast(int, atom.args[1].value)
             inner = self.theory.inner(atom.args[0])
@@ -609,13 +634,26 @@ class Speller:
                 yield from self._quotient_nodes(dividend, n)
 
     def _quotient_nodes(self, dividend: Form, n: int) -> Iterator[Node]:
-        c = self.need(dividend)
+        c = self._need_dividend(dividend)
         # the sign of the numerator is worth knowing well: it decides the price
         self.graph.bounds[c] = self.theory.bounds(dividend)
         yield "floordiv", None, (c, self.need(number(n)))
         if all(k < 0 for k in dividend.terms.values()) or any(a.op == "min" for a in dividend.terms):
             yield "floordiv", None, (self.need(dividend.times(-1)), self.need(number(-n)))
         yield from self._halved_first(dividend, n)
+
+    def _need_dividend(self, dividend: Form) -> int:
+        c = self.need(dividend)
+        self._dividends.add(c)
+        return c
+
+    def _least(self, operands: Sequence[tuple[Form, int]], form: Form) -> int:
+        """The lower bound of ``form`` that the operands of its sum show."""
+        least = _beside(operands, form)
+        for part, k in operands:
+            low, high = self.theory.bounds(part)
+            least += k * (low if k > 0 else high)
+        return least
 
     def _halved_first(self, dividend: Form, n: int) -> Iterator[Node]:
         """``(x*3 + y*2)//6`` is ``(x + x//2 + y)//3``: a quotient by a power of two costs less than a product."""
@@ -645,9 +683,7 @@ class Speller:
             yield from self._quotient_nodes(self.theory.inner(atom.args[0]), cast(int, atom.args[1].value))
             for negated in self._negated(atom_form(atom), atom):
                 yield self.sum_node([(negated, -1)], 0)
-            for division in self.theory.divisions(atom)[1:]:
-                if all(a.op == "var" or atom_form(a) in self._ids for a in division.dividend.terms):
-                    yield "floordiv", None, (self.need(division.dividend), self.need(division.divisor))
+            self._nested += [(atom, division) for division in self.theory.divisions(atom)[1:]]
         elif atom.op == "tdiv" and atom.args[1].op == "const":
             yield "tdiv", None, self.operands(atom)
             dividend, n = self.theory.inner(atom.args[0]), cast(int, atom.args[1].value)
@@ -665,8 +701,14 @@ class Speller:
                 scales = self.theory.selection(atom.args[0], number(scale), number(y.terms[common]))
                 yield "mul", None, (self.need(scales), self.need(atom_form(common)))
         elif atom.op == "floordiv":
-            yield "floordiv", None, self.operands(atom)
             dividend, divisor = map(self.theory.inner, atom.args)
+            yield "floordiv", None, (self._need_dividend(dividend), self.need(divisor))
+            n = gcd(divisor.content(), divisor.constant)
+            smaller = Form({a: k // n for a, k in divisor.terms.items()}, divisor.constant // n)
+            if n > 1 and self.theory.bounds(smaller)[0] > 0:
+                # by the literal first where that spares a product
+                first = self.theory.quotient_by(dividend, n)
+                yield "floordiv", None, (self._need_dividend(first), self.need(smaller))
             if self._truncates and self.theory.bounds(dividend)[0] >= 0 and self.theory.bounds(divisor)[0] > 0:
                 # of numbers that are not negative the two quotients are one
                 yield "tdiv", None, self.operands(atom)
@@ -821,6 +863,11 @@ def _with_value(form: Form, quotient: Expr, value: int) -> Form:
 def _size(form: Form) -> int:
     """How many numbers a form adds."""
     return len(form.terms) + bool(form.constant)
+
+
+def _beside(operands: Sequence[tuple[Form, int]], form: Form) -> int:
+    """The constant that ``form`` has beside multiples of these operands."""
+    return form.constant - sum([k * part.constant for part, k in operands])
 
 
 def _shrinking_scales(part: Form, form: Form, quotient: Expr) -> list[int]:

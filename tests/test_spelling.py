@@ -302,6 +302,28 @@ def test_a_quotient_that_is_never_positive_is_subtracted(highest, wanted):
     assert result.check().equal
 
 
+#: Terms, and what is no dearer: with it divisors that are no literals, and dividends that must be seen to be positive.
+DIVIDENDS = [
+    (["(x + y*2 - x//60*60)*7//49"], ["(x%60 + y*2)//7"]),
+    (["(x%5 + y*3 + n*3)//n"], ["(x%5 + y*3)//n + 3"]),
+    (["(x*5 + y//3*5)//10", "(x*5 + y//3*5)%10"], ["(x + y//3)//2", "(x + y//3)%2*5"]),
+    (["(x*n*3 + y//4)%n"], ["y//4%n"]),
+    (["x//n%6 + x//(n*6)*6"], ["x//n"]),
+    (["(x*24 + y*7 - 20)//3%n + (x*24 + y*7 - 20)//(n*3)*n"], ["(x*24 + y*7 - 20)//3"]),
+    (["(x*5 + 30)//6%47 + (x*5 + 30)//282*47"], ["(x*5 + 30)//6"]),
+    (["(x//n - 4)//9"], ["(x - n*4)//(n*9)"]),
+    (["(n*2 + y//5 + x)//n"], ["(y//5 + x)//n + 2"]),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), DIVIDENDS, ids=str)
+def test_dividends_are_spelled_where_they_cost_least(texts, wanted):
+    ranges = {"x": (0, 2001), "y": (0, 300), "n": (1, 9)}
+    result = optimize([read(text, ranges) for text in texts])
+    assert result.cost <= cost_of([read(text, ranges) for text in wanted], Latency())
+    assert result.check().equal
+
+
 #: Comparisons of a remainder with its sign changed, which need not be computed.
 COMPARED = [
     ("-((a*3 + b)%4) == -2", "(a*3 + b)%4 == 2"),
