@@ -24,12 +24,14 @@ from eqsat.engine import Budget, Saturation, Session
 from eqsat.expr import (
     FALSE,
     Expr,
+    any_var,
     as_expr,
     brief,
     buffers,
     const,
     is_index,
     refuse_array,
+    substitute,
     term_count,
     topological,
     var,
@@ -60,6 +62,8 @@ from eqsat.verify import Check, check_equal, prove_equal
 if TYPE_CHECKING:
     from eqsat.explain import Explanation
 
+_FLOORS = frozenset({"floordiv", "mod"})
+
 #: The terms that a choice spells for the roots' classes.
 Spelled = dict[int, Expr]
 
@@ -80,6 +84,9 @@ MAX_BEHIND = 3
 MAX_GUESSES = 8
 #: How many e-nodes the rules alone may make before they start again from the best terms, and how that number grows.
 FIRST_NODES, NODES_GROW = 1500, 4
+#: A sum that is divided in so many ways is a flat index, tried as one variable if an answer has as many divisions left,
+#: in inputs of at most so many terms.
+MIN_WAYS, MOST_TERMS = 3, 130
 #: With more terms than these they begin without those that make e-graphs grow fastest.
 LARGE = 100
 
@@ -440,7 +447,7 @@ class _Walk:
 
     # ---- with the theory
 
-    def by_theory(self, with_rules: bool) -> Result:
+    def by_theory(self, with_rules: bool, limit: float = inf) -> Result:
         base, contexts = self._theories()
         self._check_divisors(contexts)
         base.work.until = self.started + self.budget.seconds
@@ -452,7 +459,8 @@ class _Walk:
         with self._extracting():
             priced = Priced.of(speller.graph, self.model)
             choice, spent = self._chosen(speller, None, priced, self.model)
-        choice, spent = self._reused(speller, priced, choice, spent)
+        if spent <= limit:
+            choice, spent = self._reused(speller, priced, choice, spent)
         if spent > self.cost_before and self.extract != "tree" and not self.has_opaque and self._has_time():
             choice, spent = _cheaper((choice, spent), self._from_input(speller, priced))
         spelled = speller.spell(choice)
@@ -464,6 +472,8 @@ class _Walk:
             # classes that become the same term are paid twice in the e-graph, once here
             proved = speller.spell(self._exactly(speller.graph, choice))
             terms = min(terms, [proved[c] for c in wanted], key=lambda exprs: cost_of(exprs, self.model))
+        if limit == inf:
+            terms = self._through_flat_index(base, terms)
         terms = self._read_again(base, contexts, values, terms, len(speller.graph))
         # a late theory may not see that a divisor is never zero
         base.work.until = inf
@@ -477,6 +487,51 @@ class _Walk:
         best = answers[0]
         bound = None if result.bound is None else min(result.bound, best.cost)
         return replace(result, exprs=best.exprs, cost=best.cost, bound=bound, pareto=answers)
+
+    def _through_flat_index(self, base: Theory, terms: list[Expr]) -> list[Expr]:
+        """The answer with the sum that the input takes apart as one variable, if that costs less.
+
+        The digits of a flat index are those of the variable, though each alone may be shorter in what the sum adds.
+        """
+        left = sum([term.op in _FLOORS for term in topological(terms)])
+        if (
+            left < MIN_WAYS
+            or len(self.order) > MOST_TERMS
+            or self.has_opaque
+            or self.suspected
+            or self.extract == "tree"
+        ):
+            return terms
+        flat = self._flat_index(base)
+        if flat is None or not self._has_time():
+            return terms
+        index = any_var("@flat", *base.bounds(flat))
+        images = {}
+        for term in self.order:
+            if term.args and not term.is_bool:
+                form = base.form(term)
+                if form.terms == flat.terms:
+                    images[term] = index + form.constant
+        gates = [None if gate is None else gate.substitute(images) for gate in self.gates]
+        walk = replace(self, roots=tuple(substitute(self.roots, images)), gates=tuple(gates), pareto=None, guesses=[])
+        found = walk.by_theory(False, limit=cost_of(terms, self.model))
+        return self._cheapest(terms, substitute(found.exprs, {index: to_expr(flat)}))
+
+    def _flat_index(self, base: Theory) -> Form | None:
+        """The sum of variables that the input divides in several ways, if it hardly divides another."""
+        divided: dict[Form, set[tuple[str, int, int]]] = {}
+        for term in self.order:
+            if term.op in _FLOORS and term.args[1].op == "const":
+                dividend = base.form(term.args[0])
+                if dividend.is_affine():
+                    ways = divided.setdefault(Form(dividend.terms, 0), set())
+                    ways.add((term.op, term.args[1].vmin, dividend.constant))
+        if not 1 <= len(divided) <= 2:
+            return None
+        flat, *others = sorted(divided, key=lambda form: -len(divided[form]))
+        most = len(divided[flat])
+        alone = all(len(divided[other]) < most for other in others)
+        return flat if len(flat.terms) > 1 and most >= MIN_WAYS and alone else None
 
     def _read_again(
         self, base: Theory, contexts: Sequence[Theory | None], values: list[Value], terms: list[Expr], nodes: int

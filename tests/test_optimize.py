@@ -621,3 +621,10 @@ def test_the_variables_of_a_gate_say_what_quotients_are_under_it():
     gate = "15 <= i + j*18 and i + j*18 < 33"
     result = sound(optimize(["(i + 3)%18", "i + j*18"], gates=[gate, None], i=(0, 17), j=(0, 2)))
     assert result.cost == 5
+
+
+def test_a_flat_index_is_taken_apart_as_one_variable():
+    # each quotient alone is shorter in i, j and k, all together in i*20 + j*5 + k
+    flat = "(i*20 + j*5 + k)"
+    mixed = f"({flat}%6 + {flat}//96%5*6 + {flat}//6%16*30)"
+    assert sound(optimize([flat, f"{mixed}//5%8*5 + {mixed}%5"], i=(0, 23), j=(0, 3), k=(0, 4))).cost <= 36
