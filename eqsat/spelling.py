@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from math import gcd, prod
 from typing import cast
 
@@ -436,6 +436,7 @@ class Speller:
             yield from self._completed_remainders(form)
         yield from self._absorbing_quotients(form)
         yield from self._factored_products(form)
+        yield from self._products_of_variables(form)
         yield from self._joined_sums(form)
         yield from self._extremes(form)
 
@@ -481,12 +482,42 @@ class Speller:
                 quotient = quotient.plus(product_form(left), form.terms[atom])
             part = Form({atom: form.terms[atom] for atom in atoms}, 0)
             if part == form:
-                yield "mul", None, (self.need(quotient), self.need(read(factor)))
+                yield self._product_with(factor, quotient)
             else:
                 others = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
                 yield self.sum_node([*others, (part, 1)], form.constant)
             if self._is_crowded():
                 return
+
+    @cached_property
+    def _steps(self) -> dict[Expr, int]:
+        """Atoms of which a multiple is a variable, with that multiple: 4 for ``n//4`` where ``n`` is ``n//4*4``."""
+        multiples = [form for form in self.theory.solved.values() if len(form.terms) == 1 and not form.constant]
+        return dict(chain(*[form.terms.items() for form in multiples]))
+
+    def _product_with(self, factor: Expr, rest: Form) -> Node:
+        """``rest*factor``, by the variable that is a multiple of ``factor`` if there is one."""
+        step = self._steps.get(factor, 1)
+        if rest.constant % step or rest.content() % step:
+            step = 1
+        smaller = Form({a: k // step for a, k in rest.terms.items()}, rest.constant // step)
+        return "mul", None, (self.need(smaller), self.need(Form({factor: step}, 0) if step > 1 else read(factor)))
+
+    def _products_of_variables(self, form: Form) -> Iterator[Node]:
+        """``n*x`` for ``n//4*x*4`` where ``n`` is known to be ``n//4*4``."""
+        for atom, coefficient in form.terms.items() if self._steps else ():
+            for factor in dict.fromkeys(factors(atom)):
+                step = self._steps.get(factor, 0)
+                if atom is factor or not step or coefficient % step:
+                    continue
+                part = Form({atom: step}, 0)
+                if part == form:
+                    left = factors(atom)
+                    left.remove(factor)
+                    yield self._product_with(factor, product_form(left).times(step))
+                else:
+                    others = [(atom_form(a), k) for a, k in form.terms.items() if a is not atom]
+                    yield self.sum_node([*others, (part, coefficient // step)], form.constant)
 
     def _entered_selections(self, form: Form) -> Iterator[Node]:
         """The rest of a sum may enter a selection: ``where(c, x, y) + z`` is ``where(c, x + z, y + z)``.

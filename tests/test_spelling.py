@@ -367,3 +367,16 @@ def test_terms_cost_no_more_operations_than_their_classes(terms):
     found = to_exprs(speller.graph, choice, speller.graph.roots, speller.variables)
     # fewer if two classes become one term
     assert cost_of(found, OpCount()) <= total_cost(priced, choice)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [["i//n", "i%n"], ["i//n*n*3", "i%n"], ["(i*n + j)*n"], ["i*n*m + j*n"], ["i*n + j*n*3"], ["n*n*i"]],
+    ids=", ".join,
+)
+def test_a_variable_of_known_alignment_costs_no_more_than_any(texts):
+    ranges = {"i": (0, 63), "j": (0, 9), "n": (4, 64), "m": (1, 9)}
+    cost = optimize(texts, **ranges).cost
+    found = optimize(texts, constraints=["n % 4 == 0"], **ranges)
+    assert found.check().equal
+    assert found.cost <= cost, found.exprs
