@@ -16,7 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from eqsat.cases import one_line, read_case
 from eqsat.expr import division_count, variables
-from eqsat.optimize import Result, optimize
+from eqsat.optimize import optimize
+from eqsat.result import Result
 from eqsat.runtime import CompileError, compile_many
 from eqsat.verify import Check
 

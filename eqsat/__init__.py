@@ -26,7 +26,8 @@ from eqsat.expr import (
     where,
 )
 from eqsat.kernel import Kernel, Store
-from eqsat.optimize import Result, optimize
+from eqsat.optimize import optimize
+from eqsat.result import Result
 from eqsat.rule import Rule
 from eqsat.text import parse
 

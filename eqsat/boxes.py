@@ -13,7 +13,8 @@ from operator import and_
 from time import monotonic
 from typing import cast
 
-from eqsat.expr import FALSE, TRUE, Expr, as_expr, const, evaluate, make, rebuild, topological, var, variables, where
+from eqsat.evaluation import evaluate
+from eqsat.expr import FALSE, TRUE, Expr, as_expr, const, make, rebuild, topological, var, variables, where
 from eqsat.ops import DIVISIONS
 from eqsat.sampling import domain_size
 from eqsat.sweep import sweep

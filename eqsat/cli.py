@@ -28,8 +28,8 @@ from eqsat.text import parse, to_program, to_text
 
 if TYPE_CHECKING:
     from eqsat.explain import Explanation
-    from eqsat.optimize import Result
     from eqsat.pareto import Answer
+    from eqsat.result import Result
     from eqsat.rule import Rule
     from eqsat.verify import Check
 

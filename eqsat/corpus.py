@@ -22,7 +22,7 @@ from eqsat.cases import Case, Id, Record, case_of, id_of, kind_of, load, one_lin
 from eqsat.text import to_program
 
 if TYPE_CHECKING:
-    from eqsat.optimize import Result
+    from eqsat.result import Result
     from eqsat.verify import Check
 
 Row = dict[str, Any]

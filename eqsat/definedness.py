@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from eqsat.evaluation import evaluate
 from eqsat.expr import (
     Expr,
     const,
     divides_by_zero,
-    evaluate,
     make,
     maximum,
     may_divide_by_zero,

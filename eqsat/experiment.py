@@ -22,9 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from eqsat.cases import Case, Record, case_of, kind_of, load, reason
 from eqsat.codegen import function
+from eqsat.costs import cost_of
 from eqsat.expr import Expr, term_count, topological
 from eqsat.extract.cost import CostModel
-from eqsat.optimize import cost_of, optimize
+from eqsat.optimize import optimize
 from eqsat.runtime import Kernel, compile_many
 
 #: What answers are called that have not been optimised.
@@ -51,7 +52,7 @@ class Row:
     cost : int
         Under its own model; 0 for the input.
     gap : float or None
-        Of exact extraction; see :attr:`eqsat.optimize.Result.gap`.
+        Of exact extraction; see :attr:`eqsat.result.Result.gap`.
     milliseconds, extraction_milliseconds : float
         Of the optimisation, and of extraction alone.
     nanoseconds : float

@@ -45,7 +45,7 @@ from eqsat.text import to_text
 from eqsat.verify import Check, check_equal, prove_equal, refuse_seconds
 
 if TYPE_CHECKING:
-    from eqsat.optimize import Result
+    from eqsat.result import Result
 
 #: Laws for steps between which no chain of smaller ones was found.
 COARSE = {

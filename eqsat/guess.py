@@ -18,7 +18,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, make, topological, variables
+from eqsat.evaluation import evaluate
+from eqsat.expr import FALSE, TRUE, Expr, const, make, topological, variables
 from eqsat.facts import chain_members
 from eqsat.forms import Form, Simplicity, atom_form, read, to_expr
 from eqsat.ops import COMPARISONS

@@ -18,7 +18,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from eqsat.costs import LATENCY
 from eqsat.dtypes import width_of
+from eqsat.evaluation import evaluate
 from eqsat.expr import (
     TRUE,
     Expr,
@@ -31,7 +33,6 @@ from eqsat.expr import (
     buffer,
     buffers,
     const,
-    evaluate,
     extent,
     index_level,
     instantiate,
@@ -50,7 +51,7 @@ from eqsat.facts import ContradictionError
 from eqsat.forms import to_expr
 from eqsat.linear import Theory
 from eqsat.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
-from eqsat.optimize import LATENCY, optimize
+from eqsat.optimize import optimize
 from eqsat.ranges import Axis, Nest, cheapest, in_cheapest_ranges
 from eqsat.sampling import grid
 

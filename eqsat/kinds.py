@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from eqsat import hlo, relations
 from eqsat.cases import Record, as_conditions, ends, get, get_texts, get_variables, number_text, variable
+from eqsat.costs import cost_of
 from eqsat.dtypes import select_width, widths
 from eqsat.expr import FALSE, Expr, substitute, topological, var
 from eqsat.extract.calibrated import cost_model
 from eqsat.indexing import IndexingMap, narrowed, simplify_constraints
 from eqsat.indexing_analysis import DIRECTIONS, indexing_maps
 from eqsat.loops import LoopHeader, check_bounds, loop_variable
-from eqsat.optimize import cost_of, optimize
+from eqsat.optimize import optimize
 from eqsat.ranges import Axis, Nest, cheapest, consider_merge, split_at_modulo
 from eqsat.relations import Relation
 from eqsat.staging import LEAST_RATIO, SPLIT_LIMITS, Intermediate, SplitLimits, decide, output_ratio, two_stages

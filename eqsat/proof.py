@@ -22,7 +22,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import TRUE, Expr, const, evaluate, substitute, topological, variables
+from eqsat.evaluation import evaluate
+from eqsat.expr import TRUE, Expr, const, substitute, topological, variables
 from eqsat.ops import DIVISIONS, MAX_SHIFT
 from eqsat.rule import CONDITIONS, LITERALS, Pattern, Rule, alternatives, pattern_of
 from eqsat.smt import Quotient, Quotients, to_z3

@@ -23,6 +23,7 @@ from itertools import pairwise
 from math import gcd
 from typing import Any
 
+from eqsat.costs import LATENCY
 from eqsat.expr import (
     Expr,
     any_var,
@@ -45,7 +46,8 @@ from eqsat.extract.select import Priced, total_cost, tree
 from eqsat.forms import atom_form
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS
-from eqsat.optimize import LATENCY, Result, optimize
+from eqsat.optimize import optimize
+from eqsat.result import Result
 from eqsat.spelling import Speller, Value, buffer_key
 from eqsat.verify import refuse_seconds
 

@@ -21,7 +21,8 @@ from math import comb, gcd, lcm, prod
 from typing import Self, cast
 
 from eqsat.conditions import Conditions
-from eqsat.expr import FALSE, TRUE, Expr, const, evaluate, instantiate, make, topological
+from eqsat.evaluation import evaluate
+from eqsat.expr import FALSE, TRUE, Expr, const, instantiate, make, topological
 from eqsat.extremes import MAX_NESTED
 from eqsat.facts import ContradictionError, chain_members
 from eqsat.forms import ZERO, Form, atom_form, common_factors, factors, number, product_form, to_expr, without

@@ -18,7 +18,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import Expr, evaluate, is_index, make, may_divide_by_zero, topological, variables
+from eqsat.evaluation import evaluate
+from eqsat.expr import Expr, is_index, make, may_divide_by_zero, topological, variables
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.facts import MAX_POINTS

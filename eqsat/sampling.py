@@ -15,7 +15,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import Expr, const, evaluate, extent, integers, maximum, minimum, topological, where
+from eqsat.evaluation import evaluate, integers
+from eqsat.expr import Expr, const, extent, maximum, minimum, topological, where
 
 Points = dict[str, NDArray[Any]]
 

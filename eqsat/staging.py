@@ -18,6 +18,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
+from eqsat.costs import LATENCY, prices
 from eqsat.dtypes import select_width
 from eqsat.expr import (
     TRUE,
@@ -38,7 +39,6 @@ from eqsat.expr import (
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernel import Kernel, Store
 from eqsat.ops import REDUCTIONS
-from eqsat.optimize import LATENCY, prices
 from eqsat.ranges import Axis, free_name, fresh, reduction
 
 # Large reductions ----------------------------------------------------------------------------------------------------

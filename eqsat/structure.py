@@ -24,12 +24,13 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+from eqsat.costs import LATENCY, cost_of
 from eqsat.dtypes import LIMITS, common_width, select_width
 from eqsat.expr import TRUE, Expr, any_var, make, shortened, var, where
 from eqsat.extract.cost import CostModel
 from eqsat.linear import Theory
 from eqsat.ops import OPS, REDUCTIONS
-from eqsat.optimize import LATENCY, cost_of, optimize
+from eqsat.optimize import optimize
 from eqsat.rule import LITERALS
 from eqsat.staging import TwoStages, two_stages
 from eqsat.text import parse, to_text

@@ -10,7 +10,8 @@ from time import monotonic
 
 import numpy as np
 
-from eqsat.expr import Expr, evaluate, integers, variables
+from eqsat.evaluation import evaluate, integers
+from eqsat.expr import Expr, variables
 from eqsat.sampling import Points, domain_size
 
 #: The most elements of one array while a domain is swept: a few of them fit the cache.

@@ -20,7 +20,8 @@ from typing import Literal
 import numpy as np
 
 from eqsat.decide import decide
-from eqsat.expr import MAX_STEPS, Expr, buffers, evaluate, extent, topological, variables
+from eqsat.evaluation import MAX_STEPS, evaluate
+from eqsat.expr import Expr, buffers, extent, topological, variables
 from eqsat.ops import REDUCTIONS, trip_bounds
 from eqsat.sampling import sample, select
 from eqsat.smt import unrolled

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import Expr, apply_operator, number_type
+from eqsat.evaluation import apply_operator, number_type
+from eqsat.expr import Expr
 from eqsat.forms import Form, topological_until
 from eqsat.ops import FLOATS, REDUCTIONS
 

@@ -9,8 +9,9 @@ from corpora import HAND, SAMPLE, SEEDS, cases
 from eqsat import corpus
 from eqsat.cases import read_case
 from eqsat.corpus import Settings, run, run_line
+from eqsat.costs import cost_of
 from eqsat.extract import COST_MODELS
-from eqsat.optimize import cost_of, optimize
+from eqsat.optimize import optimize
 from eqsat.text import parse_program
 from eqsat.verify import check_equal
 

@@ -16,7 +16,8 @@ from strategies import bool_expressions
 from eqsat import boxes
 from eqsat.boxes import UndecidedError, period, within
 from eqsat.decide import METHODS, decide
-from eqsat.expr import Expr, const, evaluate, make, substitute, topological, var, variables
+from eqsat.evaluation import evaluate
+from eqsat.expr import Expr, const, make, substitute, topological, var, variables
 from eqsat.ops import DIVISIONS
 from eqsat.optimize import optimize
 from eqsat.sweep import sweep

@@ -5,7 +5,8 @@ from hypothesis import example, given, settings
 from strategies import expressions, grid
 
 from eqsat.definedness import defined, suspects, undefined, unsafe_divisions
-from eqsat.expr import evaluate, may_divide_by_zero, topological, var
+from eqsat.evaluation import evaluate
+from eqsat.expr import may_divide_by_zero, topological, var
 from eqsat.linear import Theory
 from eqsat.text import parse, to_text
 

@@ -12,7 +12,8 @@ from hypothesis.strategies import SearchStrategy
 from strategies import bool_expressions, expressions, grid
 
 from eqsat.engine import Budget, Saturation, Session, UnsoundUnionError, class_reference
-from eqsat.expr import Expr, const, evaluate, maximum, minimum, var, where
+from eqsat.evaluation import evaluate
+from eqsat.expr import Expr, const, maximum, minimum, var, where
 from eqsat.extract.graph import EGraph, Node
 from eqsat.ops import DIVISIONS, OPS
 from eqsat.optimize import optimize

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from eqsat import cli
+from eqsat.costs import cost_of
 from eqsat.experiment import INPUT, answers, chosen_cases, measure, plot, predict, spearman, summary
 from eqsat.expr import var
 from eqsat.extract import Latency, OpCount
-from eqsat.optimize import cost_of
 
 CASES = [
     {"id": "flat", "vars": {"i": [0, 63], "j": [0, 31]}, "exprs": ["(i*32 + j) // 32", "(i*32 + j) % 32"]},

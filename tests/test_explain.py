@@ -11,10 +11,12 @@ from index_terms import index_terms
 from reductions import reduction_terms
 
 from eqsat.derive import LEMMAS, laws_with
+from eqsat.evaluation import evaluate
 from eqsat.explain import Explanation, UnsoundStepError, explain
-from eqsat.expr import Expr, buffer, evaluate, substitute, var, variables, where
-from eqsat.optimize import Result, optimize
+from eqsat.expr import Expr, buffer, substitute, var, variables, where
+from eqsat.optimize import optimize
 from eqsat.proof import prove_rule
+from eqsat.result import Result
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
 from eqsat.text import parse, parse_program

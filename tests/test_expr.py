@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from strategies import expressions, grid
 
 from eqsat import expr
+from eqsat.evaluation import evaluate
 from eqsat.expr import (
     FALSE,
     TRUE,
     Expr,
     as_expr,
     const,
-    evaluate,
     make,
     maximum,
     minimum,

@@ -6,12 +6,13 @@ from hypothesis import HealthCheck, given, reject, settings
 from reductions import reduction_terms
 from strategies import bool_expressions, expressions
 
+from eqsat.costs import cost_of
 from eqsat.expr import Expr, buffer, const, make, minimum, topological, var
 from eqsat.expr import where as choose
 from eqsat.extract import Latency
 from eqsat.greedy import UNDOES, canonical, rewrite
 from eqsat.ops import REDUCTIONS
-from eqsat.optimize import cost_of, optimize
+from eqsat.optimize import optimize
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
 from eqsat.text import parse

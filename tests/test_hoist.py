@@ -5,10 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import expressions
 
+from eqsat.costs import cost_of
 from eqsat.expr import Expr, var
 from eqsat.extract import LoopAware, OpCount
 from eqsat.hoist import hoist
-from eqsat.optimize import cost_of, optimize
+from eqsat.optimize import optimize
 from eqsat.text import parse, to_text
 from eqsat.verify import check_equal
 

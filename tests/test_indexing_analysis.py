@@ -18,7 +18,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from eqsat import hlo, relations
 from eqsat.corpus import Settings, run_line
-from eqsat.expr import evaluate, var
+from eqsat.evaluation import evaluate
+from eqsat.expr import var
 from eqsat.hlo import Shape
 from eqsat.indexing import IndexingMap
 from eqsat.indexing_analysis import DIRECTIONS, indexing_maps

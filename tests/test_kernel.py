@@ -13,11 +13,11 @@ import pytest
 from kernels import contents, random_kernel, run_in_c
 
 import eqsat
+from eqsat.evaluation import evaluate
 from eqsat.expr import (
     Expr,
     buffer,
     const,
-    evaluate,
     exp,
     log,
     max_over,

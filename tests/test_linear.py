@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import bool_expressions, expressions, grid
 
-from eqsat.expr import FALSE, TRUE, Expr, const, division_count, evaluate, tdiv, tmod, topological, var, variables
+from eqsat.evaluation import evaluate
+from eqsat.expr import FALSE, TRUE, Expr, const, division_count, tdiv, tmod, topological, var, variables
 from eqsat.facts import MAX_CONTEXTS
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS

@@ -10,7 +10,8 @@ from comparison.shuffle import reordered, shuffled
 from eqsat.cases import Case
 from eqsat.engine import Budget
 from eqsat.expr import term_count
-from eqsat.optimize import Result, optimize
+from eqsat.optimize import optimize
+from eqsat.result import Result
 from eqsat.rules import DEFAULT
 from eqsat.verify import check_equal
 

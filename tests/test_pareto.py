@@ -2,9 +2,10 @@
 
 import pytest
 
+from eqsat.costs import cost_of
 from eqsat.expr import var
 from eqsat.extract import LoopAware, OpCount
-from eqsat.optimize import cost_of, optimize
+from eqsat.optimize import optimize
 from eqsat.pareto import SIZES, Answer, frontier, live_values, operations
 from eqsat.text import parse
 from eqsat.verify import check_equal

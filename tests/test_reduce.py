@@ -8,11 +8,13 @@ from corpora import SEEDS, cases
 from hypothesis import HealthCheck, given, reject, settings
 from reductions import reduction_terms
 
-from eqsat.expr import Expr, buffer, const, evaluate, max_over, sum_over, topological, var, variables, where
+from eqsat.costs import cost_of
+from eqsat.evaluation import evaluate
+from eqsat.expr import Expr, buffer, const, max_over, sum_over, topological, var, variables, where
 from eqsat.extract import Latency
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS
-from eqsat.optimize import cost_of, optimize
+from eqsat.optimize import optimize
 from eqsat.reduce import faulhaber
 from eqsat.text import parse
 from eqsat.verify import check_equal, prove_equal

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from strategies import bool_expressions, grid
 
 from eqsat.elimination import Rows
-from eqsat.expr import Expr, evaluate, topological, var, variables
+from eqsat.evaluation import evaluate
+from eqsat.expr import Expr, topological, var, variables
 from eqsat.forms import Form, atom_form
 from eqsat.linear import Theory
 from eqsat.refutation import MAX_STEPS

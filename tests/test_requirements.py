@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from requirements import TABLE, Example, Line, read_lines, table
 
+from eqsat.costs import cost_of
 from eqsat.expr import Expr, buffer, substitute, var
 from eqsat.extract.cost import Latency
 from eqsat.kernel import Kernel, Store, simplified
 from eqsat.linear import Theory
-from eqsat.optimize import Result, cost_of, optimize
+from eqsat.optimize import optimize
+from eqsat.result import Result
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.text import parse

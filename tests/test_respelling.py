@@ -5,10 +5,11 @@ import itertools
 import pytest
 from corpora import read
 
+from eqsat.costs import cost_of
 from eqsat.expr import topological, var
 from eqsat.extract import Latency
 from eqsat.linear import Theory
-from eqsat.optimize import cost_of, optimize
+from eqsat.optimize import optimize
 from eqsat.respelling import Respeller
 from eqsat.verify import check_equal
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from strategies import bool_expressions, expressions, grid
 
 from eqsat import runtime
-from eqsat.expr import Expr, const, evaluate, var, variables
+from eqsat.evaluation import evaluate
+from eqsat.expr import Expr, const, var, variables
 from eqsat.runtime import FLAGS, CompileError, cache_directory, compile_exprs, compile_many, find_compiler
 from eqsat.text import parse
 

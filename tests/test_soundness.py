@@ -8,7 +8,8 @@ from index_terms import index_terms
 from strategies import bool_expressions, expressions, grid
 
 from eqsat.engine import Budget
-from eqsat.expr import TRUE, Expr, buffer, evaluate, var, variables
+from eqsat.evaluation import evaluate
+from eqsat.expr import TRUE, Expr, buffer, var, variables
 from eqsat.optimize import optimize
 from eqsat.text import parse
 

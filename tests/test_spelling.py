@@ -11,22 +11,13 @@ from hypothesis import strategies as st
 from index_terms import index_terms
 from strategies import bool_expressions, expressions, grid
 
-from eqsat.expr import (
-    Expr,
-    const,
-    evaluate,
-    make,
-    maximum,
-    minimum,
-    shift_amount,
-    topological,
-    var,
-    variables,
-)
+from eqsat.costs import cost_of
+from eqsat.evaluation import evaluate
+from eqsat.expr import Expr, const, make, maximum, minimum, shift_amount, topological, var, variables
 from eqsat.extract import Choice, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
 from eqsat.forms import Form, to_expr
 from eqsat.linear import Theory
-from eqsat.optimize import cost_of, optimize
+from eqsat.optimize import optimize
 from eqsat.sharing import share_sums
 from eqsat.spelling import Speller, to_exprs
 

@@ -14,10 +14,11 @@ from comparison.orders import GREEDY, rules_in_order
 from comparison.run import Item, key_of
 from comparison.solvers import EQSAT
 from eqsat.corpus import Row
+from eqsat.costs import cost_of
 from eqsat.expr import Expr
 from eqsat.extract.cost import CostModel
 from eqsat.greedy import rewrite
-from eqsat.optimize import cost_of, optimize
+from eqsat.optimize import optimize
 from eqsat.rule import Rule
 
 #: The orders of rules that are tried from each step on (0: that of registration), and how many terms and steps a kernel

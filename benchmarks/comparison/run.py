@@ -26,11 +26,11 @@ from comparison.solvers import Solver
 from eqsat.calibrate import processor
 from eqsat.cases import Case, case_of, kind_of, load
 from eqsat.corpus import Row
+from eqsat.costs import cost_of
 from eqsat.experiment import MOST_TERMS, measure
 from eqsat.experiment import Row as Measurement
 from eqsat.expr import division_count, term_count
 from eqsat.extract.cost import CostModel
-from eqsat.optimize import cost_of
 from eqsat.runtime import compiler_version
 
 #: How the input itself is called beside the solvers.

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from eqsat.cases import Case
 from eqsat.corpus import Row
+from eqsat.costs import cost_of
 from eqsat.expr import Expr, division_count, topological
 from eqsat.extract.cost import CostModel, Latency
 from eqsat.ops import DIVISIONS
-from eqsat.optimize import cost_of
 from eqsat.text import to_program
 from eqsat.verify import check_equal
 from peers.session import Reply

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import Expr, const, evaluate, make, substitute, topological, var, variables
+from eqsat.evaluation import evaluate
+from eqsat.expr import Expr, const, make, substitute, topological, var, variables
 from eqsat.ops import DIVISIONS
 from eqsat.rule import CONDITIONS, LITERALS, TERMS, Rule, pattern_of
 

@@ -1,0 +1,256 @@
+"""What every way to optimise has in common: the inputs, what is known of them, the clock, and the result."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from math import inf
+from typing import TypeVar, cast
+
+from eqsat.costs import cost_of, cost_of_terms, costs_alone
+from eqsat.definedness import defined, suspects, unsafe_divisions
+from eqsat.engine import Budget, Saturation, Session
+from eqsat.expr import FALSE, Expr, brief, buffers, const, is_index, topological, variables
+from eqsat.extract.cost import CostModel, LoopAware
+from eqsat.extract.exact import exact
+from eqsat.extract.graph import EGraph
+from eqsat.extract.select import Choice, Priced
+from eqsat.facts import ContradictionError, Work
+from eqsat.guess import Guess
+from eqsat.hoist import hoist
+from eqsat.linear import Theory
+from eqsat.opaque import OPAQUE
+from eqsat.ops import REDUCTIONS
+from eqsat.result import Result
+from eqsat.rule import Rule
+from eqsat.rules import DEFAULT
+from eqsat.spelling import buffer_key
+
+T = TypeVar("T")
+
+#: Inputs of more terms than these are large: what takes long is left out, or comes later.
+LARGE = 100
+
+
+@lru_cache
+def _of_default[P](prepare: Callable[[tuple[Rule, ...]], P]) -> P:
+    """What is prepared for the rules of eqsat, without hashing all of them to find it."""
+    return prepare(DEFAULT)
+
+
+@lru_cache(maxsize=16)
+def _free_sessions(rules: tuple[Rule, ...]) -> list[Session]:
+    """The sessions for these rules that no thread is using."""
+    return []
+
+
+@dataclass
+class Walk:
+    """One optimisation: the inputs, and what has been counted so far."""
+
+    roots: tuple[Expr, ...]
+    facts: tuple[Expr, ...]
+    gates: tuple[Expr | None, ...]
+    rules: tuple[Rule, ...]
+    model: CostModel
+    budget: Budget
+    extract: str
+    pareto: str | None
+    started: float = field(default_factory=time.perf_counter)
+    stop: str = "saturated"
+    bound: int | None = None
+    rounds: int = 0
+    engine_seconds: float = 0.0
+    extraction_seconds: float = 0.0
+    matches: Counter[str] = field(default_factory=Counter)
+    guesses: list[Guess] = field(default_factory=list)
+
+    @cached_property
+    def order(self) -> list[Expr]:
+        """Every term below the roots, operands first."""
+        return list(topological(self.roots))
+
+    @cached_property
+    def cost_before(self) -> int:
+        """What the input costs."""
+        return cost_of_terms(self.order, self.model)
+
+    @cached_property
+    def known(self) -> list[Expr]:
+        """Every term below what is known, operands first."""
+        return list(topological([*self.facts, *[gate for gate in self.gates if gate is not None]]))
+
+    @cached_property
+    def has_opaque(self) -> bool:
+        """Whether loads or reductions occur, in roots or in what is known."""
+        return not OPAQUE.isdisjoint([term.op for term in (*self.order, *self.known)])
+
+    @cached_property
+    def suspected(self) -> set[Expr]:
+        """The terms of the input that contain a division whose divisor has a range with 0."""
+        return suspects(self.order)
+
+    def _theories(self) -> tuple[Theory, list[Theory | None]]:
+        """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""
+        # a late theory may not see that a divisor is never zero
+        until = inf if self.suspected else self.started + self.budget.seconds
+        try:
+            base = Theory(self.facts, work=Work(until=until))
+        except ContradictionError as error:
+            raise self._contradiction(error) from None
+        of_gate: dict[Expr | None, Theory | None] = {None: base}
+        for gate in self.gates:
+            if gate is not None and gate not in of_gate:
+                of_gate[gate] = base.under(base.condition(gate))
+        base.work.until = inf
+        return base, [of_gate[gate] for gate in self.gates]
+
+    def _contradiction(self, why: object) -> ContradictionError:
+        shown = ", ".join(brief(fact) for fact in self.facts)
+        return ContradictionError(f"the constraints contradict each other: {shown} ({why})")
+
+    def _check_divisors(self, contexts: Sequence[Theory | None]) -> None:
+        """Refuse divisors that may be zero under all that is known where they are evaluated."""
+        for term, theory in unsafe_divisions(self.roots, self.suspected, contexts):
+            divisor = term.args[1]
+            low, high = theory.bounds(theory.form(divisor))
+            problem = f"the divisor {brief(divisor)!r} of {brief(term)!r} may be zero: its range is [{low}, {high}]"
+            over = self._reduction_around(term)
+            if over is not None:
+                # users know their indices by other names, and cannot constrain them
+                raise ValueError(
+                    f"{problem}, where {brief(over.args[1])} is the index of {brief(over)!r}; "
+                    f"narrow the range or write where({brief(divisor)} != 0, {brief(term)}, 0)"
+                )
+            raise ValueError(f"{problem}; narrow the range or give the constraint {brief(divisor)} != 0")
+
+    def _reduction_around(self, division: Expr) -> Expr | None:
+        """A reduction whose index the divisor speaks of; ``None`` if it speaks of none."""
+        below = list(topological([division.args[1]]))
+        indices = {t for t in below if t.op == "var" and is_index(t)} - {t.args[1] for t in below if t.op in REDUCTIONS}
+        around = (t for t in self.order if t.op in REDUCTIONS and t.args[1] in indices)
+        return next((t for t in around if division in topological([t.args[0]])), None)
+
+    @contextmanager
+    def _extracting(self) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.extraction_seconds += time.perf_counter() - started
+
+    def _exactly(self, graph: EGraph, start: Choice) -> Choice:
+        """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""
+        with self._extracting():
+            found = exact(Priced.of(graph, self.model), start, self._seconds_left())
+        # of graphs for different gates, which may share terms, the dearest is a bound for all
+        self.bound = max(self.bound or 0, found.bound)
+        if found.bound < found.cost and self.stop == "saturated":
+            self.stop = "time"
+        return found.choice
+
+    def _once(self, prepare: Callable[[tuple[Rule, ...]], T], rules: tuple[Rule, ...]) -> T:
+        """What is prepared once per process and set of rules, outside the clock."""
+        started = time.perf_counter()
+        prepared = _of_default(prepare) if rules is DEFAULT else prepare(rules)
+        self.started += time.perf_counter() - started
+        return prepared
+
+    @contextmanager
+    def _session(self, rules: tuple[Rule, ...]) -> Iterator[Session]:
+        """A session for this thread alone, compiled outside the clock if none is free."""
+        free = self._once(_free_sessions, rules)
+        started = time.perf_counter()
+        try:
+            session = free.pop()
+        except IndexError:
+            session = Session(rules)
+        self.started += time.perf_counter() - started
+        try:
+            yield session
+        except Exception:
+            # an interrupted one, which may not be empty, is not used again
+            free.append(session)
+            raise
+        if not session.is_worn:
+            free.append(session)
+
+    def _saturate(
+        self,
+        rules: tuple[Rule, ...],
+        terms: Sequence[Expr],
+        facts: Sequence[Expr],
+        seconds: float,
+        nodes: int,
+        without: frozenset[str] = frozenset(),
+    ) -> Saturation:
+        budget = replace(self.budget, seconds=seconds, nodes=nodes)
+        with self._session(rules) as session:
+            started = time.perf_counter()
+            saturation = session.saturate(terms, facts, budget, without=without)
+            self.engine_seconds += time.perf_counter() - started
+        self.rounds += saturation.rounds
+        self.matches.update(saturation.matches)
+        return saturation
+
+    def _is_late(self) -> bool:
+        return self._seconds_left() <= 0
+
+    def _has_time(self) -> bool:
+        """Whether there is time left for what may improve the answer; the result says so if there is none."""
+        if self._seconds_left() > 0:
+            return True
+        self.stop = "time"
+        return False
+
+    def _seconds_left(self) -> float:
+        return max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
+
+    def _variables(self) -> dict[str, Expr]:
+        leaves = [term for term in (*self.order, *self.known) if term.op in ("var", "buffer")]
+        named = {cast(str, v.value): v for v in variables(leaves)}
+        return named | {buffer_key(array): array for array in buffers(leaves)}
+
+    def _cheapest(self, one: list[Expr], other: list[Expr]) -> list[Expr]:
+        """The terms that cost less, ``one`` if neither do: all together, or each root alone where none is shared."""
+        if self.extract != "tree":
+            return min(one, other, key=lambda exprs: cost_of(exprs, self.model))
+        costs = costs_alone([*one, *other], self.model)
+        return [min(pair, key=costs.__getitem__) for pair in zip(one, other, strict=True)]
+
+    def _result(self, found: Sequence[Expr], nodes: int, contexts: Sequence[Theory | None]) -> Result:
+        exprs = defined(found, contexts)
+        if isinstance(self.model, LoopAware):
+            exprs = self._cheapest(exprs, hoist(exprs, self.model))
+        cost_before, cost = self.cost_before, cost_of(exprs, self.model)
+        if self.extract == "tree":
+            exprs = self._cheapest(exprs, list(self.roots))
+            cost = cost_of(exprs, self.model)
+        elif cost > cost_before:
+            exprs, cost = list(self.roots), cost_before
+        elapsed = time.perf_counter() - self.started
+        return Result(
+            before=self.roots,
+            exprs=tuple(exprs),
+            constraints=self.facts,
+            gates=self.gates,
+            cost_before=cost_before,
+            cost=cost,
+            bound=None if self.bound is None else min(self.bound, cost),
+            stop=self.stop,
+            nodes=nodes,
+            rounds=self.rounds,
+            milliseconds=1000 * elapsed,
+            engine_milliseconds=1000 * self.engine_seconds,
+            extraction_milliseconds=1000 * self.extraction_seconds,
+            rules=dict(self.matches),
+            rule_set=self.rules,
+            guesses=tuple(self.guesses),
+        )
+
+
+def anything(root: Expr) -> Expr:
+    """What a root becomes whose gate never holds: its value does not matter."""
+    return FALSE if root.is_bool else const(0)
