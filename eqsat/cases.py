@@ -77,7 +77,7 @@ def case_of(record: Record, name: str = "") -> Case:
     if kind == "reduce":
         kind, record = "plain", _reduction(record)
     if kind not in _KINDS:
-        raise ValueError(f"cases of kind {kind!r} are unknown")
+        raise ValueError(f"cases of kind {kind!r} are unknown: docs/corpora.md lists the kinds")
     texts_of, roots_of = _KINDS[kind]
     texts = texts_of(record)
     conditions = get_texts(record, "constraints", [])

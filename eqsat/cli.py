@@ -237,6 +237,8 @@ def _trip_counts(loops: str, names: dict[str, Expr]) -> dict[str, int]:
     unknown = [name for name in chosen if name not in names or names[name].op != "var"]
     if unknown:
         raise click.UsageError(f"--loops names {unknown[0]!r}, which is no variable: give it a --range or --var")
+    if len(set(chosen)) < len(chosen):
+        raise click.UsageError(f"--loops names a variable twice: {loops!r}; name each loop once")
     return {name: extent(names[name]) for name in chosen}
 
 

@@ -202,6 +202,7 @@ WRONG = [
     (["optimize", "A[x]", "--var", "x=0:3", "--buffer", "A=i32", "--c"], "give it as a store of a kernel"),
     (["optimize", "x", "--loops", "y", "--var", "x=0:3"], "--loops names 'y'"),
     (["optimize", "i", "--range", "i=4", "--buffer", "A=i32", "--loops", "A,i"], "--loops names 'A', which is no var"),
+    (["optimize", "i", "--range", "i=4", "--loops", "i, i"], "--loops names a variable twice"),
     (["optimize", "A", "--buffer", "A=i32"], "'A' is an array, not a value: index it, as in A[i]"),
     (["optimize", "A", "--buffer", "A=i32", "--c"], "'A' is an array, not a value"),
     (["optimize", "x", "--range", "x=4", "--buffer", "A=bool", "--constraint", "A"], "'A' is an array, not a value"),

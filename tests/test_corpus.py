@@ -48,7 +48,7 @@ BAD = [
     ('{"id": "a", "exprs": ["i", "i < 2"], "vars": {"i": [0, 3]}, "gates": [1]}', "a", "1 gates for 2 roots"),
     ('{"id": "a", "exprs": ["i"], "vars": {"i": [0, 3]}, "lets": [["t0"]]}', "a", "a name and a text"),
     ('{"id": "a", "exprs": ["i"], "vars": {"i": [0, 3]}, "constraints": ["i + 1"]}', "a", "not a condition"),
-    ('{"id": "a", "kind": "knitting", "vars": {}}', "a", "cases of kind 'knitting' are unknown"),
+    ('{"id": "a", "kind": "knitting", "vars": {}}', "a", "docs/corpora.md lists the kinds"),
     ('{"id": "a", "kind": "reduce", "vars": {}, "after": "36"}', "a", "the key 'before' is missing"),
     ('{"id": "a", "kind": "reduce", "vars": {}, "before": "sum(k, 0)", "after": "36"}', "a", "sum takes 4 arguments"),
     ('{"id": "a", "exprs": ["i // i"], "vars": {"i": [0, 3]}}', "a", "[0, 3]"),

@@ -462,7 +462,7 @@ BAD = [
     ({"kind": "buffer-decision", "op": "ADD", "ratio": "huge"}, "'ratio' must be a number, 'low' or 'high'"),
     ({"kind": "buffer-decision", "op": "ADD", "ratio": [3]}, "'ratio' must be a number, 'low' or 'high'"),
     ({"kind": "buffer-decision", "op": "ADD", "pcontig": "3"}, "'pcontig' must be a int"),
-    ({"kind": "knitting", "vars": {}}, "cases of kind 'knitting' are unknown"),
+    ({"kind": "knitting", "vars": {}}, "cases of kind 'knitting' are unknown: docs/corpora.md lists the kinds"),
     ({"kind": "reduce", "vars": {}, "after": "36"}, "the key 'before' is missing"),
     ({"kind": ["plain"], "vars": {}, "exprs": ["1"]}, "are unknown"),
 ]
