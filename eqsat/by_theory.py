@@ -117,13 +117,14 @@ class ByTheory(Walk):
             return terms
         index = any_var("@flat", *base.bounds(flat))
         images = {}
-        for term in self.order:
+        for term in (*self.order, *self.known):
             if term.args and not term.is_bool:
                 form = base.form(term)
                 if form.terms == flat.terms:
                     images[term] = index + form.constant
-        gates = [None if gate is None else gate.substitute(images) for gate in self.gates]
-        walk = replace(self, roots=tuple(substitute(self.roots, images)), gates=tuple(gates), pareto=None, guesses=[])
+        roots, facts = [tuple(substitute(given, images)) for given in (self.roots, self.facts)]
+        gates = tuple(None if gate is None else gate.substitute(images) for gate in self.gates)
+        walk = replace(self, roots=roots, facts=facts, gates=gates, pareto=None, guesses=[])
         found = walk.run("theory", limit=cost_of(terms, self.model))
         return self._cheapest(terms, substitute(found.exprs, {index: to_expr(flat)}))
 

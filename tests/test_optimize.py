@@ -630,3 +630,12 @@ def test_a_flat_index_is_taken_apart_as_one_variable():
     flat = "(i*20 + j*5 + k)"
     mixed = f"({flat}%6 + {flat}//96%5*6 + {flat}//6%16*30)"
     assert sound(optimize([flat, f"{mixed}//5%8*5 + {mixed}%5"], i=(0, 23), j=(0, 3), k=(0, 4))).cost <= 36
+
+
+@pytest.mark.parametrize("other", ["(i + j*13)", "(j*13 + i)"])
+def test_a_flat_index_is_one_variable_in_what_is_known_too(other):
+    flat = "(i + j*13)"
+    mixed = f"({flat}%5 - 1 + {flat}//5%13*4)"
+    root = f"({mixed}%2 + {mixed}//2%3*2 + {mixed}//6%4*18 + {mixed}//24%2*72)%144"
+    gate = f"{other}//5%13 < 12 and 1 <= {other}%5"
+    assert sound(optimize([f"{flat}%65", root], gates=[None, gate], i=(0, 12), j=(0, 4))).cost <= 22
