@@ -52,7 +52,7 @@ Union = tuple[int, "Expr | int"]
 
 @dataclass(frozen=True)
 class Budget:
-    """What one saturation may use: rows in the e-graph, 1 or more, seconds and rounds, each 0 or more.
+    """What one optimisation may use: e-nodes, 1 or more, seconds and rounds of saturation, each 0 or more.
 
     Raises
     ------

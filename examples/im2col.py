@@ -7,8 +7,7 @@
 
 from __future__ import annotations
 
-from eqsat.expr import Expr, var
-from eqsat.optimize import optimize
+from eqsat import Expr, optimize, var
 
 
 def convolution() -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
