@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from eqsat.evaluation import evaluate
 from eqsat.expr import FALSE, TRUE, Expr, const, make, topological, variables
 from eqsat.facts import chain_members
-from eqsat.forms import Form, Simplicity, atom_form, read, to_expr
+from eqsat.forms import Form, Simplicity, atom_form, read, scale_of, to_expr
 from eqsat.ops import COMPARISONS
 from eqsat.sampling import Points, all_hold, domain_size, grid
 
@@ -104,7 +104,9 @@ def learn(
     roots = list(roots)
     parts = _Parts(roots, undefined)
     learned = Learned()
-    if not parts.are_worth_guessing(facts) or len(parts.atoms) > MAX_ATOMS:
+    sums = [found for root in roots if not root.is_bool and root not in undefined and (found := parts.sum(root))]
+    is_worth = parts.are_worth_guessing(facts) or any(found.quotients == 1 and found.period for found in sums)
+    if not is_worth or len(parts.atoms) > MAX_ATOMS:
         return learned
     simplicity = Simplicity()
     atoms, conditions = (sorted(terms, key=simplicity.__getitem__) for terms in (parts.atoms, parts.conditions))
@@ -119,7 +121,6 @@ def learn(
     if not count:
         learned.impossible = complete
         return learned
-    sums = [found for root in roots if not root.is_bool and root not in undefined and (found := parts.sum(root))]
     sums = [found for found in sums if all(_name(v) in points for v in found.names)]
     chains = {c: chain_members(c, c.op) for c in conditions if c.op in ("and", "or")}
     terms = [*atoms, *conditions, *(found.nested for found in sums), *(m for chain in chains.values() for m in chain)]
@@ -151,7 +152,7 @@ def learn(
         form = basis.combination(values[atom])
         if form is None or not _is_simpler(form, atom, size) or not prove(atom, to_expr(form)):
             basis.add(atom, values[atom])
-    nested = [s for s in sums if s.whole not in affine and s.quotients > 1 and values[s.nested].dtype != object]
+    nested = [s for s in sums if s.whole not in affine and s.may_be_remainder(values[s.nested])]
     for found, form in _as_remainders(nested, members, points, values):
         prove(found.whole, found.with_nested(form, size))
     simplest: dict[bytes, Expr] = {}
@@ -238,7 +239,9 @@ class _Parts:
             return None
         names = tuple([v for v, bit in self._variables.items() if bit & below])
         alone = Form({v: k for v, k in form.terms.items() if v.op == "var" and v not in names}, 0)
-        return _Sum(term, to_expr(form.plus(alone, -1)), alone, names, quotients)
+        nested = form.plus(alone, -1)
+        period = MAX_VALUE if quotients > 1 else _period(nested)
+        return _Sum(term, to_expr(nested), alone, names, quotients, period)
 
 
 @dataclass(frozen=True)
@@ -250,6 +253,11 @@ class _Sum:
     alone: Form
     names: tuple[Expr, ...]
     quotients: int
+    period: int
+
+    def may_be_remainder(self, values: Array) -> bool:
+        """Whether the nested part, with ``values`` at the points, spans less than a remainder by its period does."""
+        return values.dtype != object and int(values.max()) - int(values.min()) < self.period
 
     def with_nested(self, form: Form | None, size: Callable[[Expr], int]) -> Expr | None:
         """The whole with another form for its nested part, if that is simpler."""
@@ -257,6 +265,23 @@ class _Sum:
             return None
         term = to_expr(self.alone.plus(form))
         return term if size(term) < size(self.whole) else None
+
+
+def _period(form: Form) -> int:
+    """The multiple that a sum has of its one quotient, if it may be a remainder by that; else 0.
+
+    Not if it is a multiple of the dividend but for that, and so one already or cheap as it is, nor if the dividend is a
+    plain sum of variables, whose quotient others may use.
+    """
+    others = [atom for atom in form.terms if atom.op != "var"]
+    if len(others) != 1 or others[0].op != "floordiv":
+        return 0
+    dividend, step = read(others[0].args[0]), form.terms[others[0]]
+    if any(abs(k) == 1 for k in dividend.terms.values()):
+        return 0
+    rest = form.plus(atom_form(others[0]), -step)
+    scale = scale_of(dividend, rest)
+    return abs(step) if rest.terms and not (scale and dividend.times(scale).terms == rest.terms) else 0
 
 
 def _is_simpler(form: Form, atom: Expr, size: Callable[[Expr], int]) -> bool:

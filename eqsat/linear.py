@@ -139,13 +139,16 @@ class Theory(Reductions):
 
     def _form(self, term: Expr) -> Form:
         forms, op, args = self.forms, term.op, term.args
+        if term.vmin == term.vmax:
+            return number(term.vmin)
         if op == "add":
             return forms[args[0]].plus(forms[args[1]])
         step = _INTEGER_STEPS.get(op)
         if step is not None:
+            written = _decided_by_bounds(op, *args)
+            if written is not None:
+                return forms[written[0]].shifted(written[1])
             return step(self, forms[args[0]], forms[args[1]])
-        if op == "const":
-            return number(term.vmin)
         if op == "var":
             return self._variable(term)
         if op == "where":
@@ -159,7 +162,9 @@ class Theory(Reductions):
 
     def _condition(self, term: Expr) -> Expr:
         op, args = term.op, term.args
-        if op in ("bool", "buffer"):
+        if term.vmin == term.vmax:
+            return TRUE if term.vmin else FALSE
+        if op == "buffer":
             return term
         if op in FLOATS:
             return self.known.get(term, term)
@@ -339,6 +344,19 @@ _INTEGER_STEPS: dict[str, Callable[[Theory, Form, Form], Form]] = {
     "min": lambda theory, x, y: theory.extreme("min", [x, y]),
     "max": lambda theory, x, y: theory.extreme("max", [x, y]),
 }
+
+
+def _decided_by_bounds(op: str, x: Expr, y: Expr) -> tuple[Expr, int] | None:
+    """The operand, and what is added to it, that an operation is by the bounds of its operands as they are written.
+
+    A sum of remainders has the bounds of a number in digits; its normal form, where they are sums, does not show them.
+    """
+    if op == "mod" and y.vmin == y.vmax > 0:
+        q = x.vmin // y.vmin
+        return (x, -q * y.vmin) if q == x.vmax // y.vmin else None
+    if op in ("min", "max") and (x.vmax <= y.vmin or y.vmax <= x.vmin):
+        return (x if (x.vmax <= y.vmin) == (op == "min") else y), 0
+    return None
 
 
 def _solved(equation: Form, atom: Expr) -> Form | None:

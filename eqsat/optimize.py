@@ -57,7 +57,7 @@ def optimize(
     cost : CostModel
         What is cheap.
     budget : Budget
-        E-nodes, seconds and rounds. When one runs out the best terms so far are returned and ``Result.stop`` says which.
+        E-nodes, seconds and rounds. When one runs out the best terms so far are returned; ``Result.stop`` says which.
     engine : {"egraph", "theory", "greedy"}
         ``"theory"`` takes the normal form alone, without rules; ``"greedy"`` applies the rules one after the other, as
         other optimisers do: a baseline.

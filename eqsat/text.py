@@ -74,6 +74,8 @@ def parse(text: str, names: Mapping[str, Expr]) -> Expr:
     ------
     ValueError
         If the text is not an expression; one line that says where and why.
+    TypeError
+        If a name in it means no term.
 
     >>> parse("(i*32 + j) // 32 < 4", {"i": var("i", 0, 7), "j": var("j", 0, 31)})
     Expr('(i*32 + j)//32 < 4')
@@ -220,10 +222,12 @@ class _Parser:
             return True
         if kind != 2 or token in ("and", "or"):
             raise self.fail(f"unexpected {token!r}")
-        array = self.names.get(token)
-        if following in _OPEN and array is not None and array.op == "buffer":
+        named = self.names.get(token)
+        if named is not None and not isinstance(named, Expr):
+            raise TypeError(f"the name {token!r} means {named!r}: give it a term, such as eqsat.var({token!r}, 0, 9)")
+        if following in _OPEN and named is not None and named.op == "buffer":
             self.pending.append(("load", 0, len(self.values)))
-            self.values.append(array)
+            self.values.append(named)
             return True
         if following == "(":
             if token not in _CALLS and token not in _REDUCTIONS:
@@ -233,8 +237,8 @@ class _Parser:
             return True
         if token in ("True", "False"):
             self.values.append(TRUE if token == "True" else FALSE)
-        elif token in self.names:
-            self.values.append(self.names[token])
+        elif named is not None:
+            self.values.append(named)
         else:
             wanted = f"array {token!r}: give a buffer" if following == "[" else f"variable {token!r}: give its range"
             raise self.fail(f"unknown {wanted},")

@@ -110,6 +110,14 @@ def test_a_chain_of_permutations_is_one_remainder() -> None:
     assert result.check().equal
 
 
+@pytest.mark.parametrize(("slope", "is_remainder"), [(107, True), (108, False)])
+def test_a_sum_that_stays_within_the_multiple_of_its_quotient_is_one_remainder(slope, is_remainder) -> None:
+    # with 108 its greatest value is 213
+    result = optimize(f"x*75 + y*{slope} - (x*211 + y*301)//588*209", x=(0, 6), y=(0, 5))
+    assert (result.expr.op == "mod") == is_remainder
+    assert result.check().equal
+
+
 def test_what_is_no_remainder_at_one_point_is_not_taken_for_one() -> None:
     names = {"x": var("x", 0, 999)}
     chain, exception = parse("(x*75 + 15) % 209", names), parse("where(x == 997, 209, 0)", names)

@@ -180,6 +180,7 @@ def test_the_lemmas_at_every_point(terms):
 # ---- what the theory must reach, and the nearest input for which it must not
 
 XY = {"x": (0, 99), "y": (0, 3)}
+DIGITS = {"x": (0, 47), "y": (0, 8)}
 SYMBOLIC = {"x": (-9, 9), "y": (-9, 9), "z": (0, 3), "n": (1, 4), "m": (1, 4)}
 
 STEPS = [
@@ -348,6 +349,16 @@ STEPS = [
     ("((x*2 + y%3)*m + z)//(n*m)", "(x*2 + y%3)//n", {**SYMBOLIC, "m": (4, 6)}, {**SYMBOLIC, "m": (3, 6)}),
     ("(x*5 + 1)//4//6", "(x*5 + 1)//24", {"x": BIG}, None),
     ("(x*5 - x//8)//6", "-((-39*x - 8)//48) - 1", {"x": BIG}, None),
+    # what the bounds of a sum as it is written decide, where the terms of its normal form are bounded less tightly
+    ("(x%4 + x//12%2*4 + y)%16", "x%4 + x//12%2*4 + y", DIGITS, {**DIGITS, "y": (0, 9)}),
+    ("(x%4 + x//12%2*4 + y)%16", "x%4 + x//12%2*4 + y", DIGITS, {**DIGITS, "y": (-1, 8)}),
+    ("(x%4 + x//12%2*4 + y)%16", "x%4 + x//12%2*4 + y + 16", {**DIGITS, "y": (-16, -8)}, {**DIGITS, "y": (-16, -7)}),
+    ("(x%4 + x//12%2*4 + y)//16", "0", DIGITS, {**DIGITS, "y": (0, 9)}),
+    ("min(x%4 + x//12%2*4, y)", "x%4 + x//12%2*4", {**DIGITS, "y": (7, 9)}, {**DIGITS, "y": (6, 9)}),
+    ("max(y, x%4 + x//12%2*4)", "x%4 + x//12%2*4", {**DIGITS, "y": (-9, 0)}, {**DIGITS, "y": (-9, 1)}),
+    ("min(x%4 + x//12%2*4, y)", "y", {**DIGITS, "y": (-9, 0)}, {**DIGITS, "y": (-9, 1)}),
+    ("max(x%4 + x//12%2*4, y)", "y", {**DIGITS, "y": (7, 9)}, {**DIGITS, "y": (6, 9)}),
+    ("x%4 + x//12%2*4 < y", "True", {**DIGITS, "y": (8, 9)}, {**DIGITS, "y": (7, 9)}),
 ]
 
 

@@ -137,6 +137,11 @@ def test_rows_undo_into_the_same_term(drawn):
     assert from_rows(to_rows(drawn[0])) is drawn[0]
 
 
+def test_a_name_that_means_no_term_is_refused():
+    with pytest.raises(TypeError, match=r"^the name 'i' means \(0, 7\): give it a term"):
+        parse("i + 1", {"i": (0, 7)})
+
+
 def test_shared_subterms_are_named_once():
     i = NAMES["i"]
     term: Expr = i
