@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from math import gcd, inf
 from operator import or_
 from typing import Any, Self, cast
@@ -618,9 +619,8 @@ class Facts(ABC):
             return low, high
         low, high = self.plain_bounds(form)
         if depth:
-            for other_low, other_high in self._correlated_bounds(form, depth, self.bounds):
-                low, high = max(low, other_low), min(high, other_high)
-            for other_low, other_high in self._known_bounds(form, depth):
+            correlated = self._correlated_bounds(form, depth, self.bounds)
+            for other_low, other_high in chain(correlated, self._known_bounds(form, depth), self._digit_bounds(form)):
                 low, high = max(low, other_low), min(high, other_high)
         self._bounds[form] = (low, high, depth)
         return low, high
@@ -655,6 +655,24 @@ class Facts(ABC):
                         low, high = bounds(rest, depth - 1)
                         most = scale * division.most
                         yield low + min(0, most), high + max(0, most)
+
+    def _digit_bounds(self, form: Form) -> Iterator[Bounds]:
+        """Bounds of a sum of several remainders, each between 0 and what its divisor leaves."""
+        quotients = [a for a in form.terms if a.op == "floordiv"]
+        if len(quotients) < 2:
+            return
+        rest, low, high, taken = form, 0, 0, 0
+        for atom in quotients:
+            for division in self.divisions_in(rest, atom):
+                scale = scale_of(division.dividend, rest)
+                smaller = rest.plus(division.remainder, -scale) if scale else rest
+                if len(smaller.terms) < len(rest.terms):
+                    rest, taken = smaller, taken + 1
+                    low, high = low + min(0, scale * division.most), high + max(0, scale * division.most)
+                    break
+        if taken:
+            least, most = self.plain_bounds(rest)
+            yield low + least, high + most
 
     def _known_bounds(self, form: Form, depth: int) -> Iterator[Bounds]:
         """Sums that facts bound, each alone and all together, and what is left beside them."""

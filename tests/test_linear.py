@@ -358,6 +358,12 @@ STEPS = [
     ("max(y, x%4 + x//12%2*4)", "x%4 + x//12%2*4", {**DIGITS, "y": (-9, 0)}, {**DIGITS, "y": (-9, 1)}),
     ("min(x%4 + x//12%2*4, y)", "y", {**DIGITS, "y": (-9, 0)}, {**DIGITS, "y": (-9, 1)}),
     ("max(x%4 + x//12%2*4, y)", "y", {**DIGITS, "y": (7, 9)}, {**DIGITS, "y": (6, 9)}),
+    # the same of sums of quotients
+    ("x - x//4*4 + x//12*4 - x//24*8 + y < 16", "True", DIGITS, {**DIGITS, "y": (0, 9)}),
+    ("x - x//4*4 + x//12*4 - x//24*8 + y < 0", "False", DIGITS, {**DIGITS, "y": (-1, 8)}),
+    ("x//4*4 - x - x//12*4 + x//24*8 + y < 0", "False", {**DIGITS, "y": (7, 9)}, {**DIGITS, "y": (6, 9)}),
+    ("x//2%2 == 0", "x%4 < 2", {"x": BIG}, None),
+    ("x//3%4 == 3", "9 <= x%12", {"x": BIG}, None),
     ("x%4 + x//12%2*4 < y", "True", {**DIGITS, "y": (8, 9)}, {**DIGITS, "y": (7, 9)}),
 ]
 
