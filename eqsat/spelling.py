@@ -115,6 +115,10 @@ class Speller:
                 worth = term.op == "where" or any(self._has_quotient(a) for a in term.args)
             if worth:
                 self._originals.setdefault(value, []).append(term)
+                if term.op in COMPARISONS and not term.args[0].is_bool:
+                    # the complement of what is written is often what is meant
+                    negated, written = map(self.theory.negate, (cast(Expr, value), term))
+                    self._originals.setdefault(negated, []).append(written)
                 if self._has_few and term.op in _FLOORS and isinstance(value, Form):
                     for before, after in self._respeller.respelled(term):
                         self._respellings.setdefault(self.value_of(before), []).append(after)

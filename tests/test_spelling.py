@@ -264,6 +264,9 @@ SHORTER = [
     (["y*9 - (x + where(z < 3, 0, 1 - x))*3 + 3"], ["y*9 - where(z < 3, x, 1)*3 + 3"]),
     # a quotient of a quotient, whose common factor is gone
     (["(x + y*4)//18*24 - y//9*47", "x < 0 or 3 < x"], ["(x + y*4)//18*24 - y//9*47", "x < 0 or 3 < x"]),
+    # the complement of what is written
+    (["not x//32 < x%16 + 3", "x//32 + x%32*18"], ["x%16 + 3 <= x//32", "x//32 + x%32*18"]),
+    (["not (x//32 < x%16 + 3 or y < 9)", "x//32 + x%32*18"], ["x%16 + 3 <= x//32 and 9 <= y", "x//32 + x%32*18"]),
     # what is subtracted loses its constant
     (["-((x*3 + 7)//8) - y"], ["x*-3//8 - y"]),
     # a power of two divides before a product has to
