@@ -4,7 +4,7 @@
 :func:`prove_equal` leaves no point out: what it cannot evaluate everywhere it asks of the procedures in
 :mod:`eqsat.decide`. A point counts only where all constraints hold, and for a gated root only where its gate holds.
 Buffers hold arbitrary fixed elements; for a proof reductions are written out, and the elements are unknown.
-Constraints are taken to be satisfiable: those that share no variable with a root do not matter to it.
+Constraints are taken to be satisfiable: those that share no variable and no array with a root do not matter to it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 from eqsat.decide import decide
 from eqsat.evaluation import MAX_STEPS, evaluate
 from eqsat.expr import Expr, buffers, extent, topological, variables
+from eqsat.forms import VariableSets
 from eqsat.ops import REDUCTIONS, trip_bounds
 from eqsat.sampling import sample, select
 from eqsat.smt import unrolled
@@ -280,39 +281,28 @@ def _differences(before: Sequence[Expr], after: Sequence[Expr], gates: Sequence[
     return list(found)
 
 
-def _masks(roots: Sequence[Expr]) -> dict[Expr, int]:
-    """For every term below ``roots`` the set of its variables, as bits of an integer."""
-    bit = {v: 1 << index for index, v in enumerate(variables(roots))}
-    masks: dict[Expr, int] = {}
-    for term in topological(roots):
-        masks[term] = bit.get(term, 0)
-        for arg in term.args:
-            masks[term] |= masks[arg]
-    return masks
-
-
 def _groups(differs: list[Expr], constraints: list[Expr], most: int) -> tuple[list[_Group], list[_Group]]:
     """Groups of roots with a domain of up to ``most`` points, as few as possible, and groups of one domain each."""
-    masks = _masks([*differs, *constraints])
-    extents = [extent(v) for v in variables([*differs, *constraints])]
+    sets = VariableSets()
+    extents = {sets.of(v): extent(v) for v in variables([*differs, *constraints])}
 
     def closure(mask: int) -> int:
-        """The variables that constraints tie to those of ``mask``."""
+        """The variables and arrays that constraints tie to those of ``mask``."""
         while True:
-            wider = reduce(lambda m, c: m | masks[c] if m & masks[c] else m, constraints, mask)
+            wider = reduce(lambda m, c: m | sets.of(c) if m & sets.of(c) else m, constraints, mask)
             if wider == mask:
                 return mask
             mask = wider
 
     def size(mask: int) -> int:
-        return prod(extent for index, extent in enumerate(extents) if mask >> index & 1)
+        return prod(count for bit, count in extents.items() if mask & bit)
 
     def group(mask: int, members: list[Expr]) -> _Group:
-        return _Group(members, [c for c in constraints if masks[c] & mask])
+        return _Group(members, [c for c in constraints if sets.of(c) & mask])
 
     domains: dict[int, list[Expr]] = {}
     for condition in differs:
-        domains.setdefault(closure(masks[condition]), []).append(condition)
+        domains.setdefault(closure(sets.of(condition)), []).append(condition)
     small: list[tuple[int, list[Expr]]] = []
     large: list[_Group] = []
     for mask, members in sorted(domains.items(), key=lambda item: size(item[0]), reverse=True):
