@@ -11,7 +11,7 @@ facts. Facts may be used anywhere in the graph: every equality found holds where
 
 What keeps e-graphs small: literals are part of the node, so that they are never addends; a node that contains its own
 class is subsumed, and so is every other node of a class known to be a literal; and a rule that builds terms matches
-only terms within ``slack`` operators of the smallest equal one.
+only terms within :data:`SLACK` operators of the smallest equal one.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from numbers import Real
 from typing import Any, cast
 
-from eqsat.expr import Expr, brief, topological, var
+from eqsat.expr import Expr, brief, topological
 from eqsat.extract.graph import Bounds, EGraph, Node
 from eqsat.facts import ContradictionError
 from eqsat.ops import OPS
@@ -45,9 +44,8 @@ _I64 = range(-(2**63), 2**63)
 MOST_SCRIPTS = 300_000
 #: How often the analyses run in a round, each time one operator further up.
 ANALYSES = 5
-
-#: What a hook between rounds asks to be united: a class and a term or another class.
-Union = tuple[int, "Expr | int"]
+#: A rule that builds terms matches only those of up to so many operators more than the smallest equal one.
+SLACK = 2
 
 
 @dataclass(frozen=True)
@@ -102,13 +100,6 @@ class Saturation:
 class UnsoundUnionError(RuntimeError):
     """Two different values in one class: some rule is false. The message names the rules that fired."""
 
-
-def class_reference(number: int, bounds: Bounds) -> Expr:
-    """A stand-in for class ``number`` in terms handed back by a hook between rounds."""
-    return var(f"{_REFERENCE}{number}", *bounds)
-
-
-_REFERENCE = "__class_"
 
 # The program ---------------------------------------------------------------------------------------------------------
 
@@ -271,11 +262,11 @@ def _size(constructor: str, arity: int) -> tuple[str, str]:
     return f"(= e {_row(constructor, arity)}) (= s {total})", "(set (size e) s)"
 
 
-def _fence(part: CompiledRule, slack: int) -> str:
+def _fence(part: CompiledRule) -> str:
     """Match only terms that are little larger than the smallest term known to equal them."""
     if part.writes <= {"Num", "True", "False"}:
         return ""
-    total = str(part.operators - slack)
+    total = str(part.operators - SLACK)
     for letter in part.letters:
         total = f"(+ {total} (size {letter}))"
     return f" (= within {total}) (<= within (size e))"
@@ -339,7 +330,7 @@ class Session:
     ('saturated', True, ['mod-core'])
     """
 
-    def __init__(self, rules: Sequence[Rule], extra: str = "", slack: int = 2) -> None:
+    def __init__(self, rules: Sequence[Rule], extra: str = "") -> None:
         from egglog import bindings
 
         refuse_repeated(rules)
@@ -350,7 +341,7 @@ class Session:
         self._analysis = [_Part.of(f"a{n}", *rule) for n, rule in enumerate(_analysis())]
         self._facts = [_Part.of(f"f{n}", *rule) for n, rule in enumerate(_FACT_RULES)]
         compiled = [part for rule in self.rules for part in compile_rule(rule)]
-        self._parts = [_Part.of(f"r{n}", p.body + _fence(p, slack), p.head, p.name) for n, p in enumerate(compiled)]
+        self._parts = [_Part.of(f"r{n}", p.body + _fence(p), p.head, p.name) for n, p in enumerate(compiled)]
         self._schedules: dict[tuple[frozenset[str], bool, frozenset[str]], str] = {}
         constructors = [f"(constructor {c} ({' '.join('T' * len(OPS[n].takes))}) T)" for n, c in CONSTRUCTORS.items()]
         lines = [_SORTS, *constructors, *[part.text for part in (*self._analysis, *self._facts, *self._parts)]]
@@ -381,7 +372,6 @@ class Session:
         roots: Sequence[Expr],
         facts: Sequence[Expr] = (),
         budget: Budget = Budget(),
-        between: Callable[[EGraph], Sequence[Union]] | None = None,
         without: Collection[str] = (),
     ) -> Saturation:
         """Insert ``roots``, apply the rules until nothing changes or a budget runs out, and freeze the e-graph.
@@ -390,9 +380,6 @@ class Session:
         ----------
         facts : sequence of Expr
             Conditions known to hold.
-        between : callable, optional
-            Called after every round with the frozen graph; returns what is to be united: pairs of a class and a term or
-            another class. Class numbers stay the same from round to round; terms may use :func:`class_reference`.
         without : collection of str
             Names of rules to leave out this time.
 
@@ -404,13 +391,13 @@ class Session:
             If two values end up in one class without that.
         """
         try:
-            return _Run(self, roots, facts, budget, between, frozenset(without)).run()
+            return _Run(self, roots, facts, budget, frozenset(without)).run()
         except _ContradictionError as error:
             contradiction = error
         finally:
             self._run("(run clear 1)")
         if facts:
-            self.saturate(roots, (), budget, between, without)
+            self.saturate(roots, (), budget, without)
             shown = ", ".join(brief(fact) for fact in facts)
             raise ContradictionError(f"the constraints contradict each other: {shown} ({contradiction})") from None
         raise UnsoundUnionError(str(contradiction)) from None
@@ -456,21 +443,18 @@ class _Run:
         roots: Sequence[Expr],
         facts: Sequence[Expr],
         budget: Budget,
-        between: Callable[[EGraph], Sequence[Union]] | None,
         without: frozenset[str],
     ) -> None:
         self.session = session
         self.roots = list(roots)
         self.facts = list(facts)
         self.budget = budget
-        self.between = between
         self.deadline = time.perf_counter() + budget.seconds
         self.matches: Counter[str] = Counter()
         self.seconds: Counter[str] = Counter()
         self.inserted: dict[Expr, int] = {}
         self.numbering = _Numbering()
         self.leaves: dict[str, Bounds] = {}
-        self.defined: set[int] = set()
         self.live: frozenset[str] = frozenset()
         self.without = without
 
@@ -481,11 +465,7 @@ class _Run:
         nodes = before = self.size()
         while rounds < self.budget.rounds:
             rounds += 1
-            changed = self.round()
-            if self.between is not None:
-                frozen = self.freeze()
-                changed |= self.unite(frozen, self.between(frozen.graph))
-            if not changed:
+            if not self.round():
                 stop = "saturated"
                 break
             nodes, before = self.size(), nodes
@@ -496,7 +476,7 @@ class _Run:
             if time.perf_counter() > self.deadline:
                 stop = "time"
                 break
-        graph = self.freeze().graph
+        graph = _Frozen(self).graph
         names = [rule.name for rule in self.session.rules]
         matches = {name: self.matches[name] for name in names if self.matches[name]}
         return Saturation(graph, stop, rounds, matches, {n: self.seconds[n] for n in names if self.seconds[n]})
@@ -518,7 +498,8 @@ class _Run:
         (output,) = self.session._run("(print-size)")
         sizes = {name: count for name, count in output.sizes if count}
         if "Contradiction" in sizes:
-            self.freeze()
+            # which says what contradicts what
+            _Frozen(self)
         self.live = frozenset(_ARITIES).intersection(sizes)
         return sum(sizes[name] for name in self.live)
 
@@ -531,30 +512,6 @@ class _Run:
         for fact in facts:
             script.actions.append(f"(union {script.refer(fact)} (True))")
         script.run()
-
-    def unite(self, frozen: _Frozen, unions: Sequence[Union]) -> bool:
-        """Carry out what the hook asked for; whether there was anything."""
-        if not unions:
-            return False
-        wanted = {number for number, _ in unions}
-        for _, other in unions:
-            wanted |= {other} if isinstance(other, int) else _referenced(other)
-        script = _Script(self)
-        script.define(frozen, wanted - self.defined)
-        for number, other in unions:
-            text = f"(Ref {other})" if isinstance(other, int) else script.refer(other)
-            script.actions.append(f"(union (Ref {number}) {text})")
-        script.run()
-        return True
-
-    def freeze(self) -> _Frozen:
-        return _Frozen(self)
-
-
-def _referenced(term: Expr) -> set[int]:
-    """The classes that a hook's term speaks of."""
-    names = [str(t.value) for t in topological([term]) if t.op == "var"]
-    return {int(name.removeprefix(_REFERENCE)) for name in names if name.startswith(_REFERENCE)}
 
 
 class _Script:
@@ -607,35 +564,13 @@ class _Script:
             return f"(Num {number})"
         if term.op in ("const", "var"):
             name = str(term.value)
-            if name.startswith(_REFERENCE):
-                return f"(Ref {name.removeprefix(_REFERENCE)})"
             self.owner.leaves[name] = (term.vmin, term.vmax)
             return f'(Var "{name}")'
         return encode(term, text, _literal)
 
     def _bound(self, text: str, term: Expr) -> None:
-        if term.vmin in _I64 and term.vmax in _I64 and not str(term.value).startswith(_REFERENCE):
+        if term.vmin in _I64 and term.vmax in _I64:
             self.actions += [f"(set (lo {text}) {term.vmin})", f"(set (hi {text}) {term.vmax})"]
-
-    def define(self, frozen: _Frozen, numbers: set[int]) -> None:
-        """Give classes a ``Ref`` row, each through one of its terms."""
-        built: dict[int, str] = {}
-        stack = sorted(numbers)
-        while stack:
-            number = stack[-1]
-            if number in built:
-                stack.pop()
-                continue
-            constructor, operands = frozen.representative[number]
-            waiting = [o for o in operands if isinstance(o, int) and o not in built]
-            if waiting:
-                stack += waiting
-                continue
-            text = f"({constructor} {' '.join(built[o] if isinstance(o, int) else o for o in operands)})"
-            built[number] = self.name(text)
-        for number in sorted(numbers):
-            self.actions.append(f"(union (Ref {number}) {built[number]})")
-        self.owner.defined |= numbers
 
     def run(self) -> None:
         """Carry the actions out, in rules of bounded length; a name used beyond its own becomes a ``Ref``."""
@@ -678,7 +613,7 @@ Row = tuple[str, tuple["int | str", ...]]
 
 
 class _Numbering:
-    """Integers for classes, stable while a class lives; literals that have no class of their own get one."""
+    """Integers for classes, and for literals that have no class of their own."""
 
     def __init__(self) -> None:
         self.numbers: dict[object, int] = {}
@@ -740,31 +675,6 @@ class _Frozen:
     def _add(self, number: int, constructor: str, operands: tuple[int | str, ...]) -> None:
         self.rows.setdefault(number, []).append((constructor, operands))
 
-    @cached_property
-    def representative(self) -> dict[int, Row]:
-        """For every class a row whose operands' rows come before it: together, a term."""
-        users: dict[int, list[tuple[int, Row]]] = {}
-        missing: dict[tuple[int, Row], int] = {}
-        ready: list[tuple[int, Row]] = []
-        for number, rows in self.rows.items():
-            for row in rows:
-                operands = {o for o in row[1] if isinstance(o, int)}
-                missing[number, row] = len(operands)
-                if not operands:
-                    ready.append((number, row))
-                for operand in operands:
-                    users.setdefault(operand, []).append((number, row))
-        found: dict[int, Row] = {}
-        for number, row in ready:
-            if number in found:
-                continue
-            found[number] = row
-            for user in users.get(number, ()):
-                missing[user] -= 1
-                if not missing[user]:
-                    ready.append(user)
-        return found
-
     def _translate(self) -> None:
         """Rows into nodes: literals become operands, and ``sub neg le ne`` are offered where they apply."""
         self.literals: dict[int, int] = {}
@@ -777,7 +687,7 @@ class _Frozen:
                     self.scaled[operands[0], int(operands[1])] = number  # type: ignore[index]
                 elif constructor == "Num":
                     self.literals[int(operands[0])] = number
-        for number, rows in list(self.rows.items()):
+        for number, rows in self.rows.items():
             # a known value needs no other spelling
             known = [row for row in rows if row[0] in ("Num", "True", "False")]
             nodes = dict.fromkeys(node for row in known or rows for node in self._nodes(*row))
@@ -852,7 +762,6 @@ class _Frozen:
         if number is None:
             number = self.scaled[operand, scale] = self.numbering["MulK", operand, scale]
             self.graph.classes[number] = [("mul", None, (operand, self.literal(scale)))]
-            self.rows[number] = [("MulK", (operand, str(scale)))]
         return number
 
     def literal(self, value: int) -> int:
@@ -861,7 +770,6 @@ class _Frozen:
         if number is None:
             number = self.literals[value] = self.numbering["Num", value]
             self.graph.classes[number] = [("const", value, ())]
-            self.rows[number] = [("Num", (str(value),))]
         return number
 
     def _bound(self, low: Mapping[int, int], high: Mapping[int, int]) -> None:

@@ -1,4 +1,4 @@
-"""The engine: insertion, facts, budgets, tripwires, the hook between rounds."""
+"""The engine: insertion, facts, budgets, tripwires."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import SearchStrategy
 from strategies import bool_expressions, expressions, grid
 
-from eqsat.engine import Budget, Saturation, Session, UnsoundUnionError, class_reference
+from eqsat.engine import Budget, Saturation, Session, UnsoundUnionError
 from eqsat.evaluation import evaluate
 from eqsat.expr import Expr, const, maximum, minimum, var, where
 from eqsat.extract.graph import EGraph, Node
@@ -263,36 +263,6 @@ def test_raw_egglog_is_added_and_refused() -> None:
     assert ("const", 42) in nodes_of(Session([], extra).saturate([X + 41]))
     with pytest.raises(ValueError, match="egglog refuses"):
         Session([], "(rule")
-
-
-def test_the_hook_adds_terms_over_classes() -> None:
-    calls = 0
-
-    def expand_mod(graph: EGraph) -> list[tuple[int, Expr | int]]:
-        """Offer a - (a//b)*b for every a % b."""
-        nonlocal calls
-        calls += 1
-        found: list[tuple[int, Expr | int]] = []
-        for number, nodes in graph.classes.items() if calls == 1 else ():
-            for op, _, operands in nodes:
-                if op == "mod":
-                    dividend, divisor = (class_reference(o, graph.bounds[o]) for o in operands)
-                    found.append((number, dividend - dividend // divisor * divisor))
-        return found
-
-    found = Session(ARITHMETIC[:5]).saturate([X % 8 + Y, X - X // 8 * 8 + Y], between=expand_mod)
-    assert found.stop == "saturated"
-    assert found.graph.roots[0] == found.graph.roots[1]
-    assert calls > 1
-
-
-def test_the_hook_unites_classes() -> None:
-    def unite(graph: EGraph) -> list[tuple[int, Expr | int]]:
-        first, second = graph.roots
-        return [] if first == second else [(first, second)]
-
-    found = Session([]).saturate([X, Y], between=unite)
-    assert found.graph.roots[0] == found.graph.roots[1]
 
 
 @pytest.mark.parametrize("rules", [DEFAULT, (*ARITHMETIC, *DIVMOD)], ids=["all", "two families"])
