@@ -7,7 +7,7 @@ given divisors that are never zero.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import reduce
 from typing import Any
 
@@ -99,11 +99,6 @@ def without_dead_divisions(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
     return rebuild(roots, dead)
 
 
-def replaced(roots: Iterable[Expr], images: Mapping[Expr, Expr]) -> list[Expr]:
-    """As :func:`eqsat.expr.substitute`, but what is never evaluated may come to divide by zero."""
-    return rebuild(roots, lambda term, args: images.get(term))
-
-
 def settled(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
     """``roots`` with zero in place of the divisions by zero that are never evaluated.
 
@@ -112,7 +107,7 @@ def settled(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
     ValueError
         If one is evaluated for all that ``theory`` knows.
 
-    >>> from eqsat.expr import var
+    >>> from eqsat.expr import replaced, var
     >>> x, d = var("x", 0, 9), var("d", 0, 3)
     >>> settled(replaced([where(d < 1, 0, x//d)], {d: const(0)}), Theory())
     [Expr('where(0 < 1, 0, 0)')]

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eqsat.expr import Expr, as_float, brief, may_divide_by_zero, topological
+from eqsat.expr import Expr, as_float, brief, evaluated_operands, may_divide_by_zero, topological
 from eqsat.ops import ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer
 
 _BOOL, _I32, _I64, _F32, _F64, _ANY_SIZE = map(np.dtype, ("bool", "int32", "int64", "float32", "float64", "object"))
@@ -108,7 +108,7 @@ class _Evaluation:
         order = list(topological(roots))
         operands: Callable[[Expr], tuple[Expr, ...]] = _operands
         if any(t.op == "load" or t.op in REDUCTIONS for t in order):
-            order, operands = list(_outside_bodies(roots)), _evaluated_operands
+            order, operands = list(_outside_bodies(roots)), evaluated_operands
         users = Counter(chain.from_iterable(map(operands, order)))
         users.update(roots)
         results: dict[Expr, Any] = {}
@@ -121,9 +121,9 @@ class _Evaluation:
                 result = np.asarray(as_float(term, term).value)
             elif not term.args:
                 result = np.asarray(term.value)
-            elif operands is _evaluated_operands and term.op == "load":
+            elif operands is evaluated_operands and term.op == "load":
                 result = self.load(cast(Buffer, term.args[0].value), [results[a] for a in term.args[1:]])
-            elif operands is _evaluated_operands and term.op in REDUCTIONS:
+            elif operands is evaluated_operands and term.op in REDUCTIONS:
                 result = self.reduce(term, results[term.args[2]], results[term.args[3]])
             else:
                 result = apply_operator(term, [results[a] for a in term.args])
@@ -195,18 +195,13 @@ def _operands(term: Expr) -> tuple[Expr, ...]:
     return term.args
 
 
-def _evaluated_operands(term: Expr) -> tuple[Expr, ...]:
-    """The operands to evaluate before ``term``: not a body, which is evaluated per value of its index."""
-    return term.args[2:] if term.op in REDUCTIONS else term.args[1:] if term.op == "load" else term.args
-
-
 def _outside_bodies(roots: Iterable[Expr]) -> Iterator[Expr]:
     """As :func:`topological`, without what only bodies of reductions need."""
     done: set[Expr] = set()
     stack = list(roots)[::-1]
     while stack:
         term = stack[-1]
-        waiting = [a for a in _evaluated_operands(term) if a not in done]
+        waiting = [a for a in evaluated_operands(term) if a not in done]
         if term not in done and waiting:
             stack.extend(reversed(waiting))
             continue

@@ -728,8 +728,8 @@ def _reduce(name: str, *args: Expr) -> Expr:
     first, last = low.vmin, max(low.vmin, high.vmax - 1)
     own = _named_index(level, first, last)
     if index is not own:
-        # no substitution: where the index is always zero, a division by it may be one that is never evaluated
-        return make(name, *rebuild([body], lambda term, args: own if term is index else None), own, low, high)
+        # where the index is always zero, a division by it may be one that is never evaluated
+        return make(name, *replaced([body], {index: own}), own, low, high)
     trips = trip_bounds((low.vmin, low.vmax), (high.vmin, high.vmax))
     if body.element:
         bounds: Bounds | None = ELEMENTS[body.element]
@@ -853,6 +853,11 @@ def brief(term: Expr, limit: int = 60) -> str:
 def shortened(text: str, most: int) -> str:
     """A text cut to ``most`` characters: for messages."""
     return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def evaluated_operands(term: Expr) -> tuple[Expr, ...]:
+    """The operands to evaluate before ``term``: no body, which is evaluated per value of its index, and no array."""
+    return term.args[2:] if term.op in REDUCTIONS else term.args[1:] if term.op == "load" else term.args
 
 
 def topological(roots: Iterable[Expr], done: set[Expr] | None = None) -> Iterator[Expr]:
@@ -986,6 +991,11 @@ def substitute(roots: Iterable[Expr], replacement: Mapping[Expr, ExprLike]) -> l
     """``roots`` with every subterm that is a key of ``replacement`` replaced; see :meth:`Expr.substitute`."""
     images = {term: as_expr(image) for term, image in replacement.items()}
     return rebuild(roots, lambda term, args: images[term] if term in images else with_operands(term, args))
+
+
+def replaced(roots: Iterable[Expr], images: Mapping[Expr, Expr]) -> list[Expr]:
+    """As :func:`substitute`, but what is never evaluated may come to divide by zero."""
+    return rebuild(roots, lambda term, args: images.get(term))
 
 
 def term_count(roots: Iterable[Expr]) -> int:

@@ -35,9 +35,9 @@ from itertools import count
 from math import gcd, lcm
 from typing import Any, cast
 
-from eqsat.definedness import replaced, settled, suspects, unsafe_divisions
+from eqsat.definedness import settled, suspects, unsafe_divisions
 from eqsat.dtypes import LIMITS
-from eqsat.expr import FALSE, TRUE, Expr, const, divides_by_zero, make, topological, var, variables
+from eqsat.expr import FALSE, TRUE, Expr, const, divides_by_zero, make, replaced, topological, var, variables
 from eqsat.extract.cost import Bounds, CostModel, Latency
 from eqsat.facts import ContradictionError, chain_members
 from eqsat.forms import Form, atom_form, read, to_expr

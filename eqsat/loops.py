@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import product
 
 from eqsat.codegen import check_name, expression
-from eqsat.definedness import replaced, settled
+from eqsat.definedness import settled
 from eqsat.dtypes import LIMITS, common_width
-from eqsat.expr import Expr, ExprLike, as_expr, const, topological, var, variables
+from eqsat.expr import Expr, ExprLike, as_expr, const, replaced, topological, var, variables
 from eqsat.linear import Theory
 from eqsat.sampling import domain_size
 from eqsat.text import to_text

@@ -28,7 +28,7 @@ from eqsat.codegen import (
     check_name,
     preamble,
 )
-from eqsat.definedness import replaced, settled
+from eqsat.definedness import settled
 from eqsat.dtypes import LIMITS, select_width, widths
 from eqsat.expr import (
     TRUE,
@@ -36,9 +36,11 @@ from eqsat.expr import (
     any_var,
     brief,
     const,
+    evaluated_operands,
     extent,
     index_level,
     is_index,
+    replaced,
     substitute,
     topological,
     use_counts,
@@ -381,7 +383,7 @@ class _LoopWriter(Writer):
             if term in self.code:
                 stack.pop()
                 continue
-            waiting = [a for a in _operands(term) if a not in self.code]
+            waiting = [a for a in evaluated_operands(term) if a not in self.code]
             if waiting:
                 stack += waiting[::-1]
                 continue
@@ -392,7 +394,7 @@ class _LoopWriter(Writer):
 
     def _write(self, term: Expr) -> None:
         depth = self._depth_of(term)
-        self._leave_loops(_operands(term), depth)
+        self._leave_loops(evaluated_operands(term), depth)
         self.depth[term] = depth
         if term.op in REDUCTIONS:
             self._write_reductions(term, depth)
@@ -598,11 +600,6 @@ def _said(store: Store) -> str:
 
 def _indented(lines: Sequence[str]) -> list[str]:
     return [line if line.startswith("#") else "    " + line for line in lines]
-
-
-def _operands(term: Expr) -> tuple[Expr, ...]:
-    """What must be written before ``term``: the ends of a range, but not a body."""
-    return term.args[2:] if term.op in REDUCTIONS else term.args[1:] if term.op == "load" else term.args
 
 
 def _transposed_block(store: Store) -> tuple[int, int] | None:

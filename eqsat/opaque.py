@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from eqsat.expr import Expr, any_var, const, make, rebuild, topological
+from eqsat.expr import Expr, any_var, const, make, replaced, topological
 from eqsat.ops import REDUCTIONS
 
 #: What is hidden.
@@ -34,8 +34,7 @@ def stand_ins(roots: Iterable[Expr]) -> dict[Expr, Expr]:
 
 def hidden(terms: Iterable[Expr], images: dict[Expr, Expr]) -> list[Expr]:
     """``terms`` with each outermost load and reduction replaced by its stand-in."""
-    # no substitution, which refuses what may be never evaluated: a divisor that is always zero
-    return rebuild(terms, lambda term, args: images.get(term))
+    return replaced(terms, images)
 
 
 def _variable(image: Expr) -> Expr:

@@ -16,9 +16,8 @@ from math import prod
 
 import numpy as np
 
-from eqsat.definedness import replaced
 from eqsat.evaluation import evaluate, integers
-from eqsat.expr import Expr, ExprLike, as_expr, topological, var, variables
+from eqsat.expr import Expr, ExprLike, as_expr, replaced, topological, var, variables
 from eqsat.facts import ContradictionError
 from eqsat.forms import Form, atom_form, number, to_expr
 from eqsat.hlo import Shape
