@@ -145,7 +145,7 @@ class Conditions(Extremes):
         """An equivalent form with fewer terms or quotients: ``d >= 0`` iff ``d // f >= 0`` for any ``f > 0``."""
         content = form.content()
         if content > 1:
-            return Form({a: c // content for a, c in form.terms.items()}, form.constant // content)
+            return form.divided(content)
         for atom, coefficient in form.sorted_terms():
             if abs(coefficient) == 1 and atom.op == "floordiv" and atom.args[1].op == "const":
                 n = cast(int, atom.args[1].value)
@@ -212,7 +212,7 @@ class Conditions(Extremes):
         if low > 0 or high < 0:
             return FALSE
         if content > 1:
-            form = Form({a: c // content for a, c in form.terms.items()}, form.constant // content)
+            form = form.divided(content)
             low, high = self.bounds(form)
         if form.sign() < 0:
             form, low, high = form.times(-1), -high, -low

@@ -157,7 +157,7 @@ class Laws(Matcher):
             elif found.op == "floordiv" and found.args[1].op == "const":
                 form, n = read(found.args[0]), found.args[1].vmin
                 if form.content() % n == 0 == form.constant % n:
-                    found = _sum(Form({a: c // n for a, c in form.terms.items()}, form.constant // n))
+                    found = _sum(form.divided(n))
             self._read[key] = found
         return found
 

@@ -12,8 +12,7 @@ from math import gcd
 
 from eqsat.expr import Expr
 from eqsat.forms import Form
-
-Bounds = tuple[int, int]
+from eqsat.ops import Bounds
 
 #: Elimination stops where it would keep more rows than this.
 MAX_ROWS = 40

@@ -25,9 +25,9 @@ from numbers import Real
 from typing import Any, cast
 
 from eqsat.expr import Expr, brief, topological
-from eqsat.extract.graph import Bounds, EGraph, Node
+from eqsat.extract.graph import EGraph, Node
 from eqsat.facts import ContradictionError
-from eqsat.ops import OPS
+from eqsat.ops import OPS, Bounds
 from eqsat.rule import (
     CONSTRUCTORS,
     CompiledRule,

@@ -139,8 +139,7 @@ class Extremes(Refutations):
         self.selects[0] = True
         atom = const(0)
         for gap in gaps:
-            part = to_expr(Form({a: c // common for a, c in gap.terms.items()}, gap.constant // common))
-            atom = make("min", part, atom)
+            atom = make("min", to_expr(gap.divided(common)), atom)
         return base.plus(self.atom(atom), common)
 
     # ---- operands that never decide

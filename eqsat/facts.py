@@ -38,11 +38,9 @@ from eqsat.forms import (
     to_expr,
     without,
 )
-from eqsat.ops import SUMS
+from eqsat.ops import SUMS, Bounds
 from eqsat.sampling import Points, all_hold, domain_size, grid
 from eqsat.witnesses import Witnesses
-
-Bounds = tuple[int, int]
 
 #: Facts are assumed inside the branches of so many selections per theory; beyond, branches see the outer facts only.
 MAX_CONTEXTS = 1000
@@ -439,8 +437,7 @@ class Facts(ABC):
         content = form.content()
         if content < 2:
             return False
-        reduced = Form({a: c // content for a, c in form.terms.items()}, form.constant // content)
-        return form.constant % content != 0 or self.is_nonzero(reduced)
+        return form.constant % content != 0 or self.is_nonzero(form.divided(content))
 
     def excludes(self, condition: Expr) -> bool:
         """Whether what is known contradicts ``condition``: at every point, or, of larger domains, as found by reading.
@@ -790,7 +787,7 @@ def _first_read(fact: Expr) -> tuple[bool, int, int, int]:
 def _without_content(form: Form) -> Form:
     """``form`` divided by the common factor of its coefficients and its constant."""
     common = gcd(form.content(), form.constant)
-    return form if common < 2 else Form({a: c // common for a, c in form.terms.items()}, form.constant // common)
+    return form if common < 2 else form.divided(common)
 
 
 def chain_members(condition: Expr, op: str) -> list[Expr]:

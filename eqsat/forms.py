@@ -76,6 +76,10 @@ class Form:
         """``self + constant``."""
         return Form(self.terms, self.constant + constant) if constant else self
 
+    def divided(self, n: int) -> Form:
+        """``self // n`` where ``n`` divides every coefficient; the constant is rounded down."""
+        return Form({a: c // n for a, c in self.terms.items()}, self.constant // n)
+
     def sorted_terms(self) -> list[tuple[Expr, int]]:
         """The terms in the fixed order on atoms."""
         return sorted(self.terms.items(), key=_atom_order)
@@ -310,6 +314,7 @@ def without(atoms: list[Expr], removed: list[Expr]) -> list[Expr] | None:
 
 
 def common_factors(products: list[list[Expr]]) -> list[Expr]:
+    """The factors that all products of atoms have, as often as all have them."""
     shared = []
     others = [list(p) for p in products[1:]]
     for atom in products[0]:
@@ -379,6 +384,7 @@ class Simplicity(dict[Expr, tuple[int, int, int]]):
 
 
 def mentions(term: Expr, variable: Expr) -> bool:
+    """Whether ``variable`` occurs in ``term``."""
     return any(t is variable for t in topological([term]))
 
 

@@ -38,10 +38,11 @@ from typing import Any, cast
 from eqsat.definedness import settled, suspects, unsafe_divisions
 from eqsat.dtypes import LIMITS
 from eqsat.expr import FALSE, TRUE, Expr, const, divides_by_zero, make, replaced, topological, var, variables
-from eqsat.extract.cost import Bounds, CostModel, Latency
+from eqsat.extract.cost import CostModel, Latency
 from eqsat.facts import ContradictionError, chain_members
 from eqsat.forms import Form, atom_form, read, to_expr
 from eqsat.linear import Theory
+from eqsat.ops import Bounds
 from eqsat.optimize import optimize
 from eqsat.text import parse, split_list, to_text
 from eqsat.verify import Check, check_equal

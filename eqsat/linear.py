@@ -244,7 +244,7 @@ class Theory(Reductions):
         scale = gcd(*x.terms.values(), x.constant, *y.terms.values(), y.constant)
         signs = (y.constant, x.constant, y.terms and y.sign(), x.terms and x.sign())
         scale *= -1 if next(s for s in signs if s) < 0 else 1
-        x, y = [Form({a: c // scale for a, c in form.terms.items()}, form.constant // scale) for form in (x, y)]
+        x, y = x.divided(scale), y.divided(scale)
         return common.plus(self.atom(make("where", condition, to_expr(x), to_expr(y))), scale)
 
     def _two_periods(self, condition: Expr, x: Form, y: Form) -> Form | None:

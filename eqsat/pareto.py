@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from eqsat.expr import Expr, topological
-from eqsat.extract.cost import Bounds, CostModel, LoopAware
+from eqsat.extract.cost import CostModel, LoopAware
+from eqsat.ops import Bounds
 
 #: How many blends are tried, from cost alone to size alone.
 BLENDS = 9

@@ -119,8 +119,7 @@ class Quotients(Facts):
         # 3. a common factor of the coefficients and n
         common = gcd(x.content(), n)
         if common > 1:
-            reduced = Form({a: c // common for a, c in x.terms.items()}, x.constant // common)
-            return self.quotient_by(reduced, n // common)
+            return self.quotient_by(x.divided(common), n // common)
         # 4. floors compose
         composed = self._composed(x, number(n))
         if composed is not None:
@@ -417,8 +416,7 @@ class Quotients(Facts):
             return x if n == 1 else ZERO
         common = gcd(x.content(), x.constant, n)
         if common > 1:
-            reduced = Form({a: c // common for a, c in x.terms.items()}, x.constant // common)
-            return self.truncated(reduced, number(n // common))
+            return self.truncated(x.divided(common), number(n // common))
         # the mirror image of a quotient is the quotient of the mirror image
         if x.sign() < 0:
             return self.truncated(x.times(-1), number(n)).times(-1)

@@ -82,8 +82,7 @@ class Respeller:
         undivided = Form({a: k for a, k in dividend.terms.items() if k % n}, dividend.constant)
         for left in dict.fromkeys([split(dividend, abs(n), balanced=False)[1], undivided]):
             if left.terms and left != dividend and not self._is_atom(left, n):
-                multiple = dividend.plus(left, -1)
-                whole = Form({a: k // n for a, k in multiple.terms.items()}, multiple.constant // n)
+                whole = dividend.plus(left, -1).divided(n)
                 quotient = make("floordiv", to_expr(left), term.args[1])
                 yield term, make("add", to_expr(whole), quotient)
                 yield quotient, quotient

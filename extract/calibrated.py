@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eqsat.extract.cost import COST_MODELS, Bounds, CostModel, is_power_of_two, is_signed, literal, width
+from eqsat.extract.cost import COST_MODELS, CostModel, is_power_of_two, is_signed, literal, width
+from eqsat.extract.graph import Bounds
 
 FORMAT = "eqsat cost model 1"
 

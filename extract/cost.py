@@ -17,7 +17,7 @@ from itertools import accumulate
 from operator import mul
 from typing import Protocol
 
-Bounds = tuple[int, int]
+from eqsat.extract.graph import Bounds
 
 _I32 = (-(2**31), 2**31 - 1)
 DIVISIONS = frozenset({"floordiv", "mod", "tdiv", "tmod"})
