@@ -24,6 +24,8 @@ from eqsat.corpus import Row, Settings, record, run
 from eqsat.expr import Expr, buffer, extent, var
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import COST_MODELS, LoopAware
+from eqsat.optimize import ENGINES, EXTRACTORS
+from eqsat.pareto import SIZES
 from eqsat.text import parse, to_program, to_text
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def _exact_allowed(context: click.Context, option: click.Parameter, extract: str
 
 
 def _extractors(context: click.Context, option: click.Parameter, given: str) -> list[str]:
-    allowed = click.Choice(["tree", "dag", "exact"])
+    allowed = click.Choice(EXTRACTORS)
     return [_exact_allowed(context, option, allowed.convert(name, option, context)) for name in given.split(",")]
 
 
@@ -62,14 +64,14 @@ _COST = click.option(
 )
 _EXTRACT = click.option(
     "--extract",
-    type=click.Choice(["tree", "dag", "exact"]),
+    type=click.Choice(EXTRACTORS),
     default="dag",
     callback=_exact_allowed,
     help="How the cheapest terms are picked; exact proves it (extra: exact).",
 )
 _ENGINE = click.option(
     "--engine",
-    type=click.Choice(["egraph", "theory", "greedy"]),
+    type=click.Choice(ENGINES),
     default="egraph",
     help="How equal terms are found: all rules at once, linear arithmetic alone, or the rules one by one.",
 )
@@ -128,7 +130,7 @@ def app() -> None:
 @click.option("--loops", metavar="NAME,...", help="Loops from the outermost in: what is invariant is paid less often.")
 @click.option(
     "--pareto",
-    type=click.Choice(["operations", "live"]),
+    type=click.Choice(list(SIZES)),
     help="Also print dearer answers that have fewer operations, or fewer values live at once.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

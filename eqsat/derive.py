@@ -20,7 +20,7 @@ from eqsat.forms import Form, read, topological_until
 from eqsat.greedy import Matcher, canonical, presentable
 from eqsat.guess import Guess
 from eqsat.linear import Theory
-from eqsat.ops import OPS
+from eqsat.ops import OPS, SUMS
 from eqsat.rule import TERMS, Rule, pattern_of
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.rules.arithmetic import ARITHMETIC
@@ -70,7 +70,7 @@ _SYMBOLIC = frozenset({"known-value", "distribute", "distribute-whole", "factor-
 _LEFT_OUT = frozenset({rule.name for rule in ARITHMETIC} - _SYMBOLIC | {"div-small-rest"})
 
 #: The operators that :meth:`Laws.read` merges into sums.
-SUMS = frozenset({"add", "sub", "neg", "mul"})
+LINEAR = SUMS | {"mul"}
 
 
 @cache
@@ -247,7 +247,7 @@ def spelled(state: Expr) -> Expr:
     """
 
     def spell(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        if term.op not in SUMS or term.is_bool:
+        if term.op not in LINEAR or term.is_bool:
             return None
         form = read(make(term.op, *args))
         return spell_sum(form.terms.items(), form.constant)
@@ -260,7 +260,7 @@ def reading(before: Expr, after: Expr) -> str:
     sizes = [term_count([term]) for term in (before, after)]
     if sizes[0] == sizes[1]:
         return "reorder"
-    return "collect" if {before.op, after.op} & SUMS and not before.is_bool else "compute"
+    return "collect" if {before.op, after.op} & LINEAR and not before.is_bool else "compute"
 
 
 class Search:

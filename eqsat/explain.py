@@ -19,7 +19,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eqsat.definedness import live_branches, undefined
-from eqsat.derive import READINGS, SUMS, Laws, Move, Search, laws_with, reading, spelled
+from eqsat.derive import LINEAR, READINGS, Laws, Move, Search, laws_with, reading, spelled
 from eqsat.expr import (
     Expr,
     ExprLike,
@@ -35,7 +35,7 @@ from eqsat.expr import (
     with_operands,
 )
 from eqsat.facts import Work
-from eqsat.forms import to_expr, topological_until, without_quotients
+from eqsat.forms import Simplicity, to_expr, topological_until, without_quotients
 from eqsat.greedy import CHAINED
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, REDUCTIONS
@@ -329,7 +329,8 @@ class _Plan:
         self.theory = base.under(fact[0]) if fact else base
         self.guesses = [guess for guess in result.guesses if {*guess.facts} <= {*result.constraints, *fact}]
         self._laws: dict[Theory, Laws] = {}
-        self._sizes: dict[Expr, int] = {}
+        # how many nodes a term has, written out
+        self._size = Simplicity().size
         self._variables: dict[Expr, Expr] = {}
         #: By value, the form that the answer has for it.
         self._answers: dict[Value, Expr] = {}
@@ -453,13 +454,6 @@ class _Plan:
             self._variables[operand] = var(name, operand.vmin, operand.vmax)
         return self._variables[operand]
 
-    def _size(self, term: Expr) -> int:
-        """How many nodes the term has, written out."""
-        sizes = self._sizes
-        for part in topological_until([term], sizes.__contains__):
-            sizes[part] = 1 + sum([sizes[a] for a in part.args])
-        return sizes[term]
-
 
 def _value(theory: Theory, term: Expr) -> Value:
     return theory.condition(term) if term.is_bool else theory.form(term)
@@ -516,7 +510,7 @@ def _chain(term: Expr, users: Mapping[Expr, int]) -> tuple[list[Expr], list[Expr
 def _is_sum(term: Expr) -> bool:
     if term.op == "mul":
         return term.args[0].op == "const" or term.args[1].op == "const"
-    return term.op in SUMS
+    return term.op in LINEAR
 
 
 def _rebuilt(chain: Sequence[Expr], becomes: Mapping[Expr, Expr]) -> Expr:

@@ -45,7 +45,7 @@ from eqsat.expr import (
 from eqsat.facts import Work
 from eqsat.linear import Theory
 from eqsat.ops import MAX_SHIFT, OPS, REDUCTIONS
-from eqsat.rule import CONDITIONS, LITERALS, Rule, pattern_of
+from eqsat.rule import LITERALS, Rule, is_condition_letter, pattern_of
 from eqsat.rules import DEFAULT
 from eqsat.verify import refuse_seconds
 
@@ -326,13 +326,9 @@ class _Shape:
         return term is self.fixed if self.fixed is not None else term.op == self.op
 
 
-def _is_condition_letter(term: Expr) -> bool:
-    return term.op == "ne" and str(term.args[0].value) in CONDITIONS
-
-
 def _shape(pattern: Expr) -> _Shape:
     """A left side for matching against canonical terms."""
-    if _is_condition_letter(pattern):
+    if is_condition_letter(pattern):
         return _Shape("", kind="condition", letter=str(pattern.args[0].value))
     if pattern.op == "var":
         name = str(pattern.value)
@@ -448,7 +444,7 @@ class Matcher:
 
     def _instance(self, pattern: Expr, binding: Binding) -> Expr:
         """``pattern`` with its letters replaced, as a canonical term."""
-        if _is_condition_letter(pattern):
+        if is_condition_letter(pattern):
             return binding[str(pattern.args[0].value)]
         if pattern.op == "var":
             name = INDEX if is_index(pattern) else str(pattern.value)

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat.evaluation import evaluate
-from eqsat.expr import FALSE, TRUE, Expr, const, make, topological, variables
+from eqsat.expr import FALSE, TRUE, Expr, const, extent, make, topological, variables
 from eqsat.facts import chain_members
 from eqsat.forms import Form, Simplicity, atom_form, read, scale_of, to_expr
 from eqsat.ops import COMPARISONS
-from eqsat.sampling import Points, all_hold, domain_size, grid
+from eqsat.sampling import Points, all_hold, domain_size, grid, select
 
 Array = NDArray[Any]
 
@@ -377,14 +377,14 @@ def _points(names: Sequence[Expr], members: Sequence[Expr]) -> tuple[Points, boo
     chosen = np.flatnonzero(all_hold(members, points))
     if len(chosen) < SAMPLES // 4 and domain_size(names) <= MAX_POINTS:
         every = grid(names)
-        shape = [v.vmax - v.vmin + 1 for v in names]
+        shape = [extent(v) for v in names]
         hits = np.flatnonzero(np.broadcast_to(all_hold(members, every), shape))
         # spread over the domain, and not in step with it
         chosen = hits if len(hits) <= SAMPLES else hits[np.random.default_rng(0).integers(len(hits), size=SAMPLES)]
         where = np.unravel_index(chosen, shape)
         found = {_name(v): index + v.vmin for v, index in zip(names, where, strict=True)}
         return found, len(hits) <= SAMPLES
-    return {name: values[chosen] for name, values in points.items()}, False
+    return select(points, chosen), False
 
 
 @lru_cache(maxsize=4096)

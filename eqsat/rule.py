@@ -9,9 +9,11 @@ of two terms (``x < y``) that must be a known fact. A rule may assume that no di
 
 A pattern may have reductions, as in ``sum(x, i, u, v)``: a letter in the body may speak of the index, unless the guard
 says ``free(x)``; ``at(x, y)`` is ``x`` where its index is ``y``. Such rules are what :mod:`eqsat.reduce` rests on; they
-are proved like all others (:mod:`eqsat.binding`), but no engine matches them.
+are proved for each small range (:mod:`eqsat.binding`). The e-graph has no classes for their indices: derivations and
+the greedy engine match them.
 
-From the data come the egglog rules (:func:`compile_rule`) and the proof (:mod:`eqsat.proof`).
+From the data come the egglog rules (:func:`compile_rule`), the matcher of the greedy engine (:mod:`eqsat.greedy`) and
+the proof (:mod:`eqsat.proof`).
 
 In the e-graph a literal operand is part of the node: ``AddK MulK DivK ModK`` carry it. ``sub``, ``neg``, ``le``, ``ne``
 are spelled with ``add``, ``mul``, ``lt``, ``eq``. The right operand of the one sum under a ``//``, ``%`` or comparison
@@ -401,7 +403,7 @@ class _Compiler:
         left_terms = [t for t in topological([self.pattern.left]) if t.op != "const"]
         found = [t for t in left_terms if t.op == "var" and not _is_literal_letter(t)]
         counted = [str(t.value) for t in found for user in left_terms for a in user.args if a is t]
-        operators = sum(bool(t.args) and not _is_condition_letter(t) for t in left_terms)
+        operators = sum(bool(t.args) and not is_condition_letter(t) for t in left_terms)
         return CompiledRule(self.name, body, head, writes, tuple(counted), operators)
 
     def match(self) -> str:
@@ -412,7 +414,7 @@ class _Compiler:
                 text[term] = f"(Num {term.value})"
             elif term.op == "var":
                 text[term] = f"(Num {term.value})" if _is_literal_letter(term) else str(term.value)
-            elif _is_condition_letter(term):
+            elif is_condition_letter(term):
                 text[term] = str(term.args[0].value)
             else:
                 text[term] = self.bind_payload(encode(term, text, _plain_number))
@@ -455,7 +457,7 @@ class _Compiler:
                 text[term] = f"(Num {number})"
             elif term.op == "var":
                 text[term] = str(term.value)
-            elif _is_condition_letter(term):
+            elif is_condition_letter(term):
                 text[term] = str(term.args[0].value)
             else:
                 text[term] = self.bind_computed(encode(term, text, self.number_or_none))
@@ -533,7 +535,8 @@ def _is_literal_letter(term: Expr) -> bool:
     return name in LITERALS or name.endswith("_k")
 
 
-def _is_condition_letter(term: Expr) -> bool:
+def is_condition_letter(term: Expr) -> bool:
+    """Whether a term of a pattern is a condition letter, which is read as ``p != 0``."""
     return term.op == "ne" and term.args[0].op == "var" and str(term.args[0].value) in CONDITIONS
 
 
@@ -620,7 +623,7 @@ def _nodes(side: Expr) -> Counter[str]:
     stack = [side]
     while stack:
         term = stack.pop()
-        if _is_condition_letter(term) or str(term.value) in TERMS:
+        if is_condition_letter(term) or str(term.value) in TERMS:
             found[str(variables([term])[0].value)] += 1
         elif any(str(v.value) in TERMS + CONDITIONS for v in variables([term])):
             found[""] += 1
@@ -639,7 +642,7 @@ def only_reorders(rule: Rule) -> bool:
     """
     pattern = pattern_of(rule)
     counts = _nodes(pattern.left)
-    ops = {t.op for t in topological([pattern.left, pattern.right]) if t.args and not _is_condition_letter(t)}
+    ops = {t.op for t in topological([pattern.left, pattern.right]) if t.args and not is_condition_letter(t)}
     letters = {str(v.value) for v in variables([pattern.left, pattern.right])}
     return len(ops) == 1 and counts == _nodes(pattern.right) and {""} < counts.keys() == letters | {""}
 
@@ -672,5 +675,5 @@ def _spelled_edges(op: str, below: str) -> frozenset[Edge]:
 def needed_edges(rule: Rule) -> frozenset[Edge]:
     """The edges that a term must have for the left side of ``rule`` to match it."""
     left = pattern_of(rule).left
-    conditions = {t: TRUE for t in topological([left]) if _is_condition_letter(t)}
+    conditions = {t: TRUE for t in topological([left]) if is_condition_letter(t)}
     return edges(substitute([left], conditions))

@@ -2,8 +2,8 @@
 
 A normal form says *what* a term is; this module lists ways to compute it, as a plain e-graph whose classes are forms
 and conditions. A sum is one n-ary node; ``A - n*(A//n)`` is also ``A % n``, alone or as part of a longer sum; the
-terms of the input that have the same normal form are spellings too. Extraction chooses. :func:`share_sums` then
-brackets the chosen sums so that they share what they can.
+terms of the input that have the same normal form are spellings too. Extraction chooses;
+:func:`eqsat.sharing.share_sums` then brackets the chosen sums so that they share what they can.
 
 An n-ary node is ``("sum", (constant, coefficients), operands)``: one row where associativity and commutativity would
 make exponentially many.
@@ -63,8 +63,8 @@ class Speller:
     """
 
     def __init__(self, theory: Theory, variables: Mapping[str, Expr]) -> None:
-        # by name the variables, and the buffers, whose names are followed by brackets
         self.theory = theory
+        # by name the variables, and the buffers, whose names are followed by brackets
         self.variables = dict(variables)
         self.graph = EGraph()
         self.values: list[Value] = []

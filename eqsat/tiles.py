@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from eqsat.evaluation import evaluate, integers
-from eqsat.expr import Expr, ExprLike, as_expr, replaced, topological, var, variables
+from eqsat.expr import Expr, ExprLike, as_expr, extent, replaced, topological, var, variables
 from eqsat.facts import ContradictionError
 from eqsat.forms import Form, atom_form, number, to_expr
 from eqsat.hlo import Shape
@@ -115,7 +115,7 @@ def elements_read(of: IndexingMap) -> int:
     """
     if of.is_empty:
         return 0
-    whole = Tile([d.vmin for d in of.dims], [d.vmax - d.vmin + 1 for d in of.dims], [1] * len(of.dims))
+    whole = Tile([d.vmin for d in of.dims], [extent(d) for d in of.dims], [1] * len(of.dims))
     try:
         return prod(read_by(whole, of).sizes)
     except ValueError as error:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import inf
-from typing import TypeVar, cast
+from typing import cast
 
 from eqsat.costs import cost_of, cost_of_terms, costs_alone
 from eqsat.definedness import defined, suspects, unsafe_divisions
@@ -29,8 +29,6 @@ from eqsat.result import Result
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
 from eqsat.spelling import buffer_key
-
-T = TypeVar("T")
 
 #: Inputs of more terms than these are large: what takes long is left out, or comes later.
 LARGE = 100
@@ -151,7 +149,7 @@ class Walk:
             self.stop = "time"
         return found.choice
 
-    def _once(self, prepare: Callable[[tuple[Rule, ...]], T], rules: tuple[Rule, ...]) -> T:
+    def _once[P](self, prepare: Callable[[tuple[Rule, ...]], P], rules: tuple[Rule, ...]) -> P:
         """What is prepared once per process and set of rules, outside the clock."""
         started = time.perf_counter()
         prepared = _of_default(prepare) if rules is DEFAULT else prepare(rules)
