@@ -8,12 +8,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from eqsat.linear import Theory
-from eqsat.rule import Rule, is_commutativity, rule_instances
+from eqsat.rule import Rule, is_commutativity
 from eqsat.rules import DEFAULT
-
-#: A rule is left to the theory if that decides at least this share of its instances.
-MOST_INSTANCES = 0.75
 
 #: The names of the shipped rules that the theory does not decide.
 UNDECIDED = frozenset(
@@ -59,13 +55,3 @@ _LEFT_OUT = frozenset(_content(rule) for rule in DEFAULT if rule.name not in UND
 def beside_theory(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     """The rules worth running beside the theory; commutativity stays, for the others to match in either order."""
     return tuple(rule for rule in rules if is_commutativity(rule) or _content(rule) not in _LEFT_OUT)
-
-
-def is_decided(rule: Rule) -> bool:
-    """Whether both sides of most sampled instances of a rule have the same normal form.
-
-    The few that differ are spellings of one value, which the input and the theory offer too.
-    """
-    theory = Theory()
-    decided = [theory.simplify(left) is theory.simplify(right) for left, right in rule_instances(rule)]
-    return bool(decided) and sum(decided) >= MOST_INSTANCES * len(decided)

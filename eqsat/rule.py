@@ -22,14 +22,12 @@ of a left side may also be a literal or end in one: the compiler writes those ca
 
 from __future__ import annotations
 
-import random
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from math import gcd
 
 from eqsat.expr import TRUE, Expr, const, make, substitute, topological, var, variables
 from eqsat.ops import MAX_SHIFT
@@ -547,54 +545,7 @@ def _plain_number(term: Expr) -> str | None:
     return None
 
 
-# Samples and shapes ---------------------------------------------------------------------------------------------------
-
-
-def rule_instances(rule: Rule, count: int = 8, seed: int = 0) -> Iterator[tuple[Expr, Expr]]:
-    """Both sides of ``rule`` over variables with small ranges, for literals and ranges that its guard admits."""
-    pattern = pattern_of(rule)
-    letters = variables([pattern.left, pattern.right, pattern.when])
-    source = random.Random(seed)
-    found = 0
-    for attempt in range(400):
-        image: dict[Expr, Expr] = {}
-        measures: dict[str, int] = {}
-        for letter in letters:
-            name = str(letter.value)
-            if _is_literal_letter(letter):
-                image[letter] = const(source.randint(-3, 12))
-            elif name in CONDITIONS:
-                image[letter] = var(name, 0, 1)
-            elif name not in _MEASURES:
-                # every other attempt has wide ranges, in which bounds decide little
-                if attempt % 2:
-                    low, high = source.randint(-20, -9), source.randint(9, 20)
-                else:
-                    low = source.choice((0, source.randint(-8, 8)))
-                    high = low + source.choice((1, 2, source.randint(0, 12)))
-                modulus = source.choice((1, 2, 3, 4, 6))
-                rest = source.randrange(modulus) if _MEASURES[f"remainder_{name}"] in letters else 0
-                scaled = var(name, low, high) * modulus if modulus > 1 else var(name, low, high)
-                image[letter] = scaled + rest if rest else scaled
-                measures |= {f"vmin_{name}": low * modulus + rest, f"vmax_{name}": high * modulus + rest}
-                measures |= {f"modulus_{name}": modulus, f"remainder_{name}": rest}
-                measures[f"factor_{name}"] = gcd(modulus, rest)
-        for letter in letters:
-            name = str(letter.value)
-            if name in measures:
-                image[letter] = const(measures[name])
-            elif name.startswith("gcd_"):
-                _, term, literal = name.split("_")
-                image[letter] = const(gcd(measures[f"factor_{term}"], image[_LETTERS[literal]].vmin))
-        try:
-            left, right, when = substitute([pattern.left, pattern.right, pattern.when], image)
-        except ValueError:
-            continue
-        if when.vmin == 1:
-            yield left, right
-            found += 1
-            if found == count:
-                return
+# Shapes ---------------------------------------------------------------------------------------------------
 
 
 @cache

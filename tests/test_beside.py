@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from eqsat.beside import SPELLED, UNDECIDED, beside_theory, is_decided
+from decided import is_decided
+
+from eqsat.beside import SPELLED, UNDECIDED, beside_theory
 from eqsat.optimize import optimize
 from eqsat.rule import Rule, is_commutativity
 from eqsat.rules import DEFAULT

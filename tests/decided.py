@@ -1,0 +1,76 @@
+"""Whether the theory decides a rule, by sampled instances."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from math import gcd
+
+from eqsat.expr import Expr, const, substitute, var, variables
+from eqsat.linear import Theory
+from eqsat.rule import CONDITIONS, LITERALS, Rule, pattern_of
+
+#: A rule is left to the theory if that decides at least this share of its instances.
+MOST_INSTANCES = 0.75
+#: So many instances are tried, found in so many attempts.
+INSTANCES, ATTEMPTS = 8, 400
+
+
+def is_decided(rule: Rule) -> bool:
+    """Whether both sides of most sampled instances of a rule have the same normal form.
+
+    The few that differ are spellings of one value, which the input and the theory offer too.
+    """
+    theory = Theory()
+    return decides_most([theory.simplify(left) is theory.simplify(right) for left, right in rule_instances(rule)])
+
+
+def decides_most(decided: list[bool]) -> bool:
+    """Whether enough instances of a rule are decided for it to be left to the theory."""
+    return bool(decided) and sum(decided) >= MOST_INSTANCES * len(decided)
+
+
+def rule_instances(rule: Rule) -> Iterator[tuple[Expr, Expr]]:
+    """Both sides of ``rule`` over variables with small ranges, for literals and ranges that its guard admits."""
+    pattern = pattern_of(rule)
+    letters = {str(v.value): v for v in variables([pattern.left, pattern.right, pattern.when])}
+    source = random.Random(0)
+    found = 0
+    for attempt in range(ATTEMPTS):
+        image: dict[str, Expr] = {}
+        measures: dict[str, int] = {}
+        for name in letters:
+            if name in LITERALS:
+                image[name] = const(source.randint(-3, 12))
+            elif name in CONDITIONS:
+                image[name] = var(name, 0, 1)
+            elif "_" not in name:
+                # every other attempt has wide ranges, in which bounds decide little
+                if attempt % 2:
+                    low, high = source.randint(-20, -9), source.randint(9, 20)
+                else:
+                    low = source.choice((0, source.randint(-8, 8)))
+                    high = low + source.choice((1, 2, source.randint(0, 12)))
+                modulus = source.choice((1, 2, 3, 4, 6))
+                rest = source.randrange(modulus) if f"remainder_{name}" in letters else 0
+                scaled = var(name, low, high) * modulus if modulus > 1 else var(name, low, high)
+                image[name] = scaled + rest if rest else scaled
+                measures |= {f"vmin_{name}": low * modulus + rest, f"vmax_{name}": high * modulus + rest}
+                measures |= {f"modulus_{name}": modulus, f"remainder_{name}": rest}
+                measures[f"factor_{name}"] = gcd(modulus, rest)
+        for name in letters:
+            if name in measures:
+                image[name] = const(measures[name])
+            elif name.startswith("gcd_"):
+                _, term, literal = name.split("_")
+                image[name] = const(gcd(measures[f"factor_{term}"], image[literal].vmin))
+        images = {letters[name]: term for name, term in image.items()}
+        try:
+            left, right, when = substitute([pattern.left, pattern.right, pattern.when], images)
+        except ValueError:
+            continue
+        if when.vmin == 1:
+            yield left, right
+            found += 1
+            if found == INSTANCES:
+                return
