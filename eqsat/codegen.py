@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from eqsat.dtypes import LIMITS, select_width, widths
-from eqsat.expr import Expr, brief, topological, use_counts, variables
+from eqsat.expr import Expr, brief, free_name, topological, use_counts, variables
 
 #: A text longer than this becomes a local of its own, which also bounds how deep C expressions nest.
 LONGEST = 60
@@ -275,9 +275,10 @@ class Writer:
         self.helpers: set[tuple[str, int]] = set()
         self.names: set[str] = {name}
         self.code: dict[Expr, Code] = {}
+        self.locals = 0
         for variable in order:
             self.code[variable] = Code(self.argument_name(cast(str, variable.value)), ATOM, select_width(variable))
-        self.outputs = [self.fresh("out", index) for index in range(len(roots))]
+        self.outputs = [free_name(f"out{index}", self.names) for index in range(len(roots))]
 
     def argument_name(self, name: str) -> str:
         if not name.isascii():
@@ -287,12 +288,10 @@ class Writer:
         self.names.add(name)
         return name
 
-    def fresh(self, prefix: str, number: int) -> str:
-        name = f"{prefix}{number}"
-        while name in self.names:
-            name += "_"
-        self.names.add(name)
-        return name
+    def local(self, prefix: str) -> str:
+        """The name of a new local; locals are numbered one after the other."""
+        self.locals += 1
+        return free_name(f"{prefix}{self.locals - 1}", self.names)
 
     def function(self, storage: str) -> Function:
         users = use_counts(self.roots)
@@ -300,13 +299,11 @@ class Writer:
         for root, output in zip(self.roots, self.outputs, strict=True):
             outputs.setdefault(root, []).append(output)
         lines: list[str] = []
-        local = 0
         for term in users:
             if term.op != "var":
                 self.code[term] = self.writers[term.op](self, term)
             if term.args and (users[term] > 1 or len(self.code[term].text) > LONGEST):
-                name = self.fresh("t", local)
-                local += 1
+                name = self.local("t")
                 lines.append(f"const {_type(term)} {name} = {self.value(term)};")
                 self.code[term] = Code(name, ATOM, select_width(term))
             lines += [f"*{output} = {self.value(term)};" for output in outputs.get(term, ())]

@@ -26,7 +26,7 @@ from eqsat.costs import cost_of
 from eqsat.expr import Expr, term_count, topological
 from eqsat.extract.cost import CostModel
 from eqsat.optimize import optimize
-from eqsat.runtime import Kernel, compile_many
+from eqsat.runtime import CompiledExprs, compile_many
 
 #: What answers are called that have not been optimised.
 INPUT = "input"
@@ -180,7 +180,7 @@ def _answers(case: Case, models: Mapping[str, CostModel], extractors: Sequence[s
 def measure(rows: Sequence[Row], repeats: int, seed: int, advance: Advance) -> None:
     """Compile every answer once and fill in its time: the median of ``repeats`` turns, each in another order."""
     programs = list(dict.fromkeys((row.roots, row.variables) for row in rows))
-    kernels: list[Kernel] = []
+    kernels: list[CompiledExprs] = []
     for start in range(0, len(programs), BATCH):
         batch = programs[start : start + BATCH]
         kernels += compile_many([roots for roots, _ in batch], [variables for _, variables in batch])

@@ -63,11 +63,11 @@ class Expr(_Draft):
     Attributes
     ----------
     op : str
-        ``"const"``, ``"bool"`` (a literal ``True`` or ``False``), ``"var"``, ``"buffer"``, ``"load"``, or a name in
-        :data:`eqsat.ops.OPS` or :data:`eqsat.ops.REDUCTIONS`.
+        ``"const"``, ``"bool"`` (a literal ``True`` or ``False``), ``"float"``, ``"var"``, ``"buffer"``, ``"load"``, or
+        a name in :data:`eqsat.ops.OPS`, :data:`eqsat.ops.FLOATS` or :data:`eqsat.ops.REDUCTIONS`.
     args : tuple of Expr
         The operands.
-    value : int, bool, str, Buffer or None
+    value : int, bool, float, str, Buffer or None
         The literal, the name of a variable, or the array of a ``"buffer"``.
     vmin, vmax : int
         Inclusive bounds of the value; for a bool term 0 is False and 1 is True.
@@ -205,14 +205,12 @@ class Expr(_Draft):
 
 ExprLike = Expr | int | float
 
-#: Bounds are exact, so repeated squaring must end somewhere.
-MAX_BITS = MOST_BITS
 #: Wider numbers stand in other forms and spellings of a term only if they do in the term.
 WIDE = 1 << 1000
 
 
 class TooWideError(ValueError):
-    """A product that can have more than :data:`MAX_BITS` bits."""
+    """A product that can have more than :data:`MOST_BITS` bits."""
 
 
 #: Reductions may nest so deep.
@@ -371,7 +369,7 @@ def _new_variable(name: str, low: int, high: int) -> Expr:
 
 def _digits(number: int) -> str:
     """A number in decimal, or in hexadecimal where that would be so long that Python refuses it."""
-    return str(number) if number.bit_length() <= MAX_BITS else hex(number)
+    return str(number) if number.bit_length() <= MOST_BITS else hex(number)
 
 
 def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = None) -> Expr:
@@ -489,7 +487,7 @@ def as_expr(value: ExprLike) -> Expr:
     Raises
     ------
     TypeError
-        If ``value`` is neither a term nor an integer.
+        If ``value`` is neither a term nor a number.
     """
     if isinstance(value, Expr):
         return value
@@ -527,8 +525,8 @@ def make(name: str, *args: Expr) -> Expr:
         return _float(FLOAT_OF[name], *args)
     is_bool = _check_operands(name, op.takes, op.gives, args)
     low, high = op.bounds(*[(a.vmin, a.vmax) for a in args])
-    if name == "mul" and max(low.bit_length(), high.bit_length()) > MAX_BITS:
-        raise TooWideError(f"the product {brief(args[0])!r} * {brief(args[1])!r} can have more than {MAX_BITS} bits")
+    if name == "mul" and max(low.bit_length(), high.bit_length()) > MOST_BITS:
+        raise TooWideError(f"the product {brief(args[0])!r} * {brief(args[1])!r} can have more than {MOST_BITS} bits")
     key = hash((_OP_KEYS[name], *[a.key for a in args]))
     return _new(identity, name, args, None, low, high, is_bool, key)
 
@@ -736,7 +734,7 @@ def _reduce(name: str, *args: Expr) -> Expr:
     else:
         bounds = reduction_bounds(name, (body.vmin, body.vmax), trips)
     if bounds is None:
-        raise TooWideError(f"the product of {brief(body)!r} over {trips[1]} values can have more than {MAX_BITS} bits")
+        raise TooWideError(f"the product of {brief(body)!r} over {trips[1]} values can have more than {MOST_BITS} bits")
     key = hash((_OP_KEYS[name], *[a.key for a in args]))
     return _new((name, *args), name, args, None, *bounds, False, key, body.element)
 
@@ -928,6 +926,14 @@ def variables(roots: Iterable[Expr]) -> list[Expr]:
                     f"variable {name!r} has two ranges: [{other.vmin}, {other.vmax}] and [{term.vmin}, {term.vmax}]"
                 )
     return [found[name] for name in sorted(found)]
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """``name``, with as many underscores behind it as make it new; ``taken`` gains it."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
 
 
 def extent(variable: Expr) -> int:

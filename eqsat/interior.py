@@ -19,7 +19,7 @@ from eqsat.linear import Theory
 from eqsat.ops import FLOATS, REDUCTIONS
 
 #: Rows with fewer elements than this have no loop for their interior.
-LEAST = 8
+MIN_INTERIOR = 8
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def interior_of(store: Store) -> Interior | None:
     >>> found.start, found.stop, found.store
     (Expr('1'), Expr('31'), Store('B[i] = A[i - 1] for i'))
     """
-    if not store.over or extent(store.over[-1]) < LEAST:
+    if not store.over or extent(store.over[-1]) < MIN_INTERIOR:
         return None
     row = store.over[-1]
     theory = Theory()
@@ -142,7 +142,7 @@ def _is_solved(theory: Theory, row: Expr, condition: Expr) -> bool:
     low, high = row.vmin, row.vmax + 1
     start = low if first is None else max(low, theory.bounds(first)[0])
     stop = high if beyond is None else min(high, theory.bounds(beyond)[1])
-    return stop - start >= LEAST and all(t is not row for t in topological([rest]))
+    return stop - start >= MIN_INTERIOR and all(t is not row for t in topological([rest]))
 
 
 def _within(theory: Theory, row: Expr, first: Form | None, beyond: Form | None, rest: Expr) -> tuple[Expr, Expr]:

@@ -55,8 +55,14 @@ from eqsat.optimize import optimize
 from eqsat.ranges import Axis, Nest, cheapest, in_cheapest_ranges
 from eqsat.sampling import grid
 
-#: NumPy's name of each element type.
-DTYPES = {"bool": np.bool_, "i32": np.int32, "i64": np.int64, "f32": np.float32, "f64": np.float64}
+#: NumPy's type of each element type.
+DTYPES: dict[str, np.dtype[Any]] = {
+    "bool": np.dtype("bool"),
+    "i32": np.dtype("int32"),
+    "i64": np.dtype("int64"),
+    "f32": np.dtype("float32"),
+    "f64": np.dtype("float64"),
+}
 
 #: Loops stay as they are given if others save no more than this share of the cost: prices are estimates.
 LEAST_GAIN = 1 / 16
@@ -229,6 +235,7 @@ class Kernel:
 
     @cached_property
     def variables(self) -> list[Expr]:
+        """All variables but the indices of reductions, by name."""
         return variables(self.roots)
 
     @property

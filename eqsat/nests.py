@@ -38,6 +38,7 @@ from eqsat.expr import (
     const,
     evaluated_operands,
     extent,
+    free_name,
     index_level,
     is_index,
     replaced,
@@ -52,7 +53,6 @@ from eqsat.kernel import Kernel, Store
 from eqsat.lanes import Run, contiguous_runs
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS, Buffer
-from eqsat.ranges import free_name
 from eqsat.schedule import TILE, in_digits, sharing_loops, writes_once
 
 #: Rows with fewer elements than this are not worth a pass of their own.
@@ -140,7 +140,6 @@ class _LoopWriter(Writer):
         self.inside = self.inline = frozenset[Expr]()
         # the loops of an index that has more than one
         self.digits: dict[Expr, list[Expr]] = {}
-        self.local = 0
         self.vectors: set[tuple[str, int]] = set()
         # the types of vectors by name
         self.loaded: dict[str, str] = {}
@@ -286,8 +285,7 @@ class _LoopWriter(Writer):
         for run in contiguous_runs([load.args[1] for load in loads]):
             if run.length not in LANES[1:]:
                 continue
-            kind, name = self._vector(array, run.length), self.fresh("v", self.local)
-            self.local += 1
+            kind, name = self._vector(array, run.length), self.local("v")
             self.loaded[name] = kind
             element = f"{self.arrays[array.name]}[{self.need(run.base)}]"
             self.scopes[-1].lines.append(f"const {kind} {name} = *(const {kind} *)&{element};")
@@ -353,7 +351,7 @@ class _LoopWriter(Writer):
             name = free_name(str(digit.value)[1:], self.names)
             self._open(digit, name, "0", str(extent(digit)), pragma if digit is digits[-1] else [])
         if not digits:
-            self._open(index, self.fresh("r", index_level(index)), low, high, pragma)
+            self._open(index, free_name(f"r{index_level(index)}", self.names), low, high, pragma)
         return len(digits) or 1
 
     def _open(self, variable: Expr, name: str, low: str, high: str, pragma: list[str]) -> None:
@@ -414,8 +412,7 @@ class _LoopWriter(Writer):
         code = self.code[term]
         if not term.args or term in self.inline or code.text.isidentifier():
             return
-        name = self.fresh("t", self.local)
-        self.local += 1
+        name = self.local("t")
         self.scopes[self.depth[term]].lines.append(f"const {self.type_of(term)} {name} = {self.value(term)};")
         self.code[term] = Code(name, ATOM, self.width_of(term))
 
@@ -445,8 +442,7 @@ class _LoopWriter(Writer):
         self.depth = {t: d for t, d in self.depth.items() if d <= depth}
         names = []
         for other in together:
-            name = self.fresh("acc", self.local)
-            self.local += 1
+            name = self.local("acc")
             names.append(name)
             self.scopes[-1].lines.append(f"{self.type_of(other)} {name} = {self._start(other)};")
         low, high = [self.code[a] for a in term.args[2:]]
@@ -497,8 +493,7 @@ class _LoopWriter(Writer):
         kind = self.type_of(term.args[0])
         sign = "<" if "max" in term.op else ">"
         if not body.isidentifier():
-            value = self.fresh("t", self.local)
-            self.local += 1
+            value = self.local("t")
             self.scopes[-1].lines.append(f"const {kind} {value} = {body};")
             body = value
         return f"{name} = {name} {sign} {body} ? {body} : {name};"

@@ -222,7 +222,7 @@ REDUCTIONS: dict[str, Reduction] = {
     )
 }
 
-#: A product over a range that could reach more bits than this has no bounds.
+#: A product that could have more bits than this is refused: bounds are exact, so repeated squaring must end somewhere.
 MOST_BITS = 10_000
 
 

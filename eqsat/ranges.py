@@ -32,6 +32,7 @@ from eqsat.expr import (
     const,
     division_count,
     extent,
+    free_name,
     index_level,
     is_index,
     make,
@@ -294,16 +295,8 @@ def _images(terms: Mapping[Expr, Expr], images: Mapping[Expr, Expr]) -> dict[Exp
 
 
 def fresh(name: str, taken: set[str], size: int) -> Expr:
-    """A variable of ``size`` values from 0 on, and a name of its own: see :func:`free_name`."""
+    """A variable of ``size`` values from 0 on, and a name of its own: see :func:`eqsat.expr.free_name`."""
     return any_var(free_name(name, taken), 0, size - 1)
-
-
-def free_name(name: str, taken: set[str]) -> str:
-    """``name``, with as many underscores behind it as make it new; ``taken`` gains it."""
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
 
 
 # Policies ------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ A library holds any number of kernels, so that hundreds cost one start of the co
 source, its flags and the compiler's version; it is loaded through cffi. It appears there by one atomic rename, so any
 number of processes may build the same library at once.
 
-By default the code is scalar (vectorisation is off): :meth:`Kernel.measure` times one evaluation, not a vector lane.
+By default the code is scalar (vectorisation is off): :meth:`CompiledExprs.measure` times one evaluation, not a vector
+lane.
 """
 
 from __future__ import annotations
@@ -33,8 +34,7 @@ from platformdirs import user_cache_dir
 
 from eqsat.codegen import Function, arguments, function, points_function, preamble
 from eqsat.expr import Expr, extent
-from eqsat.kernel import DTYPES, flattened
-from eqsat.kernel import Kernel as ArrayKernel
+from eqsat.kernel import DTYPES, Kernel, flattened
 from eqsat.nests import C_TYPES
 from eqsat.nests import function as loop_function
 from eqsat.ops import Buffer
@@ -61,8 +61,6 @@ SAMPLE = 2048
 
 #: Nanoseconds that one repetition of a measurement lasts at least.
 LEAST_NS = 1_000_000
-
-_DTYPES = {element: np.dtype(kind) for element, kind in DTYPES.items()}
 
 _DECLARATIONS = """
 typedef void (*points_function)(int64_t start, int64_t count, const int64_t *const *in, void *const *out);
@@ -106,7 +104,7 @@ class CompileError(RuntimeError):
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
+class CompiledExprs:
     """Compiled expressions.
 
     Attributes
@@ -285,7 +283,7 @@ def _holds(variable: Expr, value: Expr) -> bool:
 
 def compile_exprs(
     roots: Sequence[Expr], variables: Sequence[Expr] | None = None, *, flags: Sequence[str] = FLAGS
-) -> Kernel:
+) -> CompiledExprs:
     """Compile ``roots`` into one function; see :func:`compile_many`.
 
     >>> from eqsat.expr import var
@@ -302,7 +300,7 @@ def compile_many(
     variables: Sequence[Sequence[Expr] | None] | None = None,
     *,
     flags: Sequence[str] = FLAGS,
-) -> list[Kernel]:
+) -> list[CompiledExprs]:
     """Compile each list of roots into a function of its own, all in one library.
 
     Parameters
@@ -330,9 +328,9 @@ def compile_many(
         function(roots, f"kernel{index}", order, storage="static ")
         for index, (roots, order) in enumerate(zip(programs, orders, strict=True))
     ]
-    library = _load(_build(_unit(programs, orders, functions), tuple(flags)))
+    library = _load(_build(_unit(programs, orders, functions), tuple(flags)), _ffi())
     return [
-        Kernel(tuple(roots), tuple(order), written.text, tuple(flags), library, library.eqsat_kernels[index])
+        CompiledExprs(tuple(roots), tuple(order), written.text, tuple(flags), library, library.eqsat_kernels[index])
         for index, (roots, order, written) in enumerate(zip(programs, orders, functions, strict=True))
     ]
 
@@ -450,8 +448,8 @@ class Program:
         How it was compiled; a copy, or one from a pickle, is compiled again or taken from the cache.
     """
 
-    given: ArrayKernel
-    kernel: ArrayKernel
+    given: Kernel
+    kernel: Kernel
     source: str
     options: dict[str, Any]
     _library: Any = field(repr=False)
@@ -520,7 +518,7 @@ def _difference(wanted: Set[str], given: Set[str]) -> str:
 
 
 def compile_kernel(
-    kernel: ArrayKernel,
+    kernel: Kernel,
     *,
     optimise: bool = True,
     parallel: bool = False,
@@ -544,7 +542,10 @@ def compile_kernel(
     Raises
     ------
     ValueError
-        If an integer does not fit 64 bits, there cannot be so many lanes, or C cannot take the kernel's name.
+        If an integer does not fit 64 bits, there cannot be so many lanes, C cannot take the kernel's name, or an
+        argument is called ``out``.
+    TypeError
+        If ``kernel`` is no kernel.
     CompileError
         If there is no C compiler, or it fails.
 
@@ -557,7 +558,7 @@ def compile_kernel(
            [1., 4.],
            [2., 5.]], dtype=float32)
     """
-    if not isinstance(kernel, ArrayKernel):
+    if not isinstance(kernel, Kernel):
         raise TypeError(f"{kernel!r} is no kernel: give an eqsat.Kernel")
     if "out" in {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}:
         raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
@@ -566,15 +567,12 @@ def compile_kernel(
     source = "\n".join(["#include <math.h>\n" + preamble([written]), written.text, _array_call(kernel, compiled)])
     order = () if "clang" in compiler_version() else GCC_FLAGS
     flags = (*ARRAY_FLAGS, *order, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
-    try:
-        library = _array_ffi().dlopen(str(_build(source, flags)))
-    except OSError as error:
-        raise CompileError(f"cannot load the compiled kernel {kernel.name!r}: {error}") from None
+    library = _load(_build(source, flags), _array_ffi())
     options = {"optimise": optimise, "parallel": parallel, "reassociate": reassociate, "lanes": lanes}
     return Program(kernel, compiled, written.text.removeprefix("static "), options, library)
 
 
-def _array_call(given: ArrayKernel, compiled: ArrayKernel) -> str:
+def _array_call(given: Kernel, compiled: Kernel) -> str:
     """A function of the same type for every kernel: the arrays and parameters of ``given``, inputs first.
 
     The compiled kernel may do without some of them.
@@ -594,7 +592,7 @@ def _of_buffer(declared: Buffer, array: NDArray[Any]) -> NDArray[Any]:
     """``array`` itself, refused where its type or shape is not the buffer's."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{declared.name!r} is a {type(array).__name__}, not a NumPy array")
-    if array.dtype != _DTYPES[declared.element]:
+    if array.dtype != DTYPES[declared.element]:
         raise TypeError(f"array {declared.name!r} has elements of type {array.dtype}, not {declared.element}")
     if array.shape != declared.shape:
         raise ValueError(f"array {declared.name!r} has shape {array.shape}, not {declared.shape}")
@@ -615,9 +613,9 @@ def _ffi() -> Any:
     return ffi
 
 
-def _load(library: Path) -> Any:
+def _load(library: Path, ffi: Any) -> Any:
     try:
-        return _ffi().dlopen(str(library))
+        return ffi.dlopen(str(library))
     except OSError as error:
         raise CompileError(f"cannot load the compiled library {str(library)!r}: {error}; delete it") from None
 

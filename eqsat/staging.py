@@ -27,6 +27,7 @@ from eqsat.expr import (
     brief,
     buffer,
     extent,
+    free_name,
     instantiate,
     is_index,
     maximum,
@@ -39,7 +40,7 @@ from eqsat.expr import (
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernel import Kernel, Store
 from eqsat.ops import REDUCTIONS
-from eqsat.ranges import Axis, free_name, fresh, reduction
+from eqsat.ranges import Axis, fresh, reduction
 
 # Large reductions ----------------------------------------------------------------------------------------------------
 

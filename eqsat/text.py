@@ -27,6 +27,7 @@ from eqsat.expr import (
     as_expr,
     buffer,
     const,
+    free_name,
     index_level,
     is_index,
     make,
@@ -454,13 +455,7 @@ def _index_names(root: Expr, taken: Iterable[str]) -> dict[int, str]:
             levels.add(index_level(term))
         elif term.op in ("var", "buffer"):
             used.add(_pieces(term)[0][0])  # type: ignore[arg-type]
-    names = {}
-    for level in sorted(levels):
-        name = f"r{level}"
-        while name in used:
-            name += "_"
-        names[level] = name
-    return names
+    return {level: free_name(f"r{level}", used) for level in sorted(levels)}
 
 
 def to_program(roots: Sequence[Expr], taken: Iterable[str] = ()) -> tuple[list[tuple[str, str]], list[str]]:

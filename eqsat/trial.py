@@ -27,7 +27,7 @@ Reference = Callable[..., Any]
 TOLERANCE = {"f32": 1e-4, "f64": 1e-10}
 
 #: Seconds that one repetition of a measurement lasts at least.
-LEAST = 0.002
+LEAST_SECONDS = 0.002
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def _seconds(call: Callable[[], object], repeats: int) -> float:
     """The median time of a call, which is repeated within a measurement if it is short."""
     started = perf_counter()
     call()
-    rounds = max(1, int(LEAST / max(perf_counter() - started, 1e-9)))
+    rounds = max(1, int(LEAST_SECONDS / max(perf_counter() - started, 1e-9)))
     times = []
     for _ in range(repeats):
         clock, processor = perf_counter(), process_time()
