@@ -343,7 +343,7 @@ class _Plan:
                 self.theory.learn([(self.theory.simplify(before), after) for before, after in read])
             for theory in (base, self.theory):
                 for part in topological(self.after):
-                    self._answers.setdefault(_value(theory, part), part)
+                    self._answers.setdefault(theory.value(part), part)
             wanted = dict(zip(self.before, self.after, strict=True))
             self.links = self._walk(self.before, wanted, self.theory, ())[1]
 
@@ -397,7 +397,7 @@ class _Plan:
 
     def _answer(self, term: Expr, theory: Theory) -> Expr | None:
         """The form that the answer has for the value of ``term``, or the literal that it is."""
-        value = _value(theory, term)
+        value = theory.value(term)
         found = self._answers.get(value)
         equal = self._equated[theory].get(value) if theory in self._equated else None
         if equal is not None and self._size(equal) < self._size(term):
@@ -427,7 +427,7 @@ class _Plan:
                     equal: dict[Value, Expr] = {}
                     self._equated[inside] = equal
                     for part in topological(self.after):
-                        equal.setdefault(_value(inside, part), part)
+                        equal.setdefault(inside.value(part), part)
                 becomes, found = self._walk([branches[at]], {}, inside, (*given, shown))
                 branches[at] = becomes[branches[at]]
                 links += found
@@ -455,10 +455,6 @@ class _Plan:
         return self._variables[operand]
 
 
-def _value(theory: Theory, term: Expr) -> Value:
-    return theory.condition(term) if term.is_bool else theory.form(term)
-
-
 def _selections_read(theory: Theory, roots: Sequence[Expr]) -> list[tuple[Expr, Expr]]:
     """Selections between 0 and 1 that are a quotient of two values below ``roots``, and that quotient."""
     found: list[tuple[Expr, Expr]] = []
@@ -483,7 +479,7 @@ def _simple(theory: Theory, term: Expr) -> Expr:
 
 
 def _coarse(theory: Theory, before: Expr, after: Expr) -> str:
-    return "normal-form" if _value(theory, before) == _value(theory, after) else "unexplained"
+    return "normal-form" if theory.value(before) == theory.value(after) else "unexplained"
 
 
 def _chain(term: Expr, users: Mapping[Expr, int]) -> tuple[list[Expr], list[Expr]]:

@@ -206,6 +206,10 @@ class Theory(Reductions):
             total = total.plus(self.atom(atom), coefficient)
         return total
 
+    def value(self, term: Expr) -> Form | Expr:
+        """The normal form of any term: equal for terms that are known to be equal."""
+        return self.condition(term) if term.is_bool else self.form(term)
+
     def simplify(self, term: Expr) -> Expr:
         """The normal form of ``term`` as a term."""
         return self.condition(term) if term.is_bool else to_expr(self.form(term))

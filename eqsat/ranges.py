@@ -553,7 +553,7 @@ class _Space:
         if theory is None:
             # the gate never holds: any value will do
             theory = self.theory
-        return theory.condition(root) if root.is_bool else theory.form(root)
+        return theory.value(root)
 
     def cost(self, nest: Nest) -> int:
         """What the cheapest terms in the variables of a nest cost, and its loops."""
