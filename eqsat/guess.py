@@ -103,73 +103,24 @@ def learn(
     """
     roots = list(roots)
     parts = _Parts(roots, undefined)
-    learned = Learned()
     sums = [found for root in roots if not root.is_bool and root not in undefined and (found := parts.sum(root))]
     is_worth = parts.are_worth_guessing(facts) or any(found.quotients == 1 and found.period for found in sums)
     if not is_worth or len(parts.atoms) > MAX_ATOMS:
-        return learned
-    simplicity = Simplicity()
-    atoms, conditions = (sorted(terms, key=simplicity.__getitem__) for terms in (parts.atoms, parts.conditions))
-    size = simplicity.size
+        return Learned()
+    terms = [*parts.atoms, *parts.conditions]
     members = [member for fact in facts for member in chain_members(fact, "and")]
-    members = _speaking_of(variables([*atoms, *conditions]), members)
-    names = sorted(variables([*atoms, *conditions, *members]), key=_name)
+    members = _speaking_of(variables(terms), members)
+    names = sorted(variables([*terms, *members]), key=_name)
     if not names or any(max(-v.vmin, v.vmax) > MAX_VALUE for v in names):
-        return learned
+        return Learned()
     points, complete = _points(names, members)
-    count = len(points[_name(names[0])])
-    if not count:
-        learned.impossible = complete
-        return learned
-    sums = [found for found in sums if all(_name(v) in points for v in found.names)]
-    chains = {c: chain_members(c, c.op) for c in conditions if c.op in ("and", "or")}
-    terms = [*atoms, *conditions, *(found.nested for found in sums), *(m for chain in chains.values() for m in chain)]
-    values = dict(zip(terms, [np.broadcast_to(x, count) for x in evaluate(terms, points)], strict=True))
-    decide = _Decider(members)
-    solved = solved or {}
-    free = [v for v in names if v not in solved] if atoms else []
-    basis = _Basis(points, free, len(atoms), 0 if complete else SPARE_POINTS)
-    coordinates = {atom for form in solved.values() for atom in form.terms if atom.op != "var"}.intersection(atoms)
-    for atom in sorted(coordinates, key=lambda a: a.key):
-        basis.add(atom, values[atom])
-
-    def is_defined(term: Expr) -> bool:
-        return not undefined or not any(part in undefined for part in topological([term]))
-
-    def prove(before: Expr, after: Expr | None) -> bool:
-        proved = after is not None and is_defined(after) and decide(before.eq(after))
-        if after is not None and proved:
-            learned.guesses.append(Guess(before, after, tuple(members)))
-        return proved
-
-    affine = set()
-    for found in sums:
-        if prove(found.whole, found.with_nested(basis.combination(values[found.nested]), size)):
-            affine.add(found.whole)
-    for atom in atoms:
-        if atom in coordinates:
-            continue
-        form = basis.combination(values[atom])
-        if form is None or not _is_simpler(form, atom, size) or not prove(atom, to_expr(form)):
-            basis.add(atom, values[atom])
-    nested = [s for s in sums if s.whole not in affine and s.may_be_remainder(values[s.nested])]
-    for found, form in _as_remainders(nested, members, points, values):
-        prove(found.whole, found.with_nested(form, size))
-    simplest: dict[bytes, Expr] = {}
-    for condition in conditions:
-        same = _constant(values[condition])
-        if same is None:
-            same = simplest.setdefault(values[condition].tobytes(), condition)
-        if same is not condition:
-            prove(condition, same)
-        elif condition in chains:
-            needed = _needed(condition.op, chains[condition], values, size)
-            prove(condition, _joined(condition.op, chains[condition], needed, size))
-    for condition in conditions if not learned.guesses else ():
-        by_bounds = _by_bounds(condition, chains.get(condition, [condition]), values, points, size)
-        if by_bounds is not None and is_defined(by_bounds) and decide(condition.eq(by_bounds)):
-            learned.by_bounds.append(Guess(condition, by_bounds, tuple(members)))
-    return learned
+    if not len(points[_name(names[0])]):
+        return Learned(impossible=complete)
+    guesser = _Guesser(parts, sums, members, points, undefined)
+    guesser.guess_combinations(solved or {}, names, complete)
+    guesser.guess_remainders()
+    guesser.guess_conditions()
+    return guesser.learned
 
 
 def _name(variable: Expr) -> str:
@@ -282,6 +233,90 @@ def _period(form: Form) -> int:
     rest = form.plus(atom_form(others[0]), -step)
     scale = scale_of(dividend, rest)
     return abs(step) if rest.terms and not (scale and dividend.times(scale).terms == rest.terms) else 0
+
+
+class _Guesser:
+    """Guesses about the parts of some terms, read off their values at ``points``, each proved when it is made."""
+
+    def __init__(
+        self, parts: _Parts, sums: Sequence[_Sum], members: Sequence[Expr], points: Points, undefined: Collection[Expr]
+    ) -> None:
+        self.members, self.points, self.undefined = members, points, undefined
+        self.learned = Learned()
+        self.decide = _Decider(members)
+        simplicity = Simplicity()
+        self.size = simplicity.size
+        self.atoms, self.conditions = (
+            sorted(terms, key=simplicity.__getitem__) for terms in (parts.atoms, parts.conditions)
+        )
+        self.chains = {c: chain_members(c, c.op) for c in self.conditions if c.op in ("and", "or")}
+        self.sums = [found for found in sums if all(_name(v) in points for v in found.names)]
+        self.affine: set[Expr] = set()
+        terms = [*self.atoms, *self.conditions, *(found.nested for found in self.sums)]
+        terms += [member for chain in self.chains.values() for member in chain]
+        count = len(next(iter(points.values())))
+        self.values = dict(zip(terms, [np.broadcast_to(x, count) for x in evaluate(terms, points)], strict=True))
+
+    def guess_combinations(self, solved: Mapping[Expr, Form], names: Sequence[Expr], complete: bool) -> None:
+        """Sums, then atoms, that are integer combinations of variables and of simpler atoms.
+
+        ``complete`` says that the points are all there are.
+        """
+        free = [v for v in names if v not in solved] if self.atoms else []
+        basis = _Basis(self.points, free, len(self.atoms), 0 if complete else SPARE_POINTS)
+        coordinates = {a for form in solved.values() for a in form.terms if a.op != "var"}.intersection(self.atoms)
+        for atom in sorted(coordinates, key=lambda a: a.key):
+            basis.add(atom, self.values[atom])
+        for found in self.sums:
+            if self._prove(found.whole, found.with_nested(basis.combination(self.values[found.nested]), self.size)):
+                self.affine.add(found.whole)
+        for atom in self.atoms:
+            if atom in coordinates:
+                continue
+            form = basis.combination(self.values[atom])
+            if form is None or not _is_simpler(form, atom, self.size) or not self._prove(atom, to_expr(form)):
+                basis.add(atom, self.values[atom])
+
+    def guess_remainders(self) -> None:
+        """Sums of quotients that are one remainder."""
+        nested = [s for s in self.sums if s.whole not in self.affine and s.may_be_remainder(self.values[s.nested])]
+        for found, form in _as_remainders(nested, self.members, self.points, self.values):
+            self._prove(found.whole, found.with_nested(form, self.size))
+
+    def guess_conditions(self) -> None:
+        """Conditions that never change, that another one agrees with, or that need fewer members.
+
+        Where nothing was learned, also those that bounds of their variables say more shortly.
+        """
+        simplest: dict[bytes, Expr] = {}
+        for condition in self.conditions:
+            same = _constant(self.values[condition])
+            if same is None:
+                same = simplest.setdefault(self.values[condition].tobytes(), condition)
+            if same is not condition:
+                self._prove(condition, same)
+            elif condition in self.chains:
+                chain = self.chains[condition]
+                needed = _needed(condition.op, chain, self.values, self.size)
+                self._prove(condition, _joined(condition.op, chain, needed, self.size))
+        for condition in self.conditions if not self.learned.guesses else ():
+            chain = self.chains.get(condition, [condition])
+            by_bounds = _by_bounds(condition, chain, self.values, self.points, self.size)
+            if self._is_proved(condition, by_bounds):
+                self.learned.by_bounds.append(Guess(condition, cast(Expr, by_bounds), tuple(self.members)))
+
+    def _prove(self, before: Expr, after: Expr | None) -> bool:
+        """Keep a guess if it is one and can be proved; whether it was."""
+        proved = self._is_proved(before, after)
+        if proved:
+            self.learned.guesses.append(Guess(before, cast(Expr, after), tuple(self.members)))
+        return proved
+
+    def _is_proved(self, before: Expr, after: Expr | None) -> bool:
+        return after is not None and self._is_defined(after) and self.decide(before.eq(after))
+
+    def _is_defined(self, term: Expr) -> bool:
+        return not self.undefined or not any(part in self.undefined for part in topological([term]))
 
 
 def _is_simpler(form: Form, atom: Expr, size: Callable[[Expr], int]) -> bool:
