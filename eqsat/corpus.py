@@ -2,9 +2,9 @@
 
 What a case holds is said in :mod:`eqsat.cases`. A row is ``{"id", "out", "cost_before", "cost", "ms", "stop", "nodes",
 "checked"}``, with ``"lets"`` where subterms are shared, ``"bound"`` from exact extraction and ``"proof"`` where one was
-asked for and points were too many (what decided, or why nothing did), or ``{"id", "error"}``;
-kinds that are no list of expressions have rows of their own (:mod:`eqsat.kinds`). Whatever is wrong with one case
-becomes its row; the others go on.
+asked for and points were too many (what decided, or why nothing did), or ``{"id", "error"}``; kinds that are no list of
+expressions have rows of their own (:mod:`eqsat.kinds`). Whatever is wrong with one case becomes its row; the others go
+on.
 """
 
 from __future__ import annotations

@@ -227,8 +227,8 @@ def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """For each model: the rank correlation of what it predicts with time, and what its answers take.
 
     Correlation is over all rows (``"spearman"``), and over answers alone (``"of answers"``), which differ less, or
-    ``None`` where nothing differs. Time
-    is that of the model's answers by the first extractor over that of the inputs, the geometric mean over all cases.
+    ``None`` where nothing differs. Time is that of the model's answers by the first extractor over that of the inputs,
+    the geometric mean over all cases.
     """
     inputs = {row.case: row for row in rows if row.extract == INPUT}
     found = [row for row in rows if row.extract != INPUT]

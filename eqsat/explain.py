@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eqsat.definedness import live_branches, undefined
@@ -41,7 +40,7 @@ from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, REDUCTIONS
 from eqsat.rule import Rule
 from eqsat.spelling import Value
-from eqsat.text import to_text
+from eqsat.text import numbered, to_text
 from eqsat.verify import Check, check_equal, prove_equal, refuse_seconds
 
 if TYPE_CHECKING:
@@ -800,12 +799,12 @@ def _names(shown: Sequence[Expr]) -> dict[Expr, str]:
     order = list(topological(shown))
     users = Counter(arg for term in order for arg in set(term.args))
     taken = {str(term.value) for term in order if term.op == "var"}
-    fresh = (f"t{number}" for number in count() if f"t{number}" not in taken)
+    free = numbered("t", taken)
     names: dict[Expr, str] = {}
     widths: dict[Expr, int] = {}
     for term in order:
         widths[term] = 1 + sum([widths[a] for a in term.args])
         if widths[term] > MAX_PRINTED and users[term] > 1:
-            names[term] = next(fresh)
+            names[term] = next(free)
             widths[term] = 1
     return names

@@ -31,7 +31,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import count
 from math import gcd, lcm
 from typing import Any, cast
 
@@ -44,7 +43,7 @@ from eqsat.forms import Form, atom_form, read, to_expr
 from eqsat.linear import Theory
 from eqsat.ops import Bounds
 from eqsat.optimize import optimize
-from eqsat.text import parse, split_list, to_text
+from eqsat.text import numbered, parse, split_list, to_text
 from eqsat.verify import Check, check_equal
 
 #: Narrower variables may decide more constraints, which narrow variables again: at most so often.
@@ -546,17 +545,15 @@ def _renamed(given: IndexingMap, taken: set[str]) -> dict[Expr, Expr]:
     image = {}
     for prefix, own in (("s", given.symbols), ("rt", [r.variable for r in given.runtime])):
         for variable in own:
-            name, number = str(variable.value), 0
-            while name in taken:
-                name, number = f"{prefix}{number}", number + 1
+            own_name = str(variable.value)
+            name = own_name if own_name not in taken else next(numbered(prefix, taken))
             taken.add(name)
             image[variable] = var(name, variable.vmin, variable.vmax)
     return image
 
 
 def _numbered(given: Iterable[Expr], prefix: str, taken: set[str]) -> dict[Expr, Expr]:
-    free = (name for name in map(f"{prefix}{{}}".format, count()) if name not in taken)
-    return {v: var(name, v.vmin, v.vmax) for v, name in zip(given, free, strict=False)}
+    return {v: var(name, v.vmin, v.vmax) for v, name in zip(given, numbered(prefix, taken), strict=False)}
 
 
 def _parse(text: str, names: Mapping[str, Expr]) -> Expr:

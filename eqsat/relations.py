@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from math import prod
-from operator import mul
 
 from eqsat.expr import Expr, substitute, var, variables
 from eqsat.forms import Form, atom_form, number, to_expr
 from eqsat.indexing import IndexingMap, RuntimeVariable, within
+from eqsat.views import row_major
 
 Sizes = Sequence[int]
 
@@ -440,7 +440,7 @@ def _offsets(sizes: Sizes, slice_sizes: Sizes, reads: Sequence[tuple[object, Seq
 def _flattened(sizes: Sizes) -> IndexingMap:
     """The map from an index to the flat row-major one."""
     flat = number(0)
-    for dim, stride in zip(_dims(sizes), _strides(sizes), strict=True):
+    for dim, stride in zip(_dims(sizes), row_major(sizes), strict=True):
         flat = flat.plus(atom_form(dim), stride)
     return IndexingMap(_dims(sizes), (), (to_expr(flat),))
 
@@ -448,11 +448,7 @@ def _flattened(sizes: Sizes) -> IndexingMap:
 def _digits(sizes: Sizes) -> IndexingMap:
     """The map from the flat row-major index to the index."""
     (flat,) = _dims([prod(sizes)])
-    return IndexingMap((flat,), (), tuple(flat // s % n for n, s in zip(sizes, _strides(sizes), strict=True)))
-
-
-def _strides(sizes: Sizes) -> list[int]:
-    return list(accumulate(reversed(sizes[1:]), mul, initial=1))[::-1] if sizes else []
+    return IndexingMap((flat,), (), tuple(flat // s % n for n, s in zip(sizes, row_major(sizes), strict=True)))
 
 
 def _check_dimensions(dimensions: Sizes, rank: int) -> None:

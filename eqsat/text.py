@@ -12,9 +12,9 @@ thousands of levels deep.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
-from itertools import pairwise
+from itertools import count, pairwise
 from math import isfinite, isinf
 from typing import Any, cast
 
@@ -472,20 +472,22 @@ def to_program(roots: Sequence[Expr], taken: Iterable[str] = ()) -> tuple[list[t
     inside = _open_terms(order)
     names: dict[Expr, str] = {}
     lets: list[tuple[str, str]] = []
-    number = 0
+    free = numbered("t", used)
     depth: dict[Expr, int] = {}
     for term in order:
         depth[term] = 1 + max((depth[a] for a in term.args), default=0)
         # deep terms are cut too, so that readers with a recursion limit can take them
         if term.args and (users.get(term, 0) > 1 or depth[term] > 40) and term not in inside:
-            while f"t{number}" in used:
-                number += 1
-            name = f"t{number}"
-            number += 1
+            name = next(free)
             lets.append((name, to_text(term, names)))
             names[term] = name
             depth[term] = 0
     return lets, [to_text(root, names) for root in roots]
+
+
+def numbered(prefix: str, taken: Collection[str]) -> Iterator[str]:
+    """``prefix`` with 0, 1, 2, ... behind it, without the names that are ``taken``."""
+    return (name for number in count() if (name := f"{prefix}{number}") not in taken)
 
 
 def _open_terms(order: Sequence[Expr]) -> set[Expr]:

@@ -94,8 +94,7 @@ class View:
         cls, shape: Sequence[ExprLike], offset: ExprLike = 0, mask: Sequence[tuple[ExprLike, ExprLike]] | None = None
     ) -> View:
         """The row-major view: the last index moves by one element."""
-        strides = list(accumulate(reversed(shape[1:]), mul, initial=1))[::-1] if shape else []
-        return cls(shape, strides, offset, mask)
+        return cls(shape, row_major(shape), offset, mask)
 
     def access(self, indices: Sequence[ExprLike]) -> Access:
         """The access of the element at ``indices``, as it is written: not simplified.
@@ -118,6 +117,16 @@ class View:
         masked = zip(terms, self.mask, strict=True) if self.mask else []
         bounds = [b for term, (low, high) in masked for b in (term >= low, term < high)]
         return Access(_joined("add", [*offset, *moving], const(0)), _joined("and", bounds, TRUE))
+
+
+def row_major[T: ExprLike](shape: Sequence[T]) -> list[T | int]:
+    """The distance of two neighbours in each dimension of an array whose last index moves by one element.
+
+    >>> row_major([4, 3, 5])
+    [15, 5, 1]
+    """
+    strides: list[T | int] = list(accumulate(reversed(shape[1:]), mul, initial=1))
+    return strides[::-1] if shape else []
 
 
 def _is(value: ExprLike, number: int) -> bool:
