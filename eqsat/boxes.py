@@ -46,7 +46,7 @@ def confirmed(conditions: Sequence[Expr], point: Point) -> Point:
     raise UndecidedError("products and quotients of variables matter")
 
 
-def within(conditions: Sequence[Expr], ranges: Mapping[str, tuple[int, int]]) -> list[Expr] | None:
+def restricted(conditions: Sequence[Expr], ranges: Mapping[str, tuple[int, int]]) -> list[Expr] | None:
     """What is left of ``conditions`` over narrower ranges, or None if no point there satisfies them all.
 
     What the bounds decide is folded, truncating divisions and shifts by constants become ``//``, ``%`` and ``*``, and
@@ -54,7 +54,7 @@ def within(conditions: Sequence[Expr], ranges: Mapping[str, tuple[int, int]]) ->
 
     >>> from eqsat import var
     >>> x, y = var("x", 0, 99), var("y", 0, 9)
-    >>> within([(x // 10).eq(y), where(x < 50, x, y) % 64 > 3], {"x": (30, 39)})
+    >>> restricted([(x // 10).eq(y), where(x < 50, x, y) % 64 > 3], {"x": (30, 39)})
     [Expr('3 == y')]
     """
 
@@ -215,7 +215,7 @@ def find_in_boxes(
     stack: list[Ranges] = [{}]
     while stack:
         ranges = stack.pop()
-        left = within(conditions, ranges)
+        left = restricted(conditions, ranges)
         if left is None:
             continue
         inputs = variables(left)

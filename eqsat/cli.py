@@ -25,6 +25,7 @@ from eqsat.expr import Expr, buffer, extent, var
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import COST_MODELS, LoopAware
 from eqsat.optimize import ENGINES, EXTRACTORS
+from eqsat.optimize import optimize as optimise
 from eqsat.pareto import SIZES
 from eqsat.text import parse, to_program, to_text
 
@@ -174,9 +175,6 @@ def optimize(
     model = cost_model(cost)
     if loops is not None:
         model = LoopAware(_trip_counts(loops, names), model)
-
-    from eqsat.optimize import optimize as optimise
-
     result = optimise(
         roots,
         constraints=known,

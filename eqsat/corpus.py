@@ -19,6 +19,8 @@ from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, cast
 
 from eqsat.cases import Case, Id, Record, case_of, id_of, kind_of, load, one_line, reason
+from eqsat.extract.calibrated import cost_model
+from eqsat.optimize import optimize
 from eqsat.text import to_program
 
 if TYPE_CHECKING:
@@ -86,9 +88,6 @@ def run_case(case: Case, settings: Settings) -> Row:
     ValueError
         If the case cannot be optimised, or the result fails its check.
     """
-    from eqsat.extract.calibrated import cost_model
-    from eqsat.optimize import optimize
-
     result = optimize(
         case.exprs,
         gates=case.gates if settings.gates else (),

@@ -1,8 +1,8 @@
 """Is there a point at which all of some conditions hold? Decision procedures, and how they share a time.
 
-Each procedure takes conditions as :func:`eqsat.boxes.within` leaves them and the seconds that it may take. It returns a
-point, or None if there is none, and raises :class:`eqsat.boxes.UndecidedError` if it was not run to its end: then
-nothing is known. A point is believed only if evaluation agrees.
+Each procedure takes conditions as :func:`eqsat.boxes.restricted` leaves them and the seconds that it may take. It
+returns a point, or None if there is none, and raises :class:`eqsat.boxes.UndecidedError` if it was not run to its end:
+then nothing is known. A point is believed only if evaluation agrees.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import product
 from time import monotonic
 from typing import cast
 
-from eqsat.boxes import Point, UndecidedError, confirmed, find_in_boxes, within
+from eqsat.boxes import Point, UndecidedError, confirmed, find_in_boxes, restricted
 from eqsat.expr import Expr, term_count, variables
 from eqsat.presburger import find_by_isl
 from eqsat.smt import to_z3
@@ -141,7 +141,7 @@ def decide(questions: Iterable[Sequence[Expr]], seconds: float, methods: Sequenc
         if method not in METHODS:
             raise ValueError(f"unknown method {method!r}: use some of {', '.join(METHODS)}")
     asked = [list(question) for question in questions]
-    folded = {index: left for index, question in enumerate(asked) if (left := within(question, {})) is not None}
+    folded = {index: left for index, question in enumerate(asked) if (left := restricted(question, {})) is not None}
     used = {"bounds"} if len(folded) < len(asked) else set()
     reasons: dict[int, dict[str, str]] = {index: {} for index in folded}
     for share, method in product(SHARES, methods or METHODS):

@@ -26,7 +26,7 @@ LONGER = 16
 def find_by_isl(conditions: Sequence[Expr], seconds: float) -> Point | None:
     """A point at which all ``conditions`` hold, or None if there is none.
 
-    Conditions are as :func:`eqsat.boxes.within` leaves them.
+    Conditions are as :func:`eqsat.boxes.restricted` leaves them.
 
     Raises
     ------

@@ -14,7 +14,7 @@ from index_terms import index_terms
 from strategies import bool_expressions
 
 from eqsat import boxes
-from eqsat.boxes import UndecidedError, period, within
+from eqsat.boxes import UndecidedError, period, restricted
 from eqsat.decide import METHODS, decide
 from eqsat.evaluation import evaluate
 from eqsat.expr import Expr, const, make, substitute, topological, var, variables
@@ -152,13 +152,13 @@ WITHIN = [
 
 @pytest.mark.parametrize(("text", "ranges", "left"), WITHIN)
 def test_conditions_within_narrower_ranges(text, ranges, left):
-    found = within(read(text, {"x": (0, 99), "y": (0, 9)}), ranges)
+    found = restricted(read(text, {"x": (0, 99), "y": (0, 9)}), ranges)
     assert (found if found is None else [str(condition) for condition in found]) == left
 
 
 def test_a_quotient_by_zero_may_be_anything():
     x, d = var("x", 0, 99), var("d", 0, 1)
-    (unspecified,) = within([(x // d).eq(5)], {"d": (0, 0)})
+    (unspecified,) = restricted([(x // d).eq(5)], {"d": (0, 0)})
     (value,) = variables([unspecified])
     assert (value.vmin, value.vmax) == (0, 99)
 
@@ -177,7 +177,7 @@ def small_leaves(monkeypatch):
 def assert_true(conditions: list[Expr]) -> None:
     """Each method that decides agrees with a look at every point."""
     _, existing = sweep([reduce(and_, conditions)])
-    folded = within(conditions, {})
+    folded = restricted(conditions, {})
     if folded is None:
         assert existing is None
         return
