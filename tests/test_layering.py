@@ -76,6 +76,12 @@ def test_slow_or_optional_packages_are_imported_lazily(package):
         assert package not in outside(at_import(tree)), path
 
 
+def test_every_module_is_in_the_layout():
+    layout = (ROOT / "docs" / "layout.md").read_text()
+    names = [path.name for path in (ROOT / "eqsat").glob("*.py") if not path.name.startswith("__")]
+    assert [name for name in names if f"{name}`" not in layout] == []
+
+
 def test_nothing_undeclared_is_imported():
     for package in ("eqsat", "rules", "extract"):
         for path, tree in modules(package):
