@@ -632,17 +632,35 @@ def as_float(value: ExprLike, beside: Expr) -> Expr:
 
 
 def exp(x: ExprLike) -> Expr:
-    """The exponential of a floating-point value."""
+    """The exponential of a floating-point value, in its type.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is an integer that is no literal, or a condition.
+    """
     return make("exp", as_expr(x))
 
 
 def log(x: ExprLike) -> Expr:
-    """The natural logarithm of a floating-point value."""
+    """The natural logarithm of a floating-point value, in its type.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is an integer that is no literal, or a condition.
+    """
     return make("log", as_expr(x))
 
 
 def sqrt(x: ExprLike) -> Expr:
-    """The square root of a floating-point value."""
+    """The square root of a floating-point value, in its type.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is an integer that is no literal, or a condition.
+    """
     return make("sqrt", as_expr(x))
 
 
@@ -683,12 +701,21 @@ def _require_typed(takes: str, args: tuple[Expr, ...]) -> None:
 
 
 def to_float(x: ExprLike) -> Expr:
-    """An integer as an ``f32`` value."""
+    """An integer as an ``f32`` value, rounded to the nearest.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is no integer.
+
+    >>> (to_float(var("i", 0, 7)) * 0.5).element
+    'f32'
+    """
     return make("to_float", as_expr(x))
 
 
 def to_double(x: ExprLike) -> Expr:
-    """An integer as an ``f64`` value."""
+    """An integer as an ``f64`` value, rounded to the nearest; see :func:`to_float`."""
     return make("to_double", as_expr(x))
 
 
@@ -810,27 +837,61 @@ def _kind_of(term: Expr) -> str:
 
 
 def minimum(x: ExprLike, y: ExprLike) -> Expr:
-    """The smaller of two values."""
+    """The smaller of two values; of conditions, whether both hold.
+
+    Raises
+    ------
+    TypeError
+        If one is a condition, or of floating point, and the other is not.
+
+    >>> minimum(var("i", 0, 7), 5).vmax
+    5
+    """
     return make("min", as_expr(x), as_expr(y))
 
 
 def maximum(x: ExprLike, y: ExprLike) -> Expr:
-    """The larger of two values."""
+    """The larger of two values; of conditions, whether one holds. See :func:`minimum`."""
     return make("max", as_expr(x), as_expr(y))
 
 
 def where(condition: ExprLike, x: ExprLike, y: ExprLike) -> Expr:
-    """``x`` where the condition holds, else ``y``."""
+    """``x`` where the condition holds, else ``y``; what is not chosen is not evaluated.
+
+    Raises
+    ------
+    TypeError
+        If ``condition`` is no condition, or one of ``x`` and ``y`` is one and the other is not.
+
+    >>> i, n = var("i", 0, 7), var("n", 0, 3)
+    >>> where(n > 0, i // n, 0)
+    Expr('where(0 < n, i//n, 0)')
+    """
     return make("where", as_expr(condition), as_expr(x), as_expr(y))
 
 
 def tdiv(x: ExprLike, y: ExprLike) -> Expr:
-    """C's division: the quotient rounded toward zero."""
+    """C's division: the quotient rounded toward zero.
+
+    Raises
+    ------
+    ValueError
+        If the divisor can only be zero.
+    TypeError
+        If an operand is no integer.
+
+    >>> tdiv(-7, 2).vmin, (const(-7) // 2).vmin
+    (-3, -4)
+    """
     return stated("tdiv", as_expr(x), as_expr(y))
 
 
 def tmod(x: ExprLike, y: ExprLike) -> Expr:
-    """C's remainder: it has the sign of ``x``."""
+    """C's remainder, which has the sign of ``x``: ``x - y*tdiv(x, y)``; see :func:`tdiv`.
+
+    >>> tmod(-7, 2).vmin, (const(-7) % 2).vmin
+    (-1, 1)
+    """
     return stated("tmod", as_expr(x), as_expr(y))
 
 

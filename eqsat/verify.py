@@ -135,6 +135,8 @@ def check_equal(
     ------
     ValueError
         If the numbers of roots or gates differ, a variable has two ranges, or there are less than 0 seconds.
+    TypeError
+        If ``seconds`` is no number.
 
     >>> from eqsat import var
     >>> i, j = var("i", 0, 63), var("j", 0, 31)
@@ -178,8 +180,8 @@ def prove_equal(
 
     Raises
     ------
-    ValueError
-        As :func:`check_equal`, or for an unknown method.
+    ValueError, TypeError
+        As :func:`check_equal`, and for an unknown method.
 
     >>> from eqsat import var
     >>> x = var("x", 0, 2**60)

@@ -76,6 +76,13 @@ def test_slow_or_optional_packages_are_imported_lazily(package):
         assert package not in outside(at_import(tree)), path
 
 
+def test_private_names_stay_in_their_module():
+    for package in ("eqsat", "rules", "extract"):
+        for path, tree in modules(package):
+            taken = [alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names]
+            assert not [name for name in taken if name.startswith("_")], path
+
+
 def test_every_module_is_in_the_layout():
     layout = (ROOT / "docs" / "layout.md").read_text()
     names = [path.name for path in (ROOT / "eqsat").glob("*.py") if not path.name.startswith("__")]
