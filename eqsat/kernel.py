@@ -161,8 +161,7 @@ class Store:
             # nothing is ever stored
             return
         for axis, (index, size) in enumerate(zip(self.target.args[1:], array.shape, strict=True)):
-            low, high = theory.bounds(theory.form(index))
-            low, high = max(low, index.vmin), min(high, index.vmax)
+            low, high = theory.bounds_of(index)
             if low < 0 or high >= size:
                 raise ValueError(
                     f"the index {brief(index)!r} of {brief(self.target)!r} has range [{low}, {high}], but axis {axis} "

@@ -19,7 +19,7 @@ from typing import Self
 from eqsat.conditions import is_negative
 from eqsat.expr import FALSE, TRUE, Expr, TooWideError, is_wide, make, topological
 from eqsat.forms import Form, atom_form, factors, number, to_expr, topological_until, without_quotients
-from eqsat.ops import DIVISIONS, FLOATS, REDUCTIONS, SUMS
+from eqsat.ops import DIVISIONS, FLOATS, REDUCTIONS, SUMS, Bounds
 from eqsat.reduce import Reductions
 
 #: How often what follows from what was learned is learned in turn.
@@ -209,6 +209,11 @@ class Theory(Reductions):
     def value(self, term: Expr) -> Form | Expr:
         """The normal form of any term: equal for terms that are known to be equal."""
         return self.condition(term) if term.is_bool else self.form(term)
+
+    def bounds_of(self, term: Expr) -> Bounds:
+        """Inclusive bounds of an integer term: those of its normal form, or its own where they are closer."""
+        low, high = self.bounds(self.form(term))
+        return max(low, term.vmin), min(high, term.vmax)
 
     def simplify(self, term: Expr) -> Expr:
         """The normal form of ``term`` as a term."""

@@ -699,10 +699,9 @@ def _guarded_loads(
 
 
 def _fits(theory: Theory, term: Expr) -> bool:
-    place = term.args[1]
-    low, high = theory.bounds(theory.form(place))
-    size = prod(cast(tuple[int, ...], cast(Buffer, term.args[0].value).shape))
-    return max(low, place.vmin) >= 0 and min(high, place.vmax) < size
+    """Whether a load is known to be inside its array."""
+    low, high = theory.bounds_of(term.args[1])
+    return low >= 0 and high < prod(cast(tuple[int, ...], cast(Buffer, term.args[0].value).shape))
 
 
 def _branches(roots: Sequence[Expr]) -> Iterator[tuple[Expr, set[Expr]]]:
