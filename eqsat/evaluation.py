@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eqsat.expr import Expr, as_float, brief, evaluated_operands, may_divide_by_zero, topological
+from eqsat.expr import Expr, as_float, brief, evaluated_operands, may_divide_by_zero, neutral, topological
 from eqsat.ops import ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer
 
 _BOOL, _I32, _I64, _F32, _F64, _ANY_SIZE = map(np.dtype, ("bool", "int32", "int64", "float32", "float64", "object"))
@@ -155,13 +155,9 @@ class _Evaluation:
         body, index = term.args[:2]
         name = str(index.value)
         combine = _COMBINE[term.op]
-        # what a value outside the range counts: for max and min some bound of the body
-        reduction = REDUCTIONS[term.op]
-        neutral: Any = reduction.rounded if term.element else reduction.identity
-        if term.op in ("max_over", "min_over"):
-            neutral = body.vmin if term.op == "max_over" else body.vmax
         kind = number_type(term, body)
-        total: Any = np.asarray(neutral, dtype=kind)
+        outside = np.asarray(neutral(term.op, body), dtype=kind)
+        total: Any = outside
         if not low.size or not high.size:
             return np.zeros(np.broadcast_shapes(low.shape, high.shape), dtype=kind)
         first, beyond = int(low.min()), int(high.max())
@@ -180,7 +176,7 @@ class _Evaluation:
             inner.repeats = max(1, repeats // len(numbers))
             values = inner.run([body])[0].astype(kind, copy=False)
             inside = (numbers >= low) & (numbers < high)
-            values = np.where(inside, values, np.asarray(neutral, dtype=kind))
+            values = np.where(inside, values, outside)
             total = combine(total, combine.reduce(values, axis=0, dtype=kind))
         if term.op in ("max_over", "min_over"):
             total = np.where(low < high, total, np.asarray(REDUCTIONS[term.op].identity, dtype=kind))

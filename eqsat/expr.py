@@ -766,6 +766,14 @@ def _reduce(name: str, *args: Expr) -> Expr:
     return _new((name, *args), name, args, None, *bounds, False, key, body.element)
 
 
+def neutral(op: str, body: Expr) -> int | float:
+    """What a step counts that a reduction ``op`` does not take: nothing beside the others."""
+    if op in ("max_over", "min_over"):
+        # integers have no least one: some bound of the body
+        return body.vmin if op == "max_over" else body.vmax
+    return REDUCTIONS[op].rounded if body.element else REDUCTIONS[op].identity
+
+
 def _named_index(level: int, low: int, high: int) -> Expr:
     return any_var(f"${level}:{_digits(low)}:{_digits(high)}", low, high)
 

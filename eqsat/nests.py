@@ -41,6 +41,7 @@ from eqsat.expr import (
     free_name,
     index_level,
     is_index,
+    neutral,
     replaced,
     substitute,
     topological,
@@ -480,9 +481,7 @@ class _LoopWriter(Writer):
         body = term.args[0]
         if term.element:
             return {"fsum_over": "0", "fprod_over": "1", "fmax_over": "-INFINITY", "fmin_over": "INFINITY"}[term.op]
-        if term.op in ("max_over", "min_over"):
-            return self.literal(const(body.vmin if term.op == "max_over" else body.vmax)).text
-        return str(REDUCTIONS[term.op].identity)
+        return self.literal(const(cast(int, neutral(term.op, body)))).text
 
     def _step(self, term: Expr, name: str, body: str) -> str:
         match term.op.removeprefix("f"):

@@ -12,7 +12,7 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any, cast
 
-from eqsat.expr import Expr, brief, const, instantiate, make, rebuild, topological, where
+from eqsat.expr import Expr, brief, const, instantiate, make, neutral, rebuild, topological, where
 from eqsat.ops import DIVISIONS, MAX_SHIFT, REDUCTIONS, Buffer
 
 
@@ -85,8 +85,6 @@ def unrolled(roots: Sequence[Expr]) -> list[Expr]:
 def _unrolled(op: str, body: Expr, index: Expr, low: Expr, high: Expr) -> Expr:
     reduction = REDUCTIONS[op]
     extreme = op in ("max_over", "min_over")
-    # what a step outside the range counts
-    neutral = const((body.vmin if op == "max_over" else body.vmax) if extreme else reduction.identity)
     if high.vmax - low.vmin > MAX_UNROLLED:
         raise ValueError(f"a reduction of {brief(body)!r} has more than {MAX_UNROLLED} steps: narrow its range")
     total: Expr | None = None
@@ -94,7 +92,7 @@ def _unrolled(op: str, body: Expr, index: Expr, low: Expr, high: Expr) -> Expr:
         step = instantiate(body, index, const(number))
         inside = (low <= number) & (const(number) < high)
         if not inside.vmin:
-            step = where(inside, step, neutral)
+            step = where(inside, step, neutral(op, body))
         total = step if total is None else make(reduction.combine, total, step)
     if total is None:
         return const(reduction.identity)
