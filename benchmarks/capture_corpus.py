@@ -71,7 +71,7 @@ def terms_of(record: Mapping[str, Any]) -> tuple[list[Expr], list[int | None]]:
 
 def texts_of(roots: list[Expr], gates: list[int | None]) -> Row:
     """The keys of a case that its roots decide."""
-    terms = list(topological(roots))
+    terms = topological(roots)
     used = {str(term.value): [term.vmin, term.vmax] for term in terms if term.op == "var"}
     lets, texts = to_program(roots, taken=used)
     gated = any(gate is not None for gate in gates)

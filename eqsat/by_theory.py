@@ -214,7 +214,7 @@ class ByTheory(Walk):
             if self._is_late() and (before or len(self.order) > LARGE):
                 break
             terms = [_as_term(value) for value in values]
-            unsafe = undefined(list(topological(terms)), theory) if self.suspected else ()
+            unsafe = undefined(topological(terms), theory) if self.suspected else ()
             found = learn(terms, facts, theory.solved, unsafe)
             if found.impossible:
                 if facts is self.facts or learn(terms, self.facts, undefined=unsafe).impossible:

@@ -16,7 +16,7 @@ LATENCY = COST_MODELS["latency"]
 
 def cost_of(roots: Iterable[Expr], model: CostModel) -> int:
     """The cost of ``roots`` under ``model``: each distinct node once, or as often as it runs."""
-    return cost_of_terms(list(topological(roots)), checked(model))
+    return cost_of_terms(topological(roots), checked(model))
 
 
 def cost_of_terms(terms: Sequence[Expr], model: CostModel) -> int:
@@ -36,7 +36,7 @@ def _costs(terms: Sequence[Expr], model: CostModel) -> list[int]:
 def costs_alone(roots: Iterable[Expr], model: CostModel) -> dict[Expr, int]:
     """The cost of each root as if there were no other."""
     roots = dict.fromkeys(roots)
-    terms = list(topological(roots))
+    terms = topological(roots)
     own = dict(zip(terms, _costs(terms, model), strict=True))
     return {root: sum([own[term] for term in topological([root])]) for root in roots}
 

@@ -66,7 +66,7 @@ def undefined(order: Sequence[Expr], theory: Theory) -> set[Expr]:
     """
     suspected = suspects(order)
     found = {term for term in suspected if any(unsafe_divisions([term], suspected, [theory]))}
-    parts = list(topological(found))
+    parts = topological(found)
     points = None if not found or any(part.op in REDUCTIONS for part in parts) else theory.every_point(found)
     if points is None:
         return found
@@ -113,7 +113,7 @@ def settled(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
     [Expr('where(0 < 1, 0, 0)')]
     """
     found = list(roots)
-    while any(map(divides_by_zero, order := list(topological(found)))):
+    while any(map(divides_by_zero, order := topological(found))):
         for division, _ in unsafe_divisions(found, suspects(order), [theory] * len(found)):
             if divides_by_zero(division):
                 stated(division.op, *division.args)
@@ -144,7 +144,7 @@ def defined(roots: Sequence[Expr], contexts: Sequence[Theory | None]) -> list[Ex
 
 
 def _unsafe_divisors(roots: Sequence[Expr], contexts: Sequence[Theory | None]) -> set[Expr]:
-    suspected = suspects(list(topological(roots)))
+    suspected = suspects(topological(roots))
     return {term.args[1] for term, _ in unsafe_divisions(roots, suspected, contexts)}
 
 

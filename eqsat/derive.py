@@ -83,7 +83,7 @@ def laws_with(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     named = {rule.name: rule for rule in (*LEMMAS, *DEFAULT, *REDUCE, *rules) if rule.name not in _LEFT_OUT}
 
     def generality(rule: Rule) -> tuple[int, int]:
-        terms = list(topological([pattern_of(rule).left]))
+        terms = topological([pattern_of(rule).left])
         return -sum(bool(t.args) for t in terms), sum(t.op == "var" and str(t.value) in TERMS for t in terms)
 
     return tuple(sorted(named.values(), key=generality))
@@ -163,7 +163,7 @@ class Laws(Matcher):
 
     def moves(self, state: Expr, fixed: Collection[Expr]) -> Iterator[Move]:
         """Every application of a law to a subterm of ``state`` that is not in ``fixed``, larger ones first."""
-        for part in reversed(list(topological([state]))):
+        for part in reversed(topological([state])):
             if part in fixed:
                 continue
             for law, new in self._rewrites_of(part):

@@ -105,7 +105,7 @@ class _Evaluation:
         self.repeats = 1
 
     def run(self, roots: list[Expr]) -> list[NDArray[Any]]:
-        order = list(topological(roots))
+        order = topological(roots)
         operands: Callable[[Expr], tuple[Expr, ...]] = _operands
         if any(t.op == "load" or t.op in REDUCTIONS for t in order):
             order, operands = list(_outside_bodies(roots)), evaluated_operands

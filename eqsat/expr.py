@@ -14,7 +14,7 @@ values.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from math import isinf
 from threading import RLock
@@ -927,24 +927,28 @@ def evaluated_operands(term: Expr) -> tuple[Expr, ...]:
     return term.args[2:] if term.op in REDUCTIONS else term.args[1:] if term.op == "load" else term.args
 
 
-def topological(roots: Iterable[Expr], done: set[Expr] | None = None) -> Iterator[Expr]:
+def topological(roots: Iterable[Expr], known: Container[Expr] = frozenset()) -> list[Expr]:
     """Every distinct term below ``roots``, operands before their users, in an order fixed by the roots' order.
 
-    Terms that are ``done`` are left out, and each joins them when the next is asked for.
+    Terms that are ``known`` are left out, with what only they need.
     """
-    done = set() if done is None else done
+    found: dict[Expr, None] = {}
     stack = list(roots)[::-1]
     while stack:
-        term = stack.pop()
-        if term in done:
+        term = stack[-1]
+        if term in found or term in known:
+            stack.pop()
             continue
-        waiting = [a for a in term.args if a not in done] if term.args else None
-        if waiting:
-            stack.append(term)
-            stack += waiting[::-1]
+        for arg in term.args:
+            if arg not in found and arg not in known:
+                if arg.args:
+                    stack.append(arg)
+                    break
+                found[arg] = None
         else:
-            yield term
-            done.add(term)
+            found[term] = None
+            stack.pop()
+    return list(found)
 
 
 def with_users(wanted: Collection[Expr], terms: Iterable[Expr]) -> set[Expr]:
@@ -1080,7 +1084,7 @@ def term_count(roots: Iterable[Expr]) -> int:
     >>> term_count([(x + 1) * (x + 1)])
     4
     """
-    return sum(1 for _ in topological(roots))
+    return len(topological(roots))
 
 
 def division_count(roots: Iterable[Expr]) -> int:

@@ -468,7 +468,7 @@ class Facts(ABC):
         known = self.holding()
         roots = [*terms, *known]
         free = reduce(or_, map(self.variables.of, roots), 0)
-        involved = list(topological(roots))
+        involved = topological(roots)
         if any(free & index for index in self.variables.index_extents) or any(t.op == "load" for t in involved):
             return None
         if domain_size(t for t in involved if t.op == "var") > MAX_POINTS:
@@ -779,7 +779,7 @@ class Facts(ABC):
 
 def _first_read(fact: Expr) -> tuple[bool, int, int, int]:
     """The order in which facts are read: what is simple first, bounds before equations, those before exceptions."""
-    inside = list(topological(fact.args))
+    inside = topological(fact.args)
     is_sum = all(term.op in _IN_SUMS for term in inside)
     return not is_sum, sum(term.op == "var" for term in inside), _READ.get(fact.op, len(_READ)), fact.key
 

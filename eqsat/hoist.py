@@ -40,7 +40,7 @@ def hoist(roots: Sequence[Expr], loops: LoopAware) -> list[Expr]:
     >>> hoist([m + i - n], LoopAware({"i": 10}))
     [Expr('m - n + i')]
     """
-    order = list(topological(roots))
+    order = topological(roots)
     level = levels(order, loops)
     users = Counter(a for term in order for a in dict.fromkeys(term.args))
     users.update(roots)

@@ -387,7 +387,7 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
 def _without_implied(conditions: list[Expr]) -> list[Expr]:
     """The conditions without those that two or more of the others imply together, as ``x <= y`` and ``y <= 4`` do."""
     kept = list(conditions)
-    if len(kept) > MAX_IMPLYING or suspects(list(topological(kept))):
+    if len(kept) > MAX_IMPLYING or suspects(topological(kept)):
         # what keeps a divisor from zero may follow from the quotient only because it does
         return kept
     for condition in reversed(conditions):
@@ -400,7 +400,7 @@ def _without_implied(conditions: list[Expr]) -> list[Expr]:
 def _in_order(constraints: Iterable[Expr]) -> Iterator[list[Expr]]:
     """Constraints in groups, so that those before one keep its divisors from zero; the last one if nothing does."""
     constraints = list(constraints)
-    dividing = suspects(list(topological(constraints)))
+    dividing = suspects(topological(constraints))
     known = [c for c in constraints if c not in dividing]
     yield known
     waiting = [c for c in constraints if c in dividing]
@@ -420,7 +420,7 @@ def _simplified(together: Sequence[Expr], known: Sequence[Expr], options: Mappin
     normal = theory.condition(given)
     if normal.op == "bool":
         return [] if normal is TRUE else [FALSE]
-    if any(unsafe_divisions([normal], suspects(list(topological([normal]))), [theory])):
+    if any(unsafe_divisions([normal], suspects(topological([normal])), [theory])):
         # what the branch of a selection divides by, the selection alone keeps from zero
         normal = given
     members = sorted((m for m in chain_members(normal, "and") if m is not TRUE), key=lambda m: m.key)

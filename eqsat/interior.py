@@ -63,7 +63,7 @@ def interior_of(store: Store) -> Interior | None:
         return None
     row = store.over[-1]
     theory = Theory()
-    terms = list(topological([store.value]))
+    terms = topological([store.value])
     choices = {t: _choice(theory, t) for t in terms if t.op in ("where", "fwhere")}
     ends = {(r, place): _whole_end(theory, r, place) for r in terms if r.op in REDUCTIONS for place in (2, 3)}
     members = [*[condition for condition, _ in ends.values()], *[m for c in choices.values() for m in c.members]]
@@ -116,7 +116,7 @@ def _whole_end(theory: Theory, reduction: Expr, place: int) -> tuple[Expr, Expr]
 
 def _for_all_indices(theory: Theory, member: Expr) -> Expr | None:
     """A comparison that holds only if ``member`` does for all values of its indices of reductions."""
-    terms = list(topological([member]))
+    terms = topological([member])
     if any(t.op == "load" or t.op in REDUCTIONS or t.op in FLOATS for t in terms):
         return None
     if not any(t.op == "var" and is_index(t) for t in terms):

@@ -484,7 +484,7 @@ class _Pieces:
 
     def __init__(self, stores: Sequence[Store]) -> None:
         self.stores = stores
-        self.order = list(topological([t for s in stores for t in s.parts]))
+        self.order = topological([t for s in stores for t in s.parts])
         self.contexts: dict[Expr, frozenset[Expr]] = {}
         self.pieces: list[Expr] = []
         self.images: dict[Expr, Expr] = {}
@@ -540,7 +540,7 @@ class _Pieces:
     def _hide(self, comparison: Expr) -> None:
         """Let an element of an unknown array, at the indices that it speaks of, stand for a comparison."""
         if comparison not in self.images:
-            parts = list(topological([comparison]))
+            parts = topological([comparison])
             bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
             free = [t for t in parts if t.op == "var" and is_index(t) and t not in bound]
             name = f"#{len(self.hidden)}"

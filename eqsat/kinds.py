@@ -138,7 +138,7 @@ def _spelled(m: IndexingMap) -> str | dict[str, Any]:
         return str(m)
     reads = []
     for r in m.runtime:
-        used = list(topological(r.indices))
+        used = topological(r.indices)
         others = tuple(o for o in m.runtime if o.variable in used)
         element = IndexingMap(m.dims, tuple(t for t in used if t in m.symbols), r.indices, runtime=others)
         reads.append({"var": str(r.variable), "hlo": str(r.hlo), "map": str(element)})

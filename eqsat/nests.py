@@ -427,7 +427,7 @@ class _LoopWriter(Writer):
         """The variables of a reduction that are bound around it."""
         found = self.free.get(term)
         if found is None:
-            parts = list(topological([term]))
+            parts = topological([term])
             indices = [t.args[1] for t in parts if t.op in REDUCTIONS]
             bound = {*indices, *[digit for index in indices for digit in self.digits.get(index, [])]}
             found = self.free[term] = frozenset(t for t in parts if t.op == "var" and t not in bound)
@@ -706,7 +706,7 @@ def _fits(theory: Theory, term: Expr) -> bool:
 def _branches(roots: Sequence[Expr]) -> Iterator[tuple[Expr, set[Expr]]]:
     """Every branch of every selection: its condition, and the terms that nothing outside of it uses."""
     users: dict[Expr, set[Expr]] = {}
-    order = list(topological(roots))
+    order = topological(roots)
     for term in order:
         for arg in term.args:
             users.setdefault(arg, set()).add(term)

@@ -82,7 +82,7 @@ class _Sets:
 
         context = islpy.Context()
         context.set_max_operations(operations)
-        order = list(topological(conditions))
+        order = topological(conditions)
         self.dimensions = {term: at for at, term in enumerate([t for t in order if t.op == "var" or not is_linear(t)])}
         space = islpy.Space.set_alloc(context, 0, len(self.dimensions))
         self.local_space = islpy.LocalSpace.from_space(space)

@@ -435,7 +435,7 @@ def in_cheapest_ranges(term: Expr, model: CostModel = LATENCY, gain: float = 0.0
 
 def _without_indices(term: Expr) -> Expr:
     """``term`` with free variables for the indices of reductions around it."""
-    parts = list(topological([term]))
+    parts = topological([term])
     bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
     return substitute([term], {t: as_free(t) for t in parts if t.op == "var" and is_index(t) and t not in bound})[0]
 

@@ -321,7 +321,7 @@ def nest_cost(store: Store, model: CostModel = LATENCY) -> int:
     48
     """
     loops = LoopAware({str(v.value): extent(v) for v in store.over}, model)
-    order = list(topological([*store.target.args[1:], store.value, store.when]))
+    order = topological([*store.target.args[1:], store.value, store.when])
     inside: dict[Expr, int] = {}
     while True:
         level: dict[Expr, int] = {}

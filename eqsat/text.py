@@ -463,7 +463,7 @@ def to_program(roots: Sequence[Expr], taken: Iterable[str] = ()) -> tuple[list[t
 
     The names are ``t0``, ``t1``, ... without those of variables and those in ``taken``.
     """
-    order = list(topological(roots))
+    order = topological(roots)
     users: dict[Expr, int] = {}
     for term in order:
         for arg in term.args:

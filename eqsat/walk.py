@@ -70,7 +70,7 @@ class Walk:
     @cached_property
     def order(self) -> list[Expr]:
         """Every term below the roots, operands first."""
-        return list(topological(self.roots))
+        return topological(self.roots)
 
     @cached_property
     def cost_before(self) -> int:
@@ -80,7 +80,7 @@ class Walk:
     @cached_property
     def known(self) -> list[Expr]:
         """Every term below what is known, operands first."""
-        return list(topological([*self.facts, *[gate for gate in self.gates if gate is not None]]))
+        return topological([*self.facts, *[gate for gate in self.gates if gate is not None]])
 
     @cached_property
     def has_opaque(self) -> bool:
@@ -128,7 +128,7 @@ class Walk:
 
     def _reduction_around(self, division: Expr) -> Expr | None:
         """A reduction whose index the divisor speaks of; ``None`` if it speaks of none."""
-        below = list(topological([division.args[1]]))
+        below = topological([division.args[1]])
         indices = {t for t in below if t.op == "var" and is_index(t)} - {t.args[1] for t in below if t.op in REDUCTIONS}
         around = (t for t in self.order if t.op in REDUCTIONS and t.args[1] in indices)
         return next((t for t in around if division in topological([t.args[0]])), None)

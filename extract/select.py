@@ -128,19 +128,23 @@ def _levels(graph: EGraph, model: LoopAware) -> dict[int, int]:
 
 def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
     """The classes that ``roots`` need under ``choice``, operands before users."""
-    done: dict[int, None] = {}
+    found: dict[int, None] = {}
     stack = list(roots)[::-1]
     while stack:
-        c = stack.pop()
-        if c in done:
+        c = stack[-1]
+        if c in found:
+            stack.pop()
             continue
-        waiting = [a for a in choice[c][2] if a not in done]
-        if waiting:
-            stack.append(c)
-            stack += waiting[::-1]
+        for a in choice[c][2]:
+            if a not in found:
+                if choice[a][2]:
+                    stack.append(a)
+                    break
+                found[a] = None
         else:
-            done[c] = None
-    return list(done)
+            found[c] = None
+            stack.pop()
+    return list(found)
 
 
 def needed(choice: Choice, roots: Iterable[int]) -> Choice:
@@ -151,14 +155,13 @@ def needed(choice: Choice, roots: Iterable[int]) -> Choice:
 def reaches(choice: Mapping[int, Node], start: Iterable[int], target: int, past: Iterable[int] = ()) -> bool:
     """Whether a class of ``start`` needs ``target`` under ``choice``, other than through those of ``past``."""
     seen: set[int] = set(past)
-    stack = list(start)
-    while stack:
-        c = stack.pop()
+    waiting = list(start)
+    for c in waiting:
         if c == target:
             return True
         if c not in seen:
             seen.add(c)
-            stack.extend(choice[c][2])
+            waiting += choice[c][2]
     return False
 
 
@@ -278,27 +281,25 @@ class _Search:
     def _take(self, classes: Iterable[int]) -> int:
         """Count one more use of each of ``classes``; the cost of what becomes needed."""
         cost, uses = 0, self.uses
-        stack = list(classes)
-        while stack:
-            c = stack.pop()
+        waiting = list(classes)
+        for c in waiting:
             count = uses[c]
             uses[c] = count + 1
             if not count:
                 cost += self.paid[c]
-                stack += self.choice[c][2]
+                waiting += self.choice[c][2]
         return cost
 
     def _release(self, classes: Iterable[int]) -> int:
         """Count one use of each of ``classes`` less; the cost of what is no longer needed."""
         cost, uses = 0, self.uses
-        stack = list(classes)
-        while stack:
-            c = stack.pop()
+        waiting = list(classes)
+        for c in waiting:
             count = uses[c] - 1
             uses[c] = count
             if not count:
                 cost += self.paid[c]
-                stack += self.choice[c][2]
+                waiting += self.choice[c][2]
         return cost
 
     def improve(self) -> bool:

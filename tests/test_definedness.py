@@ -40,7 +40,7 @@ CASES = [
 @pytest.mark.parametrize(("text", "facts", "wanted"), CASES, ids=[f"{text}, {facts}" for text, facts, _ in CASES])
 def test_which_terms_may_divide_by_zero(text, facts, wanted):
     term = parse(text, NAMES)
-    found = undefined(list(topological([term])), Theory([parse(fact, NAMES) for fact in facts]))
+    found = undefined(topological([term]), Theory([parse(fact, NAMES) for fact in facts]))
     # the body of a reduction is evaluated nowhere but in it
     shown = {text for text in map(to_text, found) if "r1" not in text or "sum" in text}
     assert {part.replace("r1", "r").replace("r2", "r") for part in shown} == wanted
@@ -52,7 +52,7 @@ def test_which_terms_may_divide_by_zero(text, facts, wanted):
 def test_what_has_been_defined_divides_by_nothing_that_is_zero(drawn):
     term, inputs = drawn
     (safe,) = defined([term], [Theory()])
-    assert not list(unsafe_divisions([safe], suspects(list(topological([safe]))), [Theory()]))
+    assert not list(unsafe_divisions([safe], suspects(topological([safe])), [Theory()]))
     risky = [part for part in topological([term]) if may_divide_by_zero(part)]
     values = evaluate([term, safe, *[part.args[1] for part in risky]], grid(inputs))
     same = values[0] == values[1]

@@ -106,7 +106,7 @@ def test_bounds(term, low, high):
 @given(expressions())
 def test_bounds_hold_at_every_point(drawn):
     term, inputs = drawn
-    values = evaluate(list(topological([term])), grid(inputs))
+    values = evaluate(topological([term]), grid(inputs))
     for part, results in zip(topological([term]), values, strict=True):
         assert part.vmin <= results.min()
         assert results.max() <= part.vmax

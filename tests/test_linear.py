@@ -553,7 +553,7 @@ def test_with_time_left_more_is_said():
 def terms_with_facts(draw: st.DrawFn) -> tuple[Expr, list[Expr]]:
     """A random term, and facts about parts of it."""
     term, _ = draw(LANGUAGE)
-    parts = list(topological([term]))
+    parts = topological([term])
     return term, [draw(facts_about(parts)) for _ in range(draw(st.integers(1, 2)))]
 
 
