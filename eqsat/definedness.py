@@ -170,5 +170,5 @@ def _is_nonzero(divisor: Expr, theory: Theory) -> bool:
 
 def suspects(terms: Sequence[Expr]) -> set[Expr]:
     """The terms that contain a division whose divisor has a range with 0."""
-    divisions = set(filter(may_divide_by_zero, terms))
+    divisions = {t for t in terms if t.op in DIVISIONS and may_divide_by_zero(t)}
     return with_users(divisions, terms) if divisions else divisions

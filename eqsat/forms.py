@@ -203,21 +203,23 @@ def without_factor(atom: Expr, factor: Expr) -> Form:
 
 def read(term: Expr) -> Form:
     """A term in normal form read back as a form; no rewriting. The inverse of :func:`to_expr`."""
-    total = ZERO
+    terms: dict[Expr, int] = {}
+    constant = 0
     stack = [(term, 1)]
     while stack:
         part, scale = stack.pop()
-        if part.op == "const":
-            total = total.shifted(scale * cast(int, part.value))
-        elif part.op == "add":
+        op = part.op
+        if op == "const":
+            constant += scale * part.vmin
+        elif op == "add":
             stack += [(part.args[0], scale), (part.args[1], scale)]
-        elif part.op == "sub":
+        elif op == "sub":
             stack += [(part.args[0], scale), (part.args[1], -scale)]
-        elif part.op == "mul" and part.args[1].op == "const":
-            stack.append((part.args[0], scale * cast(int, part.args[1].value)))
+        elif op == "mul" and part.args[1].op == "const":
+            stack.append((part.args[0], scale * part.args[1].vmin))
         else:
-            total = total.plus(atom_form(part), scale)
-    return total
+            terms[part] = terms.get(part, 0) + scale
+    return Form({atom: k for atom, k in terms.items() if k}, constant)
 
 
 def without_quotients(term: Expr, equations: Sequence[Form]) -> Expr:
@@ -391,14 +393,13 @@ def mentions(term: Expr, variable: Expr) -> bool:
 def topological_until(roots: Iterable[Expr], done: Callable[[Expr], bool]) -> Iterator[Expr]:
     """The terms below ``roots`` not yet ``done``, operands first; each must be done before the next is asked for."""
     stack = list(roots)[::-1]
+    opened: set[Expr] = set()
     while stack:
-        term = stack[-1]
-        if done(term):
-            stack.pop()
-            continue
-        waiting = [a for a in term.args if not done(a)]
-        if waiting:
-            stack += waiting[::-1]
-        else:
-            stack.pop()
+        term = stack.pop()
+        if term in opened:
+            opened.remove(term)
             yield term
+        elif not done(term):
+            opened.add(term)
+            stack.append(term)
+            stack += term.args[::-1]

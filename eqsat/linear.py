@@ -61,7 +61,10 @@ class Theory(Reductions):
 
     def _walk(self, root: Expr) -> Self:
         """Normalise ``root`` and all below it."""
-        self.walk(topological_until([root], self._is_done) if self.parent else topological([root], self.walked))
+        if self.parent:
+            self.walk(topological_until([root], self._is_done))
+        else:
+            self.walk([root] if self.walked.issuperset(root.args) else topological([root], self.walked))
         return self
 
     def walk(self, order: Iterable[Expr]) -> None:

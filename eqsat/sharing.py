@@ -188,6 +188,8 @@ class _Pairing:
         # how many sums have each product by a literal
         self.products: Counter[tuple[int, int]] = Counter()
         self._multiplications: dict[int, int] = {}
+        # the classes of literals
+        self._numbers: dict[int, int] = {}
         self.addition = model.price("add", [(0, 9), (0, 9)], (0, 18))
 
     def _count(self, index: int, new: list[int], terms: dict[int, int]) -> None:
@@ -336,9 +338,11 @@ class _Pairing:
         return result
 
     def _number(self, value: int) -> int:
-        c = self.speller.need(number(value), spell=False)
-        self.choice[c] = ("const", value, ())
-        self.speller.offer(c, self.choice[c])
+        c = self._numbers.get(value)
+        if c is None:
+            c = self._numbers[value] = self.speller.need(number(value), spell=False)
+            self.choice[c] = ("const", value, ())
+            self.speller.offer(c, self.choice[c])
         return c
 
     def sum_of(self, left: int, right: int, sign: int) -> int:

@@ -69,6 +69,8 @@ class Speller:
         self.graph = EGraph()
         self.values: list[Value] = []
         self._ids: dict[Value, int] = {}
+        # the classes of atoms that sums were made of
+        self._atoms: dict[Expr, int] = {}
         self._values_of: dict[Expr, Value] = {}
         self._pending: list[int] = []
         # whether the input divides toward zero: an answer divides as its input does
@@ -102,27 +104,28 @@ class Speller:
         """Let terms of the input, normalised before, spell the classes that they belong to; operands come first."""
         parts: dict[Expr, dict[Form, None]] = {}
         self._input = list(terms)
-        self._has_few = sum([term.op in _FLOORS for term in self._input]) < MANY_DIVISIONS
-        for term in self._input:
-            self._truncates |= term.op == "tdiv"
-            if term.op not in _WORTH_OFFERING or (term.op in REDUCTIONS and term.args[1].vmin == term.args[1].vmax):
+        ops = [term.op for term in self._input]
+        self._has_few = sum([op in _FLOORS for op in ops]) < MANY_DIVISIONS
+        self._truncates |= "tdiv" in ops
+        for term, op in zip(self._input, ops, strict=True):
+            if op not in _WORTH_OFFERING or (op in REDUCTIONS and term.args[1].vmin == term.args[1].vmax):
                 # the form of an index with one value is that value, which binds nothing
                 continue
             value = self.value_of(term)
             if isinstance(value, Form):
-                worth = not value.is_affine() or term.op in REDUCTIONS
+                worth = not value.is_affine() or op in REDUCTIONS
             else:
-                worth = term.op == "where" or any(self._has_quotient(a) for a in term.args)
+                worth = op == "where" or any([self._has_quotient(a) for a in term.args])
             if worth:
                 self._originals.setdefault(value, []).append(term)
-                if term.op in COMPARISONS and not term.args[0].is_bool:
+                if op in COMPARISONS and not term.args[0].is_bool:
                     # the complement of what is written is often what is meant
                     negated, written = map(self.theory.negate, (cast(Expr, value), term))
                     self._originals.setdefault(negated, []).append(written)
-                if self._has_few and term.op in _FLOORS and isinstance(value, Form):
+                if self._has_few and op in _FLOORS and isinstance(value, Form):
                     for before, after in self._respeller.respelled(term):
                         self._respellings.setdefault(self.value_of(before), []).append(after)
-            if term.op in _PARTS and isinstance(value, Form) and value.single() is None:
+            if op in _PARTS and isinstance(value, Form) and value.single() is None:
                 for atom in value.terms:
                     if atom.op in ("floordiv", "min"):
                         parts.setdefault(atom, {})[Form(value.terms, 0)] = None
@@ -148,8 +151,9 @@ class Speller:
 
     def need(self, value: Value, spell: bool = True) -> int:
         """The class of a normal form; its spellings are added by :meth:`grow`, unless ``spell`` is false."""
-        found = self._ids.setdefault(value, len(self.values))
-        if found == len(self.values):
+        count = len(self.values)
+        found = self._ids.setdefault(value, count)
+        if found == count:
             self.values.append(value.ordered() if isinstance(value, Form) else value)
             self.graph.classes[found] = []
             self.graph.bounds[found] = (
@@ -160,6 +164,12 @@ class Speller:
                 self.graph.weights[found] = prod([extent for bit, extent in self._extents.items() if bits & bit])
             if spell:
                 self._pending.append(found)
+        return found
+
+    def _need_atom(self, atom: Expr) -> int:
+        found = self._atoms.get(atom)
+        if found is None:
+            found = self._atoms[atom] = self.need(self.theory.inner(atom))
         return found
 
     def _indices_of(self, c: int) -> int:
@@ -194,11 +204,13 @@ class Speller:
             for node in nodes:
                 self.offer(c, node)
             if not self._is_crowded():
-                for node in self._original_nodes(self._originals.get(value, ()), MAX_ORIGINALS):
-                    if self.offer(c, node) and self._has_few:
-                        self._given.setdefault(c, node)
-                for node in self._original_nodes(self._respellings.get(value, ()), MAX_RESPELLINGS):
-                    self.offer(c, node)
+                if originals := self._originals.get(value):
+                    for node in self._original_nodes(originals, MAX_ORIGINALS):
+                        if self.offer(c, node) and self._has_few:
+                            self._given.setdefault(c, node)
+                if self._respellings and (respellings := self._respellings.get(value)):
+                    for node in self._original_nodes(respellings, MAX_RESPELLINGS):
+                        self.offer(c, node)
         nested, self._nested = self._nested, []
         for atom, division in nested:
             if all(a.op == "var" or atom_form(a) in self._ids for a in division.dividend.terms):
@@ -261,8 +273,6 @@ class Speller:
         return changed
 
     def _original_nodes(self, terms: Sequence[Expr], most: int) -> list[Node]:
-        if not terms:
-            return []
         # terms that differ in the order of operands give the same node: take them by what their operands mean
         heights = self._heights if len(terms) > 1 and self._has_few else {}
         highest_first = sorted(terms, key=lambda term: -heights.get(term, 0))
@@ -408,7 +418,8 @@ class Speller:
             yield from self._atom_nodes(atom)
             return
         if form.is_affine():
-            yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
+            pairs = sorted([(self._need_atom(a), k) for a, k in form.terms.items()])
+            yield "sum", (form.constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
             return
         # of equal prices the first wins, and a remainder reads better than what it stands for
         for quotient in form.terms:

@@ -7,9 +7,11 @@ another uses for nothing. Both break ties by the order of nodes within a class, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import chain
 from math import inf
 from typing import cast
 
@@ -50,10 +52,11 @@ class Priced:
         """Price the nodes that the graph has gained."""
         pricer = _LoopPricer(self.graph, model) if isinstance(model, LoopAware) else _Pricer(self.graph, model)
         for c, nodes in self.graph.classes.items():
-            prices = self.prices.setdefault(c, [])
-            known = len(prices)
-            if known < len(nodes):
-                new = [pricer.price(c, node) if node[2] else 0 for node in nodes[known:]]
+            prices = self.prices.get(c)
+            if prices is None:
+                prices = self.prices[c] = []
+            if len(prices) < len(nodes):
+                new = [pricer.price(c, node) if node[2] else 0 for node in nodes[len(prices) :]]
                 prices += [price * self._times(c) for price in new] if self.graph.weights else new
 
     def _times(self, c: int) -> int:
@@ -70,7 +73,7 @@ class _Pricer:
     def __init__(self, graph: EGraph, model: CostModel) -> None:
         self.bounds, self.model = graph.bounds, model
         self._addition = model.price("add", [(0, 9), (0, 9)], (0, 18))
-        self._products: dict[int, int] = {1: 0, -1: self._addition}
+        self._products = _Products(model, self._addition)
 
     def price(self, c: int, node: Node) -> int:
         op, value, args = node
@@ -78,19 +81,26 @@ class _Pricer:
             return self.model.price(op, [self.bounds[a] for a in args], self.bounds[c])
         constant, coefficients = value
         additions = len(args) - (not constant)
-        cost = additions * self._addition + sum([self._product(abs(k)) for k in coefficients])
+        products = self._products
+        cost = additions * self._addition + sum([products[abs(k)] for k in coefficients])
         return cost if constant else cost + self._leading_sign(coefficients)
 
     def _leading_sign(self, coefficients: tuple[int, ...]) -> int:
         """If there is nothing to subtract from, the first term carries its sign."""
         first = min(coefficients)
-        return self._product(first) - self._product(-first) if max(coefficients) < 0 else 0
+        return self._products[first] - self._products[-first] if max(coefficients) < 0 else 0
 
-    def _product(self, by: int) -> int:
-        found = self._products.get(by)
-        if found is None:
-            result = (min(0, 9 * by), max(0, 9 * by))
-            found = self._products[by] = self.model.price("mul", [(0, 9), (by, by)], result)
+
+class _Products(dict[int, int]):
+    """What a product by each literal costs."""
+
+    def __init__(self, model: CostModel, addition: int) -> None:
+        super().__init__({1: 0, -1: addition})
+        self.model = model
+
+    def __missing__(self, by: int) -> int:
+        result = (min(0, 9 * by), max(0, 9 * by))
+        found = self[by] = self.model.price("mul", [(0, 9), (by, by)], result)
         return found
 
 
@@ -111,7 +121,7 @@ class _LoopPricer(_Pricer):
         constant, coefficients = value
         additions = sum(runs) - (0 if constant else min(runs))
         cost = additions * self._addition + sum(
-            [r * self._product(abs(k)) for r, k in zip(runs, coefficients, strict=True)]
+            [r * self._products[abs(k)] for r, k in zip(runs, coefficients, strict=True)]
         )
         return cost if constant else cost + min(runs) * self._leading_sign(coefficients)
 
@@ -256,11 +266,14 @@ class _Search:
         self.graph, self.prices = priced.graph, priced.prices
         self.late, self.steps, self.stopped = late, 0, False
         self.choice = choice
+        classes, prices = self.graph.classes, self.prices
         # the price of the chosen node of each class
-        self.paid = {c: priced.prices[c][priced.graph.classes[c].index(node)] for c, node in choice.items()}
+        self.paid = {c: prices[c][classes[c].index(node)] for c, node in choice.items()}
+        order = reachable(choice, self.graph.roots)
         self.uses = dict.fromkeys(choice, 0)
-        self.total = self._take(self.graph.roots)
-        self._order: list[int] | None = None
+        self.uses.update(Counter(chain(self.graph.roots, *[choice[c][2] for c in order])))
+        self.total = sum([self.paid[c] for c in order])
+        self._order: list[int] | None = order
 
     def _is_late(self) -> bool:
         self.steps += 1
@@ -305,10 +318,11 @@ class _Search:
     def improve(self) -> bool:
         """Try every alternative of every needed class once; whether the total fell."""
         changed = False
+        classes, uses = self.graph.classes, self.uses
         for c in self._in_order()[::-1]:
-            if self._is_late():
-                return False
-            if len(self.graph.classes[c]) > 1 and self.uses[c]:
+            if len(classes[c]) > 1 and uses[c]:
+                if self._is_late():
+                    return False
                 changed |= self._take_cheapest(c)
         return changed
 
