@@ -213,7 +213,7 @@ class ByTheory(Walk):
                 break
             if self._is_late() and (before or len(self.order) > LARGE):
                 break
-            if all([isinstance(value, Form) and value.is_affine() for value in values]):
+            if all(isinstance(value, Form) and value.is_affine() for value in values):
                 # there is nothing to guess of sums of variables
                 break
             terms = [_as_term(value) for value in values]

@@ -14,7 +14,7 @@ values.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from math import isinf
 from threading import RLock
@@ -927,20 +927,17 @@ def evaluated_operands(term: Expr) -> tuple[Expr, ...]:
     return term.args[2:] if term.op in REDUCTIONS else term.args[1:] if term.op == "load" else term.args
 
 
-def topological(roots: Iterable[Expr], known: Container[Expr] = frozenset()) -> list[Expr]:
-    """Every distinct term below ``roots``, operands before their users, in an order fixed by the roots' order.
-
-    Terms that are ``known`` are left out, with what only they need.
-    """
+def topological(roots: Iterable[Expr]) -> list[Expr]:
+    """Every distinct term below ``roots``, operands before their users, in an order fixed by the roots' order."""
     found: dict[Expr, None] = {}
     stack = list(roots)[::-1]
     while stack:
         term = stack[-1]
-        if term in found or term in known:
+        if term in found:
             stack.pop()
             continue
         for arg in term.args:
-            if arg not in found and arg not in known:
+            if arg not in found:
                 if arg.args:
                     stack.append(arg)
                     break

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import gcd
-from typing import cast
 
 from eqsat.expr import Expr, const, is_index, make, rebuild, topological
 from eqsat.ops import REDUCTIONS
@@ -400,6 +399,10 @@ def topological_until(roots: Iterable[Expr], done: Callable[[Expr], bool]) -> It
             opened.remove(term)
             yield term
         elif not done(term):
-            opened.add(term)
-            stack.append(term)
-            stack += term.args[::-1]
+            waiting = [a for a in term.args if not done(a)]
+            if waiting:
+                opened.add(term)
+                stack.append(term)
+                stack += waiting[::-1]
+            else:
+                yield term

@@ -61,10 +61,7 @@ class Theory(Reductions):
 
     def _walk(self, root: Expr) -> Self:
         """Normalise ``root`` and all below it."""
-        if self.parent:
-            self.walk(topological_until([root], self._is_done))
-        else:
-            self.walk([root] if self.walked.issuperset(root.args) else topological([root], self.walked))
+        self.walk(topological_until([root], self._is_done if self.parent else self.walked.__contains__))
         return self
 
     def walk(self, order: Iterable[Expr]) -> None:

@@ -112,9 +112,9 @@ def optimize(
         refuse_false(rule for rule in rules if rule not in _SHIPPED)
     kind = ByTheory if engine == "theory" or (theory and engine == "egraph") else ByRules
     walk = kind(roots, facts, gated, rules, checked(cost), budget, extract, pareto)
-    rounded = [t for t in walk.order if t.element]
-    if rounded:
-        raise ValueError(f"{brief(rounded[0])!r} is a floating-point value: give it as a store of a kernel (eqsat.kernel)")
+    if rounded := [t for t in walk.order if t.element]:
+        shown = brief(rounded[0])
+        raise ValueError(f"{shown!r} is a floating-point value: give it as a store of a kernel (eqsat.kernel)")
     with _collection_paused():
         return walk.run(engine)
 

@@ -115,7 +115,7 @@ class Speller:
             if isinstance(value, Form):
                 worth = not value.is_affine() or op in REDUCTIONS
             else:
-                worth = op == "where" or any([self._has_quotient(a) for a in term.args])
+                worth = op == "where" or any(self._has_quotient(a) for a in term.args)
             if worth:
                 self._originals.setdefault(value, []).append(term)
                 if op in COMPARISONS and not term.args[0].is_bool:

@@ -51,10 +51,11 @@ class Priced:
     def refresh(self, model: CostModel) -> None:
         """Price the nodes that the graph has gained."""
         pricer = _LoopPricer(self.graph, model) if isinstance(model, LoopAware) else _Pricer(self.graph, model)
+        known = self.prices
         for c, nodes in self.graph.classes.items():
-            prices = self.prices.get(c)
+            prices = known.get(c)
             if prices is None:
-                prices = self.prices[c] = []
+                prices = known[c] = []
             if len(prices) < len(nodes):
                 new = [pricer.price(c, node) if node[2] else 0 for node in nodes[len(prices) :]]
                 prices += [price * self._times(c) for price in new] if self.graph.weights else new
