@@ -17,7 +17,6 @@ from math import gcd
 from eqsat.expr import Expr, const, is_index, make, rebuild, topological
 from eqsat.ops import REDUCTIONS
 
-_VARIABLE = frozenset({"var"})
 #: What :func:`to_expr` spells a form with.
 _FORM_OPERATORS = frozenset({"add", "sub", "mul"})
 
@@ -102,7 +101,7 @@ class Form:
 
     def is_affine(self) -> bool:
         """Whether every atom is a variable."""
-        return _VARIABLE.issuperset([a.op for a in self.terms])
+        return not [atom for atom in self.terms if atom.op != "var"]
 
     def single(self) -> Expr | None:
         """The atom, if the form is just one atom."""

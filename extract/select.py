@@ -7,7 +7,7 @@ another uses for nothing. Both break ties by the order of nodes within a class, 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -208,7 +208,7 @@ def _least(
     best: dict[int, int] = dict(known or {})
     classes = {c: nodes for c, nodes in graph.classes.items() if c not in best} if best else graph.classes
     # by operand the nodes that wait for it: how many of their operands are missing, and their place
-    users: dict[int, list[list[int]]] = {}
+    users: dict[int, list[list[int]]] = defaultdict(list)
     heap: list[tuple[int, int, int]] = []
     for c, nodes in classes.items():
         for index, (_, _, args) in enumerate(nodes):
@@ -216,7 +216,7 @@ def _least(
             if missing:
                 waiting = [len(missing), c, index]
                 for a in missing:
-                    users.setdefault(a, []).append(waiting)
+                    users[a].append(waiting)
             else:
                 heappush(heap, (value(c, index, [best[a] for a in args]), c, order * index))
     choice: Choice = {}
