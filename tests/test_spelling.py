@@ -128,6 +128,16 @@ def test_every_node_of_products(text):
     assert_sound([read(text, dict.fromkeys("abcd", (0, 2)) | {"x": (0, 7)})])
 
 
+#: Products with a quarter of what is a multiple of 4, and some in which all terms but one are multiples of 4 too.
+ALIGNED_PRODUCTS = ["n//4*(x*4 + 4)", "n//4*(x*4 + 2)", "n//4*(x*4 + y*2 + 4)", "n//4*(x*2 + y*6 + 4)"]
+
+
+@pytest.mark.parametrize("text", ALIGNED_PRODUCTS)
+def test_every_node_of_products_of_known_alignment(text):
+    ranges = {"n": (0, 16), "x": (0, 5), "y": (0, 2)}
+    assert_sound([read(text, ranges)], [read("n % 4 == 0", ranges)])
+
+
 @st.composite
 def sums_of_minima(draw):
     """A minimum or maximum beside, or less, others that it is an operand of."""
