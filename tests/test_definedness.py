@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from strategies import expressions, grid
 
-from eqsat.definedness import defined, suspects, undefined, unsafe_divisions
+from eqsat.definedness import defined, suspects, undefined, unsafe_divisions, without_dead_divisions
 from eqsat.evaluation import evaluate
 from eqsat.expr import may_divide_by_zero, topological, var
 from eqsat.linear import Theory
@@ -59,3 +59,10 @@ def test_what_has_been_defined_divides_by_nothing_that_is_zero(drawn):
     for divisor in values[2:]:
         same |= divisor == 0
     assert same.all()
+
+
+def test_divisions_by_what_is_always_zero_are_taken_out():
+    root = parse("where(y == 0, 3, x//y) + y//(x + 1)", NAMES)
+    facts = {fact: Theory([parse(fact, NAMES)]) for fact in ("y == 0", "x == 0", "y <= 0")}
+    assert without_dead_divisions([root], facts["y == 0"]) == [parse("where(y == 0, 3, 0) + y//(x + 1)", NAMES)]
+    assert without_dead_divisions([root], facts["x == 0"]) == without_dead_divisions([root], facts["y <= 0"]) == [root]

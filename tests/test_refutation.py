@@ -1,5 +1,8 @@
 """Refutation: what it refutes never holds, and it refutes what elimination and cases can reach."""
 
+from itertools import product
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +16,7 @@ from eqsat.forms import Form, atom_form
 from eqsat.linear import Theory
 from eqsat.refutation import MAX_STEPS
 from eqsat.text import parse
+from eqsat.witnesses import COUNT
 
 BIG = (-(2**31), 2**31 - 1)
 X, Y, Z = [atom_form(var(name, *BIG)) for name in "xyz"]
@@ -39,6 +43,27 @@ def test_rows_that_clash(rows, looser):
     assert Rows(rows, lambda atom: BIG).clash()
     (index,) = [i for i, tight in enumerate(rows) if Form(tight.terms, 0) == Form(looser.terms, 0)]
     assert not Rows([*rows[:index], looser, *rows[index + 1 :]], lambda atom: BIG).clash()
+
+
+def test_rows_that_clash_have_no_solution():
+    atoms = [var(name, -9, 9) for name in "xyz"]
+    clashes = 0
+    for seed in range(1500):
+        random = Random(seed)
+        ranges = {atom: (low := random.randint(-3, 2), low + random.randint(0, 4)) for atom in atoms}
+        rows = []
+        for _ in range(random.randint(1, 5)):
+            coefficients = {atom: random.choice([0, 0, 1, 1, -1, -1, 2, -2, 3, -3]) for atom in atoms}
+            rows.append(Form({a: c for a, c in coefficients.items() if c}, random.randint(-4, 4)))
+            if random.random() < 0.4:
+                # an equation, or nearly one
+                rows.append(rows[-1].times(-1).shifted(random.choice([0, 0, 0, 1])))
+        if Rows(rows, ranges.__getitem__).clash():
+            clashes += 1
+            for point in product(*[range(low, high + 1) for low, high in ranges.values()]):
+                values = dict(zip(atoms, point, strict=True))
+                assert any(r.constant + sum(c * values[a] for a, c in r.terms.items()) < 0 for r in rows), (seed, point)
+    assert 300 < clashes < 1200
 
 
 IMPOSSIBLE = [
@@ -68,6 +93,20 @@ def test_conditions_that_cannot_hold(conditions, weaker):
     assert not refuted([*conditions[:-1], weaker])
 
 
+class WithoutWitnesses(Theory):
+    """A theory that proves what sample points would have shown to be hopeless: in small domains, nearly everything."""
+
+    def witnessed(self):
+        return np.zeros(COUNT, dtype=bool)
+
+
+def test_a_truncating_division_by_no_literal_says_nothing():
+    names = {"x": var("x", -50, 50), "y": var("y", 1, 4)}
+    theory = WithoutWitnesses()
+    possible = [theory.condition(parse(text, names)) for text in ("tdiv(x, y) == 2", "x == 6")]
+    assert not theory.cannot_hold(possible)
+
+
 @st.composite
 def two_conditions(draw: st.DrawFn) -> list[Expr]:
     """A random condition, or what it denies, and one about a part of it."""
@@ -81,7 +120,7 @@ def two_conditions(draw: st.DrawFn) -> list[Expr]:
 @settings(max_examples=300)
 @given(two_conditions())
 def test_what_is_refuted_never_holds(conditions):
-    theory = Theory()
+    theory = WithoutWitnesses()
     if theory.cannot_hold([theory.condition(c) for c in conditions]):
         points = grid(variables(conditions)) or {"no variable": np.zeros(1)}
         count = len(next(iter(points.values())))

@@ -258,6 +258,15 @@ def test_flat_indices_leave_no_division_and_transpositions_no_scalar_moves():
     assert "transpose_block_i32(&A[" in to_c(found)
 
 
+@pytest.mark.parametrize(("element", "first"), [("f32", (0, 0)), ("f64", (0, 0)), ("f32", (1, 0)), ("f32", (0, 1))])
+def test_transpositions_that_convert_or_begin_elsewhere(element, first):
+    i, j = [var(name, low, low + 31) for name, low in zip("ij", first, strict=True)]
+    store = Store(buffer("Y", "f32", (40, 40))[i, j], buffer("X", element, (40, 40))[j, i], [i, j])
+    x = np.arange(1600, dtype={"f32": "f4", "f64": "f8"}[element]).reshape(40, 40)
+    inside = tuple(slice(low, low + 32) for low in first)
+    assert np.array_equal(eqsat.compile(kernel(store))(X=x)["Y"][inside], x.T[inside])
+
+
 def test_no_tile_or_lane_is_loaded_from_outside_of_an_array():
     small = buffer("A", "f32", (39, 23))
     turned = kernel(Store(TURNED[J, I], small[I, J], [I, J]))
