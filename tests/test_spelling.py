@@ -15,9 +15,11 @@ from eqsat.costs import cost_of
 from eqsat.evaluation import evaluate
 from eqsat.expr import Expr, const, make, maximum, minimum, shift_amount, topological, var, variables
 from eqsat.extract import Choice, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
+from eqsat.extract.select import needed
 from eqsat.forms import Form, to_expr
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
+from eqsat.reuse import offer_reuse
 from eqsat.sharing import share_sums
 from eqsat.spelling import Speller, to_exprs
 
@@ -70,8 +72,10 @@ def at(points: dict[str, np.ndarray], chosen: np.ndarray) -> dict[str, int]:
 
 
 def assert_sound(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Speller:
-    """Compare every node with its class, and the roots with theirs."""
+    """Compare every node with its class, those of what is there already too, and the roots with theirs."""
     speller = spelled(roots, facts)
+    choice = tree(Priced.of(speller.graph, Latency()))
+    offer_reuse(speller, needed(choice, speller.graph.roots))
     terms = class_terms(speller)
     pairs = [(terms[c], node_term(speller, terms, n)) for c, nodes in speller.graph.classes.items() for n in nodes]
     assert_equal_values([a for a, _ in pairs], [b for _, b in pairs], facts)
