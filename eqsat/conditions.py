@@ -165,10 +165,8 @@ class Conditions(Extremes):
                     return multiples.shifted(low // f)
         return self._unit_coefficients(form)
 
-    def _clear_truncated(self, dividend: Form, n: int, form: Form) -> Form | None:
+    def _clear_truncated(self, dividend: Form, n: int, form: Form) -> Form:
         """``tdiv(A, n) >= k`` is ``A >= n*k``, or for ``k`` up to 0 ``A > n*(k - 1)``; ``<=`` is its mirror image."""
-        if n <= 0:
-            return None
         (sign,) = form.terms.values()
         k = -form.constant
         return dividend.times(sign).shifted(-(n * k if k > 0 else n * (k - 1) + 1))

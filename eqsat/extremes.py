@@ -97,7 +97,7 @@ class Extremes(Refutations):
         ((division, n),), (sign,) = divisors, signs
         if division == "tdiv":
             # no whole number may enter a quotient that rounds to zero
-            if n < 0 or any(len(form.terms) > 1 or form.constant for form in kept):
+            if any(len(form.terms) > 1 or form.constant for form in kept):
                 return None
             inner = [self.inner(a.args[0]) for a in found]
             return self.truncated(self.extreme("min" if sign > 0 else "max", inner), number(n)).times(sign)

@@ -382,7 +382,7 @@ class Quotients(Facts):
         return x.plus(self.times(divisor, quotient), -1) if divisor.terms else x.plus(quotient, -divisor.constant)
 
     def truncated(self, x: Form, divisor: Form) -> Form:
-        """The normal form of ``tdiv(x, divisor)``."""
+        """The normal form of ``tdiv(x, divisor)``; in atoms literal divisors are positive."""
         if not divisor.terms and not divisor.constant:
             # as for a quotient
             return ZERO

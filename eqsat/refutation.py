@@ -159,7 +159,7 @@ class Refutations(Quotients):
                     for gap, holds in zip(gaps, (condition, self.negate(condition)), strict=True)
                 ]
             )
-        elif op == "tdiv" and atom.args[1].op == "const" and atom.args[1].vmin > 0:
+        elif op == "tdiv" and atom.args[1].op == "const":
             dividend, n = self.inner(atom.args[0]), atom.args[1].vmin
             rest = dividend.plus(itself, -n)
             case.choices.append(

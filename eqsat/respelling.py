@@ -47,11 +47,10 @@ class Respeller:
             yield from self._without_multiples(term, dividend, n)
 
     def _exchanged(self, term: Expr, divisor: Form) -> Iterator[tuple[Expr, Expr]]:
-        """``x % (n*k) // n`` is ``x // n % k`` for positive ``n`` and ``k``."""
+        """``x % (n*k) // n`` is ``x // n % k`` for positive ``k``."""
         whole = self.theory.form(term.args[0].args[1])
         k = self.theory.quotient(whole, divisor)
-        positive = self.theory.bounds(divisor)[0] > 0 and self.theory.bounds(k)[0] > 0
-        if positive and self.theory.times(k, divisor) == whole:
+        if self.theory.bounds(k)[0] > 0 and self.theory.times(k, divisor) == whole:
             yield term, make("mod", make("floordiv", term.args[0].args[0], term.args[1]), to_expr(k))
 
     def _composed(self, term: Expr, dividend: Form, n: int) -> Iterator[tuple[Expr, Expr]]:

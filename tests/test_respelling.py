@@ -67,6 +67,7 @@ def test_every_respelling_is_equal_to_its_term():
             total // 3 // d,
             (total // -2 + y) // d,
             total % 12 // d,
+            total % -12 // d,
             total % (n * 2) // n,
         )
     ]
