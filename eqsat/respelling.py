@@ -45,6 +45,10 @@ class Respeller:
                 yield from self._composed(term, dividend, n)
                 yield from self._divided_first(term, dividend, n)
             yield from self._without_multiples(term, dividend, n)
+            if is_power_of_two(n):
+                # a mask of the same dividend
+                remainder = make("mod", *term.args)
+                yield remainder, remainder
 
     def _exchanged(self, term: Expr, divisor: Form) -> Iterator[tuple[Expr, Expr]]:
         """``x % (n*k) // n`` is ``x // n % k`` for positive ``k``."""

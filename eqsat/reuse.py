@@ -67,6 +67,7 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, 
         speller.offer(c, node)
     others = [
         *_from_quotients(speller, needed),
+        *_in_two_steps(speller, needed),
         *_remainders(speller, needed),
         *_shifted(speller),
         *_of_products(speller),
@@ -202,6 +203,21 @@ def _from_quotients(speller: Speller, needed: Mapping[int, Node]) -> Iterator[tu
                 quotient = speller.theory.quotient_by(dividend, n)
                 if quotient in speller:
                     yield c, speller.sum_node([(dividend, 1), (quotient, -n)], 0)
+
+
+def _in_two_steps(speller: Speller, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
+    """``A // (n*k)`` as ``(A//n) // k`` where ``A//n`` is there and ``k`` a power of two."""
+    theory = speller.theory
+    single = ((c, value.single()) for c in needed if isinstance(value := speller.values[c], Form))
+    quotients = [(c, a) for c, a in single if a is not None and a.op == "floordiv" and a.args[1].op == "const"]
+    divisors = dict.fromkeys([a.args[1].vmin for _, a in quotients])
+    for c, atom in quotients:
+        m = atom.args[1].vmin
+        for n in divisors:
+            if 1 < n < m and not m % n and is_power_of_two(m // n) and not is_power_of_two(n):
+                quotient = theory.quotient_by(theory.inner(atom.args[0]), n)
+                if quotient in speller or Form(quotient.terms, 0) in speller:
+                    yield c, ("floordiv", None, (speller.need(quotient), speller.need(number(m // n))))
 
 
 def _shifted(speller: Speller) -> Iterator[tuple[int, Node]]:

@@ -53,6 +53,10 @@ REUSED = [
         ["k*48 + i*16 + w", "k*3 + i < 1", "(k*3 + i + 4)//5*210 + k*21 + i*7 + x"],
         "x + (i + k*3 + 4)//5*210 + (i + k*3)*7",
     ),
+    # a quotient of a quotient that is there, if what is left to divide by is a power of two
+    (["x//7", "x//14"], "x//7//2"),
+    (["k//3 + y", "(k + 3)//12"], "(k//3 + 1)//4"),
+    (["x//7", "x//21"], "x//21"),
     # dividends that are never negative
     (["x + y*9", "(x - y*9 + 52)%63"], "(x - y*9 + 934)%63"),
     (["x + y*9", "(x - y*9)%63"], "(x - y*9 + 945)%63"),
