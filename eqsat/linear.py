@@ -247,7 +247,7 @@ class Theory(Reductions):
             return pulled
         common = Form({a: c for a, c in x.terms.items() if y.terms.get(a) == c}, 0)
         x, y = x.plus(common, -1), y.plus(common, -1)
-        read = self._two_periods(condition, x, y)
+        read = self._wrapped(condition, common, x, y) or self._two_periods(condition, x, y)
         if read is not None:
             return common.plus(read)
         scale = gcd(*x.terms.values(), x.constant, *y.terms.values(), y.constant)
@@ -274,6 +274,26 @@ class Theory(Reductions):
         return self._stepped(x, step, step.plus(gap), step) or self._stepped(
             y, step.times(-1), step.plus(gap, -1).shifted(-1), step
         )
+
+    def _wrapped(self, condition: Expr, common: Form, x: Form, y: Form) -> Form | None:
+        """What ``where(A < 0, n, 0)`` adds to an ``A`` in ``[-n, n)``, that makes it ``A % n``."""
+        if x.terms or y.terms or condition.op not in ("lt", "le") or condition.args[0].is_bool:
+            return None
+        # the first branch is where this is never negative
+        gap = self.inner(condition.args[1]).plus(self.inner(condition.args[0]), -1).shifted(-(condition.op == "lt"))
+        atom, k = next(iter(gap.terms.items()))
+        scale = common.terms.get(atom, 0) // k
+        if scale < 0:
+            gap, scale, x, y = gap.times(-1).shifted(-1), -scale, y, x
+        n, rest = divmod(y.constant - x.constant, scale) if scale else (0, 1)
+        if rest or any(common.terms.get(a) != scale * c for a, c in gap.terms.items()):
+            return None
+        # where only a gate or a branch bounds it, the quotient would have other values beside the selection's two
+        theory = self
+        while theory.parent is not None:
+            theory = theory.parent
+        low, high = theory.bounds(gap)
+        return y.plus(self.quotient_by(gap.shifted(n), n), -scale * n) if -n <= low and high < n else None
 
     def _stepped(self, start: Form, step: Form, dividend: Form, divisor: Form) -> Form | None:
         """``start + step*(dividend // divisor)`` if that is one quotient, and 0 or 1."""

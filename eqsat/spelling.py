@@ -548,6 +548,10 @@ class Speller:
             branches = [rest, rest]
             for atom, k in part.terms.items():
                 branches = [b.plus(read(arg), k) for b, arg in zip(branches, atom.args[1:], strict=True)]
+            if not branches[0].plus(branches[1], -1).terms:
+                wrapped = self.theory.selection(condition, *branches)
+                if wrapped != form:
+                    yield self.sum_node([(wrapped, 1)], 0)
             if _size(rest) <= 2 or min([len(branch.terms) for branch in branches]) < len(rest.terms):
                 yield "where", None, (self.need(condition), *map(self.need, branches))
             elif len(part.terms) > 1:

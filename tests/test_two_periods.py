@@ -83,6 +83,11 @@ READ = [
     ("where(x < n, x, x - n)", "x%n", {"x": (0, 2**40), "n": (1, 2**40)}, ["x < 2*n"]),
     ("where(n <= x, x - n, x)", "x%n", {"x": (0, 2**40), "n": (1, 2**40)}, ["x < 2*n"]),
     ("where(x < n, 0, n)", "x//n*n", {"x": (0, 13), "n": (7, 20)}, []),
+    # indices that wrap: from the end, or around it
+    ("where(x < 0, x + 8, x)", "x%8", {"x": (-8, 7)}, []),
+    ("where(x < 5, x*3 + y + 9, x*3 + y - 15)", "(x + 3)%8*3 + y", {"x": (0, 7), "y": (0, 6)}, []),
+    ("where(y <= x, x - y, x - y + 8)", "(x - y)%8", {"x": (0, 7), "y": (0, 7)}, []),
+    ("where(x < 2, 1 - x, 9 - x)", "(1 - x)%8", {"x": (0, 9)}, []),
 ]
 #: Near misses: the range is a value too long, the comparison or the step is another.
 UNREAD = [
@@ -92,6 +97,11 @@ UNREAD = [
     ("where(x < n, x, x - n)", "x%n", {"x": (0, 2**40), "n": (1, 2**40)}, ["x <= 2*n"]),
     ("where(x < n, x, x - n)", "x%n", {"x": (-1, 13), "n": (7, 20)}, []),
     ("where(x <= n, x, x - n)", "x%n", {"x": (0, 13), "n": (7, 20)}, []),
+    ("where(x < 0, x + 8, x)", "x%8", {"x": (-9, 7)}, []),
+    ("where(x < 0, x + 8, x)", "x%8", {"x": (-8, 8)}, []),
+    ("where(x < 1, x + 8, x)", "x%8", {"x": (-8, 7)}, []),
+    ("where(x < 5, x*3 + y + 9, x*3 + y - 14)", "(x + 3)%8*3 + y", {"x": (0, 7), "y": (0, 6)}, []),
+    ("where(y <= x, x - y, x - y + 8)", "(x - y)%8", {"x": (0, 7), "y": (-1, 7)}, []),
 ]
 
 
