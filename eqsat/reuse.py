@@ -125,6 +125,20 @@ def _remainders(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int
                 shifted = speller.need(cast(Form, speller.values[other]).shifted(shifts[other]), spell=False)
                 speller.offer(shifted, ("sum", (shifts[other], (1,)), (other,)))
                 yield c, ("mod", None, (shifted, speller.need(number(n))))
+                if not is_power_of_two(n):
+                    yield from _one_period_less(speller, c, other, shifts[other], n)
+
+
+def _one_period_less(speller: Speller, c: int, other: int, shift: int, n: int) -> Iterator[tuple[int, Node]]:
+    """``(B + k) % n`` as ``B`` and a selection between literals, if ``B + k`` is in two periods."""
+    form = cast(Form, speller.values[other])
+    first, last = [(end + shift) // n * n for end in speller.theory.bounds(form)]
+    if last == first + n:
+        condition = _class_of(speller, ("lt", None, (other, speller.need(number(last - shift)))))
+        added = speller.need(cast(Form, speller.values[c]).plus(form, -1))
+        ends = [speller.need(number(shift - period)) for period in (first, last)]
+        speller.offer(added, ("where", None, (condition, *ends)))
+        yield c, ("sum", (0, (1, 1)), (other, added))
 
 
 def _directions(speller: Speller, c: int, n: int) -> Form:
