@@ -21,7 +21,7 @@ MAX_OPERANDS = 16
 
 
 class Respeller:
-    """Other terms for the quotients and remainders of an input, asked for operands first."""
+    """Other terms for the quotients, remainders and products of an input, asked for operands first."""
 
     def __init__(self, theory: Theory) -> None:
         self.theory = theory
@@ -30,6 +30,9 @@ class Respeller:
 
     def respelled(self, term: Expr) -> Iterator[tuple[Expr, Expr]]:
         """Pairs of ``term``, or a quotient that its other terms use, and a term that is equal to it."""
+        if term.op == "mul":
+            yield from self._masked(*term.args)
+            return
         dividend, divisor = map(self.theory.form, term.args)
         n = divisor.constant
         if term.op == "floordiv" and term.args[0].op == "mod":
@@ -45,10 +48,12 @@ class Respeller:
                 yield from self._composed(term, dividend, n)
                 yield from self._divided_first(term, dividend, n)
             yield from self._without_multiples(term, dividend, n)
-            if is_power_of_two(n):
-                # a mask of the same dividend
-                remainder = make("mod", *term.args)
-                yield remainder, remainder
+
+    def _masked(self, quotient: Expr, divisor: Expr) -> Iterator[tuple[Expr, Expr]]:
+        """Beside ``x//n*n``, which something is less of, ``x % n`` of the same ``x`` for a power of two."""
+        if quotient.op == "floordiv" and quotient.args[1] is divisor and is_power_of_two(divisor.vmin):
+            remainder = make("mod", *quotient.args)
+            yield remainder, remainder
 
     def _exchanged(self, term: Expr, divisor: Form) -> Iterator[tuple[Expr, Expr]]:
         """``x % (n*k) // n`` is ``x // n % k`` for positive ``k``."""

@@ -49,6 +49,7 @@ MAX_LAST = 4
 MAX_MERGED = 4
 _PARTS = frozenset({"floordiv", "mod", "min", "max"})
 _FLOORS = frozenset({"floordiv", "mod"})
+_RESPELLED = _FLOORS | {"mul"}
 _REMAINDERS = {"floordiv": "mod", "tdiv": "tmod"}
 #: Conjunctions and disjunctions of the input have no spelling that the normal form has not.
 _WORTH_OFFERING = SUMS | frozenset(
@@ -122,7 +123,7 @@ class Speller:
                     # the complement of what is written is often what is meant
                     negated, written = map(self.theory.negate, (cast(Expr, value), term))
                     self._originals.setdefault(negated, []).append(written)
-                if self._has_few and op in _FLOORS and isinstance(value, Form):
+                if self._has_few and op in _RESPELLED and isinstance(value, Form):
                     for before, after in self._respeller.respelled(term):
                         self._respellings.setdefault(self.value_of(before), []).append(after)
             if op in _PARTS and isinstance(value, Form) and value.single() is None:

@@ -38,6 +38,8 @@ RESPELLED = [
     ("x%(n*4)//4", "x//4%n"),
     # a factor of the divisor divides first
     ("(x*3 + y + z*5)//12", "(x + (y + z*5)//3)//4"),
+    # what is rounded down is subtracted: a mask of the same dividend
+    ("(x + y*16)//24 - (x + y*16)//24//4*4", "(x + y*16)//24%4"),
     # near misses: each is as it was
     ("(x*7 + y*4)//8", "(x*7 + y*4)//8"),
     ("(x*7 + y)%20//7", "(x*7 + y)%20//7"),
@@ -64,6 +66,7 @@ def test_every_respelling_is_equal_to_its_term():
         for term in (
             total // d,
             total % d,
+            total // d * d,
             total // 3 // d,
             (total // -2 + y) // d,
             total % 12 // d,
@@ -75,7 +78,7 @@ def test_every_respelling_is_equal_to_its_term():
     for term in terms:
         respeller = Respeller(Theory())
         for part in topological([term]):
-            for before, after in respeller.respelled(part) if part.op in ("floordiv", "mod") else ():
+            for before, after in respeller.respelled(part) if part.op in ("floordiv", "mod", "mul") else ():
                 assert check_equal([before], [after]).kind == "exhaustive", f"{before} is not {after}"
                 count += 1
     assert count > len(terms)

@@ -4,6 +4,7 @@ import pytest
 from comparison.shuffle import shuffled
 
 from eqsat import optimize
+from eqsat.costs import cost_of
 from eqsat.expr import var
 from eqsat.extract.cost import Latency
 from eqsat.extract.select import Priced, tree
@@ -57,6 +58,8 @@ REUSED = [
     (["x//7", "x//14"], "x//7//2"),
     (["k//3 + y", "(k + 3)//12"], "(k//3 + 1)//4"),
     (["x//7", "x//21"], "x//21"),
+    # the next of a few stages, beside the present one
+    (["k%3*5", "(k + 1)%3*5"], "where((k - k//3*3)*5 < 10, 5, -10) + (k - k//3*3)*5"),
     # dividends that are never negative
     (["x + y*9", "(x - y*9 + 52)%63"], "(x - y*9 + 934)%63"),
     (["x + y*9", "(x - y*9)%63"], "(x - y*9 + 945)%63"),
@@ -79,6 +82,7 @@ KEPT = [
     (["i*4 + j", "j == 0 and i != 1"], "j < 1 and i != 1"),
     (["k%8 == 0 or k == 7"], None),
     (["x*3 + y", "(y - x)%5"], None),
+    (["k%5", "(k*2 + 1)%5"], None),
 ]
 
 
@@ -165,3 +169,17 @@ def test_products_by_powers_of_two_of_products_that_are_there():
     result = optimize(["i*9", "i*36 - i//4*135"], i=(0, 15))
     assert str(result.exprs[1]) == "i*9*4 - i//4*135"
     assert result.check().equal
+
+
+def test_shifted_remainders_beside_each_other():
+    """Stages of a ring, in elements and in strides, at every point."""
+    k = var("k", -5, 40)
+    for n in (2, 3, 5, 6, 8):
+        for shift in range(-n, n):
+            for stride in (1, 5):
+                roots = [k % n * stride, (k + shift) % n * stride]
+                result = optimize(roots)
+                assert result.check().kind == "exhaustive"
+                assert result.check().equal, (n, shift, stride)
+                if n in (3, 5, 6):
+                    assert result.cost <= cost_of(roots[:1], Latency()) + 3, (n, shift, stride)
