@@ -276,24 +276,41 @@ class Theory(Reductions):
         )
 
     def _wrapped(self, condition: Expr, common: Form, x: Form, y: Form) -> Form | None:
-        """What ``where(A < 0, n, 0)`` adds to an ``A`` in ``[-n, n)``, that makes it ``A % n``."""
+        """What ``where(A < 0, n, 0)`` adds to an ``A`` in ``[-n, n)``, that makes it ``A % n``.
+
+        Also what ``where(A % n < 1, 0, 1)`` adds to ``A // n``, that makes it ``(A + n - 1) // n``.
+        """
         if x.terms or y.terms or condition.op not in ("lt", "le") or condition.args[0].is_bool:
             return None
         # the first branch is where this is never negative
         gap = self.inner(condition.args[1]).plus(self.inner(condition.args[0]), -1).shifted(-(condition.op == "lt"))
-        atom, k = next(iter(gap.terms.items()))
-        scale = common.terms.get(atom, 0) // k
-        if scale < 0:
-            gap, scale, x, y = gap.times(-1).shifted(-1), -scale, y, x
-        n, rest = divmod(y.constant - x.constant, scale) if scale else (0, 1)
-        if rest or any(common.terms.get(a) != scale * c for a, c in gap.terms.items()):
-            return None
+        step = x.constant - y.constant
+        period = self._rounded_by(gap, common, step)
+        if not period:
+            atom, k = next(iter(gap.terms.items()))
+            scale = common.terms.get(atom, 0) // k
+            if scale < 0:
+                gap, scale, step, y = gap.times(-1).shifted(-1), -scale, -step, x
+            period, rest = divmod(-step, scale) if scale else (0, 1)
+            if rest or any(common.terms.get(a) != scale * c for a, c in gap.terms.items()):
+                return None
         # where only a gate or a branch bounds it, the quotient would have other values beside the selection's two
         theory = self
         while theory.parent is not None:
             theory = theory.parent
         low, high = theory.bounds(gap)
-        return y.plus(self.quotient_by(gap.shifted(n), n), -scale * n) if -n <= low and high < n else None
+        if -period <= low and high < period:
+            return y.plus(self.quotient_by(gap.shifted(period), period), step)
+        return None
+
+    @staticmethod
+    def _rounded_by(gap: Form, common: Form, step: int) -> int:
+        """The divisor of a quotient in ``common`` that a selection by its remainder, ``gap``, rounds; 0 if none."""
+        for atom, k in gap.terms.items():
+            cancels = common.terms.get(atom, 0) == (-step if k > 0 else step)
+            if cancels and atom.op == "floordiv" and atom.args[1].op == "const" and atom.args[1].vmin == abs(k):
+                return abs(k)
+        return 0
 
     def _stepped(self, start: Form, step: Form, dividend: Form, divisor: Form) -> Form | None:
         """``start + step*(dividend // divisor)`` if that is one quotient, and 0 or 1."""
