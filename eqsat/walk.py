@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from math import inf
+from operator import or_
 from typing import cast
 
 from eqsat.costs import cost_of, cost_of_terms, costs_alone
@@ -218,7 +219,41 @@ class Walk:
         costs = costs_alone([*one, *other], self.model)
         return [min(pair, key=costs.__getitem__) for pair in zip(one, other, strict=True)]
 
-    def _result(self, found: Sequence[Expr], nodes: int, contexts: Sequence[Theory | None]) -> Result:
+    def run(self, engine: str) -> Result:
+        """The answer, by the engine of that name."""
+        raise NotImplementedError
+
+    def _strays(self, found: Sequence[Expr], base: Theory) -> list[list[int]]:
+        """The roots for which ``found`` has a variable that only others have, together those that have the same ones.
+
+        The value does not depend on it, but where the root is needed it may have none: that of a loop further in.
+        """
+        of = base.variables.of
+        given = [of(root) for root in self.roots]
+        if len(set(given)) == 1:
+            return []
+        known = reduce(or_, map(of, self.facts), 0)
+        strays: dict[int, list[int]] = {}
+        for place, (own, gate, term) in enumerate(zip(given, self.gates, found, strict=True)):
+            if of(term) & ~(own | known | (0 if gate is None else of(gate))):
+                strays.setdefault(own, []).append(place)
+        return [*strays.values()]
+
+    def _alone(self, places: Sequence[int], engine: str) -> dict[int, Expr]:
+        """The answers for some roots as if there were no others, in the time that is left."""
+        roots, gates = zip(*[(self.roots[i], self.gates[i]) for i in places], strict=True)
+        result = replace(self, roots=roots, gates=gates, pareto=None).run(engine)
+        if result.stop != "saturated":
+            self.stop = result.stop
+        return dict(zip(places, result.exprs, strict=True))
+
+    def _result(
+        self, found: Sequence[Expr], nodes: int, base: Theory, contexts: Sequence[Theory | None], engine: str
+    ) -> Result:
+        found = [*found]
+        for places in self._strays(found, base):
+            for place, term in self._alone(places, engine).items():
+                found[place] = term
         exprs = defined(found, contexts)
         if isinstance(self.model, LoopAware):
             exprs = self._cheapest(exprs, hoist(exprs, self.model))

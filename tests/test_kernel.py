@@ -592,3 +592,11 @@ def test_an_index_whose_only_value_is_zero_divides_nothing():
     out = buffer("Y", "i32", (9,))
     ran = eqsat.compile(Kernel("k", [Store(out[i], value, [i])]))()["Y"]
     assert ran.tolist() == [i % 4 * 2 for i in range(9)]
+
+
+def test_no_store_uses_the_loop_of_another():
+    p, k, m = var("p", 0, 9), var("k", 0, 3), var("m", 0, 3)
+    x, y, z = buffer("X", "i32", (300,)), buffer("Y", "i32", (4,)), buffer("Z", "i32", (4,))
+    stores = [Store(z[m], (p + 1) % 2, [m]), Store(y[k], x[(p * 97 - k * 2 + 95) // 4], [k])]
+    ran = eqsat.compile(Kernel("k", stores))(X=np.arange(300, dtype=np.int32), p=4)
+    assert (ran["Z"].tolist(), ran["Y"].tolist()) == ([1] * 4, [120, 120, 119, 119])

@@ -10,7 +10,7 @@ from corpora import HAND, cases
 
 from eqsat.costs import cost_of
 from eqsat.engine import Budget
-from eqsat.expr import Expr, const, topological, var
+from eqsat.expr import Expr, const, topological, var, variables
 from eqsat.extract import COST_MODELS, OpCount
 from eqsat.extract.cost import Latency, LoopAware
 from eqsat.indexing import Affine
@@ -639,3 +639,27 @@ def test_a_flat_index_is_one_variable_in_what_is_known_too(other):
     root = f"({mixed}%2 + {mixed}//2%3*2 + {mixed}//6%4*18 + {mixed}//24%2*72)%144"
     gate = f"{other}//5%13 < 12 and 1 <= {other}%5"
     assert sound(optimize([f"{flat}%65", root], gates=[None, gate], i=(0, 12), j=(0, 4))).cost <= 22
+
+
+@every_way
+@pytest.mark.parametrize(
+    "roots",
+    [["(p*97 - k*2 + 95)//4", "(p + 1)%2"], ["(p*97 + 95 - k*2)//4", "(p*97 + 95 - k*2)%2 + k", "(p*97 + 95)%2"]],
+)
+def test_an_answer_has_no_variable_of_other_roots_alone(roots, options):
+    # it may stand outside of their loop, though (p*97 - k*2 + 95)%2 is (p + 1)%2 for every k
+    result = optimize(roots, p=(-3, 9), k=(0, 3), **options)
+    assert result.check().equal
+    for before, after in zip(result.before, result.exprs, strict=True):
+        assert set(variables([after])) <= set(variables([before]))
+
+
+def test_no_answer_of_several_has_a_variable_of_other_roots_alone():
+    result = optimize(["(p*97 - k*2 + 95)//4", "(p + 1)%2"], p=(-3, 9), k=(0, 3), pareto="operations")
+    assert all(str(v) == "p" for answer in result.pareto for v in variables([answer.exprs[1]]))
+
+
+def test_a_variable_that_constraints_tie_to_a_root_may_stand_for_it():
+    assert sound(optimize(["x//3", "x + j"], x=(0, 30), j=(0, 10), constraints=["x == j*3"])).exprs[0] is var(
+        "j", 0, 10
+    )
