@@ -340,8 +340,11 @@ class _Plan:
             self.theory.learn([(guess.before, guess.after) for guess in self.guesses])
             if read := _selections_read(self.theory, self.before):
                 self.theory.learn([(self.theory.simplify(before), after) for before, after in read])
+            sets = base.variables
+            # an index means nothing outside of its reduction
+            outside = [part for part in topological(self.after) if not sets.of(part) & sum(sets.index_extents)]
             for theory in (base, self.theory):
-                for part in topological(self.after):
+                for part in outside:
                     self._answers.setdefault(theory.value(part), part)
             wanted = dict(zip(self.before, self.after, strict=True))
             self.links = self._walk(self.before, wanted, self.theory, ())[1]

@@ -308,6 +308,13 @@ def test_what_is_true_only_under_a_condition_is_shown_under_it(text):
     assert found.steps
 
 
+def test_an_index_that_is_always_zero_is_no_name_for_zero_outside_of_its_reduction():
+    large = "where(tdiv(1 + i*1 + r*1, 2) <= -2 + n*-2, min(5 + n*6, tdiv(1 + r*-2, 4)), 1)%5"
+    result = optimize(f"prod({large} - 2, r, 0, 0 + 1)", i=(0, 11), n=(1, 6), engine="greedy")
+    assert "prod" in str(result.expr)
+    sound(result)
+
+
 def test_what_no_rule_about_reductions_reaches_is_a_coarse_step():
     """Also where the body has changed, which is no term of its own."""
     names = {"A": buffer("A")}
