@@ -12,6 +12,7 @@ A range may be empty (``high <= low``): each closed form says what it gives ther
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -405,18 +406,23 @@ class Reductions(Conditions):
         return self.times(x.plus(y, -1), count).plus(self.times(y, self._trips(over)))
 
     def _sum_of_residue(self, dividend: Form, n: int, residue: Form, x: Form, y: Form, over: Range) -> Form | None:
-        """A sum of ``where(dividend % n == residue, x, y)``: the index is ``n*q + residue - shift``."""
-        index = over.index
-        shift = dividend.plus(atom_form(index), -1)
-        if not self._free_of(index, shift, y):
+        """A sum of ``where(dividend % n == residue, x, y)``."""
+        shift = dividend.plus(atom_form(over.index), -1)
+        if not self._free_of(over.index, shift, y):
             return None
         low, high = self.bounds(residue)
-        if low < 0 or high >= n:
-            some = self.junction("and", [self.at_least_zero(r) for r in (residue, residue.times(-1).shifted(n - 1))])
-            inside = self.under(some)
-            found = None if inside is None else inside._sum_of_residue(dividend, n, residue, x, y, over)
-            return None if found is None else self._select(some, found, self.times(y, self._trips(over)))
-        residue = residue.plus(shift, -1)
+        if low >= 0 and high < n:
+            return self._sum_of_steps(residue.plus(shift, -1), n, x, y, over)
+        some = self.junction("and", [self.at_least_zero(r) for r in (residue, residue.times(-1).shifted(n - 1))])
+        inside = self.under(some)
+        if inside is None:
+            return None
+        found = inside._sum_of_steps(residue.plus(shift, -1), n, x, y, over)
+        return self._select(some, found, self.times(y, self._trips(over)))
+
+    def _sum_of_steps(self, residue: Form, n: int, x: Form, y: Form, over: Range) -> Form:
+        """A sum of ``x`` where the index is ``n*q + residue`` for some ``q``, and of ``y`` elsewhere."""
+        index = over.index
         # the least q with n*q + residue >= end is -((residue - end)//n)
         steps = [self.quotient_by(residue.plus(end, -1), n).times(-1) for end in (over.low, over.high)]
         there = x.plus(y, -1)
@@ -432,6 +438,17 @@ class Reductions(Conditions):
         members = chain_members(condition, "or")
         if not self._free_of(over.index, y) or not 1 < len(members) <= MAX_ALTERNATIVES:
             return None
+        if condition in self._alternatives:
+            # what two share led back here: it is the opposite of two alternatives again
+            return None
+        self._alternatives.add(condition)
+        try:
+            return self._sum_by_alternatives(members, x, y, over)
+        finally:
+            self._alternatives.remove(condition)
+
+    def _sum_by_alternatives(self, members: Sequence[Expr], x: Form, y: Form, over: Range) -> Form | None:
+        """As :meth:`_sum_of_alternatives`, by inclusion and exclusion; ``None`` if a part has no closed form."""
         there, total = to_expr(x.plus(y, -1)), self.times(y, self._trips(over))
         for count in range(1, len(members) + 1):
             for some in combinations(members, count):

@@ -199,6 +199,23 @@ def test_the_greedy_engine_keeps_it_too(text):
     sound(text, engine="greedy")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        # what two alternatives share is the opposite of two alternatives, which share what one began with
+        "sum(where(r%2 < n - 2 and r%3 < k, 1, 0), r, 0, 7)",
+        "sum(where(r%5 == n and r%2 < n - 1, 1, 0), r, 0, 7)",
+        "sum(where((r%2 < n - 2) == (r%3 < k), r, 0), r, 0, 7)",
+        "sum(where(r%2 < n - 2 and r%3 < k and r%5 < n, 1, 0), r, n, n + 7)",
+        # a condition that puts a residue into its range, though no bounds say so
+        "sum(where((-2 - k)//2 == r%-3, 1, 0), r, 0, 4)",
+        "max_over(where((-2 - k)//2 == r%-3, k, n), r, 0, 4)",
+    ],
+)
+def test_taking_a_condition_apart_comes_to_an_end(text):
+    sound(text)
+
+
 def test_a_divisor_that_may_be_zero_in_the_range_is_refused():
     with pytest.raises(ValueError, match=r"the divisor 'r1' of 'x//r1' may be zero"):
         optimize(parse("sum(x // r, r, 0, n)", NAMES))
