@@ -172,7 +172,7 @@ class ByTheory(Walk):
         for model in blends(self.model, result.cost, operations(result.exprs)):
             choice, _ = self._chosen(speller, None, Priced.of(speller.graph, model), model)
             spelled = speller.spell(choice)
-            exprs = tuple(defined([spelled[c] for c in wanted], contexts))
+            exprs = tuple(self._held(defined([spelled[c] for c in wanted], contexts)))
             if not self._strays(exprs, speller.theory):
                 found.append(tuple(hoist(exprs, model)) if isinstance(model, LoopAware) else exprs)
         return frontier(Answer(exprs, cost_of(exprs, self.model), size(exprs)) for exprs in found)

@@ -55,6 +55,18 @@ def select_width(term: Expr) -> int:
     return width
 
 
+def fits(roots: Iterable[Expr]) -> bool:
+    """Whether 64 bits hold every integer on the way to ``roots``.
+
+    >>> from eqsat.expr import var
+    >>> i = var("i", 0, 2**62)
+    >>> fits([i + i // 2]), fits([i * 3 // 6])
+    (True, False)
+    """
+    low, high = LIMITS[64]
+    return all((low <= t.vmin and t.vmax <= high) or t.element or t.op == "buffer" for t in topological(roots))
+
+
 def _remedy(term: Expr) -> str:
     """What makes the bounds of ``term`` closer: the index of a load has no part in them."""
     parts = outside_addresses([term])

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eqsat.costs import LATENCY
-from eqsat.dtypes import width_of
 from eqsat.evaluation import evaluate
 from eqsat.expr import (
     TRUE,
@@ -296,8 +295,7 @@ def simplified(kernel: Kernel, *, cost: CostModel = LATENCY, reassociate: bool =
     loops = pieces.loops()
     model = LoopAware(loops, cost) if loops else cost
     result = optimize(pieces.terms, gates=pieces.gates, cost=model)
-    found = [new if _fits_64_bits(new) else old for old, new in zip(pieces.terms, result.exprs, strict=True)]
-    return Kernel(kernel.name, tuple(pieces.joined(found)))
+    return Kernel(kernel.name, tuple(pieces.joined(result.exprs)))
 
 
 def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str]) -> list[Store]:
@@ -321,11 +319,6 @@ def _repeats(nest: Nest, free: Collection[Expr]) -> int:
     """How often what speaks of these variables is computed in a nest."""
     speaks_of = set(topological([nest.images.get(v, v) for v in free]))
     return prod([axis.extent for axis in nest.axes if axis.variable in speaks_of])
-
-
-def _fits_64_bits(root: Expr) -> bool:
-    """Whether a machine integer holds every value on the way to ``root``."""
-    return all(t.element or width_of(t.vmin, t.vmax) for t in topological([root]) if t.op != "buffer")
 
 
 def _flattened(store: Store) -> Store:

@@ -14,6 +14,7 @@ from typing import cast
 
 from eqsat.costs import cost_of, cost_of_terms, costs_alone
 from eqsat.definedness import defined, suspects, unsafe_divisions
+from eqsat.dtypes import fits
 from eqsat.engine import Budget, Saturation, Session
 from eqsat.expr import FALSE, Expr, brief, buffers, const, is_index, topological, variables
 from eqsat.extract.cost import CostModel, LoopAware
@@ -247,6 +248,12 @@ class Walk:
             self.stop = result.stop
         return dict(zip(places, result.exprs, strict=True))
 
+    def _held(self, exprs: list[Expr]) -> list[Expr]:
+        """``exprs``, but as given the roots of which 64 bits hold all values as given, and not as found."""
+        if fits(exprs):
+            return exprs
+        return [new if fits([new]) or not fits([old]) else old for old, new in zip(self.roots, exprs, strict=True)]
+
     def _result(
         self, found: Sequence[Expr], nodes: int, base: Theory, contexts: Sequence[Theory | None], engine: str
     ) -> Result:
@@ -254,7 +261,7 @@ class Walk:
         for places in self._strays(found, base):
             for place, term in self._alone(places, engine).items():
                 found[place] = term
-        exprs = defined(found, contexts)
+        exprs = self._held(defined(found, contexts))
         if isinstance(self.model, LoopAware):
             exprs = self._cheapest(exprs, hoist(exprs, self.model))
         cost_before, cost = self.cost_before, cost_of(exprs, self.model)

@@ -9,6 +9,7 @@ import pytest
 from corpora import HAND, cases
 
 from eqsat.costs import cost_of
+from eqsat.dtypes import fits
 from eqsat.engine import Budget
 from eqsat.expr import Expr, const, topological, var, variables
 from eqsat.extract import COST_MODELS, OpCount
@@ -663,3 +664,15 @@ def test_a_variable_that_constraints_tie_to_a_root_may_stand_for_it():
     assert sound(optimize(["x//3", "x + j"], x=(0, 30), j=(0, 10), constraints=["x == j*3"])).exprs[0] is var(
         "j", 0, 10
     )
+
+
+@every_way
+def test_what_64_bits_hold_they_still_hold_in_the_answer(options):
+    # plainly -((y + 23)//24)
+    y, i = var("y", 0, 2**63 - 2), var("i", 0, 9)
+    result = optimize([(0 - y) // 24, (i * 8 + 3) // 8], **options)
+    assert fits(result.exprs)
+    assert result.exprs[1] is i
+    assert sound(result).prove().equal
+    # what they do not hold anyway is simplified
+    assert optimize(y * 4 // 4, **options).expr is y
