@@ -74,7 +74,7 @@ class ByRules(Walk):
                 if group.graph.roots:
                     found = self._with_best(group, found, self._exactly)
         self.stop = next((group.stop for group in groups if group.stop != "saturated"), "saturated")
-        return self._result(found, sum(len(group.graph) for group in groups), base, contexts, "egraph")
+        return self._result(found, sum(len(group.graph) for group in groups), contexts, "egraph")
 
     def _groups(self, contexts: Sequence[Theory | None]) -> list[_Group]:
         """The roots by their gates, without those whose gate never holds."""
@@ -175,7 +175,7 @@ class ByRules(Walk):
             if rewritten.stop != "saturated":
                 self.stop = rewritten.stop
         exprs = [found[i] for i in range(len(self.roots))]
-        return self._result(exprs, term_count(exprs), base, contexts, "greedy")
+        return self._result(exprs, term_count(exprs), contexts, "greedy")
 
 
 @lru_cache(maxsize=16)

@@ -87,7 +87,7 @@ class ByTheory(Walk):
         terms = self._read_again(base, contexts, values, terms, len(speller.graph))
         # a late theory may not see that a divisor is never zero
         base.work.until = inf
-        result = self._result(terms, len(speller.graph), base, contexts, engine)
+        result = self._result(terms, len(speller.graph), contexts, engine)
         if self.pareto is None:
             return result
         answers = self._answers(result, speller, wanted, contexts)
@@ -173,7 +173,7 @@ class ByTheory(Walk):
             choice, _ = self._chosen(speller, None, Priced.of(speller.graph, model), model)
             spelled = speller.spell(choice)
             exprs = tuple(self._held(defined([spelled[c] for c in wanted], contexts)))
-            if not self._strays(exprs, speller.theory):
+            if not self._strays(exprs):
                 found.append(tuple(hoist(exprs, model)) if isinstance(model, LoopAware) else exprs)
         return frontier(Answer(exprs, cost_of(exprs, self.model), size(exprs)) for exprs in found)
 

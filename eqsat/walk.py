@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, reduce
+from itertools import chain
 from math import inf
 from operator import or_
 from typing import cast
@@ -224,20 +225,19 @@ class Walk:
         """The answer, by the engine of that name."""
         raise NotImplementedError
 
-    def _strays(self, found: Sequence[Expr], base: Theory) -> list[list[int]]:
+    def _strays(self, found: Sequence[Expr]) -> list[list[int]]:
         """The roots for which ``found`` has a variable that only others have, together those that have the same ones.
 
         The value does not depend on it, but where the root is needed it may have none: that of a loop further in.
         """
-        of = base.variables.of
-        given = [of(root) for root in self.roots]
-        if len(set(given)) == 1:
+        if len(self.roots) == 1:
             return []
-        known = reduce(or_, map(of, self.facts), 0)
+        sets = _free_variables(chain(self.order, self.known, topological(found)))
+        known = reduce(or_, [sets[fact] for fact in self.facts], 0)
         strays: dict[int, list[int]] = {}
-        for place, (own, gate, term) in enumerate(zip(given, self.gates, found, strict=True)):
-            if of(term) & ~(own | known | (0 if gate is None else of(gate))):
-                strays.setdefault(own, []).append(place)
+        for place, (root, gate, term) in enumerate(zip(self.roots, self.gates, found, strict=True)):
+            if sets[term] & ~(sets[root] | known | (0 if gate is None else sets[gate])):
+                strays.setdefault(sets[root], []).append(place)
         return [*strays.values()]
 
     def _alone(self, places: Sequence[int], engine: str) -> dict[int, Expr]:
@@ -254,11 +254,9 @@ class Walk:
             return exprs
         return [new if fits([new]) or not fits([old]) else old for old, new in zip(self.roots, exprs, strict=True)]
 
-    def _result(
-        self, found: Sequence[Expr], nodes: int, base: Theory, contexts: Sequence[Theory | None], engine: str
-    ) -> Result:
+    def _result(self, found: Sequence[Expr], nodes: int, contexts: Sequence[Theory | None], engine: str) -> Result:
         found = [*found]
-        for places in self._strays(found, base):
+        for places in self._strays(found):
             for place, term in self._alone(places, engine).items():
                 found[place] = term
         exprs = self._held(defined(found, contexts))
@@ -289,6 +287,22 @@ class Walk:
             rule_set=self.rules,
             guesses=tuple(self.guesses),
         )
+
+
+def _free_variables(terms: Iterable[Expr]) -> dict[Expr, int]:
+    """The variables of each term, operands first, as bits; an index never leaves its reduction."""
+    sets: dict[Expr, int] = {}
+    bit = 1
+    for term in terms:
+        if term in sets:
+            continue
+        total = 0
+        for arg in term.args:
+            total |= sets[arg]
+        if term.op == "var" and not is_index(term):
+            total, bit = bit, bit << 1
+        sets[term] = total
+    return sets
 
 
 def anything(root: Expr) -> Expr:
