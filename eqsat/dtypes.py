@@ -64,7 +64,8 @@ def fits(roots: Iterable[Expr]) -> bool:
     (True, False)
     """
     low, high = LIMITS[64]
-    return all((low <= t.vmin and t.vmax <= high) or t.element or t.op == "buffer" for t in topological(roots))
+    wide = [t for t in topological(roots) if t.vmin < low or t.vmax > high]
+    return all(t.element or t.op == "buffer" for t in wide)
 
 
 def _remedy(term: Expr) -> str:

@@ -294,14 +294,16 @@ def _free_variables(terms: Iterable[Expr]) -> dict[Expr, int]:
     sets: dict[Expr, int] = {}
     bit = 1
     for term in terms:
-        if term in sets:
-            continue
-        total = 0
-        for arg in term.args:
-            total |= sets[arg]
-        if term.op == "var" and not is_index(term):
-            total, bit = bit, bit << 1
-        sets[term] = total
+        if term.args:
+            total = 0
+            for arg in term.args:
+                total |= sets[arg]
+            sets[term] = total
+        elif term not in sets:
+            sets[term] = 0
+            if term.op == "var" and not is_index(term):
+                sets[term] = bit
+                bit <<= 1
     return sets
 
 
