@@ -147,8 +147,8 @@ SIMPLIFIED = [
         "(x, d) -> (x), domain: x in [0, 9], d in [1, 3], x floordiv d in [0, 2]",
     ),
     (
-        "(x, d) -> (x floordiv d), domain: x in [0, 9], d in [-1, 3], d != 0, x mod d in [0, 0]",
-        "(x, d) -> (x floordiv d), domain: x in [0, 9], d in [-1, 3], d != 0, x floordiv d * d - x in [0, 0]",
+        "(x, d) -> (x floordiv d), domain: x in [0, 9], d in [-2, 3], d != 0, x mod d in [0, 0]",
+        "(x, d) -> (x floordiv d), domain: x in [0, 9], d in [-2, 3], d != 0, x floordiv d * d - x in [0, 0]",
     ),
     # nothing is in the domain
     (
