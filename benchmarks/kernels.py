@@ -109,9 +109,6 @@ def caller(kernel: Kernel, arrays: dict[str, np.ndarray], **options: Any) -> tup
     return lambda: run(**arrays, out={array.name: out}), out
 
 
-# Flat indices --------------------------------------------------------------------------------------------------------
-
-
 def worked() -> dict[str, tuple[Kernel, dict[str, np.ndarray]]]:
     """Kernels with reductions, by flat indices, and their inputs."""
     n = 128
@@ -188,9 +185,6 @@ def report_flat(repeats: int) -> None:
         print(f"  {name:26} {1e6 * copied:9.1f} {1e6 * moved:9.1f} {moved / copied:7.2f}")
 
 
-# Masked sums ---------------------------------------------------------------------------------------------------------
-
-
 def masked(n: int) -> dict[str, tuple[Kernel, dict[str, np.ndarray]]]:
     """Sums over a range of ``n`` of which a mask leaves little, 1000 of them each."""
     i, r = var("i", 0, 999), var("r", 0, n - 1)
@@ -227,9 +221,6 @@ def report_masked(repeats: int) -> None:
             rows[1].append(1e6 * seconds(fast, repeats))
             assert np.array_equal(first, second), name
         print(f"  {name:10} " + ";".join("".join(f"{x:11.1f}" for x in row) for row in rows))
-
-
-# Other systems -------------------------------------------------------------------------------------------------------
 
 
 def of_peer(peer: str, python: str, repeats: int) -> dict[str, dict[str, float]] | str:

@@ -232,9 +232,6 @@ def _gates(indices: list[Any], exprs: list[Expr]) -> Gates:
     return gates
 
 
-# Kinds ---------------------------------------------------------------------------------------------------------------
-
-
 def _plain_texts(record: Record) -> list[str]:
     texts = get_texts(record, "exprs")
     if not texts:

@@ -101,8 +101,6 @@ class UnsoundUnionError(RuntimeError):
     """Two different values in one class: some rule is false. The message names the rules that fired."""
 
 
-# The program ---------------------------------------------------------------------------------------------------------
-
 _SORTS = """
 (sort T)
 (constructor Num (i64) T) (constructor Var (String) T) (constructor Ref (i64) T)
@@ -301,9 +299,6 @@ class _Part:
         label = f' :name "{name}@{ruleset}"' if name else ""
         text = f"(ruleset {ruleset}) (rule ({body}) ({head}) :ruleset {ruleset}{label})"
         return cls(ruleset, text, frozenset(_CONSTRUCTOR.findall(body)), name)
-
-
-# Sessions ------------------------------------------------------------------------------------------------------------
 
 
 class Session:
@@ -603,8 +598,6 @@ def _literal(term: Expr) -> str | None:
         return str(term.value)
     return None
 
-
-# Freezing ------------------------------------------------------------------------------------------------------------
 
 _OPERATORS = {constructor: op for op, constructor in CONSTRUCTORS.items()}
 _LITERAL_OPERATORS = {f"{CONSTRUCTORS[op]}K": op for op in ("add", "mul", "floordiv", "mod")}

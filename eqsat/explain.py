@@ -245,9 +245,6 @@ def explain(
     return _Explainer(result, only, prove, seconds).run()
 
 
-# Links ---------------------------------------------------------------------------------------------------------------
-
-
 @dataclass
 class _Link:
     """``before`` becomes ``after``: by moves between them as read, or by one law alone.
@@ -523,9 +520,6 @@ def _rebuilt(chain: Sequence[Expr], becomes: Mapping[Expr, Expr]) -> Expr:
     return new[chain[-1]]
 
 
-# Steps ---------------------------------------------------------------------------------------------------------------
-
-
 class _Explainer:
     """One derivation of all roots."""
 
@@ -701,9 +695,6 @@ class _Roots:
                 for arg in set(term.args):
                     self._users[arg].discard(term)
                     stack.append(arg)
-
-
-# Text ----------------------------------------------------------------------------------------------------------------
 
 
 def _statement(rule: Rule) -> str:

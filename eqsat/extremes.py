@@ -142,8 +142,6 @@ class Extremes(Refutations):
             atom = make("min", to_expr(gap.divided(common)), atom)
         return base.plus(self.atom(atom), common)
 
-    # ---- operands that never decide
-
     def _simplified(self, form: Form) -> Form:
         """``form`` without the operands, at any depth, that make no difference."""
         count = self.operand_count(form, MAX_NESTED)

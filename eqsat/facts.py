@@ -140,7 +140,7 @@ class Facts(ABC):
         else:
             self._read_all(list(facts))
 
-    # ---- normal forms, which the subclasses define
+    # normal forms, which the subclasses define
 
     @abstractmethod
     def form(self, root: Expr) -> Form:
@@ -177,8 +177,6 @@ class Facts(ABC):
     @abstractmethod
     def is_never_negative(self, form: Form) -> bool:
         """Whether ``form >= 0`` was proved."""
-
-    # ---- facts
 
     def _read_all(self, facts: Sequence[Expr]) -> None:
         """Add conditions that are known to hold, in an order of their own, until none says more."""
@@ -505,8 +503,6 @@ class Facts(ABC):
             self._witnessed = self.witnesses.where_all(self.holding())
         return self._witnessed
 
-    # ---- bounds
-
     def range(self, atom: Expr) -> Bounds:
         """Inclusive bounds of an atom under the facts."""
         found = self._ranges.get(atom)
@@ -691,8 +687,6 @@ class Facts(ABC):
         if taken > 1:
             low, high = self.plain_bounds(rest)
             yield low + total_low, high + total_high
-
-    # ---- readings of quotients
 
     def divisions(self, atom: Expr) -> tuple[Division, ...]:
         """The ways to read ``atom`` as a quotient, or as a divisor times its quotient.

@@ -162,9 +162,6 @@ def _narrowed(roots: Sequence[Expr], facts: Sequence[Expr], deadline: float) -> 
     return found
 
 
-# Canonical terms -----------------------------------------------------------------------------------------------------
-
-
 def canonical(op: str, *args: Expr) -> Expr:
     """The operator ``op`` on canonical operands as a canonical term.
 
@@ -296,9 +293,6 @@ def _difference(new: Mapping[Expr, Expr], addends: Iterable[Expr]) -> Expr:
     for addend in minus:
         total = make("sub", total, addend)
     return total
-
-
-# Patterns ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -532,9 +526,6 @@ class Matcher:
                 found.append(term.args[::-1])
             self._splits[term] = found
         return found
-
-
-# Rewriting -----------------------------------------------------------------------------------------------------------
 
 
 class _Rewriter(Matcher):

@@ -401,9 +401,6 @@ def _speaking_of(wanted: Iterable[Expr], members: Sequence[Expr]) -> list[Expr]:
     return kept
 
 
-# Points --------------------------------------------------------------------------------------------------------------
-
-
 def _points(names: Sequence[Expr], members: Sequence[Expr]) -> tuple[Points, bool]:
     """Points at which all ``members`` hold, and whether these are all there are."""
     points = {_name(v): _column(v.vmin, v.vmax, axis) for axis, v in enumerate(names)}
@@ -429,9 +426,6 @@ def _column(low: int, high: int, axis: int) -> Array:
     values = random.integers(low, high, size=SAMPLES, endpoint=True)
     near = np.clip(np.array([low, high, low + 1, high - 1]), low, high)
     return np.where(random.integers(2, size=SAMPLES) > 0, values, near[random.integers(4, size=SAMPLES)])
-
-
-# Combinations --------------------------------------------------------------------------------------------------------
 
 
 class _Basis:
@@ -555,9 +549,6 @@ def _balanced(value: int, modulus: int) -> int:
     """The number congruent to ``value`` that is closest to 0."""
     residue = value % modulus
     return residue - modulus if 2 * residue > modulus else residue
-
-
-# Proof ---------------------------------------------------------------------------------------------------------------
 
 
 class _Decider:

@@ -209,9 +209,6 @@ def _are_one(one: IndexingMap, other: IndexingMap) -> bool:
     return all(x is y or theory.form(x - y) == ZERO for x, y in zip(mine, theirs, strict=True))
 
 
-# What each operation reads -------------------------------------------------------------------------------------------
-
-
 def related(instruction: Instruction, output: int = 0) -> list[Relation | None]:
     """How each operand of an instruction is read for one of its outputs; None if it is not.
 

@@ -347,9 +347,6 @@ def flattened(kernel: Kernel) -> Kernel:
     return Kernel(kernel.name, tuple(map(_flattened, kernel.stores)))
 
 
-# Floating-point reductions -------------------------------------------------------------------------------------------
-
-
 def _collapsed(store: Store, reassociate: bool, model: CostModel) -> Store:
     """The store with its floating-point reductions over no more than what counts.
 
@@ -458,9 +455,6 @@ def _is_literal(term: Expr, value: float) -> bool:
 
 def _has_floats(term: Expr) -> bool:
     return any(t.element for t in topological([term]))
-
-
-# Taking kernels apart ------------------------------------------------------------------------------------------------
 
 
 class _Pieces:

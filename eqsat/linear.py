@@ -48,8 +48,6 @@ class Theory(Reductions):
     Expr('i*32 + j')
     """
 
-    # ---- the walk
-
     def form(self, root: Expr) -> Form:
         """The normal form of an integer term."""
         return self.forms.get(root) or self._walk(root).forms[root]
@@ -218,8 +216,6 @@ class Theory(Reductions):
     def simplify(self, term: Expr) -> Expr:
         """The normal form of ``term`` as a term."""
         return self.condition(term) if term.is_bool else to_expr(self.form(term))
-
-    # ---- selections
 
     def _where(self, term: Expr) -> Form:
         condition = self.conditions[term.args[0]]

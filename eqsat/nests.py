@@ -145,8 +145,6 @@ class _LoopWriter(Writer):
         # the types of vectors by name
         self.loaded: dict[str, str] = {}
 
-    # ---- the function
-
     def function(self, storage: str) -> Function:
         for together in sharing_loops(self.kernel.stores):
             self._nest(together)
@@ -339,8 +337,6 @@ class _LoopWriter(Writer):
         for _ in range(loops + 1):
             self._close()
 
-    # ---- scopes
-
     def _open_whole(self, variable: Expr, pragma: list[str]) -> None:
         """The loop of a store over all values of ``variable``."""
         self._open(variable, self.loop_names[variable], f"{variable.vmin}", f"{variable.vmax + 1}", pragma)
@@ -371,8 +367,6 @@ class _LoopWriter(Writer):
         for term in [t for t, depth in self.depth.items() if depth >= len(self.scopes)]:
             del self.depth[term]
             self.code.pop(term, None)
-
-    # ---- terms
 
     def need(self, root: Expr) -> str:
         """The text of ``root``, for use in the innermost scope."""
@@ -504,8 +498,6 @@ class _LoopWriter(Writer):
             return name
         identity = self.literal(const(REDUCTIONS[term.op].identity)).text
         return f"({self.code[low].within(ADD)} < {self.code[high].within(ADD)} ? {name} : {identity})"
-
-    # ---- loads and floating-point values
 
     def type_of(self, term: Expr) -> str:
         return C_TYPES[term.element] if term.element else "bool" if term.is_bool else f"int{select_width(term)}_t"

@@ -169,9 +169,6 @@ def _claims(rule: Rule) -> list[Pattern]:
     return [Pattern(*sides, when) for sides in ways[: 1 + rule.both_ways] for when in guards]
 
 
-# Small values ---------------------------------------------------------------------------------------------------------
-
-
 def check_rule(rule: Rule) -> Counterexample | None:
     """Look for values that refute ``rule``: every combination of small ones, negative ones and zero included.
 
@@ -281,9 +278,6 @@ def _nonzero_divisors(term: Expr, values: Mapping[str, Array]) -> Array:
 
 def _divisors(term: Expr) -> list[Expr]:
     return [t.args[1] for t in topological([term]) if t.op in DIVISIONS]
-
-
-# All integers ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

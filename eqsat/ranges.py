@@ -299,9 +299,6 @@ def fresh(name: str, taken: set[str], size: int) -> Expr:
     return any_var(free_name(name, taken), 0, size - 1)
 
 
-# Policies ------------------------------------------------------------------------------------------------------------
-
-
 def split_at_modulo(nest: Nest) -> Nest:
     """Split every range that is used modulo a divisor of its extent, all of them at once.
 
@@ -438,9 +435,6 @@ def _without_indices(term: Expr) -> Expr:
     parts = topological([term])
     bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
     return substitute([term], {t: as_free(t) for t in parts if t.op == "var" and is_index(t) and t not in bound})[0]
-
-
-# By cost -------------------------------------------------------------------------------------------------------------
 
 
 def cheapest(

@@ -112,8 +112,6 @@ class Reductions(Conditions):
             return self._product(body, over)
         return self._extreme_over(op, body, over)
 
-    # ---- parts
-
     def _free_of(self, index: Expr, *parts: Form | Expr) -> bool:
         """Whether no part mentions ``index``."""
         bit = self.variables.of(index)
@@ -160,8 +158,6 @@ class Reductions(Conditions):
 
     def _select(self, condition: Expr, x: Form, y: Form) -> Form:
         return self._chosen(condition, to_expr(x), to_expr(y))
-
-    # ---- sums
 
     def _sum(self, body: Form, over: Range) -> Form:
         index = over.index
@@ -532,8 +528,6 @@ class Reductions(Conditions):
             total = total.plus(self.times(reach, q), sign).plus(pairs, -sign * n)
         return total
 
-    # ---- products
-
     def _product(self, body: Form, over: Range) -> Form:
         selected = self._product_of_selection(body, over)
         if selected is not None:
@@ -623,8 +617,6 @@ class Reductions(Conditions):
         for _ in range(exponent):
             total = self.times(total, base)
         return total
-
-    # ---- extremes
 
     def _extreme_over(self, op: str, body: Form, over: Range) -> Form:
         """The largest or smallest value of ``body``; closed forms hold for ranges that are not empty."""

@@ -362,9 +362,6 @@ def gathered(
     ]
 
 
-# From loop nests to maps ---------------------------------------------------------------------------------------------
-
-
 def _loops(sizes: Sizes, prefix: str = "i") -> list[Form]:
     """A loop variable per dimension."""
     return [atom_form(v) for v in _dims(sizes, prefix)]

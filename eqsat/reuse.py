@@ -94,9 +94,6 @@ def _around(speller: Speller, needed: Mapping[int, Node], c: int) -> dict[int, N
     return found
 
 
-# ---- remainders
-
-
 def _remainders(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
     """``A % n`` as ``B % n`` for other classes ``B`` that differ from ``A`` by multiples of ``n``."""
     divided: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -376,9 +373,6 @@ def _entered_extremes(speller: Speller, needed: Collection[int]) -> Iterator[tup
                     speller.offer(other, ("sum", (constant, (1,)), (base,)))
                 nodes[c] = op, None, (other, kept)
             yield base, nodes
-
-
-# ---- conditions
 
 
 def _intervals(

@@ -180,9 +180,6 @@ def _letters_of(name: str) -> list[str]:
     return name.split("_")[1:] if name in _MEASURES or name in _BINDING else [name]
 
 
-# Compilation ---------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class CompiledRule:
     """One egglog rule.
@@ -543,9 +540,6 @@ def _plain_number(term: Expr) -> str | None:
     if term.op == "const" or (term.op == "var" and _is_literal_letter(term)):
         return str(term.value)
     return None
-
-
-# Shapes ---------------------------------------------------------------------------------------------------
 
 
 @cache

@@ -164,9 +164,6 @@ def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Exp
     return equal_store(store, [linear(place), value, when], over)
 
 
-# Splitting -----------------------------------------------------------------------------------------------------------
-
-
 def _steps(variable: Expr, terms: Iterable[Expr]) -> set[int]:
     """After how many steps of ``variable`` quotients and remainders begin anew."""
     theory = Theory()
@@ -253,9 +250,6 @@ def _from_digits(digits: Sequence[tuple[Expr, int]]) -> Expr:
     return total
 
 
-# Order and merging ---------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Accesses:
     """The addresses of a store as linear forms, the target's first; and the variables that matter elsewhere."""
@@ -315,9 +309,6 @@ def _name_of_both(outer: str, inner: str) -> str:
     outer_stem, _, digits = outer.rpartition("_")
     inner_stem, _, digit = inner.rpartition("_")
     return f"{outer}{digit}" if outer_stem == inner_stem and (digits + digit).isdigit() else f"{outer}_{inner}"
-
-
-# Tiles ---------------------------------------------------------------------------------------------------------------
 
 
 def _tiled(store: Store, taken: set[str]) -> list[Store]:

@@ -326,8 +326,6 @@ class Speller:
         operands = sorted([v for v, k in total.items() if k], key=hash)
         return "sum", (constant, tuple([total[v] for v in operands])), tuple(operands)
 
-    # ---- conditions
-
     def _condition_nodes(self, term: Expr) -> Iterator[Node]:
         if term.op == "bool":
             yield "bool", cast(bool, term.value), ()
@@ -407,8 +405,6 @@ class Speller:
     def operands(self, term: Expr) -> tuple[int, ...]:
         """The classes of the operands of a term in normal form."""
         return tuple([self.need(a if a.is_bool else read(a)) for a in term.args])
-
-    # ---- integers
 
     def _form_nodes(self, form: Form) -> Iterator[Node]:
         if not form.terms:
@@ -855,8 +851,6 @@ class Speller:
             for division in self.theory.readings.get(atom, ()):
                 if division.remainder.terms.keys() <= form.terms.keys():
                     yield division
-
-    # ---- terms from classes
 
     def spell(self, choice: Choice) -> dict[int, Expr]:
         """The terms of the graph's roots under a choice of nodes."""

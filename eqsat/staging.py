@@ -42,8 +42,6 @@ from eqsat.kernel import Kernel, Store
 from eqsat.ops import REDUCTIONS
 from eqsat.ranges import Axis, fresh, reduction
 
-# Large reductions ----------------------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class SplitLimits:
@@ -188,9 +186,6 @@ def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassoci
 def _element_of(value: Expr) -> str:
     """The element type of a buffer of such values."""
     return "bool" if value.is_bool else value.element or f"i{select_width(value)}"
-
-
-# Intermediate results ------------------------------------------------------------------------------------------------
 
 
 class Decision(StrEnum):

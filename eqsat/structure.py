@@ -201,9 +201,6 @@ def _is_literal(text: str) -> bool:
     return text.lstrip("-").isdigit()
 
 
-# What leaves say -----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Operand:
     """A value about to be cast to an index: the tree without annotations, its width, and what is known of its value."""
@@ -277,9 +274,6 @@ def _cast(tree: Tree, kind: str) -> Tree:
 def _used(tree: Tree) -> Tree:
     """What uses an index takes the value as it is."""
     return tree.args[0] if _is_cast(tree) else tree
-
-
-# Rules ---------------------------------------------------------------------------------------------------------------
 
 
 def _typed(tree: Tree) -> Tree | None:
@@ -560,9 +554,6 @@ def _declared(tree: Tree) -> dict[str, tuple[int, int]]:
         if sized and int(sized[1]):
             found[part.text.split("(")[0]] = (0, int(sized[1]) - 1)
     return found
-
-
-# Index expressions ---------------------------------------------------------------------------------------------------
 
 
 def _with_access(

@@ -92,9 +92,6 @@ def _solver() -> Any:
     return highspy
 
 
-# Reduction -----------------------------------------------------------------------------------------------------------
-
-
 @dataclass(eq=False)
 class _Option:
     """A node that may be chosen: what it costs, which classes it needs."""
@@ -313,9 +310,6 @@ class _Reduction:
                 found[c] = chosen[c].node if c in chosen else self.settled[c]
                 stack.extend(found[c][2])
         return found
-
-
-# Program -------------------------------------------------------------------------------------------------------------
 
 
 class _Program:

@@ -65,9 +65,6 @@ def run_of(rows, **more) -> Run:
     return Run(HEAD, rows, "the command", **more)
 
 
-# Figures -------------------------------------------------------------------------------------------------------------
-
-
 def test_wins_ties_and_losses_are_eqsats():
     rows = [with_best(found) for found in ROWS]
     found = {
@@ -119,9 +116,6 @@ def test_where_the_time_goes():
     timed["answers"][EQSAT]["parts"] = {"rules": 2.0, "extraction": 1.0}
     assert parts_of([timed]) == {"rules": 0.25, "extraction": 0.125}
     assert [found["id"] for found in slowest(ROWS, 2)] == ["lost", "tied"]
-
-
-# Runs ----------------------------------------------------------------------------------------------------------------
 
 
 def test_every_solver_answers_every_case_and_is_measured():
@@ -218,9 +212,6 @@ def test_a_peer_that_cannot_be_had_is_named_with_the_reason(monkeypatch, tmp_pat
     assert (found, announced) == (({}, {"isl": "isl cannot be installed: no wheel"}), ["isl"])
 
 
-# Orders --------------------------------------------------------------------------------------------------------------
-
-
 def test_the_study_finds_what_depends_on_the_order():
     assert orders.summary(STUDY) == {
         EQSAT: {"kernels": 2, "vary": 0, "least": 8, "given": 8, "most": 8, "orders": [8, 8]},
@@ -263,9 +254,6 @@ def test_a_step_that_loses_the_best_answer_is_found(walk):
     assert walk.saturated_cost <= walk.best.cost
     for step in walk.steps:
         assert check_equal(walk.item.case.exprs, step.roots).equal
-
-
-# Report --------------------------------------------------------------------------------------------------------------
 
 
 def test_the_headline_has_a_line_for_each_solver_and_the_best():
@@ -328,9 +316,6 @@ def test_the_headline_replaces_the_old_one_in_another_file():
     assert insert(insert(text, "new"), "newer") == f"before {OPENING}\nnewer\n<!-- /comparison --> after"
     with pytest.raises(ValueError, match="no place for the headline"):
         insert("before", "new")
-
-
-# Command -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

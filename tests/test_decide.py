@@ -35,8 +35,6 @@ def read(text: str, ranges: dict[str, tuple[int, int]]) -> list[Expr]:
     return [parse(part, names) for part in text.split(";")]
 
 
-# ---- what is decided
-
 LINEAR, SYMBOLIC = {"isl", "z3", "boxes"}, {"z3", "cases"}
 
 NOWHERE = [
@@ -111,8 +109,6 @@ def test_long_questions_stop_in_time():
         assert decide([[term.eq(x)]], 0.2, [method]).point is None
 
 
-# ---- boxes
-
 PERIODS = [
     # conditions, the period of x, by what it is right
     ("x % 6 == 1", 6, "a remainder is periodic"),
@@ -163,7 +159,7 @@ def test_a_quotient_by_zero_may_be_anything():
     assert (value.vmin, value.vmax) == (0, 99)
 
 
-# ---- what is said is true
+# what is said is true
 
 quickly = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

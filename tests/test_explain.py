@@ -66,8 +66,6 @@ def test_lemmas_are_true(rule):
     assert prove_rule(rule).kinds == ("symbolic",)
 
 
-# ---- what is cited
-
 R = {"R3": (0, 3), "R4": (0, 1), "R2": (0, 3)}
 X = {"x": (0, 999), "y": (0, 9)}
 
@@ -159,9 +157,6 @@ def test_a_branch_is_rewritten_where_its_condition_holds_and_nowhere_else():
     assert other.apply(where(x < 8, step.before, step.before)) is where(x < 8, step.before, step.after)
 
 
-# ---- every hand case
-
-
 def hand_results() -> list[Result]:
     return [pytest.param(optimize(c.exprs, constraints=c.constraints, gates=c.gates), id=c.id) for c in cases(HAND)]
 
@@ -174,9 +169,6 @@ def test_every_hand_case_by_single_laws_none_of_which_can_be_spared(result):
     for law in found.rules:
         others = set(found.rules) - {law}
         assert explain(result, only=others).coarse > 0, law
-
-
-# ---- any term
 
 
 @settings(max_examples=30)
@@ -204,9 +196,6 @@ def test_deep_terms_in_bounded_time():
     for _ in range(200):
         term = (term + x) % 97
     sound(optimize([term]), seconds=0.5)
-
-
-# ---- budgets, laws, falsehoods
 
 
 def test_without_time_one_coarse_step_for_each_root():
@@ -241,9 +230,6 @@ def test_proofs_on_request():
     result = optimize(["(x*6 + 5)//3"], x=(-(2**40), 2**40))
     assert {step.check.kind for step in sound(result).steps} == {"sampled"}
     assert {step.check.kind for step in sound(result, prove=True).steps} == {"proved"}
-
-
-# ---- text and data
 
 
 def test_as_text():

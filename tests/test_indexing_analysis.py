@@ -76,9 +76,6 @@ def test_seeds_in_a_corpus(case: dict[str, Any]) -> None:
         assert {n: len(row["out"][direction][n]) for n in by_operand} == {n: len(t) for n, t in by_operand.items()}
 
 
-# Against NumPy -------------------------------------------------------------------------------------------------------
-
-
 def pairs(
     of: IndexingMap, source: Sequence[int], target: Sequence[int], values: Mapping[str, int] | None = None
 ) -> Pairs:
@@ -423,8 +420,6 @@ def test_convolutions(lhs: list[int], rhs: list[int], output: list[int], window:
             joined = pairs(of, *ends)
             assert (joined if direction == "output_to_input" else turned(joined)) == wanted[operand]
 
-
-# Fusions and computations --------------------------------------------------------------------------------------------
 
 Step = tuple[str, Callable[[Any], Any], list[int]]
 
@@ -793,8 +788,6 @@ def test_an_operand_read_in_very_many_ways_is_refused(monkeypatch: pytest.Monkey
     with pytest.raises(ValueError, match="in more than 8 ways"):
         indexing_maps(module.entry)
 
-
-# Tiles ---------------------------------------------------------------------------------------------------------------
 
 BLOCK = var("block", 0, 3)
 

@@ -41,7 +41,7 @@ def assert_same(theory: Theory, term: Expr, facts: Iterable[Expr] = ()) -> Expr:
     return simplified
 
 
-# ---- the lemmas, over all small coefficients, divisors and ranges
+# the lemmas, over all small coefficients, divisors and ranges
 
 
 def quotients_of_one_term() -> Iterator[Expr]:
@@ -187,7 +187,7 @@ def test_the_lemmas_at_every_point(terms):
         assert fewer > len(chosen) / 16
 
 
-# ---- what the theory must reach, and the nearest input for which it must not
+# what the theory must reach, and the nearest input for which it must not
 
 XY = {"x": (0, 99), "y": (0, 3)}
 DIGITS = {"x": (0, 47), "y": (0, 8)}
@@ -395,8 +395,6 @@ def test_step(text, becomes, ranges, near):
         assert_same(theory, term)
 
 
-# ---- facts
-
 N8 = {"n": (0, 64), "x": (0, 99)}
 SMALL = {"x": (0, 20), "y": (0, 20), "n": (0, 20)}
 
@@ -508,7 +506,7 @@ def test_what_is_never_zero(facts, text, weaker):
         assert not theory.is_nonzero(theory.form(term))
 
 
-# ---- canonical: one normal form, whatever the order
+# canonical: one normal form, whatever the order
 
 CHAINS = [
     ("x + y*3 + n*5 + x%4 + 7 + (x + y)//3", SMALL),
@@ -529,8 +527,6 @@ def test_one_normal_form_for_every_order(text, ranges):
     assert len(set(variants)) > 4
     assert len({Theory().simplify(variant) for variant in variants}) == 1
 
-
-# ---- random terms
 
 LANGUAGE = expressions() | bool_expressions()
 

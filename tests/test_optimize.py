@@ -42,9 +42,6 @@ def sound(result: Result) -> Result:
     return result
 
 
-# ---- results
-
-
 @every_way
 def test_a_result(options):
     roots = [(OUTER * 32 + INNER) // 32, (OUTER * 32 + INNER) % 32]
@@ -139,9 +136,6 @@ def test_a_root_given_twice_is_answered_twice(options):
     assert result.exprs == (OUTER // 3, OUTER // 3, INNER)
 
 
-# ---- gates and constraints
-
-
 def has_division(result):
     return any(term.op in ("floordiv", "mod") for term in topological(result.exprs))
 
@@ -233,8 +227,6 @@ def test_a_check_sees_facts_and_gates():
     assert result.check().equal
     assert not free.check().equal
 
-
-# ---- refusals
 
 REFUSED = [
     # roots, options, words of the message
@@ -374,9 +366,6 @@ def test_what_one_branch_divides_by_zero_is_not_evaluated_in_the_other():
 @every_way
 def test_a_shift_by_an_amount_in_normal_form(options):
     sound(optimize(["shl(1, x % 8) + shr(y, x % 3)"], **XY, **options))
-
-
-# ---- cost models, budgets, rules
 
 
 @every_way
@@ -529,9 +518,6 @@ def test_a_run_leaves_nothing_for_the_next():
     assert [(r.exprs, r.nodes) for r in alone] == [(r.exprs, r.nodes) for r in again]
 
 
-# ---- the rules alone
-
-
 def test_rules_that_outgrow_their_e_graph_start_again_from_the_best_terms(monkeypatch):
     text = "(x*7 + y*5 + z*3)//9 + (x*7 + y*5 + z*3)%9 + (z*12 + x*4 + y//3*4)//4"
     at_once = sound(optimize(text, theory=False, **XYZ))
@@ -548,7 +534,7 @@ def test_gated_roots_profit_from_what_holds_without_their_gates():
     assert gated.cost <= optimize(exprs, theory=False, **XYZ).cost < gated.cost_before
 
 
-# ---- every hand case, by the rules alone
+# every hand case, by the rules alone
 
 
 @pytest.mark.parametrize("case", cases(HAND), ids=lambda case: case.id)

@@ -99,8 +99,6 @@ def test_what_only_large_numbers_refute_is_refuted_by_z3() -> None:
     assert values["x"] // 1000 // values["y"] == int(proof.counterexample.left) != 0
 
 
-# ---- a user's own rules
-
 MINE = Rule("halves", "x//2 + (x + 1)//2", "x")
 WRONG = Rule("wrong", "x//2 + x//2", "x")
 

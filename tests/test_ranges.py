@@ -256,8 +256,6 @@ def test_an_equation_is_read_both_ways():
     assert check_equal([there.substitute(equation.together)], [whole]).equal
 
 
-# Reductions ----------------------------------------------------------------------------------------------------------
-
 A = buffer("A")
 Q = var("q", 0, 31)
 
@@ -298,9 +296,6 @@ def test_ranges_of_reductions_are_a_choice_too(term, extents):
     found = in_cheapest_ranges(term)
     assert [axis.extent for axis in flattened(found)[1]] == extents
     assert check_equal([term], [found]).equal
-
-
-# Kernels -------------------------------------------------------------------------------------------------------------
 
 
 def flat_permutation(shape: tuple[int, ...], axes: tuple[int, ...]) -> Kernel:

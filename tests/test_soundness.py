@@ -42,7 +42,7 @@ def assert_sound(
         assert not wrong.any(), f"{root} became {found}, which differs at {where}"
 
 
-# ---- shapes that were wrong elsewhere
+# shapes that were wrong elsewhere
 
 AROUND_ZERO = {"x": (-40, 40), "y": (-6, 6), "n": (-5, 5)}
 ENDS = {"x": (-(2**31), -(2**31) + 40), "y": (2**31 - 7, 2**31 - 1), "n": (-5, 5)}
@@ -122,9 +122,6 @@ def test_what_was_wrong_here(texts, facts):
     names = {"A": buffer("A"), **{name: var(name, *bounds) for name, bounds in ranges.items()}}
     result = optimize([parse(t, names) for t in texts], constraints=[parse(f, names) for f in facts])
     assert result.check().equal
-
-
-# ---- random terms
 
 
 @every_way
