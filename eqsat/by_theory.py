@@ -25,7 +25,7 @@ from eqsat.guess import learn
 from eqsat.hoist import hoist
 from eqsat.linear import Theory
 from eqsat.opaque import OPAQUE, hidden, meanings, stand_ins
-from eqsat.ops import OPS
+from eqsat.ops import FLOORS, OPS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.result import Result
 from eqsat.reuse import offer_reuse
@@ -33,8 +33,6 @@ from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges
 from eqsat.sharing import share_junctions, share_sums
 from eqsat.spelling import MANY_CLASSES, Speller, Value, to_exprs
 from eqsat.walk import LARGE, Walk
-
-_FLOORS = frozenset({"floordiv", "mod"})
 
 #: The terms that a choice spells for the roots' classes.
 Spelled = dict[int, Expr]
@@ -103,7 +101,7 @@ class ByTheory(Walk):
 
         The digits of a flat index are those of the variable, though each alone may be shorter in what the sum adds.
         """
-        left = sum([term.op in _FLOORS for term in topological(terms)])
+        left = sum([term.op in FLOORS for term in topological(terms)])
         if (
             left < MIN_WAYS
             or len(self.order) > MOST_TERMS
@@ -132,7 +130,7 @@ class ByTheory(Walk):
         """The sum of variables that the input divides in several ways, if it hardly divides another."""
         divided: dict[Form, set[tuple[str, int, int]]] = {}
         for term in self.order:
-            if term.op in _FLOORS and term.args[1].op == "const":
+            if term.op in FLOORS and term.args[1].op == "const":
                 dividend = base.form(term.args[0])
                 if dividend.is_affine():
                     ways = divided.setdefault(Form(dividend.terms, 0), set())
@@ -151,7 +149,7 @@ class ByTheory(Walk):
         if not self._has_time():
             return terms
         again: list[Value] = [
-            value if theory is None else _plainly(_normal_form(term, theory), theory, base)
+            value if theory is None else _plainly(theory.value(term), theory, base)
             for theory, value, term in zip(contexts, values, terms, strict=True)
         ]
         if again == values or nodes > MANY_CLASSES:
@@ -208,7 +206,7 @@ class ByTheory(Walk):
         values: list[Value] = []
         for _ in range(MAX_GUESSES):
             theory.walk(order)
-            before, values = values, [_normal_form(root, theory) for root in roots]
+            before, values = values, [theory.value(root) for root in roots]
             # what an array holds is not known, so evaluation proves nothing of it
             if values == before or self.has_opaque:
                 break
@@ -349,10 +347,6 @@ class ByTheory(Walk):
         return {c: term for c, term in terms.items() if _can_match(edge_sets, [term], ignored)}, facts
 
 
-def _normal_form(term: Expr, theory: Theory) -> Value:
-    return theory.condition(term) if term.is_bool else theory.form(term)
-
-
 def _as_term(value: Value) -> Expr:
     return value if isinstance(value, Expr) else to_expr(value)
 
@@ -367,7 +361,7 @@ def _plainly(value: Value, theory: Theory, base: Theory) -> Value:
     if plain is term or (theory is base and term.is_bool):
         return value
     # a normal form under the equations has the quotients again
-    return read(plain) if theory is base else _normal_form(plain, base)
+    return read(plain) if theory is base else base.value(plain)
 
 
 def _cheaper(one: tuple[Choice, int], other: tuple[Choice, int]) -> tuple[Choice, int]:

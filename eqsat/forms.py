@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 from math import gcd
 
-from eqsat.expr import Expr, const, is_index, make, rebuild, topological
+from eqsat.expr import Expr, const, extent, is_index, make, rebuild, topological
 from eqsat.ops import REDUCTIONS
 
 #: What :func:`to_expr` spells a form with.
@@ -350,7 +350,7 @@ class VariableSets:
             bit = 1 << self._count
             self._count += 1
             if part.op == "var" and is_index(part):
-                self.index_extents[bit] = part.vmax - part.vmin + 1
+                self.index_extents[bit] = extent(part)
             return bit
         if len(part.args) == 4 and part.op in REDUCTIONS:
             body, index, low, high = [self._sets[arg] for arg in part.args]

@@ -338,7 +338,9 @@ OPS: dict[str, Op] = {op.name: op for op in _TABLE}
 
 #: The operators that add.
 SUMS = frozenset({"add", "sub", "neg"})
+#: Division that rounds down, and what it leaves.
+FLOORS = frozenset({"floordiv", "mod"})
 #: The operators that divide; their second operand may not be zero.
-DIVISIONS = frozenset({"floordiv", "mod", "tdiv", "tmod"})
+DIVISIONS = FLOORS | {"tdiv", "tmod"}
 #: The operators that compare.
 COMPARISONS = frozenset({"lt", "le", "eq", "ne"})

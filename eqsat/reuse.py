@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat.evaluation import evaluate
-from eqsat.expr import Expr, is_index, make, may_divide_by_zero, topological, variables
+from eqsat.expr import Expr, extent, is_index, make, may_divide_by_zero, topological, variables
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.facts import MAX_POINTS
@@ -405,7 +405,7 @@ def _intervals(
         used = list(dict.fromkeys(f for _, _, directions, _ in members for f in directions))
         terms = [condition for _, condition, _, _ in members] + [to_expr(f) for f in used]
         points = grid(names)
-        shape = [v.vmax - v.vmin + 1 for v in names]
+        shape = [extent(v) for v in names]
         values = [np.broadcast_to(x, shape) for x in evaluate(terms, points)]
         of_sum = dict(zip(used, values[len(members) :], strict=True))
         for (c, _, directions, compared), holds in zip(members, values, strict=False):

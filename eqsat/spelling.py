@@ -24,7 +24,7 @@ from eqsat.extract.select import Choice, reachable, reaches
 from eqsat.facts import chain_members
 from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product_form, read, to_expr, without_factor
 from eqsat.linear import Theory
-from eqsat.ops import COMPARISONS, REDUCTIONS, SUMS, Buffer
+from eqsat.ops import COMPARISONS, FLOORS, REDUCTIONS, SUMS, Buffer
 from eqsat.respelling import Respeller
 
 #: A class of the graph: the normal form of an integer, or a condition in normal form.
@@ -48,8 +48,7 @@ MAX_LAST = 4
 #: Comparisons of so many members of a junction are merged, two by two.
 MAX_MERGED = 4
 _PARTS = frozenset({"floordiv", "mod", "min", "max"})
-_FLOORS = frozenset({"floordiv", "mod"})
-_RESPELLED = _FLOORS | {"mul"}
+_RESPELLED = FLOORS | {"mul"}
 _REMAINDERS = {"floordiv": "mod", "tdiv": "tmod"}
 #: Conjunctions and disjunctions of the input have no spelling that the normal form has not.
 _WORTH_OFFERING = SUMS | frozenset(
@@ -106,7 +105,7 @@ class Speller:
         parts: dict[Expr, dict[Form, None]] = {}
         self._input = list(terms)
         ops = [term.op for term in self._input]
-        self._has_few = sum([op in _FLOORS for op in ops]) < MANY_DIVISIONS
+        self._has_few = sum([op in FLOORS for op in ops]) < MANY_DIVISIONS
         self._truncates |= "tdiv" in ops
         for term, op in zip(self._input, ops, strict=True):
             if op not in _WORTH_OFFERING or (op in REDUCTIONS and term.args[1].vmin == term.args[1].vmax):
@@ -136,7 +135,7 @@ class Speller:
         """The class value of any term."""
         found = self._values_of.get(term)
         if found is None:
-            found = self._values_of[term] = self.theory.condition(term) if term.is_bool else self.theory.form(term)
+            found = self._values_of[term] = self.theory.value(term)
         return found
 
     def need_roots(self, values: Iterable[Value]) -> None:
@@ -512,7 +511,7 @@ class Speller:
         step = self._steps.get(factor, 1)
         if rest.constant % step or rest.content() % step:
             step = 1
-        smaller = Form({a: k // step for a, k in rest.terms.items()}, rest.constant // step)
+        smaller = rest.divided(step)
         return "mul", None, (self.need(smaller), self.need(Form({factor: step}, 0) if step > 1 else read(factor)))
 
     def _products_of_variables(self, form: Form) -> Iterator[Node]:
@@ -751,7 +750,7 @@ class Speller:
             dividend, divisor = map(self.theory.inner, atom.args)
             yield "floordiv", None, (self._need_dividend(dividend), self.need(divisor))
             n = gcd(divisor.content(), divisor.constant)
-            smaller = Form({a: k // n for a, k in divisor.terms.items()}, divisor.constant // n)
+            smaller = divisor.divided(n)
             if n > 1 and self.theory.bounds(smaller)[0] > 0:
                 # by the literal first where that spares a product
                 first = self.theory.quotient_by(dividend, n)

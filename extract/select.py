@@ -24,6 +24,8 @@ _TOO_WIDE = 1000
 
 #: What adds: a sum of several terms, or two.
 _SUMS = frozenset({"sum", "add", "sub"})
+#: How often all classes are looked at in turn.
+MAX_ROUNDS = 8
 #: All users of a class are changed at once if they are no more than this.
 MAX_USERS = 4
 
@@ -243,7 +245,6 @@ def dag(priced: Priced, start: Choice | None = None) -> Choice:
 def improved(
     priced: Priced,
     start: Choice,
-    rounds: int = 8,
     thorough: bool = False,
     late: Callable[[], bool] = lambda: False,
 ) -> tuple[Choice, int]:
@@ -252,7 +253,7 @@ def improved(
     If ``thorough``, nor does a class that several use, given up by all at once. When it is ``late``, the best so far.
     """
     search = _Search(priced, dict(start), late)
-    for _ in range(rounds):
+    for _ in range(MAX_ROUNDS):
         if not search.improve():
             break
     while thorough and search.abandon():
