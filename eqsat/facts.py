@@ -44,6 +44,8 @@ from eqsat.witnesses import Witnesses
 
 #: Facts are assumed inside the branches of so many selections per theory; beyond, branches see the outer facts only.
 MAX_CONTEXTS = 1000
+#: Contexts within contexts, as deep as the stack allows for what is asked in each.
+MAX_DEPTH = 20
 #: Refutations in a theory and its relatives do so much work together; a step is a few microseconds.
 MAX_STEPS = 50_000
 #: Conditions are evaluated at no more points than this.
@@ -88,6 +90,7 @@ class Facts(ABC):
 
     def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
         self.parent = parent
+        self.depth: int = parent.depth + 1 if parent else 0
         self.work: Work = parent.work if parent else work or Work()
         self.forms: dict[Expr, Form] = {}
         self.conditions: dict[Expr, Expr] = {}
@@ -488,7 +491,7 @@ class Facts(ABC):
         return self.children[fact]
 
     def _given(self, facts: Sequence[Expr]) -> Self | None:
-        if self.work.contexts <= 0 or self.work.is_late():
+        if self.work.contexts <= 0 or self.depth >= MAX_DEPTH or self.work.is_late():
             return self
         self.work.contexts -= 1
         try:

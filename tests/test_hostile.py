@@ -7,7 +7,7 @@ import time
 import pytest
 
 from eqsat.engine import Budget
-from eqsat.expr import Expr, const, named_variable, sum_over, var, where
+from eqsat.expr import Expr, const, maximum, named_variable, sum_over, var, where
 from eqsat.greedy import rewrite
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
@@ -113,6 +113,14 @@ def test_chains_of_conditions_that_are_compared(join, members):
     answered(chain, where(chain, V, V // 2), budget=budget)
     answered(V // 100 + V % 7, constraints=[chain], budget=budget)
     answered(V // 100 + V % 7, gates=[chain], budget=budget)
+
+
+def test_what_one_context_asks_of_another_comes_to_an_end():
+    # what a minimum is asks for bounds under conditions on it, which ask again
+    i, j = var("i", -3, 7), var("j", 0, 10)
+    m = maximum(-1 - i * 3, j)
+    r = (m - j * 3 + 3) % 48
+    answered(((r * 6 - m) // 200 * 4 - where(r < 2, m * 12, m) - m * 3) // 278)
 
 
 def test_shared_terms_are_not_a_tree():
