@@ -216,7 +216,7 @@ class ByTheory(Walk):
                 # there is nothing to guess of sums of variables
                 break
             terms = [_as_term(value) for value in values]
-            unsafe = undefined(topological(terms), theory) if self.suspected else ()
+            unsafe = undefined(topological(terms), theory) if self.divides_by_terms else ()
             found = learn(terms, facts, theory.solved, unsafe)
             if found.impossible:
                 if facts is self.facts or learn(terms, self.facts, undefined=unsafe).impossible:

@@ -117,6 +117,8 @@ class Facts(ABC):
         self._ranges: dict[Expr, Bounds] = {}
         self._bounds: dict[Form, tuple[int, int, int]] = {}
         self._quotients: dict[tuple[Form, int], Form] = {}
+        # quotients by what is no literal that are being rewritten
+        self._laws = 0
         self._decisions: dict[Form, Expr | None] = {}
         self._nonzero_proofs: dict[Form, bool] = {}
         self._minima: dict[frozenset[Form], Form] = {}

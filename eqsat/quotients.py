@@ -34,6 +34,12 @@ MAX_PRODUCT = 16
 MAX_ENUMERATED = 64
 #: A quotient of a minimum is read case by case for at most so many operands.
 MAX_CASES = 8
+#: Quotients by what is no literal are rewritten so often in one go; what takes more leads on and on.
+MAX_LAWS = 24
+
+
+class _EndlessError(Exception):
+    """The laws of symbolic quotients lead on and on."""
 
 
 class Quotients(Facts):
@@ -71,7 +77,15 @@ class Quotients(Facts):
                 # where the facts make the divisor zero the term is never evaluated: any value is right
                 return ZERO
             return self.quotient_by(x, n) if n > 0 else self.quotient_by(x.times(-1), -n)
-        return self._symbolic_quotient(x, divisor)
+        self._laws += 1
+        try:
+            return self._symbolic_quotient(x, divisor)
+        except _EndlessError:
+            if self._laws > 1:
+                raise
+            return self._opaque("floordiv", x, divisor)
+        finally:
+            self._laws -= 1
 
     def quotient_by(self, x: Form, n: int) -> Form:
         """The normal form of ``x // n`` for a positive integer ``n``."""
@@ -254,6 +268,8 @@ class Quotients(Facts):
         return self.quotient_by(Form({atom: 1}, period - steps[0]), period).times(sign).shifted(values[0])
 
     def _symbolic_quotient(self, x: Form, divisor: Form) -> Form:
+        if self._laws > MAX_LAWS:
+            raise _EndlessError
         corners = self._corner_quotient(x, divisor)
         if corners is not None:
             return corners

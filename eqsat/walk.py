@@ -27,7 +27,7 @@ from eqsat.guess import Guess
 from eqsat.hoist import hoist
 from eqsat.linear import Theory
 from eqsat.opaque import OPAQUE
-from eqsat.ops import REDUCTIONS
+from eqsat.ops import DIVISIONS, REDUCTIONS
 from eqsat.result import Result
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
@@ -94,6 +94,11 @@ class Walk:
     def suspected(self) -> set[Expr]:
         """The terms of the input that contain a division whose divisor has a range with 0."""
         return suspects(self.order)
+
+    @cached_property
+    def divides_by_terms(self) -> bool:
+        """Whether a divisor is no literal: its normal form where a condition holds may be zero where it does not."""
+        return any([t.op in DIVISIONS and t.args[1].op != "const" for t in (*self.order, *self.known)])
 
     def _theories(self) -> tuple[Theory, list[Theory | None]]:
         """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""

@@ -111,6 +111,10 @@ OURS = [
     (["where(k == 1 or m == 1 and k == -2, 1, 3) < min(i, m*3) + where(i == m, -2, k)"], []),
     # a selection was entered where nothing more is known, and came back
     (["where(3 < m, min(k, m), i) < k and i == m % 2 + where(k == i, i, 0)*2"], []),
+    # a quotient in a branch that excludes zero as its divisor was evaluated where that is zero
+    (["where(n < 3, (n*5 + 7)//max(n, 1)*-3, (n*5 + 7)//max(n, 1))"], []),
+    # laws of symbolic quotients led from one to the next for ever
+    (["((11 - t*2)*(t + 1) + r)//(t + 1)".replace("t", "tdiv(r*9 + 3, 8)").replace("r", "((k*3 + i*11 - 1)%7)")], []),
     # the only value of an index bound a loop
     (["prod(sum(where(r != i, prod(r % 5 - 1, s, 1, 6), 0), r, 1, 3) % 5 - 1, t, 1, 2)", "i // 3"], []),
 ]
