@@ -242,13 +242,16 @@ def test_integers_keep_their_digits_beside_and_in_arrays_of_f64():
     assert agrees(where(N[I] < 0, buffer("D", "f64", (16,))[I], N[I]), "f64", d, n) == [odd] * 16
 
 
-def test_products_signs_and_logarithms():
+def test_products_signs_roots_and_logarithms():
     x, r = buffer("D", "f64", (16,)), var("r", 0, 3)
     given = ("D", "f8", [2.0, -0.5, 1.0, 4.0])
     assert agrees(prod_over(x[r], r, 0, 4), "f64", given) == [-4.0] * 16
     assert agrees(prod_over(N[r] % 5, r, 0, I % 4), "i64", ("N", "i4", [2, -1, 3, 9]))[:4] == [1, 2, 8, 24]
     assert agrees((-x[I]) * -1.0 - -1.5, "f64", given)[:4] == [3.5, 1.0, 2.5, 5.5]
     assert agrees(log(x[2]), "f64", given) == [0.0] * 16
+    assert agrees(sqrt(x[0]), "f64", given) == [math.sqrt(2.0)] * 16
+    single = buffer("S", "f32", (16,))
+    assert agrees(sqrt(single[0]), "f64", ("S", "f4", [2.0])) == [float(np.sqrt(np.float32(2.0)))] * 16
     assert agrees(where(x[I].ne(math.nan), math.inf, x[I]), "f64", given) == [math.inf] * 16
 
 
