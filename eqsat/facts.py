@@ -754,9 +754,10 @@ class Facts(ABC):
     def _nested_divisions(self, atom: Expr) -> Iterator[Division]:
         for quotient in factors(atom):
             divisor = self.inner(quotient.args[1]) if quotient.op == "floordiv" else ZERO
-            if len(divisor.terms) + bool(divisor.constant) != 1:
+            n = sum(divisor.terms.values()) + divisor.constant
+            if len(divisor.terms) + bool(divisor.constant) != 1 or n < 0:
                 continue
-            dividend, n = self.inner(quotient.args[0]), divisor.content() or divisor.constant
+            dividend = self.inner(quotient.args[0])
             beside = without(factors(atom), [quotient]) or []
             symbols = without([f for monomial in divisor.terms for f in factors(monomial)], beside)
             if symbols is None:
