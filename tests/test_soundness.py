@@ -113,8 +113,6 @@ OURS = [
     (["where(3 < m, min(k, m), i) < k and i == m % 2 + where(k == i, i, 0)*2"], []),
     # a quotient in a branch that excludes zero as its divisor was evaluated where that is zero
     (["where(n < 3, (n*5 + 7)//max(n, 1)*-3, (n*5 + 7)//max(n, 1))"], []),
-    # a divisor lost the sign of its factor
-    (["(-1 - k*17)%(k*-2)"], ["k < -1"]),
     # laws of symbolic quotients led from one to the next for ever
     (["((11 - t*2)*(t + 1) + r)//(t + 1)".replace("t", "tdiv(r*9 + 3, 8)").replace("r", "((k*3 + i*11 - 1)%7)")], []),
     # the only value of an index bound a loop
@@ -128,6 +126,10 @@ def test_what_was_wrong_here(texts, facts):
     names = {"A": buffer("A"), **{name: var(name, *bounds) for name, bounds in ranges.items()}}
     result = optimize([parse(t, names) for t in texts], constraints=[parse(f, names) for f in facts])
     assert result.check().equal
+
+
+def test_a_divisor_keeps_the_sign_of_its_factor():
+    assert optimize("(-1 - i*17)%(i*-2)", i=(-3, -2)).check().equal
 
 
 @every_way
