@@ -338,10 +338,15 @@ class VariableSets:
         """The set of ``term``."""
         found = self._sets.get(term)
         if found is None:
-            for part in topological_until([term], self._sets.__contains__):
-                self._sets[part] = self._set_of(part)
+            self.read(topological_until([term], self._sets.__contains__))
             found = self._sets[term]
         return found
+
+    def read(self, terms: Iterable[Expr]) -> None:
+        """Find the sets of terms whose operands come before them."""
+        for term in terms:
+            if term not in self._sets:
+                self._sets[term] = self._set_of(term)
 
     def _set_of(self, part: Expr) -> int:
         if not part.args:

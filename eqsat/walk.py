@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, reduce
@@ -23,6 +23,7 @@ from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, Priced
 from eqsat.facts import ContradictionError, Work
+from eqsat.forms import VariableSets
 from eqsat.guess import Guess
 from eqsat.hoist import hoist
 from eqsat.linear import Theory
@@ -237,12 +238,13 @@ class Walk:
         """
         if len(self.roots) == 1:
             return []
-        sets = _free_variables(chain(self.order, self.known, topological(found)))
-        known = reduce(or_, [sets[fact] for fact in self.facts], 0)
+        sets = VariableSets()
+        sets.read(chain(self.order, self.known, topological(found)))
+        known = reduce(or_, map(sets.of, self.facts), 0)
         strays: dict[int, list[int]] = {}
         for place, (root, gate, term) in enumerate(zip(self.roots, self.gates, found, strict=True)):
-            if sets[term] & ~(sets[root] | known | (0 if gate is None else sets[gate])):
-                strays.setdefault(sets[root], []).append(place)
+            if sets.of(term) & ~(sets.of(root) | known | (0 if gate is None else sets.of(gate))):
+                strays.setdefault(sets.of(root), []).append(place)
         return [*strays.values()]
 
     def _alone(self, places: Sequence[int], engine: str) -> dict[int, Expr]:
@@ -292,24 +294,6 @@ class Walk:
             rule_set=self.rules,
             guesses=tuple(self.guesses),
         )
-
-
-def _free_variables(terms: Iterable[Expr]) -> dict[Expr, int]:
-    """The variables of each term, operands first, as bits; an index never leaves its reduction."""
-    sets: dict[Expr, int] = {}
-    bit = 1
-    for term in terms:
-        if term.args:
-            total = 0
-            for arg in term.args:
-                total |= sets[arg]
-            sets[term] = total
-        elif term not in sets:
-            sets[term] = 0
-            if term.op == "var" and not is_index(term):
-                sets[term] = bit
-                bit <<= 1
-    return sets
 
 
 def anything(root: Expr) -> Expr:
