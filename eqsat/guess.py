@@ -103,9 +103,10 @@ def learn(
     """
     roots = list(roots)
     parts = _Parts(roots, undefined)
+    if len(parts.atoms) > MAX_ATOMS:
+        return Learned()
     sums = [found for root in roots if not root.is_bool and root not in undefined and (found := parts.sum(root))]
-    is_worth = parts.are_worth_guessing(facts) or any(found.quotients == 1 and found.period for found in sums)
-    if not is_worth or len(parts.atoms) > MAX_ATOMS:
+    if not parts.are_worth_guessing(facts) and not any(found.quotients == 1 and found.period for found in sums):
         return Learned()
     terms = [*parts.atoms, *parts.conditions]
     members = [member for fact in facts for member in chain_members(fact, "and")]
