@@ -56,6 +56,8 @@ class Extremes(Refutations):
         return [m for member in self.cases(form, inner[0][0]) for m in self._members(member)]
 
     def _undominated(self, members: Sequence[Form], thorough: bool) -> list[Form]:
+        if len(members) > MAX_COMPARED and self.work.is_late():
+            return list(members)
         kept: list[Form] = []
         for member in members:
             if any(self._is_above(member, other, thorough) for other in kept):
@@ -132,7 +134,8 @@ class Extremes(Refutations):
 
     def _sum_of(self, kept: Sequence[Form]) -> Form:
         """An operand plus ``min(gaps, 0)``, the gaps between the others and it."""
-        gaps_of = {base: [form.plus(base, -1) for form in kept if form is not base] for base in kept[:MAX_BASES]}
+        bases = kept[: 1 if len(kept) > MAX_COMPARED and self.work.is_late() else MAX_BASES]
+        gaps_of = {base: [form.plus(base, -1) for form in kept if form is not base] for base in bases}
         base = min(gaps_of, key=lambda form: _order(gaps_of[form]))
         gaps = sorted(gaps_of[base], key=_gap_order)
         common = gcd(*(c for gap in gaps for c in (*gap.terms.values(), gap.constant)))

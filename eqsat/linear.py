@@ -250,6 +250,10 @@ class Theory(Reductions):
         signs = (y.constant, x.constant, y.terms and y.sign(), x.terms and x.sign())
         scale *= -1 if next(s for s in signs if s) < 0 else 1
         x, y = x.divided(scale), y.divided(scale)
+        for atom in (*x.terms, *y.terms):
+            if atom.op == "where":
+                # else the bounds of the outermost of a thousand selections would be asked for first
+                self.range(atom)
         return common.plus(self.atom(make("where", condition, to_expr(x), to_expr(y))), scale)
 
     def _two_periods(self, condition: Expr, x: Form, y: Form) -> Form | None:

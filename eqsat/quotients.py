@@ -36,6 +36,10 @@ MAX_ENUMERATED = 64
 MAX_CASES = 8
 #: Quotients by what is no literal are rewritten so often in one go; what takes more leads on and on.
 MAX_LAWS = 24
+#: A dividend of more quotients is not taken apart: where each holds those before it, there would be no end of them.
+MAX_QUOTIENTS = 12
+#: Nor is one of more than these once the time is up.
+SEVERAL = 3
 
 
 class _EndlessError(Exception):
@@ -107,6 +111,8 @@ class Quotients(Facts):
             low, high = self.bounds(residue)
             if low // n == high // n:
                 return whole.shifted(low // n)
+        if len(residue.terms) > SEVERAL and self._is_crowded(residue):
+            return self._opaque("floordiv", x, number(n))
         if n == 2 and list(x.terms.values()) == [-1] and not x.is_affine():
             # as A//2 - A it would be two quotients
             return self.quotient_by(x.times(-1).shifted(1), 2).times(-1)
@@ -117,6 +123,11 @@ class Quotients(Facts):
         if whole.terms or whole.constant:
             return whole.plus(self.quotient_by(residue, n))
         return self._residue_quotient(residue, n)
+
+    def _is_crowded(self, form: Form) -> bool:
+        """Whether a dividend has too many quotients to be taken apart, or several and there is no time left."""
+        quotients = sum([a.op == "floordiv" for a in form.terms])
+        return quotients > MAX_QUOTIENTS or (quotients > SEVERAL and self.work.is_late())
 
     def _residue_quotient(self, x: Form, n: int) -> Form:
         """``x // n`` where every coefficient and the constant is in ``[0, n)``."""
@@ -395,6 +406,10 @@ class Quotients(Facts):
     def remainder(self, x: Form, divisor: Form) -> Form:
         """The normal form of ``x % divisor``: ``x - divisor*(x // divisor)``."""
         quotient = self.quotient(x, divisor)
+        if len(x.terms) > SEVERAL and self._is_crowded(x):
+            atom = quotient.single()
+            if atom is not None and atom.op == "floordiv":
+                return self._opaque("mod", x, divisor)
         return x.plus(self.times(divisor, quotient), -1) if divisor.terms else x.plus(quotient, -divisor.constant)
 
     def truncated(self, x: Form, divisor: Form) -> Form:

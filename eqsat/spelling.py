@@ -35,6 +35,8 @@ MAX_SPELLINGS = 8
 #: From so many classes on, in fewer, products are taken apart in one way, and no more terms of the input are offered.
 MANY_CLASSES = 600
 FEW_SPELLINGS = 3
+#: So is a sum of so many terms.
+MANY_TERMS = 24
 #: So many are many once the time is up.
 MANY_CLASSES_LATE = 100
 #: So many terms of the input are offered as spellings of one class.
@@ -45,6 +47,8 @@ MAX_RESPELLINGS = 4
 MANY_DIVISIONS = 120
 #: So many operands of a longer ``min`` or ``max`` may come last.
 MAX_LAST = 4
+#: Any operand may be the last of up to so many; of more, the parts would be thousands.
+MAX_PARTED = 8
 #: Comparisons of so many members of a junction are merged, two by two.
 MAX_MERGED = 4
 _PARTS = frozenset({"floordiv", "mod", "min", "max"})
@@ -187,8 +191,11 @@ class Speller:
 
     def _is_crowded(self) -> bool:
         """Whether there are many classes, for the time that is left."""
-        count = len(self.values)
-        return count >= MANY_CLASSES or (count >= MANY_CLASSES_LATE and self.theory.work.is_late())
+        return len(self.values) >= MANY_CLASSES or self._is_out_of_time()
+
+    def _is_out_of_time(self) -> bool:
+        """Whether the time is up and there are so many classes that one spelling of each must do."""
+        return len(self.values) >= MANY_CLASSES_LATE and self.theory.work.is_late()
 
     def is_sum(self, c: int) -> bool:
         """Whether a class has several terms."""
@@ -417,6 +424,9 @@ class Speller:
             pairs = sorted([(self._need_atom(a), k) for a, k in form.terms.items()])
             yield "sum", (form.constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
             return
+        if self._is_out_of_time():
+            yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
+            return
         # of equal prices the first wins, and a remainder reads better than what it stands for
         for quotient in form.terms:
             for division in self._divisions(form, quotient):
@@ -610,7 +620,7 @@ class Speller:
             yield op, None, (self.need(cases[0]), self.need(cases[1]))
             yield from self._clamp(form)
             return
-        for index, case in enumerate(cases[: 1 if many else MAX_LAST]):
+        for index, case in enumerate(cases[: 1 if many or len(cases) > MAX_PARTED else MAX_LAST]):
             others = self.theory.extreme_of_needed(op, cases[:index] + cases[index + 1 :])
             yield op, None, (self.need(others), self.need(case))
 
@@ -765,11 +775,13 @@ class Speller:
         """The sum as it is, and with remainders ``K*(A % n)`` in place of quotients and terms of their numerators."""
         found: list[list[tuple[Form, int]]] = []
         stack: list[tuple[Form, list[tuple[Form, int]]]] = [(form, [])]
-        most = FEW_SPELLINGS if self._is_crowded() else MAX_SPELLINGS
+        most = FEW_SPELLINGS if len(form.terms) > MANY_TERMS or self._is_crowded() else MAX_SPELLINGS
         inner = self.theory.inner
-        while stack and len(found) < most:
+        while stack:
             rest, taken = stack.pop()
             found.append([*[(inner(a), k) for a, k in rest.terms.items()], *taken])
+            if len(found) == most:
+                break
             smaller = [
                 (rest.plus(part, -scale), [*taken, (part, scale)])
                 for quotient in rest.terms

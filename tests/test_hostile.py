@@ -7,7 +7,7 @@ import time
 import pytest
 
 from eqsat.engine import Budget
-from eqsat.expr import Expr, const, maximum, named_variable, sum_over, var, where
+from eqsat.expr import Expr, const, maximum, minimum, named_variable, sum_over, var, where
 from eqsat.greedy import rewrite
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
@@ -145,6 +145,40 @@ def test_remainders_of_products_multiplied_again_and_again(step, term, options):
     for _ in range(16):
         term = step(term)
     answered(term, **options)
+
+
+FOLDED = [
+    lambda t, x: (t * 3 + x) // 2 % 1024,
+    lambda t, x: (t * 8 + t // 2**29) % 2**32 + x,
+    lambda t, x: (t // 3 + x % 5 + t % 7) % 4096,
+    lambda t, x: (t * 5 + x) % (x + 1) + t // (x + 2),
+    lambda t, x: where(t % 4 < 2, t // 2, (t + x) % 4096),
+    lambda t, x: where((t < x) | (t % 3).eq(x % 2), t + 1, x * 2),
+    lambda t, x: minimum(t + 1, x * 2),
+]
+
+
+def folded(step, count: int) -> Expr:
+    term = V
+    for n in range(count):
+        term = step(term, var(f"x{n}", 0, 63))
+    return term
+
+
+@pytest.mark.parametrize("step", FOLDED)
+def test_terms_that_hold_all_before_them_again_and_again(step):
+    answered(folded(step, 60), budget=Budget(seconds=0.5))
+
+
+@pytest.mark.parametrize("step", FOLDED[:3])
+def test_dividends_of_many_quotients_are_not_taken_apart(step):
+    # each level would have the quotients of all below it
+    form = Theory().form(folded(step, 30))
+    assert sum(atom.op == "floordiv" for atom in form.terms) < 30
+
+
+def test_selections_in_selections_are_no_deep_recursion():
+    answered(folded(lambda t, x: where(x % 4 < 2, t, x // 3), 300))
 
 
 @pytest.mark.parametrize("text", ["v**400", "v**1000", "v**300*w**300", "(v + 1)**200"])
