@@ -13,10 +13,8 @@ uses an index (a load, a store, the end of a loop) takes the value as it is.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import cast
 
-from eqsat.expr import Expr, brief, outside_addresses, topological, variables
-from eqsat.ops import Buffer
+from eqsat.expr import Expr, array_of, brief, outside_addresses, topological, variables
 
 #: Inclusive bounds of the two's complement integers of each width.
 LIMITS = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
@@ -72,7 +70,7 @@ def _remedy(term: Expr) -> str:
     """What makes the bounds of ``term`` closer: the index of a load has no part in them."""
     parts = outside_addresses([term])
     names = ", ".join([repr(v.value) for v in variables([term]) if v in parts][:4])
-    loaded = {cast(Buffer, t.args[0].value).name for t in parts if t.op == "load"}
+    loaded = {array_of(t).name for t in parts if t.op == "load"}
     arrays = ", ".join(map(repr, sorted(loaded)[:4]))
     if not names and not arrays:
         return "use a smaller literal"

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import chain
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eqsat.expr import Expr, as_float, brief, evaluated_operands, may_divide_by_zero, neutral, topological
+from eqsat.expr import Expr, array_of, as_float, brief, evaluated_operands, may_divide_by_zero, neutral, topological
 from eqsat.ops import ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer
 
 _BOOL, _I32, _I64, _F32, _F64, _ANY_SIZE = map(np.dtype, ("bool", "int32", "int64", "float32", "float64", "object"))
@@ -122,7 +122,7 @@ class _Evaluation:
             elif not term.args:
                 result = np.asarray(term.value)
             elif operands is evaluated_operands and term.op == "load":
-                result = self.load(cast(Buffer, term.args[0].value), [results[a] for a in term.args[1:]])
+                result = self.load(array_of(term), [results[a] for a in term.args[1:]])
             elif operands is evaluated_operands and term.op in REDUCTIONS:
                 result = self.reduce(term, results[term.args[2]], results[term.args[3]])
             else:

@@ -1033,6 +1033,11 @@ def outside_addresses(roots: Iterable[Expr]) -> set[Expr]:
     return seen
 
 
+def array_of(element: Expr) -> Buffer:
+    """The array that a load takes its element from."""
+    return cast(Buffer, element.args[0].value)
+
+
 def buffers(roots: Iterable[Expr]) -> list[Expr]:
     """The distinct arrays that ``roots`` load from, sorted by name.
 

@@ -25,6 +25,7 @@ from eqsat.expr import (
     Expr,
     ExprLike,
     any_buffer,
+    array_of,
     as_expr,
     as_float,
     as_free,
@@ -130,7 +131,7 @@ class Store:
     @property
     def array(self) -> Buffer:
         """The output that is stored to."""
-        return cast(Buffer, self.target.args[0].value)
+        return array_of(self.target)
 
     @property
     def parts(self) -> tuple[Expr, Expr, Expr]:
@@ -558,7 +559,7 @@ class _Pieces:
         """``term`` with its indices and comparisons again."""
 
         def restore(part: Expr, args: tuple[Expr, ...]) -> Expr | None:
-            name = cast(Buffer, part.args[0].value).name if part.op == "load" else ""
+            name = array_of(part).name if part.op == "load" else ""
             if name not in self.hidden:
                 return indices.get(part)
             comparison, free = self.hidden[name]

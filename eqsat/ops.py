@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
-from typing import Any
+from math import inf, prod
+from typing import Any, cast
 
 import numpy as np
 
@@ -284,6 +284,11 @@ class Buffer:
     name: str
     element: str = "i32"
     shape: tuple[int, ...] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many elements an array of a known shape has."""
+        return prod(cast(tuple[int, ...], self.shape))
 
 
 @dataclass(frozen=True, slots=True)

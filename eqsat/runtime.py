@@ -33,9 +33,9 @@ from numpy.typing import ArrayLike, NDArray
 from platformdirs import user_cache_dir
 
 from eqsat.codegen import Function, arguments, function, points_function, preamble
+from eqsat.elements import C_TYPES
 from eqsat.expr import Expr, extent
 from eqsat.kernel import DTYPES, Kernel, flattened
-from eqsat.nests import C_TYPES
 from eqsat.nests import function as loop_function
 from eqsat.ops import Buffer
 from eqsat.sampling import domain_size

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
-from eqsat.expr import Expr, brief, const, instantiate, make, neutral, rebuild, topological, where
-from eqsat.ops import DIVISIONS, MAX_SHIFT, REDUCTIONS, Buffer
+from eqsat.expr import Expr, array_of, brief, const, instantiate, make, neutral, rebuild, topological, where
+from eqsat.ops import DIVISIONS, MAX_SHIFT, REDUCTIONS
 
 
 @dataclass(frozen=True)
@@ -134,10 +134,9 @@ def to_z3(
             # an array is known by its loads alone
             encoded[term] = None
         elif term.op == "load":
-            array = cast(Buffer, term.args[0].value)
             sorts = [z3.IntSort(context)] * (len(term.args) - 1)
             sorts.append(z3.BoolSort(context) if term.is_bool else z3.IntSort(context))
-            encoded[term] = z3.Function(array.name, *sorts)(*[encoded[arg] for arg in term.args[1:]])
+            encoded[term] = z3.Function(array_of(term).name, *sorts)(*[encoded[arg] for arg in term.args[1:]])
         elif not term.args:
             encoded[term] = z3.BoolVal(term.value, context) if term.is_bool else z3.IntVal(term.value, context)
         else:
