@@ -177,7 +177,7 @@ def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = No
             f"{brief(other)!r} needs an array, a loop or floating-point values: "
             "give it as a store of a kernel (eqsat.Kernel)"
         )
-    return Writer(roots, name, arguments(roots, order)).function(storage)
+    return _RootsWriter(roots, name, arguments(roots, order)).function(storage)
 
 
 def expression(root: Expr) -> str:
@@ -262,13 +262,12 @@ def _is_taken(name: str) -> bool:
 
 
 class Writer:
-    """Writes one function: an expression text per term, and a local for each term that is shared or long."""
+    """Writes the terms of one function: what each is in C, over the variables ``order``."""
 
     #: How each operator is written.
     writers: ClassVar[dict[str, Callable[[Any, Expr], Code]]]
 
     def __init__(self, roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> None:
-        self.roots = roots
         self.name = name
         self.order = order
         self.widths = widths([*roots, *order])
@@ -278,7 +277,6 @@ class Writer:
         self.locals = 0
         for variable in order:
             self.code[variable] = Code(self.argument_name(cast(str, variable.value)), ATOM, select_width(variable))
-        self.outputs = [free_name(f"out{index}", self.names) for index in range(len(roots))]
 
     def argument_name(self, name: str) -> str:
         if not name.isascii():
@@ -293,41 +291,14 @@ class Writer:
         self.locals += 1
         return free_name(f"{prefix}{self.locals - 1}", self.names)
 
-    def function(self, storage: str) -> Function:
-        users = use_counts(self.roots)
-        outputs: dict[Expr, list[str]] = {}
-        for root, output in zip(self.roots, self.outputs, strict=True):
-            outputs.setdefault(root, []).append(output)
-        lines: list[str] = []
-        for term in users:
-            if term.op != "var":
-                self.code[term] = self.writers[term.op](self, term)
-            if term.args and (users[term] > 1 or len(self.code[term].text) > LONGEST):
-                name = self.local("t")
-                lines.append(f"const {_type(term)} {name} = {self.value(term)};")
-                self.code[term] = Code(name, ATOM, select_width(term))
-            lines += [f"*{output} = {self.value(term)};" for output in outputs.get(term, ())]
-        head = self.head(f"{storage}void {self.name}(")
-        text = "\n".join([*self.comment(), head, "{", *["    " + line for line in lines], "}", ""])
-        return Function(self.name, text, frozenset(self.helpers))
-
-    def head(self, start: str) -> str:
+    def head(self, start: str, parameters: Iterable[str]) -> str:
         """The line that declares the function, broken between parameters where it is long."""
         lines = [start]
-        for parameter in self.parameters():
+        for parameter in parameters:
             if len(lines[-1]) + len(parameter) > 110:
                 lines.append(" " * len(start))
             lines[-1] += parameter + ", "
         return "\n".join([line.rstrip() for line in lines])[:-1] + ")"
-
-    def parameters(self) -> list[str]:
-        results = [f"{_type(root)} *{output}" for root, output in zip(self.roots, self.outputs, strict=True)]
-        return [*[f"{_type(v)} {self.code[v].text}" for v in self.order], *results]
-
-    def comment(self) -> list[str]:
-        ranges = ", ".join(f"{v.value} in [{v.vmin}, {v.vmax}]" for v in self.order)
-        texts = [f" *   {out} = {brief(root, 200)}" for out, root in zip(self.outputs, self.roots, strict=True)]
-        return [f"/* for {ranges}:" if ranges else "/* constant:", *texts, " */"]
 
     def value(self, term: Expr) -> str:
         """The text of ``term``, cast where its C type is wider than its value."""
@@ -502,6 +473,42 @@ class Writer:
         code = self.at(term.args[0], self.widths[term])
         amount = amount or self.code[term.args[1]].within(PREFIX)
         return Code(f"{code.within(PREFIX)} >> {amount}", SHIFT, code.width)
+
+
+class _RootsWriter(Writer):
+    """Writes the function that stores the value of each root through a pointer."""
+
+    def __init__(self, roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> None:
+        super().__init__(roots, name, order)
+        self.roots = roots
+        self.outputs = [free_name(f"out{index}", self.names) for index in range(len(roots))]
+
+    def function(self, storage: str) -> Function:
+        users = use_counts(self.roots)
+        outputs: dict[Expr, list[str]] = {}
+        for root, output in zip(self.roots, self.outputs, strict=True):
+            outputs.setdefault(root, []).append(output)
+        lines: list[str] = []
+        for term in users:
+            if term.op != "var":
+                self.code[term] = self.writers[term.op](self, term)
+            if term.args and (users[term] > 1 or len(self.code[term].text) > LONGEST):
+                name = self.local("t")
+                lines.append(f"const {_type(term)} {name} = {self.value(term)};")
+                self.code[term] = Code(name, ATOM, select_width(term))
+            lines += [f"*{output} = {self.value(term)};" for output in outputs.get(term, ())]
+        head = self.head(f"{storage}void {self.name}(", self.parameters())
+        text = "\n".join([*self.comment(), head, "{", *["    " + line for line in lines], "}", ""])
+        return Function(self.name, text, frozenset(self.helpers))
+
+    def parameters(self) -> list[str]:
+        results = [f"{_type(root)} *{output}" for root, output in zip(self.roots, self.outputs, strict=True)]
+        return [*[f"{_type(v)} {self.code[v].text}" for v in self.order], *results]
+
+    def comment(self) -> list[str]:
+        ranges = ", ".join(f"{v.value} in [{v.vmin}, {v.vmax}]" for v in self.order)
+        texts = [f" *   {out} = {brief(root, 200)}" for out, root in zip(self.outputs, self.roots, strict=True)]
+        return [f"/* for {ranges}:" if ranges else "/* constant:", *texts, " */"]
 
 
 def exact_multiplier(divisor: int, most: int) -> tuple[int, int]:

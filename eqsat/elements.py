@@ -30,6 +30,7 @@ class ElementWriter(Writer):
         self.inside = frozenset[Expr]()
 
     def parameters(self) -> list[str]:
+        """How arrays and parameters are declared."""
         return [
             *[f"const {C_TYPES[b.element]} *restrict {self.arrays[b.name]}" for b in self.kernel.inputs],
             *[f"{C_TYPES[b.element]} *restrict {self.arrays[b.name]}" for b in self.kernel.outputs],

@@ -92,7 +92,7 @@ class _Nests:
         writer = self.writer
         lines = [
             *[f"/* {brief(s.target)} = {_said(s)} */" for s in self.kernel.stores],
-            writer.head(f"{storage}void {writer.name}("),
+            writer.head(f"{storage}void {writer.name}(", writer.parameters()),
             "{",
             *indented([*self.vectors.types(), *writer.lines]),
             "}",

@@ -407,6 +407,11 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C)
     )
 
 
+def test_the_arrays_of_a_kernel_may_be_called_like_the_results_of_expressions():
+    out = buffer("out0", "i32", (16,))
+    assert "out0[i] = i;" in to_c(Kernel("numbers", [Store(out[I], I, [I])]))
+
+
 def test_loops_run_in_parallel_on_request_and_only_if_no_element_is_written_twice():
     kernel = matmul()[0]
     assert "omp parallel" not in to_c(simplified(kernel))
