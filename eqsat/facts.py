@@ -129,7 +129,7 @@ class Facts(ABC):
         # those being made
         self._joining: set[tuple[str, frozenset[Expr]]] = set()
         # the alternatives that a sum is being taken apart by, here or by a relative
-        self._alternatives: set[Expr] = parent._alternatives if parent else set()
+        self.alternatives: set[Expr] = parent.alternatives if parent else set()
         self._inner: dict[Expr, Form] = parent._inner if parent else {}
         self.witnesses: Witnesses = parent.witnesses if parent else Witnesses()
         self._witnessed: NDArray[Any] | None = None

@@ -17,6 +17,7 @@ from eqsat.forms import Form, to_expr
 from eqsat.kernel import Store, equal_store
 from eqsat.linear import Theory
 from eqsat.ops import FLOATS, REDUCTIONS
+from eqsat.solving import solved_for
 
 #: Rows with fewer elements than this have no loop for their interior.
 MIN_INTERIOR = 8
@@ -72,7 +73,7 @@ def interior_of(store: Store) -> Interior | None:
     if not holds:
         return None
     condition = theory.condition(reduce(lambda x, y: x & y, holds.values()))
-    first, beyond, rest = theory.solved_for(row, condition) or (None, None, condition)
+    first, beyond, rest = solved_for(theory, row, condition) or (None, None, condition)
     try:
         Theory(holds)
     except ContradictionError:
@@ -138,7 +139,7 @@ def _for_all_indices(theory: Theory, member: Expr) -> Expr | None:
 
 def _is_solved(theory: Theory, row: Expr, condition: Expr) -> bool:
     """Whether ``condition`` says from where to where in the row it holds, for long enough, or does not change in it."""
-    first, beyond, rest = theory.solved_for(row, condition) or (None, None, condition)
+    first, beyond, rest = solved_for(theory, row, condition) or (None, None, condition)
     low, high = row.vmin, row.vmax + 1
     start = low if first is None else max(low, theory.bounds(first)[0])
     stop = high if beyond is None else min(high, theory.bounds(beyond)[1])

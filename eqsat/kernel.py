@@ -54,6 +54,7 @@ from eqsat.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
 from eqsat.optimize import optimize
 from eqsat.ranges import Axis, Nest, cheapest, in_cheapest_ranges
 from eqsat.sampling import grid
+from eqsat.solving import equated, solved_for
 
 #: NumPy's type of each element type.
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -392,12 +393,12 @@ def _narrowed(term: Expr) -> Expr | None:
         known, x, y = theory.negate(known), y, x
     if not _is_literal(y, neutral):
         return None
-    value = theory.equated(index, known)
+    value = equated(theory, index, known)
     if value is not None:
         place = to_expr(value)
         there = (low <= place) & (place < high) & instantiate(known, index, place)
         return make("fwhere", there, instantiate(x, index, place), y)
-    solved = theory.solved_for(index, known)
+    solved = solved_for(theory, index, known)
     if solved is None:
         return None
     first, beyond, rest = solved

@@ -15,7 +15,7 @@ from eqsat.extract import Latency
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS
 from eqsat.optimize import optimize
-from eqsat.reduce import faulhaber
+from eqsat.sums import faulhaber
 from eqsat.text import parse
 from eqsat.verify import check_equal, prove_equal
 
