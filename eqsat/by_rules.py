@@ -117,7 +117,7 @@ class ByRules(Walk):
     def _with_best(self, group: _Group, found: list[Expr], better: Callable[[EGraph, Choice], Choice]) -> list[Expr]:
         """``found`` with the roots of ``group`` as extraction spells them, unless all together cost no less."""
         graph = group.graph
-        with self._extracting():
+        with self.spent.extracting():
             priced = Priced.of(graph, self.model)
             choice = tree(priced) if self.extract == "tree" else dag(priced)
         terms = to_exprs(graph, better(graph, choice), graph.roots, self._variables() | group.pieces.variables)
@@ -143,7 +143,7 @@ class ByRules(Walk):
         if not any(term.op in REDUCTIONS for term in topological(roots)):
             return []
         rewritten = rewrite(roots, self._with_reductions(), facts, seconds=self._seconds_left() / 2)
-        self.matches.update(rewritten.matches)
+        self.spent.matches.update(rewritten.matches)
         return rewritten.roots
 
     def _with_reductions(self) -> tuple[Rule, ...]:
@@ -171,7 +171,7 @@ class ByRules(Walk):
                 found.update((i, anything(self.roots[i])) for i in members)
                 continue
             found.update(zip(members, rewritten.roots, strict=True))
-            self.matches.update(rewritten.matches)
+            self.spent.matches.update(rewritten.matches)
             if rewritten.stop != "saturated":
                 self.stop = rewritten.stop
         exprs = [found[i] for i in range(len(self.roots))]

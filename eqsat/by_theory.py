@@ -58,13 +58,13 @@ class ByTheory(Walk):
         """
         base, contexts = self._theories()
         self._check_divisors(contexts)
-        base.work.until = self.started + self.budget.seconds
+        base.work.until = self._ends()
         values = self._values(base)
         speller = Speller(base, self._variables())
         speller.add_originals(self.order)
         speller.need_roots(_in_fixed_order(values))
         speller.grow()
-        with self._extracting():
+        with self.spent.extracting():
             priced = Priced.of(speller.graph, self.model)
             choice, spent = self._chosen(speller, None, priced, self.model)
         if spent <= limit:
@@ -234,7 +234,7 @@ class ByTheory(Walk):
 
     def _choose(self, speller: Speller, start: Choice | None = None) -> tuple[Choice, int]:
         """The cheapest choice found over the graph as it is, and its cost."""
-        with self._extracting():
+        with self.spent.extracting():
             return self._chosen(speller, start, Priced.of(speller.graph, self.model), self.model)
 
     def _chosen(self, speller: Speller, start: Choice | None, priced: Priced, model: CostModel) -> tuple[Choice, int]:
@@ -280,7 +280,7 @@ class ByTheory(Walk):
         together = offer_reuse(speller, first)
         if together is None:
             return choice, cost
-        with self._extracting():
+        with self.spent.extracting():
             priced.refresh(self.model)
             kept = completed(priced, first)
             found = [self._improved(priced, kept, thorough=True)]
@@ -302,7 +302,7 @@ class ByTheory(Walk):
 
     def _from_input(self, speller: Speller, priced: Priced) -> tuple[Choice, int]:
         """The choice found from the terms of the input as they are written, and its cost."""
-        with self._extracting():
+        with self.spent.extracting():
             written = speller.as_written(self.order)
             priced.refresh(self.model)
             start = speller.with_nodes(tree(priced), written)

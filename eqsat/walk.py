@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -51,8 +52,37 @@ def _free_sessions(rules: tuple[Rule, ...]) -> list[Session]:
 
 
 @dataclass
-class Walk:
-    """One optimisation: the inputs, and what has been counted so far."""
+class Spent:
+    """What a walk has taken so far, together with the walks within it."""
+
+    started: float = field(default_factory=time.perf_counter)
+    rounds: int = 0
+    engine_seconds: float = 0.0
+    extraction_seconds: float = 0.0
+    matches: Counter[str] = field(default_factory=Counter)
+
+    @contextmanager
+    def off_the_clock(self) -> Iterator[None]:
+        """What does not count: it is done once per process."""
+        began = time.perf_counter()
+        yield
+        self.started += time.perf_counter() - began
+
+    @contextmanager
+    def extracting(self) -> Iterator[None]:
+        """What chooses among the terms found."""
+        began = time.perf_counter()
+        yield
+        self.extraction_seconds += time.perf_counter() - began
+
+    def seconds(self) -> float:
+        """How long it has taken."""
+        return time.perf_counter() - self.started
+
+
+@dataclass
+class Walk(ABC):
+    """One optimisation: the inputs, and what has been found and spent so far."""
 
     roots: tuple[Expr, ...]
     facts: tuple[Expr, ...]
@@ -62,13 +92,9 @@ class Walk:
     budget: Budget
     extract: str
     pareto: str | None
-    started: float = field(default_factory=time.perf_counter)
     stop: str = "saturated"
     bound: int | None = None
-    rounds: int = 0
-    engine_seconds: float = 0.0
-    extraction_seconds: float = 0.0
-    matches: Counter[str] = field(default_factory=Counter)
+    spent: Spent = field(default_factory=Spent)
     guesses: list[Guess] = field(default_factory=list)
 
     @cached_property
@@ -104,7 +130,7 @@ class Walk:
     def _theories(self) -> tuple[Theory, list[Theory | None]]:
         """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""
         # a late theory may not see that a divisor is never zero
-        until = inf if self.suspected else self.started + self.budget.seconds
+        until = inf if self.suspected else self._ends()
         try:
             base = Theory(self.facts, work=Work(until=until))
         except ContradictionError as error:
@@ -142,15 +168,9 @@ class Walk:
         around = (t for t in self.order if t.op in REDUCTIONS and t.args[1] in indices)
         return next((t for t in around if division in topological([t.args[0]])), None)
 
-    @contextmanager
-    def _extracting(self) -> Iterator[None]:
-        started = time.perf_counter()
-        yield
-        self.extraction_seconds += time.perf_counter() - started
-
     def _exactly(self, graph: EGraph, start: Choice) -> Choice:
         """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""
-        with self._extracting():
+        with self.spent.extracting():
             found = exact(Priced.of(graph, self.model), start, self._seconds_left())
         # of graphs for different gates, which may share terms, the dearest is a bound for all
         self.bound = max(self.bound or 0, found.bound)
@@ -160,21 +180,18 @@ class Walk:
 
     def _once[P](self, prepare: Callable[[tuple[Rule, ...]], P], rules: tuple[Rule, ...]) -> P:
         """What is prepared once per process and set of rules, outside the clock."""
-        started = time.perf_counter()
-        prepared = _of_default(prepare) if rules is DEFAULT else prepare(rules)
-        self.started += time.perf_counter() - started
-        return prepared
+        with self.spent.off_the_clock():
+            return _of_default(prepare) if rules is DEFAULT else prepare(rules)
 
     @contextmanager
     def _session(self, rules: tuple[Rule, ...]) -> Iterator[Session]:
         """A session for this thread alone, compiled outside the clock if none is free."""
         free = self._once(_free_sessions, rules)
-        started = time.perf_counter()
-        try:
-            session = free.pop()
-        except IndexError:
-            session = Session(rules)
-        self.started += time.perf_counter() - started
+        with self.spent.off_the_clock():
+            try:
+                session = free.pop()
+            except IndexError:
+                session = Session(rules)
         try:
             yield session
         except Exception:
@@ -195,11 +212,11 @@ class Walk:
     ) -> Saturation:
         budget = replace(self.budget, seconds=seconds, nodes=nodes)
         with self._session(rules) as session:
-            started = time.perf_counter()
+            began = time.perf_counter()
             saturation = session.saturate(terms, facts, budget, without=without)
-            self.engine_seconds += time.perf_counter() - started
-        self.rounds += saturation.rounds
-        self.matches.update(saturation.matches)
+            self.spent.engine_seconds += time.perf_counter() - began
+        self.spent.rounds += saturation.rounds
+        self.spent.matches.update(saturation.matches)
         return saturation
 
     def _is_late(self) -> bool:
@@ -213,7 +230,11 @@ class Walk:
         return False
 
     def _seconds_left(self) -> float:
-        return max(0.0, self.budget.seconds - (time.perf_counter() - self.started))
+        return max(0.0, self.budget.seconds - self.spent.seconds())
+
+    def _ends(self) -> float:
+        """When the time is up."""
+        return self.spent.started + self.budget.seconds
 
     def _variables(self) -> dict[str, Expr]:
         leaves = [term for term in (*self.order, *self.known) if term.op in ("var", "buffer")]
@@ -227,9 +248,9 @@ class Walk:
         costs = costs_alone([*one, *other], self.model)
         return [min(pair, key=costs.__getitem__) for pair in zip(one, other, strict=True)]
 
+    @abstractmethod
     def run(self, engine: str) -> Result:
         """The answer, by the engine of that name."""
-        raise NotImplementedError
 
     def _strays(self, found: Sequence[Expr]) -> list[list[int]]:
         """The roots for which ``found`` has a variable that only others have, together those that have the same ones.
@@ -275,7 +296,7 @@ class Walk:
             cost = cost_of(exprs, self.model)
         elif cost > cost_before:
             exprs, cost = list(self.roots), cost_before
-        elapsed = time.perf_counter() - self.started
+        spent = self.spent
         return Result(
             before=self.roots,
             exprs=tuple(exprs),
@@ -286,11 +307,11 @@ class Walk:
             bound=None if self.bound is None else min(self.bound, cost),
             stop=self.stop,
             nodes=nodes,
-            rounds=self.rounds,
-            milliseconds=1000 * elapsed,
-            engine_milliseconds=1000 * self.engine_seconds,
-            extraction_milliseconds=1000 * self.extraction_seconds,
-            rules=dict(self.matches),
+            rounds=spent.rounds,
+            milliseconds=1000 * spent.seconds(),
+            engine_milliseconds=1000 * spent.engine_seconds,
+            extraction_milliseconds=1000 * spent.extraction_seconds,
+            rules=dict(spent.matches),
             rule_set=self.rules,
             guesses=tuple(self.guesses),
         )

@@ -10,7 +10,7 @@ from corpora import HAND, cases
 
 from eqsat.costs import cost_of
 from eqsat.dtypes import fits
-from eqsat.engine import Budget
+from eqsat.engine import Budget, Session
 from eqsat.expr import Expr, const, topological, var, variables
 from eqsat.extract import COST_MODELS, OpCount
 from eqsat.extract.cost import Latency, LoopAware
@@ -639,6 +639,20 @@ def test_an_answer_has_no_variable_of_other_roots_alone(roots, options):
     assert result.check().equal
     for before, after in zip(result.before, result.exprs, strict=True):
         assert set(variables([after])) <= set(variables([before]))
+
+
+def test_the_result_counts_the_rounds_for_roots_that_were_optimised_alone(monkeypatch):
+    rounds = []
+    saturate = Session.saturate
+
+    def counted(*args, **options):
+        found = saturate(*args, **options)
+        rounds.append(found.rounds)
+        return found
+
+    monkeypatch.setattr(Session, "saturate", counted)
+    roots = ["(p*97 + 95 - k*2)//4", "(p*97 + 95 - k*2)%2 + k", "(p*97 + 95)%2"]
+    assert optimize(roots, p=(-3, 9), k=(0, 3), theory=False).rounds == sum(rounds)
 
 
 def test_no_answer_of_several_has_a_variable_of_other_roots_alone():
