@@ -6,9 +6,11 @@ own rules all run: what the theory knows to be equal it may not spell as they do
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
-from eqsat.rule import Rule, is_commutativity
+from eqsat.expr import Expr
+from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges
 from eqsat.rules import DEFAULT
 
 #: The names of the shipped rules that the theory does not decide.
@@ -55,3 +57,17 @@ _LEFT_OUT = frozenset(_content(rule) for rule in DEFAULT if rule.name not in UND
 def beside_theory(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     """The rules worth running beside the theory; commutativity stays, for the others to match in either order."""
     return tuple(rule for rule in rules if is_commutativity(rule) or _content(rule) not in _LEFT_OUT)
+
+
+@lru_cache(maxsize=16)
+def beside_with_needs(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], list[frozenset[Edge]]]:
+    """The rules that run beside the theory, and what terms must have for one to match: the smallest sets of edges."""
+    beside = beside_theory(rules)
+    needed = {needed_edges(rule) for rule in beside if not is_commutativity(rule)}
+    return beside, [edges for edges in needed if not any(other < edges for other in needed)]
+
+
+def can_match(needed: Sequence[frozenset[Edge]], terms: Sequence[Expr], ignored: Collection[Expr] = ()) -> bool:
+    """Whether ``terms`` have one of the ``needed`` sets of edges; if not, they are saturated as they stand."""
+    present = edges(terms, ignored)
+    return any(some <= present for some in needed)
