@@ -21,12 +21,12 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, cast
 
 from eqsat.expr import Expr, brief, topological
 from eqsat.extract.graph import EGraph, Node
 from eqsat.facts import ContradictionError
+from eqsat.limits import refuse_below
 from eqsat.ops import OPS, Bounds
 from eqsat.rule import (
     CONSTRUCTORS,
@@ -64,12 +64,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, least in (("nodes", 1), ("seconds", 0), ("rounds", 0)):
-            given = getattr(self, name)
-            if not isinstance(given, Real):
-                raise TypeError(f"a budget of {given!r} {name}: give a number")
-            # true of what is no number either
-            if not getattr(self, name) >= least:
-                raise ValueError(f"a budget of {given} {name}: give {least} or more")
+            refuse_below(least, getattr(self, name), name, "a budget of ")
 
 
 @dataclass

@@ -43,11 +43,11 @@ from eqsat.expr import (
     variables,
 )
 from eqsat.facts import Work
+from eqsat.limits import refuse_seconds
 from eqsat.linear import Theory
 from eqsat.ops import MAX_SHIFT, OPS, REDUCTIONS
 from eqsat.rule import LITERALS, Rule, is_condition_letter, pattern_of
 from eqsat.rules import DEFAULT
-from eqsat.verify import refuse_seconds
 
 #: Rules that undo another one, by name: of both, the later one is left out.
 UNDOES = {

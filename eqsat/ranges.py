@@ -45,12 +45,12 @@ from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
 from eqsat.forms import atom_form
+from eqsat.limits import refuse_seconds
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS
 from eqsat.optimize import optimize
 from eqsat.result import Result
 from eqsat.spelling import Speller, Value, buffer_key
-from eqsat.verify import refuse_seconds
 
 #: So often a nest is changed for a cheaper one.
 MAX_CHANGES = 8

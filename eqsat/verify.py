@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import inf, prod
-from numbers import Real
 from time import monotonic
 from typing import Literal
 
@@ -23,6 +22,7 @@ from eqsat.decide import decide
 from eqsat.evaluation import MAX_STEPS, evaluate
 from eqsat.expr import Expr, buffers, extent, topological, variables
 from eqsat.forms import VariableSets
+from eqsat.limits import refuse_seconds
 from eqsat.ops import REDUCTIONS, trip_bounds
 from eqsat.sampling import sample, select
 from eqsat.smt import unrolled
@@ -40,16 +40,6 @@ SWEEP_SHARE = 0.5
 
 #: The most pairs of a point and a value of an index that one comparison takes.
 STEPS = 2**26
-
-
-def refuse_seconds(seconds: float) -> None:
-    """Raise ``ValueError`` or ``TypeError`` unless ``seconds`` is a time: 0 or more, or infinity."""
-    if not isinstance(seconds, Real):
-        raise TypeError(f"seconds must be a number, not {seconds!r}")
-    # true of what is no number either
-    if not seconds >= 0:
-        raise ValueError(f"{seconds} seconds: give 0 or more")
-
 
 #: What a check may be worth, the most first.
 CHECKS = ("exhaustive", "proved", "sampled", "unchecked")
