@@ -31,6 +31,7 @@ from eqsat.expr import (
     variables,
     where,
 )
+from eqsat.extract import OpCount
 from eqsat.kernel import Kernel, Store, flattened, simplified
 from eqsat.nests import to_c
 from eqsat.ops import DIVISIONS, REDUCTIONS
@@ -377,6 +378,13 @@ def test_a_parameter_out_of_range_is_refused():
             run(**{**inputs, "scale": wrong})
     with pytest.raises(TypeError, match=r"parameter 'scale' has shape \(2,\): give one integer"):
         run(**{**inputs, "scale": [3, 4]})
+
+
+@pytest.mark.parametrize(("dear", "other"), [("mod", "floordiv"), ("floordiv", "mod")])
+def test_a_kernel_is_simplified_under_the_cost_model_that_is_given(dear, other):
+    n = var("n", 0, 1000)
+    kernel = simplified(Kernel("kept", [Store(OUT[I], n // 7 * 7 + n % 7 * 5, [I])]), cost=OpCount({dear: 9}))
+    assert {t.op for t in topological([kernel.stores[0].value])} & {dear, other} == {other}
 
 
 def test_the_c_of_a_kernel_reads_well():
