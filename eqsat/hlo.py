@@ -172,6 +172,8 @@ def parse(text: str) -> Module:
     >>> module.entry.root, module.entry.root.dimensions("dimensions")
     (broadcast 'bc0', (1,))
     """
+    if not isinstance(text, str):
+        raise TypeError(f"HLO is read from a text, not from {text!r}")
     computations: dict[str, Computation] = {}
     entries = []
     lines = _lines(text)

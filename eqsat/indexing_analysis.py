@@ -88,6 +88,8 @@ def indexing_maps(
     """
     if direction not in DIRECTIONS:
         raise ValueError(f"the direction {direction!r} is not one of {', '.join(DIRECTIONS)}")
+    if not isinstance(of, Computation | Instruction):
+        raise TypeError(f"{of!r} is no instruction or computation: those of a module are module.computations")
     root = of.root if isinstance(of, Computation) else of
     if not 0 <= output < len(root.shapes):
         raise ValueError(f"{root!r} has no output {output}: give one of 0 to {len(root.shapes) - 1}")
@@ -182,7 +184,7 @@ def _selected(user: Instruction) -> int:
         return 0
     index = user.dimension("index")
     if not 0 <= index < len(user.operands[0].shapes):
-        raise ValueError(f"{user!r}: {user.operands[0]!r} has no output {index}")
+        raise ValueError(f"{user.operands[0]!r} has no output {index}")
     return index
 
 

@@ -24,6 +24,7 @@ from eqsat.hlo import Shape
 from eqsat.indexing import IndexingMap
 from eqsat.linear import Theory
 from eqsat.sampling import domain_size
+from eqsat.text import numbered
 from eqsat.verify import MOST_POINTS
 
 
@@ -69,12 +70,14 @@ def read_by(tile: Tile, of: IndexingMap) -> Tile:
     if len(tile.sizes) != len(of.dims):
         raise ValueError(f"a tile of {len(tile.sizes)} dimensions for a map from {len(of.dims)}: give one for each")
     offsets = [as_expr(offset) for offset in tile.offsets]
-    steps = [var(f"t{n}", 0, size - 1) for n, size in enumerate(tile.sizes)]
+    given = variables(offsets)
+    names = numbered("t", {str(v.value) for v in given})
+    steps = [var(name, 0, size - 1) for name, size in zip(names, tile.sizes, strict=False)]
     at = [o + t * stride for o, t, stride in zip(offsets, steps, tile.strides, strict=True)]
-    found = IndexingMap(tuple(variables(offsets)), tuple(steps), tuple(at)).then(of).simplify()
+    found = IndexingMap(tuple(given), tuple(steps), tuple(at)).then(of).simplify()
     if found.is_empty:
         raise ValueError("the tile is outside of the domain of the map: nothing is read")
-    if found.constraints or list(found.dims) != variables(offsets):
+    if found.constraints or list(found.dims) != given:
         raise ValueError(f"only some elements of the tile read, or at some offsets, as in {found}: that is no tile")
     theory = Theory()
     parts = [_progression(theory.form(result), found.symbols) for result in found.results]

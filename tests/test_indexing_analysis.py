@@ -19,7 +19,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from eqsat import hlo, relations
 from eqsat.corpus import Settings, run_line
 from eqsat.evaluation import evaluate
-from eqsat.expr import var
+from eqsat.expr import const, var
 from eqsat.hlo import Shape
 from eqsat.indexing import IndexingMap
 from eqsat.indexing_analysis import DIRECTIONS, indexing_maps
@@ -925,3 +925,19 @@ WALKS = [
 @pytest.mark.parametrize(("of", "shape", "wanted"), WALKS)
 def test_memory_steps(of: str, shape: str, wanted: tuple[int | None, ...]) -> None:
     assert memory_steps(IndexingMap.parse(of), Shape.parse(shape)) == wanted
+
+
+def test_offsets_of_a_tile_may_have_any_names() -> None:
+    of = IndexingMap.parse("(d0, d1) -> (d1, d0*2), domain: d0 in [0, 63], d1 in [0, 31]")
+    for name in ("t0", "t1", "d0", "s0"):
+        at = var(name, 0, 3)
+        found = read_by(Tile([at * 4, 0], [4, 8], [1, 1]), of)
+        assert (found.offsets, found.sizes, found.strides) == ((const(0), at * 8), (8, 4), (1, 2))
+
+
+def test_what_is_no_instruction_is_refused() -> None:
+    module = hlo.parse("ENTRY e {\n  ROOT p = f32[3] parameter(0)\n}")
+    with pytest.raises(TypeError, match=r"is no instruction or computation: those of a module are"):
+        indexing_maps(module)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="HLO is read from a text, not from 3"):
+        hlo.parse(3)  # type: ignore[arg-type]
