@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
+from eqsat.evaluation import evaluate
 from eqsat.expr import FALSE, TRUE, Expr, buffer, const, make, rebuild, substitute, topological, var, variables
 from eqsat.ops import REDUCTIONS
-from eqsat.rule import CONDITIONS, LITERALS, TERMS, Pattern, Rule, pattern_of
+from eqsat.rule import CONDITIONS, LITERALS, TERMS, Counterexample, Pattern, Rule, pattern_of
 from eqsat.verify import check_equal, prove_equal
 
 #: The ends of the ranges that are tried, the values of other terms, and those of literals.
@@ -50,29 +51,30 @@ def instances(rule: Rule) -> Iterator[Instance]:
             yield Instance(left, right, when, fixed)
 
 
-def check(rule: Rule, prove: bool = False) -> str | None:
-    """A counterexample to ``rule``, as text; ``None`` if there is none.
+def check(rule: Rule) -> Counterexample | None:
+    """What refutes ``rule``, for one content of the arrays; ``None`` if nothing does.
 
-    Parameters
-    ----------
-    prove : bool
-        Ask z3 about each instance, for all elements of the arrays; without it, they are tried for one content.
-
-    >>> from eqsat.rule import Rule
     >>> check(Rule("distributes", "sum(x + y, i, u, v)", "sum(x, i, u, v) + sum(y, i, u, v)"))
-    >>> check(Rule("empty", "max_over(x, i, u, v)", "x", "free(x)"))
-    "empty: with u = -2, v = -2, {'x': -3} the sides differ"
+    >>> print(check(Rule("empty", "max_over(x, i, 0, v)", "x", "free(x)")))
+    rule 'empty' is false: with v = -2, x = -3 the left side is -2147483648, the right side -3
     """
     for instance in instances(rule):
-        given = [instance.left], [instance.right]
-        found = check_equal(*given, constraints=[instance.when])
-        if found.equal and prove:
-            found = prove_equal(*given, constraints=[instance.when])
-        if not found.equal or (prove and found.kind in ("sampled", "unchecked")):
-            letters = ", ".join(f"{name} = {value}" for name, value in instance.fixed.items())
-            verdict = "z3 does not decide" if found.equal else "the sides differ"
-            return f"{rule.name}: with {letters}, {found.counterexample} {verdict}"
+        given = [instance.left, instance.right]
+        found = check_equal(given[:1], given[1:], constraints=[instance.when])
+        if found.counterexample is not None:
+            left, right = [str(int(side)) for side in evaluate(given, found.counterexample)]
+            return Counterexample(rule.name, instance.fixed | found.counterexample, left, right)
     return None
+
+
+def proved(rule: Rule) -> bool:
+    """Whether z3 proves each instance of ``rule``, for all elements of the arrays.
+
+    >>> proved(Rule("distributes", "sum(x + y, i, u, v)", "sum(x, i, u, v) + sum(y, i, u, v)"))
+    True
+    """
+    proofs = [prove_equal([i.left], [i.right], constraints=[i.when]) for i in instances(rule)]
+    return all(proof.equal and proof.kind not in ("sampled", "unchecked") for proof in proofs)
 
 
 def _inside(pattern: Pattern) -> list[str]:

@@ -7,6 +7,7 @@ its guard, and if it goes both ways, in both. ``vmin(x)``, ``vmax(x)``, ``factor
 
 A proof (:func:`prove_rule`) has a kind. ``symbolic``: z3, for all integers. ``instantiated``: z3, for all integers as
 terms, the literals, factors and moduli being each combination of small numbers. ``exhaustive``: terms, too, are small.
+``small ranges``: of a rule about reductions, z3, for each small range and whatever the elements (:mod:`eqsat.binding`).
 z3 works under limits of its own steps, not of time, in a fresh context: a proof comes out the same on every machine.
 """
 
@@ -22,14 +23,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from eqsat import binding
 from eqsat.evaluation import evaluate
 from eqsat.expr import TRUE, Expr, const, substitute, topological, variables
 from eqsat.ops import DIVISIONS, MAX_SHIFT
-from eqsat.rule import CONDITIONS, LITERALS, Pattern, Rule, alternatives, pattern_of
+from eqsat.rule import CONDITIONS, LITERALS, WIDE, Counterexample, Pattern, Rule, alternatives, binds_index, pattern_of
 from eqsat.smt import Quotient, Quotients, to_z3
 
 Array = NDArray[Any]
-Kind = Literal["symbolic", "instantiated", "exhaustive"]
+Kind = Literal["symbolic", "instantiated", "exhaustive", "small ranges"]
 
 #: How many points one search may try, and how many values a letter has at most.
 _POINTS = 2_000_000
@@ -40,28 +42,6 @@ _INSTANCE_STEPS = 200_000
 
 
 @dataclass(frozen=True)
-class Counterexample:
-    """Values of the letters (and what is known of them) for which the guard holds and the sides differ.
-
-    Attributes
-    ----------
-    values : dict from str to int
-        By letter, or by measure as a guard writes it: ``"vmin(x)"``.
-    left, right : str
-        The value of each side; ``"undefined"`` where a divisor is zero.
-    """
-
-    rule: str
-    values: dict[str, int]
-    left: str
-    right: str
-
-    def __str__(self) -> str:
-        values = ", ".join(f"{name} = {value}" for name, value in self.values.items())
-        return f"rule {self.rule!r} is false: with {values} the left side is {self.left}, the right side {self.right}"
-
-
-@dataclass(frozen=True)
 class Proof:
     """What is known of the truth of a rule.
 
@@ -69,7 +49,7 @@ class Proof:
     ----------
     rule : str
         Its name.
-    kinds : tuple of {"symbolic", "instantiated", "exhaustive"}
+    kinds : tuple of {"symbolic", "instantiated", "exhaustive", "small ranges"}
         The proofs that it has; empty if it is false.
     how : str
         What the proof used: lemmas, numbers of instances and points.
@@ -86,6 +66,8 @@ class Proof:
 def prove_rule(rule: Rule) -> Proof:
     """Prove ``rule`` for all integers if z3 can, else for small literals, else for small numbers; or refute it.
 
+    Rules about reductions are proved for each small range.
+
     Raises
     ------
     ImportError
@@ -93,7 +75,7 @@ def prove_rule(rule: Rule) -> Proof:
 
     >>> prove_rule(Rule("mod-core", "x % n + (x // n)*n", "x")).kinds
     ('symbolic',)
-    >>> prove_rule(Rule("wrong", "x // 1000", "0", "vmin(x) >= 0")).how
+    >>> prove_rule(Rule("wrong", "x // 300 // 300", "0", "vmin(x) >= 0")).how
     'refuted by z3'
     """
     counterexample = check_rule(rule)
@@ -101,6 +83,10 @@ def prove_rule(rule: Rule) -> Proof:
         return Proof(rule.name, (), "refuted by a small example", counterexample)
     from z3 import Context
 
+    if binds_index(rule):
+        if not all(map(binding.proved, _ways(rule))):
+            return Proof(rule.name, ("exhaustive",), "one content of the arrays for each small range")
+        return Proof(rule.name, ("small ranges",), "by z3 for each small range, whatever the elements")
     used: dict[str, None] = {}
     for pattern in _claims(rule):
         for name, (steps, lemmas) in _ATTEMPTS.items():
@@ -131,7 +117,7 @@ def _partly_proved(rule: Rule) -> Proof:
 
 
 def refuse_false(rules: Iterable[Rule]) -> None:
-    """Check rules that a user brings, each once per process, by small values alone: a millisecond or so.
+    """Check rules that a user brings, each once per process, by :func:`check_rule`: milliseconds.
 
     Raises
     ------
@@ -158,6 +144,10 @@ _CONDITIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
 }
 
 
+def _ways(rule: Rule) -> list[Rule]:
+    return [rule, rule.reverse()] if rule.both_ways else [rule]
+
+
 def _claims(rule: Rule) -> list[Pattern]:
     """The rule in each direction and for each alternative of its guard, which alone must suffice."""
     pattern = pattern_of(rule)
@@ -172,15 +162,19 @@ def _claims(rule: Rule) -> list[Pattern]:
 def check_rule(rule: Rule) -> Counterexample | None:
     """Look for values that refute ``rule``: every combination of small ones, negative ones and zero included.
 
+    Values next to the literals that the rule mentions are among them; of a rule about reductions every small range.
+
     >>> check_rule(Rule("mod-core", "x % n + (x // n)*n", "x")) is None
     True
     >>> print(check_rule(Rule("wrong", "x // c // d", "x // (c*d)")))
     rule 'wrong' is false: with c = -2, d = -1, x = -1 the left side is 0, the right side -1
     """
-    for pattern in _claims(rule):
-        if (counterexample := _search(rule.name, pattern)) is not None:
-            return counterexample
-    return None
+    found: Iterable[Counterexample | None]
+    if binds_index(rule):
+        found = map(binding.check, _ways(rule))
+    else:
+        found = (_search(rule.name, pattern) for pattern in _claims(rule))
+    return next((counterexample for counterexample in found if counterexample is not None), None)
 
 
 @cache
@@ -218,12 +212,14 @@ def _grid(pattern: Pattern) -> tuple[dict[str, Array], Array]:
     """Values for the letters and measures of ``pattern`` as broadcastable arrays, and where they agree."""
     names = _names(pattern)
     axes = [n for n in names if not n.startswith("gcd_")]
-    each = int(min(_MOST_VALUES, max(3, round(_POINTS ** (1 / max(1, len(axes)))))))
+    most = max(3, round(_POINTS ** (1 / max(1, len(axes)))))
+    mentioned = _mentioned(pattern)[: most - 3]
+    each = min(_MOST_VALUES, most - len(mentioned))
     values: dict[str, Array] = {}
     for index, name in enumerate(axes):
         shape = [1] * len(axes)
         shape[index] = -1
-        values[name] = _values(name, each).reshape(shape)
+        values[name] = _values(name, each, mentioned).reshape(shape)
     allowed: Array = np.ones(np.broadcast_shapes(*[v.shape for v in values.values()]), dtype=bool)
     for name in axes:
         function, _, letter = name.partition("_")
@@ -255,17 +251,25 @@ def _names(pattern: Pattern) -> list[str]:
 _NEEDS = {"gcd": ("factor",), "modulus": ("remainder",), "remainder": ("modulus",)}
 
 
-def _values(name: str, count: int) -> Array:
-    """``count`` small values for a letter or measure, around zero."""
+def _mentioned(pattern: Pattern) -> list[int]:
+    """The literals of ``pattern`` and the numbers next to them, the small ones first."""
+    literals = {t.vmin for t in topological([pattern.left, pattern.right, pattern.when]) if t.op == "const"}
+    return sorted({n + step for n in literals for step in (-1, 0, 1)}, key=lambda n: (abs(n), n))
+
+
+def _values(name: str, count: int, further: Iterable[int] = ()) -> Array:
+    """``count`` small values for a letter or measure, around zero, and those of ``further`` that it may have."""
+    low, high = -((count - 1) // 2), count // 2
+    least, most = -WIDE, WIDE
     if name in CONDITIONS:
         return np.arange(2)
     if name == "s":
-        return np.arange(min(count, 4))
-    if name.startswith(("factor_", "modulus_")):
-        return np.arange(1, min(count, 7) + 1)
-    if name.startswith("remainder_"):
-        return np.arange(min(count, 7))
-    return np.arange(-((count - 1) // 2), count // 2 + 1)
+        low, high, least, most = 0, min(count, 4) - 1, 0, MAX_SHIFT
+    elif name.startswith(("factor_", "modulus_")):
+        low, high, least = 1, min(count, 7), 1
+    elif name.startswith("remainder_"):
+        low, high, least = 0, min(count, 7) - 1, 0
+    return np.array([*range(low, high + 1), *(n for n in further if least <= n <= most and not low <= n <= high)])
 
 
 def _nonzero_divisors(term: Expr, values: Mapping[str, Array]) -> Array:

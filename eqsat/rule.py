@@ -38,19 +38,19 @@ TERMS = "uvwxyz"
 CONDITIONS = "pqr"
 
 #: Letters are parsed as variables of this range, small enough for the truth test to stay in machine integers.
-_WIDE = 2**15
+WIDE = 2**15
 _LETTERS = {
-    **{name: var(name, -_WIDE, _WIDE) for name in LITERALS + TERMS},
+    **{name: var(name, -WIDE, WIDE) for name in LITERALS + TERMS},
     "s": var("s", 0, MAX_SHIFT),
     **{name: make("ne", var(name, 0, 1), const(0)) for name in CONDITIONS},
 }
 #: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
 _MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|at)\(\s*(\w+)\s*(?:,\s*(\w+)\s*)?\)")
 _MEASURES = {
-    **{f"{f}_{x}": var(f"{f}_{x}", -_WIDE, _WIDE) for f in ("vmin", "vmax") for x in TERMS},
-    **{f"{f}_{x}": var(f"{f}_{x}", 1, _WIDE) for f in ("factor", "modulus") for x in TERMS},
-    **{f"remainder_{x}": var(f"remainder_{x}", 0, _WIDE) for x in TERMS},
-    **{f"gcd_{x}_{y}": var(f"gcd_{x}_{y}", 0, _WIDE) for x in TERMS for y in LITERALS},
+    **{f"{f}_{x}": var(f"{f}_{x}", -WIDE, WIDE) for f in ("vmin", "vmax") for x in TERMS},
+    **{f"{f}_{x}": var(f"{f}_{x}", 1, WIDE) for f in ("factor", "modulus") for x in TERMS},
+    **{f"remainder_{x}": var(f"remainder_{x}", 0, WIDE) for x in TERMS},
+    **{f"gcd_{x}_{y}": var(f"gcd_{x}_{y}", 0, WIDE) for x in TERMS for y in LITERALS},
 }
 #: In patterns with reductions the letters stand for few values, so that their products have bounds.
 _FEW = 8
@@ -93,7 +93,9 @@ class Rule:
     ------
     ValueError
         If a pattern or the guard does not parse, or uses a letter that the left side does not bind; if both sides
-        are the same; or if the name will not do.
+        are the same; if the left side is a letter alone, which matches all there is; or if the name will not do.
+    TypeError
+        If the name, a pattern or the guard is no text.
 
     >>> Rule("div-multiple", "(x*c + y) // d", "x*(c//d) + y//d", "d > 0 and c % d == 0", "x*(c/d) is whole").name
     'div-multiple'
@@ -109,6 +111,9 @@ class Rule:
     check: bool = True
 
     def __post_init__(self) -> None:
+        for part in ("name", "left", "right", "when"):
+            if not isinstance(getattr(self, part), str):
+                raise TypeError(f"the {part} of a rule is a text, not {getattr(self, part)!r}")
         if not _NAME.fullmatch(self.name):
             raise ValueError(
                 f"a rule is named {self.name!r}: give it a name without quotes, backslashes, @ and line breaks"
@@ -126,6 +131,28 @@ def refuse_repeated(rules: Iterable[Rule]) -> None:
     repeated = next((name for name, count in names.items() if count > 1), None)
     if repeated is not None:
         raise ValueError(f"two rules are named {repeated!r}: give each rule of a set a name of its own")
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """Values of the letters (and what is known of them) for which the guard holds and the sides differ.
+
+    Attributes
+    ----------
+    values : dict from str to int
+        By letter, or by measure as a guard writes it: ``"vmin(x)"``.
+    left, right : str
+        The value of each side; ``"undefined"`` where a divisor is zero.
+    """
+
+    rule: str
+    values: dict[str, int]
+    left: str
+    right: str
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{name} = {value}" for name, value in self.values.items())
+        return f"rule {self.rule!r} is false: with {values} the left side is {self.left}, the right side {self.right}"
 
 
 @dataclass(frozen=True)
@@ -155,8 +182,12 @@ def pattern_of(rule: Rule) -> Pattern:
         raise ValueError(f"rule {rule.name!r}: {error}") from None
     if left.is_bool is not right.is_bool:
         raise ValueError(f"rule {rule.name!r}: one side is a condition, the other a number")
+    if is_condition_letter(left) or (left.op == "var" and right.args):
+        raise ValueError(f"rule {rule.name!r}: the left side is a letter, which matches all terms: give it an operator")
     if left is right:
         raise ValueError(f"rule {rule.name!r}: both sides are {to_text(left)!r}")
+    if not when.is_bool:
+        raise ValueError(f"rule {rule.name!r}: the guard {rule.when!r} is no condition: compare it, as in 'c > 0'")
     bound = {v.value for v in variables([left])}
     for term in variables([right, when]):
         for letter in _letters_of(str(term.value)):
@@ -333,7 +364,7 @@ def _with_offsets(pattern: Pattern) -> Iterator[Pattern]:
     bounds_alone = all(function in ("vmin", "vmax") for function, of in measures if of == name)
     if letter.op != "var" or name not in TERMS or uses != 1 or not bounds_alone:
         return
-    offset = var(f"{name}_k", -_WIDE, _WIDE)
+    offset = var(f"{name}_k", -WIDE, WIDE)
     low, high = _MEASURES[f"vmin_{name}"], _MEASURES[f"vmax_{name}"]
     alone = {letter: offset, low: offset, high: offset}
     yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], alone))

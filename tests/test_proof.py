@@ -92,11 +92,38 @@ def test_each_alternative_of_a_guard_must_suffice() -> None:
 
 
 def test_what_only_large_numbers_refute_is_refuted_by_z3() -> None:
-    proof = prove_rule(Rule("large", "x // 1000 // y", "0", "0 <= vmin(x)"))
+    proof = prove_rule(Rule("large", "x // 300 // 300", "0", "0 <= vmin(x)"))
     assert (proof.kinds, proof.how) == ((), "refuted by z3")
     assert proof.counterexample is not None
-    values = proof.counterexample.values
-    assert values["x"] // 1000 // values["y"] == int(proof.counterexample.left) != 0
+    assert proof.counterexample.values["x"] // 300 // 300 == int(proof.counterexample.left) != 0
+
+
+LITERALS_MENTIONED = [
+    # left, right, guard, letters that refute it
+    ("min(x, 100)", "x", "", {"x": 101}),
+    ("max(x, -1000)", "x", "", {"x": -1001}),
+    ("x // 1000", "0", "vmin(x) >= 0", {"vmin(x)": 0, "x": 1000}),
+    ("x % 64", "x", "vmin(x) >= 0 and vmax(x) < 65", {"vmax(x)": 64, "vmin(x)": 0, "x": 64}),
+    ("where(x == 12345 and y == 54, 1, 0)", "0", "", {"x": 12345, "y": 54}),
+    ("x * c // d", "x * (c // d)", "d > 0 and c > 100", {"c": 101, "d": 2, "x": -1}),
+    ("shl(x, s)", "x * 2", "s > 10", {"s": 11, "x": -1}),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "when", "values"), LITERALS_MENTIONED)
+def test_values_next_to_the_literals_of_a_rule_are_tried(
+    left: str, right: str, when: str, values: dict[str, int]
+) -> None:
+    found = check_rule(Rule("wrong", left, right, when))
+    assert found is not None
+    assert found.values == values
+
+
+def test_what_a_letter_stands_for_in_the_body_of_a_reduction_may_speak_of_its_index() -> None:
+    with pytest.raises(ValueError, match=r"^rule 'unfree' is false: with u = -2, v = -1 the left side is .*$"):
+        refuse_false([Rule("unfree", "sum(x, i, u, v)", "x * max(v - u, 0)")])
+    # a value need not be one of the few that letters have bounds of
+    refuse_false([Rule("free", "max_over(x, i, u, v)", "x", "free(x) and u < v")])
 
 
 MINE = Rule("halves", "x//2 + (x + 1)//2", "x")

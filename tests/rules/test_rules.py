@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from math import gcd
+from typing import Any
 
 import pytest
 from false_rules import COUNTEREXAMPLES, FALSE_RULES
@@ -201,6 +202,9 @@ MALFORMED = [
     ("x // c", "x", "vmin(y) < 1", "does not bind 'y'"),
     ("x // c", "x", "x <= c", "may compare terms with < only"),
     ("x < y", "x", "", "one side is a condition"),
+    ("x + c", "c + x", "c", "the guard 'c' is no condition"),
+    ("p", "not not p", "", "the left side is a letter"),
+    ("x", "x + 0", "", "the left side is a letter"),
     ("x // c", "x // tdiv(c, 2)", "", "cannot be computed"),
 ]
 
@@ -211,6 +215,12 @@ def test_malformed_rules_are_refused_in_one_line(left: str, right: str, when: st
         Rule("mine", left, right, when)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("parts", [(3, "x + 0", "x"), ("mine", None, "x"), ("mine", "x + 0", "x", 1)])
+def test_parts_that_are_no_text_are_refused(parts: Any) -> None:
+    with pytest.raises(TypeError, match=r"^the (name|left|when) of a rule is a text, not (3|None|1)$"):
+        Rule(*parts)
 
 
 @pytest.mark.parametrize("name", ["", 'a"b', "a@b", "a\\b", "a\nb"])
