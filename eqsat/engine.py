@@ -238,6 +238,9 @@ _ARITIES = {
     **dict.fromkeys(("AddK", "MulK", "DivK", "ModK"), 1),
     **{CONSTRUCTORS[name]: len(OPS[name].takes) for name in CONSTRUCTORS},
 }
+#: Constructors of conditions, and those of operands that may be conditions or numbers.
+_CONDITIONS = frozenset({"True", "False"} | {CONSTRUCTORS[name] for name in CONSTRUCTORS if OPS[name].gives == "b"})
+_OF_EITHER = frozenset({CONSTRUCTORS[name] for name in CONSTRUCTORS if "s" in OPS[name].takes})
 _LEAVES = frozenset({"Num", "Var", "AddK", "MulK", "DivK", "ModK"})
 _CONSTRUCTOR = re.compile(r"\(([A-Z]\w*)")
 
@@ -618,6 +621,20 @@ class _Numbering:
         return number
 
 
+def _kind(node: Node, is_condition: Mapping[int, bool]) -> bool | None:
+    """Whether a node is a condition; None if it is no term, or not all of its operands are known to be."""
+    op, _, operands = node
+    if not operands:
+        return op == "bool"
+    if not all(operand in is_condition for operand in operands):
+        return None
+    sorts = [(sort, is_condition[operand]) for sort, operand in zip(OPS[op].takes, operands, strict=True)]
+    shared = {kind for sort, kind in sorts if sort == "s"}
+    if len(shared) > 1 or any((sort == "b") != kind for sort, kind in sorts if sort != "s"):
+        return None
+    return shared.pop() if OPS[op].gives == "s" else OPS[op].gives == "b"
+
+
 class _Frozen:
     """One frozen state: the e-graph in the language's own operators, and the rows that it was read from."""
 
@@ -630,6 +647,7 @@ class _Frozen:
         functions = self.egraph.freeze().functions
         low, high = self._read(functions)
         self._translate()
+        self._sort()
         self._bound(low, high)
         self._check(run.matches)
         self.graph.roots = [self.references[run.inserted[root]] for root in run.roots]
@@ -759,6 +777,31 @@ class _Frozen:
             number = self.literals[value] = self.numbering["Num", value]
             self.graph.classes[number] = [("const", value, ())]
         return number
+
+    def _sort(self) -> None:
+        """Leave out what is no term: a letter of a rule stands for either operand of ``==``, number or condition."""
+        conditions = {n for n, rows in self.rows.items() if not _CONDITIONS.isdisjoint([name for name, _ in rows])}
+        either = (operands for rows in self.rows.values() for name, operands in rows if name in _OF_EITHER)
+        if all(conditions.isdisjoint(operands) for operands in either):
+            return
+        is_condition: dict[int, bool] = {}
+        still = list(self.graph.classes)
+        while True:
+            waiting, still = still, []
+            for number in waiting:
+                kinds = (_kind(node, is_condition) for node in self.graph.classes[number])
+                kind = next((kind for kind in kinds if kind is not None), None)
+                if kind is None:
+                    still.append(number)
+                else:
+                    is_condition[number] = kind
+            if len(still) == len(waiting):
+                break
+        for number, kind in is_condition.items():
+            nodes = self.graph.classes[number]
+            self.graph.classes[number] = [node for node in nodes if _kind(node, is_condition) is kind]
+        for number in still:
+            del self.graph.classes[number]
 
     def _bound(self, low: Mapping[int, int], high: Mapping[int, int]) -> None:
         """The bounds of every class: the analysis's, else those of a node."""

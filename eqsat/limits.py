@@ -15,6 +15,10 @@ def refuse_below(least: int, given: float, what: str, of: str = "") -> None:
     # true of what is no number either
     if not given >= least:
         raise ValueError(f"{of}{given} {what}: give {least} or more")
+    try:
+        float(given)
+    except OverflowError:
+        raise ValueError(f"{of}more {what} than a float holds: give fewer, or math.inf for no limit") from None
 
 
 def refuse_seconds(seconds: float) -> None:

@@ -86,7 +86,7 @@ def optimize(
         raise ValueError(f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}")
     if extract not in EXTRACTORS:
         raise ValueError(f"unknown extractor {extract!r}: use one of {', '.join(EXTRACTORS)}")
-    if pareto is not None and pareto not in SIZES:
+    if pareto is not None and pareto not in list(SIZES):
         raise ValueError(f"unknown size {pareto!r} for pareto: use one of {', '.join(SIZES)}")
     if pareto is not None and (engine == "greedy" or not theory):
         raise ValueError("several answers (pareto) need the theory: use engine 'egraph' or 'theory', with it")

@@ -43,7 +43,7 @@ class CostModel(Protocol):
 
 def refuse_other(model: object) -> None:
     """Raise ``TypeError`` unless ``model`` has prices."""
-    if not hasattr(model, "price"):
+    if isinstance(model, type) or not hasattr(model, "price"):
         raise TypeError(f"{model!r} is no cost model: give an object with a price, such as eqsat.extract.Latency()")
 
 

@@ -676,3 +676,42 @@ def test_what_64_bits_hold_they_still_hold_in_the_answer(options):
     assert sound(result).prove().equal
     # what they do not hold anyway is simplified
     assert optimize(y * 4 // 4, **options).expr is y
+
+
+NUMBERS_AND_CONDITIONS = [
+    # what is true of numbers and means nothing for conditions, though == and where take either
+    ("x == y", "x - y == 0"),
+    ("x != y", "x - y != 0"),
+    ("x == y", "x <= y and y <= x"),
+    ("where(p, x, y)", "y + where(p, x - y, 0)"),
+    ("where(p, x, y)", "where(p, x, 0) + where(p, 0, y)"),
+    ("p == q", "p and q or not p and not q"),
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"theory": False}, {"engine": "greedy"}])
+@pytest.mark.parametrize(("left", "right"), NUMBERS_AND_CONDITIONS)
+def test_a_rule_for_numbers_beside_conditions_of_the_same_operator(left, right, options):
+    x, y = var("x", 0, 9), var("y", 0, 9)
+    roots = [(x < 3).eq(y < 2), parse("where(x < 3, y < 2, y < 5)", {"x": x, "y": y}), x.eq(y * 2), x * y]
+    assert optimize(roots, rules=[Rule("mine", left, right)], **options).check().equal
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pareto": ["live"]}, "unknown size"),
+        ({"cost": Latency}, "is no cost model"),
+        ({"rules": [Rule("beyond", "min(x, 100)", "x")]}, "with x = 101 the left side is 100, the right side 101"),
+        ({"rules": [Rule("unfree", "sum(x, i, u, v)", "x*max(v - u, 0)")]}, "rule 'unfree' is false"),
+    ],
+)
+def test_what_is_refused_in_one_line(options, message):
+    with pytest.raises((TypeError, ValueError), match=message) as caught:
+        optimize("min(i, 100)", i=(0, 200), **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_more_seconds_than_a_float_holds_are_refused():
+    with pytest.raises(ValueError, match="more seconds than a float holds"):
+        Budget(seconds=10**400)
