@@ -36,8 +36,8 @@ from typing import Any, cast
 
 from eqsat.definedness import settled, suspects, unsafe_divisions
 from eqsat.dtypes import LIMITS
-from eqsat.expr import FALSE, TRUE, Expr, const, divides_by_zero, make, replaced, topological, var, variables
-from eqsat.extract.cost import CostModel, Latency
+from eqsat.expr import FALSE, TRUE, Expr, as_expr, const, divides_by_zero, make, replaced, topological, var, variables
+from eqsat.extract.cost import CostModel, Latency, refuse_other
 from eqsat.facts import ContradictionError, chain_members
 from eqsat.forms import Form, atom_form, read, to_expr
 from eqsat.linear import Theory
@@ -60,6 +60,7 @@ _HELD = re.compile(r"(\w+)\s+(in\s*\[[^\]]*\]),?\s*hlo:[ \t]*([^\n]*?)\s*\n\s*\(
 _END = re.compile(r"(\bin\s*\[[^\]]*\])\s*,?\s*(?=\S)")
 _FLAG = re.compile(r",?\s*is_simplified:\s*(?:true|false)\s*$")
 _SPELLINGS = {"floordiv": "//", "mod": "%"}
+_WORDS = frozenset(_SPELLINGS) | {"ceildiv"}
 
 #: A term, and its least and greatest value.
 Interval = tuple[Expr, int, int]
@@ -78,6 +79,9 @@ class Affine:
     """
 
     model: CostModel
+
+    def __post_init__(self) -> None:
+        refuse_other(self.model)
 
     def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
         """The cost of one node."""
@@ -118,6 +122,11 @@ class IndexingMap:
     runtime : tuple of RuntimeVariable
         Values that are read.
 
+    Raises
+    ------
+    TypeError
+        If a dim or symbol is no variable, a result no term, or a constraint no condition.
+
     >>> print(IndexingMap.parse("(d0, d1) -> (d0 + d1 floordiv 16), domain: d0 in [0, 6], d1 in [0, 14]").simplify())
     (d0, d1) -> (d0), domain: d0 in [0, 6], d1 in [0, 14]
     """
@@ -127,6 +136,15 @@ class IndexingMap:
     results: tuple[Expr, ...]
     constraints: tuple[Expr, ...] = ()
     runtime: tuple[RuntimeVariable, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("dims", "symbols", "results", "constraints", "runtime"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        for variable in self.variables:
+            if not isinstance(variable, Expr) or variable.op != "var":
+                raise TypeError(f"{variable!r} is no variable: dims and symbols of a map are made by var")
+        object.__setattr__(self, "results", tuple(map(as_expr, self.results)))
+        object.__setattr__(self, "constraints", tuple(_conditions(self.constraints)))
 
     @property
     def variables(self) -> tuple[Expr, ...]:
@@ -149,6 +167,8 @@ class IndexingMap:
         >>> print(IndexingMap.parse("(d0) -> (d0 * 2), domain: d0 in [0, -1]"))
         (d0) -> (d0 * 2), domain: d0 in [-1, 0], False
         """
+        if not isinstance(text, str):
+            raise TypeError(f"a map is read from a text, not from {text!r}")
         wrapped = _WRAPPED.fullmatch(text.strip())
         head, _, domain = _FLAG.sub("", wrapped[1] if wrapped else text).partition("domain:")
         held = {name: (hlo, split_list(of), split_list(at)) for name, _, hlo, of, at in _HELD.findall(domain)}
@@ -160,6 +180,8 @@ class IndexingMap:
         spelled = (*dims, *symbols, *runtime)
         if len(set(spelled)) != len(spelled):
             raise ValueError(f"cannot parse the map {text[:60]!r}: it names a variable twice")
+        if words := _WORDS.intersection(spelled):
+            raise ValueError(f"cannot parse the map {text[:60]!r}: {min(words)!r} is an operator, not a variable name")
         box: dict[str, tuple[int, int]] = {}
         cut = []
         for item in split_list(domain):
@@ -169,12 +191,17 @@ class IndexingMap:
                 box[name] = int(interval[2]), int(interval[3])
             else:
                 cut.append((interval[1], (int(interval[2]), int(interval[3]))) if interval else (item, None))
+        for name, ends in (ranges or {}).items():
+            if not isinstance(ends, Sequence) or len(ends) != 2:
+                raise ValueError(f"the range of variable {name!r} must be (low, high), not {ends!r}")
         known = {**(ranges or {}), **box}
         bounds = {name: known.get(name, LIMITS[32]) for name in spelled}
         names = {name: var(name, min(ends), max(ends)) for name, ends in bounds.items()}
         constraints: list[Expr] = [FALSE] if any(low > high for low, high in bounds.values()) else []
         for item, limits in cut:
             term = _parse(item, names)
+            if limits is None and not term.is_bool:
+                raise ValueError(f"{item!r} in the domain is no condition: write {item} in [low, high], or compare it")
             constraints += [term] if limits is None else within(term, *limits)
         runtime += [s for s in symbols if s in held]
         reads = []
@@ -225,6 +252,7 @@ class IndexingMap:
         >>> print(split.then(join).simplify())
         (d0) -> (d0), domain: d0 in [0, 31]
         """
+        _refuse_other_map(following)
         if len(following.dims) != len(self.results):
             raise ValueError(
                 f"the maps do not compose: one has {len(self.results)} results, the next takes {len(following.dims)}"
@@ -286,6 +314,8 @@ class IndexingMap:
         >>> print(IndexingMap.parse("(d0) -> (d0 mod 8), domain: d0 in [0, 99], d0 floordiv 8 in [5, 11]").simplify())
         (d0) -> (d0 mod 8), domain: d0 in [40, 95]
         """
+        if own := {"constraints", "gates"}.intersection(options):
+            raise TypeError(f"{min(own)} is no option here: what holds on the domain are the constraints of the map")
         options = {"extract": "tree", **options, "cost": Affine(options.get("cost", Latency()))}
         # the range of a runtime variable is that of the value, wherever the map is defined
         narrow = {v: v for v in (*self.dims, *self.symbols)}
@@ -343,6 +373,13 @@ class IndexingMap:
         >>> here.check(here.simplify()).equal
         True
         """
+        _refuse_other_map(other)
+        counts = [[len(part) for part in (m.dims, m.symbols, m.runtime, m.results)] for m in (self, other)]
+        if counts[0] != counts[1]:
+            raise ValueError(
+                "the maps have {} and {} dims, symbols, runtime variables and results: "
+                "only maps of one kind compare".format(*counts)
+            )
         widest = {
             theirs: var(str(mine.value), min(mine.vmin, theirs.vmin), max(mine.vmax, theirs.vmax))
             for mine, theirs in zip(self.variables, other.variables, strict=True)
@@ -367,6 +404,8 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
     ------
     ValueError
         If a divisor can be zero where the other conditions hold.
+    TypeError
+        If a constraint is no condition.
 
     >>> d0 = var("d0", 0, 99)
     >>> simplify_constraints([6 <= d0 % 8 + 5, d0 % 8 + 5 <= 10])
@@ -374,9 +413,11 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
     >>> simplify_constraints([(d0 % 2).eq(0), (d0 % 3).eq(1), d0 < 200])
     [Expr('d0%6 == 4')]
     """
+    if isinstance(constraints, Expr | str) or not isinstance(constraints, Iterable):
+        raise TypeError(f"the constraints must be a list of conditions, not {constraints!r}")
     found: list[Expr] = []
     try:
-        for some in _in_order(chain_members(_all(constraints), "and")):
+        for some in _in_order(chain_members(_all(_conditions(constraints)), "and")):
             found += _simplified(some, found, options)
         narrowed(variables(found), found)
         return _without_implied(found)
@@ -425,7 +466,7 @@ def _simplified(together: Sequence[Expr], known: Sequence[Expr], options: Mappin
         normal = given
     members = sorted((m for m in chain_members(normal, "and") if m is not TRUE), key=lambda m: m.key)
     intervals = [_as_remainder(*interval) for interval in _intervals(members)]
-    options = {"extract": "tree", **options, "constraints": [*known, *options.get("constraints", ())]}
+    options = {"extract": "tree", **options, "constraints": known}
     terms = optimize([term for term, _, _ in intervals], **options).exprs
     spelled = [_without_offset(t, low, high) for t, (_, low, high) in zip(terms, intervals, strict=True)]
     return [c for term, low, high in _join_remainders(spelled) for c in within(term, low, high)]
@@ -451,6 +492,19 @@ def narrowed(given: Iterable[Expr], constraints: Sequence[Expr]) -> dict[Expr, E
             break
         image = narrower
     return image
+
+
+def _conditions(given: Iterable[Expr]) -> list[Expr]:
+    found = list(given)
+    for condition in found:
+        if not isinstance(condition, Expr) or not condition.is_bool:
+            raise TypeError(f"{condition!r} is no condition: give terms such as x < 5 or x.eq(3)")
+    return found
+
+
+def _refuse_other_map(given: object) -> None:
+    if not isinstance(given, IndexingMap):
+        raise TypeError(f"{given!r} is no indexing map: read one by IndexingMap.parse")
 
 
 def _all(conditions: Iterable[Expr]) -> Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -91,6 +92,8 @@ REFUSED = [
     ("(d0)[d0] -> (d0)", "names a variable twice"),
     ("(d0) -> (d0 ceildiv (d0 + 4))", "write x ceildiv .n. as"),
     ("(d0) -> (d0 floordiv 0)", "division by zero"),
+    ("(mod) -> (mod)", "'mod' is an operator, not a variable name"),
+    ("(d0) -> (d0), domain: d0 in [0, 9], d0", "'d0' in the domain is no condition"),
 ]
 
 
@@ -442,3 +445,33 @@ def test_any_map_keeps_its_domain_and_values(intervals: list[tuple[str, int, int
     )
     after = before.simplify()
     assert before.check(after).equal
+
+
+HERE = IndexingMap.parse("(d0) -> (d0 mod 5), domain: d0 in [0, 9]")
+D0 = HERE.dims[0]
+NO_MAPS: list[tuple[Callable[[], object], str]] = [
+    (lambda: IndexingMap.parse(None), "a map is read from a text, not from None"),  # type: ignore[arg-type]
+    (lambda: IndexingMap.parse("(d0) -> (d0)", {"d0": 3}), "range of variable 'd0' must be"),  # type: ignore[dict-item]
+    (lambda: HERE.then("(d0) -> (d0)"), "is no indexing map"),  # type: ignore[arg-type]
+    (lambda: HERE.check(None), "None is no indexing map"),  # type: ignore[arg-type]
+    (lambda: HERE.check(IndexingMap.parse("(d0, d1) -> (d0)")), "only maps of one kind compare"),
+    (lambda: HERE.simplify(cost=3), "3 is no cost model"),
+    (lambda: HERE.simplify(constraints=[D0 < 3]), "constraints is no option here"),
+    (lambda: simplify_constraints(D0 < 3), "must be a list of conditions"),  # type: ignore[arg-type]
+    (lambda: simplify_constraints(["d0 < 3"]), "'d0 < 3' is no condition"),  # type: ignore[list-item]
+    (lambda: simplify_constraints([D0 == D0]), "True is no condition"),  # type: ignore[list-item]
+    (lambda: IndexingMap((D0 + 1,), (), ()), "is no variable"),
+    (lambda: IndexingMap((D0,), (), (), (D0,)), "is no condition"),
+]
+
+
+@pytest.mark.parametrize(("build", "message"), NO_MAPS)
+def test_what_is_no_map_or_condition_is_named(build: Callable[[], object], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message) as caught:
+        build()
+    assert "\n" not in str(caught.value)
+
+
+def test_numbers_and_lists_make_a_map() -> None:
+    made = IndexingMap([D0], [], [3, D0], [D0 < 2])  # type: ignore[arg-type, list-item]
+    assert str(made.simplify()) == "(d0) -> (3, d0), domain: d0 in [0, 1]"
