@@ -8,14 +8,14 @@ INVALID)``; :func:`split_gate` takes it apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
-from operator import mul
+from operator import index, mul
 from typing import Any
 
-from eqsat.expr import FALSE, TRUE, Expr, ExprLike, as_expr, const, make, rebuild, topological, var, where
+from eqsat.expr import FALSE, TRUE, Expr, ExprLike, as_expr, brief, const, make, rebuild, topological, var, where
 from eqsat.optimize import optimize
 
 #: The index of an access that does not happen; it stands for no number.
@@ -56,8 +56,9 @@ class View:
 
     Raises
     ------
-    ValueError
-        If the parts differ in their number of dimensions, a size cannot be positive, or the mask is not pairs.
+    ValueError, TypeError
+        If the parts differ in their number of dimensions, a size cannot be positive, the mask is not pairs, or the
+        shape or strides are no numbers.
 
     Source: tinygrad's ShapeTracker.
 
@@ -74,6 +75,8 @@ class View:
     mask: Sequence[tuple[ExprLike, ExprLike]] | None = None
 
     def __post_init__(self) -> None:
+        for name in ("shape", "strides"):
+            object.__setattr__(self, name, _numbers(name, getattr(self, name)))
         mask = self.shape if self.mask is None else self.mask
         if not isinstance(mask, Sequence):
             raise ValueError(f"the mask of a view is a (low, high) per dimension, not {mask!r}")
@@ -94,7 +97,8 @@ class View:
         cls, shape: Sequence[ExprLike], offset: ExprLike = 0, mask: Sequence[tuple[ExprLike, ExprLike]] | None = None
     ) -> View:
         """The row-major view: the last index moves by one element."""
-        return cls(shape, row_major(shape), offset, mask)
+        sizes = _numbers("shape", shape)
+        return cls(sizes, row_major(sizes), offset, mask)
 
     def access(self, indices: Sequence[ExprLike]) -> Access:
         """The access of the element at ``indices``, as it is written: not simplified.
@@ -119,6 +123,17 @@ class View:
         return Access(_joined("add", [*offset, *moving], const(0)), _joined("and", bounds, TRUE))
 
 
+def _numbers(name: str, given: Iterable[ExprLike]) -> tuple[ExprLike, ...]:
+    """The sizes or strides of a view; those of an array of machine integers as integers that do not wrap around."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"the {name} of a view is a number per dimension, not {given!r}")
+    found = tuple([index(n) if hasattr(n, "__index__") else as_expr(n) for n in given])
+    for number in found:
+        if isinstance(number, Expr) and (number.is_bool or number.element):
+            raise TypeError(f"the {name} of a view are integers, not {brief(number)!r}")
+    return found
+
+
 def row_major[T: ExprLike](shape: Sequence[T]) -> list[T | int]:
     """The distance of two neighbours in each dimension of an array whose last index moves by one element.
 
@@ -126,7 +141,7 @@ def row_major[T: ExprLike](shape: Sequence[T]) -> list[T | int]:
     [15, 5, 1]
     """
     strides: list[T | int] = list(accumulate(reversed(shape[1:]), mul, initial=1))
-    return strides[::-1] if shape else []
+    return strides[::-1] if len(shape) else []
 
 
 def _is(value: ExprLike, number: int) -> bool:

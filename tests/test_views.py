@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from eqsat.expr import TRUE, var, where
@@ -80,11 +81,19 @@ def test_row_major(shape, strides):
         (lambda: View([4], [1], 0, 5), r"the mask of a view is a \(low, high\) per dimension, not 5"),
         (lambda: View([4, 0], [1, 1]), r"a view of sizes \[4, 0\] has no elements"),
         (lambda: View((4, 8), (8, 1)).access([ROW]), "1 indices for a view of 2 dimensions"),
+        (lambda: View(None, [1]), "the shape of a view is a number per dimension, not None"),
+        (lambda: View([4], [1.5]), "the strides of a view are integers, not '1.5'"),
+        (lambda: View.contiguous("ab"), "the shape of a view is a number per dimension, not 'ab'"),
     ],
 )
 def test_refused(build, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         build()
+
+
+def test_sizes_of_an_array_do_not_wrap_around():
+    assert View.contiguous(np.array([2**31, 2**31, 2**31])).strides == (2**62, 2**31, 1)
+    assert View(np.array([4, 8]), np.array([8, 1])) == View((n for n in (4, 8)), [8, 1])
 
 
 GATES = [
