@@ -289,6 +289,8 @@ def _nest(extents: Mapping[str, Any], record: Record) -> Nest:
     scopes = get(record, "reduce_scopes", list, [[]] * len(loops))
     if not len(kinds) == len(scopes) == len(loops):
         raise ValueError(f"give 'axis_types' and 'reduce_scopes' for each of the {len(loops)} ranges")
+    if not all(isinstance(scope, list) for scope in scopes):
+        raise ValueError(f"'reduce_scopes' must be a list of names for each range, not {scopes!r}")
     axes = [
         Axis(v, kind, frozenset(map(str, scope))) for v, kind, scope in zip(loops.values(), kinds, scopes, strict=True)
     ]

@@ -169,10 +169,10 @@ class Nest:
         set_field(self, "origins", {} if origins is None else origins)
         if len(self.gates) != len(self.roots):
             raise ValueError(f"there are {len(self.roots)} roots and {len(self.gates)} gates: give one for each")
-        loops = [axis.variable for axis in self.axes]
-        for variable in loops:
-            if loops.count(variable) > 1:
-                raise ValueError(f"two axes have the variable {variable.value!r}")
+        loops = [axis.variable.value for axis in self.axes]
+        for name in loops:
+            if loops.count(name) > 1:
+                raise ValueError(f"two axes have the variable {name!r}")
 
     def loops(self, model: CostModel = LATENCY, inside: Mapping[str, int] | None = None) -> LoopAware:
         """The cost model of this nest; ``inside`` are further loops in its innermost one."""

@@ -42,6 +42,9 @@ from eqsat.kernel import Kernel, Store
 from eqsat.ops import REDUCTIONS
 from eqsat.ranges import Axis, fresh, reduction
 
+#: Each number of values up to this is tried as a factor.
+MOST_FACTOR = 2**16
+
 
 @dataclass(frozen=True)
 class SplitLimits:
@@ -59,7 +62,7 @@ class SplitLimits:
     Raises
     ------
     ValueError
-        If a partial result could combine a single value.
+        If a partial result could combine a single value, or so many that all their numbers cannot be tried.
     """
 
     threshold: int = 32768
@@ -70,6 +73,8 @@ class SplitLimits:
     def __post_init__(self) -> None:
         if self.least_factor < 2:
             raise ValueError(f"a partial result combines at least 2 values, not {self.least_factor}")
+        if self.most_factor > MOST_FACTOR:
+            raise ValueError(f"a partial result combines up to {MOST_FACTOR} values, not {self.most_factor}")
 
 
 SPLIT_LIMITS = SplitLimits()

@@ -459,6 +459,14 @@ BAD = [
         {"kind": "split-reduce-decision", "input_shape": [4], "reduce_axes": [0], "threshold": "32"},
         "'split_threshold' must be a int",
     ),
+    (
+        {"kind": "split-reduce-decision", "input_shape": [2**31], "reduce_axes": [0], "config": {"max_divisor": 2**31}},
+        "combines up to 65536 values, not 2147483648",
+    ),
+    (
+        {"kind": "range-merge", "ranges": [4, 8], "body": "i", "reduce_scopes": [1, 2]},
+        "'reduce_scopes' must be a list of names for each range",
+    ),
     ({"kind": "buffer-decision", "op": "ADD", "ratio": "huge"}, "'ratio' must be a number, 'low' or 'high'"),
     ({"kind": "buffer-decision", "op": "ADD", "ratio": [3]}, "'ratio' must be a number, 'low' or 'high'"),
     ({"kind": "buffer-decision", "op": "ADD", "pcontig": "3"}, "'pcontig' must be a int"),

@@ -231,6 +231,7 @@ def values(nest: Nest) -> zip:
 REFUSED = [
     (lambda: Axis(I + 1), "an axis needs a variable"),
     (lambda: Nest((Axis(I), Axis(I)), (I,)), "two axes have the variable 'i'"),
+    (lambda: Nest((Axis(I), Axis(var("i", 0, 9))), (I,)), "two axes have the variable 'i'"),
     (lambda: Nest((Axis(I),), (I,), (None, None)), "1 roots and 2 gates"),
     (lambda: Nest((Axis(I),), (I,)).split({J: 2}), "'j' is no axis"),
     (lambda: Nest((Axis(I),), (I,)).split({I: 3}), r"the loop over 'i', \[0, 3\], does not split by 3"),
