@@ -253,8 +253,9 @@ def test_faulhaber():
 def test_a_proof_is_for_all_contents():
     x = NAMES["x"]
     left, right = parse("sum(A[r] + x, r, 0, 5)", NAMES), parse("sum(A[r], r, 0, 5) + 5*x", NAMES)
-    assert check_equal([left], [right]).kind == "sampled"
-    assert prove_equal([left], [right]).kind == "proved"
+    sampled, proved = check_equal([left], [right]), prove_equal([left], [right])
+    assert (sampled.kind, sampled.equal) == ("sampled", True)
+    assert (proved.kind, proved.equal) == ("proved", True)
     assert prove_equal([left], [right + x]).counterexample
 
 
