@@ -14,7 +14,7 @@ from index_terms import index_conditions, index_terms
 from strategies import bool_expressions, expressions, grid
 
 from eqsat.evaluation import evaluate
-from eqsat.expr import FALSE, TRUE, Expr, const, division_count, tdiv, tmod, topological, var, variables
+from eqsat.expr import FALSE, TRUE, Expr, const, division_count, tdiv, tmod, topological, var, variables, where
 from eqsat.facts import MAX_CONTEXTS
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS
@@ -158,6 +158,13 @@ def junctions() -> Iterator[Expr]:
             yield a | b | c
 
 
+def selections_between_shifts() -> Iterator[Expr]:
+    for low, high, bound, k in product((-5, -3, -2), (0, 1, 2), (-1, 0, 1), (-3, -2, 1, 2, 3)):
+        x = var("x", low, high)
+        yield where(x < bound, x + k, x)
+        yield where(x < bound, x, x + k)
+
+
 LEMMAS = [
     quotients_of_one_term,
     remainders_of_one_term,
@@ -171,6 +178,7 @@ LEMMAS = [
     symbolic_divisors_in_parts,
     comparisons,
     junctions,
+    selections_between_shifts,
 ]
 
 
@@ -184,7 +192,7 @@ def test_the_lemmas_at_every_point(terms):
     theory = Theory()
     chosen = [term for term in terms() if usable(term)]
     fewer = sum(division_count([assert_same(theory, term)]) < division_count([term]) for term in chosen)
-    if terms not in (comparisons, junctions):
+    if terms not in (comparisons, junctions, selections_between_shifts):
         # most of the family must be what the lemma is about
         assert fewer > len(chosen) / 16
 
