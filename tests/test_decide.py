@@ -120,6 +120,8 @@ PERIODS = [
     ("(x % 4 + x % 6) % y == 0", 12, "any operator on periodic operands"),
     ("min(x, x + 1) == x", 1, "both move by 1"),
     ("where(y < 5, x, x + y) % 8 == 0", 8, "the selection moves by 1"),
+    ("(x * 3 - x) % 8 == 0", 4, "the difference moves by 2"),
+    ("(x * 3 + -x) % 8 == 0", 4, "the sum moves by 2"),
     ("x < y", None, "x moves, y does not"),
     ("x * y == 0", None, "moves by y"),
     ("x % y == 0", None, "no literal"),
@@ -141,6 +143,8 @@ WITHIN = [
     ("x % 64 + y > 4 and y < 9", {"x": (64, 80)}, ["4 < x - 64 + y", "y < 9"]),
     ("tdiv(x - 50, 4) == y", {"x": (0, 49)}, ["-(-(x - 50)//4) == y"]),
     ("shl(x, y) == 8", {"y": (2, 2)}, ["x*4 == 8"]),
+    ("shl(x, y) == 8", {"y": (2, 3)}, ["shl(x, y) == 8"]),
+    ("tdiv(x, y) == 8", {"y": (2, 3)}, ["tdiv(x, y) == 8"]),
     ("max(x, y) == 40", {"x": (20, 60)}, ["x == 40"]),
     # ranges that touch
     ("max(x, y) == 5", {"x": (0, 4), "y": (4, 9)}, ["y == 5"]),
