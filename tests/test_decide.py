@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from functools import reduce
-from itertools import islice
+from itertools import islice, product
 from operator import and_
 
 import pytest
@@ -17,7 +17,7 @@ from eqsat import boxes
 from eqsat.boxes import UndecidedError, period, restricted
 from eqsat.decide import METHODS, decide
 from eqsat.evaluation import evaluate
-from eqsat.expr import Expr, const, make, substitute, topological, var, variables
+from eqsat.expr import FALSE, TRUE, Expr, const, make, substitute, topological, var, variables
 from eqsat.ops import DIVISIONS
 from eqsat.optimize import optimize
 from eqsat.sweep import sweep
@@ -145,11 +145,16 @@ WITHIN = [
     ("shl(x, y) == 8", {"y": (2, 2)}, ["x*4 == 8"]),
     ("shl(x, y) == 8", {"y": (2, 3)}, ["shl(x, y) == 8"]),
     ("tdiv(x, y) == 8", {"y": (2, 3)}, ["tdiv(x, y) == 8"]),
+    ("x % y == 1", {"x": (4, 5), "y": (2, 3)}, ["x%y == 1"]),
     ("max(x, y) == 40", {"x": (20, 60)}, ["x == 40"]),
     # ranges that touch
     ("max(x, y) == 5", {"x": (0, 4), "y": (4, 9)}, ["y == 5"]),
     ("min(x, y) == 3", {"x": (0, 4), "y": (4, 9)}, ["x == 3"]),
     ("min(x, y) == 3", {"x": (4, 9), "y": (0, 4)}, ["y == 3"]),
+    ("x < 50 and y < 3 or y == 5", {"x": (0, 49)}, ["y < 3 or y == 5"]),
+    ("x < 50 and y < 3 or y == 5", {"x": (50, 99)}, ["y == 5"]),
+    ("(x < 50 or y < 3) and y < 5", {"x": (50, 99)}, ["y < 3", "y < 5"]),
+    ("(x < 50 or y < 3) == (y < 5)", {"x": (0, 49)}, ["True == (y < 5)"]),
     ("where(y > 0, x // max(y, 1), x) == 5", {"y": (0, 0)}, ["x == 5"]),
 ]
 
@@ -160,10 +165,21 @@ def test_conditions_within_narrower_ranges(text, ranges, left):
     assert (found if found is None else [str(condition) for condition in found]) == left
 
 
+@pytest.mark.parametrize("op", ["floordiv", "mod", "tdiv", "tmod", "shl", "shr", "min", "max"])
+def test_operators_on_literals_keep_their_values(op):
+    y = var("y", -12, 12)
+    for low, extent, literal in product(range(-5, 4), range(5), range(-4, 5)):
+        if literal > 0 or op in ("min", "max") or (literal and op not in ("shl", "shr")):
+            condition = make(op, var("x", low, low + extent), const(literal)).eq(y)
+            left = restricted([condition], {})
+            assert check_equal([condition], [FALSE if left is None else reduce(and_, left, TRUE)]).equal
+
+
 def test_a_quotient_by_zero_may_be_anything():
     x, d = var("x", 0, 99), var("d", 0, 1)
     (unspecified,) = restricted([(x // d).eq(5)], {"d": (0, 0)})
     (value,) = variables([unspecified])
+    assert value is not x
     assert (value.vmin, value.vmax) == (0, 99)
 
 
