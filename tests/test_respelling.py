@@ -59,7 +59,7 @@ def test_quotients_and_remainders_cost_no_more_than_respelled(text, wanted, rang
 
 def test_every_respelling_is_equal_to_its_term():
     """Proved by evaluation at every point, for small coefficients, divisors of either sign, and ranges around zero."""
-    x, y, n = var("x", -5, 6), var("y", -4, 3), var("n", 1, 4)
+    x, y, z, n = var("x", -5, 6), var("y", -4, 3), var("z", -1, 0), var("n", 1, 4)
     terms = [
         term
         for a, b, c, d in itertools.product((-7, 1, 4, 6), (-3, 2, 9), (-5, 0, 4), (-12, -6, 4, 5, 12))
@@ -75,6 +75,8 @@ def test_every_respelling_is_equal_to_its_term():
             total % (n * 2) // n,
             total % (n + 3),
             total // (n + 3),
+            # z//d is z
+            (total * d + z) // d,
         )
     ]
     count = 0
