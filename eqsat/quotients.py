@@ -199,6 +199,8 @@ class Quotients(Facts):
         atom = self.outer_minimum(x)
         if atom is None or x.terms[atom] % n == 0 or self.operand_count(x, MAX_CASES) > MAX_CASES:
             return None
+        # a minimum of quotients is read as the quotient of a minimum: if that is this one it is what cannot be read
+        self._quotients[x, n] = self._opaque("floordiv", x, number(n))
         quotients = [self.quotient_by(case, n) for case in self.cases(x, atom)]
         if sum(any(a.op == "floordiv" for a in quotient.terms) for quotient in quotients) > 1:
             return None

@@ -63,8 +63,6 @@ class SumOver(Reducer):
         """The normal form of a sum over a part of the range, where more may be known of the index."""
         return self.theory.form(reduction("sum_over", to_expr(body), over))
 
-    # powers
-
     def _of_power(self, inside: Sequence[Expr]) -> Form | None:
         """The sum of a power of the index (Faulhaber)."""
         if len(inside) > MAX_DEGREE or any(part is not self.index for part in inside):
@@ -79,8 +77,6 @@ class SumOver(Reducer):
                 total = total.plus(power, sign * int(coefficient * scale))
                 power = self.theory.times(power, end)
         return self.theory.quotient_by(total, scale)
-
-    # selections
 
     def _of_selection(self, inside: Sequence[Expr]) -> Form | None:
         """A sum of ``where(c, x, y)`` times the other factors: split by what ``c`` says of the index."""
@@ -280,8 +276,6 @@ class SumOver(Reducer):
             return None
         found = self._of_selection([make("where", first, *extreme.args), *_without(inside, extreme)])
         return None if found is None or has_reductions(found) else found
-
-    # quotients
 
     def _of_exact_quotient(self, inside: Sequence[Expr]) -> Form | None:
         """The sum of ``p // n`` times the other factors, where ``n`` always divides ``p``: the division comes last."""

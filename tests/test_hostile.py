@@ -123,6 +123,12 @@ def test_what_one_context_asks_of_another_comes_to_an_end():
     answered(((r * 6 - m) // 200 * 4 - where(r < 2, m * 12, m) - m * 3) // 278)
 
 
+def test_quotients_of_minima_that_are_minima_of_quotients_come_to_an_end():
+    i, j = var("i", -1, 5), var("j", 0, 5)
+    m = maximum(-i, j)
+    answered((m * 4 - maximum(i + 1 + j * 6 // maximum(m, 1) + m * 6, m)) % 9)
+
+
 def test_shared_terms_are_not_a_tree():
     term: Expr = V
     for _ in range(50):
