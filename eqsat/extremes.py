@@ -57,7 +57,12 @@ class Extremes(Refutations):
 
     def _undominated(self, members: Sequence[Form], thorough: bool) -> list[Form]:
         if len(members) > MAX_COMPARED and self.work.is_late():
-            return list(members)
+            # what differs in its constant alone has no gap with a sign
+            least: dict[Form, Form] = {}
+            for member in members:
+                alike = Form(member.terms, 0)
+                least[alike] = min(member, least.get(alike, member), key=lambda form: form.constant)
+            return list(least.values())
         kept: list[Form] = []
         for member in members:
             if any(self._is_above(member, other, thorough) for other in kept):
