@@ -13,7 +13,7 @@ from typing import cast
 from eqsat.expr import FALSE, TRUE, Expr, const, make, topological, tree_size
 from eqsat.extremes import Extremes
 from eqsat.facts import chain_members
-from eqsat.forms import Form, atom_form, factors, number, partition, to_expr
+from eqsat.forms import ZERO, Form, atom_form, factors, number, partition, scale_of, to_expr
 
 #: A comparison is tested against at most so many others of its conjunction or disjunction.
 MAX_DECIDING = 8
@@ -198,6 +198,21 @@ class Conditions(Extremes):
             return None
         condition = self.at_least_zero(divisor.times(high).plus(dividend, -1).shifted(-1))
         return None if condition is TRUE or condition is FALSE else (condition, low)
+
+    def ends(self, comparison: Expr) -> tuple[Form, Form]:
+        """What is zero where a comparison holds, and what where it fails, if there the form compared has one value."""
+        if comparison.op not in ("lt", "le") or comparison.args[0].is_bool:
+            return ZERO, ZERO
+        left, right = map(self.inner, comparison.args)
+        form = right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
+        low, high = self.bounds(form)
+        return form if high == 0 else ZERO, form.shifted(1) if low == -1 else ZERO
+
+    @staticmethod
+    def at_end(form: Form, zero: Form) -> Form:
+        """``form`` less the multiple of what is ``zero`` that leaves it shorter, if one does."""
+        shorter = form.plus(zero, -scale_of(zero, form))
+        return shorter if len(shorter.terms) < len(form.terms) else form
 
     def equal_zero(self, form: Form) -> Expr:
         """The normal form of ``form == 0``."""

@@ -502,6 +502,10 @@ class Facts(ABC):
             return None
         return child if child.changed else self
 
+    def outermost(self) -> Self:
+        """The theory that knows what holds everywhere alone."""
+        return self if self.parent is None else self.parent.outermost()
+
     def witnessed(self) -> NDArray[Any]:
         """At which sample points the facts hold."""
         if self._witnessed is None:

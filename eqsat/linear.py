@@ -18,7 +18,7 @@ from typing import Self
 
 from eqsat.conditions import is_negative
 from eqsat.expr import FALSE, TRUE, Expr, TooWideError, is_wide, make, topological
-from eqsat.forms import Form, atom_form, factors, number, to_expr, topological_until, without_quotients
+from eqsat.forms import Form, atom_form, factors, number, scale_of, to_expr, topological_until, without_quotients
 from eqsat.ops import DIVISIONS, FLOATS, REDUCTIONS, SUMS, Bounds
 from eqsat.reduce import Reductions
 
@@ -241,6 +241,7 @@ class Theory(Reductions):
         pulled = self._selected_division(condition, x, y)
         if pulled is not None:
             return pulled
+        x, y = self._at_ends(condition, x, y)
         common = Form({a: c for a, c in x.terms.items() if y.terms.get(a) == c}, 0)
         x, y = x.plus(common, -1), y.plus(common, -1)
         read = self._wrapped(condition, common, x, y) or self._two_periods(condition, x, y)
@@ -255,6 +256,17 @@ class Theory(Reductions):
                 # else the bounds of the outermost of a thousand selections would be asked for first
                 self.range(atom)
         return common.plus(self.atom(make("where", condition, to_expr(x), to_expr(y))), scale)
+
+    def _at_ends(self, condition: Expr, x: Form, y: Form) -> tuple[Form, Form]:
+        """The branch that is a literal, where its condition is an equation, as a literal beside the other branch."""
+        if bool(x.terms) != bool(y.terms):
+            there, elsewhere = self.outermost().ends(condition)
+            form, other, zero = (x, y, elsewhere) if x.terms else (y, x, there)
+            left = form.plus(zero, -scale_of(zero, form))
+            if not left.terms:
+                end = form.shifted(other.constant - left.constant)
+                return (x, end) if x.terms else (end, y)
+        return x, y
 
     def _two_periods(self, condition: Expr, x: Form, y: Form) -> Form | None:
         """``where(A < n, 0, k)`` is ``k*(A // n)`` for ``A`` in ``[0, 2n)``, if ``n`` is a literal or ``k``."""
@@ -295,10 +307,7 @@ class Theory(Reductions):
             if rest or any(common.terms.get(a) != scale * c for a, c in gap.terms.items()):
                 return None
         # where only a gate or a branch bounds it, the quotient would have other values beside the selection's two
-        theory = self
-        while theory.parent is not None:
-            theory = theory.parent
-        low, high = theory.bounds(gap)
+        low, high = self.outermost().bounds(gap)
         if -period <= low and high < period:
             return y.plus(self.quotient_by(gap.shifted(period), period), step)
         return None

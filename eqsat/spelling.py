@@ -568,8 +568,10 @@ class Speller:
         two_valued = {atom: found for atom in form.terms if (found := self._two_valued(atom))}
         for condition, low, quotient in two_valued.values():
             cases = [_with_value(form, quotient, value) for value in (low, low + 1)]
-            if not all(case.terms for case in cases) or all(case in self for case in cases):
-                yield "where", None, (self.need(condition), *map(self.need, cases))
+            shorter = list(map(self.theory.at_end, cases, self.theory.ends(condition)))
+            for x, y in (cases, shorter) if shorter != cases else (cases,):
+                if not (x.terms and y.terms) or (x in self and y in self):
+                    yield "where", None, (self.need(condition), self.need(x), self.need(y))
         if len(form.terms) > 1 and any(abs(form.terms[atom]) > 1 for atom in two_valued):
             operands = [
                 (Form({a: abs(k)}, 0), 1 if k > 0 else -1) if a in two_valued else (atom_form(a), k)
