@@ -558,7 +558,8 @@ class Speller:
                 wrapped = self.theory.selection(condition, *branches)
                 if wrapped != form:
                     yield self.sum_node([(wrapped, 1)], 0)
-            if _size(rest) <= 2 or min([len(branch.terms) for branch in branches]) < len(rest.terms):
+            shorter = min([len(branch.terms) for branch in branches]) < len(rest.terms)
+            if _size(rest) <= 2 or shorter:
                 yield "where", None, (self.need(condition), *map(self.need, branches))
             elif len(part.terms) > 1:
                 yield self.sum_node([*((atom_form(a), k) for a, k in rest.terms.items()), (part, 1)], form.constant)
@@ -857,6 +858,10 @@ class Speller:
             rest = {a: -c for a, c in branch.terms.items() if k * c * form.terms.get(a, 0) < 0}
             if rest:
                 yield Form({atom: 1, **rest}, 0)
+            elif branch.terms and branch.constant and form.constant:
+                # a literal that the sum has besides
+                sign = branch.sign()
+                yield Form({atom: sign}, -sign * branch.constant)
 
     def _divisions(self, form: Form, atom: Expr) -> Iterator[Division]:
         if atom.op != "var":
