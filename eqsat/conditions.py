@@ -199,6 +199,28 @@ class Conditions(Extremes):
         condition = self.at_least_zero(divisor.times(high).plus(dividend, -1).shifted(-1))
         return None if condition is TRUE or condition is FALSE else (condition, low)
 
+    def two_values(self, form: Form) -> tuple[Expr, int, int] | None:
+        """Where a form of two values has the lower one, and both; ``None`` if it is not seen to have two."""
+        low, high = self.bounds(form)
+        if low == high or high - low != self._first_step(form):
+            return None
+        condition = self.at_least_zero(form.times(-1).shifted(low))
+        return None if condition is TRUE or condition is FALSE else (condition, low, high)
+
+    def _first_step(self, form: Form) -> int:
+        """How far apart the two values of a form are, if it has no more."""
+        atom = self.outer_minimum(form)
+        if atom is not None:
+            end, *others = sorted(self.cases(form, atom), key=lambda case: len(case.terms))
+            if end.terms or len(others) > 1:
+                return 0
+            # a literal, and the first value of the other operand that is beyond it
+            beyond = others[0].plus(end, -1).times(-1 if form.terms[atom] > 0 else 1)
+            return beyond.constant % beyond.content() or beyond.content()
+        atom = next(iter(form.terms))
+        literals = len(form.terms) == 1 and atom.op == "where" and all(x.op == "const" for x in atom.args[1:])
+        return form.content() * (abs(atom.args[1].vmin - atom.args[2].vmin) if literals else 1)
+
     def ends(self, comparison: Expr) -> tuple[Form, Form]:
         """What is zero where a comparison holds, and what where it fails, if there the form compared has one value."""
         if comparison.op not in ("lt", "le") or comparison.args[0].is_bool:

@@ -238,7 +238,7 @@ class Theory(Reductions):
             return y
         if self._is_read_as(x, y, self.negate(condition)):
             return x
-        pulled = self._selected_division(condition, x, y)
+        pulled = self._selected_division(condition, x, y) or self._toward_zero(condition, x, y)
         if pulled is not None:
             return pulled
         x, y = self._at_ends(condition, x, y)
@@ -357,6 +357,18 @@ class Theory(Reductions):
         if (x, y) == (self.remainder(dividends[0], divisor), self.remainder(dividends[1], divisor)):
             return self.remainder(self.selection(condition, *dividends), divisor)
         return None
+
+    def _toward_zero(self, condition: Expr, x: Form, y: Form) -> Form | None:
+        """``where(x < 0, (x + n - 1)//n, x//n)`` is ``tdiv(x, n)``."""
+        atom = y.single()
+        if atom is None or atom.op != "floordiv" or atom.args[1].op != "const" or condition.op != "lt":
+            return None
+        dividend, divisor = map(self.inner, atom.args)
+        below = dividend.times(-1)
+        if condition not in (self.at_least_zero(below), self.at_least_zero(below.shifted(-1))):
+            return None
+        rounded_up = self.quotient(dividend.shifted(divisor.constant - 1), divisor)
+        return self.truncated(dividend, divisor) if x == rounded_up else None
 
     def _as_extreme(self, condition: Expr, x: Form, y: Form) -> Form | None:
         """``where(x < y, x, y)`` is ``min(x, y)``, and so on."""

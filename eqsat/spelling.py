@@ -441,6 +441,8 @@ class Speller:
             for factor in factors(quotient):
                 if factor.op in _REMAINDERS and self.remainder_of(factor) == form:
                     yield _REMAINDERS[factor.op], None, self.operands(factor)
+                    if factor.op == "floordiv":
+                        yield from self._by_either("mod", *map(self.theory.inner, factor.args))
             if quotient.op == "tdiv" and form == Form({quotient: -1}, 0):
                 dividend, divisor = map(self.theory.inner, quotient.args)
                 yield "tdiv", None, (self.need(dividend.times(-1)), self.need(divisor))
@@ -587,6 +589,14 @@ class Speller:
             found = [(*below, quotient) for quotient in quotients if (below := self.theory.lower_value(quotient))]
             self._quotients[atom] = found[0] if found else None
         return self._quotients[atom]
+
+    def _by_either(self, op: str, dividend: Form, divisor: Form) -> Iterator[Node]:
+        """A division by what has two values as a selection between divisions by literals."""
+        values = self.theory.two_values(divisor) if divisor.terms else None
+        if values is not None and values[1] > 0:
+            by_lower, by_higher = [make(op, to_expr(dividend), const(n)) for n in values[1:]]
+            selected = self.value_of(make("where", values[0], by_lower, by_higher))
+            yield self.sum_node([(cast(Form, selected), 1)], 0)
 
     def _beside_selection(self, form: Form, rest: Form) -> Node:
         """``form`` as ``rest`` and a selection between literals."""
@@ -762,6 +772,7 @@ class Speller:
         elif atom.op == "floordiv":
             dividend, divisor = map(self.theory.inner, atom.args)
             yield "floordiv", None, (self._need_dividend(dividend), self.need(divisor))
+            yield from self._by_either("floordiv", dividend, divisor)
             n = gcd(divisor.content(), divisor.constant)
             smaller = divisor.divided(n)
             if n > 1 and self.theory.bounds(smaller)[0] > 0:
