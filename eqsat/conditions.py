@@ -199,6 +199,17 @@ class Conditions(Extremes):
         condition = self.at_least_zero(divisor.times(high).plus(dividend, -1).shifted(-1))
         return None if condition is TRUE or condition is FALSE else (condition, low)
 
+    def order_by(self, condition: Expr, x: Form, y: Form) -> str:
+        """``"max"`` if ``where(condition, x, y)`` is the larger of a sum and a literal, ``"min"`` if the smaller."""
+        difference = x.plus(y, -1)
+        if condition.op in ("lt", "le") and not (x.terms and y.terms):
+            known = self.variables.of(condition)
+            if not any(self.variables.of(a) & ~known for a in difference.terms):
+                for op, above in (("max", difference), ("min", difference.times(-1))):
+                    if self.cannot_hold([condition], [above.times(-1).shifted(-1)]):
+                        return op if self.cannot_hold([self.negate(condition)], [above.shifted(-1)]) else ""
+        return ""
+
     def two_values(self, form: Form) -> tuple[Expr, int, int] | None:
         """Where a form of two values has the lower one, and both; ``None`` if it is not seen to have two."""
         low, high = self.bounds(form)

@@ -764,6 +764,9 @@ class Speller:
         elif atom.op == "where":
             yield "where", None, self.operands(atom)
             x, y = map(read, atom.args[1:])
+            order = self.theory.order_by(atom.args[0], x, y)
+            if order and self.theory.is_defined(atom):
+                yield order, None, (self.need(x), self.need(y))
             if len(x.terms) == 1 and x.terms.keys() == y.terms.keys() and not x.constant and not y.constant:
                 # where(c, x*2, x*5) is x*where(c, 2, 5)
                 ((common, scale),) = x.terms.items()
