@@ -201,13 +201,17 @@ class Conditions(Extremes):
 
     def order_by(self, condition: Expr, x: Form, y: Form) -> str:
         """``"max"`` if ``where(condition, x, y)`` is the larger of a sum and a literal, ``"min"`` if the smaller."""
-        difference = x.plus(y, -1)
-        if condition.op in ("lt", "le") and not (x.terms and y.terms):
-            known = self.variables.of(condition)
-            if not any(self.variables.of(a) & ~known for a in difference.terms):
-                for op, above in (("max", difference), ("min", difference.times(-1))):
-                    if self.cannot_hold([condition], [above.times(-1).shifted(-1)]):
-                        return op if self.cannot_hold([self.negate(condition)], [above.shifted(-1)]) else ""
+        difference = to_expr(x.plus(y, -1))
+        if condition.op not in ("lt", "le") or (x.terms and y.terms):
+            return ""
+        if self.variables.of(difference) & ~self.variables.of(condition):
+            return ""
+        there, elsewhere = self.under(condition), self.under(self.negate(condition))
+        if there is not None and elsewhere is not None:
+            gaps = there.form(difference), elsewhere.form(difference).times(-1)
+            for op, sign in (("max", 1), ("min", -1)):
+                if there.is_never_negative(gaps[0].times(sign)):
+                    return op if elsewhere.is_never_negative(gaps[1].times(sign)) else ""
         return ""
 
     def two_values(self, form: Form) -> tuple[Expr, int, int] | None:

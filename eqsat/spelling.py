@@ -93,6 +93,8 @@ class Speller:
         self._parts: dict[Expr, list[Form]] = {}
         # by atom, what is known of the quotient of two values in it
         self._quotients: dict[Expr, tuple[Expr, int, Expr] | None] = {}
+        # by comparison, what is zero where it holds and where it fails
+        self._ends: dict[Expr, tuple[Form, Form]] = {}
         self._respeller = Respeller(theory)
         #: Selections of answers that stand for quotients.
         self.seen_through: set[Expr] = set()
@@ -571,8 +573,12 @@ class Speller:
         two_valued = {atom: found for atom in form.terms if (found := self._two_valued(atom))}
         for condition, low, quotient in two_valued.values():
             cases = [_with_value(form, quotient, value) for value in (low, low + 1)]
-            shorter = list(map(self.theory.at_end, cases, self.theory.ends(condition)))
-            for x, y in (cases, shorter) if shorter != cases else (cases,):
+            ways = [cases]
+            if condition not in self._ends:
+                self._ends[condition] = self.theory.ends(condition)
+            if any(zero.terms for zero in self._ends[condition]):
+                ways.append(list(map(self.theory.at_end, cases, self._ends[condition])))
+            for x, y in ways:
                 if not (x.terms and y.terms) or (x in self and y in self):
                     yield "where", None, (self.need(condition), self.need(x), self.need(y))
         if len(form.terms) > 1 and any(abs(form.terms[atom]) > 1 for atom in two_valued):

@@ -196,6 +196,9 @@ OFFERED = [
     ("x - tdiv(x, 8)*8", {"x": (-99, 99)}, {"tmod"}),
     ("tdiv(x, 8)", {"x": (-7, 99)}, {"tdiv", "max"}),
     ("where(x < y, n*2, n*5)", {"x": (0, 9), "y": (0, 9), "n": (0, 9)}, {"where", "mul"}),
+    ("where(x + y < 3, 3, min(x + y, 9))", {"x": (0, 9), "y": (0, 9)}, {"where", "max"}),
+    ("where(x < 0, 0, x//7)", {"x": (-99, 99)}, {"where", "max"}),
+    ("where(x < 7, x//7, 0)", {"x": (-99, 99)}, {"where", "min"}),
 ]
 
 
@@ -204,6 +207,83 @@ def test_spellings_on_offer(text, ranges, operators):
     speller = assert_sound([read(text, ranges)])
     (root,) = speller.graph.roots
     assert operators <= {op for op, _, _ in speller.graph.classes[root]}
+
+
+#: Selections, and whether each is also an extreme of its branches.
+ORDERED = [
+    ("where(x < 0, 0, x//7)", {"x": (-99, 99)}, True),
+    ("where(x < -7, 0, x//7)", {"x": (-99, 99)}, False),
+    ("where(x < 8, 0, x//7)", {"x": (-99, 99)}, False),
+    ("where(x < 7, 0, x//7)", {"x": (-99, 99)}, True),
+    ("where(x + y < 4, 3, min(x + y, 9))", {"x": (0, 9), "y": (0, 9)}, True),
+    ("where(x + y < 5, 3, min(x + y, 9))", {"x": (0, 9), "y": (0, 9)}, False),
+    ("where(x < 4, 3, min(x + y, 9))", {"x": (0, 9), "y": (0, 9)}, False),
+    ("where(x < 4, 3, min(y, 9))", {"x": (0, 9), "y": (0, 12)}, False),
+]
+
+
+@pytest.mark.parametrize(("text", "ranges", "is_extreme"), ORDERED)
+def test_a_selection_that_is_an_extreme(text, ranges, is_extreme):
+    speller = assert_sound([read(text, ranges)])
+    (root,) = speller.graph.roots
+    assert any(op in ("min", "max") for op, _, _ in speller.graph.classes[root]) == is_extreme
+
+
+#: Divisors, and their two values if they are seen to have two.
+TWO_VALUES = [
+    ("where(x < 3, 8, 4)", (4, 8)),
+    ("where(x < 3, 8, 4) + 1", (5, 9)),
+    ("x//4 + 3", (3, 4)),
+    ("x//4*5 + 1", (1, 6)),
+    ("min(20 - x//2*8, 9)", None),
+    ("min(36 - x//2*8, 8)", None),
+    ("min(28 - x//2*8, 8)", (4, 8)),
+    ("max(x*4 - 23, 2)", (2, 5)),
+    ("max(x*4 - 22, 2)", (2, 6)),
+    ("max(x*4 - 21, 2)", None),
+    ("min(28 - x//2*8, 8, y + 4)", None),
+    ("x//3 + 3", None),
+    ("where(x < 3, 8, y)", None),
+]
+
+
+@pytest.mark.parametrize(("text", "values"), TWO_VALUES)
+def test_values_of_divisors(text, values):
+    divisor = read(text, {"x": (0, 7), "y": (0, 9)})
+    theory = Theory()
+    found = theory.two_values(theory.form(divisor))
+    points = grid(variables([divisor]))
+    assert values == (None if found is None else found[1:])
+    if found is not None:
+        expected = np.where(found[0].evaluate(points), *values)
+        assert np.array_equal(divisor.evaluate(points), expected)
+
+
+#: Divisions by what has two values, and what is as cheap.
+BY_EITHER = [
+    (["x//where(y < 3, 8, 4)", "x%where(y < 3, 8, 4)"], ["where(y < 3, x//8, x//4)", "where(y < 3, x%8, x%4)"]),
+    (["x%48//min(20 - x//48*8, 8)"], ["where(x < 96, x//8 - x//48*6, x//4 - 24)"]),
+    (["x//48*8 + x%48%min(20 - x//48*8, 8)"], ["x//48*8 + where(x < 96, x%8, x%4)"]),
+    (["x//(y//5 + 2)"], ["where(y < 5, x//2, x//3)"]),
+]
+
+
+@pytest.mark.parametrize(("texts", "cheap"), BY_EITHER, ids=[row[0][0] for row in BY_EITHER])
+def test_divisions_by_what_has_two_values(texts, cheap):
+    ranges = {"x": (0, 119), "y": (0, 9)}
+    roots = [read(text, ranges) for text in texts]
+    result = optimize(roots)
+    assert result.check().kind == "exhaustive"
+    assert result.cost <= cost_of([read(text, ranges) for text in cheap], Latency())
+    assert_sound(roots)
+
+
+def test_a_selection_takes_in_the_literal_of_its_branch():
+    ranges = {"i": (0, 9), "j": (0, 9), "k": (0, 3)}
+    term = read("k*7 + where(2 <= i and i < 4, i - 2, 0) + where(1 <= j and j < 8, j - 1, 0)*5 + 20", ranges)
+    result = optimize(term)
+    assert str(result.expr) == "k*7 + where(i < 4 and 2 <= i, i, 2) + where(j < 8 and 1 <= j, j, 1)*5 + 13"
+    assert_sound([term])
 
 
 def test_equal_roots_are_one_class():

@@ -13,7 +13,17 @@ from eqsat.optimize import optimize
 from eqsat.runtime import compile_many
 from eqsat.text import parse
 
-RANGES = {"x": (0, 13), "y": (0, 6), "z": (0, 6), "w": (-5, 8), "v": (7, 20), "b": (0, 15), "n": (7, 20), "m": (1, 99)}
+RANGES = {
+    "x": (0, 13),
+    "y": (0, 6),
+    "z": (0, 6),
+    "w": (-5, 8),
+    "v": (7, 20),
+    "b": (0, 15),
+    "u": (0, 1),
+    "n": (7, 20),
+    "m": (1, 99),
+}
 NAMES = {name: var(name, *ends) for name, ends in RANGES.items()}
 
 #: What comes in, and what it becomes.
@@ -28,6 +38,8 @@ SELECTED = [
     ("x//7*y", "where(x < 7, 0, y)"),
     ("(1 - x//7)*y", "where(x < 7, y, 0)"),
     ("x//7*5 + x%7*3", "x*3 - where(x < 7, 0, 16)"),
+    # of a period that has but one number
+    ("(y + u)%7", "where(u + y < 7, u + y, 0)"),
     # a mask or a shift is cheaper than a selection, their multiples are not
     ("b%8", "b%8"),
     ("b//8", "b//8"),
@@ -89,12 +101,23 @@ READ = [
     ("where(x < 5, x*3 + y + 9, x*3 + y - 15)", "(x + 3)%8*3 + y", {"x": (0, 7), "y": (0, 6)}, []),
     ("where(y <= x, x - y, x - y + 8)", "(x - y)%8", {"x": (0, 7), "y": (0, 7)}, []),
     ("where(x < 2, 1 - x, 9 - x)", "(1 - x)%8", {"x": (0, 9)}, []),
+    # of a period that has but one number
+    ("where(x + y < 8, x + y, 0)", "(x + y)%8", {"x": (0, 2**40), "y": (0, 9)}, ["x + y < 9"]),
+    ("where(x + y < 1, 7, x + y - 1)", "(x + y - 1)%8", {"x": (0, 5), "y": (0, 3)}, []),
+    # a quotient rounded up where it is negative
+    ("where(x < 0, -(-x//7), x//7)", "tdiv(x, 7)", {"x": (-99, 99)}, []),
+    ("where(x*3 + y < 1, (x*3 + y + 6)//7, (x*3 + y)//7)", "tdiv(x*3 + y, 7)", {"x": (-9, 9), "y": (0, 9)}, []),
     # a quotient rounded up by its remainder
     ("where(x%8 == 0, x//8, x//8 + 1)", "(x + 7)//8", {"x": (-99, 99)}, []),
     ("where(x%7 < 3, x//7*5 + y, x//7*5 + y + 5)", "(x + 4)//7*5 + y", {"x": (-99, 99), "y": (0, 6)}, []),
 ]
 #: Near misses: the range is a value too long, the comparison or the step is another.
 UNREAD = [
+    ("where(x + y < 8, x + y, 0)", "(x + y)%8", {"x": (0, 2**40), "y": (0, 9)}, ["x + y < 10"]),
+    ("where(x + y < 8, x + y, 1)", "(x + y)%8", {"x": (0, 2**40), "y": (0, 9)}, ["x + y < 9"]),
+    ("where(x < -1, -(-x//7), x//7)", "tdiv(x, 7)", {"x": (-99, 99)}, []),
+    ("where(x < 2, -(-x//7), x//7)", "tdiv(x, 7)", {"x": (-99, 99)}, []),
+    ("where(x < 0, (x + 5)//7, x//7)", "tdiv(x, 7)", {"x": (-99, 99)}, []),
     ("where(x < 8, x, x - 8)", "x%8", {"x": (0, 16)}, []),
     ("where(x < 8, x, x - 8)", "x%8", {"x": (-1, 15)}, []),
     ("where(x < 7, x, x - 8)", "x%8", {"x": (0, 13)}, []),
