@@ -752,7 +752,8 @@ class Facts(ABC):
             if divisor.terms or quotient is atom:
                 multiple = self.times(divisor, atom_form(quotient))
                 if not divisor.terms or multiple.terms.keys() == {atom}:
-                    return (Division(dividend, divisor, dividend.plus(multiple, -1), self.plain_bounds(divisor)[1] - 1),)
+                    most = self.plain_bounds(divisor)[1] - 1
+                    return (Division(dividend, divisor, dividend.plus(multiple, -1), most),)
         return ()
 
     def _nested_divisions(self, atom: Expr) -> Iterator[Division]:
