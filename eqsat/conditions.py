@@ -217,24 +217,28 @@ class Conditions(Extremes):
     def two_values(self, form: Form) -> tuple[Expr, int, int] | None:
         """Where a form of two values has the lower one, and both; ``None`` if it is not seen to have two."""
         low, high = self.bounds(form)
-        if low == high or high - low != self._first_step(form):
+        if low == high or not self._has_none_between(form, low, high):
             return None
         condition = self.at_least_zero(form.times(-1).shifted(low))
         return None if condition is TRUE or condition is FALSE else (condition, low, high)
 
-    def _first_step(self, form: Form) -> int:
-        """How far apart the two values of a form are, if it has no more."""
+    def _has_none_between(self, form: Form, low: int, high: int) -> bool:
+        """Whether a form between ``low`` and ``high`` is one of them."""
+        content = form.content()
         atom = self.outer_minimum(form)
         if atom is not None:
             end, *others = sorted(self.cases(form, atom), key=lambda case: len(case.terms))
             if end.terms or len(others) > 1:
-                return 0
+                return False
             # a literal, and the first value of the other operand that is beyond it
-            beyond = others[0].plus(end, -1).times(-1 if form.terms[atom] > 0 else 1)
-            return beyond.constant % beyond.content() or beyond.content()
+            sign = -1 if form.terms[atom] > 0 else 1
+            beyond = others[0].plus(end, -1).times(sign)
+            first = beyond.constant % beyond.content() or beyond.content()
+            return end.constant == (high if sign < 0 else low) and high - low == first
         atom = next(iter(form.terms))
-        literals = len(form.terms) == 1 and atom.op == "where" and all(x.op == "const" for x in atom.args[1:])
-        return form.content() * (abs(atom.args[1].vmin - atom.args[2].vmin) if literals else 1)
+        if len(form.terms) == 1 and atom.op == "where" and all(x.op == "const" for x in atom.args[1:]):
+            return high - low == content * abs(atom.args[1].vmin - atom.args[2].vmin)
+        return high - low == content and (low - form.constant) % content == 0
 
     def ends(self, comparison: Expr) -> tuple[Form, Form]:
         """What is zero where a comparison holds, and what where it fails, if there the form compared has one value."""
