@@ -14,8 +14,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
 
-from eqsat.expr import FALSE, TRUE, Expr, const, make, rebuild, term_count, topological
-from eqsat.facts import chain_members
+from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, make, rebuild, term_count, topological
 from eqsat.forms import Form, read, topological_until
 from eqsat.greedy import Matcher, canonical, presentable
 from eqsat.guess import Guess

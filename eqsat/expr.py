@@ -962,6 +962,23 @@ def with_users(wanted: Collection[Expr], terms: Iterable[Expr]) -> set[Expr]:
     return found
 
 
+def chain_members(term: Expr, op: str) -> list[Expr]:
+    """What a chain of the operator ``op`` joins, from the last to the first; the term itself if it is none.
+
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> chain_members((x < 5) & (y < 5) & (x < y), "and")
+    [Expr('x < y'), Expr('y < 5'), Expr('x < 5')]
+    """
+    found, stack = [], [term]
+    while stack:
+        part = stack.pop()
+        if part.op == op:
+            stack.extend(part.args)
+        else:
+            found.append(part)
+    return found
+
+
 def use_counts(roots: Sequence[Expr]) -> dict[Expr, int]:
     """For each term below ``roots``, operands first, how many roots and operands of terms it is.
 

@@ -1,19 +1,17 @@
-"""What is known: facts about terms, and the bounds that follow from them.
+"""What is known: conditions that hold wherever terms are evaluated, and what they make of bounds and normal forms.
 
-:class:`Facts` keeps conditions that hold wherever its terms are evaluated (constraints, gates, the conditions of
-enclosing selections) as bounds of atoms and of sums, and answers what values a form can take. Bounds use correlation:
-a dividend beside its own quotient is a multiple of the quotient plus a remainder in a known range.
+:class:`Facts` keeps them (constraints, gates, the conditions of enclosing selections) as bounds of atoms and of sums,
+as variables that are solved for, as sums that are not zero, and as decided conditions. Under a further condition it is
+another one of its kind, a child, which takes over all that its parent knows.
 """
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import chain
 from math import gcd, inf
 from operator import or_
 from typing import Any, Self, cast
@@ -22,23 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat.expr import FALSE, TRUE, Expr, extent, topological, variables, with_users
-from eqsat.forms import (
-    ZERO,
-    Division,
-    Form,
-    Simplicity,
-    VariableSets,
-    atom_form,
-    factors,
-    mentions,
-    number,
-    product_form,
-    read,
-    scale_of,
-    to_expr,
-    without,
-)
-from eqsat.ops import SUMS, Bounds
+from eqsat.expr import chain_members as chain_members
+from eqsat.forms import Division, Form, Simplicity, atom_form, factors, mentions, number, read, to_expr
+from eqsat.intervals import Intervals
+from eqsat.ops import SUMS
 from eqsat.sampling import Points, all_hold, domain_size, grid
 from eqsat.witnesses import Witnesses
 
@@ -54,10 +39,6 @@ MAX_POINTS = 1 << 13
 MAX_PROPAGATIONS = 3
 #: Facts are read so many times, until none says more.
 MAX_READINGS = 4
-#: Correlated bounds take out so many remainders or facts, one after another.
-MAX_CORRELATION_DEPTH = 1
-#: Bounds of a sum distinguish so many cases of its minima.
-MAX_SELECTED = 8
 
 #: Which comparisons are read first.
 _READ = {"le": 0, "lt": 0, "eq": 1, "ne": 2}
@@ -85,20 +66,18 @@ class Work:
         return time.perf_counter() > self.until
 
 
-class Facts(ABC):
-    """Known facts and bounds; all answers are memoised, and forgotten when a fact is added."""
+class Facts(Intervals):
+    """Known facts, and what is said under them; all answers are memoised, and forgotten when a fact is added."""
 
     def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
-        self.parent = parent
+        super().__init__(parent)
         self.depth: int = parent.depth + 1 if parent else 0
         self.work: Work = parent.work if parent else work or Work()
         self.forms: dict[Expr, Form] = {}
         self.conditions: dict[Expr, Expr] = {}
         # the keys of both
         self.walked: set[Expr] = set()
-        # facts: bounds of single atoms and of sums, solved variables, sums that are not zero, decided conditions
-        self.narrowed: dict[Expr, Bounds] = dict(parent.narrowed) if parent else {}
-        self.directions: list[tuple[Form, Bounds]] = list(parent.directions) if parent else []
+        # facts, beside bounds: solved variables, sums that are not zero, decided conditions
         self.solved: dict[Expr, Form] = dict(parent.solved) if parent else {}
         self.nonzero: set[Form] = set(parent.nonzero) if parent else set()
         self.known: dict[Expr, Expr] = dict(parent.known) if parent else {}
@@ -107,36 +86,25 @@ class Facts(ABC):
         # atoms that are known to equal other forms, and those forms as quotients
         self.equal: dict[Expr, Form] = dict(parent.equal) if parent else {}
         self.readings: dict[Expr, list[Division]] = dict(parent.readings) if parent else {}
-        # which variables the facts speak of; a term without them means here what it means to the parent
-        self.touched: int = parent.touched if parent else 0
-        self.variables: VariableSets = parent.variables if parent else VariableSets()
         self.simplicity: Simplicity = parent.simplicity if parent else Simplicity()
         self._replacing: set[Expr] = set()
         self.children: dict[Expr, Self | None] = {}
         self.changed = False
-        self._ranges: dict[Expr, Bounds] = {}
-        self._bounds: dict[Form, tuple[int, int, int]] = {}
+        # the memos of the layers above
         self._quotients: dict[tuple[Form, int], Form] = {}
         # quotients by what is no literal that are being rewritten
         self._laws = 0
         self._decisions: dict[Form, Expr | None] = {}
         self._nonzero_proofs: dict[Form, bool] = {}
         self._minima: dict[frozenset[Form], Form] = {}
-        self._selected: dict[Form, Bounds] = {}
-        # whether any minimum is about, in this theory or its relatives
-        self.selects: list[bool] = parent.selects if parent else [False]
         self._junctions: dict[tuple[str, frozenset[Expr]], Expr] = {}
         # those being made
         self._joining: set[tuple[str, frozenset[Expr]]] = set()
+        self._lower_values: dict[Expr, tuple[Expr, int] | None] = {}
         # the alternatives that a sum is being taken apart by, here or by a relative
         self.alternatives: set[Expr] = parent.alternatives if parent else set()
-        self._inner: dict[Expr, Form] = parent._inner if parent else {}
         self.witnesses: Witnesses = parent.witnesses if parent else Witnesses()
         self._witnessed: NDArray[Any] | None = None
-        self._gaps: dict[Expr, tuple[Form, ...]] = parent._gaps if parent else {}
-        self._divisions: dict[Expr, tuple[Division, ...]] = {}
-        self._lower_values: dict[Expr, tuple[Expr, int] | None] = {}
-        self._pairs: dict[tuple[Expr, Expr], Division | None] = {}
         if parent:
             for fact in facts:
                 # a child is given conditions that its parent has normalised
@@ -145,7 +113,7 @@ class Facts(ABC):
         else:
             self._read_all(list(facts))
 
-    # normal forms, which the subclasses define
+    # normal forms, which the layers above define
 
     @abstractmethod
     def form(self, root: Expr) -> Form:
@@ -158,18 +126,6 @@ class Facts(ABC):
     @abstractmethod
     def negate(self, condition: Expr) -> Expr:
         """The complement of a condition in normal form."""
-
-    @abstractmethod
-    def times(self, x: Form, y: Form) -> Form:
-        """The product of two forms."""
-
-    @abstractmethod
-    def quotient(self, x: Form, divisor: Form) -> Form:
-        """The normal form of ``x // divisor``."""
-
-    @abstractmethod
-    def quotient_by(self, x: Form, n: int) -> Form:
-        """The normal form of ``x // n`` for a positive integer ``n``."""
 
     @abstractmethod
     def extreme(self, op: str, operands: Iterable[Form]) -> Form:
@@ -307,19 +263,19 @@ class Facts(ABC):
 
     def _forget(self) -> None:
         """Drop what was memoised under fewer facts."""
-        self._forget_forms()
+        super()._forget()
         self.changed = True
-        for memo in (self._ranges, self._bounds, self._decisions, self._nonzero_proofs, self._selected):
-            memo.clear()
+        self._decisions.clear()
+        self._nonzero_proofs.clear()
         self._witnessed = None
 
     def _forget_forms(self) -> None:
         """Drop what was memoised of normal forms; bounds and proofs hold however terms are spelled."""
+        super()._forget_forms()
         self.walked.clear()
         for memo in (self.forms, self.conditions, self.children, self._quotients, self._minima, self._junctions):
             memo.clear()
-        for readings in (self._lower_values, self._divisions, self._pairs):
-            readings.clear()
+        self._lower_values.clear()
 
     def _assume_at_least(self, form: Form, least: int) -> None:
         if not form.terms:
@@ -512,277 +468,6 @@ class Facts(ABC):
             self._witnessed = self.witnesses.where_all(self.holding())
         return self._witnessed
 
-    def range(self, atom: Expr) -> Bounds:
-        """Inclusive bounds of an atom under the facts."""
-        found = self._ranges.get(atom)
-        if found is None:
-            if self.parent is not None and not self.variables.of(atom) & self.touched:
-                found = self.parent.range(atom)
-            else:
-                found = self._range(atom)
-            self._ranges[atom] = found
-        return found
-
-    def _range(self, atom: Expr) -> Bounds:
-        low, high = atom.vmin, atom.vmax
-        op = atom.op
-        if op == "floordiv" and atom.args[1].op == "const":
-            divisor = cast(int, atom.args[1].value)
-            ends = [end // divisor for end in self._bounds_without_facts(self.inner(atom.args[0]))]
-            low, high = min(ends), max(ends)
-        elif op == "mul":
-            low, high = _product_bounds([_power_bounds(self.range(a), n) for a, n in Counter(factors(atom)).items()])
-        elif op == "where":
-            lows, highs = zip(*[self._bounds_without_facts(self.inner(a)) for a in atom.args[1:]], strict=True)
-            low, high = min(lows), max(highs)
-        elif op == "min":
-            lows, highs = zip(*[self._bounds_without_facts(gap) for gap in self.gaps(atom)], strict=True)
-            low, high = min(lows), min(highs)
-        known_low, known_high = self.narrowed.get(atom, (low, high))
-        return max(low, known_low), min(high, known_high)
-
-    def gaps(self, atom: Expr) -> tuple[Form, ...]:
-        """The operands of a minimum, 0 among them."""
-        found = self._gaps.get(atom)
-        if found is None:
-            found = self._gaps[atom] = tuple([self.inner(part) for part in chain_members(atom, "min")])
-        return found
-
-    def gap(self, atom: Expr) -> Form | None:
-        """The operand of a minimum beside 0; ``None`` if there are several."""
-        found = [gap for gap in self.gaps(atom) if gap != ZERO]
-        return found[0] if len(found) == 1 else None
-
-    def cases(self, form: Form, atom: Expr) -> list[Form]:
-        """``form`` with a minimum in it replaced by each of its operands."""
-        rest = form.plus(atom_form(atom), -form.terms[atom])
-        return [rest.plus(gap, form.terms[atom]) for gap in self.gaps(atom)]
-
-    def outer_minimum(self, form: Form) -> Expr | None:
-        """A minimum in ``form`` that is not inside another: the first in the fixed order."""
-        minima = [a for a in form.terms if a.op == "min"]
-        if len(minima) < 2:
-            return minima[0] if minima else None
-        inside = {a for m in minima for gap in self.gaps(m) for a in gap.terms}
-        return min((a for a in minima if a not in inside), key=lambda a: a.key, default=None)
-
-    def operand_count(self, form: Form, most: int) -> int:
-        """How many forms without minima ``form`` chooses from; ``most + 1`` stands for more than ``most``."""
-        found, stack = 0, [form]
-        while stack and found + len(stack) <= most:
-            part = stack.pop()
-            atom = self.outer_minimum(part)
-            if atom is None:
-                found += 1
-            else:
-                stack += self.cases(part, atom)
-        return found if not stack else most + 1
-
-    def plain_bounds(self, form: Form) -> Bounds:
-        """Bounds that treat the atoms as independent, but for minima and what stands beside them."""
-        if self.selects[0] and any(a.op == "min" for a in form.terms):
-            return self._selected_bounds(form)
-        return self._independent_bounds(form)
-
-    def _selected_bounds(self, form: Form, most_cases: int = MAX_SELECTED) -> Bounds:
-        """A sum with a minimum is the least of its cases; with a minimum subtracted, the greatest."""
-        found = self._selected.get(form)
-        if found is None:
-            low, high = self._independent_bounds(form)
-            atom = self.outer_minimum(form)
-            each = most_cases // len(self.gaps(atom)) if atom is not None else 0
-            if atom is None or not each:
-                return low, high
-            ends = [self._selected_bounds(case, each) for case in self.cases(form, atom)]
-            choose = min if form.terms[atom] > 0 else max
-            low = max(low, choose(least for least, _ in ends))
-            high = min(high, choose(most for _, most in ends))
-            found = low, high
-            if most_cases == MAX_SELECTED:
-                self._selected[form] = found
-        return found
-
-    def _independent_bounds(self, form: Form) -> Bounds:
-        low = high = form.constant
-        for atom, coefficient in form.terms.items():
-            least, most = self._ranges.get(atom) or self.range(atom)
-            if coefficient > 0:
-                low += coefficient * least
-                high += coefficient * most
-            else:
-                low += coefficient * most
-                high += coefficient * least
-        return low, high
-
-    def bounds(self, form: Form, depth: int = MAX_CORRELATION_DEPTH) -> Bounds:
-        """The tightest bounds known: correlation of terms with their own quotients, and facts about sums, counted."""
-        if len(form.terms) < 2:
-            return self.plain_bounds(form)
-        low, high, known_depth = self._bounds.get(form, (0, 0, -1))
-        if known_depth >= depth:
-            return low, high
-        low, high = self.plain_bounds(form)
-        if depth:
-            correlated = self._correlated_bounds(form, depth, self.bounds)
-            for other_low, other_high in chain(correlated, self._known_bounds(form, depth), self._digit_bounds(form)):
-                low, high = max(low, other_low), min(high, other_high)
-        self._bounds[form] = (low, high, depth)
-        return low, high
-
-    def _bounds_without_facts(self, form: Form, depth: int = 1) -> Bounds:
-        """Bounds that facts about sums do not enter: an atom's range may not rest on facts about the atom itself."""
-        low, high = self.plain_bounds(form)
-        if depth and len(form.terms) > 1:
-            for other_low, other_high in self._correlated_bounds(form, depth, self._bounds_without_facts):
-                low, high = max(low, other_low), min(high, other_high)
-        return low, high
-
-    def _correlated_bounds(self, form: Form, depth: int, bounds: Callable[[Form, int], Bounds]) -> Iterator[Bounds]:
-        """A dividend beside its quotient is a multiple of the quotient plus a remainder in ``[0, most]``."""
-        for atom in form.terms:
-            if atom.op == "var":
-                continue
-            if atom.op == "tdiv" and atom.args[1].vmin == atom.args[1].vmax > 0:
-                n, dividend = atom.args[1].vmin, self.inner(atom.args[0])
-                scale = scale_of(dividend, form)
-                rest = form.plus(dividend, -scale).plus(atom_form(atom), scale * n)
-                if scale and len(rest.terms) < len(form.terms):
-                    low, high = bounds(rest, depth - 1)
-                    least, most = self.plain_bounds(dividend)
-                    ends = (scale * (1 - n) * (least < 0), scale * (n - 1) * (most > 0))
-                    yield low + min(ends), high + max(ends)
-            for division in self.divisions(atom) if bounds == self.bounds else self._flat_division(atom):
-                scale = scale_of(division.dividend, form)
-                if scale:
-                    rest = form.plus(division.remainder, -scale)
-                    if len(rest.terms) < len(form.terms) + len(division.dividend.terms):
-                        low, high = bounds(rest, depth - 1)
-                        most = scale * division.most
-                        yield low + min(0, most), high + max(0, most)
-
-    def _digit_bounds(self, form: Form) -> Iterator[Bounds]:
-        """Bounds of a sum of several remainders, each between 0 and what its divisor leaves."""
-        quotients = [a for a in form.terms if a.op == "floordiv"]
-        if len(quotients) < 2:
-            return
-        rest, low, high, taken = form, 0, 0, 0
-        for atom in quotients:
-            for division in self.divisions_in(rest, atom):
-                scale = scale_of(division.dividend, rest)
-                smaller = rest.plus(division.remainder, -scale) if scale else rest
-                if len(smaller.terms) < len(rest.terms):
-                    rest, taken = smaller, taken + 1
-                    low, high = low + min(0, scale * division.most), high + max(0, scale * division.most)
-                    break
-        if taken:
-            least, most = self.plain_bounds(rest)
-            yield low + least, high + most
-
-    def _known_bounds(self, form: Form, depth: int) -> Iterator[Bounds]:
-        """Sums that facts bound, each alone and all together, and what is left beside them."""
-        rest, total_low, total_high, taken = form, 0, 0, 0
-        for direction, (least, most) in self.directions:
-            scale = scale_of(direction, form)
-            if scale:
-                low, high = self.bounds(form.plus(direction, -scale), depth - 1)
-                corners = (scale * least, scale * most)
-                yield low + min(corners), high + max(corners)
-            scale = scale_of(direction, rest)
-            smaller = rest.plus(direction, -scale)
-            if scale and len(smaller.terms) < len(rest.terms):
-                corners = (scale * least, scale * most)
-                rest, taken = smaller, taken + 1
-                total_low, total_high = total_low + min(corners), total_high + max(corners)
-        if taken > 1:
-            low, high = self.plain_bounds(rest)
-            yield low + total_low, high + total_high
-
-    def divisions(self, atom: Expr) -> tuple[Division, ...]:
-        """The ways to read ``atom`` as a quotient, or as a divisor times its quotient.
-
-        ``A // (b*m)`` is also ``(A//b) // m``; the coefficients of ``A`` and the factors of ``atom`` suggest which.
-        """
-        found = self._divisions.get(atom)
-        if found is None:
-            # what asks for the divisions of this atom while they are being found sees the plain one
-            found = self._divisions[atom] = self._flat_division(atom)
-            found = self._divisions[atom] = (*found, *self._nested_divisions(atom))
-        return found
-
-    def divisions_in(self, form: Form, atom: Expr) -> Iterator[Division]:
-        """The divisions of ``atom`` whose dividends ``form`` holds; its other quotients may be dividends too."""
-        for division in self.divisions(atom):
-            if division.dividend.terms.keys() <= form.terms.keys():
-                yield division
-        for other in form.terms:
-            if other.op == "floordiv" and other is not atom:
-                beside = self._division_of(other, atom)
-                if beside is not None:
-                    yield beside
-
-    def _division_of(self, dividend: Expr, quotient: Expr) -> Division | None:
-        """``A//b`` as the dividend of ``A // (b*m)``, of which common factors may be gone."""
-        pair = (dividend, quotient)
-        if pair not in self._pairs:
-            self._pairs[pair] = None
-            m = self._periods(dividend, quotient) if quotient.op == "floordiv" else 0
-            form = atom_form(dividend)
-            if m > 1 and self.quotient_by(form, m) == atom_form(quotient):
-                self._pairs[pair] = Division(form, number(m), form.plus(Form({quotient: m}, 0), -1), m - 1)
-        return self._pairs[pair]
-
-    def _periods(self, dividend: Expr, quotient: Expr) -> int:
-        """How often ``dividend`` grows where ``quotient`` does, by the first term that both have; 0 if unevenly."""
-        b, n = dividend.args[1], quotient.args[1]
-        if b.op == n.op == "const" and b.vmin > 0 and n.vmin > 0:
-            faster = self.inner(dividend.args[0]).terms
-            for atom, coefficient in self.inner(quotient.args[0]).terms.items():
-                if atom in faster:
-                    m, uneven = divmod(faster[atom] * n.vmin, coefficient * b.vmin)
-                    return 0 if uneven else m
-        return 0
-
-    def _flat_division(self, atom: Expr) -> tuple[Division, ...]:
-        for quotient in factors(atom):
-            if quotient.op != "floordiv":
-                continue
-            dividend, divisor = self.inner(quotient.args[0]), self.inner(quotient.args[1])
-            if quotient.args[1].vmin <= 0 and self.plain_bounds(divisor)[0] <= 0:
-                continue
-            if divisor.terms or quotient is atom:
-                multiple = self.times(divisor, atom_form(quotient))
-                if not divisor.terms or multiple.terms.keys() == {atom}:
-                    most = self.plain_bounds(divisor)[1] - 1
-                    return (Division(dividend, divisor, dividend.plus(multiple, -1), most),)
-        return ()
-
-    def _nested_divisions(self, atom: Expr) -> Iterator[Division]:
-        for quotient in factors(atom):
-            divisor = self.inner(quotient.args[1]) if quotient.op == "floordiv" else ZERO
-            n = sum(divisor.terms.values()) + divisor.constant
-            if len(divisor.terms) + bool(divisor.constant) != 1 or n < 0:
-                continue
-            dividend = self.inner(quotient.args[0])
-            beside = without(factors(atom), [quotient]) or []
-            symbols = without([f for monomial in divisor.terms for f in factors(monomial)], beside)
-            if symbols is None:
-                continue
-            for b in sorted({gcd(c, n) for c in dividend.terms.values()} | {n}):
-                # neither part may be one
-                if (b > 1 or symbols) and (b < n or beside):
-                    outer = product_form(beside).times(n // b)
-                    low, high = self.plain_bounds(outer)
-                    if low > 0:
-                        part = self.quotient(dividend, product_form(symbols).times(b))
-                        yield Division(part, outer, part.plus(Form({atom: n // b}, 0), -1), high - 1)
-
-    def inner(self, term: Expr) -> Form:
-        """The form of an operand of an atom, which is in normal form already."""
-        found = self._inner.get(term)
-        if found is None:
-            found = self._inner[term] = read(term)
-        return found
-
 
 def _first_read(fact: Expr) -> tuple[bool, int, int, int]:
     """The order in which facts are read: what is simple first, bounds before equations, those before exceptions."""
@@ -795,29 +480,3 @@ def _without_content(form: Form) -> Form:
     """``form`` divided by the common factor of its coefficients and its constant."""
     common = gcd(form.content(), form.constant)
     return form if common < 2 else form.divided(common)
-
-
-def chain_members(condition: Expr, op: str) -> list[Expr]:
-    """The members of a chain of ``op``."""
-    found, stack = [], [condition]
-    while stack:
-        part = stack.pop()
-        if part.op == op:
-            stack.extend(part.args)
-        else:
-            found.append(part)
-    return found
-
-
-def _power_bounds(bounds: Bounds, exponent: int) -> Bounds:
-    low, high = bounds
-    ends = sorted((low**exponent, high**exponent))
-    return (0 if exponent % 2 == 0 and low < 0 < high else ends[0]), ends[1]
-
-
-def _product_bounds(ranges: list[Bounds]) -> Bounds:
-    low, high = ranges[0]
-    for least, most in ranges[1:]:
-        corners = (low * least, low * most, high * least, high * most)
-        low, high = min(corners), max(corners)
-    return low, high

@@ -3,7 +3,7 @@
 An *atom* is a term that is not a sum: a variable, a quotient, a product, a selection. A :class:`Form` maps atoms to
 integer coefficients and has a constant. :func:`to_expr` spells a form as a term, one spelling for equal forms, and
 :func:`read` reads it back. This module is arithmetic on forms alone; what is known of their values is in
-:mod:`eqsat.facts`.
+:mod:`eqsat.intervals` and :mod:`eqsat.facts`.
 """
 
 from __future__ import annotations

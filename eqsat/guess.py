@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat.evaluation import evaluate
-from eqsat.expr import FALSE, TRUE, Expr, const, extent, make, topological, variables
-from eqsat.facts import chain_members
+from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, extent, make, topological, variables
 from eqsat.forms import Form, Simplicity, atom_form, read, scale_of, to_expr
 from eqsat.ops import COMPARISONS
 from eqsat.sampling import Points, all_hold, domain_size, grid, select

@@ -36,9 +36,22 @@ from typing import Any, cast
 
 from eqsat.definedness import settled, suspects, unsafe_divisions
 from eqsat.dtypes import LIMITS
-from eqsat.expr import FALSE, TRUE, Expr, as_expr, const, divides_by_zero, make, replaced, topological, var, variables
+from eqsat.expr import (
+    FALSE,
+    TRUE,
+    Expr,
+    as_expr,
+    chain_members,
+    const,
+    divides_by_zero,
+    make,
+    replaced,
+    topological,
+    var,
+    variables,
+)
 from eqsat.extract.cost import CostModel, Latency, refuse_other
-from eqsat.facts import ContradictionError, chain_members
+from eqsat.facts import ContradictionError
 from eqsat.forms import Form, atom_form, read, to_expr
 from eqsat.linear import Theory
 from eqsat.ops import Bounds

@@ -11,8 +11,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 
-from eqsat.expr import FALSE, TRUE, Expr, const, extent, is_index, make, maximum, minimum, rebuild, topological, where
-from eqsat.facts import ContradictionError, chain_members
+from eqsat.expr import (
+    FALSE,
+    TRUE,
+    Expr,
+    chain_members,
+    const,
+    extent,
+    is_index,
+    make,
+    maximum,
+    minimum,
+    rebuild,
+    topological,
+    where,
+)
+from eqsat.facts import ContradictionError
 from eqsat.forms import Form, to_expr
 from eqsat.kernel import Store, equal_store
 from eqsat.linear import Theory

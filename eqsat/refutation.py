@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from eqsat.elimination import Rows
-from eqsat.expr import FALSE, Expr
-from eqsat.facts import chain_members
+from eqsat.expr import FALSE, Expr, chain_members
 from eqsat.forms import Form, atom_form, factors, product, product_form
 from eqsat.quotients import Quotients
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from eqsat.conditions import Conditions
-from eqsat.expr import Expr
-from eqsat.facts import chain_members
+from eqsat.expr import Expr, chain_members
 from eqsat.forms import Form, atom_form
 
 

@@ -16,8 +16,7 @@ from itertools import product as cartesian
 from math import comb, gcd, lcm, prod
 from typing import cast
 
-from eqsat.expr import TRUE, Expr, const, instantiate, make
-from eqsat.facts import chain_members
+from eqsat.expr import TRUE, Expr, chain_members, const, instantiate, make
 from eqsat.forms import ZERO, Form, atom_form, factors, number, product_form, to_expr
 from eqsat.over import Range, Reducer, chosen, has_reductions, reduction, selected, with_plain_condition
 from eqsat.solving import difference, equated, solved_for
