@@ -11,8 +11,8 @@ only terms within :data:`SLACK` operators of the smallest equal one.
 
 from __future__ import annotations
 
+from eqsat.compiling import CONSTRUCTORS, CompiledRule, common_divisor, floor_parts
 from eqsat.ops import OPS
-from eqsat.rule import CONSTRUCTORS, CompiledRule, common_divisor, floor_parts
 
 #: A rule that builds terms matches only those of up to so many operators more than the smallest equal one.
 SLACK = 2

@@ -6,11 +6,13 @@ own rules all run: what the theory knows to be equal it may not spell as they do
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Sequence
+from functools import cache, lru_cache
+from itertools import pairwise
 
-from eqsat.expr import Expr
-from eqsat.rule import Edge, Rule, edges, is_commutativity, needed_edges
+from eqsat.expr import TRUE, Expr, substitute, topological
+from eqsat.patterns import is_condition_letter, pattern_of
+from eqsat.rule import Rule, is_commutativity
 from eqsat.rules import DEFAULT
 
 #: The names of the shipped rules that the theory does not decide.
@@ -43,6 +45,11 @@ SPELLED = frozenset(
     }
 )
 
+#: What the engine spells with other operators.
+_SPELLED = {"sub": ("add", "mul"), "neg": ("mul",), "le": ("not", "lt"), "ne": ("not", "eq")}
+
+Edge = tuple[str, str]
+
 
 def _content(rule: Rule) -> object:
     """What a rule says, whatever it is called and whichever side of one that goes both ways comes first."""
@@ -64,7 +71,33 @@ def beside_with_needs(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], list[f
     """The rules that run beside the theory, and what terms must have for one to match: the smallest sets of edges."""
     beside = beside_theory(rules)
     needed = {needed_edges(rule) for rule in beside if not is_commutativity(rule)}
-    return beside, [edges for edges in needed if not any(other < edges for other in needed)]
+    return beside, [some for some in needed if not any(other < some for other in needed)]
+
+
+def edges(roots: Iterable[Expr], ignored: Collection[Expr] = ()) -> frozenset[Edge]:
+    """Which operator occurs directly below which, as the engine spells them; ``("", op)`` for each operator itself.
+
+    Those of the terms ``ignored`` are left out.
+    """
+    terms = [t for t in topological(roots) if t not in ignored]
+    pairs = {(t.op, a.op if a.args and a not in ignored else "") for t in terms for a in t.args}
+    return frozenset().union(*(_spelled_edges(*pair) for pair in pairs))
+
+
+@cache
+def _spelled_edges(op: str, below: str) -> frozenset[Edge]:
+    """The edges of ``op`` with ``below`` as an operand; the latter is empty for a leaf."""
+    outer = _SPELLED.get(op, (op,))
+    inner = _SPELLED.get(below, (below,))[:1] if below else ()
+    return frozenset([*((("", o)) for o in outer), *pairwise(outer), *((o, i) for o in outer for i in inner)])
+
+
+@cache
+def needed_edges(rule: Rule) -> frozenset[Edge]:
+    """The edges that a term must have for the left side of ``rule`` to match it."""
+    left = pattern_of(rule).left
+    conditions = {t: TRUE for t in topological([left]) if is_condition_letter(t)}
+    return edges(substitute([left], conditions))
 
 
 def can_match(needed: Sequence[frozenset[Edge]], terms: Sequence[Expr], ignored: Collection[Expr] = ()) -> bool:

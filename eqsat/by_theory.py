@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import inf
 from typing import cast
 
-from eqsat.beside import beside_with_needs, can_match
+from eqsat.beside import Edge, beside_with_needs, can_match
 from eqsat.choosing import Chooser, cheaper
 from eqsat.costs import cost_of
 from eqsat.definedness import defined, undefined
@@ -29,7 +29,6 @@ from eqsat.opaque import OPAQUE, hidden, meanings, stand_ins
 from eqsat.ops import FLOORS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.result import Result
-from eqsat.rule import Edge
 from eqsat.spelling import MANY_CLASSES, Speller, Value
 from eqsat.walk import LARGE, Walk
 

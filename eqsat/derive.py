@@ -20,7 +20,8 @@ from eqsat.greedy import Matcher, canonical, presentable
 from eqsat.guess import Guess
 from eqsat.linear import Theory
 from eqsat.ops import OPS, SUMS
-from eqsat.rule import TERMS, Rule, pattern_of
+from eqsat.patterns import TERMS, pattern_of
+from eqsat.rule import Rule
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.rules.arithmetic import ARITHMETIC
 from eqsat.spelling import spell_sum

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from eqsat.compiling import CONSTRUCTORS
 from eqsat.extract.graph import EGraph, Node
 from eqsat.ops import OPS, Bounds
-from eqsat.rule import CONSTRUCTORS
 
 #: Operators by constructor: of terms alone, and of a term and a literal.
 OPERATORS = {constructor: op for op, constructor in CONSTRUCTORS.items()}

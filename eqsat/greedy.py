@@ -46,7 +46,8 @@ from eqsat.facts import Work
 from eqsat.limits import refuse_seconds
 from eqsat.linear import Theory
 from eqsat.ops import MAX_SHIFT, OPS, REDUCTIONS
-from eqsat.rule import LITERALS, Rule, is_condition_letter, pattern_of
+from eqsat.patterns import LITERALS, is_condition_letter, pattern_of
+from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
 
 #: Rules that undo another one, by name: of both, the later one is left out.

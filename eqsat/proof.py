@@ -24,10 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat import binding
+from eqsat.compiling import alternatives
 from eqsat.evaluation import evaluate
 from eqsat.expr import TRUE, Expr, const, substitute, topological, variables
 from eqsat.ops import DIVISIONS, MAX_SHIFT
-from eqsat.rule import CONDITIONS, LITERALS, WIDE, Counterexample, Pattern, Rule, alternatives, binds_index, pattern_of
+from eqsat.patterns import CONDITIONS, LARGEST, LITERALS, Pattern, binds_index, pattern_of
+from eqsat.rule import Counterexample, Rule
 from eqsat.smt import Quotient, Quotients, to_z3
 
 Array = NDArray[Any]
@@ -260,7 +262,7 @@ def _mentioned(pattern: Pattern) -> list[int]:
 def _values(name: str, count: int, further: Iterable[int] = ()) -> Array:
     """``count`` small values for a letter or measure, around zero, and those of ``further`` that it may have."""
     low, high = -((count - 1) // 2), count // 2
-    least, most = -WIDE, WIDE
+    least, most = -LARGEST, LARGEST
     if name in CONDITIONS:
         return np.arange(2)
     if name == "s":

@@ -1,0 +1,115 @@
+"""The language of rules: patterns over letters, guards over what is measured of them.
+
+In a pattern ``a b c d k m n s`` match integer literals (``s`` a shift amount), ``u v w x y z`` any term, ``p q r`` any
+condition, and a repeated letter means the same term. A guard may ask for ``vmin(x)``, ``vmax(x)``, ``factor(x)`` (a
+known divisor of every value of ``x``), ``gcd(x, d)`` (that of ``factor(x)`` and ``d``), for ``modulus(x)`` and
+``remainder(x)`` (each value of ``x`` is ``remainder(x)`` modulo ``modulus(x)``, and
+``0 <= remainder(x) < modulus(x)``), and for a comparison of two terms (``x < y``) that must be a known fact. A rule may
+assume that no divisor in its left side is zero.
+
+A pattern may have reductions, as in ``sum(x, i, u, v)``: a letter in the body may speak of the index, unless the guard
+says ``free(x)``; ``at(x, y)`` is ``x`` where its index is ``y``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from eqsat.expr import TRUE, Expr, const, make, var, variables
+from eqsat.ops import MAX_SHIFT
+from eqsat.text import parse, to_text
+
+if TYPE_CHECKING:
+    from eqsat.rule import Rule
+
+LITERALS = "abcdkmns"
+TERMS = "uvwxyz"
+CONDITIONS = "pqr"
+
+#: Letters are parsed as variables of up to this magnitude, small enough for the truth test to stay in machine integers.
+LARGEST = 2**15
+_LETTERS = {
+    **{name: var(name, -LARGEST, LARGEST) for name in LITERALS + TERMS},
+    "s": var("s", 0, MAX_SHIFT),
+    **{name: make("ne", var(name, 0, 1), const(0)) for name in CONDITIONS},
+}
+#: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
+_MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|at)\(\s*(\w+)\s*(?:,\s*(\w+)\s*)?\)")
+MEASURES = {
+    **{f"{f}_{x}": var(f"{f}_{x}", -LARGEST, LARGEST) for f in ("vmin", "vmax") for x in TERMS},
+    **{f"{f}_{x}": var(f"{f}_{x}", 1, LARGEST) for f in ("factor", "modulus") for x in TERMS},
+    **{f"remainder_{x}": var(f"remainder_{x}", 0, LARGEST) for x in TERMS},
+    **{f"gcd_{x}_{y}": var(f"gcd_{x}_{y}", 0, LARGEST) for x in TERMS for y in LITERALS},
+}
+#: In patterns with reductions the letters stand for few values, so that their products have bounds.
+_FEW = 8
+_NARROW = {name: var(name, -_FEW, _FEW) if term.op == "var" else term for name, term in _LETTERS.items()}
+_BINDING = {
+    **{name: var(name, -_FEW, _FEW) if name[0] == "v" else term for name, term in MEASURES.items()},
+    **{f"free_{x}": make("ne", var(f"free_{x}", 0, 1), const(0)) for x in TERMS + CONDITIONS},
+    **{f"at_{x}_{y}": var(f"at_{x}_{y}", -_FEW, _FEW) for x in TERMS for y in TERMS},
+}
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A rule's three parts as terms over letters."""
+
+    left: Expr
+    right: Expr
+    when: Expr
+
+
+@cache
+def pattern_of(rule: Rule) -> Pattern:
+    """The parts of ``rule`` parsed.
+
+    Raises
+    ------
+    ValueError
+        If a part does not parse or a letter is unbound; one line that names the rule.
+    """
+    try:
+        binds = binds_index(rule)
+        left = parse(rule.left, _NARROW if binds else _LETTERS)
+        right = _parse_measured(rule.right, binds)
+        when = _parse_measured(rule.when, binds) if rule.when else TRUE
+    except ValueError as error:
+        raise ValueError(f"rule {rule.name!r}: {error}") from None
+    if left.is_bool is not right.is_bool:
+        raise ValueError(f"rule {rule.name!r}: one side is a condition, the other a number")
+    if is_condition_letter(left) or (left.op == "var" and right.args):
+        raise ValueError(f"rule {rule.name!r}: the left side is a letter, which matches all terms: give it an operator")
+    if left is right:
+        raise ValueError(f"rule {rule.name!r}: both sides are {to_text(left)!r}")
+    if not when.is_bool:
+        raise ValueError(f"rule {rule.name!r}: the guard {rule.when!r} is no condition: compare it, as in 'c > 0'")
+    bound = {v.value for v in variables([left])}
+    for term in variables([right, when]):
+        for letter in _letters_of(str(term.value)):
+            if letter not in bound:
+                raise ValueError(f"rule {rule.name!r}: the left side does not bind {letter!r}")
+    return Pattern(left, right, when)
+
+
+def binds_index(rule: Rule) -> bool:
+    """Whether the patterns of ``rule`` have reductions."""
+    return re.search(r"\b(sum|prod|max_over|min_over)\(", rule.left) is not None
+
+
+def _parse_measured(text: str, binds: bool) -> Expr:
+    flat = _MEASURE.sub(lambda m: "_".join(g for g in m.groups() if g), text)
+    return parse(flat, _NARROW | _BINDING if binds else _LETTERS | MEASURES)
+
+
+def _letters_of(name: str) -> list[str]:
+    """The letters that a scalar such as ``vmin_x`` or ``gcd_x_d`` speaks of."""
+    return name.split("_")[1:] if name in MEASURES or name in _BINDING else [name]
+
+
+def is_condition_letter(term: Expr) -> bool:
+    """Whether a term of a pattern is a condition letter, which is read as ``p != 0``."""
+    return term.op == "ne" and term.args[0].op == "var" and str(term.args[0].value) in CONDITIONS
