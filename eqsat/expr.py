@@ -2,7 +2,7 @@
 
 An :class:`Expr` is a node of a directed acyclic graph. Equal terms are the same object, so ``is`` (and ``==``) compares
 structure, and shared subterms are stored once. ``vmin`` and ``vmax`` bound every value the term can take, computed when
-it is built. Terms may be thousands of levels deep: every walk here is iterative.
+it is built. What is below terms is walked by :mod:`eqsat.traversal`, whose functions may be imported from here too.
 
 A reduction binds its index: its operands are ``(body, index, low, high)``, and the index, a variable of the body, takes
 the values of ``[low, high)``. Bound indices are named by how deep reductions nest in the body, so terms that differ in
@@ -14,16 +14,15 @@ values.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from math import isinf
-from threading import RLock
 from typing import Any, NoReturn, SupportsIndex, cast
-from weakref import ref
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from eqsat.interning import Identity, interned, known, terms
 from eqsat.ops import (
     DIVISIONS,
     ELEMENTS,
@@ -38,6 +37,18 @@ from eqsat.ops import (
     reduction_bounds,
     trip_bounds,
 )
+from eqsat.traversal import buffers as buffers
+from eqsat.traversal import chain_members as chain_members
+from eqsat.traversal import division_count as division_count
+from eqsat.traversal import evaluated_operands as evaluated_operands
+from eqsat.traversal import is_index as is_index
+from eqsat.traversal import outside_addresses as outside_addresses
+from eqsat.traversal import term_count as term_count
+from eqsat.traversal import topological as topological
+from eqsat.traversal import tree_size as tree_size
+from eqsat.traversal import use_counts as use_counts
+from eqsat.traversal import variables as variables
+from eqsat.traversal import with_users as with_users
 
 IntLike = SupportsIndex
 
@@ -219,46 +230,10 @@ MAX_NESTING = 64
 #: The name of a bound index: its level and its range, unlike any name a user can give.
 _INDEX = re.compile(r"\$(\d+):")
 
-Identity = tuple[object, ...]
-
-#: Every term in use, and some that are not: these are swept out when the table has grown by half, which is cheaper than
-#: a callback for each.
-_terms: dict[Identity, ref[Expr]] = {}
-_sweep_at = [1 << 14]
-#: Held where an entry of the table goes, or gives way to another.
-_table_lock = RLock()
 _OP_KEYS = {
     name: int.from_bytes(blake2b(name.encode(), digest_size=7).digest())
     for name in [*OPS, *FLOATS, *REDUCTIONS, "const", "bool", "float", "var", "buffer", "load"]
 }
-
-
-def _known(identity: Identity) -> Expr | None:
-    """The term with this identity, if it is in use."""
-    found = _terms.get(identity)
-    return None if found is None else found()
-
-
-def _sweep() -> None:
-    """Forget the terms that are not in use."""
-    with _table_lock:
-        # users come after their operands, which their identities keep alive
-        left = list(_terms.items())
-        while left:
-            identity, term = left.pop()
-            if term() is None:
-                del _terms[identity]
-        _sweep_at[0] = max(1 << 14, len(_terms) * 3 // 2)
-
-
-def _entered(identity: Identity, own: ref[Expr]) -> Expr:
-    """The term with this identity where another thread was faster, else ``own``, in place of what is not in use."""
-    with _table_lock:
-        other = _known(identity)
-        if other is not None:
-            return other
-        _terms[identity] = own
-        return cast(Expr, own())
 
 
 def _new(
@@ -283,10 +258,7 @@ def _new(
     draft.key = key
     draft.__class__ = Expr
     term = cast(Expr, draft)
-    if len(_terms) > _sweep_at[0]:
-        _sweep()
-    own = ref(term)
-    return term if _terms.setdefault(identity, own) is own else _entered(identity, own)
+    return interned(identity, term)
 
 
 def const(value: IntLike) -> Expr:
@@ -297,7 +269,7 @@ def const(value: IntLike) -> Expr:
     """
     number = value.__index__()
     identity = ("const", number)
-    term = _known(identity)
+    term = known(identity)
     if term is None:
         term = _new(identity, "const", (), number, number, number, False, hash((_OP_KEYS["const"], number)))
     return term
@@ -305,7 +277,7 @@ def const(value: IntLike) -> Expr:
 
 def _literal_bool(value: bool) -> Expr:
     identity = ("bool", value)
-    term = _known(identity)
+    term = known(identity)
     if term is None:
         number = int(value)
         term = _new(identity, "bool", (), value, number, number, True, hash((_OP_KEYS["bool"], number)))
@@ -335,7 +307,7 @@ def var(name: str, vmin: IntLike, vmax: IntLike) -> Expr:
     except AttributeError:
         raise TypeError(f"the bounds of variable {name!r} must be integers, not {vmin!r} and {vmax!r}") from None
     identity = ("var", name, low, high)
-    term = _known(identity)
+    term = known(identity)
     if term is not None:
         return term
     _check_name(name, "variable")
@@ -355,7 +327,7 @@ def _check_name(name: str, kind: str) -> None:
 
 def any_var(name: str, low: int, high: int) -> Expr:
     """As :func:`var`, for names of bound indices too."""
-    term = _known(("var", name, low, high))
+    term = known(("var", name, low, high))
     return _new_variable(name, low, high) if term is None else term
 
 
@@ -409,7 +381,7 @@ def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = No
 def any_buffer(value: Buffer) -> Expr:
     """As :func:`buffer`, for names that no user can give too."""
     identity = ("buffer", value)
-    term = _known(identity)
+    term = known(identity)
     if term is None:
         low, high = ELEMENTS[value.element]
         digits = int.from_bytes(blake2b(repr(value).encode(), digest_size=7).digest())
@@ -514,7 +486,7 @@ def make(name: str, *args: Expr) -> Expr:
         If an operand has the wrong sort, or there are too few or too many.
     """
     identity = (name, *args)
-    found = _terms.get(identity)
+    found = terms.get(identity)
     if found is not None and (term := found()) is not None:
         return term
     op = OPS.get(name)
@@ -610,7 +582,7 @@ def literal_float(value: float, element: str = "f64") -> Expr:
 def any_float(value: float, element: str) -> Expr:
     """As :func:`literal_float`, with all its digits: an ``f32`` literal is rounded when it becomes an operand."""
     identity = ("float", element, repr(value))
-    term = _known(identity)
+    term = known(identity)
     if term is None:
         key = hash((_OP_KEYS["float"], int.from_bytes(blake2b(repr(identity).encode(), digest_size=7).digest())))
         term = _new(identity, "float", (), value, *ELEMENTS[element], False, key, element)
@@ -682,7 +654,7 @@ def _float(name: str, *args: Expr) -> Expr:
     element = None if op.gives == "b" else op.element or ("f64" if "f64" in [a.element for a in args] else "f32")
     low, high = (0, 1) if op.gives == "b" else ELEMENTS[cast(str, element)]
     key = hash((_OP_KEYS[name], *[a.key for a in args]))
-    found = _known((name, *args))
+    found = known((name, *args))
     return _new((name, *args), name, args, None, low, high, op.gives == "b", key, element) if found is None else found
 
 
@@ -922,99 +894,6 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def evaluated_operands(term: Expr) -> tuple[Expr, ...]:
-    """The operands to evaluate before ``term``: no body, which is evaluated per value of its index, and no array."""
-    return term.args[2:] if term.op in REDUCTIONS else term.args[1:] if term.op == "load" else term.args
-
-
-def topological(roots: Iterable[Expr]) -> list[Expr]:
-    """Every distinct term below ``roots``, operands before their users, in an order fixed by the roots' order."""
-    found: dict[Expr, None] = {}
-    stack = list(roots)[::-1]
-    while stack:
-        term = stack[-1]
-        if term in found:
-            stack.pop()
-            continue
-        for arg in term.args:
-            if arg not in found:
-                if arg.args:
-                    stack.append(arg)
-                    break
-                found[arg] = None
-        else:
-            found[term] = None
-            stack.pop()
-    return list(found)
-
-
-def with_users(wanted: Collection[Expr], terms: Iterable[Expr]) -> set[Expr]:
-    """Those of ``terms``, operands first, that are ``wanted`` or have operands, at any depth, that are.
-
-    >>> x, y = var("x", 0, 9), var("y", 0, 9)
-    >>> sorted(map(str, with_users({x}, topological([(x + 1) * 2, y + 1]))))
-    ['(x + 1)*2', 'x', 'x + 1']
-    """
-    found: set[Expr] = set()
-    for term in terms:
-        if term in wanted or not found.isdisjoint(term.args):
-            found.add(term)
-    return found
-
-
-def chain_members(term: Expr, op: str) -> list[Expr]:
-    """What a chain of the operator ``op`` joins, from the last to the first; the term itself if it is none.
-
-    >>> x, y = var("x", 0, 9), var("y", 0, 9)
-    >>> chain_members((x < 5) & (y < 5) & (x < y), "and")
-    [Expr('x < y'), Expr('y < 5'), Expr('x < 5')]
-    """
-    found, stack = [], [term]
-    while stack:
-        part = stack.pop()
-        if part.op == op:
-            stack.extend(part.args)
-        else:
-            found.append(part)
-    return found
-
-
-def use_counts(roots: Sequence[Expr]) -> dict[Expr, int]:
-    """For each term below ``roots``, operands first, how many roots and operands of terms it is.
-
-    >>> x = var("x", 0, 9)
-    >>> list(use_counts([(x + 1) * (x + 1), x]).values())
-    [2, 1, 2, 1]
-    """
-    counts = dict.fromkeys(topological(roots), 0)
-    for term in counts:
-        for arg in term.args:
-            counts[arg] += 1
-    for root in roots:
-        counts[root] += 1
-    return counts
-
-
-def variables(roots: Iterable[Expr]) -> list[Expr]:
-    """The distinct free variables of ``roots``, sorted by name: those that no reduction binds.
-
-    Raises
-    ------
-    ValueError
-        If one name occurs with two ranges.
-    """
-    found: dict[str, Expr] = {}
-    for term in topological(roots):
-        if term.op == "var" and not is_index(term):
-            name = cast(str, term.value)
-            other = found.setdefault(name, term)
-            if other is not term:
-                raise ValueError(
-                    f"variable {name!r} has two ranges: [{other.vmin}, {other.vmax}] and [{term.vmin}, {term.vmax}]"
-                )
-    return [found[name] for name in sorted(found)]
-
-
 def free_name(name: str, taken: set[str]) -> str:
     """``name``, with as many underscores behind it as make it new; ``taken`` gains it."""
     while name in taken:
@@ -1028,48 +907,14 @@ def extent(variable: Expr) -> int:
     return variable.vmax - variable.vmin + 1
 
 
-def is_index(variable: Expr) -> bool:
-    """Whether ``variable`` is the index of a reduction."""
-    return cast(str, variable.value)[0] == "$"
-
-
 def as_free(index: Expr) -> Expr:
     """A free variable in the place of the index of a reduction that is not there."""
     return any_var(f"#{index.value}", index.vmin, index.vmax)
 
 
-def outside_addresses(roots: Iterable[Expr]) -> set[Expr]:
-    """The terms below ``roots``, loads among them, but nothing that only the indices of loads contain."""
-    stack = list(roots)
-    seen = set(stack)
-    while stack:
-        term = stack.pop()
-        if term.op != "load":
-            stack += [a for a in term.args if a not in seen]
-            seen.update(term.args)
-    return seen
-
-
 def array_of(element: Expr) -> Buffer:
     """The array that a load takes its element from."""
     return cast(Buffer, element.args[0].value)
-
-
-def buffers(roots: Iterable[Expr]) -> list[Expr]:
-    """The distinct arrays that ``roots`` load from, sorted by name.
-
-    Raises
-    ------
-    ValueError
-        If one name occurs with two types or shapes.
-    """
-    found: dict[str, Expr] = {}
-    for term in topological(roots):
-        if term.op == "buffer":
-            name = cast(Buffer, term.value).name
-            if found.setdefault(name, term) is not term:
-                raise ValueError(f"buffer {name!r} has two declarations: {found[name].value} and {term.value}")
-    return [found[name] for name in sorted(found)]
 
 
 def rebuild(roots: Iterable[Expr], replace: Callable[[Expr, tuple[Expr, ...]], Expr | None]) -> list[Expr]:
@@ -1094,31 +939,3 @@ def substitute(roots: Iterable[Expr], replacement: Mapping[Expr, ExprLike]) -> l
 def replaced(roots: Iterable[Expr], images: Mapping[Expr, Expr]) -> list[Expr]:
     """As :func:`substitute`, but what is never evaluated may come to divide by zero."""
     return rebuild(roots, lambda term, args: images.get(term))
-
-
-def term_count(roots: Iterable[Expr]) -> int:
-    """How many distinct terms there are below ``roots``, themselves among them.
-
-    >>> x = var("x", 0, 9)
-    >>> term_count([(x + 1) * (x + 1)])
-    4
-    """
-    return len(topological(roots))
-
-
-def division_count(roots: Iterable[Expr]) -> int:
-    """How many distinct divisions and remainders there are below ``roots``."""
-    return sum(term.op in DIVISIONS for term in topological(roots))
-
-
-def tree_size(term: Expr) -> int:
-    """How many operators and leaves ``term`` has, written out.
-
-    >>> x = var("x", 0, 9)
-    >>> tree_size((x + 1) * (x + 1))
-    7
-    """
-    sizes: dict[Expr, int] = {}
-    for part in topological([term]):
-        sizes[part] = 1 + sum([sizes[a] for a in part.args])
-    return sizes[term]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from strategies import expressions, grid
 
-from eqsat import expr
+from eqsat import expr, interning
 from eqsat.evaluation import evaluate
 from eqsat.expr import (
     FALSE,
@@ -272,17 +272,17 @@ def test_pickling_gives_the_same_object(drawn):
 
 def test_terms_that_nothing_uses_are_forgotten():
     gc.collect()
-    expr._sweep()
-    before = len(expr._terms)
+    interning.sweep()
+    before = len(interning.terms)
     term = deep(500)
     for number in range(1 << 16):
         const(10**6 + number)
-    assert len(expr._terms) <= 3 * max(before, 1 << 14)
-    expr._sweep()
+    assert len(interning.terms) <= 3 * max(before, interning.MIN_SWEPT)
+    interning.sweep()
     # a term keeps those below it
-    assert before + 500 <= len(expr._terms)
+    assert before + 500 <= len(interning.terms)
     assert deep(500) is term
     del term
     gc.collect()
-    expr._sweep()
-    assert len(expr._terms) == before
+    interning.sweep()
+    assert len(interning.terms) == before

@@ -1,0 +1,174 @@
+"""What is below terms: every subterm once, operands first; the variables and arrays there, and how much it is.
+
+Terms share subterms and may be thousands of levels deep: every walk visits each distinct term once and is iterative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from eqsat.ops import DIVISIONS, REDUCTIONS, Buffer
+
+if TYPE_CHECKING:
+    from eqsat.expr import Expr
+
+
+def topological(roots: Iterable[Expr]) -> list[Expr]:
+    """Every distinct term below ``roots``, operands before their users, in an order fixed by the roots' order."""
+    found: dict[Expr, None] = {}
+    stack = list(roots)[::-1]
+    while stack:
+        term = stack[-1]
+        if term in found:
+            stack.pop()
+            continue
+        for arg in term.args:
+            if arg not in found:
+                if arg.args:
+                    stack.append(arg)
+                    break
+                found[arg] = None
+        else:
+            found[term] = None
+            stack.pop()
+    return list(found)
+
+
+def evaluated_operands(term: Expr) -> tuple[Expr, ...]:
+    """The operands to evaluate before ``term``: no body, which is evaluated per value of its index, and no array."""
+    return term.args[2:] if term.op in REDUCTIONS else term.args[1:] if term.op == "load" else term.args
+
+
+def chain_members(term: Expr, op: str) -> list[Expr]:
+    """What a chain of the operator ``op`` joins, from the last to the first; the term itself if it is none.
+
+    >>> from eqsat.expr import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> chain_members((x < 5) & (y < 5) & (x < y), "and")
+    [Expr('x < y'), Expr('y < 5'), Expr('x < 5')]
+    """
+    found, stack = [], [term]
+    while stack:
+        part = stack.pop()
+        if part.op == op:
+            stack.extend(part.args)
+        else:
+            found.append(part)
+    return found
+
+
+def with_users(wanted: Collection[Expr], terms: Iterable[Expr]) -> set[Expr]:
+    """Those of ``terms``, operands first, that are ``wanted`` or have operands, at any depth, that are.
+
+    >>> from eqsat.expr import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> sorted(map(str, with_users({x}, topological([(x + 1) * 2, y + 1]))))
+    ['(x + 1)*2', 'x', 'x + 1']
+    """
+    found: set[Expr] = set()
+    for term in terms:
+        if term in wanted or not found.isdisjoint(term.args):
+            found.add(term)
+    return found
+
+
+def use_counts(roots: Sequence[Expr]) -> dict[Expr, int]:
+    """For each term below ``roots``, operands first, how many roots and operands of terms it is.
+
+    >>> from eqsat.expr import var
+    >>> x = var("x", 0, 9)
+    >>> list(use_counts([(x + 1) * (x + 1), x]).values())
+    [2, 1, 2, 1]
+    """
+    counts = dict.fromkeys(topological(roots), 0)
+    for term in counts:
+        for arg in term.args:
+            counts[arg] += 1
+    for root in roots:
+        counts[root] += 1
+    return counts
+
+
+def variables(roots: Iterable[Expr]) -> list[Expr]:
+    """The distinct free variables of ``roots``, sorted by name: those that no reduction binds.
+
+    Raises
+    ------
+    ValueError
+        If one name occurs with two ranges.
+    """
+    found: dict[str, Expr] = {}
+    for term in topological(roots):
+        if term.op == "var" and not is_index(term):
+            name = cast(str, term.value)
+            other = found.setdefault(name, term)
+            if other is not term:
+                raise ValueError(
+                    f"variable {name!r} has two ranges: [{other.vmin}, {other.vmax}] and [{term.vmin}, {term.vmax}]"
+                )
+    return [found[name] for name in sorted(found)]
+
+
+def is_index(variable: Expr) -> bool:
+    """Whether ``variable`` is the index of a reduction."""
+    return cast(str, variable.value)[0] == "$"
+
+
+def buffers(roots: Iterable[Expr]) -> list[Expr]:
+    """The distinct arrays that ``roots`` load from, sorted by name.
+
+    Raises
+    ------
+    ValueError
+        If one name occurs with two types or shapes.
+    """
+    found: dict[str, Expr] = {}
+    for term in topological(roots):
+        if term.op == "buffer":
+            name = cast(Buffer, term.value).name
+            if found.setdefault(name, term) is not term:
+                raise ValueError(f"buffer {name!r} has two declarations: {found[name].value} and {term.value}")
+    return [found[name] for name in sorted(found)]
+
+
+def outside_addresses(roots: Iterable[Expr]) -> set[Expr]:
+    """The terms below ``roots``, loads among them, but nothing that only the indices of loads contain."""
+    stack = list(roots)
+    seen = set(stack)
+    while stack:
+        term = stack.pop()
+        if term.op != "load":
+            stack += [a for a in term.args if a not in seen]
+            seen.update(term.args)
+    return seen
+
+
+def term_count(roots: Iterable[Expr]) -> int:
+    """How many distinct terms there are below ``roots``, themselves among them.
+
+    >>> from eqsat.expr import var
+    >>> x = var("x", 0, 9)
+    >>> term_count([(x + 1) * (x + 1)])
+    4
+    """
+    return len(topological(roots))
+
+
+def division_count(roots: Iterable[Expr]) -> int:
+    """How many distinct divisions and remainders there are below ``roots``."""
+    return sum(term.op in DIVISIONS for term in topological(roots))
+
+
+def tree_size(term: Expr) -> int:
+    """How many operators and leaves ``term`` has, written out.
+
+    >>> from eqsat.expr import var
+    >>> x = var("x", 0, 9)
+    >>> tree_size((x + 1) * (x + 1))
+    7
+    """
+    sizes: dict[Expr, int] = {}
+    for part in topological([term]):
+        sizes[part] = 1 + sum([sizes[a] for a in part.args])
+    return sizes[term]
