@@ -488,6 +488,12 @@ CONTRADICTIONS = [
 ]
 
 
+def test_facts_are_read_again_until_none_says_more():
+    # read first, as it speaks of one variable, the alternative is decided by what is read later
+    x, y = var("x", 0, 9), var("y", 0, 9)
+    assert Theory([(x < 3) | (x > 7), x + y % 3 < 5]).range(x) == (0, 2)
+
+
 @pytest.mark.parametrize(("facts", "possible"), CONTRADICTIONS, ids=str)
 def test_contradictory_facts_are_refused(facts, possible):
     with pytest.raises(ValueError, match=r"contradict"):

@@ -375,15 +375,26 @@ def test_the_cost_model_decides(options):
         result = optimize([text], cost=model, **ranges, **options)
         assert result.cost == cost_of(result.exprs, model)
         assert result.cost <= result.cost_before
-    assert optimize(["x // n", "x % n"], cost=OpCount(), x=(0, 4095), n=(1, 64), **options).cost == 2
+    # two divisions are dear, and few operations
+    assert optimize(["x // n", "x - x//n*n"], cost=OpCount(), x=(0, 4095), n=(1, 64), **options).cost == 2
 
 
-@pytest.mark.parametrize("budget", [Budget(nodes=1), Budget(seconds=0.0), Budget(rounds=0), Budget(rounds=1)], ids=str)
+@pytest.mark.parametrize(
+    ("budget", "stop"),
+    [
+        (Budget(nodes=1), "nodes"),
+        (Budget(seconds=0.0), "time"),
+        (Budget(rounds=0), "iterations"),
+        (Budget(rounds=1), "iterations"),
+    ],
+    ids=str,
+)
 @every_way
-def test_a_tiny_budget_ends_with_a_right_answer(budget, options):
+def test_a_tiny_budget_ends_with_a_right_answer(budget, stop, options):
     text = "where(x < y, max(x // y, 3), (x % y) // y) + min(x, y) * (x // y)"
     result = sound(optimize([text, "x % y"], budget=budget, constraints=["y != 0"], **XY, **options))
-    assert result.stop in ("saturated", "nodes", "time", "iterations")
+    # the theory alone has no rounds, and no nodes to count
+    assert result.stop == stop or (options.get("engine") == "theory" and result.stop == "saturated")
 
 
 STOPS = [(Budget(nodes=1), "nodes"), (Budget(seconds=0.0), "time"), (Budget(rounds=1), "iterations")]
