@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eqsat.expr import Expr, array_of, as_float, brief, evaluated_operands, may_divide_by_zero, neutral, topological
-from eqsat.ops import ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer
+from eqsat.ops import ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer, rounded_to_odd
 
 _BOOL, _I32, _I64, _F32, _F64, _ANY_SIZE = map(np.dtype, ("bool", "int32", "int64", "float32", "float64", "object"))
 
@@ -43,6 +43,9 @@ def integers(first: int, beyond: int) -> NDArray[Any]:
 
 
 def _in_type(values: NDArray[Any], kind: Any) -> NDArray[Any]:
+    if kind is _F32 and values.dtype is _ANY_SIZE:
+        # NumPy would round them to f64 first
+        values = np.asarray(np.frompyfunc(rounded_to_odd, 1, 1)(values))
     return values if values.dtype is kind else values.astype(kind, copy=False)
 
 

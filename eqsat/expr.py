@@ -35,6 +35,7 @@ from eqsat.ops import (
     Bounds,
     Buffer,
     reduction_bounds,
+    rounded_to_odd,
     trip_bounds,
 )
 from eqsat.traversal import buffers as buffers
@@ -575,7 +576,7 @@ def literal_float(value: float, element: str = "f64") -> Expr:
     with np.errstate(over="ignore"):
         rounded = float(np.float32(value))
     if isinf(rounded) and not isinf(value):
-        raise ValueError(f"the literal {value!r} is too large for {element}")
+        raise ValueError(f"the literal {value:g} is too large for {element}")
     return any_float(rounded, element)
 
 
@@ -597,7 +598,8 @@ def as_float(value: ExprLike, beside: Expr) -> Expr:
         return literal_float(cast(float, term.value), element)
     if term.op == "const":
         try:
-            return literal_float(float(term.vmin), element)
+            number = term.vmin if element == "f64" else rounded_to_odd(term.vmin)
+            return literal_float(float(number), element)
         except OverflowError:
             raise ValueError(f"an integer of {term.vmin.bit_length()} bits is too large for {element}") from None
     return term if term.element else make("to_double" if element == "f64" else "to_float", term)

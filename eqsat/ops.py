@@ -46,6 +46,13 @@ class Op:
     commutes: bool = False
 
 
+def rounded_to_odd(number: int) -> int:
+    """``number`` to 40 binary digits, the last of which is 1 if others were cut off: rounding it again rounds once."""
+    cut = max(0, number.bit_length() - 40)
+    kept = number >> cut
+    return number if kept << cut == number else (kept | 1) << cut
+
+
 def truncated_div(a: int, b: int) -> int:
     """C's ``/``: the quotient rounded toward zero."""
     quotient = abs(a) // abs(b)
