@@ -90,8 +90,20 @@ _TAKEN = re.compile(
     r"|ilogb|ldexp|lgamma|(l?l)?r(int|ound)|log(10|1p|2|b)?|modf|nan|nearbyint|nextafter|nexttoward|pow|remainder"
     r"|remquo|scalbl?n|sqrt|tgamma|trunc)[fl]?"
     r"|fpclassify|is(finite|inf|nan|normal|unordered|(greater|less)(equal)?|lessgreater)|signbit|math_errhandling"
-    r"|INFINITY|NAN|HUGE_VAL[FL]?|(FP|MATH)_\w*|mem(cmp|cpy|move|set)"
+    r"|is(zero|eqsig|signaling|subnormal|canonical)|linux|unix|i386|HUGE|MAXFLOAT|DOMAIN|SING|(OVER|UNDER)FLOW|[PT]LOSS"
+    r"|INFINITY|NAN|HUGE_VAL[FL]?|(FP|MATH|M|X)_\w*|mem(cmp|cpy|move|set)"
     rf"|({'|'.join(HELPERS)})_i(32|64)"
+)
+
+#: Names of functions that a C compiler knows, which arguments and static functions may have, but others may not.
+_FUNCTIONS = re.compile(
+    r"([jy][01n]|l?gamma(_r)?|drem|finite|scalb|significand|exp10|pow10|sincos|roundeven|canonicalize|u?fromfpx?"
+    r"|next(up|down)|llogb|f(max|min)mag|(set|get)payload(sig)?|totalorder(mag)?)[fl]?|signgam"
+    r"|c(abs|arg|imag|real|proj|pow|sqrt|exp|log(10)?|a?(cos|sin|tan)h?)[fl]?|conj[fl]?"
+    r"|(ll?|imax)?abs|ffs(ll?)?|abort|exit|malloc|[cr]ealloc|calloc|free|alloca|v?(f|s|sn)?(printf|scanf)"
+    r"|f?put[cs]|putchar|is(w?(alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|xdigit)|ascii)"
+    r"|tow?(lower|upper)|toascii|r?index|mem(chr|pcpy)|b(cmp|copy|zero)|st[pr]n?cpy"
+    r"|str(n?cat|r?chr|n?(case)?cmp|c?spn|n?len|pbrk|str|n?dup|fmon|ftime)|d?c?gettext|exec([lv][ep]?|vpe)|fork"
 )
 
 #: How tightly C's operators bind.
@@ -170,7 +182,7 @@ def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = No
     """The function that :func:`to_c` prints, without what it needs before it; ``storage`` may be ``"static "``."""
     if not roots:
         raise ValueError("there is no expression to lower: give at least one")
-    check_name(name)
+    check_name(name, shared=not storage)
     other = next((t for t in topological(roots) if t.args and t.op not in WRITE), None)
     if other is not None:
         raise ValueError(
@@ -251,9 +263,10 @@ def _type(term: Expr) -> str:
     return "bool" if term.is_bool else f"int{select_width(term)}_t"
 
 
-def check_name(name: str, of: str = "function") -> None:
-    """Refuse what cannot name a function, or whatever ``of`` says, in C."""
-    if _is_taken(name) or not name.isascii() or not name.isidentifier():
+def check_name(name: str, of: str = "function", shared: bool = False) -> None:
+    """Refuse what cannot name a function, or whatever ``of`` says, in C; one that is ``shared`` would replace C's."""
+    taken = _is_taken(name) or (shared and _FUNCTIONS.fullmatch(name))
+    if taken or not name.isascii() or not name.isidentifier():
         raise ValueError(f"{name!r} cannot name a C {of}: use a-z, digits and underscores, but no word of C's")
 
 

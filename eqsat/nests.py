@@ -74,7 +74,7 @@ def function(
     """The function that :func:`to_c` prints, without what it needs before it."""
     if lanes not in LANES:
         raise ValueError(f"{lanes} lanes: give one of {', '.join(map(str, LANES))}")
-    check_name(kernel.name)
+    check_name(kernel.name, shared=not storage)
     return _Nests(kernel, parallel, reassociate, lanes).function(storage)
 
 
@@ -147,14 +147,13 @@ class _Nests:
         """
         writer, term = self.writer, store.value
         row, target = store.over[-1], store.target.args[1]
-        body, index, low, high = term.args
+        body, _, low, high = term.args
         with writer.whole(row, ["#pragma omp simd"]):
             writer.emit(f"{writer.element(store.array, writer.need(target))} = {writer.start(term)};")
         writer.expect([low, high, target, body])
-        with (
-            writer.over_range(index, writer.need(low), writer.need(high)),
-            writer.whole(row, ["#pragma omp simd"]),
-        ):
+        for end in (low, high):
+            writer.need(end)
+        with writer.over_range(term), writer.whole(row, ["#pragma omp simd"]):
             place = writer.element(store.array, writer.need(target))
             writer.step(term, place, writer.need(body))
 
@@ -163,11 +162,8 @@ class _Nests:
         writer, row = self.writer, store.over[-1]
         writer.expect([interior.start, interior.stop])
         start, stop = [writer.named(end) for end in (interior.start, interior.stop)]
-        parts = [
-            (str(row.vmin), start, store),
-            (start, stop, interior.store),
-            (stop, str(row.vmax + 1), store),
-        ]
+        first, beyond = writer.ends(row)
+        parts = [(first, start, store), (start, stop, interior.store), (stop, beyond, store)]
         for low, high, part in parts:
             if low == high:
                 continue

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from eqsat.codegen import ADD, ATOM, LONGEST, Code
-from eqsat.dtypes import LIMITS, widths
+from eqsat.dtypes import common_width, widths
 from eqsat.elements import ElementWriter
 from eqsat.expr import (
     TRUE,
@@ -47,6 +47,8 @@ class LoopWriter(ElementWriter):
         super().__init__(kernel)
         self.reassociate = reassociate
         loops = {v for s in kernel.stores for v in s.over}
+        # a counter gets one beyond its last value
+        widths([v + 1 for v in loops])
         self.loop_names = {v: self.argument_name(str(v.value)) for v in sorted(loops, key=lambda v: str(v.value))}
         self.scopes = [_Scope()]
         self.depth: dict[Expr, int] = {}
@@ -114,15 +116,21 @@ class LoopWriter(ElementWriter):
 
     def whole(self, variable: Expr, pragma: Sequence[str] = ()) -> AbstractContextManager[None]:
         """A loop over all values of ``variable``."""
-        return self.part(variable, str(variable.vmin), str(variable.vmax + 1), pragma)
+        return self.part(variable, *self.ends(variable), pragma)
+
+    def ends(self, variable: Expr) -> tuple[str, str]:
+        """The first value of ``variable``, and the one after its last."""
+        low, high = [self.literal(const(end)).text for end in (variable.vmin, variable.vmax + 1)]
+        return low, high
 
     def part(self, variable: Expr, low: str, high: str, pragma: Sequence[str] = ()) -> AbstractContextManager[None]:
         """A loop over some values of ``variable``."""
         return self._loop(variable, self.loop_names[variable], low, high, pragma)
 
     @contextmanager
-    def over_range(self, index: Expr, low: str, high: str, pragma: Sequence[str] = ()) -> Iterator[None]:
-        """The loops over the range of a reduction, the innermost with the pragma."""
+    def over_range(self, reduction: Expr, pragma: Sequence[str] = ()) -> Iterator[None]:
+        """The loops over the range of a reduction, whose ends are written, the innermost with the pragma."""
+        index, low, high = reduction.args[1:]
         with ExitStack() as loops:
             digits = self.digits.get(index, [])
             for digit in digits:
@@ -131,16 +139,20 @@ class LoopWriter(ElementWriter):
                 loops.enter_context(self._loop(digit, name, "0", str(extent(digit)), pragma if innermost else ()))
             if not digits:
                 name = free_name(f"r{index_level(index)}", self.names)
-                loops.enter_context(self._loop(index, name, low, high, pragma))
+                ends = self.code[low].text, self.code[high].within(ADD)
+                # an empty range may begin where its index never gets
+                loops.enter_context(self._loop(index, name, *ends, pragma, low))
             yield
 
     @contextmanager
-    def _loop(self, variable: Expr, name: str, low: str, high: str, pragma: Sequence[str]) -> Iterator[None]:
-        kind = self.type_of(variable) if variable.vmax < LIMITS[32][1] else "int64_t"
+    def _loop(
+        self, variable: Expr, name: str, low: str, high: str, pragma: Sequence[str], *starts: Expr
+    ) -> Iterator[None]:
+        width = common_width(variable, variable + 1, *starts)
         # the head is written when the loop is closed: what leaves the loop comes before it
-        head = [*pragma, f"for ({kind} {name} = {low}; {name} < {high}; {name}++) {{"]
+        head = [*pragma, f"for (int{width}_t {name} = {low}; {name} < {high}; {name}++) {{"]
         self.scopes.append(_Scope(head, name=name if is_index(variable) else ""))
-        self.bind(variable, Code(name, ATOM, 64 if kind == "int64_t" else 32))
+        self.bind(variable, Code(name, ATOM, width))
         yield
         scope = self.scopes.pop()
         self.names.discard(scope.name)
@@ -203,10 +215,9 @@ class LoopWriter(ElementWriter):
         self.depth = {t: d for t, d in self.depth.items() if d <= depth}
         names = {other: self.local("acc") for other in together}
         self.emit(*[f"{self.type_of(other)} {name} = {self.start(other)};" for other, name in names.items()])
-        low, high = [self.code[a] for a in term.args[2:]]
         in_lanes = self.reassociate and all(t.op == "fsum_over" for t in together)
         pragma = [f"#pragma omp simd reduction(+:{', '.join(names.values())})"] * in_lanes
-        with self.over_range(term.args[1], low.text, high.within(ADD), pragma):
+        with self.over_range(term, pragma):
             for other, name in names.items():
                 self.step(other, name, self.need(other.args[0]))
         for other, name in names.items():

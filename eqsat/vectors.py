@@ -57,7 +57,7 @@ class Vectors:
                 self._store(store.array, run, [writer.need(v) for v in values[chosen]], places[chosen])
         if whole * self.lanes < extent(row):
             writer.expect(store.parts)
-            with writer.part(row, str(whole * self.lanes), str(row.vmax + 1)):
+            with writer.part(row, str(whole * self.lanes), writer.ends(row)[1]):
                 writer.assign(store)
 
     def _load(self, loads: Sequence[Expr]) -> None:

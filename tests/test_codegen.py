@@ -161,10 +161,18 @@ def test_arguments_follow_the_given_order() -> None:
         to_c([i + j], order=[j])
 
 
-@pytest.mark.parametrize("name", ["", "a b", "for", "int8_t", "π", "_x", "main", "memcpy"])
+@pytest.mark.parametrize(
+    "name", ["", "a b", "for", "int8_t", "π", "_x", "main", "memcpy", "linux", "M_PI", "y0", "index", "exit"]
+)
 def test_a_name_that_c_cannot_take_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="cannot name a C function"):
         to_c([X["i"]], name)
+
+
+def test_arguments_are_called_otherwise_only_where_c_must() -> None:
+    names = ["I", "M_PI", "errno", "exit", "linux", "near", "y0"]
+    found = to_c([sum([var(name, 0, 9) for name in names], start=const(1))])
+    assert "= 1 + I + v_M_PI_ + errno + exit + v_linux_ + near + y0;" in found
 
 
 @pytest.mark.parametrize("text", ["A[i] + 1", "sum(r*r % 7 // (i + 1), r, 0, i)", "to_float(i)", "F[i] < 1.0"])

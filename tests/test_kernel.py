@@ -239,6 +239,10 @@ def test_integers_keep_their_digits_beside_and_in_arrays_of_f64():
     assert agrees(odd, "f64") == [odd] * 16
     assert agrees(whole, "f64", wide)[:2] == [2**53 - 1, -odd]
     assert agrees(N[I], "f32", n) == [2**24] * 16
+    # half way between two values of f32, and one more, which f64 does not hold
+    above = 2**62 + 2**38 + 1
+    assert agrees(whole, "f32", ("W", "i8", [above, -above]))[:2] == [2**62 + 2**39, -(2**62) - 2**39]
+    assert agrees(above, "f32") == [2**62 + 2**39] * 16
     assert agrees(buffer("D", "f64", (16,))[I] + N[I], "f64", d, n) == [odd + 0.5] * 16
     assert agrees(where(N[I] < 0, buffer("D", "f64", (16,))[I], N[I]), "f64", d, n) == [odd] * 16
 
@@ -254,6 +258,37 @@ def test_products_signs_roots_and_logarithms():
     single = buffer("S", "f32", (16,))
     assert agrees(sqrt(single[0]), "f64", ("S", "f4", [2.0])) == [float(np.sqrt(np.float32(2.0)))] * 16
     assert agrees(where(x[I].ne(math.nan), math.inf, x[I]), "f64", given) == [math.inf] * 16
+
+
+def test_a_range_may_begin_where_no_32_bits_reach():
+    n, r = var("n", 0, 2**40), var("r", 0, 15)
+    out = buffer("Y", "i64", (16,))
+    for value, over in ((sum_over(N[r], r, n, 10), []), (sum_over(A[r, I] * 1.0, r, n, 10), [I])):
+        target = buffer("Y", value.element, (16,))[I] if over else out[0]
+        kernel = Kernel("wide", [Store(target, value, over)])
+        given = {b.name: np.ones(b.shape, "i4" if b.element == "i32" else "f4") for b in kernel.inputs}
+        for first in (3, 10, 2**32 + 3, 2**40):
+            want = kernel.reference(given, n=first)["Y"]
+            for optimise in (True, False):
+                assert np.array_equal(eqsat.compile(kernel, optimise=optimise)(**given, n=first)["Y"], want)
+
+
+def test_a_row_of_sums_may_end_where_a_selection_says():
+    n, r = var("n", 0, 9), var("r", 0, 15)
+    kernel = Kernel("chosen", [Store(buffer("Y", "f32", (32,))[R], sum_over(A[r, R], r, 0, where(n < 3, 2, 4)), [R])])
+    assert "r1 < (n < 3 ? 2 : 4)" in to_c(flattened(kernel))
+    given = {"A": np.ones((16, 32), "f4")}
+    assert eqsat.compile(kernel, optimise=False)(**given, n=2)["Y"].tolist() == [2.0] * 32
+
+
+def test_loops_at_the_ends_of_64_bits():
+    least = -(2**63)
+    first, last = var("v", least, least + 15), var("v", 2**63 - 16, 2**63 - 1)
+    kernel = Kernel("least", [Store(OUT[first % 16], first // 2**40, [first])])
+    assert "int64_t v = INT64_MIN;" in to_c(flattened(kernel))
+    assert eqsat.compile(kernel)()["OUT"].tolist() == kernel.reference({})["OUT"].tolist()
+    with pytest.raises(ValueError, match=r"the term 'v \+ 1' has range .*: narrow the range of 'v'"):
+        to_c(flattened(Kernel("last", [Store(OUT[last % 16], 1, [last])])))
 
 
 def test_extremes_over_no_values_and_over_the_least():
@@ -490,7 +525,7 @@ def test_what_is_counted_may_be_a_comparison_of_rounded_values():
 
 def test_only_loads_that_nothing_keeps_inside_carry_a_test():
     a, out, i = buffer("V", "i32", (8,)), buffer("Y", "i32", (16,)), var("i", 0, 15)
-    assert guards(Kernel("free", [Store(out[i], a[i], [i])])) == 1
+    assert guards(Kernel("unguarded", [Store(out[i], a[i], [i])])) == 1
     assert guards(Kernel("kept", [Store(out[i], where(i < 8, a[i], 0), [i])])) == 0
     assert guards(Kernel("half", [Store(out[i], a[i // 2], [i])])) == 0
     values = np.arange(8, dtype=np.int32) + 1
