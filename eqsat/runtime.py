@@ -328,7 +328,7 @@ def compile_many(
         function(roots, f"kernel{index}", order, storage="static ")
         for index, (roots, order) in enumerate(zip(programs, orders, strict=True))
     ]
-    library = _load(_build(_unit(programs, orders, functions), tuple(flags)), _ffi())
+    library = _load(_build(_unit(programs, orders, functions), tuple(flags)), _ffi(), "eqsat_kernels")
     return [
         CompiledExprs(tuple(roots), tuple(order), written.text, tuple(flags), library, library.eqsat_kernels[index])
         for index, (roots, order, written) in enumerate(zip(programs, orders, functions, strict=True))
@@ -372,6 +372,12 @@ def _version(command: tuple[str, ...]) -> str:
     return _run([*command, "--version"]).stdout
 
 
+@cache
+def _machine(command: tuple[str, ...]) -> str:
+    """What the compiler takes this machine for: a cache may be shared by several, which run different instructions."""
+    return _run([*command, "-march=native", "-dM", "-E", "-x", "c", os.devnull]).stdout
+
+
 def compiler_version() -> str:
     """The first line of what the C compiler says of itself.
 
@@ -380,17 +386,18 @@ def compiler_version() -> str:
     CompileError
         If there is none.
     """
-    return _version(tuple(find_compiler())).splitlines()[0]
+    return _version(tuple(find_compiler())).partition("\n")[0]
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True)
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", check=True)
     except subprocess.CalledProcessError as error:
-        lines = [line for line in error.stderr.splitlines() if "error" in line] or error.stderr.splitlines() or ["?"]
-        raise CompileError(f"the C compiler {command[0]!r} failed: {lines[0].strip()}") from None
+        lines = error.stderr.splitlines() or [f"it ended with status {error.returncode}"]
+        line = next((line for line in lines if "error" in line), lines[0]).strip()
+        raise CompileError(f"the C compiler {command[0]!r} failed: {line}: check CC and the flags") from None
     except OSError as error:
-        raise CompileError(f"cannot run the C compiler {command[0]!r}: {error}") from None
+        raise CompileError(f"cannot run the C compiler {command[0]!r} ({error.strerror}): set CC to another") from None
 
 
 def cache_directory() -> Path:
@@ -400,7 +407,8 @@ def cache_directory() -> Path:
     """
     chosen = os.environ.get("EQSAT_CACHE_DIR")
     if chosen:
-        return Path(chosen)
+        # the loader of libraries searches elsewhere for a name alone
+        return Path(chosen).absolute()
     usual = Path(user_cache_dir("eqsat", appauthor=False))
     with suppress(OSError):
         usual.mkdir(parents=True, exist_ok=True)
@@ -415,17 +423,20 @@ def _directory_of_process() -> tempfile.TemporaryDirectory[str]:
 def _build(source: str, flags: tuple[str, ...]) -> Path:
     """The library compiled from ``source``, from the cache if it is there."""
     compiler = find_compiler()
-    identity = "\0".join([source, *flags, *compiler, _version(tuple(compiler))])
+    machine = [_machine(tuple(compiler))] if "-march=native" in flags else []
+    identity = "\0".join([source, *flags, *compiler, _version(tuple(compiler)), *machine])
     directory = cache_directory()
     library = directory / (blake2b(identity.encode(), digest_size=16).hexdigest() + ".so")
-    if library.exists():
-        return library
     try:
+        if library.exists():
+            return library
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=directory, prefix="build-") as scratch:
             file, built = Path(scratch, "kernels.c"), Path(scratch, "kernels.so")
             file.write_text(source, encoding="utf-8")
             _run([*compiler, *flags, "-shared", "-fPIC", "-o", str(built), str(file)])
+            if not built.exists():
+                raise CompileError(f"the C compiler {compiler[0]!r} made no library: check CC and the flags")
             os.replace(built, library)
     except OSError as error:
         raise CompileError(
@@ -567,7 +578,7 @@ def compile_kernel(
     source = "\n".join(["#include <math.h>\n" + preamble([written]), written.text, _array_call(kernel, compiled)])
     order = () if "clang" in compiler_version() else GCC_FLAGS
     flags = (*ARRAY_FLAGS, *order, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
-    library = _load(_build(source, flags), _array_ffi())
+    library = _load(_build(source, flags), _array_ffi(), "eqsat_call")
     options = {"optimise": optimise, "parallel": parallel, "reassociate": reassociate, "lanes": lanes}
     return Program(kernel, compiled, written.text.removeprefix("static "), options, library)
 
@@ -613,11 +624,19 @@ def _ffi() -> Any:
     return ffi
 
 
-def _load(library: Path, ffi: Any) -> Any:
+def _load(library: Path, ffi: Any, symbol: str) -> Any:
+    """The library, which defines ``symbol``."""
     try:
-        return ffi.dlopen(str(library))
-    except OSError as error:
-        raise CompileError(f"cannot load the compiled library {str(library)!r}: {error}; delete it") from None
+        loaded = ffi.dlopen(str(library))
+        getattr(loaded, symbol)
+    except (OSError, AttributeError, KeyError) as error:
+        # only what the system says, before what cffi tried next
+        reason = str(error.args[0]).partition(".  ")[0]
+        raise CompileError(
+            f"cannot load the compiled library {str(library)!r}: {reason}: delete it, and if that does not help, "
+            "set CC or EQSAT_CACHE_DIR to another"
+        ) from None
+    return loaded
 
 
 def _checked(variable: Expr, values: Mapping[str, ArrayLike]) -> NDArray[np.int64]:

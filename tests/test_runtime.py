@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -308,9 +309,57 @@ def test_a_compiler_that_fails_is_one_line() -> None:
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("exit 1", "failed: it ended with status 1: check CC and the flags"),
+        ("exit 0", "made no library: check CC and the flags"),
+        (r"printf '\377 error' >&2; exit 1", "failed: \ufffd error: check CC and the flags"),
+        ('while [ "$2" ]; do [ "$1" != -o ] || echo text > "$2"; shift; done', "file too short: delete it, and if"),
+    ],
+)
+def test_a_compiler_that_is_none_is_one_line_with_the_remedy(
+    script: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = tmp_path / "compiler"
+    command.write_text(f"#!/bin/sh\n{script}\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("CC", str(command))
+    with pytest.raises(CompileError, match=re.escape(message)) as raised:
+        compile_exprs([const(1)])
+    assert "\n" not in str(raised.value)
+
+
+def test_a_library_that_is_another_is_one_line_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path))
+    (tmp_path / "other.c").write_text("int other;")
+    subprocess.run([*find_compiler(), "-shared", "-o", tmp_path / "other.so", tmp_path / "other.c"], check=True)
+    monkeypatch.setattr(runtime, "_build", lambda source, flags: tmp_path / "other.so")
+    with pytest.raises(CompileError, match=r"undefined symbol: eqsat_kernels: delete it"):
+        compile_exprs([const(1)])
+
+
+def test_a_cache_for_several_machines_has_libraries_for_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path))
+    for machine in ("one", "another"):
+        monkeypatch.setattr(runtime, "_machine", lambda command, machine=machine: machine)
+        compile_exprs([const(1)], flags=QUICK)
+        compile_exprs([const(1)], flags=runtime.VECTOR_FLAGS)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_the_cache_may_be_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EQSAT_CACHE_DIR", ".")
+    assert compile_exprs([const(5)])({})[0] == 5
+
+
 def test_an_unwritable_cache_is_one_line_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    with pytest.raises(CompileError, match=r"cannot write the cache directory .*set EQSAT_CACHE_DIR"):
+        compile_exprs([const(1)])
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path / ("long" * 100)))
     with pytest.raises(CompileError, match=r"cannot write the cache directory .*set EQSAT_CACHE_DIR"):
         compile_exprs([const(1)])
 
