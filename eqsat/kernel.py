@@ -49,6 +49,7 @@ from eqsat.expr import (
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.facts import ContradictionError
 from eqsat.forms import to_expr
+from eqsat.limits import require
 from eqsat.linear import Theory
 from eqsat.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
 from eqsat.optimize import optimize
@@ -198,9 +199,11 @@ class Kernel:
     stores: tuple[Store, ...]
 
     def __init__(self, name: str, stores: Iterable[Store]) -> None:
+        require(name, str, "the name of a kernel")
         if isinstance(stores, Store):
             raise TypeError(f"kernel {name!r} takes a list of stores: give it [Store(...)]")
         object.__setattr__(self, "name", name)
+        require(stores, Iterable, f"the list of stores of kernel {name!r}")
         object.__setattr__(self, "stores", tuple(stores))
         for store in self.stores:
             if not isinstance(store, Store):
@@ -257,6 +260,7 @@ class Kernel:
         TypeError, ValueError
             If an input is missing, or has another shape.
         """
+        require(arrays, Mapping, f"what the arrays of kernel {self.name!r} hold")
         for b in self.inputs:
             if b.name not in arrays:
                 raise TypeError(f"kernel {self.name!r} lacks {b.name}")

@@ -1,6 +1,8 @@
-"""Limits that callers give."""
+"""Refusing what callers give: limits that are none, and what is of another kind than it should be."""
 
+from collections.abc import Iterable
 from numbers import Real
+from operator import index
 
 
 def refuse_below(least: int, given: float, what: str, of: str = "") -> None:
@@ -24,3 +26,40 @@ def refuse_below(least: int, given: float, what: str, of: str = "") -> None:
 def refuse_seconds(seconds: float) -> None:
     """Raise ``ValueError`` or ``TypeError`` unless ``seconds`` is a time: 0 or more, or infinity."""
     refuse_below(0, seconds, "seconds")
+
+
+def require(given: object, kind: type, what: str) -> None:
+    """Raise ``TypeError`` unless ``given`` is of a kind.
+
+    >>> require(3, str, "a shape")
+    Traceback (most recent call last):
+    TypeError: a shape is given as 3, which is no str: give one
+    """
+    if not isinstance(given, kind):
+        raise TypeError(f"{what} is given as {_shown(given)}, which is no {kind.__name__}: give one")
+
+
+def list_of[T](kind: type[T], given: object, what: str) -> tuple[T, ...]:
+    """What ``given`` holds; raise ``TypeError`` unless all of it is of a kind."""
+    found = tuple(given) if isinstance(given, Iterable) else (None,)
+    if not all(isinstance(each, kind) for each in found):
+        raise TypeError(f"{what} are given as {_shown(given)}: give a list of {kind.__name__}")
+    return found
+
+
+def _shown(given: object) -> str:
+    text = repr(given)
+    return text if len(text) <= 60 else type(given).__name__
+
+
+def integers_of(given: object, what: str) -> tuple[int, ...]:
+    """``given`` as Python's integers, which do not wrap around; raise ``TypeError`` unless it is a list of integers.
+
+    >>> integers_of([2, None], "the sizes")
+    Traceback (most recent call last):
+    TypeError: the sizes are given as [2, None]: give a list of integers
+    """
+    numbers = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
+    if not all(hasattr(number, "__index__") for number in numbers):
+        raise TypeError(f"{what} are given as {_shown(given)}: give a list of integers")
+    return tuple([index(number) for number in numbers])

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
+from typing import SupportsIndex
 
 from eqsat.codegen import Function, check_name, preamble
 from eqsat.dtypes import select_width
@@ -72,7 +73,7 @@ def function(
     kernel: Kernel, parallel: bool = False, reassociate: bool = False, lanes: int = 1, storage: str = ""
 ) -> Function:
     """The function that :func:`to_c` prints, without what it needs before it."""
-    if lanes not in LANES:
+    if not isinstance(lanes, SupportsIndex) or lanes not in LANES:
         raise ValueError(f"{lanes} lanes: give one of {', '.join(map(str, LANES))}")
     check_name(kernel.name, shared=not storage)
     return _Nests(kernel, parallel, reassociate, lanes).function(storage)

@@ -488,7 +488,9 @@ class Program:
         """
         if arguments.keys() != self._wanted:
             raise TypeError(f"kernel {self.given.name!r} {_difference(self._wanted, arguments.keys())}")
-        arrays = [_of_buffer(b, np.asarray(arguments[b.name])) for b in self.given.inputs]
+        arrays = [_of_buffer(b, _array(b.name, arguments[b.name])) for b in self.given.inputs]
+        # C knows no other bytes for conditions than 0 and 1, a view of other elements may have some
+        arrays = [a.view(np.uint8) != 0 if a.dtype == bool else a for a in arrays]
         arrays = [a if a.flags.c_contiguous and a.flags.aligned else a.copy() for a in arrays]
         results = self._results({} if out is None else out, arrays)
         address, new = _array_ffi().from_buffer, _array_ffi().new
@@ -518,7 +520,7 @@ class Program:
                 raise ValueError(f"the output {b.name!r} shares memory with another array: give it its own")
             results[b.name] = given
         if not out.keys() <= results.keys():
-            unknown = sorted(out.keys() - results.keys())
+            unknown = sorted(map(str, out.keys() - results.keys()))
             raise TypeError(f"kernel {self.given.name!r} has no output {', '.join(unknown)}")
         return results
 
@@ -599,14 +601,23 @@ def _array_call(given: Kernel, compiled: Kernel) -> str:
     return "\n".join([*lines, f"    {compiled.name}({', '.join(arguments)});", "}", ""])
 
 
+def _array(name: str, given: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(given)
+    except ValueError as error:
+        raise ValueError(f"the input {name!r} is no array ({error}): give a NumPy array") from None
+
+
 def _of_buffer(declared: Buffer, array: NDArray[Any]) -> NDArray[Any]:
     """``array`` itself, refused where its type or shape is not the buffer's."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{declared.name!r} is a {type(array).__name__}, not a NumPy array")
     if array.dtype != DTYPES[declared.element]:
-        raise TypeError(f"array {declared.name!r} has elements of type {array.dtype}, not {declared.element}")
+        raise TypeError(
+            f"array {declared.name!r} has elements of type {array.dtype}, not {declared.element}: convert it"
+        )
     if array.shape != declared.shape:
-        raise ValueError(f"array {declared.name!r} has shape {array.shape}, not {declared.shape}")
+        raise ValueError(f"array {declared.name!r} has shape {array.shape}, not {declared.shape}: reshape it")
     return array
 
 

@@ -386,6 +386,24 @@ def unaligned(array: np.ndarray) -> np.ndarray:
     return raw.view(array.dtype).reshape(array.shape)
 
 
+def test_conditions_in_other_bytes_than_0_and_1_are_true():
+    given = np.array([0, 1, 2, 255] * 4, np.uint8).view(bool)
+    held = buffer("M", "bool", (16,))
+    kernel = Kernel("held", [Store(OUT[I], where(held[I], 1, 0) + where(held[15 - I], 2, 0), [I])])
+    for m in (given, np.repeat(given, 2)[::2]):
+        assert eqsat.compile(kernel)(M=m)["OUT"].tolist() == [2, 3, 3, 1] * 4
+
+
+def test_inputs_that_are_no_arrays_are_named():
+    run = eqsat.compile(TWICE)
+    with pytest.raises(ValueError, match=r"the input 'N' is no array .*: give a NumPy array"):
+        run(N=[[1], [1, 2]])
+    with pytest.raises(TypeError, match=r"kernel 'twice' has no output 1, Z"):
+        run(N=np.zeros(16, np.int32), out={1: 2, "Z": 3})
+    with pytest.raises(ValueError, match=r"2\.0 lanes: give one of"):
+        eqsat.compile(TWICE, lanes=2.0)
+
+
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
 def test_programs_can_be_copied_and_sent_to_other_processes(again):
     a, b = f32((16, 32)), f32((32, 24))
