@@ -36,6 +36,8 @@ _LETTERS = {
     "s": var("s", 0, MAX_SHIFT),
     **{name: make("ne", var(name, 0, 1), const(0)) for name in CONDITIONS},
 }
+#: What to do about a name that is none of them.
+_REMEDY = f"the letters of literals are {LITERALS}, of terms {TERMS}, of conditions {CONDITIONS}"
 #: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
 _MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|at)\(\s*(\w+)\s*(?:,\s*(\w+)\s*)?\)")
 MEASURES = {
@@ -74,7 +76,7 @@ def pattern_of(rule: Rule) -> Pattern:
     """
     try:
         binds = binds_index(rule)
-        left = parse(rule.left, _NARROW if binds else _LETTERS)
+        left = parse(rule.left, _NARROW if binds else _LETTERS, _REMEDY)
         right = _parse_measured(rule.right, binds)
         when = _parse_measured(rule.when, binds) if rule.when else TRUE
     except ValueError as error:

@@ -59,7 +59,7 @@ _OPEN, _CLOSE = ("(", "["), (")", "]")
 _Token = tuple[int, str, int]
 
 
-def parse(text: str, names: Mapping[str, Expr]) -> Expr:
+def parse(text: str, names: Mapping[str, Expr], remedy: str = "give its range") -> Expr:
     """The expression that ``text`` spells.
 
     Parameters
@@ -70,6 +70,8 @@ def parse(text: str, names: Mapping[str, Expr]) -> Expr:
         counts 1 or 0.
     names : mapping from str to Expr
         The variables, buffers and named subterms that may occur.
+    remedy : str
+        What to do about an unknown variable.
 
     Raises
     ------
@@ -81,14 +83,14 @@ def parse(text: str, names: Mapping[str, Expr]) -> Expr:
     >>> parse("(i*32 + j) // 32 < 4", {"i": var("i", 0, 7), "j": var("j", 0, 31)})
     Expr('(i*32 + j)//32 < 4')
     """
-    return _Parser(text, names).run()
+    return _Parser(text, names, remedy).run()
 
 
 class _Parser:
     """Operator precedence parsing (Dijkstra's shunting yard) with explicit stacks."""
 
-    def __init__(self, text: str, names: Mapping[str, Expr]) -> None:
-        self.text = text
+    def __init__(self, text: str, names: Mapping[str, Expr], remedy: str) -> None:
+        self.text, self.remedy = text, remedy
         self.values: list[Expr] = []
         # (name, precedence, height of the value stack below its operands); precedence 0 is an open bracket
         self.pending: list[tuple[str, int, int]] = []
@@ -241,7 +243,7 @@ class _Parser:
         elif named is not None:
             self.values.append(named)
         else:
-            wanted = f"array {token!r}: give a buffer" if following == "[" else f"variable {token!r}: give its range"
+            wanted = f"array {token!r}: give a buffer" if following == "[" else f"variable {token!r}: {self.remedy}"
             raise self.fail(f"unknown {wanted},")
         return False
 

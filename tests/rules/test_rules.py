@@ -198,6 +198,7 @@ def test_guard_stops_at_its_edge(rule: Rule, conjunct: Expr) -> None:
 MALFORMED = [
     ("x +", "x", "", "an operand is missing"),
     ("x + 0", "y", "", "the left side does not bind 'y'"),
+    ("x + i", "x", "", "unknown variable 'i': the letters of literals are abcdkmns"),
     ("x*c", "x * c", "", "both sides are 'x*c'"),
     ("x // c", "x", "foo(x) < 1", "unknown function 'foo'"),
     ("x // c", "x", "vmin(y) < 1", "does not bind 'y'"),
