@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
+from eqsat.limits import require
 from eqsat.text import split_list
 
 _NAME = r"%?([\w.\-]+)"
@@ -65,6 +66,7 @@ class Shape:
         ValueError
             If it is none, or its layout does not name each dimension once.
         """
+        require(text, str, "a shape")
         found = _SHAPE.fullmatch(text.strip())
         if not found:
             raise ValueError(f"cannot parse the shape {text[:60]!r}: write it as f32[10,20]{{1,0}}")

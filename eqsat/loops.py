@@ -14,6 +14,7 @@ from eqsat.codegen import check_name, expression
 from eqsat.definedness import settled
 from eqsat.dtypes import LIMITS, common_width
 from eqsat.expr import Expr, ExprLike, as_expr, const, replaced, topological, var, variables
+from eqsat.limits import list_of, require
 from eqsat.linear import Theory
 from eqsat.sampling import domain_size
 from eqsat.text import to_text
@@ -88,6 +89,7 @@ class LoopHeader:
         ValueError
             If ``variable`` is no variable, a bound is no integer, or the loop has values outside of its range.
         """
+        require(variable, Expr, "the variable of a loop")
         if variable.op != "var":
             raise ValueError(f"a loop needs a variable, not {to_text(variable, most=60)!r}")
         first = const(variable.vmin) if start is None else as_expr(start)
@@ -159,6 +161,8 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
     >>> expand(u * 3, [u]), expand(i, [u])
     ([Expr('15'), Expr('18'), Expr('21')], [Expr('i')])
     """
+    require(root, Expr, "what is unrolled")
+    unrolled = list_of(Expr, unrolled, "the variables that are unrolled")
     leaves = {t for t in topological([root]) if t.op == "var"}
     present = [v for v in unrolled if v in leaves]
     for v in present:

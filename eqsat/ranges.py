@@ -45,7 +45,7 @@ from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
 from eqsat.forms import atom_form
-from eqsat.limits import refuse_seconds
+from eqsat.limits import integers_of, list_of, refuse_below, refuse_seconds, require
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS
 from eqsat.optimize import optimize
@@ -84,6 +84,7 @@ class Axis:
     scopes: frozenset[str]
 
     def __init__(self, variable: Expr, kind: str = "output", scopes: Iterable[str] = ()) -> None:
+        require(variable, Expr, "the variable of an axis")
         if variable.op != "var":
             raise ValueError(f"an axis needs a variable, not {brief(variable)!r}")
         object.__setattr__(self, "variable", variable)
@@ -162,8 +163,8 @@ class Nest:
         origins: Mapping[Expr, Expr] | None = None,
     ) -> None:
         set_field = object.__setattr__
-        set_field(self, "axes", tuple(axes))
-        set_field(self, "roots", tuple(roots))
+        set_field(self, "axes", list_of(Axis, axes, "the axes of a nest"))
+        set_field(self, "roots", list_of(Expr, roots, "the roots of a nest"))
         set_field(self, "gates", tuple(gates) or (None,) * len(self.roots))
         set_field(self, "images", {} if images is None else images)
         set_field(self, "origins", {} if origins is None else origins)
@@ -309,6 +310,7 @@ def split_at_modulo(nest: Nest) -> Nest:
     >>> [len(split_at_modulo(Nest((Axis(r),), (r % c,))).axes) for c in (4, 5)]
     [2, 1]
     """
+    require(nest, Nest, "a nest")
     given = nest
     extents = {a.variable: a.extent for a in nest.axes if not a.variable.vmin}
     sizes: dict[Expr, set[int]] = {}
@@ -350,6 +352,8 @@ def consider_merge(nest: Nest, place: int, **options: Any) -> Merge:
     >>> [consider_merge(Nest((Axis(i), Axis(j)), (i*n + j,)), 0).accepted for n in (8, 9)]
     [True, False]
     """
+    require(nest, Nest, "a nest")
+    (place,) = integers_of([place], "the place of a merge")
     outer, inner = nest.neighbours(place)
     if outer.kind != inner.kind:
         return Merge(nest, False, f"one range is for {outer.kind}, the other for {inner.kind}")
@@ -366,6 +370,7 @@ def consider_merge(nest: Nest, place: int, **options: Any) -> Merge:
 
 def merge_adjacent(nest: Nest, **options: Any) -> Nest:
     """Merge adjacent ranges, the innermost first, where :func:`consider_merge` accepts it."""
+    require(nest, Nest, "a nest")
     given = nest
     for place in reversed(range(len(nest.axes) - 1)):
         nest = consider_merge(nest, place, **options).nest
@@ -383,6 +388,7 @@ def flattened(term: Expr) -> tuple[Expr, tuple[Axis, ...]]:
     >>> body, [(a.variable, a.extent) for a in axes]
     (Expr('A[r2, r1]'), [(Expr('r2'), 4), (Expr('r1'), 8)])
     """
+    require(term, Expr, "a reduction")
     axes: list[Axis] = []
     taken = {str(v.value) for v in variables([term])}
     op = term.op
@@ -398,7 +404,8 @@ def flattened(term: Expr) -> tuple[Expr, tuple[Axis, ...]]:
 
 def reduction(op: str, body: Expr, axes: Iterable[Axis]) -> Expr:
     """The nested reductions of ``body`` over ``axes``, outermost first: what :func:`flattened` takes apart."""
-    for axis in reversed(tuple(axes)):
+    require(body, Expr, "the body of a reduction")
+    for axis in reversed(list_of(Axis, axes, "the axes of a reduction")):
         body = make(op, body, axis.variable, const(axis.variable.vmin), const(axis.variable.vmax + 1))
     return body
 
@@ -470,6 +477,8 @@ def cheapest(
     >>> cheapest(Nest((Axis(var("r", 0, 9)),), (var("r", 0, 9) % 4,))).axes[0].extent
     10
     """
+    require(nest, Nest, "a nest")
+    refuse_below(0, gain, "as the least gain")
     refuse_seconds(seconds)
     deadline = time.perf_counter() + seconds
     given, space = nest, _Space(nest, model, dict(inside or {}))

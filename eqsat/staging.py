@@ -39,6 +39,7 @@ from eqsat.expr import (
 )
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernel import Kernel, Store
+from eqsat.limits import integers_of, list_of, require
 from eqsat.ops import REDUCTIONS
 from eqsat.ranges import Axis, fresh, reduction
 
@@ -71,6 +72,8 @@ class SplitLimits:
     most_outputs: int = 2**22
 
     def __post_init__(self) -> None:
+        names = ("threshold", "least_factor", "most_factor", "most_outputs")
+        integers_of([getattr(self, name) for name in names], "limits of a split")
         if self.least_factor < 2:
             raise ValueError(f"a partial result combines at least 2 values, not {self.least_factor}")
         if self.most_factor > MOST_FACTOR:
@@ -129,7 +132,8 @@ def two_stages(
     >>> two_stages([65537], [0]) is two_stages([32768], [0]) is None
     True
     """
-    axes = tuple(sorted(set(axes)))
+    shape = integers_of(shape, "the extents of a shape")
+    axes = tuple(sorted(set(integers_of(axes, "the axes of a reduction"))))
     if min(shape, default=1) < 1:
         raise ValueError(f"the shape {list(shape)} has no elements: extents are at least 1")
     if any(not 0 <= axis < len(shape) for axis in axes):
@@ -160,6 +164,7 @@ def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassoci
     Store('total_parts[p] = sum(A[p*256 + r1], r1, 0, 256) for p')
     Store('OUT[0] = sum(min(max(total_parts[r1], -549755813888), 549755813632), r1, 0, 256)')
     """
+    require(kernel, Kernel, "a kernel")
     if len(kernel.stores) != 1:
         return Pipeline((kernel,))
     (store,) = kernel.stores
@@ -253,6 +258,7 @@ def decide(given: Intermediate) -> Decision:
     >>> decide(Intermediate("ADD")), decide(Intermediate("ADD", reduce_in_scope=True)), decide(Intermediate("COPY"))
     (<Decision.INLINE: 'inline'>, <Decision.KEEP: 'keep'>, <Decision.KEEP: 'keep'>)
     """
+    require(given, Intermediate, "an intermediate")
     if given.op in ALWAYS_KEPT or given.buffers > given.limit:
         return Decision.KEEP
     if not given.reduce_in_scope:
@@ -276,7 +282,7 @@ class Pipeline:
     kernels: tuple[Kernel, ...]
 
     def __init__(self, kernels: Iterable[Kernel]) -> None:
-        object.__setattr__(self, "kernels", tuple(kernels))
+        object.__setattr__(self, "kernels", list_of(Kernel, kernels, "the kernels of a pipeline"))
         stored: set[str] = set()
         for kernel in self.kernels[::-1]:
             stored |= {b.name for b in kernel.outputs}
@@ -320,6 +326,7 @@ def nest_cost(store: Store, model: CostModel = LATENCY) -> int:
     >>> nest_cost(Store(b[i], a[i] // 2, [i]))
     48
     """
+    require(store, Store, "a store")
     loops = LoopAware({str(v.value): extent(v) for v in store.over}, model)
     order = topological([*store.target.args[1:], store.value, store.when])
     inside: dict[Expr, int] = {}
@@ -351,6 +358,8 @@ def inlined(kernel: Kernel, producer: Store) -> Kernel:
     >>> inlined(Kernel("k", [Store(out[i], t[7 - i], [i])]), Store(t[i], a[i] + 1, [i])).stores
     (Store('OUT[i] = A[7 - i] + 1 for i'),)
     """
+    require(kernel, Kernel, "a kernel")
+    require(producer, Store, "a producer")
     obstacle = _obstacle(kernel, producer)
     if obstacle:
         raise ValueError(f"{brief(producer.target)!r} cannot be inlined: {obstacle}")

@@ -28,6 +28,7 @@ from eqsat.costs import LATENCY, cost_of
 from eqsat.dtypes import LIMITS, common_width, select_width
 from eqsat.expr import TRUE, Expr, any_var, make, shortened, var, where
 from eqsat.extract.cost import CostModel
+from eqsat.limits import require
 from eqsat.linear import Theory
 from eqsat.ops import OPS, REDUCTIONS
 from eqsat.optimize import optimize
@@ -91,6 +92,7 @@ class Tree:
         ValueError
             If brackets do not match, or operations nest more than 100 deep.
         """
+        require(text, str, "a tree")
         reader = _Reader(text)
         tree = reader.item(0)
         if reader.position < len(text):

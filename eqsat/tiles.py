@@ -17,11 +17,12 @@ from math import prod
 import numpy as np
 
 from eqsat.evaluation import evaluate, integers
-from eqsat.expr import Expr, ExprLike, as_expr, extent, replaced, topological, var, variables
+from eqsat.expr import Expr, ExprLike, as_expr, brief, extent, replaced, topological, var, variables
 from eqsat.facts import ContradictionError
 from eqsat.forms import Form, atom_form, number, to_expr
 from eqsat.hlo import Shape
 from eqsat.indexing import IndexingMap
+from eqsat.limits import integers_of, require
 from eqsat.linear import Theory
 from eqsat.sampling import domain_size
 from eqsat.text import numbered
@@ -34,8 +35,8 @@ class Tile:
 
     Raises
     ------
-    ValueError
-        If the parts differ in their number of dimensions, or a size is not positive.
+    ValueError, TypeError
+        If the parts differ in their number of dimensions, a size is not positive, or an offset is no integer term.
     """
 
     offsets: Sequence[ExprLike]
@@ -43,6 +44,12 @@ class Tile:
     strides: Sequence[int]
 
     def __post_init__(self) -> None:
+        for name in ("sizes", "strides"):
+            object.__setattr__(self, name, integers_of(getattr(self, name), f"the {name} of a tile"))
+        require(self.offsets, Sequence, "the list of offsets of a tile")
+        for offset in map(as_expr, self.offsets):
+            if offset.is_bool or offset.element:
+                raise TypeError(f"the offset {brief(offset)!r} of a tile is no integer")
         if not len(self.offsets) == len(self.sizes) == len(self.strides):
             raise ValueError(
                 f"a tile has an offset, a size and a stride per dimension, not {len(self.offsets)}, {len(self.sizes)} "
@@ -67,6 +74,8 @@ def read_by(tile: Tile, of: IndexingMap) -> Tile:
     >>> read_by(Tile([block*8, 0], [8, 4], [1, 1]), of)
     Tile(offsets=(Expr('0'), Expr('block*16')), sizes=(4, 17), strides=(1, 1))
     """
+    require(tile, Tile, "a tile")
+    require(of, IndexingMap, "a map")
     if len(tile.sizes) != len(of.dims):
         raise ValueError(f"a tile of {len(tile.sizes)} dimensions for a map from {len(of.dims)}: give one for each")
     offsets = [as_expr(offset) for offset in tile.offsets]
@@ -116,6 +125,7 @@ def elements_read(of: IndexingMap) -> int:
     >>> elements_read(IndexingMap.parse("(d0, d1) -> (d0*2, d1 floordiv 4), domain: d0 in [0, 4], d1 in [0, 9]"))
     15
     """
+    require(of, IndexingMap, "a map")
     if of.is_empty:
         return 0
     whole = Tile([d.vmin for d in of.dims], [extent(d) for d in of.dims], [1] * len(of.dims))
@@ -143,6 +153,8 @@ def memory_steps(of: IndexingMap, shape: Shape) -> tuple[int | None, ...]:
     >>> memory_steps(transposed, Shape.parse("f32[4,5]")), memory_steps(transposed, Shape.parse("f32[4,5]{0,1}"))
     ((1, 5), (4, 1))
     """
+    require(of, IndexingMap, "a map")
+    require(shape, Shape, "a shape")
     if len(of.results) != len(shape.sizes):
         raise ValueError(f"a map to {len(of.results)} dimensions does not lead to {shape}")
     try:

@@ -4,13 +4,19 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
+from eqsat import loops, ranges, relations, staging, tiles
 from eqsat.engine import Budget
-from eqsat.expr import Expr, const, maximum, minimum, named_variable, sum_over, var, where
+from eqsat.expr import Expr, buffer, const, maximum, minimum, named_variable, sum_over, var, where
 from eqsat.greedy import rewrite
+from eqsat.hlo import Shape
+from eqsat.indexing import IndexingMap
+from eqsat.kernel import Kernel, Store
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
+from eqsat.structure import Tree
 from eqsat.text import parse, parse_program
 
 #: Seconds that any single input here may take, on a busy machine.
@@ -242,6 +248,64 @@ def test_contradictory_constraints_end():
     start = time.process_time()
     refused(lambda: optimize([V % 7], constraints=[V > 50, V < 20]), "contradict")
     assert time.process_time() - start < LIMIT
+
+
+MAP, NEST = IndexingMap.parse("(d0) -> (d0), domain: d0 in [0, 3]"), ranges.Nest([ranges.Axis(V)], [V % 7])
+STORE = Store(buffer("B", "i32", (1,))[0], 3)
+TAKES = [
+    lambda x: ranges.Axis(x),
+    lambda x: ranges.Nest(x, ()),
+    lambda x: ranges.Nest((), x),
+    lambda x: ranges.split_at_modulo(x),
+    lambda x: ranges.consider_merge(x, 0),
+    lambda x: ranges.consider_merge(NEST, x),
+    lambda x: ranges.merge_adjacent(x),
+    lambda x: ranges.flattened(x),
+    lambda x: ranges.reduction("sum_over", V, x),
+    lambda x: ranges.cheapest(x),
+    lambda x: ranges.cheapest(NEST, gain=[x]),
+    lambda x: staging.two_stages(x, [0]),
+    lambda x: staging.two_stages([8], x),
+    lambda x: staging.SplitLimits(threshold=x),
+    lambda x: staging.split_reduction(x),
+    lambda x: staging.decide(x),
+    lambda x: staging.Pipeline(x),
+    lambda x: staging.nest_cost(x),
+    lambda x: staging.inlined(x, STORE),
+    lambda x: loops.expand(x, [V]),
+    lambda x: loops.expand(V, x),
+    lambda x: loops.LoopHeader.of(x),
+    lambda x: Tree.parse(x),
+    lambda x: Shape.parse(x),
+    lambda x: Kernel(x, [STORE]),
+    lambda x: Kernel("k", x),
+    lambda x: Kernel("k", [STORE]).reference(x),
+    lambda x: tiles.Tile(x, [1], [1]),
+    lambda x: tiles.Tile([0], x, [1]),
+    lambda x: tiles.Tile([0], [1], x),
+    lambda x: tiles.read_by(x, MAP),
+    lambda x: tiles.elements_read(x),
+    lambda x: tiles.memory_steps(MAP, x),
+    lambda x: relations.identity(x),
+    lambda x: relations.transposed([4], x),
+    lambda x: relations.sliced([4], [0], [4], strides=x or 1.5),
+    lambda x: relations.concatenated([[4], x], 0),
+    lambda x: relations.concatenated([[4]], x),
+    lambda x: relations.contracted([4], [4], ([], []), ([0], x)),
+]
+
+
+@pytest.mark.parametrize("given", [None, 1.5, [None]])
+@pytest.mark.parametrize("take", TAKES)
+def test_what_is_of_another_kind_is_refused_by_name(take, given):
+    with pytest.raises(TypeError, match=r"(is|are) given as .*: give|: give (a number|an Expr)|is no Store$") as caught:
+        take(given)
+    assert "\n" not in str(caught.value)
+
+
+def test_sizes_of_relations_do_not_wrap_around():
+    wide = np.array([2**20, 2**20], dtype=np.int32)
+    assert relations.reshaped(wide, [2**40]).to_operand == relations.reshaped([2**20, 2**20], [2**40]).to_operand
 
 
 @pytest.mark.parametrize("text", ["v" + " + v" * 3000, "(" * 5000 + "v", "9" * 6000, "v//(v - v)", "v" * 9999])
