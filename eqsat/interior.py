@@ -24,6 +24,7 @@ from eqsat.expr import (
     minimum,
     rebuild,
     topological,
+    variables,
     where,
 )
 from eqsat.facts import ContradictionError
@@ -80,7 +81,13 @@ def interior_of(store: Store) -> Interior | None:
     theory = Theory()
     terms = topological([store.value])
     choices = {t: _choice(theory, t) for t in terms if t.op in ("where", "fwhere")}
-    ends = {(r, place): _whole_end(theory, r, place) for r in terms if r.op in REDUCTIONS for place in (2, 3)}
+    # a parameter may be nowhere near its bounds, and what leaves an empty interior is still computed
+    ends = {
+        (r, place): _whole_end(theory, r, place)
+        for r in terms
+        for place in (2, 3)
+        if r.op in REDUCTIONS and set(variables(r.args[place : place + 1])) <= set(store.over)
+    }
     members = [*[condition for condition, _ in ends.values()], *[m for c in choices.values() for m in c.members]]
     everywhere = {m: _for_all_indices(theory, m) for m in members}
     holds = {m: c for m, c in everywhere.items() if c not in (None, TRUE, FALSE) and _is_solved(theory, row, c)}
@@ -95,7 +102,7 @@ def interior_of(store: Store) -> Interior | None:
 
     def without_tests(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if term.op in REDUCTIONS:
-            whole = [ends[term, place] for place in (2, 3)]
+            whole = [ends.get((term, place), (FALSE, FALSE)) for place in (2, 3)]
             low, high = [end if c in holds else arg for (c, end), arg in zip(whole, args[2:], strict=True)]
             return make(term.op, *args[:2], low, high)
         choice = choices.get(term)

@@ -104,7 +104,7 @@ def binds_index(rule: Rule) -> bool:
 
 def _parse_measured(text: str, binds: bool) -> Expr:
     flat = _MEASURE.sub(lambda m: "_".join(g for g in m.groups() if g), text)
-    return parse(flat, _NARROW | _BINDING if binds else _LETTERS | MEASURES)
+    return parse(flat, _NARROW | _BINDING if binds else _LETTERS | MEASURES, _REMEDY)
 
 
 def _letters_of(name: str) -> list[str]:

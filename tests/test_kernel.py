@@ -23,6 +23,7 @@ from eqsat.expr import (
     max_over,
     maximum,
     min_over,
+    minimum,
     prod_over,
     sqrt,
     sum_over,
@@ -279,6 +280,13 @@ def test_a_row_of_sums_may_end_where_a_selection_says():
     assert "r1 < (n < 3 ? 2 : 4)" in to_c(flattened(kernel))
     given = {"A": np.ones((16, 32), "f4")}
     assert eqsat.compile(kernel, optimise=False)(**given, n=2)["Y"].tolist() == [2.0] * 32
+
+
+def test_no_interior_is_where_a_parameter_is_at_its_bound():
+    r, m, out = var("r", -(2**33), 9), var("m", -(2**33), 7), buffer("Y", "i64", (16, 24))
+    kernel = Kernel("rare", [Store(out[I, J], sum_over(r % 7, r, m, minimum(I, 2)), [I, J])])
+    assert "r1 = -" not in to_c(flattened(kernel))
+    assert eqsat.compile(kernel, optimise=False)(m=-5)["Y"].tolist() == kernel.reference({}, m=-5)["Y"].tolist()
 
 
 def test_loops_at_the_ends_of_64_bits():
