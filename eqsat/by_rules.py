@@ -20,7 +20,7 @@ from eqsat.ops import REDUCTIONS
 from eqsat.result import Result
 from eqsat.rule import Rule, grows, is_commutativity, only_reorders
 from eqsat.rules import DEFAULT, REDUCE
-from eqsat.spelling import to_exprs
+from eqsat.terms import to_exprs
 from eqsat.walk import LARGE, Walk, anything
 
 #: How many e-nodes the rules alone may make before they start again from the best terms, and how that number grows.

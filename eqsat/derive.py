@@ -24,7 +24,7 @@ from eqsat.patterns import TERMS, pattern_of
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.rules.arithmetic import ARITHMETIC
-from eqsat.spelling import spell_sum
+from eqsat.terms import spell_sum
 
 #: Lemmas of the theory that are patterns: some say more simply, for a reader, what a rule says for the e-graph.
 LEMMAS = (

@@ -11,7 +11,8 @@ from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Priced, tree
 from eqsat.forms import ZERO, Form
 from eqsat.ops import OPS
-from eqsat.spelling import Speller, Value, to_exprs
+from eqsat.spelling import Speller, Value
+from eqsat.terms import to_exprs
 
 
 def join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:

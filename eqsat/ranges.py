@@ -50,7 +50,8 @@ from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS
 from eqsat.optimize import optimize
 from eqsat.result import Result
-from eqsat.spelling import Speller, Value, buffer_key
+from eqsat.spelling import Speller, Value
+from eqsat.terms import buffer_key
 
 #: So often a nest is changed for a cheaper one.
 MAX_CHANGES = 8

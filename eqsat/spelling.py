@@ -11,21 +11,22 @@ make exponentially many.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, combinations
 from math import gcd, prod
 from typing import cast
 
-from eqsat.expr import FALSE, TRUE, Expr, const, is_wide, make, named_variable, shift_amount
+from eqsat.expr import Expr, const, is_wide, make
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, reachable, reaches
 from eqsat.facts import chain_members
 from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product_form, read, to_expr, without_factor
 from eqsat.linear import Theory
-from eqsat.ops import COMPARISONS, FLOORS, REDUCTIONS, SUMS, Buffer
+from eqsat.ops import COMPARISONS, FLOORS, REDUCTIONS, SUMS
 from eqsat.respelling import Respeller
+from eqsat.terms import buffer_key, terms_of
 
 #: A class of the graph: the normal form of an integer, or a condition in normal form.
 Value = Form | Expr
@@ -919,11 +920,6 @@ def _meaning_order(meaning: tuple[str, Payload, tuple[Value, ...]]) -> tuple[str
     return op, hash(payload), tuple(map(hash, operands))
 
 
-def buffer_key(array: Expr) -> str:
-    """The name of a buffer among those of variables."""
-    return f"{cast(Buffer, array.value).name}[]"
-
-
 def _above_zero(comparison: Expr) -> Form | None:
     """The form that is at least zero iff the comparison holds."""
     if comparison.op not in ("lt", "le") or comparison.args[0].is_bool:
@@ -964,59 +960,3 @@ def _shrinking_scales(part: Form, form: Form, quotient: Expr) -> list[int]:
         if not uneven and (left < abs(coefficient) or shifts):
             found[scale] = None
     return sorted(found)
-
-
-def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: Mapping[str, Expr]) -> list[Expr]:
-    """The terms that ``choice`` spells for ``roots``."""
-    terms = terms_of(graph, choice, roots, variables)
-    return [terms[root] for root in roots]
-
-
-def terms_of(
-    graph: EGraph,
-    choice: Choice,
-    roots: Iterable[int],
-    variables: Mapping[str, Expr],
-    narrower: Callable[[int], Expr | None] = lambda c: None,
-) -> dict[int, Expr]:
-    """The terms that ``choice`` spells for all classes that ``roots`` need; of a wide one its class's ``narrower``."""
-    terms: dict[int, Expr] = {}
-    for c in reachable(choice, roots):
-        op, value, args = choice[c]
-        if op == "const":
-            terms[c] = const(cast(int, value))
-        elif op == "bool":
-            terms[c] = TRUE if value else FALSE
-        elif op == "var":
-            name = cast(str, value)
-            terms[c] = named_variable(name) if name[0] == "$" else variables[name]
-        elif op == "buffer":
-            terms[c] = variables[cast(str, value)]
-        elif op == "sum":
-            constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
-            terms[c] = spell_sum([(terms[a], k) for a, k in zip(args, coefficients, strict=True)], constant)
-        else:
-            operands = [terms[a] for a in args]
-            if op in ("shl", "shr"):
-                operands[1] = shift_amount(operands[1])
-            terms[c] = make(op, *operands)
-        if is_wide(terms[c]):
-            found = narrower(c)
-            terms[c] = terms[c] if found is None else found
-    return terms
-
-
-def spell_sum(terms: Iterable[tuple[Expr, int]], constant: int) -> Expr:
-    """A sum spelled term by term, positive terms first."""
-    total: Expr | None = None
-    for term, k in sorted(terms, key=lambda item: (item[1] < 0, -abs(item[1]), item[0].key)):
-        scaled = term if abs(k) == 1 else make("mul", term, const(abs(k)))
-        if total is None and k < 0 and constant:
-            total, constant = const(constant), 0
-        if total is None:
-            total = scaled if k > 0 else make("neg", scaled) if k == -1 else make("mul", term, const(k))
-        else:
-            total = make("add" if k > 0 else "sub", total, scaled)
-    if total is None:
-        return const(constant)
-    return make("add" if constant > 0 else "sub", total, const(abs(constant))) if constant else total

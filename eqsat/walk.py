@@ -33,7 +33,7 @@ from eqsat.ops import DIVISIONS, REDUCTIONS
 from eqsat.result import Result
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
-from eqsat.spelling import buffer_key
+from eqsat.terms import buffer_key
 
 #: Inputs of more terms than these are large: what takes long is left out, or comes later.
 LARGE = 100

@@ -10,7 +10,8 @@ from eqsat.extract.cost import Latency
 from eqsat.extract.select import Priced, tree
 from eqsat.linear import Theory
 from eqsat.reuse import offer_reuse
-from eqsat.spelling import Speller, to_exprs
+from eqsat.spelling import Speller
+from eqsat.terms import to_exprs
 from eqsat.text import parse
 from eqsat.verify import check_equal
 

@@ -21,7 +21,8 @@ from eqsat.linear import Theory
 from eqsat.optimize import optimize
 from eqsat.reuse import offer_reuse
 from eqsat.sharing import share_sums
-from eqsat.spelling import Speller, to_exprs
+from eqsat.spelling import Speller
+from eqsat.terms import to_exprs
 
 
 def spelled(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Speller:
