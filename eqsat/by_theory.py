@@ -29,7 +29,8 @@ from eqsat.opaque import OPAQUE, hidden, meanings, stand_ins
 from eqsat.ops import FLOORS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.result import Result
-from eqsat.spelling import MANY_CLASSES, Speller, Value
+from eqsat.spelling import Speller
+from eqsat.value_graph import MANY_CLASSES, Value
 from eqsat.walk import LARGE, Walk
 
 #: The terms that a choice spells for the roots' classes.

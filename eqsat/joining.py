@@ -11,8 +11,9 @@ from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Priced, tree
 from eqsat.forms import ZERO, Form
 from eqsat.ops import OPS
-from eqsat.spelling import Speller, Value
+from eqsat.spelling import Speller
 from eqsat.terms import to_exprs
+from eqsat.value_graph import Value
 
 
 def join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:

@@ -20,7 +20,7 @@ from eqsat.greedy import CHAINED
 from eqsat.linear import Theory
 from eqsat.links import AT_ONCE, ATTEMPTS, Link, coarse_law
 from eqsat.ops import DIVISIONS, REDUCTIONS
-from eqsat.spelling import Value
+from eqsat.value_graph import Value
 
 if TYPE_CHECKING:
     from eqsat.result import Result

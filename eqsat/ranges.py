@@ -50,8 +50,9 @@ from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS
 from eqsat.optimize import optimize
 from eqsat.result import Result
-from eqsat.spelling import Speller, Value
+from eqsat.spelling import Speller
 from eqsat.terms import buffer_key
+from eqsat.value_graph import Value
 
 #: So often a nest is changed for a cheaper one.
 MAX_CHANGES = 8

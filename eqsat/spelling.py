@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, combinations
-from math import gcd, prod
+from math import gcd
 from typing import cast
 
 from eqsat.expr import Expr, const, is_wide, make
 from eqsat.extract.cost import is_power_of_two
-from eqsat.extract.graph import EGraph, Node, Payload
+from eqsat.extract.graph import Node, Payload
 from eqsat.extract.select import Choice, reachable, reaches
 from eqsat.facts import chain_members
 from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product_form, read, to_expr, without_factor
@@ -27,19 +27,13 @@ from eqsat.linear import Theory
 from eqsat.ops import COMPARISONS, FLOORS, REDUCTIONS, SUMS
 from eqsat.respelling import Respeller
 from eqsat.terms import buffer_key, terms_of
-
-#: A class of the graph: the normal form of an integer, or a condition in normal form.
-Value = Form | Expr
+from eqsat.value_graph import Value, ValueGraph
 
 #: One sum is spelled in at most so many ways.
 MAX_SPELLINGS = 8
-#: From so many classes on, in fewer, products are taken apart in one way, and no more terms of the input are offered.
-MANY_CLASSES = 600
 FEW_SPELLINGS = 3
 #: So is a sum of so many terms.
 MANY_TERMS = 24
-#: So many are many once the time is up.
-MANY_CLASSES_LATE = 100
 #: So many terms of the input are offered as spellings of one class.
 MAX_ORIGINALS = 6
 #: And so many that follow from these.
@@ -61,23 +55,16 @@ _WORTH_OFFERING = SUMS | frozenset(
 )
 
 
-class Speller:
+class Speller(ValueGraph):
     """An e-graph over normal forms, grown on demand from the roots.
 
     Classes are numbered in the order in which they are first needed, which depends on the normal forms alone.
     """
 
     def __init__(self, theory: Theory, variables: Mapping[str, Expr]) -> None:
-        self.theory = theory
+        super().__init__(theory)
         # by name the variables, and the buffers, whose names are followed by brackets
         self.variables = dict(variables)
-        self.graph = EGraph()
-        self.values: list[Value] = []
-        self._ids: dict[Value, int] = {}
-        # the classes of atoms that sums were made of
-        self._atoms: dict[Expr, int] = {}
-        self._values_of: dict[Expr, Value] = {}
-        self._pending: list[int] = []
         # whether the input divides toward zero: an answer divides as its input does
         self._truncates = False
         self._originals: dict[Value, list[Expr]] = {}
@@ -99,9 +86,6 @@ class Speller:
         self._respeller = Respeller(theory)
         #: Selections of answers that stand for quotients.
         self.seen_through: set[Expr] = set()
-        # the number of values of each index of a reduction, by its bit
-        self._extents = theory.variables.index_extents
-        self._indices: dict[int, int] = {}
         # other readings of quotients, which are spelled if what they divide is there
         self._nested: list[tuple[Expr, Division]] = []
         # the classes that divisions have as dividends
@@ -138,13 +122,6 @@ class Speller:
                         parts.setdefault(atom, {})[Form(value.terms, 0)] = None
         self._parts = {atom: sorted(forms, key=hash) for atom, forms in parts.items()}
 
-    def value_of(self, term: Expr) -> Value:
-        """The class value of any term."""
-        found = self._values_of.get(term)
-        if found is None:
-            found = self._values_of[term] = self.theory.value(term)
-        return found
-
     def need_roots(self, values: Iterable[Value]) -> None:
         """Make the classes of ``values`` the roots; junctions among them are also read member by member in context."""
         self.graph.roots = sorted({self.need(value) for value in values})
@@ -156,55 +133,6 @@ class Speller:
                     self.grow()
                     self.offer(c, (simpler.op, cast(Payload, simpler.value), self.operands(simpler)))
 
-    def need(self, value: Value, spell: bool = True) -> int:
-        """The class of a normal form; its spellings are added by :meth:`grow`, unless ``spell`` is false."""
-        count = len(self.values)
-        found = self._ids.setdefault(value, count)
-        if found == count:
-            self.values.append(value.ordered() if isinstance(value, Form) else value)
-            self.graph.classes[found] = []
-            self.graph.bounds[found] = (
-                self.theory.plain_bounds(value) if isinstance(value, Form) else (value.vmin, value.vmax)
-            )
-            if self._extents:
-                bits = self._indices_of(found)
-                self.graph.weights[found] = prod([extent for bit, extent in self._extents.items() if bits & bit])
-            if spell:
-                self._pending.append(found)
-        return found
-
-    def _need_atom(self, atom: Expr) -> int:
-        found = self._atoms.get(atom)
-        if found is None:
-            found = self._atoms[atom] = self.need(self.theory.inner(atom))
-        return found
-
-    def _indices_of(self, c: int) -> int:
-        """The indices that a class speaks of, as bits: it is computed once for each of their values."""
-        found = self._indices.get(c)
-        if found is None:
-            value, found = self.values[c], 0
-            for atom in value.terms if isinstance(value, Form) else (value,):
-                found |= self.theory.variables.of(atom)
-            found = self._indices[c] = found & sum(self._extents)
-        return found
-
-    def __contains__(self, value: Value) -> bool:
-        return value in self._ids
-
-    def _is_crowded(self) -> bool:
-        """Whether there are many classes, for the time that is left."""
-        return len(self.values) >= MANY_CLASSES or self._is_out_of_time()
-
-    def _is_out_of_time(self) -> bool:
-        """Whether the time is up and there are so many classes that one spelling of each must do."""
-        return len(self.values) >= MANY_CLASSES_LATE and self.theory.work.is_late()
-
-    def is_sum(self, c: int) -> bool:
-        """Whether a class has several terms."""
-        value = self.values[c]
-        return isinstance(value, Form) and len(value.terms) > 1
-
     def grow(self) -> None:
         """Spell every class that is needed and not yet spelled."""
         while self._pending:
@@ -213,7 +141,7 @@ class Speller:
             nodes = self._condition_nodes(value) if isinstance(value, Expr) else self._form_nodes(value)
             for node in nodes:
                 self.offer(c, node)
-            if not self._is_crowded():
+            if not self.is_crowded():
                 if originals := self._originals.get(value):
                     for node in self._original_nodes(originals, MAX_ORIGINALS):
                         if self.offer(c, node) and self._has_few:
@@ -232,26 +160,6 @@ class Speller:
             solved = self._ids.get(form)
             if solved is not None:
                 self.offer(solved, ("var", cast(str, variable.value), ()))
-
-    def offer(self, c: int, node: Node) -> bool:
-        """Add a node to a class, unless it needs the class itself, or an index that the class does not speak of.
-
-        Whether the class has the node now: an index may be used inside its reduction alone.
-        """
-        nodes = self.graph.classes[c]
-        if node in nodes:
-            return True
-        if c in node[2] or (self._extents and not self._binds_all(c, node)):
-            return False
-        nodes.append(node)
-        return True
-
-    def _binds_all(self, c: int, node: Node) -> bool:
-        """Whether ``node`` has no index of a reduction that the value of ``c`` does not speak of."""
-        below = 0
-        for a in node[2]:
-            below |= self._indices_of(a)
-        return node[0] in REDUCTIONS or not below & ~self._indices_of(c)
 
     def _has_quotient(self, term: Expr) -> bool:
         value = self.value_of(term)
@@ -344,7 +252,7 @@ class Speller:
             yield term.op, None, self.operands(term)
             if term.op in COMPARISONS and not term.args[0].is_bool:
                 yield from self._moved_comparisons(term)
-            elif term.op in ("and", "or") and not self._is_crowded():
+            elif term.op in ("and", "or") and not self.is_crowded():
                 yield from self.merged_comparisons(term)
 
     def merged_comparisons(self, term: Expr, alike: bool = False) -> Iterator[Node]:
@@ -411,10 +319,6 @@ class Speller:
             return "lt", None, (self.need(form), self.need(number((op == "le") - limit)))
         return "le", None, (self.need(number((op == "lt") - limit)), self.need(form))
 
-    def operands(self, term: Expr) -> tuple[int, ...]:
-        """The classes of the operands of a term in normal form."""
-        return tuple([self.need(a if a.is_bool else read(a)) for a in term.args])
-
     def _form_nodes(self, form: Form) -> Iterator[Node]:
         if not form.terms:
             yield "const", form.constant, ()
@@ -424,10 +328,10 @@ class Speller:
             yield from self._atom_nodes(atom)
             return
         if form.is_affine():
-            pairs = sorted([(self._need_atom(a), k) for a, k in form.terms.items()])
+            pairs = sorted([(self.need_atom(a), k) for a, k in form.terms.items()])
             yield "sum", (form.constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
             return
-        if self._is_out_of_time():
+        if self.is_out_of_time():
             yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
             return
         # of equal prices the first wins, and a remainder reads better than what it stands for
@@ -512,7 +416,7 @@ class Speller:
             else:
                 others = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
                 yield self.sum_node([*others, (part, 1)], form.constant)
-            if self._is_crowded():
+            if self.is_crowded():
                 return
 
     @cached_property
@@ -632,7 +536,7 @@ class Speller:
             return
         op = "min" if form.terms[atom] > 0 else "max"
         cases = self.theory.cases(form, atom)
-        gaps, many = self.theory.gaps(atom), self._is_crowded()
+        gaps, many = self.theory.gaps(atom), self.is_crowded()
         if len(form.terms) > 1 and (many or sum(map(_size, cases)) > sum(map(_size, [*gaps, form]))):
             # the rest would be computed in every operand
             return
@@ -680,11 +584,6 @@ class Speller:
                 self.offer(self.need(part), joined)
                 others = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
                 yield self.sum_node([*others, (part, 1)], form.constant)
-
-    def sum_node(self, operands: Iterable[tuple[Form, int]], constant: int) -> Node:
-        """The node that adds multiples of classes and a constant."""
-        pairs = sorted([(self.need(part), k) for part, k in operands])
-        return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
 
     def _absorbing_quotients(self, form: Form) -> Iterator[Node]:
         """The rest of a sum may enter the floor: ``A//n + w = (A + n*w)//n``, ``w - A//n = (n*w - A + n-1)//n``.
@@ -750,7 +649,7 @@ class Speller:
                 half = self.need(product_form(parts[::2]))
                 yield "mul", None, (half, half)
             # all ways to take a product apart are as many as its different factors have subsets
-            apart = parts[:1] if self._is_crowded() else list(dict.fromkeys(parts))
+            apart = parts[:1] if self.is_crowded() else list(dict.fromkeys(parts))
             for factor in apart:
                 yield "mul", None, (self.need(without_factor(atom, factor)), self.need(read(factor)))
         elif atom.op == "buffer":
@@ -799,7 +698,7 @@ class Speller:
         """The sum as it is, and with remainders ``K*(A % n)`` in place of quotients and terms of their numerators."""
         found: list[list[tuple[Form, int]]] = []
         stack: list[tuple[Form, list[tuple[Form, int]]]] = [(form, [])]
-        most = FEW_SPELLINGS if len(form.terms) > MANY_TERMS or self._is_crowded() else MAX_SPELLINGS
+        most = FEW_SPELLINGS if len(form.terms) > MANY_TERMS or self.is_crowded() else MAX_SPELLINGS
         inner = self.theory.inner
         while stack:
             rest, taken = stack.pop()
