@@ -76,7 +76,7 @@ class ByTheory(Walk):
     def _spelled(self, base: Theory, originals: Sequence[Expr], values: Sequence[Value]) -> Speller:
         """The spellings of some values, among them those of the ``originals``."""
         speller = Speller(base, self._variables())
-        speller.add_originals(originals)
+        speller.input.add(originals)
         speller.need_roots(_in_fixed_order(values))
         speller.grow()
         return speller

@@ -535,7 +535,7 @@ class _Space:
         speller.variables |= {buffer_key(t) if t.op == "buffer" else str(t.value): t for t in leaves}
         self.loops |= {str(a.variable.value) for a in nest.axes}
         values = [self._value(root, gate) for root, gate in zip(nest.roots, nest.gates, strict=True)]
-        speller.add_originals(topological(nest.roots))
+        speller.input.add(topological(nest.roots))
         classes = [speller.need(value) for value in values]
         # what is equal only where a gate holds is not one class
         first = next(iter(self.roots.values()), classes)

@@ -17,15 +17,15 @@ from itertools import chain, combinations
 from math import gcd
 from typing import cast
 
-from eqsat.expr import Expr, const, is_wide, make
+from eqsat.expr import Expr, const, make
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node, Payload
 from eqsat.extract.select import Choice, reachable, reaches
 from eqsat.facts import chain_members
 from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product_form, read, to_expr, without_factor
 from eqsat.linear import Theory
-from eqsat.ops import COMPARISONS, FLOORS, REDUCTIONS, SUMS
-from eqsat.respelling import Respeller
+from eqsat.ops import COMPARISONS
+from eqsat.spelled_input import InputSpeller
 from eqsat.terms import buffer_key, terms_of
 from eqsat.value_graph import Value, ValueGraph
 
@@ -34,25 +34,13 @@ MAX_SPELLINGS = 8
 FEW_SPELLINGS = 3
 #: So is a sum of so many terms.
 MANY_TERMS = 24
-#: So many terms of the input are offered as spellings of one class.
-MAX_ORIGINALS = 6
-#: And so many that follow from these.
-MAX_RESPELLINGS = 4
-#: Of inputs with so many divisions, none is, nor is an answer looked for that has them as they are written.
-MANY_DIVISIONS = 120
 #: So many operands of a longer ``min`` or ``max`` may come last.
 MAX_LAST = 4
 #: Any operand may be the last of up to so many; of more, the parts would be thousands.
 MAX_PARTED = 8
 #: Comparisons of so many members of a junction are merged, two by two.
 MAX_MERGED = 4
-_PARTS = frozenset({"floordiv", "mod", "min", "max"})
-_RESPELLED = FLOORS | {"mul"}
 _REMAINDERS = {"floordiv": "mod", "tdiv": "tmod"}
-#: Conjunctions and disjunctions of the input have no spelling that the normal form has not.
-_WORTH_OFFERING = SUMS | frozenset(
-    {"floordiv", "mod", "tdiv", "tmod", "mul", "where", "min", "max", "shl", "shr", "lt", "le", "eq", "ne", *REDUCTIONS}
-)
 
 
 class Speller(ValueGraph):
@@ -65,62 +53,17 @@ class Speller(ValueGraph):
         super().__init__(theory)
         # by name the variables, and the buffers, whose names are followed by brackets
         self.variables = dict(variables)
-        # whether the input divides toward zero: an answer divides as its input does
-        self._truncates = False
-        self._originals: dict[Value, list[Expr]] = {}
-        # terms that equal quotients and remainders of the input by laws that normal forms hide
-        self._respellings: dict[Value, list[Expr]] = {}
-        # the input, and by normal form the terms of it that are not too wide, once one is asked for
-        self._input: list[Expr] = []
-        self._narrow: dict[Value, Expr] | None = None
-        # whether the input has so few divisions that they are respelled, and taken as they are written
-        self._has_few = True
-        # for each class that the input spells, the node of its lowest term, which needs no other term of that class
-        self._given: dict[int, Node] = {}
-        # by quotient, the sums with it that a division of the input stands for
-        self._parts: dict[Expr, list[Form]] = {}
+        self.input = InputSpeller(self)
         # by atom, what is known of the quotient of two values in it
         self._quotients: dict[Expr, tuple[Expr, int, Expr] | None] = {}
         # by comparison, what is zero where it holds and where it fails
         self._ends: dict[Expr, tuple[Form, Form]] = {}
-        self._respeller = Respeller(theory)
         #: Selections of answers that stand for quotients.
         self.seen_through: set[Expr] = set()
         # other readings of quotients, which are spelled if what they divide is there
         self._nested: list[tuple[Expr, Division]] = []
         # the classes that divisions have as dividends
         self._dividends: set[int] = set()
-
-    def add_originals(self, terms: Iterable[Expr]) -> None:
-        """Let terms of the input, normalised before, spell the classes that they belong to; operands come first."""
-        parts: dict[Expr, dict[Form, None]] = {}
-        self._input = list(terms)
-        ops = [term.op for term in self._input]
-        self._has_few = sum([op in FLOORS for op in ops]) < MANY_DIVISIONS
-        self._truncates |= "tdiv" in ops
-        for term, op in zip(self._input, ops, strict=True):
-            if op not in _WORTH_OFFERING or (op in REDUCTIONS and term.args[1].vmin == term.args[1].vmax):
-                # the form of an index with one value is that value, which binds nothing
-                continue
-            value = self.value_of(term)
-            if isinstance(value, Form):
-                worth = not value.is_affine() or op in REDUCTIONS
-            else:
-                worth = op == "where" or any(self._has_quotient(a) for a in term.args)
-            if worth:
-                self._originals.setdefault(value, []).append(term)
-                if op in COMPARISONS and not term.args[0].is_bool:
-                    # the complement of what is written is often what is meant
-                    negated, written = map(self.theory.negate, (cast(Expr, value), term))
-                    self._originals.setdefault(negated, []).append(written)
-                if self._has_few and op in _RESPELLED and isinstance(value, Form):
-                    for before, after in self._respeller.respelled(term):
-                        self._respellings.setdefault(self.value_of(before), []).append(after)
-            if op in _PARTS and isinstance(value, Form) and value.single() is None:
-                for atom in value.terms:
-                    if atom.op in ("floordiv", "min"):
-                        parts.setdefault(atom, {})[Form(value.terms, 0)] = None
-        self._parts = {atom: sorted(forms, key=hash) for atom, forms in parts.items()}
 
     def need_roots(self, values: Iterable[Value]) -> None:
         """Make the classes of ``values`` the roots; junctions among them are also read member by member in context."""
@@ -142,13 +85,7 @@ class Speller(ValueGraph):
             for node in nodes:
                 self.offer(c, node)
             if not self.is_crowded():
-                if originals := self._originals.get(value):
-                    for node in self._original_nodes(originals, MAX_ORIGINALS):
-                        if self.offer(c, node) and self._has_few:
-                            self._given.setdefault(c, node)
-                if self._respellings and (respellings := self._respellings.get(value)):
-                    for node in self._original_nodes(respellings, MAX_RESPELLINGS):
-                        self.offer(c, node)
+                self.input.spell(c)
         nested, self._nested = self._nested, []
         for atom, division in nested:
             if all(a.op == "var" or atom_form(a) in self._ids for a in division.dividend.terms):
@@ -161,13 +98,9 @@ class Speller(ValueGraph):
             if solved is not None:
                 self.offer(solved, ("var", cast(str, variable.value), ()))
 
-    def _has_quotient(self, term: Expr) -> bool:
-        value = self.value_of(term)
-        return isinstance(value, Form) and not value.is_affine()
-
     def as_given(self, choice: Choice) -> Choice | None:
         """``choice`` with the input's own nodes where it has any; ``None`` if that is nowhere."""
-        return self.with_nodes(choice, self._given) if self._given else None
+        return self.with_nodes(choice, self.input.nodes) if self.input.nodes else None
 
     def as_written(self, terms: Iterable[Expr]) -> dict[int, Node]:
         """By class, the first of ``terms`` that belongs to it, as a node over the classes of its operands."""
@@ -189,59 +122,6 @@ class Speller(ValueGraph):
             if known and changed.get(c) != node and not reaches(changed, node[2], c):
                 changed[c] = node
         return changed
-
-    def _original_nodes(self, terms: Sequence[Expr], most: int) -> list[Node]:
-        # terms that differ in the order of operands give the same node: take them by what their operands mean
-        heights = self._heights if len(terms) > 1 and self._has_few else {}
-        highest_first = sorted(terms, key=lambda term: -heights.get(term, 0))
-        meanings = {self._meaning(term): heights.get(term, 0) for term in highest_first}
-        chosen = [*meanings]
-        if len(chosen) > 1:
-            chosen = sorted(chosen, key=lambda m: (meanings[m], _meaning_order(m)))[:most]
-        nodes: list[Node] = []
-        for op, payload, operands in chosen:
-            if op == "sum":
-                constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
-                pairs = sorted((self.need(a), k) for a, k in zip(operands, coefficients, strict=True))
-                nodes.append(("sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])))
-            else:
-                nodes.append((op, None, tuple([self.need(a) for a in operands])))
-        return nodes
-
-    @cached_property
-    def _heights(self) -> dict[Expr, int]:
-        """How many operators are on the longest path below each term of the input."""
-        found: dict[Expr, int] = {}
-        for term in self._input:
-            found[term] = max([found[arg] for arg in term.args]) + 1 if term.args else 0
-        return found
-
-    def _meaning(self, term: Expr) -> tuple[str, Payload, tuple[Value, ...]]:
-        """A term of the input as an operator over normal forms; sums as wide as they are written."""
-        if term.op not in SUMS and term.args:
-            return term.op, None, tuple(map(self.value_of, term.args))
-        total: dict[Value, int] = {}
-        constant = 0
-        stack = [(term, 1)]
-        while stack:
-            part, scale = stack.pop()
-            if part.op in SUMS:
-                stack += [(part.args[0], -scale if part.op == "neg" else scale)]
-                stack += [(arg, -scale if part.op == "sub" else scale) for arg in part.args[1:]]
-            elif part.op == "mul" and part.args[1].op == "const":
-                stack.append((part.args[0], scale * part.args[1].vmin))
-            elif part.op == "mul" and part.args[0].op == "const":
-                stack.append((part.args[1], scale * part.args[0].vmin))
-            elif part.op == "const":
-                constant += scale * part.vmin
-            else:
-                value = self.value_of(part)
-                if isinstance(value, Form) and not value.terms:
-                    constant += scale * value.constant
-                else:
-                    total[value] = total.get(value, 0) + scale
-        operands = sorted([v for v, k in total.items() if k], key=hash)
-        return "sum", (constant, tuple([total[v] for v in operands])), tuple(operands)
 
     def _condition_nodes(self, term: Expr) -> Iterator[Node]:
         if term.op == "bool":
@@ -688,7 +568,7 @@ class Speller(ValueGraph):
                 # by the literal first where that spares a product
                 first = self.theory.quotient_by(dividend, n)
                 yield "floordiv", None, (self._need_dividend(first), self.need(smaller))
-            if self._truncates and self.theory.bounds(dividend)[0] >= 0 and self.theory.bounds(divisor)[0] > 0:
+            if self.input.truncates and self.theory.bounds(dividend)[0] >= 0 and self.theory.bounds(divisor)[0] > 0:
                 # of numbers that are not negative the two quotients are one
                 yield "tdiv", None, self.operands(atom)
         else:
@@ -721,7 +601,7 @@ class Speller(ValueGraph):
         """Sums with ``quotient`` that may be one operand of a longer sum: remainders, and divisions of the input."""
         for division in self._divisions(form, quotient):
             yield division.remainder
-        for part in self._parts.get(quotient, ()):
+        for part in self.input.parts.get(quotient, ()):
             if part.terms.keys() <= form.terms.keys():
                 yield part
         if quotient.op == "tdiv":
@@ -806,17 +686,7 @@ class Speller(ValueGraph):
         Where one would be wider than a term of the input with the same values, that stands for it: spelled without
         remainders, products could grow beyond what is accepted.
         """
-        return terms_of(self.graph, choice, classes, self.variables, self._narrower)
-
-    def _narrower(self, c: int) -> Expr | None:
-        if self._narrow is None:
-            self._narrow = {self.value_of(term): term for term in self._input if not is_wide(term)}
-        return self._narrow.get(self.values[c])
-
-
-def _meaning_order(meaning: tuple[str, Payload, tuple[Value, ...]]) -> tuple[str, int, tuple[int, ...]]:
-    op, payload, operands = meaning
-    return op, hash(payload), tuple(map(hash, operands))
+        return terms_of(self.graph, choice, classes, self.variables, self.input.narrower)
 
 
 def _above_zero(comparison: Expr) -> Form | None:

@@ -28,7 +28,7 @@ from eqsat.terms import to_exprs
 def spelled(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Speller:
     """The e-graph of ``roots``, grown."""
     speller = Speller(Theory(facts), {str(v.value): v for v in variables([*roots, *facts])})
-    speller.add_originals(topological(roots))
+    speller.input.add(topological(roots))
     values = [speller.value_of(root) for root in roots]
     speller.graph.roots = [speller.need(value) for value in values]
     speller.grow()
