@@ -104,7 +104,8 @@ class Chooser:
         """
         speller = self.speller
         shared = share_junctions(speller, share_sums(speller, choice, self.model, self.late))
-        speller.absorb_constants(shared)
+        speller.selections.absorb_constants(shared)
+        speller.grow()
         self.priced.refresh(self.model)
         # the brackets are the latest spellings
         rest = completed(self.priced, needed(shared, speller.graph.roots), latest=True)

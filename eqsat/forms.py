@@ -110,6 +110,10 @@ class Form:
         ((atom, coefficient),) = self.terms.items()
         return atom if coefficient == 1 else None
 
+    def addends(self) -> int:
+        """How many numbers the form adds."""
+        return len(self.terms) + bool(self.constant)
+
 
 def _reading_order(item: tuple[Expr, int]) -> tuple[bool, int, int]:
     """Positive terms first, large strides first: the way an address is written."""

@@ -12,20 +12,22 @@ make exponentially many.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from itertools import chain, combinations
+from itertools import combinations
 from math import gcd
 from typing import cast
 
 from eqsat.expr import Expr, const, make
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node, Payload
-from eqsat.extract.select import Choice, reachable, reaches
+from eqsat.extract.select import Choice, reaches
 from eqsat.facts import chain_members
-from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, product_form, read, to_expr, without_factor
+from eqsat.forms import ZERO, Division, Form, atom_form, factors, number, read, to_expr
 from eqsat.linear import Theory
 from eqsat.ops import COMPARISONS
+from eqsat.spelled_extremes import ExtremeSpeller
 from eqsat.spelled_input import InputSpeller
+from eqsat.spelled_products import ProductSpeller
+from eqsat.spelled_selections import SelectionSpeller
 from eqsat.terms import buffer_key, terms_of
 from eqsat.value_graph import Value, ValueGraph
 
@@ -34,10 +36,6 @@ MAX_SPELLINGS = 8
 FEW_SPELLINGS = 3
 #: So is a sum of so many terms.
 MANY_TERMS = 24
-#: So many operands of a longer ``min`` or ``max`` may come last.
-MAX_LAST = 4
-#: Any operand may be the last of up to so many; of more, the parts would be thousands.
-MAX_PARTED = 8
 #: Comparisons of so many members of a junction are merged, two by two.
 MAX_MERGED = 4
 _REMAINDERS = {"floordiv": "mod", "tdiv": "tmod"}
@@ -54,10 +52,9 @@ class Speller(ValueGraph):
         # by name the variables, and the buffers, whose names are followed by brackets
         self.variables = dict(variables)
         self.input = InputSpeller(self)
-        # by atom, what is known of the quotient of two values in it
-        self._quotients: dict[Expr, tuple[Expr, int, Expr] | None] = {}
-        # by comparison, what is zero where it holds and where it fails
-        self._ends: dict[Expr, tuple[Form, Form]] = {}
+        self.products = ProductSpeller(self)
+        self.selections = SelectionSpeller(self)
+        self.extremes = ExtremeSpeller(self)
         #: Selections of answers that stand for quotients.
         self.seen_through: set[Expr] = set()
         # other readings of quotients, which are spelled if what they divide is there
@@ -81,8 +78,7 @@ class Speller(ValueGraph):
         while self._pending:
             c = self._pending.pop()
             value = self.values[c]
-            nodes = self._condition_nodes(value) if isinstance(value, Expr) else self._form_nodes(value)
-            for node in nodes:
+            for node in self._nodes(value):
                 self.offer(c, node)
             if not self.is_crowded():
                 self.input.spell(c)
@@ -97,6 +93,13 @@ class Speller(ValueGraph):
             solved = self._ids.get(form)
             if solved is not None:
                 self.offer(solved, ("var", cast(str, variable.value), ()))
+
+    def _nodes(self, value: Value) -> Iterator[Node]:
+        """The ways to compute a value by the laws of its kind."""
+        if isinstance(value, Expr):
+            return self._condition_nodes(value)
+        atom = value.single()
+        return self._form_nodes(value) if atom is None else self._atom_nodes(atom)
 
     def as_given(self, choice: Choice) -> Choice | None:
         """``choice`` with the input's own nodes where it has any; ``None`` if that is nowhere."""
@@ -203,10 +206,6 @@ class Speller(ValueGraph):
         if not form.terms:
             yield "const", form.constant, ()
             return
-        atom = form.single()
-        if atom is not None:
-            yield from self._atom_nodes(atom)
-            return
         if form.is_affine():
             pairs = sorted([(self.need_atom(a), k) for a, k in form.terms.items()])
             yield "sum", (form.constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
@@ -219,8 +218,8 @@ class Speller(ValueGraph):
             for division in self._divisions(form, quotient):
                 if division.remainder == form:
                     yield "mod", None, (self._need_dividend(division.dividend), self.need(division.divisor))
-                    if self._two_valued(quotient):
-                        yield self._beside_selection(form, Form(division.dividend.terms, 0))
+                    if self.selections.two_valued(quotient):
+                        yield self.selections.beside(form, Form(division.dividend.terms, 0))
                 elif division.remainder.times(-1).shifted(division.most) == form and not division.divisor.terms:
                     # -1 - A is the complement of A
                     complement = division.dividend.times(-1).shifted(division.most)
@@ -229,13 +228,13 @@ class Speller(ValueGraph):
                 if factor.op in _REMAINDERS and self.remainder_of(factor) == form:
                     yield _REMAINDERS[factor.op], None, self.operands(factor)
                     if factor.op == "floordiv":
-                        yield from self._by_either("mod", *map(self.theory.inner, factor.args))
+                        yield from self.selections.by_either("mod", *map(self.theory.inner, factor.args))
             if quotient.op == "tdiv" and form == Form({quotient: -1}, 0):
                 dividend, divisor = map(self.theory.inner, quotient.args)
                 yield "tdiv", None, (self.need(dividend.times(-1)), self.need(divisor))
                 yield "tdiv", None, (self.need(dividend), self.need(divisor.times(-1)))
-        yield from self._entered_selections(form)
-        yield from self._selected_values(form)
+        yield from self.selections.entered(form)
+        yield from self.selections.of_quotients(form)
         splits = self._splits(form)
         if len(splits) > 1 and self._ids[form] in self._dividends:
             # of equal prices the first wins, and a dividend that is seen to be positive needs no fix-up of its sign
@@ -245,10 +244,10 @@ class Speller(ValueGraph):
         if len(form.terms) == 2:
             yield from self._completed_remainders(form)
         yield from self._absorbing_quotients(form)
-        yield from self._factored_products(form)
-        yield from self._products_of_variables(form)
+        yield from self.products.factored(form)
+        yield from self.products.of_variables(form)
         yield from self._joined_sums(form)
-        yield from self._extremes(form)
+        yield from self.extremes.nodes(form)
 
     def _completed_remainders(self, form: Form) -> Iterator[Node]:
         """``k*(x - n*((x + z)//n))`` is ``k*((x + z)%n - z)``."""
@@ -267,182 +266,6 @@ class Speller(ValueGraph):
                 yield self.sum_node(
                     [(remainder, 1), *((atom_form(a), c) for a, c in rest.terms.items())], rest.constant
                 )
-
-    def _factored_products(self, form: Form) -> Iterator[Node]:
-        """``x*z + y*z`` is ``(x + y)*z``."""
-        users: dict[Expr, list[Expr]] = {}
-        ((atom, k),) = form.terms.items() if len(form.terms) == 1 and not form.constant else [(None, 0)]
-        if atom is not None and atom.op == "mul" and k < 0:
-            # a minimum takes the sign in: it is a maximum then
-            for factor in factors(atom):
-                if factor.op == "min":
-                    rest = factors(atom)
-                    rest.remove(factor)
-                    yield "mul", None, (self.need(Form({factor: k}, 0)), self.need(product_form(rest)))
-        for atom in form.terms:
-            for factor in dict.fromkeys(factors(atom)):
-                users.setdefault(factor, []).append(atom)
-        for factor, atoms in users.items():
-            if len(atoms) < 2:
-                continue
-            quotient = ZERO
-            for atom in atoms:
-                left = factors(atom)
-                left.remove(factor)
-                quotient = quotient.plus(product_form(left), form.terms[atom])
-            part = Form({atom: form.terms[atom] for atom in atoms}, 0)
-            if part == form:
-                yield self._product_with(factor, quotient)
-            else:
-                others = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
-                yield self.sum_node([*others, (part, 1)], form.constant)
-            if self.is_crowded():
-                return
-
-    @cached_property
-    def _steps(self) -> dict[Expr, int]:
-        """Atoms of which a multiple is a variable, with that multiple: 4 for ``n//4`` where ``n`` is ``n//4*4``."""
-        multiples = [form for form in self.theory.solved.values() if len(form.terms) == 1 and not form.constant]
-        return dict(chain(*[form.terms.items() for form in multiples]))
-
-    def _product_with(self, factor: Expr, rest: Form) -> Node:
-        """``rest*factor``, by the variable that is a multiple of ``factor`` if there is one."""
-        step = self._steps.get(factor, 1)
-        if rest.constant % step or rest.content() % step:
-            step = 1
-        smaller = rest.divided(step)
-        return "mul", None, (self.need(smaller), self.need(Form({factor: step}, 0) if step > 1 else read(factor)))
-
-    def _products_of_variables(self, form: Form) -> Iterator[Node]:
-        """``n*x`` for ``n//4*x*4`` where ``n`` is known to be ``n//4*4``."""
-        for atom, coefficient in form.terms.items() if self._steps else ():
-            for factor in dict.fromkeys(factors(atom)):
-                step = self._steps.get(factor, 0)
-                if atom is factor or not step or coefficient % step:
-                    continue
-                part = Form({atom: step}, 0)
-                if part == form:
-                    left = factors(atom)
-                    left.remove(factor)
-                    yield self._product_with(factor, product_form(left).times(step))
-                else:
-                    others = [(atom_form(a), k) for a, k in form.terms.items() if a is not atom]
-                    yield self.sum_node([*others, (part, coefficient // step)], form.constant)
-
-    def _entered_selections(self, form: Form) -> Iterator[Node]:
-        """The rest of a sum may enter a selection: ``where(c, x, y) + z`` is ``where(c, x + z, y + z)``.
-
-        If it is short, or cancels what a branch has. Selections by one condition are one.
-        """
-        parts: dict[Expr, Form] = {}
-        for atom, k in form.terms.items():
-            if atom.op == "where":
-                parts[atom.args[0]] = parts.get(atom.args[0], ZERO).plus(atom_form(atom), k)
-        for condition, part in parts.items():
-            rest = form.plus(part, -1)
-            branches = [rest, rest]
-            for atom, k in part.terms.items():
-                branches = [b.plus(read(arg), k) for b, arg in zip(branches, atom.args[1:], strict=True)]
-            if not branches[0].plus(branches[1], -1).terms:
-                wrapped = self.theory.selection(condition, *branches)
-                if wrapped != form:
-                    yield self.sum_node([(wrapped, 1)], 0)
-            shorter = min([len(branch.terms) for branch in branches]) < len(rest.terms)
-            if _size(rest) <= 2 or shorter:
-                yield "where", None, (self.need(condition), *map(self.need, branches))
-            elif len(part.terms) > 1:
-                yield self.sum_node([*((atom_form(a), k) for a, k in rest.terms.items()), (part, 1)], form.constant)
-
-    def _selected_values(self, form: Form) -> Iterator[Node]:
-        """Sums with quotients of two values, as selections: ``k*(A // n)`` is ``where(A < n, 0, k)`` for ``A < 2n``."""
-        two_valued = {atom: found for atom in form.terms if (found := self._two_valued(atom))}
-        for condition, low, quotient in two_valued.values():
-            cases = [_with_value(form, quotient, value) for value in (low, low + 1)]
-            ways = [cases]
-            if condition not in self._ends:
-                self._ends[condition] = self.theory.ends(condition)
-            if any(zero.terms for zero in self._ends[condition]):
-                ways.append(list(map(self.theory.at_end, cases, self._ends[condition])))
-            for x, y in ways:
-                if not (x.terms and y.terms) or (x in self and y in self):
-                    yield "where", None, (self.need(condition), self.need(x), self.need(y))
-        if len(form.terms) > 1 and any(abs(form.terms[atom]) > 1 for atom in two_valued):
-            operands = [
-                (Form({a: abs(k)}, 0), 1 if k > 0 else -1) if a in two_valued else (atom_form(a), k)
-                for a, k in form.terms.items()
-            ]
-            yield self.sum_node(operands, form.constant)
-
-    def _two_valued(self, atom: Expr) -> tuple[Expr, int, Expr] | None:
-        """If a factor of ``atom`` is a quotient of two values: where it is the lower, that value, and the quotient."""
-        if atom not in self._quotients:
-            quotients = [factor for factor in factors(atom) if factor.op == "floordiv"]
-            found = [(*below, quotient) for quotient in quotients if (below := self.theory.lower_value(quotient))]
-            self._quotients[atom] = found[0] if found else None
-        return self._quotients[atom]
-
-    def _by_either(self, op: str, dividend: Form, divisor: Form) -> Iterator[Node]:
-        """A division by what has two values as a selection between divisions by literals."""
-        values = self.theory.two_values(divisor) if divisor.terms else None
-        if values is not None and values[1] > 0:
-            by_lower, by_higher = [make(op, to_expr(dividend), const(n)) for n in values[1:]]
-            selected = self.value_of(make("where", values[0], by_lower, by_higher))
-            yield self.sum_node([(cast(Form, selected), 1)], 0)
-
-    def _beside_selection(self, form: Form, rest: Form) -> Node:
-        """``form`` as ``rest`` and a selection between literals."""
-        part = form.plus(rest, -1)
-        sign = -1 if not part.constant and part.sign() < 0 else 1
-        return self.sum_node([(rest, 1), (part.times(sign), sign)], 0)
-
-    def absorb_constants(self, choice: Choice) -> None:
-        """Offer ``x + where(p, a + c, b + c)`` for ``x + where(p, a, b) + c`` with an ``x`` that is there.
-
-        Only for what ``choice`` needs, and once that is bracketed: before, it would keep sums from sharing.
-        """
-        for c in reachable(choice, self.graph.roots) if any(self._quotients.values()) else ():
-            form = self.values[c]
-            if isinstance(form, Form) and form.constant and len(form.terms) > 1:
-                for atom, k in form.terms.items():
-                    rest = Form(form.terms, 0).plus(atom_form(atom), -k) if self._two_valued(atom) else None
-                    if rest is not None and rest in self:
-                        self.offer(c, self._beside_selection(form, rest))
-        self.grow()
-
-    def _extremes(self, form: Form) -> Iterator[Node]:
-        """``x + min(y - x, 0)`` is ``min(x, y)``; subtracted, a minimum is a maximum."""
-        atom = self.theory.outer_minimum(form)
-        if atom is None:
-            return
-        op = "min" if form.terms[atom] > 0 else "max"
-        cases = self.theory.cases(form, atom)
-        gaps, many = self.theory.gaps(atom), self.is_crowded()
-        if len(form.terms) > 1 and (many or sum(map(_size, cases)) > sum(map(_size, [*gaps, form]))):
-            # the rest would be computed in every operand
-            return
-        if len(cases) == 2:
-            yield op, None, (self.need(cases[0]), self.need(cases[1]))
-            yield from self._clamp(form)
-            return
-        for index, case in enumerate(cases[: 1 if many or len(cases) > MAX_PARTED else MAX_LAST]):
-            others = self.theory.extreme_of_needed(op, cases[:index] + cases[index + 1 :])
-            yield op, None, (self.need(others), self.need(case))
-
-    def _clamp(self, form: Form) -> Iterator[Node]:
-        """``r + min(u - a, 0) - min(u - b, 0)`` is ``max(r + min(u - a, 0), r + b - a)`` if ``b <= a``."""
-        atoms = [(a, k) for a, k in form.terms.items() if a.op == "min"]
-        if len(atoms) != 2 or len(form.terms) > 2 or {k for _, k in atoms} != {1, -1}:
-            return
-        (plus, _), (minus, _) = sorted(atoms, key=lambda item: -item[1])
-        one, other = self.theory.gap(plus), self.theory.gap(minus)
-        if one is None or other is None:
-            return
-        width = other.plus(one, -1)
-        if not width.terms:
-            first = width.constant >= 0
-            kept = form.plus(atom_form(minus), 1) if first else form.plus(atom_form(plus), -1)
-            end = self.need(number(form.constant - width.constant))
-            yield "max" if first else "min", None, (self.need(kept), end)
 
     def _joined_sums(self, form: Form) -> Iterator[Node]:
         """Sums over one range are one sum."""
@@ -521,17 +344,9 @@ class Speller(ValueGraph):
         if atom.op == "var":
             yield "var", cast(str, atom.value), ()
             return
-        yield from self._selected_values(atom_form(atom))
+        yield from self.selections.of_quotients(atom_form(atom))
         if atom.op == "mul":
-            parts = factors(atom)
-            if parts[::2] == parts[1::2]:
-                # equal factors are neighbours: the square of every other one
-                half = self.need(product_form(parts[::2]))
-                yield "mul", None, (half, half)
-            # all ways to take a product apart are as many as its different factors have subsets
-            apart = parts[:1] if self.is_crowded() else list(dict.fromkeys(parts))
-            for factor in apart:
-                yield "mul", None, (self.need(without_factor(atom, factor)), self.need(read(factor)))
+            yield from self.products.nodes(atom)
         elif atom.op == "buffer":
             yield "buffer", buffer_key(atom), ()
         elif atom.op == "floordiv" and atom.args[1].op == "const":
@@ -546,22 +361,13 @@ class Speller(ValueGraph):
                 # only what lies between -n and 0 is rounded up
                 yield "max", None, (self.need(self.theory.quotient_by(dividend, n)), self.need(ZERO))
         elif atom.op == "min":
-            yield from self._extremes(atom_form(atom))
+            yield from self.extremes.nodes(atom_form(atom))
         elif atom.op == "where":
-            yield "where", None, self.operands(atom)
-            x, y = map(read, atom.args[1:])
-            order = self.theory.order_by(atom.args[0], x, y)
-            if order and self.theory.is_defined(atom):
-                yield order, None, (self.need(x), self.need(y))
-            if len(x.terms) == 1 and x.terms.keys() == y.terms.keys() and not x.constant and not y.constant:
-                # where(c, x*2, x*5) is x*where(c, 2, 5)
-                ((common, scale),) = x.terms.items()
-                scales = self.theory.selection(atom.args[0], number(scale), number(y.terms[common]))
-                yield "mul", None, (self.need(scales), self.need(atom_form(common)))
+            yield from self.selections.nodes(atom)
         elif atom.op == "floordiv":
             dividend, divisor = map(self.theory.inner, atom.args)
             yield "floordiv", None, (self._need_dividend(dividend), self.need(divisor))
-            yield from self._by_either("floordiv", dividend, divisor)
+            yield from self.selections.by_either("floordiv", dividend, divisor)
             n = gcd(divisor.content(), divisor.constant)
             smaller = divisor.divided(n)
             if n > 1 and self.theory.bounds(smaller)[0] > 0:
@@ -609,9 +415,9 @@ class Speller(ValueGraph):
             if quotient in part.terms and part.terms.keys() <= form.terms.keys():
                 yield part
         if quotient.op == "min":
-            yield from self._extreme_parts(form, quotient)
+            yield from self.extremes.parts(form, quotient)
         if quotient.op == "where":
-            yield from self._selection_parts(form, quotient)
+            yield from self.selections.parts(form, quotient)
         if quotient.op == "floordiv" and quotient.args[1].op == "const":
             # with its negative terms inside, the numerator of A//n + a need not be negative
             negative = {a: 1 for a, k in self.theory.inner(quotient.args[0]).terms.items() if k < 0}
@@ -635,33 +441,6 @@ class Speller(ValueGraph):
         """``A % n`` of a quotient ``A // n``, as a sum."""
         dividend, divisor = map(self.theory.inner, quotient.args)
         return dividend.plus(self.theory.times(divisor, atom_form(quotient)), -1)
-
-    def _extreme_parts(self, form: Form, atom: Expr) -> Iterator[Form]:
-        """Sums with a minimum that have what cancels in one of its operands: ``min(x, y)`` has the ``x``."""
-        k = form.terms[atom]
-        for other, opposite in form.terms.items():
-            if other.op == "min" and opposite == -k:
-                yield Form({atom: 1, other: -1}, 0)
-        for gap in self.theory.gaps(atom)[:MAX_LAST]:
-            for sign in (1, -1):
-                # of sign*min(gap, 0) + rest the cases are rest and sign*gap + rest
-                rest = {a: -sign * c for a, c in gap.terms.items() if k * c * form.terms.get(a, 0) < 0}
-                for constant in {0, -sign * gap.constant}:
-                    if rest or constant:
-                        yield Form({atom: sign, **rest}, constant)
-
-    @staticmethod
-    def _selection_parts(form: Form, atom: Expr) -> Iterator[Form]:
-        """Sums with a selection that have what cancels in a branch: ``where(c, 0, y - x) + x`` has the ``x``."""
-        k = form.terms[atom]
-        for branch in map(read, atom.args[1:]):
-            rest = {a: -c for a, c in branch.terms.items() if k * c * form.terms.get(a, 0) < 0}
-            if rest:
-                yield Form({atom: 1, **rest}, 0)
-            elif branch.terms and branch.constant and form.constant:
-                # a literal that the sum has besides
-                sign = branch.sign()
-                yield Form({atom: sign}, -sign * branch.constant)
 
     def _divisions(self, form: Form, atom: Expr) -> Iterator[Division]:
         if atom.op != "var":
@@ -695,22 +474,6 @@ def _above_zero(comparison: Expr) -> Form | None:
         return None
     left, right = map(read, comparison.args)
     return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
-
-
-def _with_value(form: Form, quotient: Expr, value: int) -> Form:
-    """``form`` with a literal in place of a quotient."""
-    found = number(form.constant)
-    for atom, k in form.terms.items():
-        parts = factors(atom)
-        left = [part for part in parts if part is not quotient]
-        scale = k * value ** (len(parts) - len(left))
-        found = found.plus(product_form(left), scale)
-    return found
-
-
-def _size(form: Form) -> int:
-    """How many numbers a form adds."""
-    return len(form.terms) + bool(form.constant)
 
 
 def _beside(operands: Sequence[tuple[Form, int]], form: Form) -> int:
