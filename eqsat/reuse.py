@@ -154,7 +154,7 @@ def _wider_remainders(speller: Speller, needed: Collection[int]) -> Iterator[tup
                 continue
             k, left = divmod(-coefficient, quotient.args[1].vmin)
             if k > 1 and not left:
-                low, high = speller.theory.bounds(form.plus(speller.remainder_of(quotient), -k))
+                low, high = speller.theory.bounds(form.plus(speller.quotients.remainder_of(quotient), -k))
                 if low >= 0 and high < k:
                     dividend = form.plus(atom_form(quotient), -coefficient)
                     shift = _periods_below_zero(speller.theory.plain_bounds(dividend)[0], -coefficient)
@@ -197,7 +197,7 @@ def _rounded_down(speller: Speller, needed: Iterable[int]) -> Iterator[tuple[int
             if quotient.op != "floordiv" or quotient.args[1].op != "const" or coefficient % quotient.args[1].vmin:
                 continue
             k = coefficient // quotient.args[1].vmin
-            remainder = speller.remainder_of(quotient)
+            remainder = speller.quotients.remainder_of(quotient)
             whole = form.plus(remainder, k)
             if remainder in speller and remainder != form and len(whole.terms) <= len(form.terms):
                 terms = [(atom_form(a), j) for a, j in whole.terms.items()]
@@ -450,7 +450,7 @@ def _merged(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, No
     for c in needed:
         condition = speller.values[c]
         if isinstance(condition, Expr) and condition.op in ("and", "or"):
-            for node in speller.merged_comparisons(condition, alike=True):
+            for node in speller.conditions.merged(condition, alike=True):
                 yield c, node
 
 

@@ -22,7 +22,11 @@ class ExtremeSpeller:
         self.classes = classes
         self.theory = classes.theory
 
-    def nodes(self, form: Form) -> Iterator[Node]:
+    def nodes(self, atom: Expr) -> Iterator[Node]:
+        """A minimum of several values."""
+        return self.of_sum(atom_form(atom))
+
+    def of_sum(self, form: Form) -> Iterator[Node]:
         """``x + min(y - x, 0)`` is ``min(x, y)``; subtracted, a minimum is a maximum."""
         atom = self.theory.outer_minimum(form)
         if atom is None:
