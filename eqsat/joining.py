@@ -60,7 +60,7 @@ class _Values:
 
     def is_known(self, c: int) -> bool:
         """Whether the speller has a class for ``c`` already."""
-        return c in self.homes or self[c] in self.speller
+        return c in self.homes or self[c] in self.speller.classes
 
     def home(self, c: int) -> int:
         """The speller's class for ``c``."""

@@ -199,7 +199,7 @@ def _rounded_down(speller: Speller, needed: Iterable[int]) -> Iterator[tuple[int
             k = coefficient // quotient.args[1].vmin
             remainder = speller.quotients.remainder_of(quotient)
             whole = form.plus(remainder, k)
-            if remainder in speller and remainder != form and len(whole.terms) <= len(form.terms):
+            if remainder in speller.classes and remainder != form and len(whole.terms) <= len(form.terms):
                 terms = [(atom_form(a), j) for a, j in whole.terms.items()]
                 yield c, speller.sum_node([*terms, (remainder, -k)], whole.constant)
 
@@ -212,7 +212,7 @@ def _from_quotients(speller: Speller, needed: Mapping[int, Node]) -> Iterator[tu
             n = 0 if divisor.terms else divisor.constant
             if n > 0 and not is_power_of_two(n):
                 quotient = speller.theory.quotient_by(dividend, n)
-                if quotient in speller:
+                if quotient in speller.classes:
                     yield c, speller.sum_node([(dividend, 1), (quotient, -n)], 0)
 
 
@@ -227,7 +227,7 @@ def _in_two_steps(speller: Speller, needed: Mapping[int, Node]) -> Iterator[tupl
         for n in divisors:
             if 1 < n < m and not m % n and is_power_of_two(m // n) and not is_power_of_two(n):
                 quotient = theory.quotient_by(theory.inner(atom.args[0]), n)
-                if quotient in speller or Form(quotient.terms, 0) in speller:
+                if quotient in speller.classes or Form(quotient.terms, 0) in speller.classes:
                     yield c, ("floordiv", None, (speller.need(quotient), speller.need(number(m // n))))
 
 
@@ -238,7 +238,7 @@ def _shifted(speller: Speller) -> Iterator[tuple[int, Node]]:
         if isinstance(form, Form) and form.constant and form.terms:
             directions[form.shifted(-form.constant)][c] = form.constant
     for direction, constants in directions.items():
-        if direction in speller and direction.single() is None:
+        if direction in speller.classes and direction.single() is None:
             constants[speller.need(direction)] = 0
         base = min(constants, key=lambda c: (abs(constants[c]), c))
         yield from ((c, ("sum", (constants[c] - constants[base], (1,)), (base,))) for c in constants if c != base)
@@ -360,11 +360,11 @@ def _entered_extremes(speller: Speller, needed: Collection[int]) -> Iterator[tup
         if isinstance(form, Form) and atom is not None:
             cases = theory.cases(form, atom)
             for case, entered in (cases, cases[::-1]) if len(cases) == 2 else ():
-                if case in speller and speller.need(case) in needed and len(entered.terms) > 1:
+                if case in speller.classes and speller.need(case) in needed and len(entered.terms) > 1:
                     op = "min" if form.terms[atom] > 0 else "max"
                     along[Form(entered.terms, 0)][c] = op, speller.need(case), entered.constant
     for direction, users in along.items():
-        if len(users) > 1 or direction in speller:
+        if len(users) > 1 or direction in speller.classes:
             base = speller.need(direction)
             nodes: dict[int, Node] = {}
             for c, (op, kept, constant) in users.items():
@@ -432,7 +432,7 @@ def _over(names: frozenset[Expr], sums: Mapping[frozenset[Expr], Mapping[Form, F
 def _by_bounds(speller: Speller) -> Iterator[tuple[int, Node]]:
     """Conditions as bounds of their variables, where these were found to say the same."""
     for condition, bounds in speller.theory.by_bounds.items():
-        if condition in speller and bounds is not condition and bounds.args:
+        if condition in speller.classes and bounds is not condition and bounds.args:
             yield speller.need(condition), (bounds.op, None, speller.operands(bounds))
 
 

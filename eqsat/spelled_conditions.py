@@ -13,18 +13,17 @@ from eqsat.forms import ZERO, Form, number, read, to_expr
 from eqsat.ops import COMPARISONS
 from eqsat.spelled_sums import SumSpeller
 from eqsat.terms import buffer_key
-from eqsat.value_graph import ValueGraph
+from eqsat.value_graph import KindSpeller, ValueGraph
 
 #: Comparisons of so many members of a junction are merged, two by two.
 MAX_MERGED = 4
 
 
-class ConditionSpeller:
+class ConditionSpeller(KindSpeller):
     """What spells conditions."""
 
     def __init__(self, classes: ValueGraph, sums: SumSpeller) -> None:
-        self.classes = classes
-        self.theory = classes.theory
+        super().__init__(classes)
         self.sums = sums
 
     def nodes(self, term: Expr) -> Iterator[Node]:
@@ -33,7 +32,7 @@ class ConditionSpeller:
         elif term.op == "buffer":
             yield "buffer", buffer_key(term), ()
         else:
-            yield term.op, None, self.classes.operands(term)
+            yield term.op, None, self.operands(term)
             if term.op in COMPARISONS and not term.args[0].is_bool:
                 yield from self._moved(term)
             elif term.op in ("and", "or") and not self.classes.is_crowded():
@@ -60,12 +59,12 @@ class ConditionSpeller:
             both = self.theory.extreme("min" if op == "and" else "max", [f, g])
             merged = make("le", const(-both.constant), to_expr(Form(both.terms, 0)))
             if len(members) == 2:
-                yield "le", None, self.classes.operands(merged)
+                yield "le", None, self.operands(merged)
                 yield from self._moved(merged)
             else:
                 rest = [m for m in members if m not in (one, other)]
                 parts = [self.theory.junction(op, part) for part in ([one, other], rest)]
-                yield op, None, tuple([self.classes.need(part) for part in parts])
+                yield op, None, tuple([self.need(part) for part in parts])
 
     def _moved(self, term: Expr) -> Iterator[Node]:
         """Comparisons with negative terms moved across: ``1 <= x - y`` is ``y < x``; constants of remainders too."""
@@ -80,28 +79,28 @@ class ConditionSpeller:
                 above, below = (above.plus(part, k), below) if k > 0 else (above, below.plus(part, -k))
             limit = cast(int, literal.value) - form.constant + above.constant - below.constant
             if not below.terms:
-                sides = (self.classes.need(number(limit)), self.classes.need(above))
+                sides = (self.need(number(limit)), self.need(above))
                 yield term.op, None, sides if on_left else sides[::-1]
             elif not above.terms:
                 yield self._negated(term.op, below, limit, on_left)
             elif term.op in ("eq", "ne"):
                 if limit == 0:
-                    yield term.op, None, (self.classes.need(above), self.classes.need(below))
+                    yield term.op, None, (self.need(above), self.need(below))
             elif limit in (0, 1):
-                sides = (self.classes.need(above), self.classes.need(below))
+                sides = (self.need(above), self.need(below))
                 strict = (limit == 1) == on_left
                 yield "lt" if strict else "le", None, sides[::-1] if on_left else sides
             elif any(part.single() is None for part, _ in operands):
-                sides = (self.classes.need(below.shifted(limit)), self.classes.need(above))
+                sides = (self.need(below.shifted(limit)), self.need(above))
                 yield term.op, None, sides if on_left else sides[::-1]
 
     def _negated(self, op: str, form: Form, limit: int, on_left: bool) -> Node:
         """The comparison of ``-form`` with a literal, ``limit``, as one of ``form``."""
         if op in ("eq", "ne"):
-            return op, None, (self.classes.need(form), self.classes.need(number(-limit)))
+            return op, None, (self.need(form), self.need(number(-limit)))
         if on_left:
-            return "lt", None, (self.classes.need(form), self.classes.need(number((op == "le") - limit)))
-        return "le", None, (self.classes.need(number((op == "lt") - limit)), self.classes.need(form))
+            return "lt", None, (self.need(form), self.need(number((op == "le") - limit)))
+        return "le", None, (self.need(number((op == "lt") - limit)), self.need(form))
 
 
 def _above_zero(comparison: Expr) -> Form | None:

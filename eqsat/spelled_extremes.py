@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from eqsat.expr import Expr
 from eqsat.extract.graph import Node
 from eqsat.forms import Form, atom_form, number
-from eqsat.value_graph import ValueGraph
+from eqsat.value_graph import KindSpeller
 
 #: So many operands of a longer ``min`` or ``max`` may come last.
 MAX_LAST = 4
@@ -15,12 +15,8 @@ MAX_LAST = 4
 MAX_PARTED = 8
 
 
-class ExtremeSpeller:
+class ExtremeSpeller(KindSpeller):
     """What spells minima, alone and in sums; a minimum that is subtracted is a maximum."""
-
-    def __init__(self, classes: ValueGraph) -> None:
-        self.classes = classes
-        self.theory = classes.theory
 
     def nodes(self, atom: Expr) -> Iterator[Node]:
         """A minimum of several values."""
@@ -38,12 +34,12 @@ class ExtremeSpeller:
             # the rest would be computed in every operand
             return
         if len(cases) == 2:
-            yield op, None, (self.classes.need(cases[0]), self.classes.need(cases[1]))
+            yield op, None, (self.need(cases[0]), self.need(cases[1]))
             yield from self._clamp(form)
             return
         for index, case in enumerate(cases[: 1 if many or len(cases) > MAX_PARTED else MAX_LAST]):
             others = self.theory.extreme_of_needed(op, cases[:index] + cases[index + 1 :])
-            yield op, None, (self.classes.need(others), self.classes.need(case))
+            yield op, None, (self.need(others), self.need(case))
 
     def _clamp(self, form: Form) -> Iterator[Node]:
         """``r + min(u - a, 0) - min(u - b, 0)`` is ``max(r + min(u - a, 0), r + b - a)`` if ``b <= a``."""
@@ -58,8 +54,8 @@ class ExtremeSpeller:
         if not width.terms:
             first = width.constant >= 0
             kept = form.plus(atom_form(minus), 1) if first else form.plus(atom_form(plus), -1)
-            end = self.classes.need(number(form.constant - width.constant))
-            yield "max" if first else "min", None, (self.classes.need(kept), end)
+            end = self.need(number(form.constant - width.constant))
+            yield "max" if first else "min", None, (self.need(kept), end)
 
     def parts(self, form: Form, atom: Expr) -> Iterator[Form]:
         """Sums with a minimum that have what cancels in one of its operands: ``min(x, y)`` has the ``x``."""

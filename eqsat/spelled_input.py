@@ -15,7 +15,7 @@ from eqsat.extract.graph import Node, Payload
 from eqsat.forms import Form
 from eqsat.ops import COMPARISONS, FLOORS, REDUCTIONS, SUMS
 from eqsat.respelling import Respeller
-from eqsat.value_graph import Value, ValueGraph
+from eqsat.value_graph import KindSpeller, Value, ValueGraph
 
 #: So many terms of the input are offered as spellings of one class.
 MAX_ORIGINALS = 6
@@ -31,12 +31,11 @@ _WORTH_OFFERING = SUMS | frozenset(
 )
 
 
-class InputSpeller:
+class InputSpeller(KindSpeller):
     """What the terms of an input spell."""
 
     def __init__(self, classes: ValueGraph) -> None:
-        self.classes = classes
-        self.theory = classes.theory
+        super().__init__(classes)
         self._respeller = Respeller(self.theory)
         #: Whether the input divides toward zero: an answer divides as its input does.
         self.truncates = False
@@ -107,10 +106,10 @@ class InputSpeller:
         for op, payload, operands in chosen:
             if op == "sum":
                 constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
-                pairs = sorted((self.classes.need(a), k) for a, k in zip(operands, coefficients, strict=True))
+                pairs = sorted((self.need(a), k) for a, k in zip(operands, coefficients, strict=True))
                 nodes.append(("sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])))
             else:
-                nodes.append((op, None, tuple([self.classes.need(a) for a in operands])))
+                nodes.append((op, None, tuple([self.need(a) for a in operands])))
         return nodes
 
     @cached_property

@@ -9,27 +9,23 @@ from itertools import chain
 from eqsat.expr import Expr
 from eqsat.extract.graph import Node
 from eqsat.forms import ZERO, Form, atom_form, factors, product_form, read, without_factor
-from eqsat.value_graph import ValueGraph
+from eqsat.value_graph import KindSpeller
 
 
-class ProductSpeller:
+class ProductSpeller(KindSpeller):
     """What spells products, alone and in sums."""
-
-    def __init__(self, classes: ValueGraph) -> None:
-        self.classes = classes
-        self.theory = classes.theory
 
     def nodes(self, atom: Expr) -> Iterator[Node]:
         """A product as one factor times the rest, by each factor in turn, or as a square."""
         parts = factors(atom)
         if parts[::2] == parts[1::2]:
             # equal factors are neighbours: the square of every other one
-            half = self.classes.need(product_form(parts[::2]))
+            half = self.need(product_form(parts[::2]))
             yield "mul", None, (half, half)
-        # all ways to take a product apart are as many as its different factors have subsets
+        # all ways to take it apart are as many as its different factors have subsets
         apart = parts[:1] if self.classes.is_crowded() else list(dict.fromkeys(parts))
         for factor in apart:
-            yield "mul", None, (self.classes.need(without_factor(atom, factor)), self.classes.need(read(factor)))
+            yield "mul", None, (self.need(without_factor(atom, factor)), self.need(read(factor)))
 
     def factored(self, form: Form) -> Iterator[Node]:
         """``x*z + y*z`` is ``(x + y)*z``."""
@@ -41,7 +37,7 @@ class ProductSpeller:
                 if factor.op == "min":
                     rest = factors(atom)
                     rest.remove(factor)
-                    yield "mul", None, (self.classes.need(Form({factor: k}, 0)), self.classes.need(product_form(rest)))
+                    yield "mul", None, (self.need(Form({factor: k}, 0)), self.need(product_form(rest)))
         for atom in form.terms:
             for factor in dict.fromkeys(factors(atom)):
                 users.setdefault(factor, []).append(atom)
@@ -58,7 +54,7 @@ class ProductSpeller:
                 yield self._product_with(factor, quotient)
             else:
                 others = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
-                yield self.classes.sum_node([*others, (part, 1)], form.constant)
+                yield self.sum_node([*others, (part, 1)], form.constant)
             if self.classes.is_crowded():
                 return
 
@@ -74,11 +70,7 @@ class ProductSpeller:
         if rest.constant % step or rest.content() % step:
             step = 1
         smaller = rest.divided(step)
-        return (
-            "mul",
-            None,
-            (self.classes.need(smaller), self.classes.need(Form({factor: step}, 0) if step > 1 else read(factor))),
-        )
+        return "mul", None, (self.need(smaller), self.need(Form({factor: step}, 0) if step > 1 else read(factor)))
 
     def of_variables(self, form: Form) -> Iterator[Node]:
         """``n*x`` for ``n//4*x*4`` where ``n`` is known to be ``n//4*4``."""
@@ -94,4 +86,4 @@ class ProductSpeller:
                     yield self._product_with(factor, product_form(left).times(step))
                 else:
                     others = [(atom_form(a), k) for a, k in form.terms.items() if a is not atom]
-                    yield self.classes.sum_node([*others, (part, coefficient // step)], form.constant)
+                    yield self.sum_node([*others, (part, coefficient // step)], form.constant)

@@ -12,17 +12,16 @@ from eqsat.extract.graph import Node
 from eqsat.forms import ZERO, Division, Form, atom_form, factors, number
 from eqsat.spelled_input import InputSpeller
 from eqsat.spelled_selections import SelectionSpeller
-from eqsat.value_graph import ValueGraph
+from eqsat.value_graph import KindSpeller, ValueGraph
 
 _REMAINDERS = {"floordiv": "mod", "tdiv": "tmod"}
 
 
-class QuotientSpeller:
+class QuotientSpeller(KindSpeller):
     """What spells quotients, alone and in sums."""
 
     def __init__(self, classes: ValueGraph, selections: SelectionSpeller, given: InputSpeller) -> None:
-        self.classes = classes
-        self.theory = classes.theory
+        super().__init__(classes)
         self.selections = selections
         self.input = given
         #: The classes that divisions have as dividends.
@@ -35,52 +34,52 @@ class QuotientSpeller:
         if atom.args[1].op == "const":
             yield from self._by_literal(self.theory.inner(atom.args[0]), cast(int, atom.args[1].value))
             for negated in self._negated(atom_form(atom), atom):
-                yield self.classes.sum_node([(negated, -1)], 0)
+                yield self.sum_node([(negated, -1)], 0)
             self._nested += [(atom, division) for division in self.theory.divisions(atom)[1:]]
             return
         dividend, divisor = map(self.theory.inner, atom.args)
-        yield "floordiv", None, (self._need_dividend(dividend), self.classes.need(divisor))
+        yield "floordiv", None, (self._need_dividend(dividend), self.need(divisor))
         yield from self.selections.by_either("floordiv", dividend, divisor)
         n = gcd(divisor.content(), divisor.constant)
         smaller = divisor.divided(n)
         if n > 1 and self.theory.bounds(smaller)[0] > 0:
             # by the literal first where that spares a product
             first = self.theory.quotient_by(dividend, n)
-            yield "floordiv", None, (self._need_dividend(first), self.classes.need(smaller))
+            yield "floordiv", None, (self._need_dividend(first), self.need(smaller))
         if self.input.truncates and self.theory.bounds(dividend)[0] >= 0 and self.theory.bounds(divisor)[0] > 0:
             # of numbers that are not negative the two quotients are one
-            yield "tdiv", None, self.classes.operands(atom)
+            yield "tdiv", None, self.operands(atom)
 
     def truncated(self, atom: Expr) -> Iterator[Node]:
         """A quotient rounded toward zero."""
-        yield "tdiv", None, self.classes.operands(atom)
+        yield "tdiv", None, self.operands(atom)
         if atom.args[1].op == "const":
             dividend, n = self.theory.inner(atom.args[0]), cast(int, atom.args[1].value)
             if -n < self.theory.plain_bounds(dividend)[0] < 0:
                 # only what lies between -n and 0 is rounded up
-                yield "max", None, (self.classes.need(self.theory.quotient_by(dividend, n)), self.classes.need(ZERO))
+                yield "max", None, (self.need(self.theory.quotient_by(dividend, n)), self.need(ZERO))
 
     def remainders(self, form: Form) -> Iterator[Node]:
         """Sums that are remainders, and negated quotients toward zero."""
         for quotient in form.terms:
             for division in self.divisions(form, quotient):
                 if division.remainder == form:
-                    yield "mod", None, (self._need_dividend(division.dividend), self.classes.need(division.divisor))
+                    yield "mod", None, (self._need_dividend(division.dividend), self.need(division.divisor))
                     if self.selections.two_valued(quotient):
                         yield self.selections.beside(form, Form(division.dividend.terms, 0))
                 elif division.remainder.times(-1).shifted(division.most) == form and not division.divisor.terms:
                     # -1 - A is the complement of A
                     complement = division.dividend.times(-1).shifted(division.most)
-                    yield "mod", None, (self.classes.need(complement), self.classes.need(division.divisor))
+                    yield "mod", None, (self.need(complement), self.need(division.divisor))
             for factor in factors(quotient):
                 if factor.op in _REMAINDERS and self.remainder_of(factor) == form:
-                    yield _REMAINDERS[factor.op], None, self.classes.operands(factor)
+                    yield _REMAINDERS[factor.op], None, self.operands(factor)
                     if factor.op == "floordiv":
                         yield from self.selections.by_either("mod", *map(self.theory.inner, factor.args))
             if quotient.op == "tdiv" and form == Form({quotient: -1}, 0):
                 dividend, divisor = map(self.theory.inner, quotient.args)
-                yield "tdiv", None, (self.classes.need(dividend.times(-1)), self.classes.need(divisor))
-                yield "tdiv", None, (self.classes.need(dividend), self.classes.need(divisor.times(-1)))
+                yield "tdiv", None, (self.need(dividend.times(-1)), self.need(divisor))
+                yield "tdiv", None, (self.need(dividend), self.need(divisor.times(-1)))
 
     def completed_remainders(self, form: Form) -> Iterator[Node]:
         """``k*(x - n*((x + z)//n))`` is ``k*((x + z)%n - z)``."""
@@ -91,14 +90,13 @@ class QuotientSpeller:
             if left or any(c % k for c in form.terms.values()):
                 continue
             if k != 1:
-                yield self.classes.sum_node([(Form({a: c // k for a, c in form.terms.items()}, 0), k)], form.constant)
+                yield self.sum_node([(Form({a: c // k for a, c in form.terms.items()}, 0), k)], form.constant)
                 continue
             remainder = self.remainder_of(quotient)
             rest = form.plus(remainder, -1)
             if len(rest.terms) == 1:
-                yield self.classes.sum_node(
-                    [(remainder, 1), *((atom_form(a), c) for a, c in rest.terms.items())], rest.constant
-                )
+                terms = [(atom_form(a), c) for a, c in rest.terms.items()]
+                yield self.sum_node([(remainder, 1), *terms], rest.constant)
 
     def absorbing(self, form: Form) -> Iterator[Node]:
         """The rest of a sum may enter the floor: ``A//n + w = (A + n*w)//n``, ``w - A//n = (n*w - A + n-1)//n``.
@@ -113,7 +111,7 @@ class QuotientSpeller:
                 if len(form.terms) == coefficient == 1:
                     whole = dividend.plus(divisor, form.constant)
                     if len(whole.terms) <= len(dividend.terms):
-                        yield "floordiv", None, (self._need_dividend(whole), self.classes.need(divisor))
+                        yield "floordiv", None, (self._need_dividend(whole), self.need(divisor))
                 continue
             n = cast(int, atom.args[1].value)
             inner = self.theory.inner(atom.args[0])
@@ -166,16 +164,16 @@ class QuotientSpeller:
         nested, self._nested = self._nested, []
         for atom, division in nested:
             if all(a.op == "var" or atom_form(a) in self.classes for a in division.dividend.terms):
-                operands = self.classes.need(division.dividend), self.classes.need(division.divisor)
-                self.classes.offer(self.classes.need(atom_form(atom)), ("floordiv", None, operands))
+                operands = self.need(division.dividend), self.need(division.divisor)
+                self.classes.offer(self.need(atom_form(atom)), ("floordiv", None, operands))
 
     def _by_literal(self, dividend: Form, n: int) -> Iterator[Node]:
         c = self._need_dividend(dividend)
         # the sign of the numerator is worth knowing well: it decides the price
         self.classes.graph.bounds[c] = self.theory.bounds(dividend)
-        yield "floordiv", None, (c, self.classes.need(number(n)))
+        yield "floordiv", None, (c, self.need(number(n)))
         if all(k < 0 for k in dividend.terms.values()) or any(a.op == "min" for a in dividend.terms):
-            yield "floordiv", None, (self.classes.need(dividend.times(-1)), self.classes.need(number(-n)))
+            yield "floordiv", None, (self.need(dividend.times(-1)), self.need(number(-n)))
         yield from self._halved_first(dividend, n)
 
     def _halved_first(self, dividend: Form, n: int) -> Iterator[Node]:
@@ -183,13 +181,9 @@ class QuotientSpeller:
         for m in [k - 1 for k in dividend.terms.values()]:
             divides = 1 < m < n and is_power_of_two(m) and n % m == 0
             if divides and [k for k in dividend.terms.values() if k % m] == [m + 1]:
-                yield (
-                    "floordiv",
-                    None,
-                    (self.classes.need(self.theory.quotient_by(dividend, m)), self.classes.need(number(n // m))),
-                )
+                yield "floordiv", None, (self.need(self.theory.quotient_by(dividend, m)), self.need(number(n // m)))
 
     def _need_dividend(self, dividend: Form) -> int:
-        c = self.classes.need(dividend)
+        c = self.need(dividend)
         self.dividends.add(c)
         return c

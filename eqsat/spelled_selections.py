@@ -9,15 +9,14 @@ from eqsat.expr import Expr, const, make
 from eqsat.extract.graph import Node
 from eqsat.extract.select import Choice, reachable
 from eqsat.forms import ZERO, Form, atom_form, factors, number, product_form, read, to_expr
-from eqsat.value_graph import ValueGraph
+from eqsat.value_graph import KindSpeller, ValueGraph
 
 
-class SelectionSpeller:
+class SelectionSpeller(KindSpeller):
     """What spells selections, alone and in sums, and what they spell."""
 
     def __init__(self, classes: ValueGraph) -> None:
-        self.classes = classes
-        self.theory = classes.theory
+        super().__init__(classes)
         # by atom, what is known of the quotient of two values in it
         self._quotients: dict[Expr, tuple[Expr, int, Expr] | None] = {}
         # by comparison, what is zero where it holds and where it fails
@@ -25,16 +24,16 @@ class SelectionSpeller:
 
     def nodes(self, atom: Expr) -> Iterator[Node]:
         """A selection as it is, as the extreme that it takes, and as a common factor times a selection."""
-        yield "where", None, self.classes.operands(atom)
+        yield "where", None, self.operands(atom)
         x, y = map(read, atom.args[1:])
         order = self.theory.order_by(atom.args[0], x, y)
         if order and self.theory.is_defined(atom):
-            yield order, None, (self.classes.need(x), self.classes.need(y))
+            yield order, None, (self.need(x), self.need(y))
         if len(x.terms) == 1 and x.terms.keys() == y.terms.keys() and not x.constant and not y.constant:
             # where(c, x*2, x*5) is x*where(c, 2, 5)
             ((common, scale),) = x.terms.items()
             scales = self.theory.selection(atom.args[0], number(scale), number(y.terms[common]))
-            yield "mul", None, (self.classes.need(scales), self.classes.need(atom_form(common)))
+            yield "mul", None, (self.need(scales), self.need(atom_form(common)))
 
     def entered(self, form: Form) -> Iterator[Node]:
         """The rest of a sum may enter a selection: ``where(c, x, y) + z`` is ``where(c, x + z, y + z)``.
@@ -53,14 +52,12 @@ class SelectionSpeller:
             if not branches[0].plus(branches[1], -1).terms:
                 wrapped = self.theory.selection(condition, *branches)
                 if wrapped != form:
-                    yield self.classes.sum_node([(wrapped, 1)], 0)
+                    yield self.sum_node([(wrapped, 1)], 0)
             shorter = min([len(branch.terms) for branch in branches]) < len(rest.terms)
             if rest.addends() <= 2 or shorter:
-                yield "where", None, (self.classes.need(condition), *map(self.classes.need, branches))
+                yield "where", None, (self.need(condition), *map(self.need, branches))
             elif len(part.terms) > 1:
-                yield self.classes.sum_node(
-                    [*((atom_form(a), k) for a, k in rest.terms.items()), (part, 1)], form.constant
-                )
+                yield self.sum_node([*((atom_form(a), k) for a, k in rest.terms.items()), (part, 1)], form.constant)
 
     def of_quotients(self, form: Form) -> Iterator[Node]:
         """Sums with quotients of two values, as selections: ``k*(A // n)`` is ``where(A < n, 0, k)`` for ``A < 2n``."""
@@ -74,13 +71,13 @@ class SelectionSpeller:
                 ways.append(list(map(self.theory.at_end, cases, self._ends[condition])))
             for x, y in ways:
                 if not (x.terms and y.terms) or (x in self.classes and y in self.classes):
-                    yield "where", None, (self.classes.need(condition), self.classes.need(x), self.classes.need(y))
+                    yield "where", None, (self.need(condition), self.need(x), self.need(y))
         if len(form.terms) > 1 and any(abs(form.terms[atom]) > 1 for atom in two_valued):
             operands = [
                 (Form({a: abs(k)}, 0), 1 if k > 0 else -1) if a in two_valued else (atom_form(a), k)
                 for a, k in form.terms.items()
             ]
-            yield self.classes.sum_node(operands, form.constant)
+            yield self.sum_node(operands, form.constant)
 
     def two_valued(self, atom: Expr) -> tuple[Expr, int, Expr] | None:
         """If a factor of ``atom`` is a quotient of two values: where it is the lower, that value, and the quotient."""
@@ -96,13 +93,13 @@ class SelectionSpeller:
         if values is not None and values[1] > 0:
             by_lower, by_higher = [make(op, to_expr(dividend), const(n)) for n in values[1:]]
             selected = self.classes.value_of(make("where", values[0], by_lower, by_higher))
-            yield self.classes.sum_node([(cast(Form, selected), 1)], 0)
+            yield self.sum_node([(cast(Form, selected), 1)], 0)
 
     def beside(self, form: Form, rest: Form) -> Node:
         """``form`` as ``rest`` and a selection between literals."""
         part = form.plus(rest, -1)
         sign = -1 if not part.constant and part.sign() < 0 else 1
-        return self.classes.sum_node([(rest, 1), (part.times(sign), sign)], 0)
+        return self.sum_node([(rest, 1), (part.times(sign), sign)], 0)
 
     def absorb_constants(self, choice: Choice) -> None:
         """Offer ``x + where(p, a + c, b + c)`` for ``x + where(p, a, b) + c`` with an ``x`` that is there.

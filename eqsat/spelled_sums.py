@@ -13,7 +13,7 @@ from eqsat.spelled_input import InputSpeller
 from eqsat.spelled_products import ProductSpeller
 from eqsat.spelled_quotients import QuotientSpeller
 from eqsat.spelled_selections import SelectionSpeller
-from eqsat.value_graph import ValueGraph
+from eqsat.value_graph import KindSpeller, ValueGraph
 
 #: One sum is spelled in at most so many ways.
 MAX_SPELLINGS = 8
@@ -23,7 +23,7 @@ FEW_SPELLINGS = 3
 MANY_TERMS = 24
 
 
-class SumSpeller:
+class SumSpeller(KindSpeller):
     """What spells literals and sums."""
 
     def __init__(
@@ -35,8 +35,7 @@ class SumSpeller:
         extremes: ExtremeSpeller,
         given: InputSpeller,
     ) -> None:
-        self.classes = classes
-        self.theory = classes.theory
+        super().__init__(classes)
         self.quotients = quotients
         self.products = products
         self.selections = selections
@@ -59,18 +58,18 @@ class SumSpeller:
             yield "sum", (form.constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
             return
         if self.classes.is_out_of_time():
-            yield self.classes.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
+            yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
             return
         # of equal prices the first wins, and a remainder reads better than what it stands for
         yield from self.quotients.remainders(form)
         yield from self.selections.entered(form)
         yield from self.selections.of_quotients(form)
         splits = self.splits(form)
-        if len(splits) > 1 and self.classes.need(form) in self.quotients.dividends:
+        if len(splits) > 1 and self.need(form) in self.quotients.dividends:
             # of equal prices the first wins, and a dividend that is seen to be positive needs no fix-up of its sign
             splits.sort(key=lambda operands: self._least(operands, form) < 0)
         for operands in splits:
-            yield self.classes.sum_node(operands, _beside(operands, form))
+            yield self.sum_node(operands, _beside(operands, form))
         if len(form.terms) == 2:
             yield from self.quotients.completed_remainders(form)
         yield from self.quotients.absorbing(form)
@@ -125,13 +124,13 @@ class SumSpeller:
             body = ZERO
             for atom, k in part.terms.items():
                 body = body.plus(self.theory.inner(atom.args[0]), k)
-            joined = "sum_over", None, tuple([self.classes.need(read(a)) for a in (to_expr(body), index, low, high)])
+            joined = "sum_over", None, tuple([self.need(read(a)) for a in (to_expr(body), index, low, high)])
             if part == form:
                 yield joined
             else:
-                self.classes.offer(self.classes.need(part), joined)
+                self.classes.offer(self.need(part), joined)
                 others = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
-                yield self.classes.sum_node([*others, (part, 1)], form.constant)
+                yield self.sum_node([*others, (part, 1)], form.constant)
 
     def _least(self, operands: Sequence[tuple[Form, int]], form: Form) -> int:
         """The lower bound of ``form`` that the operands of its sum show."""

@@ -1,12 +1,11 @@
 """Spellings: the e-nodes that the theory offers for its normal forms.
 
-A normal form says *what* a term is; this module lists ways to compute it, as a plain e-graph whose classes are forms
-and conditions. A sum is one n-ary node; ``A - n*(A//n)`` is also ``A % n``, alone or as part of a longer sum; the
-terms of the input that have the same normal form are spellings too. Extraction chooses;
+A normal form says *what* a term is; its spellings are ways to compute it, the nodes of its class in a plain e-graph
+(:mod:`eqsat.value_graph`). Each kind of value has a module that knows them: :mod:`eqsat.spelled_sums`,
+:mod:`eqsat.spelled_quotients`, :mod:`eqsat.spelled_products`, :mod:`eqsat.spelled_selections`,
+:mod:`eqsat.spelled_extremes` and :mod:`eqsat.spelled_conditions`; the terms of the input that have the same normal form
+are spellings too (:mod:`eqsat.spelled_input`). This module grows the graph from its roots. Extraction chooses;
 :func:`eqsat.sharing.share_sums` then brackets the chosen sums so that they share what they can.
-
-An n-ary node is ``("sum", (constant, coefficients), operands)``: one row where associativity and commutativity would
-make exponentially many.
 """
 
 from __future__ import annotations
@@ -30,23 +29,25 @@ from eqsat.terms import buffer_key, terms_of
 from eqsat.value_graph import Value, ValueGraph
 
 
-class Speller(ValueGraph):
-    """An e-graph over normal forms, grown on demand from the roots.
-
-    Classes are numbered in the order in which they are first needed, which depends on the normal forms alone.
-    """
+class Speller:
+    """An e-graph over normal forms, grown on demand from the roots."""
 
     def __init__(self, theory: Theory, variables: Mapping[str, Expr]) -> None:
-        super().__init__(theory)
+        classes = self.classes = ValueGraph(theory)
+        # what others ask of the classes
+        self.theory, self.graph, self.values = theory, classes.graph, classes.values
+        self.value_of, self.is_sum = classes.value_of, classes.is_sum
+        self.need, self.offer = classes.need, classes.offer
+        self.operands, self.sum_node = classes.operands, classes.sum_node
         # by name the variables, and the buffers, whose names are followed by brackets
         self.variables = dict(variables)
-        self.input = InputSpeller(self)
-        self.products = ProductSpeller(self)
-        self.selections = SelectionSpeller(self)
-        self.extremes = ExtremeSpeller(self)
-        self.quotients = QuotientSpeller(self, self.selections, self.input)
-        self.sums = SumSpeller(self, self.quotients, self.products, self.selections, self.extremes, self.input)
-        self.conditions = ConditionSpeller(self, self.sums)
+        self.input = InputSpeller(classes)
+        self.products = ProductSpeller(classes)
+        self.selections = SelectionSpeller(classes)
+        self.extremes = ExtremeSpeller(classes)
+        self.quotients = QuotientSpeller(classes, self.selections, self.input)
+        self.sums = SumSpeller(classes, self.quotients, self.products, self.selections, self.extremes, self.input)
+        self.conditions = ConditionSpeller(classes, self.sums)
         # by operator, what spells an atom; what is not here has its own node alone
         self._kinds: dict[str, Callable[[Expr], Iterator[Node]]] = {
             "mul": self.products.nodes,
@@ -71,20 +72,18 @@ class Speller(ValueGraph):
 
     def grow(self) -> None:
         """Spell every class that is needed and not yet spelled."""
-        while self._pending:
-            c = self._pending.pop()
-            value = self.values[c]
-            for node in self._nodes(value):
+        while self.classes.pending:
+            c = self.classes.pending.pop()
+            for node in self._nodes(self.values[c]):
                 self.offer(c, node)
-            if not self.is_crowded():
+            if not self.classes.is_crowded():
                 self.input.spell(c)
         self.quotients.offer_nested()
-        if self._pending:
+        if self.classes.pending:
             self.grow()
         for variable, form in self.theory.solved.items():
-            solved = self._ids.get(form)
-            if solved is not None:
-                self.offer(solved, ("var", cast(str, variable.value), ()))
+            if form in self.classes:
+                self.offer(self.need(form), ("var", cast(str, variable.value), ()))
 
     def _nodes(self, value: Value) -> Iterator[Node]:
         """The ways to compute a value by the laws of its kind."""

@@ -36,8 +36,8 @@ class ValueGraph:
         # the classes of atoms that sums were made of
         self._atoms: dict[Expr, int] = {}
         self._values_of: dict[Expr, Value] = {}
-        # the classes that have no spellings yet
-        self._pending: list[int] = []
+        #: The classes that have no spellings yet.
+        self.pending: list[int] = []
         # the number of values of each index of a reduction, by its bit
         self._extents = theory.variables.index_extents
         self._indices: dict[int, int] = {}
@@ -63,10 +63,11 @@ class ValueGraph:
                 bits = self._indices_of(found)
                 self.graph.weights[found] = prod([extent for bit, extent in self._extents.items() if bits & bit])
             if spell:
-                self._pending.append(found)
+                self.pending.append(found)
         return found
 
     def need_atom(self, atom: Expr) -> int:
+        """The class of an atom, which may be known to equal another form."""
         found = self._atoms.get(atom)
         if found is None:
             found = self._atoms[atom] = self.need(self.theory.inner(atom))
@@ -126,3 +127,17 @@ class ValueGraph:
     def is_out_of_time(self) -> bool:
         """Whether the time is up and there are so many classes that one spelling of each must do."""
         return len(self.values) >= MANY_CLASSES_LATE and self.theory.work.is_late()
+
+
+class KindSpeller:
+    """What spells the values of one kind: their classes, and by short names what it asks of them most.
+
+    The classes know nothing of their spellers: what both needed would be cyclic garbage.
+    """
+
+    def __init__(self, classes: ValueGraph) -> None:
+        self.classes = classes
+        self.theory = classes.theory
+        self.need = classes.need
+        self.operands = classes.operands
+        self.sum_node = classes.sum_node
