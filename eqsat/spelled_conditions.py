@@ -27,6 +27,7 @@ class ConditionSpeller(KindSpeller):
         self.sums = sums
 
     def nodes(self, term: Expr) -> Iterator[Node]:
+        """A condition as it is, and what is equal to a comparison or a junction."""
         if term.op == "bool":
             yield "bool", cast(bool, term.value), ()
         elif term.op == "buffer":

@@ -147,7 +147,7 @@ class QuotientSpeller(KindSpeller):
                 yield Form({quotient: -1}, -shift)
 
     def divisions(self, form: Form, atom: Expr) -> Iterator[Division]:
-        """The divisions that ``form`` has the remainders of."""
+        """The divisions with the quotient ``atom`` of which ``form`` may have the remainder."""
         if atom.op != "var":
             yield from self.theory.divisions_in(form, atom)
             for division in self.theory.readings.get(atom, ()):
@@ -168,6 +168,7 @@ class QuotientSpeller(KindSpeller):
                 self.classes.offer(self.need(atom_form(atom)), ("floordiv", None, operands))
 
     def _by_literal(self, dividend: Form, n: int) -> Iterator[Node]:
+        """``dividend // n``, and the same by other dividends."""
         c = self._need_dividend(dividend)
         # the sign of the numerator is worth knowing well: it decides the price
         self.classes.graph.bounds[c] = self.theory.bounds(dividend)

@@ -17,14 +17,13 @@ from eqsat.value_graph import KindSpeller, ValueGraph
 
 #: One sum is spelled in at most so many ways.
 MAX_SPELLINGS = 8
-#: In so many if there are many classes.
-FEW_SPELLINGS = 3
-#: Or if it has so many terms.
+#: From so many terms on, or if there are many classes, in fewer.
 MANY_TERMS = 24
+FEW_SPELLINGS = 3
 
 
 class SumSpeller(KindSpeller):
-    """What spells literals and sums."""
+    """What spells sums; others know those with a quotient, a product, a selection or an extreme."""
 
     def __init__(
         self,
@@ -50,6 +49,7 @@ class SumSpeller(KindSpeller):
         }
 
     def nodes(self, form: Form) -> Iterator[Node]:
+        """A literal, or a sum of several terms, or of a multiple of one; of equal prices the first wins."""
         if not form.terms:
             yield "const", form.constant, ()
             return
@@ -60,13 +60,13 @@ class SumSpeller(KindSpeller):
         if self.classes.is_out_of_time():
             yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
             return
-        # of equal prices the first wins, and a remainder reads better than what it stands for
+        # a remainder reads better than what it stands for
         yield from self.quotients.remainders(form)
         yield from self.selections.entered(form)
         yield from self.selections.of_quotients(form)
         splits = self.splits(form)
         if len(splits) > 1 and self.need(form) in self.quotients.dividends:
-            # of equal prices the first wins, and a dividend that is seen to be positive needs no fix-up of its sign
+            # a dividend that is seen to be positive needs no fix-up of its sign
             splits.sort(key=lambda operands: self._least(operands, form) < 0)
         for operands in splits:
             yield self.sum_node(operands, _beside(operands, form))

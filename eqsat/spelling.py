@@ -4,8 +4,12 @@ A normal form says *what* a term is; its spellings are ways to compute it, the n
 (:mod:`eqsat.value_graph`). Each kind of value has a module that knows them: :mod:`eqsat.spelled_sums`,
 :mod:`eqsat.spelled_quotients`, :mod:`eqsat.spelled_products`, :mod:`eqsat.spelled_selections`,
 :mod:`eqsat.spelled_extremes` and :mod:`eqsat.spelled_conditions`; the terms of the input that have the same normal form
-are spellings too (:mod:`eqsat.spelled_input`). This module grows the graph from its roots. Extraction chooses;
-:func:`eqsat.sharing.share_sums` then brackets the chosen sums so that they share what they can.
+are spellings too (:mod:`eqsat.spelled_input`). Their ``nodes`` spell an atom alone; other methods spell sums that have
+one, and :meth:`eqsat.spelled_sums.SumSpeller.nodes` asks them in order: of equal prices the first wins. Their ``parts``
+are sums that may be an operand of a longer sum.
+
+This module grows the graph from its roots. Extraction chooses; :func:`eqsat.sharing.share_sums` then brackets the
+chosen sums so that they share what they can.
 """
 
 from __future__ import annotations
@@ -48,7 +52,7 @@ class Speller:
         self.quotients = QuotientSpeller(classes, self.selections, self.input)
         self.sums = SumSpeller(classes, self.quotients, self.products, self.selections, self.extremes, self.input)
         self.conditions = ConditionSpeller(classes, self.sums)
-        # by operator, what spells an atom; what is not here has its own node alone
+        # by operator, what spells an atom; others have their own node alone
         self._kinds: dict[str, Callable[[Expr], Iterator[Node]]] = {
             "mul": self.products.nodes,
             "floordiv": self.quotients.nodes,
@@ -93,6 +97,7 @@ class Speller:
         return self.sums.nodes(value) if atom is None else self._atom_nodes(atom)
 
     def _atom_nodes(self, atom: Expr) -> Iterator[Node]:
+        """The ways to compute an atom by the laws of its operator."""
         if atom.op == "var":
             yield "var", cast(str, atom.value), ()
             return

@@ -130,9 +130,9 @@ class ValueGraph:
 
 
 class KindSpeller:
-    """What spells the values of one kind: their classes, and by short names what it asks of them most.
+    """What offers spellings of one kind: the classes, and by short names what it asks of them most.
 
-    The classes know nothing of their spellers: what both needed would be cyclic garbage.
+    The classes hold no speller: two that hold each other are cyclic garbage, which nobody looks for during a walk.
     """
 
     def __init__(self, classes: ValueGraph) -> None:

@@ -76,6 +76,17 @@ def test_slow_or_optional_packages_are_imported_lazily(package):
         assert package not in outside(at_import(tree)), path
 
 
+def test_what_spells_values_knows_their_graph_and_not_the_other_way_round():
+    for path, tree in modules("eqsat"):
+        known = imports(tree)
+        if path.startswith("eqsat/spelled_"):
+            assert "eqsat.spelling" not in known, path
+        elif path != "eqsat/spelling.py":
+            assert not [name for name in known if name.startswith("eqsat.spelled_")], path
+    (graph,) = [tree for path, tree in modules("eqsat") if path == "eqsat/value_graph.py"]
+    assert "eqsat.spelling" not in imports(graph)
+
+
 def test_private_names_stay_in_their_module():
     for package in ("eqsat", "rules", "extract"):
         for path, tree in modules(package):

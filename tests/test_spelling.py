@@ -1,5 +1,6 @@
 """Spellings: every node offered for a class has the value of the class, and sums are shared without changing it."""
 
+import weakref
 from collections.abc import Sequence
 from typing import cast
 
@@ -469,3 +470,11 @@ def test_a_variable_of_known_alignment_costs_no_more_than_any(texts):
     found = optimize(texts, constraints=["n % 4 == 0"], **ranges)
     assert found.check().equal
     assert found.cost <= cost, found.exprs
+
+
+def test_a_graph_leaves_no_cyclic_garbage():
+    i, j = var("i", 0, 9), var("j", 0, 9)
+    speller = spelled([(i * 3 + j) // 7, minimum(i, j) * 2 + i, make("where", i < j, i, j + 1)])
+    gone = [weakref.ref(part) for part in (speller, speller.classes)]
+    del speller
+    assert [ref() for ref in gone] == [None, None]
