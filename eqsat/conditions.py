@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import cast
 
-from eqsat.expr import FALSE, TRUE, Expr, const, make, topological, tree_size
+from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, make, topological, tree_size
 from eqsat.extremes import Extremes
-from eqsat.facts import chain_members
 from eqsat.forms import ZERO, Form, atom_form, factors, number, partition, scale_of, to_expr
 
 #: A comparison is tested against at most so many others of its conjunction or disjunction.

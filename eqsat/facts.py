@@ -19,8 +19,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.expr import FALSE, TRUE, Expr, extent, topological, variables, with_users
-from eqsat.expr import chain_members as chain_members
+from eqsat.expr import FALSE, TRUE, Expr, chain_members, extent, topological, variables, with_users
 from eqsat.forms import Division, Form, Simplicity, atom_form, factors, mentions, number, read, to_expr
 from eqsat.intervals import Intervals
 from eqsat.ops import SUMS

@@ -1,13 +1,14 @@
 """Linear integer arithmetic as a theory beside the e-graph: a normal form for every term.
 
 The normal form of an integer term is a :class:`eqsat.forms.Form`, a sum of integer multiples of *atoms* plus a
-constant. ``x % n`` is ``x - n*(x // n)``, so a remainder is never an atom and every div-mod identity is cancellation.
-A condition normalises to comparisons of a form with a constant, joined by ``and`` and ``or``. Terms with equal normal
-forms are equal; nothing depends on the order of operands.
+constant. ``x % n`` is ``x - n*(x // n)``, so every div-mod identity is cancellation; a remainder is an atom only where
+its dividend has more quotients than are taken apart. A condition normalises to comparisons of a form with a constant,
+joined by ``and`` and ``or``. Terms with equal normal forms are equal; nothing depends on the order of operands.
 
-Its parts, each a layer on the one before: :mod:`eqsat.forms` (sums), :mod:`eqsat.facts` (what is known, and bounds),
-:mod:`eqsat.quotients` (floor division), :mod:`eqsat.refutation` (what cannot hold), :mod:`eqsat.extremes` (``min`` and
-``max``), :mod:`eqsat.conditions`, :mod:`eqsat.reduce` (reductions), and here the walk over terms.
+Its parts, each a layer on the one before: :mod:`eqsat.forms` (sums), :mod:`eqsat.divisions` (atoms as quotients),
+:mod:`eqsat.intervals` (bounds), :mod:`eqsat.facts` (what is known), :mod:`eqsat.quotients` (floor division),
+:mod:`eqsat.refutation` (what cannot hold), :mod:`eqsat.extremes` (``min`` and ``max``), :mod:`eqsat.conditions`,
+:mod:`eqsat.reduce` (reductions), and here the walk over terms.
 """
 
 from __future__ import annotations

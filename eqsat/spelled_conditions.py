@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import cast
 
-from eqsat.expr import Expr, const, make
+from eqsat.expr import Expr, chain_members, const, make
 from eqsat.extract.graph import Node
-from eqsat.facts import chain_members
 from eqsat.forms import ZERO, Form, number, read, to_expr
 from eqsat.ops import COMPARISONS
 from eqsat.spelled_sums import SumSpeller
