@@ -13,7 +13,7 @@ from eqsat.expr import TRUE, Expr, instantiate
 from eqsat.extremes import MAX_NESTED
 from eqsat.forms import Form, factors, number, product_form, to_expr
 from eqsat.ops import REDUCTIONS
-from eqsat.over import Reducer, chosen, has_reductions, reduction, selected, with_plain_condition
+from eqsat.over import Reducer, chosen, has_reductions, reduction, selected, selection_in
 
 _OPPOSITE = {"max_over": "min_over", "min_over": "max_over"}
 
@@ -83,10 +83,10 @@ class ExtremeOver(Reducer):
     def _of_selection(self, body: Form) -> Form | None:
         """An extreme of ``where(c, x, y)`` over some values of the index, where ``y`` does not speak of it."""
         theory = self.theory
-        choice = body.single()
-        if choice is None or choice.op != "where":
+        selection = selection_in(body)
+        if selection is None:
             return None
-        condition, *branches = with_plain_condition(choice).args
+        condition, *branches = selection
         if self.is_free(condition):
             return chosen(theory, condition, *[reduction(self.op, branch, self.over) for branch in branches])
         x, y = [theory.inner(arg) for arg in branches]

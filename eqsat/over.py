@@ -126,6 +126,12 @@ def selected(theory: Conditions, condition: Expr, x: Form, y: Form) -> Form:
     return chosen(theory, condition, to_expr(x), to_expr(y))
 
 
+def selection_in(body: Form) -> tuple[Expr, ...] | None:
+    """The plain condition and the branches of a body that is one selection."""
+    choice = body.single()
+    return None if choice is None or choice.op != "where" else with_plain_condition(choice).args
+
+
 def with_plain_condition(selection: Expr) -> Expr:
     """A selection by what is itself selected by a condition, or compares two, as nested selections."""
     condition, x, y = selection.args

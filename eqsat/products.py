@@ -7,7 +7,7 @@ from typing import cast
 
 from eqsat.expr import Expr, instantiate
 from eqsat.forms import ZERO, Form, common_factors, factors, number, product_form, to_expr, without
-from eqsat.over import Reducer, chosen, selected, with_plain_condition
+from eqsat.over import Reducer, chosen, selected, selection_in
 from eqsat.solving import equated
 
 #: A power with a larger exponent stays a product over a range.
@@ -67,10 +67,10 @@ class ProductOver(Reducer):
     def _of_selection(self, body: Form) -> Form | None:
         """A product of ``where(c, x, 1)`` where ``c`` bounds the index, or of nothing but zeros and ones."""
         theory = self.theory
-        choice = body.single()
-        if choice is None or choice.op != "where":
+        selection = selection_in(body)
+        if selection is None:
             return None
-        condition, *branches = with_plain_condition(choice).args
+        condition, *branches = selection
         x, y = [theory.inner(arg) for arg in branches]
         if (x, y) == (ZERO, _ONE):
             zeros = self.holding(condition)
