@@ -14,8 +14,8 @@ from itertools import product
 from eqsat.evaluation import evaluate
 from eqsat.expr import FALSE, TRUE, Expr, buffer, const, make, rebuild, substitute, topological, var, variables
 from eqsat.ops import REDUCTIONS
-from eqsat.patterns import CONDITIONS, LITERALS, TERMS, Pattern, pattern_of
 from eqsat.rule import Counterexample, Rule
+from eqsat.saturation.patterns import CONDITIONS, LITERALS, TERMS, Pattern, pattern_of
 from eqsat.verify import check_equal, prove_equal
 
 #: The ends of the ranges that are tried, the values of other terms, and those of literals.

@@ -12,7 +12,6 @@ from eqsat.definedness import without_dead_divisions
 from eqsat.expr import Expr, term_count, topological
 from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, Priced, dag, tree
-from eqsat.facts import ContradictionError
 from eqsat.greedy import rewrite
 from eqsat.linear import Theory
 from eqsat.opaque import Pieces
@@ -20,7 +19,8 @@ from eqsat.ops import REDUCTIONS
 from eqsat.result import Result
 from eqsat.rule import Rule, grows, is_commutativity, only_reorders
 from eqsat.rules import DEFAULT, REDUCE
-from eqsat.terms import to_exprs
+from eqsat.spelling.terms import to_exprs
+from eqsat.theory.facts import ContradictionError
 from eqsat.walk import LARGE, Walk, anything
 
 #: How many e-nodes the rules alone may make before they start again from the best terms, and how that number grows.

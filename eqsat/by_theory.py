@@ -1,8 +1,8 @@
 """The walk with the theory: normal forms, their spellings as an e-graph, the rules beside it, and the choice.
 
 Terms are normalised by the theory (:mod:`eqsat.linear`), their normal forms spelled as an e-graph
-(:mod:`eqsat.spelling`), what is not linear goes through the rules in egglog (:mod:`eqsat.engine`), whose findings
-join that e-graph and are normalised in turn; a cost model picks the answer (:mod:`eqsat.extract`).
+(:mod:`eqsat.spelling.speller`), what is not linear goes through the rules in egglog (:mod:`eqsat.engine`), whose
+findings join that e-graph and are normalised in turn; a cost model picks the answer (:mod:`eqsat.extract`).
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from dataclasses import replace
 from math import inf
 from typing import cast
 
-from eqsat.beside import Edge, beside_with_needs, can_match
-from eqsat.choosing import Chooser, cheaper
 from eqsat.costs import cost_of
 from eqsat.definedness import defined, undefined
 from eqsat.expr import FALSE, Expr, substitute, topological
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, reachable
-from eqsat.flat import MIN_WAYS, as_variable, flat_index
-from eqsat.forms import ZERO, Form, read, to_expr, without_quotients
-from eqsat.guess import learn
 from eqsat.hoist import hoist
-from eqsat.joining import join
 from eqsat.linear import Theory
 from eqsat.opaque import OPAQUE, hidden, meanings, stand_ins
 from eqsat.ops import FLOORS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.result import Result
-from eqsat.spelling import Speller
-from eqsat.value_graph import MANY_CLASSES, Value
+from eqsat.saturation.beside import Edge, beside_with_needs, can_match
+from eqsat.spelling.choosing import Chooser, cheaper
+from eqsat.spelling.flat import MIN_WAYS, as_variable, flat_index
+from eqsat.spelling.joining import join
+from eqsat.spelling.speller import Speller
+from eqsat.spelling.value_graph import MANY_CLASSES, Value
+from eqsat.theory.forms import ZERO, Form, read, to_expr, without_quotients
+from eqsat.theory.guess import learn
 from eqsat.walk import LARGE, Walk
 
 #: The terms that a choice spells for the roots' classes.

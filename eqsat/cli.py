@@ -387,9 +387,9 @@ def run_kernels(
     with; otherwise NumPy evaluates the kernel as it is stated. After a kernel that fails the others go on; the exit
     code is 2 then.
     """
+    from eqsat.lowering.vectors import LANES
     from eqsat.runtime import CompileError
     from eqsat.trial import load_kernels, try_kernel
-    from eqsat.vectors import LANES
 
     if lanes not in LANES:
         raise click.UsageError(f"{lanes} lanes: give one of {', '.join(map(str, LANES))}")

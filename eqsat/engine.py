@@ -1,11 +1,11 @@
 """The only module that talks to egglog: compile rules, insert terms, saturate within a budget, freeze.
 
 A :class:`Session` compiles its rules once; every :meth:`Session.saturate` is insert, rounds, freeze, clear. One round
-runs the analyses (:mod:`eqsat.analyses`), then all rules, as far as there are nodes for them to match. The result is
-plain data: an :class:`eqsat.extract.graph.EGraph` (:mod:`eqsat.frozen`).
+runs the analyses (:mod:`eqsat.saturation.analyses`), then all rules, as far as there are nodes for them to match. The
+result is plain data: an :class:`eqsat.extract.graph.EGraph` (:mod:`eqsat.saturation.frozen`).
 
-What a node means is in :mod:`eqsat.compiling`; ``Ref`` rows name the classes that Python knows, ``True`` is the class
-of all facts. Facts may be used anywhere in the graph: every equality found holds where all of them hold.
+What a node means is in :mod:`eqsat.saturation.compiling`; ``Ref`` rows name the classes that Python knows, ``True`` is
+the class of all facts. Facts may be used anywhere in the graph: every equality found holds where all of them hold.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eqsat.analyses import ARITIES, FACT_RULES, SORTS, analysis, fence
-from eqsat.compiling import compile_rule, encode
 from eqsat.expr import Expr, brief, topological
 from eqsat.extract.graph import EGraph
-from eqsat.facts import ContradictionError
-from eqsat.frozen import LITERAL_OPERATORS, OPERATORS, Numbering, Tables, TwoValuesError, translated
 from eqsat.limits import refuse_below
 from eqsat.ops import Bounds
 from eqsat.rule import Rule, refuse_repeated
+from eqsat.saturation.analyses import ARITIES, FACT_RULES, SORTS, analysis, fence
+from eqsat.saturation.compiling import compile_rule, encode
+from eqsat.saturation.frozen import LITERAL_OPERATORS, OPERATORS, Numbering, Tables, TwoValuesError, translated
+from eqsat.theory.facts import ContradictionError
 
 _I64 = range(-(2**63), 2**63)
 _CONSTRUCTOR = re.compile(r"\(([A-Z]\w*)")
@@ -107,8 +107,8 @@ class Session:
     rules : sequence of Rule
         Names must be distinct.
     extra : str
-        Raw egglog text added to the program, in the encoding that :mod:`eqsat.compiling` describes; its rules belong in
-        the ruleset ``bounds``, which runs in every round.
+        Raw egglog text added to the program, in the encoding that :mod:`eqsat.saturation.compiling` describes; its
+        rules belong in the ruleset ``bounds``, which runs in every round.
 
     Raises
     ------

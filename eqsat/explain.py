@@ -1,9 +1,9 @@
 """Why a result equals its input: a derivation, one law at a time, that a person can read and that is checked.
 
 How the answer was found does not matter here. Operands first, each subterm of the input is brought into the form that
-the answer has for it, or into a shorter one if the theory knows one (:mod:`eqsat.plan`), and :mod:`eqsat.derive` looks
-for a short chain of laws between the two. Then laws are dropped, one after the other, as long as a derivation by the
-others remains.
+the answer has for it, or into a shorter one if the theory knows one (:mod:`eqsat.explanation.plan`), and
+:mod:`eqsat.explanation.derive` looks for a short chain of laws between the two. Then laws are dropped, one after the
+other, as long as a derivation by the others remains.
 
 Every step is compared by :func:`eqsat.verify.check_equal` when it is made, wherever its constraints, its gate and the
 conditions around it hold. The steps are made on the input one by one, and what they leave is the answer.
@@ -18,7 +18,11 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from eqsat.derive import READINGS, laws_with
+from eqsat.explanation.derive import READINGS, laws_with
+from eqsat.explanation.links import ATTEMPTS, COARSE, Link, coarse_law
+from eqsat.explanation.page import Page
+from eqsat.explanation.plan import Plan, Task
+from eqsat.explanation.roots import Roots, replaced_within
 from eqsat.expr import (
     Expr,
     ExprLike,
@@ -29,10 +33,6 @@ from eqsat.expr import (
     variables,
 )
 from eqsat.limits import refuse_seconds
-from eqsat.links import ATTEMPTS, COARSE, Link, coarse_law
-from eqsat.page import Page
-from eqsat.plan import Plan, Task
-from eqsat.roots import Roots, replaced_within
 from eqsat.rule import Rule
 from eqsat.verify import Check, check_equal, prove_equal
 
@@ -64,7 +64,8 @@ class Step:
         The conditions of enclosing selections that are used, outermost first; ``not c`` names the other branch of
         ``where(c, ...)``. Empty if the step holds wherever the constraints, and the gate of its roots, do.
     law : str
-        The name of a rule, of a lemma of :mod:`eqsat.derive`, or of a coarse step (:data:`eqsat.links.COARSE`).
+        The name of a rule, of a lemma of :mod:`eqsat.explanation.derive`, or of a coarse step
+        (:data:`eqsat.explanation.links.COARSE`).
     why : str
         The law's reason.
     instance : tuple of two Expr, or None

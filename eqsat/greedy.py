@@ -24,7 +24,6 @@ from math import gcd
 from types import MappingProxyType
 from typing import NamedTuple, cast
 
-from eqsat.beside import SPELLED
 from eqsat.expr import (
     FALSE,
     TRUE,
@@ -42,13 +41,14 @@ from eqsat.expr import (
     var,
     variables,
 )
-from eqsat.facts import Work
 from eqsat.limits import refuse_seconds
 from eqsat.linear import Theory
 from eqsat.ops import MAX_SHIFT, OPS, REDUCTIONS
-from eqsat.patterns import LITERALS, is_condition_letter, pattern_of
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
+from eqsat.saturation.beside import SPELLED
+from eqsat.saturation.patterns import LITERALS, is_condition_letter, pattern_of
+from eqsat.theory.facts import Work
 
 #: Rules that undo another one, by name: of both, the later one is left out.
 UNDOES = {

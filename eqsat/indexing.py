@@ -51,12 +51,12 @@ from eqsat.expr import (
     variables,
 )
 from eqsat.extract.cost import CostModel, Latency, refuse_other
-from eqsat.facts import ContradictionError
-from eqsat.forms import Form, atom_form, read, to_expr
 from eqsat.linear import Theory
 from eqsat.ops import Bounds
 from eqsat.optimize import optimize
 from eqsat.text import numbered, parse, split_list, to_text
+from eqsat.theory.facts import ContradictionError
+from eqsat.theory.forms import Form, atom_form, read, to_expr
 from eqsat.verify import Check, check_equal
 
 #: Narrower variables may decide more constraints, which narrow variables again: at most so often.

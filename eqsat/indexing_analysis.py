@@ -17,12 +17,12 @@ from graphlib import TopologicalSorter
 from typing import Literal, cast
 
 from eqsat import relations
-from eqsat.forms import ZERO
 from eqsat.hlo import Computation, Instruction, Shape, integers
 from eqsat.indexing import IndexingMap
 from eqsat.linear import Theory
 from eqsat.relations import Relation, Sizes
 from eqsat.text import split_list
+from eqsat.theory.forms import ZERO
 
 #: An instruction read in more ways than this has more maps than are of use.
 MAX_MAPS = 256

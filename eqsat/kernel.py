@@ -47,15 +47,15 @@ from eqsat.expr import (
     variables,
 )
 from eqsat.extract.cost import CostModel, LoopAware
-from eqsat.facts import ContradictionError
-from eqsat.forms import to_expr
 from eqsat.limits import require
 from eqsat.linear import Theory
 from eqsat.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
 from eqsat.optimize import optimize
 from eqsat.ranges import Axis, Nest, cheapest, in_cheapest_ranges
 from eqsat.sampling import grid
-from eqsat.solving import equated, solved_for
+from eqsat.theory.facts import ContradictionError
+from eqsat.theory.forms import to_expr
+from eqsat.theory.solving import equated, solved_for
 
 #: NumPy's type of each element type.
 DTYPES: dict[str, np.dtype[Any]] = {

@@ -1,14 +1,15 @@
 """Linear integer arithmetic as a theory beside the e-graph: a normal form for every term.
 
-The normal form of an integer term is a :class:`eqsat.forms.Form`, a sum of integer multiples of *atoms* plus a
+The normal form of an integer term is a :class:`eqsat.theory.forms.Form`, a sum of integer multiples of *atoms* plus a
 constant. ``x % n`` is ``x - n*(x // n)``, so every div-mod identity is cancellation; a remainder is an atom only where
 its dividend has more quotients than are taken apart. A condition normalises to comparisons of a form with a constant,
 joined by ``and`` and ``or``. Terms with equal normal forms are equal; nothing depends on the order of operands.
 
-Its parts, each a layer on the one before: :mod:`eqsat.forms` (sums), :mod:`eqsat.divisions` (atoms as quotients),
-:mod:`eqsat.intervals` (bounds), :mod:`eqsat.facts` (what is known), :mod:`eqsat.quotients` (floor division),
-:mod:`eqsat.refutation` (what cannot hold), :mod:`eqsat.extremes` (``min`` and ``max``), :mod:`eqsat.conditions`,
-:mod:`eqsat.reduce` (reductions), and here the walk over terms.
+Its parts, each a layer on the one before: :mod:`eqsat.theory.forms` (sums), :mod:`eqsat.theory.divisions` (atoms as
+quotients), :mod:`eqsat.theory.intervals` (bounds), :mod:`eqsat.theory.facts` (what is known),
+:mod:`eqsat.theory.quotients` (floor division), :mod:`eqsat.theory.refutation` (what cannot hold),
+:mod:`eqsat.theory.extremes` (``min`` and ``max``), :mod:`eqsat.theory.conditions`, :mod:`eqsat.theory.reduce`
+(reductions), and here the walk over terms.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from collections.abc import Callable, Iterable
 from math import gcd
 from typing import Self
 
-from eqsat.conditions import is_negative
 from eqsat.expr import FALSE, TRUE, Expr, TooWideError, is_wide, make, topological
-from eqsat.forms import Form, atom_form, factors, number, scale_of, to_expr, topological_until, without_quotients
 from eqsat.ops import DIVISIONS, FLOATS, REDUCTIONS, SUMS, Bounds
-from eqsat.reduce import Reductions
+from eqsat.theory.conditions import is_negative
+from eqsat.theory.forms import Form, atom_form, factors, number, scale_of, to_expr, topological_until, without_quotients
+from eqsat.theory.reduce import Reductions
 
 #: How often what follows from what was learned is learned in turn.
 MAX_CONSEQUENCES = 2

@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat import binding
-from eqsat.compiling import alternatives
+from eqsat.equality.smt import Quotient, Quotients, to_z3
 from eqsat.evaluation import evaluate
 from eqsat.expr import TRUE, Expr, const, substitute, topological, variables
 from eqsat.ops import DIVISIONS, MAX_SHIFT
-from eqsat.patterns import CONDITIONS, LARGEST, LITERALS, Pattern, binds_index, pattern_of
 from eqsat.rule import Counterexample, Rule
-from eqsat.smt import Quotient, Quotients, to_z3
+from eqsat.saturation.compiling import alternatives
+from eqsat.saturation.patterns import CONDITIONS, LARGEST, LITERALS, Pattern, binds_index, pattern_of
 
 Array = NDArray[Any]
 Kind = Literal["symbolic", "instantiated", "exhaustive", "small ranges"]

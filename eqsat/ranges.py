@@ -44,15 +44,15 @@ from eqsat.expr import (
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
-from eqsat.forms import atom_form
 from eqsat.limits import integers_of, list_of, refuse_below, refuse_seconds, require
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS
 from eqsat.optimize import optimize
 from eqsat.result import Result
-from eqsat.spelling import Speller
-from eqsat.terms import buffer_key
-from eqsat.value_graph import Value
+from eqsat.spelling.speller import Speller
+from eqsat.spelling.terms import buffer_key
+from eqsat.spelling.value_graph import Value
+from eqsat.theory.forms import atom_form
 
 #: So often a nest is changed for a cheaper one.
 MAX_CHANGES = 8

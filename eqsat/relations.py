@@ -19,9 +19,9 @@ from itertools import accumulate, chain
 from math import prod
 
 from eqsat.expr import Expr, substitute, var, variables
-from eqsat.forms import Form, atom_form, number, to_expr
 from eqsat.indexing import IndexingMap, RuntimeVariable, within
 from eqsat.limits import integers_of, require
+from eqsat.theory.forms import Form, atom_form, number, to_expr
 from eqsat.views import row_major
 
 Sizes = Sequence[int]

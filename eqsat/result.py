@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from eqsat.expr import Expr
-from eqsat.guess import Guess
 from eqsat.pareto import Answer
 from eqsat.rule import Rule
+from eqsat.theory.guess import Guess
 from eqsat.verify import Check, check_equal, prove_equal
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Result:
     rule_set : tuple of Rule
         The rules that could be used.
     guesses : tuple of Guess
-        Equalities that were read off sample points, and how each was proved; see :mod:`eqsat.guess`.
+        Equalities that were read off sample points, and how each was proved; see :mod:`eqsat.theory.guess`.
     pareto : tuple of Answer
         If asked for, the answers of which none is both cheaper and smaller than another, the cheapest first.
     """

@@ -1,10 +1,11 @@
 """Rules: one line of data each.
 
 A :class:`Rule` says that two patterns are equal where a guard holds, in the syntax of expressions:
-:mod:`eqsat.patterns` has their language. From that line come the egglog rules (:mod:`eqsat.compiling`), the matcher of
-the greedy engine (:mod:`eqsat.greedy`) and the proof (:mod:`eqsat.proof`).
+:mod:`eqsat.saturation.patterns` has their language. From that line come the egglog rules
+(:mod:`eqsat.saturation.compiling`), the matcher of the greedy engine (:mod:`eqsat.greedy`) and the proof
+(:mod:`eqsat.proof`).
 
-Rules about reductions are what :mod:`eqsat.reduce` rests on; they are proved for each small range
+Rules about reductions are what :mod:`eqsat.theory.reduce` rests on; they are proved for each small range
 (:mod:`eqsat.binding`). The e-graph has no classes for their indices: derivations and the greedy engine match them.
 """
 
@@ -16,9 +17,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from eqsat.compiling import compile_rule
 from eqsat.expr import Expr, topological, variables
-from eqsat.patterns import CONDITIONS, TERMS, is_condition_letter, pattern_of
+from eqsat.saturation.compiling import compile_rule
+from eqsat.saturation.patterns import CONDITIONS, TERMS, is_condition_letter, pattern_of
 
 #: What egglog's text and the engine's profiles can carry as a name.
 _NAME = re.compile(r'[^"@\\\r\n]+')
@@ -33,7 +34,8 @@ class Rule:
     name : str
         Unique in a rule set; shown in profiles and explanations. Without quotes, backslashes, ``@`` and line breaks.
     left, right : str
-        The patterns, as in :mod:`eqsat.patterns`. A literal on the right may be computed, as in ``x*(c//d)``.
+        The patterns, as in :mod:`eqsat.saturation.patterns`. A literal on the right may be computed, as in
+        ``x*(c//d)``.
     when : str
         The guard; empty means always.
     why : str

@@ -33,13 +33,13 @@ from numpy.typing import ArrayLike, NDArray
 from platformdirs import user_cache_dir
 
 from eqsat.codegen import Function, arguments, function, points_function, preamble
-from eqsat.elements import C_TYPES
 from eqsat.expr import Expr, extent
 from eqsat.kernel import DTYPES, Kernel, flattened
-from eqsat.nests import function as loop_function
+from eqsat.lowering.elements import C_TYPES
+from eqsat.lowering.nests import function as loop_function
+from eqsat.lowering.schedule import optimised
 from eqsat.ops import Buffer
 from eqsat.sampling import domain_size
-from eqsat.schedule import optimised
 
 #: What every library is compiled with.
 FLAGS = ("-std=c99", "-O2", "-fno-tree-vectorize", "-fno-tree-slp-vectorize")
@@ -543,7 +543,7 @@ def compile_kernel(
     Parameters
     ----------
     optimise : bool
-        Whether to simplify it and choose its loops first (:func:`eqsat.schedule.optimised`).
+        Whether to simplify it and choose its loops first (:func:`eqsat.lowering.schedule.optimised`).
     parallel : bool
         Whether its outermost loops run in parallel (OpenMP).
     reassociate : bool

@@ -32,7 +32,7 @@ from eqsat.limits import require
 from eqsat.linear import Theory
 from eqsat.ops import OPS, REDUCTIONS
 from eqsat.optimize import optimize
-from eqsat.patterns import LITERALS
+from eqsat.saturation.patterns import LITERALS
 from eqsat.staging import TwoStages, two_stages
 from eqsat.text import parse, to_text
 from eqsat.views import INVALID, split_gate

@@ -18,14 +18,14 @@ import numpy as np
 
 from eqsat.evaluation import evaluate, integers
 from eqsat.expr import Expr, ExprLike, as_expr, brief, extent, replaced, topological, var, variables
-from eqsat.facts import ContradictionError
-from eqsat.forms import Form, atom_form, number, to_expr
 from eqsat.hlo import Shape
 from eqsat.indexing import IndexingMap
 from eqsat.limits import integers_of, require
 from eqsat.linear import Theory
 from eqsat.sampling import domain_size
 from eqsat.text import numbered
+from eqsat.theory.facts import ContradictionError
+from eqsat.theory.forms import Form, atom_form, number, to_expr
 from eqsat.verify import MOST_POINTS
 
 

@@ -2,8 +2,8 @@
 
 :func:`check_equal` evaluates both: at all points of a small domain, at chosen points of a large one.
 :func:`prove_equal` leaves no point out: what it cannot evaluate everywhere it asks of the procedures in
-:mod:`eqsat.decide`. A point counts only where all constraints hold, and for a gated root only where its gate holds.
-Buffers hold arbitrary fixed elements; for a proof reductions are written out, and the elements are unknown.
+:mod:`eqsat.equality.decide`. A point counts only where all constraints hold, and for a gated root only where its gate
+holds. Buffers hold arbitrary fixed elements; for a proof reductions are written out, and the elements are unknown.
 Constraints are taken to be satisfiable: those that share no variable and no array with a root do not matter to it.
 """
 
@@ -18,15 +18,15 @@ from typing import Literal
 
 import numpy as np
 
-from eqsat.decide import decide
+from eqsat.equality.decide import decide
+from eqsat.equality.smt import unrolled
+from eqsat.equality.sweep import sweep
 from eqsat.evaluation import MAX_STEPS, evaluate
 from eqsat.expr import Expr, buffers, extent, topological, variables
-from eqsat.forms import VariableSets
 from eqsat.limits import refuse_seconds
 from eqsat.ops import REDUCTIONS, trip_bounds
 from eqsat.sampling import sample, select
-from eqsat.smt import unrolled
-from eqsat.sweep import sweep
+from eqsat.theory.forms import VariableSets
 
 #: Domains with up to so many points are swept.
 MOST_POINTS = 10**6
@@ -160,8 +160,9 @@ def prove_equal(
     seconds : float
         Time for all roots together.
     methods : sequence of str
-        What may be tried where evaluation is too long, in this order; by default all of :data:`eqsat.decide.METHODS`.
-        Those that need a package that is not installed (the extra ``check``: islpy, z3) decide nothing.
+        What may be tried where evaluation is too long, in this order; by default all of
+        :data:`eqsat.equality.decide.METHODS`. Those that need a package that is not installed (the extra ``check``:
+        islpy, z3) decide nothing.
 
     Returns
     -------

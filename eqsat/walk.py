@@ -23,9 +23,6 @@ from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, Priced
-from eqsat.facts import ContradictionError, Work
-from eqsat.forms import VariableSets
-from eqsat.guess import Guess
 from eqsat.hoist import hoist
 from eqsat.linear import Theory
 from eqsat.opaque import OPAQUE
@@ -33,7 +30,10 @@ from eqsat.ops import DIVISIONS, REDUCTIONS
 from eqsat.result import Result
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
-from eqsat.terms import buffer_key
+from eqsat.spelling.terms import buffer_key
+from eqsat.theory.facts import ContradictionError, Work
+from eqsat.theory.forms import VariableSets
+from eqsat.theory.guess import Guess
 
 #: Inputs of more terms than these are large: what takes long is left out, or comes later.
 LARGE = 100

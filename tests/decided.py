@@ -8,8 +8,8 @@ from math import gcd
 
 from eqsat.expr import Expr, const, substitute, var, variables
 from eqsat.linear import Theory
-from eqsat.patterns import CONDITIONS, LITERALS, pattern_of
 from eqsat.rule import Rule
+from eqsat.saturation.patterns import CONDITIONS, LITERALS, pattern_of
 
 #: A rule is left to the theory if that decides at least this share of its instances.
 MOST_INSTANCES = 0.75

@@ -12,10 +12,10 @@ from random import Random
 import numpy as np
 
 from eqsat.codegen import preamble
-from eqsat.elements import C_TYPES
 from eqsat.expr import Expr, buffer, const, max_over, maximum, min_over, minimum, sum_over, var, where
 from eqsat.kernel import DTYPES, Kernel, Store
-from eqsat.nests import function
+from eqsat.lowering.elements import C_TYPES
+from eqsat.lowering.nests import function
 
 F = buffer("F", "f32", (4, 6))
 D = buffer("D", "f64", (5,))

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from decided import is_decided
 
-from eqsat.beside import SPELLED, UNDECIDED, beside_theory
 from eqsat.optimize import optimize
 from eqsat.rule import Rule, is_commutativity
 from eqsat.rules import DEFAULT
+from eqsat.saturation.beside import SPELLED, UNDECIDED, beside_theory
 
 
 def test_what_is_written_down_is_what_trying_finds():

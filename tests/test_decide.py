@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from index_terms import index_terms
 from strategies import bool_expressions
 
-from eqsat import boxes
-from eqsat.boxes import UndecidedError, period, restricted
-from eqsat.decide import METHODS, decide
+from eqsat.equality import boxes
+from eqsat.equality.boxes import UndecidedError, period, restricted
+from eqsat.equality.decide import METHODS, decide
+from eqsat.equality.sweep import sweep
 from eqsat.evaluation import evaluate
 from eqsat.expr import FALSE, TRUE, Expr, const, make, substitute, topological, var, variables
 from eqsat.ops import DIVISIONS
 from eqsat.optimize import optimize
-from eqsat.sweep import sweep
 from eqsat.text import parse
 from eqsat.verify import check_equal, prove_equal
 

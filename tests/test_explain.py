@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, reject, settings
 from index_terms import index_terms
 from reductions import reduction_terms
 
-from eqsat.derive import LEMMAS, laws_with
 from eqsat.evaluation import evaluate
 from eqsat.explain import Explanation, UnsoundStepError, explain
+from eqsat.explanation.derive import LEMMAS, laws_with
 from eqsat.expr import Expr, buffer, substitute, var, variables, where
 from eqsat.optimize import optimize
 from eqsat.proof import prove_rule

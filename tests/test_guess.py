@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eqsat.expr import Expr, topological, var, variables
-from eqsat.guess import MAX_POINTS, learn
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
 from eqsat.text import parse, to_text
+from eqsat.theory.guess import MAX_POINTS, learn
 from eqsat.verify import check_equal
 
 RANGES = {"i": (0, 99), "j": (0, 7), "k": (0, 3), "n": (-50, 50), "far": (0, 10**9)}

@@ -34,9 +34,9 @@ from eqsat.expr import (
 )
 from eqsat.extract import OpCount
 from eqsat.kernel import Kernel, Store, flattened, simplified
-from eqsat.nests import to_c
+from eqsat.lowering.nests import to_c
+from eqsat.lowering.schedule import optimised
 from eqsat.ops import DIVISIONS, REDUCTIONS
-from eqsat.schedule import optimised
 from eqsat.text import parse
 
 I, J, K, R = var("i", 0, 15), var("j", 0, 23), var("k", 0, 511), var("r", 0, 31)  # noqa: E741

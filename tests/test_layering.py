@@ -76,15 +76,34 @@ def test_slow_or_optional_packages_are_imported_lazily(package):
         assert package not in outside(at_import(tree)), path
 
 
+@pytest.mark.parametrize(
+    ("package", "below"),
+    [
+        ("theory", set()),
+        ("equality", set()),
+        ("saturation", {"extract", "rules"}),
+        ("spelling", {"extract", "theory"}),
+        ("lowering", {"theory"}),
+        ("explanation", {"rules", "saturation", "spelling", "theory"}),
+    ],
+)
+def test_packages_rest_on_those_below(package, below):
+    packages = {path.parent.name for path in (ROOT / "eqsat").glob("*/__init__.py")} | {"extract", "rules"}
+    for path, tree in modules(f"eqsat/{package}"):
+        known = {name.split(".")[1] for name in imports(tree) if name.startswith("eqsat.")}
+        assert known & packages <= below | {package}, path
+
+
 def test_what_spells_values_knows_their_graph_and_not_the_other_way_round():
-    for path, tree in modules("eqsat"):
-        known = imports(tree)
-        if path.startswith("eqsat/spelled_"):
-            assert "eqsat.spelling" not in known, path
-        elif path != "eqsat/spelling.py":
-            assert not [name for name in known if name.startswith("eqsat.spelled_")], path
-    (graph,) = [tree for path, tree in modules("eqsat") if path == "eqsat/value_graph.py"]
-    assert "eqsat.spelling" not in imports(graph)
+    kinds = {f"eqsat.spelling.{k}" for k in ("sums", "quotients", "products", "selections", "extremes", "conditions")}
+    for path, tree in modules("eqsat/spelling"):
+        known, name = imports(tree), f"eqsat.spelling.{Path(path).stem}"
+        if name in kinds:
+            assert "eqsat.spelling.speller" not in known, path
+        elif name != "eqsat.spelling.speller":
+            assert not known & kinds, path
+    (graph,) = [tree for path, tree in modules("eqsat/spelling") if path.endswith("/value_graph.py")]
+    assert "eqsat.spelling.speller" not in imports(graph)
 
 
 def test_private_names_stay_in_their_module():
@@ -96,8 +115,8 @@ def test_private_names_stay_in_their_module():
 
 def test_every_module_is_in_the_layout():
     layout = (ROOT / "docs" / "layout.md").read_text()
-    names = [path.name for path in (ROOT / "eqsat").glob("*.py") if not path.name.startswith("__")]
-    assert [name for name in names if f"{name}`" not in layout] == []
+    paths = [path.relative_to(ROOT / "eqsat") for path in (ROOT / "eqsat").rglob("*.py")]
+    assert [str(path) for path in paths if path.stem[0] != "_" and f"`{path}`" not in layout] == []
 
 
 def test_nothing_undeclared_is_imported():

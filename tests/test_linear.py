@@ -15,10 +15,10 @@ from strategies import bool_expressions, expressions, grid
 
 from eqsat.evaluation import evaluate
 from eqsat.expr import FALSE, TRUE, Expr, const, division_count, tdiv, tmod, topological, var, variables, where
-from eqsat.facts import MAX_CONTEXTS
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS
 from eqsat.text import parse
+from eqsat.theory.facts import MAX_CONTEXTS
 from eqsat.verify import check_equal
 
 POSITIVE, NEGATIVE, AROUND_ZERO = (0, 4), (-7, -3), (-3, 2)

@@ -9,10 +9,10 @@ import pytest
 import z3
 
 from eqsat import Rule, optimize
+from eqsat.equality.smt import Quotient, Quotients
 from eqsat.ops import truncated_div
 from eqsat.proof import bucket_lemma, check_rule, congruence_lemma, multiple_lemma, prove_rule, refuse_false
 from eqsat.rules import DEFAULT
-from eqsat.smt import Quotient, Quotients
 
 SOME = [rule for rule in DEFAULT if rule.name in ("mod-core", "mod-digits", "div-sum-div", "where-mod-literals")]
 

@@ -15,7 +15,7 @@ from eqsat.costs import cost_of
 from eqsat.expr import Expr, buffer, const, division_count, max_over, sum_over, topological, var
 from eqsat.extract import LoopAware, OpCount
 from eqsat.kernel import Kernel, Store, simplified
-from eqsat.nests import to_c
+from eqsat.lowering.nests import to_c
 from eqsat.ops import DIVISIONS
 from eqsat.ranges import (
     Axis,

@@ -15,8 +15,8 @@ from eqsat.extract import Latency
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS
 from eqsat.optimize import optimize
-from eqsat.sums import faulhaber
 from eqsat.text import parse
+from eqsat.theory.sums import faulhaber
 from eqsat.verify import check_equal, prove_equal
 
 RANGES = {"n": (-3, 9), "m": (-5, 12), "x": (-9, 9), "k": (0, 6), "p": (0, 1)}

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from index_terms import index_conditions
 from strategies import bool_expressions, grid
 
-from eqsat.elimination import Rows
 from eqsat.evaluation import evaluate
 from eqsat.expr import Expr, topological, var, variables
-from eqsat.forms import Form, atom_form
 from eqsat.linear import Theory
-from eqsat.refutation import MAX_STEPS
 from eqsat.text import parse
-from eqsat.witnesses import COUNT
+from eqsat.theory.elimination import Rows
+from eqsat.theory.forms import Form, atom_form
+from eqsat.theory.refutation import MAX_STEPS
+from eqsat.theory.witnesses import COUNT
 
 BIG = (-(2**31), 2**31 - 1)
 X, Y, Z = [atom_form(var(name, *BIG)) for name in "xyz"]

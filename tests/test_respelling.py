@@ -10,7 +10,7 @@ from eqsat.expr import topological, var
 from eqsat.extract import Latency
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
-from eqsat.respelling import Respeller
+from eqsat.spelling.respelling import Respeller
 from eqsat.verify import check_equal
 
 #: Quotients and remainders, and how the law that their names stand for spells them.

@@ -9,9 +9,9 @@ from eqsat.expr import var
 from eqsat.extract.cost import Latency
 from eqsat.extract.select import Priced, tree
 from eqsat.linear import Theory
-from eqsat.reuse import offer_reuse
-from eqsat.spelling import Speller
-from eqsat.terms import to_exprs
+from eqsat.spelling.reuse import offer_reuse
+from eqsat.spelling.speller import Speller
+from eqsat.spelling.terms import to_exprs
 from eqsat.text import parse
 from eqsat.verify import check_equal
 

@@ -9,13 +9,13 @@ import pytest
 
 import eqsat
 from eqsat.expr import Expr, buffer, max_over, sum_over, var, where
-from eqsat.interior import interior_of
 from eqsat.kernel import Kernel, Store, flattened
-from eqsat.lanes import contiguous_runs
 from eqsat.loops import expand
-from eqsat.nests import to_c
+from eqsat.lowering.interior import interior_of
+from eqsat.lowering.lanes import contiguous_runs
+from eqsat.lowering.nests import to_c
+from eqsat.lowering.schedule import arranged, optimised, sharing_loops, split, writes_once
 from eqsat.ops import DIVISIONS
-from eqsat.schedule import arranged, optimised, sharing_loops, split, writes_once
 
 A = buffer("A", "f32", (40, 24))
 K = var("k", 0, 959)

@@ -17,13 +17,13 @@ from eqsat.evaluation import evaluate
 from eqsat.expr import Expr, const, make, maximum, minimum, shift_amount, topological, var, variables
 from eqsat.extract import Choice, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
 from eqsat.extract.select import needed
-from eqsat.forms import Form, to_expr
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
-from eqsat.reuse import offer_reuse
-from eqsat.sharing import share_sums
-from eqsat.spelling import Speller
-from eqsat.terms import to_exprs
+from eqsat.spelling.reuse import offer_reuse
+from eqsat.spelling.sharing import share_sums
+from eqsat.spelling.speller import Speller
+from eqsat.spelling.terms import to_exprs
+from eqsat.theory.forms import Form, to_expr
 
 
 def spelled(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Speller:

@@ -100,7 +100,7 @@ def test_a_kernel_in_two_stages_computes_the_same(store: Store, reassociate: boo
 
 
 def test_the_first_stage_has_a_parallel_loop_over_partial_results():
-    from eqsat.nests import to_c
+    from eqsat.lowering.nests import to_c
 
     first = split_reduction(Kernel("total", [LARGE[0][0]])).kernels[0]
     assert [v.vmax + 1 for v in first.stores[0].over] == [3, 256]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from eqsat.evaluation import evaluate
 from eqsat.expr import Expr, const, make, substitute, topological, var, variables
 from eqsat.ops import DIVISIONS
-from eqsat.patterns import CONDITIONS, LITERALS, TERMS, pattern_of
 from eqsat.rule import Rule
+from eqsat.saturation.patterns import CONDITIONS, LITERALS, TERMS, pattern_of
 
 #: Instances drawn for one conjunct, and how many of the fitting ones are tried.
 DRAWN, TRIED = 30_000, 40

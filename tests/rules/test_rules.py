@@ -12,7 +12,6 @@ from false_rules import COUNTEREXAMPLES, FALSE_RULES
 from firing import FIRING, Firing
 from near_misses import conjuncts_of, near_miss
 
-from eqsat.compiling import compile_rule
 from eqsat.engine import Budget, Session
 from eqsat.expr import Expr, topological, var
 from eqsat.extract.graph import EGraph
@@ -20,6 +19,7 @@ from eqsat.ops import truncated_div
 from eqsat.proof import prove_rule
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
+from eqsat.saturation.compiling import compile_rule
 from eqsat.text import parse, to_text
 
 BY_NAME = {rule.name: rule for rule in DEFAULT}

@@ -1,0 +1,1 @@
+"""Derivations: from an input to its result, step by step."""

@@ -1,0 +1,332 @@
+"""Chains of laws between two equal terms: what :mod:`eqsat.explain` strings together.
+
+The laws are the rules, and the lemmas of the theory: those that are patterns are rules too (:data:`LEMMAS`), the others
+are listed in :data:`READINGS`. Terms are searched *as read*: operands in any order, like terms collected, literals and
+exact quotients computed. So one move is one application of one law, tidied up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
+from heapq import heappop, heappush
+from itertools import count
+from typing import NamedTuple
+
+from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, make, rebuild, term_count, topological
+from eqsat.greedy import Matcher, canonical, presentable
+from eqsat.linear import Theory
+from eqsat.ops import OPS, SUMS
+from eqsat.rule import Rule
+from eqsat.rules import DEFAULT, REDUCE
+from eqsat.rules.arithmetic import ARITHMETIC
+from eqsat.saturation.patterns import TERMS, pattern_of
+from eqsat.spelling.terms import spell_sum
+from eqsat.theory.forms import Form, read, topological_until
+from eqsat.theory.guess import Guess
+
+#: Lemmas of the theory that are patterns: some say more simply, for a reader, what a rule says for the e-graph.
+LEMMAS = (
+    Rule("div-whole", "(x*c + y) // d", "x*(c//d) + y//d", "d > 0 and c % d == 0", "whole multiples leave the floor"),
+    Rule("mod-whole", "(x*c + y) % d", "y % d", "d > 0 and c % d == 0", "whole multiples vanish"),
+    Rule("mod-definition", "x % y", "x - x//y*y", why="what a remainder is"),
+    Rule("div-reflected", "x // d", "-((d - 1 - x) // d)", "d > 0", "minus the ceiling of -x/d"),
+    Rule("factor-out", "x*z + y*z", "(x + y)*z", why="multiplication distributes over addition"),
+    Rule("eq-lowest", "x == d", "x < d + 1", "vmin(x) == d", "x is nowhere less"),
+    Rule("eq-highest", "x == d", "d - 1 < x", "vmax(x) == d", "x is nowhere more"),
+    Rule(
+        "lt-unit", "x*c + y < 1", "x + y < 1", "c > 1 and vmin(x) >= 0 and vmin(y) >= 0", "both are 0 or neither sum is"
+    ),
+    Rule(
+        "unit-lt", "0 < x*c + y", "0 < x + y", "c > 1 and vmin(x) >= 0 and vmin(y) >= 0", "both are 0 or neither sum is"
+    ),
+    Rule("mod-reflected", "x % d", "d - 1 - (-x - 1) % d", "d > 0", "the digits of -x - 1 are those of x from above"),
+    Rule("min-offset-out", "min(x + c, y)", "min(x, y - c) + c", why="c shifts both"),
+    Rule("max-offset-out", "max(x + c, y)", "max(x, y - c) + c", why="c shifts both"),
+    Rule("min-reflected", "min(c - x, y)", "c - max(x, c - y)", why="the sign turns the order"),
+    Rule("max-reflected", "max(c - x, y)", "c - min(x, c - y)", why="the sign turns the order"),
+    Rule("min-ordered", "min(x, y)", "x", "x < y + 1", "x is the smaller"),
+    Rule("max-ordered", "max(x, y)", "y", "x < y + 1", "y is the larger"),
+    Rule("where-swap", "where(x < y, z, w)", "where(y <= x, w, z)", why="the complement swaps the branches"),
+)
+
+#: Laws that are no patterns, and what they say.
+READINGS = {
+    "reorder": "operands may come in any order and brackets",
+    "collect": "like terms are collected, products by literals multiplied out",
+    "compute": "literals and exact quotients are computed, neutral operands dropped",
+    "solve": "a known equation replaces a variable",
+    "decided": "what is known decides the condition",
+    "dead-branch": "the condition of the other branch cannot hold",
+    "implied": "the other conditions decide it",
+    "guess": "equal at every point at which the facts hold, found and proved by evaluation",
+    "never": "the facts and the gate never hold together, so any value will do",
+}
+
+#: Rules on sums that reading a term does not cover.
+_SYMBOLIC = frozenset({"known-value", "distribute", "distribute-whole", "factor-term"})
+#: Reading covers the others; the last says at once what div-whole and div-bucket say more simply.
+_LEFT_OUT = frozenset({rule.name for rule in ARITHMETIC} - _SYMBOLIC | {"div-small-rest"})
+
+#: The operators that :meth:`Laws.read` merges into sums.
+LINEAR = SUMS | {"mul"}
+
+
+@cache
+def laws_with(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Every rule that a derivation may cite, ``rules`` among them, the most specific first: it is cited before others.
+
+    >>> {"div-whole", "div-bucket"} <= {rule.name for rule in laws_with(())}
+    True
+    """
+    named = {rule.name: rule for rule in (*LEMMAS, *DEFAULT, *REDUCE, *rules) if rule.name not in _LEFT_OUT}
+
+    def generality(rule: Rule) -> tuple[int, int]:
+        terms = topological([pattern_of(rule).left])
+        return -sum(bool(t.args) for t in terms), sum(t.op == "var" and str(t.value) in TERMS for t in terms)
+
+    return tuple(sorted(named.values(), key=generality))
+
+
+class Move(NamedTuple):
+    """``law`` makes ``new`` of ``part``, a subterm of a term as read, and thereby ``state`` of the term."""
+
+    law: str
+    part: Expr
+    new: Expr
+    state: Expr
+
+
+class Laws(Matcher):
+    """All that can be done to terms under the facts of ``theory``, ``guesses`` that were proved there among it."""
+
+    def __init__(self, rules: tuple[Rule, ...], theory: Theory, guesses: Iterable[Guess] = ()) -> None:
+        super().__init__(laws_with(rules))
+        self.theory = theory
+        #: Whether guards may use all bounds that the theory can find, not only those that a reader sees at once, and
+        #: a search may rewrite what both ends have.
+        self.deep = False
+        self._bounds: dict[Expr, tuple[int, int]] = {}
+        self._read: dict[tuple[str | Expr, ...], Expr] = {}
+        #: The laws that may be used; None for all.
+        self.only: frozenset[str] | None = None
+        self._rewrites: dict[tuple[Expr, bool, frozenset[str] | None], list[tuple[str, Expr]]] = {}
+        self._guesses = {self.read(guess.before): guess.after for guess in guesses}
+
+    def bounds(self, term: Expr) -> tuple[int, int]:
+        """Bounds by those of the operands and, if :attr:`deep`, by the theory."""
+        for part in topological_until([term], self._bounds.__contains__):
+            if part.op == "var":
+                self._bounds[part] = self.theory.range(part)
+            elif part.op in OPS:
+                self._bounds[part] = OPS[part.op].bounds(*[self._bounds[a] for a in part.args])
+            else:
+                self._bounds[part] = part.vmin, part.vmax
+        low, high = self._bounds[term]
+        if self.deep and not term.is_bool:
+            least, most = self.theory.bounds(self.theory.form(term))
+            return max(low, least), min(high, most)
+        return low, high
+
+    def holds(self, condition: Expr) -> bool:
+        """Whether the facts decide the condition."""
+        return condition.vmin == 1 or self.theory.condition(condition) is TRUE
+
+    def read(self, term: Expr) -> Expr:
+        """The term as read.
+
+        Raises
+        ------
+        ValueError
+            If it divides by zero where it is never evaluated.
+        """
+        return rebuild([term], lambda part, args: self._operator(part.op, args) if args else part)[0]
+
+    def _operator(self, op: str, args: tuple[Expr, ...]) -> Expr:
+        """An operator on terms as read."""
+        key: tuple[str | Expr, ...] = (op, *args)
+        found = self._read.get(key)
+        if found is None:
+            found = canonical(op, *args)
+            if found.op == "not" and found.args[0].op == "lt":
+                low, high = found.args[0].args
+                found = canonical("le", high, low)
+            if found.op in ("add", "mul"):
+                found = _sum(read(found))
+            elif found.op == "floordiv" and found.args[1].op == "const":
+                form, n = read(found.args[0]), found.args[1].vmin
+                if form.content() % n == 0 == form.constant % n:
+                    found = _sum(form.divided(n))
+            self._read[key] = found
+        return found
+
+    def moves(self, state: Expr, fixed: Collection[Expr]) -> Iterator[Move]:
+        """Every application of a law to a subterm of ``state`` that is not in ``fixed``, larger ones first."""
+        for part in reversed(topological([state])):
+            if part in fixed:
+                continue
+            for law, new in self._rewrites_of(part):
+                try:
+                    yield Move(law, part, new, self._exchanged(state, part, new))
+                except ValueError:
+                    # it would divide by zero, so it is never evaluated
+                    continue
+
+    def _exchanged(self, state: Expr, part: Expr, new: Expr) -> Expr:
+        def exchange(term: Expr, args: tuple[Expr, ...]) -> Expr:
+            return new if term is part else term if args == term.args else self._operator(term.op, args)
+
+        return rebuild([state], exchange)[0]
+
+    def _rewrites_of(self, term: Expr) -> list[tuple[str, Expr]]:
+        key = (term, self.deep, self.only)
+        if key not in self._rewrites:
+            found: dict[Expr, str] = {}
+            for law, new in self._applications(term):
+                if self.only is not None and law not in self.only:
+                    continue
+                try:
+                    found.setdefault(self.read(new), law)
+                except ValueError:
+                    continue
+            found.pop(term, None)
+            self._rewrites[key] = [(law, new) for new, law in found.items()]
+        return self._rewrites[key]
+
+    def _applications(self, term: Expr) -> Iterator[tuple[str, Expr]]:
+        yield from self.rewrites(term, self.only)
+        if term in self._guesses:
+            yield "guess", self._guesses[term]
+        if term in self.theory.solved:
+            yield "solve", self.theory.simplify(term)
+        if term.op == "where":
+            yield from self._dead_branches(term)
+        if term.op in ("and", "or"):
+            yield from self._implied_members(term)
+        if term.is_bool and term.args:
+            decided = self.theory.condition(term)
+            if decided is TRUE or decided is FALSE:
+                yield "decided", decided
+
+    def _dead_branches(self, term: Expr) -> Iterator[tuple[str, Expr]]:
+        holds = self.theory.condition(term.args[0])
+        if self.theory.under(holds) is None:
+            yield "dead-branch", term.args[2]
+        if self.theory.under(self.theory.negate(holds)) is None:
+            yield "dead-branch", term.args[1]
+
+    def _implied_members(self, term: Expr) -> Iterator[tuple[str, Expr]]:
+        neutral = TRUE if term.op == "and" else FALSE
+        members = sorted(chain_members(term, term.op), key=lambda m: m.key)
+        for member in members:
+            rest = neutral
+            for other in members:
+                rest = canonical(term.op, rest, other) if other is not member else rest
+            known = self.theory.condition(rest)
+            inside = self.theory.under(known if neutral is TRUE else self.theory.negate(known))
+            if inside is not None and inside.condition(member) is neutral:
+                yield "implied", rest
+
+
+def _sum(form: Form) -> Expr:
+    """The canonical sum of a form whose atoms are canonical."""
+    total = const(form.constant)
+    for atom, coefficient in form.terms.items():
+        total = canonical("add", total, canonical("mul", atom, const(coefficient)))
+    return total
+
+
+def spelled(state: Expr) -> Expr:
+    """A term as read, for a reader.
+
+    >>> from eqsat import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> spelled(Laws((), Theory()).read(y - 4*x + 8*y))
+    Expr('y*9 - x*4')
+    """
+
+    def spell(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op not in LINEAR or term.is_bool:
+            return None
+        form = read(make(term.op, *args))
+        return spell_sum(form.terms.items(), form.constant)
+
+    return rebuild(presentable([state]), spell)[0]
+
+
+def reading(before: Expr, after: Expr) -> str:
+    """The law by which two terms that are the same as read are equal."""
+    sizes = [term_count([term]) for term in (before, after)]
+    if sizes[0] == sizes[1]:
+        return "reorder"
+    return "collect" if {before.op, after.op} & LINEAR and not before.is_bool else "compute"
+
+
+class Search:
+    """A short chain of moves between two terms as read, looked for from both ends, near states first.
+
+    Parameters
+    ----------
+    deadline : float
+        When to give up, by ``time.perf_counter``.
+    """
+
+    def __init__(self, laws: Laws, start: Expr, goal: Expr, deadline: float) -> None:
+        self.laws, self.deadline = laws, deadline
+        self.shapes = (frozenset(topological([start])), frozenset(topological([goal])))
+        # what both ends have is left alone at first, but for variables, which an equation may replace
+        shared = set() if laws.deep else self.shapes[0] & self.shapes[1]
+        self.fixed = {t for t in shared if t.args} - {start, goal}
+        self.largest = 12 + 2 * max(map(len, self.shapes))
+        #: Per end the states reached: the number of moves, the state before, and the move from there.
+        self.reached: tuple[dict[Expr, tuple[int, Expr, Move | None]], ...] = ({}, {})
+        self.waiting: tuple[list[tuple[int, int, Expr]], ...] = ([], [])
+        self.order = count()
+        self.best: tuple[int, Expr] | None = None
+        self._reach(0, 0, start, start, None)
+        self._reach(1, 0, goal, goal, None)
+
+    def _reach(self, side: int, depth: int, state: Expr, previous: Expr, move: Move | None) -> None:
+        if state in self.reached[side]:
+            return
+        shape = frozenset(topological([state]))
+        if len(shape) > self.largest:
+            return
+        self.reached[side][state] = depth, previous, move
+        other = self.reached[1 - side].get(state)
+        if other is not None and (self.best is None or depth + other[0] < self.best[0]):
+            self.best = depth + other[0], state
+        distance = len(shape ^ self.shapes[1 - side])
+        heappush(self.waiting[side], (distance + 2 * depth, next(self.order), state))
+
+    def run(self, most: int) -> list[Move] | None:
+        """The moves from start to goal; ``None`` if they are not found within ``most`` states and the time."""
+        expanded = 0
+        while (self.waiting[0] or self.waiting[1]) and expanded < most and time.perf_counter() < self.deadline:
+            near, far = self.waiting
+            side = 0 if near and (not far or near[0] <= far[0]) else 1
+            _, _, state = heappop(self.waiting[side])
+            expanded += 1
+            depth = self.reached[side][state][0] + 1
+            for move in self.laws.moves(state, self.fixed):
+                self._reach(side, depth, move.state, state, move)
+            if self.best is not None:
+                if self.best[0] <= 2:
+                    break
+                # a shorter chain may be near
+                most = min(most, 2 * expanded + 16)
+        return None if self.best is None else self._path(self.best[1])
+
+    def _path(self, middle: Expr) -> list[Move]:
+        path: list[Move] = []
+        _, state, move = self.reached[0][middle]
+        while move is not None:
+            path.append(move)
+            _, state, move = self.reached[0][state]
+        path.reverse()
+        _, state, move = self.reached[1][middle]
+        while move is not None:
+            path.append(Move(move.law, move.new, move.part, state))
+            _, state, move = self.reached[1][state]
+        return path

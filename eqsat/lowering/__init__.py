@@ -1,0 +1,1 @@
+"""Kernels as C: how their loops run, and what is computed in which."""

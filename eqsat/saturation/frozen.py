@@ -1,0 +1,264 @@
+"""A frozen e-graph in the language's own operators: rows of egglog's tables, as plain data, become nodes of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from eqsat.extract.graph import EGraph, Node
+from eqsat.ops import OPS, Bounds
+from eqsat.saturation.compiling import CONSTRUCTORS
+
+#: Operators by constructor: of terms alone, and of a term and a literal.
+OPERATORS = {constructor: op for op, constructor in CONSTRUCTORS.items()}
+LITERAL_OPERATORS = {f"{CONSTRUCTORS[op]}K": op for op in ("add", "mul", "floordiv", "mod")}
+#: Constructors of conditions, and those of operands that may be conditions or numbers.
+_CONDITIONS = frozenset({"True", "False"} | {CONSTRUCTORS[name] for name in CONSTRUCTORS if OPS[name].gives == "b"})
+_OF_EITHER = frozenset({CONSTRUCTORS[name] for name in CONSTRUCTORS if "s" in OPS[name].takes})
+
+#: A constructor, and its operands: the numbers of classes, and literals and names as text.
+Row = tuple[str, tuple["int | str", ...]]
+
+
+class TwoValuesError(Exception):
+    """Two values in one class; the message says which."""
+
+
+class Numbering:
+    """Integers for classes, and for literals that have no class of their own."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[object, int] = {}
+        self.next = 0
+
+    def fresh(self) -> int:
+        self.next += 1
+        return self.next - 1
+
+    def __getitem__(self, key: object) -> int:
+        number = self.numbers.get(key)
+        if number is None:
+            number = self.numbers[key] = self.fresh()
+        return number
+
+
+@dataclass
+class Tables:
+    """What egglog's tables hold, classes by their numbers.
+
+    Attributes
+    ----------
+    rows : dict from int to list of Row
+        The nodes of each class.
+    low, high : dict from int to int
+        The bounds that the analysis has found.
+    leaves : mapping from str to (int, int)
+        The bounds of each variable, and of literals that are too large for egglog.
+    """
+
+    leaves: Mapping[str, Bounds]
+    rows: dict[int, list[Row]] = field(default_factory=dict)
+    low: dict[int, int] = field(default_factory=dict)
+    high: dict[int, int] = field(default_factory=dict)
+
+    def add(self, number: int, constructor: str, operands: tuple[int | str, ...]) -> None:
+        """Add a row to the class of that number."""
+        self.rows.setdefault(number, []).append((constructor, operands))
+
+
+def translated(tables: Tables, numbering: Numbering) -> EGraph:
+    """The e-graph, without roots.
+
+    Raises
+    ------
+    TwoValuesError
+        If a class has two literals, or bounds that no value lies within.
+    """
+    return _Translation(tables, numbering).graph
+
+
+def _kind(node: Node, is_condition: Mapping[int, bool]) -> bool | None:
+    """Whether a node is a condition; None if it is no term, or not all of its operands are known to be."""
+    op, _, operands = node
+    if not operands:
+        return op == "bool"
+    if not all(operand in is_condition for operand in operands):
+        return None
+    sorts = [(sort, is_condition[operand]) for sort, operand in zip(OPS[op].takes, operands, strict=True)]
+    shared = {kind for sort, kind in sorts if sort == "s"}
+    if len(shared) > 1 or any((sort == "b") != kind for sort, kind in sorts if sort != "s"):
+        return None
+    return shared.pop() if OPS[op].gives == "s" else OPS[op].gives == "b"
+
+
+class _Translation:
+    """The e-graph as it is made from the rows."""
+
+    def __init__(self, tables: Tables, numbering: Numbering) -> None:
+        self.tables = tables
+        self.numbering = numbering
+        self.graph = EGraph()
+        self._translate()
+        self._sort()
+        self._bound()
+        self._check()
+
+    def _translate(self) -> None:
+        """Rows into nodes: literals become operands, and ``sub neg le ne`` are offered where they apply."""
+        self.literals: dict[int, int] = {}
+        self.scaled: dict[tuple[int, int], int] = {}
+        self.by_constructor: dict[tuple[int, str], list[tuple[Any, ...]]] = {}
+        for number, rows in self.tables.rows.items():
+            for constructor, operands in rows:
+                self.by_constructor.setdefault((number, constructor), []).append(operands)
+                if constructor == "MulK":
+                    self.scaled[operands[0], int(operands[1])] = number  # type: ignore[index]
+                elif constructor == "Num":
+                    self.literals[int(operands[0])] = number
+        for number, rows in self.tables.rows.items():
+            # a known value needs no other spelling
+            known = [row for row in rows if row[0] in ("Num", "True", "False")]
+            nodes = dict.fromkeys(node for row in known or rows for node in self._nodes(*row))
+            self.graph.classes[number] = [node for node in nodes if number not in node[2]]
+
+    def _nodes(self, constructor: str, operands: tuple[Any, ...]) -> Iterable[Node]:
+        match constructor:
+            case "Num":
+                yield "const", int(operands[0]), ()
+            case "True" | "False":
+                yield "bool", constructor == "True", ()
+            case "Var":
+                name = operands[0].strip('"')
+                # a literal beyond egglog's integers travels under its digits
+                yield ("const", int(name), ()) if name.lstrip("-").isdigit() else ("var", name, ())
+            case "AddK":
+                yield from self._offset(operands[0], int(operands[1]))
+            case "MulK":
+                yield from self._scale(operands[0], int(operands[1]))
+            case "DivK" | "ModK":
+                yield LITERAL_OPERATORS[constructor], None, (operands[0], self.literal(int(operands[1])))
+            case _:
+                yield OPERATORS[constructor], None, operands
+                yield from self._second_spelling(constructor, operands)
+
+    def _offset(self, operand: int, offset: int) -> Iterable[Node]:
+        yield "add", None, (operand, self.literal(offset))
+        if offset < 0:
+            yield "sub", None, (operand, self.literal(-offset))
+        for positive in self._negated(operand):
+            yield "sub", None, (self.literal(offset), positive)
+
+    def _scale(self, operand: int, scale: int) -> Iterable[Node]:
+        yield "mul", None, (operand, self.literal(scale))
+        if scale < 0:
+            yield "neg", None, (self.times(operand, -scale),)
+
+    def _second_spelling(self, constructor: str, operands: tuple[int, ...]) -> Iterable[Node]:
+        match constructor:
+            case "Add":
+                for left, right in (operands, operands[::-1]):
+                    for positive in self._negated(right):
+                        yield "sub", None, (left, positive)
+            case "Lt":
+                left, right = operands
+                for operand, offset in self._rows_of(right, "AddK"):
+                    if offset == "1":
+                        yield "le", None, (left, operand)
+                for operand, offset in self._rows_of(left, "AddK"):
+                    if offset == "-1":
+                        yield "le", None, (operand, right)
+            case "Not":
+                for left, right in self._rows_of(operands[0], "Eq"):
+                    yield "ne", None, (left, right)
+                for left, right in self._rows_of(operands[0], "Lt"):
+                    yield "le", None, (right, left)
+
+    def _rows_of(self, number: int, constructor: str) -> Sequence[tuple[Any, ...]]:
+        return self.by_constructor.get((number, constructor), ())
+
+    def _negated(self, number: int) -> Iterable[int]:
+        """Classes whose negative is in class ``number``."""
+        for operand, scale in self._rows_of(number, "MulK"):
+            if scale.startswith("-"):
+                yield self.times(operand, -int(scale))
+
+    def times(self, operand: int, scale: int) -> int:
+        """The class of ``operand * scale``, made if there is none."""
+        if scale == 1:
+            return operand
+        number = self.scaled.get((operand, scale))
+        if number is None:
+            number = self.scaled[operand, scale] = self.numbering["MulK", operand, scale]
+            self.graph.classes[number] = [("mul", None, (operand, self.literal(scale)))]
+        return number
+
+    def literal(self, value: int) -> int:
+        """The class of a literal, made if there is none."""
+        number = self.literals.get(value)
+        if number is None:
+            number = self.literals[value] = self.numbering["Num", value]
+            self.graph.classes[number] = [("const", value, ())]
+        return number
+
+    def _sort(self) -> None:
+        """Leave out what is no term: a letter of a rule stands for either operand of ``==``, number or condition."""
+        tables = self.tables.rows
+        conditions = {n for n, rows in tables.items() if not _CONDITIONS.isdisjoint([name for name, _ in rows])}
+        either = (operands for rows in tables.values() for name, operands in rows if name in _OF_EITHER)
+        if all(conditions.isdisjoint(operands) for operands in either):
+            return
+        is_condition: dict[int, bool] = {}
+        still = list(self.graph.classes)
+        while True:
+            waiting, still = still, []
+            for number in waiting:
+                kinds = (_kind(node, is_condition) for node in self.graph.classes[number])
+                kind = next((kind for kind in kinds if kind is not None), None)
+                if kind is None:
+                    still.append(number)
+                else:
+                    is_condition[number] = kind
+            if len(still) == len(waiting):
+                break
+        for number, kind in is_condition.items():
+            nodes = self.graph.classes[number]
+            self.graph.classes[number] = [node for node in nodes if _kind(node, is_condition) is kind]
+        for number in still:
+            del self.graph.classes[number]
+
+    def _bound(self) -> None:
+        """The bounds of every class: the analysis's, else those of a node."""
+        low, high = self.tables.low, self.tables.high
+        bounds = {n: (low[n], high[n]) for n in self.graph.classes if n in low and n in high}
+        waiting = [n for n in self.graph.classes if n not in bounds]
+        while waiting:
+            for number in waiting:
+                for node in self.graph.classes[number]:
+                    found = self._node_bounds(node, bounds)
+                    if found is not None:
+                        bounds[number] = found
+                        break
+            still = [n for n in waiting if n not in bounds]
+            if len(still) == len(waiting):
+                raise AssertionError("an e-class has no term")
+            waiting = still
+        self.graph.bounds = bounds
+
+    def _node_bounds(self, node: Node, bounds: Mapping[int, Bounds]) -> Bounds | None:
+        op, value, operands = node
+        if op in ("const", "bool"):
+            return int(cast(int, value)), int(cast(int, value))
+        if op == "var":
+            return self.tables.leaves[str(value)]
+        if any(operand not in bounds for operand in operands):
+            return None
+        return OPS[op].bounds(*[bounds[operand] for operand in operands])
+
+    def _check(self) -> None:
+        """The tripwires: one class, one value."""
+        for number, nodes in self.graph.classes.items():
+            literals = sorted({str(node[1]) for node in nodes if node[0] in ("const", "bool")})
+            low, high = self.graph.bounds[number]
+            if len(literals) > 1 or low > high:
+                raise TwoValuesError(" and ".join(literals) if len(literals) > 1 else f"bounds [{low}, {high}]")

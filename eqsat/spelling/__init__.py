@@ -1,0 +1,1 @@
+"""The spellings of what the theory has normalised: an e-graph of normal forms, and the choice from it."""

@@ -1,0 +1,117 @@
+"""The choice among spellings: the cheapest way to compute the roots together over a speller's graph.
+
+Each step starts from a choice and offers the graph spellings that serve it: sums that share parts, the input as it is
+written, what is computed anyway. What costs less is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from eqsat.expr import Expr
+from eqsat.extract.cost import CostModel
+from eqsat.extract.select import Choice, Priced, completed, improved, needed, tree, tree_cost
+from eqsat.spelling.reuse import offer_reuse
+from eqsat.spelling.sharing import share_junctions, share_sums
+from eqsat.spelling.speller import Speller
+
+#: A choice that costs so much more than another may still be the cheaper once its sums share what they can.
+MAX_BEHIND = 3
+
+
+@dataclass
+class Chooser:
+    """Chooses among what is spelled, by one cost model; every choice comes with its cost.
+
+    Attributes
+    ----------
+    late : function
+        Whether the time is up, after which nothing more is improved.
+    trees : bool
+        Whether a term that is used twice is paid twice, so that nothing is gained by sharing.
+    """
+
+    speller: Speller
+    model: CostModel
+    late: Callable[[], bool]
+    trees: bool
+    priced: Priced = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.priced = Priced.of(self.speller.graph, self.model)
+
+    def choose(self, start: Choice | None = None) -> tuple[Choice, int]:
+        """The cheapest choice found from what is cheapest for each class alone, with ``start`` where that chooses."""
+        everywhere = tree(self.priced)
+        if self.trees:
+            return everywhere, tree_cost(self.priced, everywhere)
+        starts = [self._improved({**everywhere, **(start or {})})]
+        given = self.speller.as_given(everywhere)
+        if given is not None:
+            # what the input shares may take several changes at once to see
+            starts.append(self._improved(given))
+        least = min(cost for _, cost in starts)
+        shared: list[tuple[Choice, int]] = []
+        seen: list[Choice] = []
+        for choice, cost in starts:
+            used = needed(choice, self.speller.graph.roots)
+            if cost <= least + MAX_BEHIND and used not in seen:
+                seen.append(used)
+                shared.append(self._with_sharing(choice))
+        return min([*shared, *starts], key=lambda end: end[1])
+
+    def reusing(self, choice: Choice, cost: int, has_time: Callable[[], bool]) -> tuple[Choice, int]:
+        """The choice improved by spellings that use what is computed anyway."""
+        roots = self.speller.graph.roots
+        first = needed(choice, roots)
+        together = offer_reuse(self.speller, first)
+        if together is None:
+            return choice, cost
+        self.priced.refresh(self.model)
+        kept = completed(self.priced, first)
+        found = [self._improved(kept, thorough=True)]
+        for nodes in together:
+            if not has_time():
+                break
+            start = self.speller.with_nodes(kept, nodes)
+            if start != kept:
+                found.append(self._improved(start, thorough=True))
+        ends = [(choice, cost)]
+        seen = [first]
+        for end, spent in found:
+            chosen = needed(end, roots)
+            # what costs the same may share more
+            if spent <= cost and chosen not in seen:
+                seen.append(chosen)
+                ends += [(end, spent), self._with_sharing(end)]
+        return min(ends, key=lambda pair: pair[1])
+
+    def from_input(self, order: Sequence[Expr]) -> tuple[Choice, int]:
+        """The choice found from the terms of the input as they are written."""
+        written = self.speller.as_written(order)
+        self.priced.refresh(self.model)
+        start = self.speller.with_nodes(tree(self.priced), written)
+        return self._with_sharing(self._improved(start)[0])
+
+    def _improved(self, start: Choice, thorough: bool = False) -> tuple[Choice, int]:
+        return improved(self.priced, start, thorough=thorough, late=self.late)
+
+    def _with_sharing(self, choice: Choice) -> tuple[Choice, int]:
+        """The choice bracketed so that sums and junctions share parts.
+
+        Sharing counts each operation once: where loops repeat some, it may be dearer.
+        """
+        speller = self.speller
+        shared = share_junctions(speller, share_sums(speller, choice, self.model, self.late))
+        speller.selections.absorb_constants(shared)
+        speller.grow()
+        self.priced.refresh(self.model)
+        # the brackets are the latest spellings
+        rest = completed(self.priced, needed(shared, speller.graph.roots), latest=True)
+        return self._improved(rest, thorough=True)
+
+
+def cheaper(one: tuple[Choice, int], other: tuple[Choice, int]) -> tuple[Choice, int]:
+    """The choice that costs less, ``one`` if neither does."""
+    return one if one[1] <= other[1] else other

@@ -1,0 +1,111 @@
+"""Spellings of conditions: comparisons with terms moved across, and junctions of comparisons as one comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import cast
+
+from eqsat.expr import Expr, chain_members, const, make
+from eqsat.extract.graph import Node
+from eqsat.ops import COMPARISONS
+from eqsat.spelling.sums import SumSpeller
+from eqsat.spelling.terms import buffer_key
+from eqsat.spelling.value_graph import KindSpeller, ValueGraph
+from eqsat.theory.forms import ZERO, Form, number, read, to_expr
+
+#: Comparisons of so many members of a junction are merged, two by two.
+MAX_MERGED = 4
+
+
+class ConditionSpeller(KindSpeller):
+    """What spells conditions."""
+
+    def __init__(self, classes: ValueGraph, sums: SumSpeller) -> None:
+        super().__init__(classes)
+        self.sums = sums
+
+    def nodes(self, term: Expr) -> Iterator[Node]:
+        """A condition as it is, and what is equal to a comparison or a junction."""
+        if term.op == "bool":
+            yield "bool", cast(bool, term.value), ()
+        elif term.op == "buffer":
+            yield "buffer", buffer_key(term), ()
+        else:
+            yield term.op, None, self.operands(term)
+            if term.op in COMPARISONS and not term.args[0].is_bool:
+                yield from self._moved(term)
+            elif term.op in ("and", "or") and not self.classes.is_crowded():
+                yield from self.merged(term)
+
+    def merged(self, term: Expr, alike: bool = False) -> Iterator[Node]:
+        """``x < y and x < z`` is ``x < min(y, z)``; under ``or`` it is ``max``.
+
+        Of comparisons that share a term, or, if ``alike``, that share nothing but a literal.
+        """
+        op, members = term.op, chain_members(term, term.op)
+        if len(members) > MAX_MERGED:
+            return
+        for one, other in combinations(sorted(members, key=lambda m: m.key), 2):
+            f, g = _above_zero(one), _above_zero(other)
+            if f is None or g is None:
+                continue
+            shared = sum(g.terms.get(a) == k for a, k in f.terms.items())
+            if alike:
+                if shared or not f.constant or f.constant != g.constant:
+                    continue
+            elif not shared or max(len(f.terms), len(g.terms)) > shared + 1:
+                continue
+            both = self.theory.extreme("min" if op == "and" else "max", [f, g])
+            merged = make("le", const(-both.constant), to_expr(Form(both.terms, 0)))
+            if len(members) == 2:
+                yield "le", None, self.operands(merged)
+                yield from self._moved(merged)
+            else:
+                rest = [m for m in members if m not in (one, other)]
+                parts = [self.theory.junction(op, part) for part in ([one, other], rest)]
+                yield op, None, tuple([self.need(part) for part in parts])
+
+    def _moved(self, term: Expr) -> Iterator[Node]:
+        """Comparisons with negative terms moved across: ``1 <= x - y`` is ``y < x``; constants of remainders too."""
+        literal = next((a for a in term.args if a.op == "const"), None)
+        if literal is None:
+            return
+        on_left = literal is term.args[0]
+        form = read(term.args[on_left])
+        for operands in self.sums.splits(form):
+            above = below = ZERO
+            for part, k in operands:
+                above, below = (above.plus(part, k), below) if k > 0 else (above, below.plus(part, -k))
+            limit = cast(int, literal.value) - form.constant + above.constant - below.constant
+            if not below.terms:
+                sides = (self.need(number(limit)), self.need(above))
+                yield term.op, None, sides if on_left else sides[::-1]
+            elif not above.terms:
+                yield self._negated(term.op, below, limit, on_left)
+            elif term.op in ("eq", "ne"):
+                if limit == 0:
+                    yield term.op, None, (self.need(above), self.need(below))
+            elif limit in (0, 1):
+                sides = (self.need(above), self.need(below))
+                strict = (limit == 1) == on_left
+                yield "lt" if strict else "le", None, sides[::-1] if on_left else sides
+            elif any(part.single() is None for part, _ in operands):
+                sides = (self.need(below.shifted(limit)), self.need(above))
+                yield term.op, None, sides if on_left else sides[::-1]
+
+    def _negated(self, op: str, form: Form, limit: int, on_left: bool) -> Node:
+        """The comparison of ``-form`` with a literal, ``limit``, as one of ``form``."""
+        if op in ("eq", "ne"):
+            return op, None, (self.need(form), self.need(number(-limit)))
+        if on_left:
+            return "lt", None, (self.need(form), self.need(number((op == "le") - limit)))
+        return "le", None, (self.need(number((op == "lt") - limit)), self.need(form))
+
+
+def _above_zero(comparison: Expr) -> Form | None:
+    """The form that is at least zero iff the comparison holds."""
+    if comparison.op not in ("lt", "le") or comparison.args[0].is_bool:
+        return None
+    left, right = map(read, comparison.args)
+    return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)

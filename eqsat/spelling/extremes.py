@@ -1,0 +1,72 @@
+"""Spellings of minima and maxima: a sum enters what it is added to, operands are taken together, intervals clamp."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from eqsat.expr import Expr
+from eqsat.extract.graph import Node
+from eqsat.spelling.value_graph import KindSpeller
+from eqsat.theory.forms import Form, atom_form, number
+
+#: So many operands of a longer ``min`` or ``max`` may come last.
+MAX_LAST = 4
+#: Any operand may be the last of up to so many; of more, the parts would be thousands.
+MAX_PARTED = 8
+
+
+class ExtremeSpeller(KindSpeller):
+    """What spells minima, alone and in sums; a minimum that is subtracted is a maximum."""
+
+    def nodes(self, atom: Expr) -> Iterator[Node]:
+        """A minimum of several values."""
+        return self.of_sum(atom_form(atom))
+
+    def of_sum(self, form: Form) -> Iterator[Node]:
+        """``x + min(y - x, 0)`` is ``min(x, y)``; subtracted, a minimum is a maximum."""
+        atom = self.theory.outer_minimum(form)
+        if atom is None:
+            return
+        op = "min" if form.terms[atom] > 0 else "max"
+        cases = self.theory.cases(form, atom)
+        gaps, many = self.theory.gaps(atom), self.classes.is_crowded()
+        if len(form.terms) > 1 and (many or sum(map(Form.addends, cases)) > sum(map(Form.addends, [*gaps, form]))):
+            # the rest would be computed in every operand
+            return
+        if len(cases) == 2:
+            yield op, None, (self.need(cases[0]), self.need(cases[1]))
+            yield from self._clamp(form)
+            return
+        for index, case in enumerate(cases[: 1 if many or len(cases) > MAX_PARTED else MAX_LAST]):
+            others = self.theory.extreme_of_needed(op, cases[:index] + cases[index + 1 :])
+            yield op, None, (self.need(others), self.need(case))
+
+    def _clamp(self, form: Form) -> Iterator[Node]:
+        """``r + min(u - a, 0) - min(u - b, 0)`` is ``max(r + min(u - a, 0), r + b - a)`` if ``b <= a``."""
+        atoms = [(a, k) for a, k in form.terms.items() if a.op == "min"]
+        if len(atoms) != 2 or len(form.terms) > 2 or {k for _, k in atoms} != {1, -1}:
+            return
+        (plus, _), (minus, _) = sorted(atoms, key=lambda item: -item[1])
+        one, other = self.theory.gap(plus), self.theory.gap(minus)
+        if one is None or other is None:
+            return
+        width = other.plus(one, -1)
+        if not width.terms:
+            first = width.constant >= 0
+            kept = form.plus(atom_form(minus), 1) if first else form.plus(atom_form(plus), -1)
+            end = self.need(number(form.constant - width.constant))
+            yield "max" if first else "min", None, (self.need(kept), end)
+
+    def parts(self, form: Form, atom: Expr) -> Iterator[Form]:
+        """Sums with a minimum that have what cancels in one of its operands: ``min(x, y)`` has the ``x``."""
+        k = form.terms[atom]
+        for other, opposite in form.terms.items():
+            if other.op == "min" and opposite == -k:
+                yield Form({atom: 1, other: -1}, 0)
+        for gap in self.theory.gaps(atom)[:MAX_LAST]:
+            for sign in (1, -1):
+                # of sign*min(gap, 0) + rest the cases are rest and sign*gap + rest
+                rest = {a: -sign * c for a, c in gap.terms.items() if k * c * form.terms.get(a, 0) < 0}
+                for constant in {0, -sign * gap.constant}:
+                    if rest or constant:
+                        yield Form({atom: sign, **rest}, constant)

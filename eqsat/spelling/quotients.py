@@ -1,0 +1,190 @@
+"""Spellings of quotients and remainders: ``A - n*(A//n)`` is ``A % n``, and the rest of a sum may enter a floor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import gcd
+from typing import cast
+
+from eqsat.expr import Expr
+from eqsat.extract.cost import is_power_of_two
+from eqsat.extract.graph import Node
+from eqsat.spelling.given import InputSpeller
+from eqsat.spelling.selections import SelectionSpeller
+from eqsat.spelling.value_graph import KindSpeller, ValueGraph
+from eqsat.theory.forms import ZERO, Division, Form, atom_form, factors, number
+
+_REMAINDERS = {"floordiv": "mod", "tdiv": "tmod"}
+
+
+class QuotientSpeller(KindSpeller):
+    """What spells quotients, alone and in sums."""
+
+    def __init__(self, classes: ValueGraph, selections: SelectionSpeller, given: InputSpeller) -> None:
+        super().__init__(classes)
+        self.selections = selections
+        self.input = given
+        #: The classes that divisions have as dividends.
+        self.dividends: set[int] = set()
+        # other readings of quotients, which are spelled if what they divide is there
+        self._nested: list[tuple[Expr, Division]] = []
+
+    def nodes(self, atom: Expr) -> Iterator[Node]:
+        """A quotient rounded down."""
+        if atom.args[1].op == "const":
+            yield from self._by_literal(self.theory.inner(atom.args[0]), cast(int, atom.args[1].value))
+            for negated in self._negated(atom_form(atom), atom):
+                yield self.sum_node([(negated, -1)], 0)
+            self._nested += [(atom, division) for division in self.theory.divisions(atom)[1:]]
+            return
+        dividend, divisor = map(self.theory.inner, atom.args)
+        yield "floordiv", None, (self._need_dividend(dividend), self.need(divisor))
+        yield from self.selections.by_either("floordiv", dividend, divisor)
+        n = gcd(divisor.content(), divisor.constant)
+        smaller = divisor.divided(n)
+        if n > 1 and self.theory.bounds(smaller)[0] > 0:
+            # by the literal first where that spares a product
+            first = self.theory.quotient_by(dividend, n)
+            yield "floordiv", None, (self._need_dividend(first), self.need(smaller))
+        if self.input.truncates and self.theory.bounds(dividend)[0] >= 0 and self.theory.bounds(divisor)[0] > 0:
+            # of numbers that are not negative the two quotients are one
+            yield "tdiv", None, self.operands(atom)
+
+    def truncated(self, atom: Expr) -> Iterator[Node]:
+        """A quotient rounded toward zero."""
+        yield "tdiv", None, self.operands(atom)
+        if atom.args[1].op == "const":
+            dividend, n = self.theory.inner(atom.args[0]), cast(int, atom.args[1].value)
+            if -n < self.theory.plain_bounds(dividend)[0] < 0:
+                # only what lies between -n and 0 is rounded up
+                yield "max", None, (self.need(self.theory.quotient_by(dividend, n)), self.need(ZERO))
+
+    def remainders(self, form: Form) -> Iterator[Node]:
+        """Sums that are remainders, and negated quotients toward zero."""
+        for quotient in form.terms:
+            for division in self.divisions(form, quotient):
+                if division.remainder == form:
+                    yield "mod", None, (self._need_dividend(division.dividend), self.need(division.divisor))
+                    if self.selections.two_valued(quotient):
+                        yield self.selections.beside(form, Form(division.dividend.terms, 0))
+                elif division.remainder.times(-1).shifted(division.most) == form and not division.divisor.terms:
+                    # -1 - A is the complement of A
+                    complement = division.dividend.times(-1).shifted(division.most)
+                    yield "mod", None, (self.need(complement), self.need(division.divisor))
+            for factor in factors(quotient):
+                if factor.op in _REMAINDERS and self.remainder_of(factor) == form:
+                    yield _REMAINDERS[factor.op], None, self.operands(factor)
+                    if factor.op == "floordiv":
+                        yield from self.selections.by_either("mod", *map(self.theory.inner, factor.args))
+            if quotient.op == "tdiv" and form == Form({quotient: -1}, 0):
+                dividend, divisor = map(self.theory.inner, quotient.args)
+                yield "tdiv", None, (self.need(dividend.times(-1)), self.need(divisor))
+                yield "tdiv", None, (self.need(dividend), self.need(divisor.times(-1)))
+
+    def completed_remainders(self, form: Form) -> Iterator[Node]:
+        """``k*(x - n*((x + z)//n))`` is ``k*((x + z)%n - z)``."""
+        for quotient, coefficient in form.terms.items():
+            if quotient.op not in ("floordiv", "tdiv") or quotient.args[1].op != "const":
+                continue
+            k, left = divmod(-coefficient, quotient.args[1].vmin)
+            if left or any(c % k for c in form.terms.values()):
+                continue
+            if k != 1:
+                yield self.sum_node([(Form({a: c // k for a, c in form.terms.items()}, 0), k)], form.constant)
+                continue
+            remainder = self.remainder_of(quotient)
+            rest = form.plus(remainder, -1)
+            if len(rest.terms) == 1:
+                terms = [(atom_form(a), c) for a, c in rest.terms.items()]
+                yield self.sum_node([(remainder, 1), *terms], rest.constant)
+
+    def absorbing(self, form: Form) -> Iterator[Node]:
+        """The rest of a sum may enter the floor: ``A//n + w = (A + n*w)//n``, ``w - A//n = (n*w - A + n-1)//n``.
+
+        For a divisor that is no literal only a constant may.
+        """
+        for atom, coefficient in form.terms.items():
+            if abs(coefficient) != 1 or atom.op != "floordiv":
+                continue
+            if atom.args[1].op != "const":
+                dividend, divisor = map(self.theory.inner, atom.args)
+                if len(form.terms) == coefficient == 1:
+                    whole = dividend.plus(divisor, form.constant)
+                    if len(whole.terms) <= len(dividend.terms):
+                        yield "floordiv", None, (self._need_dividend(whole), self.need(divisor))
+                continue
+            n = cast(int, atom.args[1].value)
+            inner = self.theory.inner(atom.args[0])
+            rest = form.plus(atom_form(atom), -coefficient).times(n)
+            dividend = rest.plus(inner, coefficient).shifted(n - 1 if coefficient < 0 else 0)
+            # of a minimum the rest may cancel what one operand has
+            if len(dividend.terms) <= len(inner.terms) + any(a.op == "min" for a in dividend.terms):
+                yield from self._by_literal(dividend, n)
+
+    def parts(self, form: Form, quotient: Expr) -> Iterator[Form]:
+        """Sums with a quotient that have what it takes in, or whose sign is better than its own."""
+        if quotient.op == "tdiv":
+            part = self.remainder_of(quotient)
+            if quotient in part.terms and part.terms.keys() <= form.terms.keys():
+                yield part
+        elif quotient.args[1].op == "const":
+            # with its negative terms inside, the numerator of A//n + a need not be negative
+            negative = {a: 1 for a, k in self.theory.inner(quotient.args[0]).terms.items() if k < 0}
+            if negative and negative.keys() <= form.terms.keys():
+                yield Form({quotient: 1, **negative}, 0)
+            yield from self._negated(form, quotient)
+
+    def _negated(self, form: Form, quotient: Expr) -> Iterator[Form]:
+        """``-(A//n)`` where a sum has ``A//n``, if ``(n-1 - A)//n`` needs no constant, or no fix-up of its sign."""
+        k, n = form.terms[quotient], cast(int, quotient.args[1].value)
+        shift = 0 if form.constant % k else form.constant // k
+        inner = self.theory.inner(quotient.args[0]).shifted(n * shift)
+        if k < 0 and inner.constant == n - 1:
+            yield Form({quotient: -1}, -shift)
+        elif not is_power_of_two(n):
+            low, high = self.theory.plain_bounds(inner)
+            if low < 0 and high < n:
+                yield Form({quotient: -1}, -shift)
+
+    def divisions(self, form: Form, atom: Expr) -> Iterator[Division]:
+        """The divisions with the quotient ``atom`` of which ``form`` may have the remainder."""
+        if atom.op != "var":
+            yield from self.theory.divisions_in(form, atom)
+            for division in self.theory.readings.get(atom, ()):
+                if division.remainder.terms.keys() <= form.terms.keys():
+                    yield division
+
+    def remainder_of(self, quotient: Expr) -> Form:
+        """``A % n`` of a quotient ``A // n``, as a sum."""
+        dividend, divisor = map(self.theory.inner, quotient.args)
+        return dividend.plus(self.theory.times(divisor, atom_form(quotient)), -1)
+
+    def offer_nested(self) -> None:
+        """Offer other readings of the quotients spelled so far, if all that they divide is there."""
+        nested, self._nested = self._nested, []
+        for atom, division in nested:
+            if all(a.op == "var" or atom_form(a) in self.classes for a in division.dividend.terms):
+                operands = self.need(division.dividend), self.need(division.divisor)
+                self.classes.offer(self.need(atom_form(atom)), ("floordiv", None, operands))
+
+    def _by_literal(self, dividend: Form, n: int) -> Iterator[Node]:
+        """``dividend // n``, and the same by other dividends."""
+        c = self._need_dividend(dividend)
+        # the sign of the numerator is worth knowing well: it decides the price
+        self.classes.graph.bounds[c] = self.theory.bounds(dividend)
+        yield "floordiv", None, (c, self.need(number(n)))
+        if all(k < 0 for k in dividend.terms.values()) or any(a.op == "min" for a in dividend.terms):
+            yield "floordiv", None, (self.need(dividend.times(-1)), self.need(number(-n)))
+        yield from self._halved_first(dividend, n)
+
+    def _halved_first(self, dividend: Form, n: int) -> Iterator[Node]:
+        """``(x*3 + y*2)//6`` is ``(x + x//2 + y)//3``: a quotient by a power of two costs less than a product."""
+        for m in [k - 1 for k in dividend.terms.values()]:
+            divides = 1 < m < n and is_power_of_two(m) and n % m == 0
+            if divides and [k for k in dividend.terms.values() if k % m] == [m + 1]:
+                yield "floordiv", None, (self.need(self.theory.quotient_by(dividend, m)), self.need(number(n // m)))
+
+    def _need_dividend(self, dividend: Form) -> int:
+        c = self.need(dividend)
+        self.dividends.add(c)
+        return c

@@ -1,0 +1,153 @@
+"""Spellings: the e-nodes that the theory offers for its normal forms.
+
+A normal form says *what* a term is; its spellings are ways to compute it, the nodes of its class in a plain e-graph
+(:mod:`eqsat.spelling.value_graph`). Each kind of value has a module that knows them: :mod:`eqsat.spelling.sums`,
+:mod:`eqsat.spelling.quotients`, :mod:`eqsat.spelling.products`, :mod:`eqsat.spelling.selections`,
+:mod:`eqsat.spelling.extremes` and :mod:`eqsat.spelling.conditions`; the terms of the input that have the same normal
+form are spellings too (:mod:`eqsat.spelling.given`). Their ``nodes`` spell an atom alone; other methods spell sums that
+have one, and :meth:`eqsat.spelling.sums.SumSpeller.nodes` asks them in order: of equal prices the first wins. Their
+``parts`` are sums that may be an operand of a longer sum.
+
+This module grows the graph from its roots. Extraction chooses; :func:`eqsat.spelling.sharing.share_sums` then brackets
+the chosen sums so that they share what they can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import cast
+
+from eqsat.expr import Expr
+from eqsat.extract.graph import Node, Payload
+from eqsat.extract.select import Choice, reaches
+from eqsat.linear import Theory
+from eqsat.spelling.conditions import ConditionSpeller
+from eqsat.spelling.extremes import ExtremeSpeller
+from eqsat.spelling.given import InputSpeller
+from eqsat.spelling.products import ProductSpeller
+from eqsat.spelling.quotients import QuotientSpeller
+from eqsat.spelling.selections import SelectionSpeller
+from eqsat.spelling.sums import SumSpeller
+from eqsat.spelling.terms import buffer_key, terms_of
+from eqsat.spelling.value_graph import Value, ValueGraph
+from eqsat.theory.forms import Form, atom_form
+
+
+class Speller:
+    """An e-graph over normal forms, grown on demand from the roots."""
+
+    def __init__(self, theory: Theory, variables: Mapping[str, Expr]) -> None:
+        classes = self.classes = ValueGraph(theory)
+        # what others ask of the classes
+        self.theory, self.graph, self.values = theory, classes.graph, classes.values
+        self.value_of, self.is_sum = classes.value_of, classes.is_sum
+        self.need, self.offer = classes.need, classes.offer
+        self.operands, self.sum_node = classes.operands, classes.sum_node
+        # by name the variables, and the buffers, whose names are followed by brackets
+        self.variables = dict(variables)
+        self.input = InputSpeller(classes)
+        self.products = ProductSpeller(classes)
+        self.selections = SelectionSpeller(classes)
+        self.extremes = ExtremeSpeller(classes)
+        self.quotients = QuotientSpeller(classes, self.selections, self.input)
+        self.sums = SumSpeller(classes, self.quotients, self.products, self.selections, self.extremes, self.input)
+        self.conditions = ConditionSpeller(classes, self.sums)
+        # by operator, what spells an atom; others have their own node alone
+        self._kinds: dict[str, Callable[[Expr], Iterator[Node]]] = {
+            "mul": self.products.nodes,
+            "floordiv": self.quotients.nodes,
+            "tdiv": self.quotients.truncated,
+            "min": self.extremes.nodes,
+            "where": self.selections.nodes,
+        }
+        #: Selections of answers that stand for quotients.
+        self.seen_through: set[Expr] = set()
+
+    def need_roots(self, values: Iterable[Value]) -> None:
+        """Make the classes of ``values`` the roots; junctions among them are also read member by member in context."""
+        self.graph.roots = sorted({self.need(value) for value in values})
+        for c in self.graph.roots:
+            value = self.values[c]
+            if isinstance(value, Expr) and value.op in ("and", "or"):
+                simpler = self.theory.in_context(value)
+                if simpler is not value:
+                    self.grow()
+                    self.offer(c, (simpler.op, cast(Payload, simpler.value), self.operands(simpler)))
+
+    def grow(self) -> None:
+        """Spell every class that is needed and not yet spelled."""
+        while self.classes.pending:
+            c = self.classes.pending.pop()
+            for node in self._nodes(self.values[c]):
+                self.offer(c, node)
+            if not self.classes.is_crowded():
+                self.input.spell(c)
+        self.quotients.offer_nested()
+        if self.classes.pending:
+            self.grow()
+        for variable, form in self.theory.solved.items():
+            if form in self.classes:
+                self.offer(self.need(form), ("var", cast(str, variable.value), ()))
+
+    def _nodes(self, value: Value) -> Iterator[Node]:
+        """The ways to compute a value by the laws of its kind."""
+        if isinstance(value, Expr):
+            return self.conditions.nodes(value)
+        atom = value.single()
+        return self.sums.nodes(value) if atom is None else self._atom_nodes(atom)
+
+    def _atom_nodes(self, atom: Expr) -> Iterator[Node]:
+        """The ways to compute an atom by the laws of its operator."""
+        if atom.op == "var":
+            yield "var", cast(str, atom.value), ()
+            return
+        yield from self.selections.of_quotients(atom_form(atom))
+        if atom.op in self._kinds:
+            yield from self._kinds[atom.op](atom)
+        elif atom.op == "buffer":
+            yield "buffer", buffer_key(atom), ()
+        else:
+            yield atom.op, None, self.operands(atom)
+
+    def as_given(self, choice: Choice) -> Choice | None:
+        """``choice`` with the input's own nodes where it has any; ``None`` if that is nowhere."""
+        return self.with_nodes(choice, self.input.nodes) if self.input.nodes else None
+
+    def as_written(self, terms: Iterable[Expr]) -> dict[int, Node]:
+        """By class, the first of ``terms`` that belongs to it, as a node over the classes of its operands."""
+        nodes: dict[int, Node] = {}
+        for term in terms:
+            if term.args:
+                c, *operands = [self.need(self.value_of(part)) for part in (term, *term.args)]
+                nodes.setdefault(c, (term.op, None, tuple(operands)))
+        self.grow()
+        for c, node in nodes.items():
+            self.offer(c, node)
+        return nodes
+
+    def with_nodes(self, choice: Choice, nodes: Mapping[int, Node]) -> Choice:
+        """``choice`` with other nodes for some of its classes, but for those that would need themselves."""
+        changed = dict(choice)
+        for c, node in nodes.items():
+            known = node in self.graph.classes[c] and all(map(changed.__contains__, node[2]))
+            if known and changed.get(c) != node and not reaches(changed, node[2], c):
+                changed[c] = node
+        return changed
+
+    def spell(self, choice: Choice) -> dict[int, Expr]:
+        """The terms of the graph's roots under a choice of nodes."""
+        terms = self.terms(choice, self.graph.roots)
+        for c, term in terms.items():
+            value = self.values[c]
+            if term.op == "where" and isinstance(value, Form) and all(atom.op != "where" for atom in value.terms):
+                self.theory.read_as(term, value)
+                self.seen_through.add(term)
+        return {root: terms[root] for root in self.graph.roots}
+
+    def terms(self, choice: Choice, classes: Iterable[int]) -> dict[int, Expr]:
+        """The terms that a choice spells for all classes that ``classes`` need.
+
+        Where one would be wider than a term of the input with the same values, that stands for it: spelled without
+        remainders, products could grow beyond what is accepted.
+        """
+        return terms_of(self.graph, choice, classes, self.variables, self.input.narrower)

@@ -1,0 +1,560 @@
+"""Conditions in normal form.
+
+A comparison of integers is a form against a constant; ``and`` and ``or`` are flat, sorted, and without members that the
+others imply; ``not`` is pushed to the comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import cast
+
+from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, make, topological, tree_size
+from eqsat.theory.extremes import Extremes
+from eqsat.theory.forms import ZERO, Form, atom_form, factors, number, partition, scale_of, to_expr
+
+#: A comparison is tested against at most so many others of its conjunction or disjunction.
+MAX_DECIDING = 8
+
+#: Members of a junction with so many terms are read again where the others are decided.
+MAX_REREAD = 200
+#: Conditions that are compared, or select between conditions, are said twice up to so many terms.
+MAX_REPEATED = 500
+#: A comparison of minima and maxima is split into at most so many without them.
+MAX_SPLIT = 8
+
+_COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
+
+
+class Conditions(Extremes):
+    """Comparisons, conjunctions and disjunctions in normal form."""
+
+    def _choice(self, term: Expr) -> Expr:
+        """Selections and comparisons of conditions, spelled with ``and``, ``or`` and ``not`` unless these are large."""
+        parts = [self.conditions[a] for a in term.args]
+        if term.op == "where":
+            c, x, y = parts
+            if self._is_repeated([c], parts):
+                return x if x is y else make("where", c, x, y)
+            return self.junction("or", [self.junction("and", [c, x]), self.junction("and", [self.negate(c), y])])
+        if term.op in ("min", "max"):
+            return self.junction("and" if term.op == "min" else "or", parts)
+        x, y = parts
+        if self._is_repeated(parts, parts):
+            return self._compared(term.op, x, y)
+        both = self.junction("and", [x, y])
+        neither = self.junction("and", [self.negate(x), self.negate(y)])
+        same = self.junction("or", [both, neither])
+        return same if term.op == "eq" else self.negate(same)
+
+    def _is_repeated(self, twice: Sequence[Expr], parts: Sequence[Expr]) -> bool:
+        """Whether saying conditions ``twice`` makes a term large, which a chain doubles at each level."""
+        return TRUE not in parts and FALSE not in parts and sum(map(tree_size, twice)) > MAX_REPEATED
+
+    def _compared(self, op: str, x: Expr, y: Expr) -> Expr:
+        """``x == y`` or ``x != y`` of conditions, neither of them spelled as a complement."""
+        same = (op == "eq") == (is_negative(x) == is_negative(y))
+        x, y = sorted([self.negate(part) if is_negative(part) else part for part in (x, y)], key=lambda part: part.key)
+        if x is y:
+            return TRUE if same else FALSE
+        return make("eq" if same else "ne", x, y)
+
+    def at_least_zero(self, form: Form) -> Expr:
+        """The normal form of ``form >= 0``."""
+        while True:
+            low, high = self.bounds(form)
+            if low >= 0:
+                return TRUE
+            if high < 0:
+                return FALSE
+            if self.selects[0]:
+                split = self._split_comparison(form)
+                if split is not None:
+                    return split
+            smaller = self._clear_comparison(form)
+            if smaller is None and high == 0:
+                smaller = self._moved_end(form)
+            if smaller is None:
+                found = self._where_of_literals(form)
+                if found is None:
+                    found = self._split_selection(form)
+                if found is None:
+                    found = self._decided(form)
+                return _literal(form) if found is None else found
+            form = smaller
+
+    def _split_selection(self, form: Form) -> Expr | None:
+        """``where(c, x, y) >= 0`` is ``c and x >= 0 or not c and y >= 0``, if that is shorter."""
+        selections = [a for a in form.terms if a.op == "where"]
+        if len(selections) != 1:
+            return None
+        (atom,) = selections
+        rest = form.plus(atom_form(atom), -form.terms[atom])
+        branches = [rest.plus(self.inner(arg), form.terms[atom]) for arg in atom.args[1:]]
+        if any(a.op in ("where", "min") for branch in branches for a in branch.terms):
+            return None
+        holds = atom.args[0]
+        there = [
+            self.junction("and", [given, self.at_least_zero(branch)])
+            for given, branch in zip((holds, self.negate(holds)), branches, strict=True)
+        ]
+        split = self.junction("or", there)
+        return split if tree_size(split) < tree_size(_literal(form)) else None
+
+    def _where_of_literals(self, form: Form) -> Expr | None:
+        """``form >= 0`` for a selection between literals: its condition, or the complement, where one branch holds."""
+        if len(form.terms) != 1:
+            return None
+        ((atom, coefficient),) = form.terms.items()
+        if atom.op != "where" or any(branch.op != "const" for branch in atom.args[1:]):
+            return None
+        yes, no = [coefficient * branch.vmin + form.constant >= 0 for branch in atom.args[1:]]
+        # both, or neither, is decided by bounds
+        return None if yes == no else atom.args[0] if yes else self.negate(atom.args[0])
+
+    def _decided(self, form: Form) -> Expr | None:
+        """``form >= 0`` decided by refutation."""
+        if not self.is_coupled(form):
+            return None
+        if form not in self._decisions:
+            fails = form.times(-1).shifted(-1)
+            self._decisions[form] = (
+                TRUE if self.cannot_hold((), [fails]) else FALSE if self.cannot_hold((), [form]) else None
+            )
+        return self._decisions[form]
+
+    def _moved_end(self, form: Form) -> Form | None:
+        """``A % n >= n - 1``, or ``A % n <= 0``, is an equation: with the constant of ``A`` moved across."""
+        moved = self._moved_remainder(form)
+        if moved is None:
+            return None
+        low, high = self.bounds(moved)
+        return moved.times(-1) if low == 0 else moved if high == 0 else None
+
+    def _split_comparison(self, form: Form) -> Expr | None:
+        """``min(x, y) >= 0`` iff both are; ``max(x, y) >= 0`` iff one is."""
+        atom = self.outer_minimum(form)
+        if atom is None or self.operand_count(form, MAX_SPLIT) > MAX_SPLIT:
+            return None
+        op = "and" if form.terms[atom] > 0 else "or"
+        return self.junction(op, [self.at_least_zero(case) for case in self.cases(form, atom)])
+
+    def _clear_comparison(self, form: Form) -> Form | None:
+        """An equivalent form with fewer terms or quotients: ``d >= 0`` iff ``d // f >= 0`` for any ``f > 0``."""
+        content = form.content()
+        if content > 1:
+            return form.divided(content)
+        for atom, coefficient in form.sorted_terms():
+            if abs(coefficient) == 1 and atom.op == "floordiv" and atom.args[1].op == "const":
+                n = cast(int, atom.args[1].value)
+                inner = self.inner(atom.args[0])
+                rest = form.plus(atom_form(atom), -coefficient)
+                if coefficient == 1:
+                    return inner.plus(rest, n)
+                return rest.times(n).shifted(n - 1).plus(inner, -1)
+        single = next(iter(form.terms))
+        if len(form.terms) == 1 and single.op == "tdiv" and single.args[1].op == "const" and single.vmin < single.vmax:
+            return self._clear_truncated(self.inner(single.args[0]), single.args[1].vmin, form)
+        for f in sorted({abs(c) for c in form.terms.values()}, reverse=True):
+            if f > 1:
+                multiples, rest = partition(form, f)
+                low, high = self.bounds(rest)
+                if low // f == high // f:
+                    return multiples.shifted(low // f)
+        return self._unit_coefficients(form)
+
+    def _clear_truncated(self, dividend: Form, n: int, form: Form) -> Form:
+        """``tdiv(A, n) >= k`` is ``A >= n*k``, or for ``k`` up to 0 ``A > n*(k - 1)``; ``<=`` is its mirror image."""
+        (sign,) = form.terms.values()
+        k = -form.constant
+        return dividend.times(sign).shifted(-(n * k if k > 0 else n * (k - 1) + 1))
+
+    def _unit_coefficients(self, form: Form) -> Form | None:
+        """A sum of non-negative terms is at least 1, or at most 0, whatever their positive coefficients."""
+        sign = 1 if form.constant == -1 else -1 if form.constant == 0 else 0
+        coefficients = [sign * c for c in form.terms.values()]
+        if not sign or min(coefficients) <= 0 or max(coefficients) == 1:
+            return None
+        if any(self.range(a)[0] < 0 for a in form.terms):
+            return None
+        return Form(dict.fromkeys(form.terms, sign), form.constant)
+
+    def lower_value(self, quotient: Expr) -> tuple[Expr, int] | None:
+        """Where a quotient ``A // n`` of two values is the lower one, and that value; ``None`` if it has more."""
+        if quotient not in self._lower_values:
+            self._lower_values[quotient] = self._lower_value(quotient)
+        return self._lower_values[quotient]
+
+    def _lower_value(self, quotient: Expr) -> tuple[Expr, int] | None:
+        dividend, divisor = map(self.inner, quotient.args)
+        if self.bounds(divisor)[0] <= 0:
+            return None
+        low, high = self.range(quotient)
+        if high - low > 1 and divisor.terms and self._is_proper_remainder(dividend, divisor.times(2)):
+            low, high = 0, 1
+        if high - low != 1:
+            return None
+        condition = self.at_least_zero(divisor.times(high).plus(dividend, -1).shifted(-1))
+        return None if condition is TRUE or condition is FALSE else (condition, low)
+
+    def order_by(self, condition: Expr, x: Form, y: Form) -> str:
+        """``"max"`` if ``where(condition, x, y)`` is the larger of a sum and a literal, ``"min"`` if the smaller."""
+        difference = to_expr(x.plus(y, -1))
+        if condition.op not in ("lt", "le") or (x.terms and y.terms):
+            return ""
+        if self.variables.of(difference) & ~self.variables.of(condition):
+            return ""
+        there, elsewhere = self.under(condition), self.under(self.negate(condition))
+        if there is not None and elsewhere is not None:
+            gaps = there.form(difference), elsewhere.form(difference).times(-1)
+            for op, sign in (("max", 1), ("min", -1)):
+                if there.is_never_negative(gaps[0].times(sign)):
+                    return op if elsewhere.is_never_negative(gaps[1].times(sign)) else ""
+        return ""
+
+    def two_values(self, form: Form) -> tuple[Expr, int, int] | None:
+        """Where a form of two values has the lower one, and both; ``None`` if it is not seen to have two."""
+        low, high = self.bounds(form)
+        if low == high or not self._has_none_between(form, low, high):
+            return None
+        condition = self.at_least_zero(form.times(-1).shifted(low))
+        return None if condition is TRUE or condition is FALSE else (condition, low, high)
+
+    def _has_none_between(self, form: Form, low: int, high: int) -> bool:
+        """Whether a form between ``low`` and ``high`` is one of them."""
+        content = form.content()
+        atom = self.outer_minimum(form)
+        if atom is not None:
+            end, *others = sorted(self.cases(form, atom), key=lambda case: len(case.terms))
+            if end.terms or len(others) > 1:
+                return False
+            # a literal, and the first value of the other operand that is beyond it
+            sign = -1 if form.terms[atom] > 0 else 1
+            beyond = others[0].plus(end, -1).times(sign)
+            first = beyond.constant % beyond.content() or beyond.content()
+            return end.constant == (high if sign < 0 else low) and high - low == first
+        atom = next(iter(form.terms))
+        if len(form.terms) == 1 and atom.op == "where" and all(x.op == "const" for x in atom.args[1:]):
+            return high - low == content * abs(atom.args[1].vmin - atom.args[2].vmin)
+        return high - low == content and (low - form.constant) % content == 0
+
+    def ends(self, comparison: Expr) -> tuple[Form, Form]:
+        """What is zero where a comparison holds, and what where it fails, if there the form compared has one value."""
+        if comparison.op not in ("lt", "le") or comparison.args[0].is_bool:
+            return ZERO, ZERO
+        left, right = map(self.inner, comparison.args)
+        form = right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
+        low, high = self.bounds(form)
+        return form if high == 0 else ZERO, form.shifted(1) if low == -1 else ZERO
+
+    @staticmethod
+    def at_end(form: Form, zero: Form) -> Form:
+        """``form`` less the multiple of what is ``zero`` that leaves it shorter, if one does."""
+        shorter = form.plus(zero, -scale_of(zero, form))
+        return shorter if len(shorter.terms) < len(form.terms) else form
+
+    def equal_zero(self, form: Form) -> Expr:
+        """The normal form of ``form == 0``."""
+        content = form.content()
+        if not content:
+            return FALSE if form.constant else TRUE
+        if form.constant % content or self.is_nonzero(form):
+            return FALSE
+        low, high = self.bounds(form)
+        if low > 0 or high < 0:
+            return FALSE
+        if content > 1:
+            form = form.divided(content)
+            low, high = self.bounds(form)
+        if form.sign() < 0:
+            form, low, high = form.times(-1), -high, -low
+        if self.selects[0]:
+            split = self._split_equation(form)
+            if split is not None:
+                return split
+        moved = self._moved_remainder(form)
+        if moved is not None:
+            return self.equal_zero(moved)
+        # at an end of its range equality is a comparison, which may simplify further
+        if low == 0:
+            return self.at_least_zero(form.times(-1))
+        if high == 0:
+            return self.at_least_zero(form)
+        for f in sorted({abs(c) for c in form.terms.values()}, reverse=True):
+            if f > 1:
+                multiples, rest = partition(form, f)
+                low, high = self.bounds(rest)
+                if -f < low and high < f:
+                    return self.junction("and", [self.equal_zero(multiples), self.equal_zero(rest)])
+        product = form.single()
+        if product is not None and product.op == "mul":
+            return self.junction("or", [self.equal_zero(self.inner(factor)) for factor in factors(product)])
+        if self._never_zero(form):
+            return FALSE
+        return make("eq", to_expr(Form(form.terms, 0)), const(-form.constant))
+
+    def _never_zero(self, form: Form) -> bool:
+        if not self.is_coupled(form):
+            return False
+        if form not in self._nonzero_proofs:
+            self._nonzero_proofs[form] = self.cannot_hold((), [form, form.times(-1)])
+        return self._nonzero_proofs[form]
+
+    def _moved_remainder(self, form: Form) -> Form | None:
+        """``(A + c) % n == r`` is ``A % n == (r - c) % n``."""
+        for quotient, coefficient in form.terms.items():
+            if quotient.op != "floordiv" or quotient.args[1].op != "const":
+                continue
+            n, dividend = quotient.args[1].vmin, self.inner(quotient.args[0])
+            scale, uneven = divmod(-coefficient, n)
+            rest = form.plus(dividend, -scale).plus(atom_form(quotient), scale * n)
+            if uneven or not scale or rest.terms or not dividend.constant or rest.constant % scale:
+                continue
+            value = -rest.constant // scale
+            if not 0 <= value < n:
+                return number(1)
+            plain = dividend.shifted(-dividend.constant)
+            moved = plain.plus(self.quotient_by(plain, n), -n).shifted(-((value - dividend.constant) % n))
+            return None if moved in (form, form.times(-1)) else moved
+        return None
+
+    def _split_equation(self, form: Form) -> Expr | None:
+        """``min(x, y) == 0`` is ``x == 0 and y >= 0`` if ``y`` is never 0."""
+        atom = self.outer_minimum(form)
+        if atom is None or self.operand_count(form, MAX_SPLIT) > MAX_SPLIT:
+            return None
+        sign = 1 if form.terms[atom] > 0 else -1
+        cases = self.cases(form, atom)
+        equal = [self.equal_zero(case) for case in cases]
+        if len(equal) - equal.count(FALSE) > 1:
+            return None
+        others = [self.at_least_zero(c.times(sign)) for c, e in zip(cases, equal, strict=True) if e is FALSE]
+        return (
+            self.junction("and", [*(e for e in equal if e is not FALSE), *others])
+            if len(others) < len(cases)
+            else FALSE
+        )
+
+    def negate(self, condition: Expr) -> Expr:
+        if condition is TRUE:
+            return FALSE
+        if condition is FALSE:
+            return TRUE
+        op, args = condition.op, condition.args
+        if op in _COMPLEMENT:
+            complement = _COMPLEMENT[op]
+            return make(complement, *(args[::-1] if op in ("lt", "le") else args))
+        if op in ("and", "or"):
+            return self.junction("or" if op == "and" else "and", [self.negate(a) for a in chain_members(condition, op)])
+        if op == "not":
+            return args[0]
+        return make("not", condition)
+
+    def junction(self, op: str, parts: Sequence[Expr]) -> Expr:
+        """``and`` or ``or`` over conditions in normal form: flat, sorted, without what the others imply."""
+        unit, zero = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
+        members = {m: None for part in parts for m in chain_members(part, op)}
+        members.pop(unit, None)
+        if zero in members:
+            return zero
+        if len(members) < 2:
+            return next(iter(members), unit)
+        key = (op, frozenset(members))
+        found = self._junctions.get(key)
+        if found is None:
+            if key in self._joining:
+                # a selection by this very junction is asked about while it is made
+                return _chain(op, members)
+            self._joining.add(key)
+            try:
+                found = self._junctions[key] = self._join(op, members, unit, zero)
+            finally:
+                self._joining.discard(key)
+        return found
+
+    def _join(self, op: str, members: Iterable[Expr], unit: Expr, zero: Expr) -> Expr:
+        merged = self._merge_intervals(op, list(members))
+        if merged is None:
+            return zero
+        found = set(merged)
+        for member in merged:
+            if self.negate(member) in found:
+                return zero
+        kept = self._read_under_each_other(op, merged)
+        if kept != merged:
+            return self.junction(op, kept)
+        if len(kept) > 1:
+            kept = self._drop_implied(op, kept)
+        return _chain(op, kept) if kept else unit
+
+    def _read_under_each_other(self, op: str, members: list[Expr]) -> list[Expr]:
+        """``p and (p or q)`` is ``p``; ``p and (q or not p)`` is ``p and q``: each member with the others decided."""
+        compound = [m for m in members if m.op in ("and", "or") and tree_size(m) <= MAX_REREAD]
+        if not compound:
+            return members
+        holds, fails = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
+        decided: dict[Expr, Expr] = {}
+        for member in members:
+            if member not in compound:
+                decided[member], decided[self.negate(member)] = holds, fails
+        return [self._with_decided(m, decided) if m in compound else m for m in members]
+
+    def _with_decided(self, condition: Expr, decided: Mapping[Expr, Expr]) -> Expr:
+        if condition in decided:
+            return decided[condition]
+        if condition.op not in ("and", "or"):
+            return condition
+        members = chain_members(condition, condition.op)
+        replaced = [self._with_decided(m, decided) for m in members]
+        return condition if replaced == members else self.junction(condition.op, replaced)
+
+    def _merge_intervals(self, op: str, members: list[Expr]) -> list[Expr] | None:
+        """Comparisons of one form with constants, merged; ``None`` if together they decide the junction."""
+        others: list[Expr] = []
+        of_form: dict[Expr, list[Expr]] = {}
+        for member in members:
+            literal = next((a for a in member.args if a.op == "const"), None) if member.op in _COMPLEMENT else None
+            if literal is None:
+                others.append(member)
+            else:
+                of_form.setdefault(member.args[literal is member.args[0]], []).append(member)
+        for form, comparisons in of_form.items():
+            if len(comparisons) > 1:
+                merged = self._merge_comparisons(op, form, comparisons)
+                if merged is None:
+                    return None
+                comparisons = merged
+            others += comparisons
+        return others
+
+    def _merge_comparisons(self, op: str, form: Expr, comparisons: list[Expr]) -> list[Expr] | None:
+        least: int | None = None
+        below: int | None = None
+        points: dict[str, set[int]] = {"eq": set(), "ne": set()}
+        for comparison in comparisons:
+            value = next(a for a in comparison.args if a.op == "const").vmin
+            if comparison.op == "le":
+                least = value if least is None else (max if op == "and" else min)(least, value)
+            elif comparison.op == "lt":
+                below = value if below is None else (min if op == "and" else max)(below, value)
+            else:
+                points[comparison.op].add(value)
+        # under "and" an equation decides the other comparisons, under "or" an inequation does
+        decisive, exceptions = (points["eq"], points["ne"]) if op == "and" else (points["ne"], points["eq"])
+        if decisive:
+            value = min(decisive)
+            inside = (least is None or least <= value) and (below is None or value < below)
+            outside = (least is not None and least <= value) or (below is not None and value < below)
+            holds = (inside and value not in exceptions) if op == "and" else (outside or value in exceptions)
+            if len(decisive) > 1 or holds is not (op == "and"):
+                return None
+            return [make("eq" if op == "and" else "ne", form, const(value))]
+        # an exception at an end of the interval moves that end
+        step = 1 if op == "and" else -1
+        while least is not None and (least if op == "and" else least - 1) in exceptions:
+            exceptions.remove(least if op == "and" else least - 1)
+            least += step
+        while below is not None and (below - 1 if op == "and" else below) in exceptions:
+            exceptions.remove(below - 1 if op == "and" else below)
+            below -= step
+        kept = [make("ne" if op == "and" else "eq", form, const(value)) for value in sorted(exceptions)]
+        if least is not None and below is not None:
+            # "and": least <= form < below may be empty; "or": form < below or least <= form may be everything
+            if (op == "and" and least >= below) or (op == "or" and least <= below):
+                return None
+            if op == "and" and least + 1 == below:
+                return [self.equal_zero(self.form(form).shifted(-least))]
+        if least is not None:
+            kept.append(make("le", const(least), form))
+        if below is not None:
+            kept.append(make("lt", form, const(below)))
+        return kept
+
+    def _drop_implied(self, op: str, members: list[Expr]) -> list[Expr]:
+        """Drop the members, and parts of members, that the others decide."""
+        if op == "or":
+            return [self.negate(m) for m in self._drop_implied("and", [self.negate(m) for m in members])]
+        kept = sorted(members, key=lambda m: m.key)
+        for member in list(kept):
+            others = [m for m in kept if m is not member and self._may_decide(m, member)]
+            if not others or len(others) > MAX_DECIDING:
+                continue
+            if member.op in _COMPLEMENT:
+                if self._is_open(member, others):
+                    continue
+                theory = self._given(others)
+                if theory is None:
+                    return [FALSE]
+                found = member if theory is self else theory.condition(member)
+                if found is FALSE:
+                    return [FALSE]
+                if found is TRUE:
+                    kept.remove(member)
+            elif member.op == "or":
+                kept[kept.index(member)] = self._needed_part(member, others)
+        return [m for m in kept if m is not TRUE]
+
+    def _is_open(self, condition: Expr, facts: Sequence[Expr]) -> bool:
+        """Whether sample points show that a condition may hold where the facts do, and may fail."""
+        given = self.witnessed() & self.witnesses.where_all(facts)
+        holds = given & self.witnesses.values(condition)
+        return bool(holds.any() and (holds != given).any())
+
+    def _needed_part(self, disjunction: Expr, facts: list[Expr]) -> Expr:
+        """A disjunction without what cannot decide it where the facts hold."""
+        kept = chain_members(disjunction, "or")
+        if len(kept) > MAX_DECIDING:
+            return disjunction
+        for member in sorted(kept, key=lambda m: m.key):
+            rest = [self.negate(m) for m in kept if m is not member]
+            if self.cannot_hold([*facts, member, *rest]):
+                kept.remove(member)
+        if kept and self.cannot_hold([*facts, *map(self.negate, kept)]):
+            return TRUE
+        return disjunction if len(kept) == len(chain_members(disjunction, "or")) else self.junction("or", kept)
+
+    def in_context(self, junction: Expr) -> Expr:
+        """A junction with each member read where the others hold (under ``or``: fail), if that makes it simpler.
+
+        No normal form: which member becomes simpler by which others is a matter of order.
+        """
+        op, members = junction.op, chain_members(junction, junction.op)
+        for member in sorted(members, key=lambda m: m.key):
+            others = [m for m in members if m is not member and self._may_decide(m, member)]
+            if not others or len(others) > MAX_DECIDING or member.op not in _COMPLEMENT or not _has_quotient(member):
+                continue
+            theory = self._given(others if op == "and" else [self.negate(m) for m in others])
+            simpler = member if theory is None else theory.condition(member)
+            if tree_size(simpler) < tree_size(member):
+                joined = self.junction(op, [simpler if m is member else m for m in members])
+                return self.in_context(joined) if joined.op == op else joined
+        return junction
+
+    def _may_decide(self, fact: Expr, member: Expr) -> bool:
+        """Whether a comparison speaks of the variables of another, but not of the same sum: those are merged."""
+        shares = self.variables.of(fact) & self.variables.of(member)
+        same = any(a is b for a in fact.args for b in member.args if a.op != "const")
+        return bool(shares) and fact.op in _COMPLEMENT and not same
+
+
+def is_negative(condition: Expr) -> bool:
+    """Whether a condition is spelled as the complement of another."""
+    return condition.op in ("le", "ne", "not")
+
+
+def _chain(op: str, members: Iterable[Expr]) -> Expr:
+    """The conjunction or disjunction of conditions, in the fixed order."""
+    return reduce(lambda x, y: make(op, x, y), sorted(members, key=lambda m: m.key))
+
+
+def _has_quotient(condition: Expr) -> bool:
+    return any(t.op == "floordiv" for t in topological([condition]))
+
+
+def _literal(form: Form) -> Expr:
+    """``form >= 0`` as a comparison with a constant, the first coefficient made positive."""
+    terms = Form(form.terms, 0)
+    if form.sign() > 0:
+        return make("le", const(-form.constant), to_expr(terms))
+    return make("lt", to_expr(terms.times(-1)), const(form.constant + 1))

@@ -1,0 +1,157 @@
+"""Fourier-Motzkin elimination: whether inequalities between integers contradict each other.
+
+A *row* is a form that is at least zero. Two rows with opposite signs of an atom combine into one without it; a row of
+integers is divided by what divides its coefficients and its constant rounded down, as in Pugh's Omega test (1991).
+Nothing here knows what an atom is, except its range. The work is bounded, so ``False`` says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import gcd
+
+from eqsat.expr import Expr
+from eqsat.ops import Bounds
+from eqsat.theory.forms import Form
+
+#: Elimination stops where it would keep more rows than this.
+MAX_ROWS = 40
+
+
+class ClashError(ValueError):
+    """A row that no values satisfy."""
+
+
+class Rows:
+    """Inequalities over atoms with ranges.
+
+    Parameters
+    ----------
+    range_of : callable
+        The inclusive bounds of an atom.
+
+    >>> from eqsat.expr import var
+    >>> from eqsat.theory.forms import atom_form
+    >>> x, y, z = [atom_form(var(name, -99, 99)) for name in "xyz"]
+    >>> Rows([y.plus(x, -1).shifted(-1), z.plus(y, -1).shifted(-1), x.plus(z, -1)], lambda a: (a.vmin, a.vmax)).clash()
+    True
+    """
+
+    def __init__(self, rows: Iterable[Form], range_of: Callable[[Expr], Bounds]) -> None:
+        self.range_of = range_of
+        self.given = list(rows)
+        self.combined = 0
+        # by direction, the least constant beside it; rows of one atom are its interval instead
+        self._rows: dict[Form, int] = {}
+        self._intervals: dict[Expr, Bounds] = {}
+
+    def clash(self) -> bool:
+        """Whether the rows were found to contradict each other."""
+        try:
+            for row in self.given:
+                self._add(row)
+            self._drop_idle()
+            while self._substitute():
+                pass
+            while self._rows and len(self._rows) <= MAX_ROWS:
+                self._eliminate(self._cheapest())
+                self._drop_idle()
+        except ClashError:
+            return True
+        return False
+
+    def _interval(self, atom: Expr) -> Bounds:
+        found = self._intervals.get(atom)
+        return self.range_of(atom) if found is None else found
+
+    def _bounds(self, terms: Form) -> Bounds:
+        low = high = 0
+        for atom, coefficient in terms.terms.items():
+            least, most = self._interval(atom)
+            if coefficient > 0:
+                low, high = low + coefficient * least, high + coefficient * most
+            else:
+                low, high = low + coefficient * most, high + coefficient * least
+        return low, high
+
+    def _add(self, row: Form) -> None:
+        terms, constant = row.terms, row.constant
+        if not terms:
+            if constant < 0:
+                raise ClashError
+            return
+        common = gcd(*terms.values())
+        if common > 1:
+            terms, constant = {a: c // common for a, c in terms.items()}, constant // common
+        if len(terms) == 1:
+            ((atom, sign),) = terms.items()
+            low, high = self._interval(atom)
+            low, high = (max(low, -constant), high) if sign > 0 else (low, min(high, constant))
+            if low > high:
+                raise ClashError
+            self._intervals[atom] = (low, high)
+            return
+        direction = Form(terms, 0)
+        old = self._rows.get(direction)
+        if old is None or constant < old:
+            self._rows[direction] = constant
+
+    def _drop_idle(self) -> None:
+        """Drop the rows that the intervals imply; find one that they refute."""
+        for direction, constant in list(self._rows.items()):
+            low, high = self._bounds(direction)
+            if high + constant < 0:
+                raise ClashError
+            if low + constant >= 0:
+                del self._rows[direction]
+
+    def _substitute(self) -> bool:
+        """Solve an equation, a row whose opposite is one too, for an atom with coefficient 1 or -1."""
+        for direction, constant in self._rows.items():
+            opposite = direction.times(-1)
+            other = self._rows.get(opposite)
+            if other is None:
+                continue
+            if constant + other < 0:
+                raise ClashError
+            unit = next((a for a, c in direction.sorted_terms() if abs(c) == 1), None)
+            if constant + other == 0 and unit is not None:
+                rows = [Form(d.terms, c) for d, c in self._rows.items() if d not in (direction, opposite)]
+                solved = direction.shifted(constant)
+                sign = -direction.terms[unit]
+                low, high = self._interval(unit)
+                self._rows = {}
+                for row in rows:
+                    self._add(row.plus(solved, sign * row.terms.get(unit, 0)))
+                rest = solved.times(sign).plus(Form({unit: 1}, 0))
+                self._add(rest.shifted(-low))
+                self._add(rest.times(-1).shifted(high))
+                return True
+        return False
+
+    def _cheapest(self) -> Expr:
+        """The atom whose elimination leaves the fewest rows."""
+        signs: dict[Expr, list[int]] = {}
+        for direction in self._rows:
+            for atom, coefficient in direction.terms.items():
+                signs.setdefault(atom, [1, 1])[coefficient < 0] += 1
+        return min(signs, key=lambda a: (signs[a][0] * signs[a][1] - sum(signs[a]), a.key))
+
+    def _eliminate(self, atom: Expr) -> None:
+        """Combine every row that bounds ``atom`` from below with every one that bounds it from above."""
+        low, high = self._interval(atom)
+        below, above = [Form({atom: 1}, -low)], [Form({atom: -1}, high)]
+        rest: dict[Form, int] = {}
+        for direction, constant in self._rows.items():
+            coefficient = direction.terms.get(atom, 0)
+            if not coefficient:
+                rest[direction] = constant
+            else:
+                (below if coefficient > 0 else above).append(Form(direction.terms, constant))
+        self._rows = rest
+        self.combined += len(below) * len(above)
+        for lower in below:
+            for upper in above:
+                up, down = lower.terms[atom], -upper.terms[atom]
+                common = gcd(up, down)
+                self._add(lower.times(down // common).plus(upper, up // common))

@@ -1,0 +1,201 @@
+"""Minima and maxima of forms: a lattice over sums, in normal form.
+
+A minimum is one of its operands plus what the others fall below it: ``min(x, y) = x + min(y - x, 0)``. The only atoms
+are ``min(d, ..., 0)``, without a common factor, so what all operands share cancels like any other term, and a maximum,
+``max(x, y) = x + y - min(x, y)``, needs no atom of its own. Operands that never decide are dropped: nested extremes are
+flat, and absorption and distribution are consequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import gcd
+
+from eqsat.expr import Expr, const, make, tree_size
+from eqsat.theory.forms import Form, atom_form, number, to_expr
+from eqsat.theory.refutation import Refutations
+
+#: Operands of so many are compared by refutation; of more, by their bounds alone.
+MAX_COMPARED = 6
+#: Which operand the others are measured against is chosen among so many.
+MAX_BASES = 8
+#: Nested extremes with so many operands in all are searched for operands that never decide.
+MAX_NESTED = 8
+
+
+class Extremes(Refutations):
+    """Minima and maxima in normal form."""
+
+    def extreme(self, op: str, operands: Iterable[Form]) -> Form:
+        """The normal form of the ``min`` or ``max`` of forms."""
+        if op == "min":
+            return self.least(operands)
+        return self.least([form.times(-1) for form in operands]).times(-1)
+
+    def least(self, operands: Iterable[Form]) -> Form:
+        """The normal form of the minimum of forms."""
+        members = dict.fromkeys(member for form in operands for member in self._members(form))
+        kept = self._undominated(list(members), len(members) <= MAX_COMPARED)
+        if len(kept) == 1:
+            return kept[0]
+        key = frozenset(kept)
+        found = self._minima.get(key)
+        if found is None:
+            found = self._distributed(kept) or self._outside_quotients(kept)
+            if found is None:
+                found = self._simplified(self._sum_of(kept))
+                found = self._through_selection(kept, tree_size(to_expr(found))) or found
+            self._minima[key] = found
+        return found
+
+    def _members(self, form: Form) -> list[Form]:
+        """The operands of which ``form`` is the minimum."""
+        inner = [(a, k) for a, k in form.terms.items() if a.op == "min" and k > 0]
+        if len(inner) != 1:
+            return [form]
+        return [m for member in self.cases(form, inner[0][0]) for m in self._members(member)]
+
+    def _undominated(self, members: Sequence[Form], thorough: bool) -> list[Form]:
+        if len(members) > MAX_COMPARED and self.work.is_late():
+            # what differs in its constant alone has no gap with a sign
+            least: dict[Form, Form] = {}
+            for member in members:
+                alike = Form(member.terms, 0)
+                least[alike] = min(member, least.get(alike, member), key=lambda form: form.constant)
+            return list(least.values())
+        kept: list[Form] = []
+        for member in members:
+            if any(self._is_above(member, other, thorough) for other in kept):
+                continue
+            kept = [other for other in kept if not self._is_above(other, member, thorough)]
+            kept.append(member)
+        return kept
+
+    def _is_above(self, x: Form, y: Form, thorough: bool) -> bool:
+        """Whether ``x`` is never needed beside ``y``."""
+        gap = x.plus(y, -1)
+        low, high = self.bounds(gap)
+        return low >= 0 or (thorough and high > 0 and self.is_never_negative(gap))
+
+    def _distributed(self, kept: Sequence[Form]) -> Form | None:
+        """``min(max(x, y), max(x, z))`` is ``max(x, min(y, z))``."""
+        groups = [[m.times(-1) for m in self._members(form.times(-1))] for form in kept]
+        common = [m for m in groups[0] if all(m in group for group in groups[1:])]
+        if not common:
+            return None
+        rests = [[m for m in group if m not in common] for group in groups]
+        if not all(rests):
+            return self.extreme("max", common)
+        return self.extreme("max", [*common, self.least([self.extreme("max", rest) for rest in rests])])
+
+    def _outside_quotients(self, kept: Sequence[Form]) -> Form | None:
+        """``min(x//n + z, y//n)`` is ``min(x + n*z, y)//n``."""
+        found: dict[Expr, int] = {}
+        for form in kept:
+            quotients = [
+                (a, k) for a, k in form.terms.items() if a.op in ("floordiv", "tdiv") and a.args[1].op == "const"
+            ]
+            if len(quotients) != 1:
+                return None
+            found |= dict(quotients)
+        signs, divisors = set(found.values()), {(a.op, a.args[1].vmin) for a in found}
+        if len(found) < len(kept) or len(divisors) > 1 or signs not in ({1}, {-1}):
+            return None
+        ((division, n),), (sign,) = divisors, signs
+        if division == "tdiv":
+            # no whole number may enter a quotient that rounds to zero
+            if any(len(form.terms) > 1 or form.constant for form in kept):
+                return None
+            inner = [self.inner(a.args[0]) for a in found]
+            return self.truncated(self.extreme("min" if sign > 0 else "max", inner), number(n)).times(sign)
+        dividends = []
+        for form, quotient in zip(kept, found, strict=True):
+            rest = form.plus(atom_form(quotient), -sign).times(sign * n)
+            dividends.append(rest.plus(self.inner(quotient.args[0])))
+        return self.quotient_by(self.extreme("min" if sign > 0 else "max", dividends), n).times(sign)
+
+    def _through_selection(self, kept: Sequence[Form], size: int) -> Form | None:
+        """``min(where(c, x, y), z)`` is ``where(c, min(x, z), min(y, z))``, if that takes less than ``size``."""
+        selections = {a for form in kept for a in form.terms if a.op == "where"}
+        if not selections or len(kept) > MAX_COMPARED:
+            return None
+        condition = min(selections, key=lambda a: a.key).args[0]
+        found: list[Form] = []
+        for branch, holds in ((1, condition), (2, self.negate(condition))):
+            theory = self.under(holds)
+            if theory is None or theory is self:
+                # where no more is known the selection would come back
+                return None
+            chosen = []
+            for form in kept:
+                for atom in selections.intersection(form.terms):
+                    if atom.args[0] is condition:
+                        scale = form.terms[atom]
+                        form = form.plus(atom_form(atom), -scale).plus(self.inner(atom.args[branch]), scale)
+                chosen.append(theory.form(to_expr(form)))
+            found.append(theory.extreme("min", chosen))
+        pushed = self.selection(condition, *found)
+        return pushed if tree_size(to_expr(pushed)) < size else None
+
+    def _sum_of(self, kept: Sequence[Form]) -> Form:
+        """An operand plus ``min(gaps, 0)``, the gaps between the others and it."""
+        bases = kept[: 1 if len(kept) > MAX_COMPARED and self.work.is_late() else MAX_BASES]
+        gaps_of = {base: [form.plus(base, -1) for form in kept if form is not base] for base in bases}
+        base = min(gaps_of, key=lambda form: _order(gaps_of[form]))
+        gaps = sorted(gaps_of[base], key=_gap_order)
+        common = gcd(*(c for gap in gaps for c in (*gap.terms.values(), gap.constant)))
+        self.selects[0] = True
+        atom = const(0)
+        for gap in gaps:
+            atom = make("min", to_expr(gap.divided(common)), atom)
+        return base.plus(self.atom(atom), common)
+
+    def _simplified(self, form: Form) -> Form:
+        """``form`` without the operands, at any depth, that make no difference."""
+        count = self.operand_count(form, MAX_NESTED)
+        if count > MAX_NESTED:
+            return form
+        for fewer, sign in self._with_fewer(form):
+            # dropping an operand moves the value one way only: it must not
+            change = fewer.plus(form, -1).times(sign)
+            if self.operand_count(fewer, count) < count and self.cannot_hold((), [change.shifted(-1)]):
+                return self._simplified(fewer)
+        return form
+
+    def _with_fewer(self, form: Form, inside: bool = False) -> Iterator[tuple[Form, int]]:
+        """``form`` with one operand of its minimum dropped, at any depth, and the sign of the change that makes."""
+        atom = self.outer_minimum(form)
+        if atom is None:
+            return
+        sign = 1 if form.terms[atom] > 0 else -1
+        cases = self.cases(form, atom)
+        op = "min" if sign > 0 else "max"
+        for index, case in enumerate(cases):
+            others = cases[:index] + cases[index + 1 :]
+            # of two plain operands neither is known to be above the other
+            if inside or len(cases) > 2 or any(a.op == "min" for c in cases for a in c.terms):
+                yield self._plain_extreme(op, others), sign
+            for fewer, change in self._with_fewer(case, True):
+                yield self._plain_extreme(op, [fewer, *others]), change
+
+    def _plain_extreme(self, op: str, operands: Sequence[Form]) -> Form:
+        """The extreme of operands, without a search for those that never decide."""
+        if op == "max":
+            return self._plain_extreme("min", [form.times(-1) for form in operands]).times(-1)
+        return self.extreme_of_needed("min", self._undominated(operands, thorough=False))
+
+    def extreme_of_needed(self, op: str, operands: Sequence[Form]) -> Form:
+        """The extreme of operands of which none is below, for a maximum above, another."""
+        if op == "max":
+            return self.extreme_of_needed("min", [form.times(-1) for form in operands]).times(-1)
+        return self._sum_of(operands) if len(operands) > 1 else operands[0]
+
+
+def _gap_order(gap: Form) -> tuple[int, int]:
+    return len(gap.terms), hash(gap)
+
+
+def _order(gaps: Sequence[Form]) -> tuple[int, int, list[tuple[int, int]]]:
+    """The order on bases, by their gaps alone: what surrounds a minimum does not change its atom."""
+    inner = sum(c > 0 for gap in gaps for a, c in gap.terms.items() if a.op == "min")
+    return inner, -sum(gap.sign() for gap in gaps), sorted(map(_gap_order, gaps))

@@ -1,0 +1,481 @@
+"""What is known: conditions that hold wherever terms are evaluated, and what they make of bounds and normal forms.
+
+:class:`Facts` keeps them (constraints, gates, the conditions of enclosing selections) as bounds of atoms and of sums,
+as variables that are solved for, as sums that are not zero, and as decided conditions. Under a further condition it is
+another one of its kind, a child, which takes over all that its parent knows.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import gcd, inf
+from operator import or_
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eqsat.expr import FALSE, TRUE, Expr, chain_members, extent, topological, variables, with_users
+from eqsat.ops import SUMS
+from eqsat.sampling import Points, all_hold, domain_size, grid
+from eqsat.theory.forms import Division, Form, Simplicity, atom_form, factors, mentions, number, read, to_expr
+from eqsat.theory.intervals import Intervals
+from eqsat.theory.witnesses import Witnesses
+
+#: Facts are assumed inside the branches of so many selections per theory; beyond, branches see the outer facts only.
+MAX_CONTEXTS = 1000
+#: Contexts within contexts, as deep as the stack allows for what is asked in each.
+MAX_DEPTH = 20
+#: Refutations in a theory and its relatives do so much work together; a step is a few microseconds.
+MAX_STEPS = 50_000
+#: Conditions are evaluated at no more points than this.
+MAX_POINTS = 1 << 13
+#: Bounds of sums narrow their atoms so many times, one sum after another.
+MAX_PROPAGATIONS = 3
+#: Facts are read so many times, until none says more.
+MAX_READINGS = 4
+
+#: Which comparisons are read first.
+_READ = {"le": 0, "lt": 0, "eq": 1, "ne": 2}
+#: What the facts that are read first consist of.
+_IN_SUMS = frozenset({"const", "var", "mul", *SUMS})
+
+
+class ContradictionError(ValueError):
+    """Facts that cannot hold together, or a division by zero under them."""
+
+
+@dataclass
+class Work:
+    """What a theory and its relatives may still do to say more; what they say without is right, but less.
+
+    New contexts, steps of refutation, and either only until a time of ``time.perf_counter()``.
+    """
+
+    contexts: int = MAX_CONTEXTS
+    steps: int = MAX_STEPS
+    until: float = inf
+
+    def is_late(self) -> bool:
+        """Whether the time is up."""
+        return time.perf_counter() > self.until
+
+
+class Facts(Intervals):
+    """Known facts, and what is said under them; all answers are memoised, and forgotten when a fact is added."""
+
+    def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
+        super().__init__(parent)
+        self.depth: int = parent.depth + 1 if parent else 0
+        self.work: Work = parent.work if parent else work or Work()
+        self.forms: dict[Expr, Form] = {}
+        self.conditions: dict[Expr, Expr] = {}
+        # the keys of both
+        self.walked: set[Expr] = set()
+        # facts, beside bounds: solved variables, sums that are not zero, decided conditions
+        self.solved: dict[Expr, Form] = dict(parent.solved) if parent else {}
+        self.nonzero: set[Form] = set(parent.nonzero) if parent else set()
+        self.known: dict[Expr, Expr] = dict(parent.known) if parent else {}
+        # conditions said otherwise, by bounds of their variables
+        self.by_bounds: dict[Expr, Expr] = {}
+        # atoms that are known to equal other forms, and those forms as quotients
+        self.equal: dict[Expr, Form] = dict(parent.equal) if parent else {}
+        self.readings: dict[Expr, list[Division]] = dict(parent.readings) if parent else {}
+        self.simplicity: Simplicity = parent.simplicity if parent else Simplicity()
+        self._replacing: set[Expr] = set()
+        self.children: dict[Expr, Self | None] = {}
+        self.changed = False
+        # the memos of the layers above
+        self._quotients: dict[tuple[Form, int], Form] = {}
+        # quotients by what is no literal that are being rewritten
+        self._laws = 0
+        self._decisions: dict[Form, Expr | None] = {}
+        self._nonzero_proofs: dict[Form, bool] = {}
+        self._minima: dict[frozenset[Form], Form] = {}
+        self._junctions: dict[tuple[str, frozenset[Expr]], Expr] = {}
+        # those being made
+        self._joining: set[tuple[str, frozenset[Expr]]] = set()
+        self._lower_values: dict[Expr, tuple[Expr, int] | None] = {}
+        # the alternatives that a sum is being taken apart by, here or by a relative
+        self.alternatives: set[Expr] = parent.alternatives if parent else set()
+        self.witnesses: Witnesses = parent.witnesses if parent else Witnesses()
+        self._witnessed: NDArray[Any] | None = None
+        if parent:
+            for fact in facts:
+                # a child is given conditions that its parent has normalised
+                self._assume_normal(fact)
+            self._propagate_all()
+        else:
+            self._read_all(list(facts))
+
+    # normal forms, which the layers above define
+
+    @abstractmethod
+    def form(self, root: Expr) -> Form:
+        """The normal form of an integer term."""
+
+    @abstractmethod
+    def condition(self, root: Expr) -> Expr:
+        """The normal form of a bool term, as a term."""
+
+    @abstractmethod
+    def negate(self, condition: Expr) -> Expr:
+        """The complement of a condition in normal form."""
+
+    @abstractmethod
+    def extreme(self, op: str, operands: Iterable[Form]) -> Form:
+        """The normal form of the ``min`` or ``max`` of forms."""
+
+    @abstractmethod
+    def selection(self, condition: Expr, x: Form, y: Form) -> Form:
+        """The normal form of ``where(condition, x, y)``."""
+
+    @abstractmethod
+    def is_never_negative(self, form: Form) -> bool:
+        """Whether ``form >= 0`` was proved."""
+
+    def _read_all(self, facts: Sequence[Expr]) -> None:
+        """Add conditions that are known to hold, in an order of their own, until none says more."""
+        if len(facts) > 1:
+            facts = list({part: None for fact in facts for part in chain_members(fact, "and")})
+            facts.sort(key=lambda fact: (*_first_read(self.condition(fact)), fact.key))
+        for _ in range(MAX_READINGS):
+            # a later fact may decide a part of an earlier one
+            self.changed = False
+            for fact in facts:
+                self.assume(fact)
+            self._propagate_all()
+            if not self.changed or len(facts) < 2:
+                break
+
+    def assume(self, fact: Expr) -> None:
+        """Add a condition that is known to hold."""
+        self._assume_normal(self.condition(fact))
+
+    def _assume_normal(self, condition: Expr) -> None:
+        """Add a condition that is in normal form already."""
+        self.touched |= self.variables.of(condition)
+        for literal in chain_members(condition, "and"):
+            self._assume_literal(literal)
+
+    def _assume_literal(self, literal: Expr) -> None:
+        if literal is TRUE or self.known.get(literal) is TRUE:
+            return
+        if literal is FALSE:
+            raise ContradictionError("the facts contradict each other")
+        self._forget()
+        self.known[literal] = TRUE
+        self.known[self.negate(literal)] = FALSE
+        if literal.op in ("lt", "le", "eq", "ne") and not literal.args[0].is_bool:
+            left, right = self.inner(literal.args[0]), self.inner(literal.args[1])
+            if literal.op in ("lt", "le"):
+                self._assume_at_least(right.plus(left, -1), 1 if literal.op == "lt" else 0)
+            elif literal.op == "eq":
+                self._assume_equal(left.plus(right, -1))
+            else:
+                self._assume_nonzero(left.plus(right, -1))
+
+    def rewrite(self, equalities: Iterable[tuple[Expr, Expr]]) -> set[Expr]:
+        """Add equalities of terms in normal form, simpler ones first; the caller has proved them under the facts.
+
+        They rewrite the normal forms found so far, so that what was said of an atom holds however its operands are
+        spelled from now on. Equalities of sums are no rewriting: their terms may stand apart.
+
+        Returns
+        -------
+        set of Expr
+            The terms whose normal form this changed.
+        """
+        forms, conditions = dict(self.forms), dict(self.conditions)
+        learned: set[Expr] = set()
+        self._forget_forms()
+        for before, after in equalities:
+            if before.is_bool:
+                found = self.conditions[before] = self.known[before] = self.condition(after)
+                self.known[self.negate(before)] = self.negate(found)
+            elif read(before).single() is not None:
+                self.forms[before] = self.equal[before] = self.form(after)
+                self._read_also(before)
+            else:
+                continue
+            self.touched |= self.variables.of(before)
+            learned.add(before)
+            self.walked.add(before)
+        normal = [*(atom for form in forms.values() for atom in form.terms), *conditions.values()]
+        stale = with_users(learned, topological(normal))
+        stale_forms = {term: form for term, form in forms.items() if not stale.isdisjoint(form.terms)}
+        stale_conditions = {term: condition for term, condition in conditions.items() if condition in stale}
+        forms |= {term: self._rewritten(form, stale) for term, form in stale_forms.items()}
+        conditions |= {term: self.condition(condition) for term, condition in stale_conditions.items()}
+        self.forms |= forms
+        self.conditions |= conditions
+        self.walked.update(forms, conditions)
+        return {*stale_forms, *stale_conditions}
+
+    def _rewritten(self, form: Form, stale: Collection[Expr]) -> Form:
+        """``form`` with its ``stale`` atoms normalised again."""
+        total = number(form.constant)
+        for atom, coefficient in form.terms.items():
+            total = total.plus(self.form(atom) if atom in stale else atom_form(atom), coefficient)
+        return total
+
+    def learn_bounds(self, equalities: Iterable[tuple[Expr, Expr]]) -> None:
+        """Add other ways to say conditions in normal form, which the caller has proved under the facts."""
+        for before, after in equalities:
+            self.by_bounds[before] = self.condition(after)
+
+    def given(self, condition: Expr) -> Self | None:
+        """The theory that knows a condition in normal form, and what is known of its variables then."""
+        bounds = self.by_bounds.get(condition)
+        theory = self.under(condition if bounds is None else bounds)
+        return theory if theory is None or bounds is None else theory.under(theory.condition(condition))
+
+    def _read_also(self, atom: Expr) -> None:
+        """One more reading of the quotients that the quotient ``atom`` is known to be a sum of."""
+        if atom.op == "floordiv" and atom.args[1].op == "const":
+            dividend, n = self.form(atom.args[0]), atom.args[1].vmin
+            division = Division(dividend, number(n), dividend.plus(self.equal[atom], -n), n - 1)
+            for part in self.equal[atom].terms:
+                if part.op == "floordiv" and part in division.remainder.terms:
+                    self.readings[part] = [*self.readings.get(part, ()), division]
+
+    def atom(self, term: Expr) -> Form:
+        """The form of an atom just made: what it is known to equal, or itself."""
+        known = self.equal.get(term)
+        if known is None or term in self._replacing:
+            return atom_form(term)
+        # what it equals may have a simpler normal form by now, in which the atom itself may occur again
+        self._replacing.add(term)
+        form = self.form(to_expr(known))
+        self._replacing.discard(term)
+        return form
+
+    def equations(self, outside: Self | None = None) -> list[Form]:
+        """Sums that are known to be zero, but for those that are so ``outside`` too."""
+        known = outside.directions if outside is not None else []
+        points = [item for item in self.directions if item[1][0] == item[1][1] and item not in known]
+        return [direction.shifted(-value) for direction, (value, _) in points]
+
+    def _forget(self) -> None:
+        """Drop what was memoised under fewer facts."""
+        super()._forget()
+        self.changed = True
+        self._decisions.clear()
+        self._nonzero_proofs.clear()
+        self._witnessed = None
+
+    def _forget_forms(self) -> None:
+        """Drop what was memoised of normal forms; bounds and proofs hold however terms are spelled."""
+        super()._forget_forms()
+        self.walked.clear()
+        for memo in (self.forms, self.conditions, self.children, self._quotients, self._minima, self._junctions):
+            memo.clear()
+        self._lower_values.clear()
+
+    def _assume_at_least(self, form: Form, least: int) -> None:
+        if not form.terms:
+            if form.constant < least:
+                raise ContradictionError("the facts contradict each other")
+            return
+        content = form.content()
+        low = -((form.constant - least) // content)
+        direction = Form({a: c // content for a, c in form.terms.items()}, 0)
+        sign = 1
+        if direction.sign() < 0:
+            direction, sign = direction.times(-1), -1
+        self._narrow(direction, (low, None) if sign > 0 else (None, -low))
+
+    def _narrow(self, direction: Form, to: tuple[int | None, int | None]) -> None:
+        low, high = self.bounds(direction)
+        low = low if to[0] is None else max(low, to[0])
+        high = high if to[1] is None else min(high, to[1])
+        if low > high:
+            raise ContradictionError("the facts contradict each other")
+        self._forget()
+        atom = direction.single()
+        if atom is not None:
+            self.narrowed[atom] = (low, high)
+            if atom.op == "floordiv" and atom.args[1].op == "const":
+                self._narrow_numerator(atom, low, high)
+        else:
+            self.directions = [(d, b) for d, b in self.directions if d != direction]
+            self.directions.append((direction, (low, high)))
+            self.directions.sort(key=lambda item: hash(item[0]))
+            self._propagate(direction, low, high)
+            if low == high:
+                self._solve(direction.shifted(-low))
+
+    def _narrow_numerator(self, atom: Expr, low: int, high: int) -> None:
+        divisor = cast(int, atom.args[1].value)
+        numerator = self.inner(atom.args[0])
+        if divisor > 0 and numerator.terms:
+            self._assume_at_least(numerator, low * divisor)
+            self._assume_at_least(numerator.times(-1), -(high * divisor + divisor - 1))
+
+    def _propagate_all(self) -> None:
+        """Narrow bounded sums and their atoms, and move ends that are excluded, by what else is known since."""
+        for _ in range(MAX_PROPAGATIONS if self.directions or self.nonzero else 0):
+            narrowed = dict(self.narrowed)
+            for direction, (low, high) in list(self.directions):
+                least, most = self.plain_bounds(direction)
+                if least > low or most < high:
+                    self._narrow(direction, (low, high))
+                else:
+                    self._propagate(direction, low, high)
+            # the opposite of each is among them
+            for form in sorted(self.nonzero, key=hash):
+                if self.bounds(form)[0] == 0:
+                    self._assume_at_least(form, 1)
+            if self.narrowed == narrowed:
+                break
+
+    def _propagate(self, direction: Form, low: int, high: int) -> None:
+        """Narrow each atom of a bounded sum by the bounds of the others."""
+        for atom, coefficient in direction.terms.items():
+            rest_low, rest_high = self.plain_bounds(direction.plus(atom_form(atom), -coefficient))
+            if coefficient > 0:
+                least, most = -((rest_high - low) // coefficient), (high - rest_low) // coefficient
+            else:
+                least, most = -((high - rest_low) // -coefficient), (rest_high - low) // -coefficient
+            known_low, known_high = self.range(atom)
+            if least > known_low or most < known_high:
+                if max(least, known_low) > min(most, known_high):
+                    raise ContradictionError("the facts contradict each other")
+                self.narrowed[atom] = (max(least, known_low), min(most, known_high))
+                self._forget()
+
+    def _assume_equal(self, form: Form) -> None:
+        self._assume_at_least(form, 0)
+        self._assume_at_least(form.times(-1), 0)
+
+    def _solve(self, form: Form) -> None:
+        """``form == 0`` replaces a variable with coefficient 1 or -1; ``x % 8 == 0`` makes it ``8*(x//8)``."""
+        for atom, coefficient in form.sorted_terms():
+            if atom.op == "var" and abs(coefficient) == 1 and atom not in self.solved:
+                rest = form.plus(atom_form(atom), -coefficient).times(-coefficient)
+                if rest.terms and all(self._quotient_of(a, atom) for a in rest.terms if mentions(a, atom)):
+                    self.solved[atom] = rest
+                    self._forget()
+                    return
+
+    def _quotient_of(self, atom: Expr, variable: Expr) -> bool:
+        """Whether ``atom`` is a quotient whose numerator has ``variable`` as a plain term."""
+        return (
+            atom.op == "floordiv"
+            and atom.args[1].op == "const"
+            and self.inner(atom.args[0]).terms.get(variable) in (1, -1)
+            and not any(a is not variable and mentions(a, variable) for a in self.inner(atom.args[0]).terms)
+        )
+
+    def _assume_nonzero(self, form: Form) -> None:
+        low, high = self.bounds(form)
+        if low == 0:
+            self._assume_at_least(form, 1)
+        elif high == 0:
+            self._assume_at_least(form.times(-1), 1)
+        form = _without_content(form)
+        self.nonzero.add(form)
+        self.nonzero.add(form.times(-1))
+        if len(form.terms) == 1 and not form.constant:
+            # a product is not zero iff no factor is
+            (atom,) = form.terms
+            for factor in factors(atom) if atom.op == "mul" else ():
+                self._assume_nonzero(self.inner(factor))
+
+    def is_nonzero(self, form: Form) -> bool:
+        """Whether the form is known never to be zero."""
+        low, high = self.bounds(form)
+        if low > 0 or high < 0 or _without_content(form) in self.nonzero:
+            return True
+        monomial = next(iter(form.terms)) if len(form.terms) == 1 and not form.constant else None
+        if monomial is not None and monomial.op == "mul":
+            return all(self.is_nonzero(self.inner(a)) for a in factors(monomial))
+        content = form.content()
+        if content < 2:
+            return False
+        return form.constant % content != 0 or self.is_nonzero(form.divided(content))
+
+    def excludes(self, condition: Expr) -> bool:
+        """Whether what is known contradicts ``condition``: at every point, or, of larger domains, as found by reading.
+
+        What is known is read again where the condition holds. Nothing is contradicted once the time is up.
+        """
+        if self.work.is_late():
+            return False
+        points = self.every_point([condition])
+        if points is not None:
+            return not condition.evaluate(points).any()
+        try:
+            type(self)([condition, *self.holding()])
+        except ContradictionError:
+            return True
+        return False
+
+    def holding(self) -> list[Expr]:
+        """What is known to hold."""
+        return [fact for fact, value in self.known.items() if value is TRUE]
+
+    def every_point(self, terms: Iterable[Expr]) -> Points | None:
+        """All points, of the variables of ``terms`` and of what is known, at which that holds.
+
+        ``None`` if that are too many, counting the steps of reductions, or if points do not say what a load is, or the
+        index of a reduction outside.
+        """
+        known = self.holding()
+        roots = [*terms, *known]
+        free = reduce(or_, map(self.variables.of, roots), 0)
+        involved = topological(roots)
+        if any(free & index for index in self.variables.index_extents) or any(t.op == "load" for t in involved):
+            return None
+        if domain_size(t for t in involved if t.op == "var") > MAX_POINTS:
+            return None
+        names = variables(roots)
+        shape = [extent(v) for v in names]
+        axes = grid(names)
+        holds = np.nonzero(np.broadcast_to(all_hold(known, axes), shape)) if names else ()
+        return {name: values.ravel()[index] for (name, values), index in zip(axes.items(), holds, strict=True)}
+
+    def under(self, fact: Expr) -> Self | None:
+        """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing."""
+        if fact is TRUE:
+            return self
+        if fact not in self.children:
+            self.children[fact] = self._given([fact])
+        return self.children[fact]
+
+    def _given(self, facts: Sequence[Expr]) -> Self | None:
+        if self.work.contexts <= 0 or self.depth >= MAX_DEPTH or self.work.is_late():
+            return self
+        self.work.contexts -= 1
+        try:
+            child = type(self)(facts, parent=self)
+        except ContradictionError:
+            return None
+        return child if child.changed else self
+
+    def outermost(self) -> Self:
+        """The theory that knows what holds everywhere alone."""
+        return self if self.parent is None else self.parent.outermost()
+
+    def witnessed(self) -> NDArray[Any]:
+        """At which sample points the facts hold."""
+        if self._witnessed is None:
+            self._witnessed = self.witnesses.where_all(self.holding())
+        return self._witnessed
+
+
+def _first_read(fact: Expr) -> tuple[bool, int, int, int]:
+    """The order in which facts are read: what is simple first, bounds before equations, those before exceptions."""
+    inside = topological(fact.args)
+    is_sum = all(term.op in _IN_SUMS for term in inside)
+    return not is_sum, sum(term.op == "var" for term in inside), _READ.get(fact.op, len(_READ)), fact.key
+
+
+def _without_content(form: Form) -> Form:
+    """``form`` divided by the common factor of its coefficients and its constant."""
+    common = gcd(form.content(), form.constant)
+    return form if common < 2 else form.divided(common)

@@ -1,0 +1,416 @@
+"""Forms: integer sums of atoms, the normal form of integer terms.
+
+An *atom* is a term that is not a sum: a variable, a quotient, a product, a selection. A :class:`Form` maps atoms to
+integer coefficients and has a constant. :func:`to_expr` spells a form as a term, one spelling for equal forms, and
+:func:`read` reads it back. This module is arithmetic on forms alone; what is known of their values is in
+:mod:`eqsat.theory.intervals` and :mod:`eqsat.theory.facts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import gcd
+
+from eqsat.expr import Expr, const, extent, is_index, make, rebuild, topological
+from eqsat.ops import REDUCTIONS
+
+#: What :func:`to_expr` spells a form with.
+_FORM_OPERATORS = frozenset({"add", "sub", "mul"})
+
+
+class Form:
+    """``constant + sum(coefficient * atom)``; immutable, without zero coefficients."""
+
+    __slots__ = ("_hash", "constant", "terms")
+
+    def __init__(self, terms: dict[Expr, int], constant: int) -> None:
+        self.terms = terms
+        self.constant = constant
+        self._hash = 0
+
+    def __hash__(self) -> int:
+        if not self._hash:
+            mixed = hash(self.constant)
+            for atom, coefficient in self.terms.items():
+                mixed ^= hash((atom.key, coefficient))
+            self._hash = mixed or 1
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Form) and self.constant == other.constant and self.terms == other.terms
+
+    def __repr__(self) -> str:
+        return f"Form({to_expr(self)})"
+
+    def plus(self, other: Form, scale: int = 1) -> Form:
+        """``self + scale*other``."""
+        if not scale:
+            return self
+        if not self.terms:
+            return other.times(scale).shifted(self.constant)
+        if not other.terms:
+            return Form(self.terms, self.constant + scale * other.constant) if other.constant else self
+        terms = self.terms.copy()
+        for atom, coefficient in other.terms.items():
+            total = terms.get(atom, 0) + scale * coefficient
+            if total:
+                terms[atom] = total
+            else:
+                del terms[atom]
+        return Form(terms, self.constant + scale * other.constant)
+
+    def times(self, scale: int) -> Form:
+        """``scale * self``."""
+        if scale == 1:
+            return self
+        if not scale:
+            return ZERO
+        return Form({a: c * scale for a, c in self.terms.items()}, self.constant * scale)
+
+    def shifted(self, constant: int) -> Form:
+        """``self + constant``."""
+        return Form(self.terms, self.constant + constant) if constant else self
+
+    def divided(self, n: int) -> Form:
+        """``self // n`` where ``n`` divides every coefficient; the constant is rounded down."""
+        return Form({a: c // n for a, c in self.terms.items()}, self.constant // n)
+
+    def sorted_terms(self) -> list[tuple[Expr, int]]:
+        """The terms in the fixed order on atoms."""
+        return sorted(self.terms.items(), key=_atom_order)
+
+    def sign(self) -> int:
+        """1 or -1, opposite for opposite forms: the sign of the smallest coefficient."""
+        _, _, coefficient = min([(abs(c), a.key, c) for a, c in self.terms.items()])
+        return 1 if coefficient > 0 else -1
+
+    def ordered(self) -> Form:
+        """The same form with its terms in the fixed order, for walks whose course must not hang on its history."""
+        if len(self.terms) < 2:
+            return self
+        same = Form(dict(self.sorted_terms()), self.constant)
+        same._hash = self._hash
+        return same
+
+    def content(self) -> int:
+        """The greatest common divisor of the coefficients; 0 for a constant."""
+        return gcd(*self.terms.values())
+
+    def is_affine(self) -> bool:
+        """Whether every atom is a variable."""
+        return not [atom for atom in self.terms if atom.op != "var"]
+
+    def single(self) -> Expr | None:
+        """The atom, if the form is just one atom."""
+        if self.constant or len(self.terms) != 1:
+            return None
+        ((atom, coefficient),) = self.terms.items()
+        return atom if coefficient == 1 else None
+
+    def addends(self) -> int:
+        """How many numbers the form adds."""
+        return len(self.terms) + bool(self.constant)
+
+
+def _reading_order(item: tuple[Expr, int]) -> tuple[bool, int, int]:
+    """Positive terms first, large strides first: the way an address is written."""
+    return item[1] < 0, -abs(item[1]), item[0].key
+
+
+def _atom_order(item: tuple[Expr, int]) -> tuple[int, int]:
+    return item[0].key, item[1]
+
+
+ZERO = Form({}, 0)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def number(value: int) -> Form:
+    """The constant form."""
+    return Form({}, value)
+
+
+def atom_form(atom: Expr) -> Form:
+    """The form of one atom."""
+    return Form({atom: 1}, 0)
+
+
+def to_expr(form: Form) -> Expr:
+    """The form as a term: one fixed spelling, the same for equal forms."""
+    total: Expr | None = None
+    for atom, coefficient in sorted(form.terms.items(), key=_reading_order):
+        if total is None:
+            total = atom if coefficient == 1 else make("mul", atom, const(coefficient))
+        elif coefficient == 1:
+            total = make("add", total, atom)
+        elif coefficient == -1:
+            total = make("sub", total, atom)
+        else:
+            total = make("add", total, make("mul", atom, const(coefficient)))
+    if total is None:
+        return const(form.constant)
+    if form.constant > 0:
+        return make("add", total, const(form.constant))
+    return make("sub", total, const(-form.constant)) if form.constant else total
+
+
+def factors(atom: Expr) -> list[Expr]:
+    """The atoms whose product ``atom`` is."""
+    found = []
+    while atom.op == "mul":
+        found.append(atom.args[1])
+        atom = atom.args[0]
+    found.append(atom)
+    return found
+
+
+def product(atoms: Iterable[Expr]) -> Expr:
+    """The product of atoms, in the fixed order."""
+    ordered = sorted(atoms, key=lambda a: a.key)
+    result = ordered[0]
+    for atom in ordered[1:]:
+        result = make("mul", result, atom)
+    return result
+
+
+def product_form(parts: Sequence[Expr]) -> Form:
+    """The form of a product of atoms; a sum left alone, of a product too long to be distributed, is no atom.
+
+    >>> from eqsat.expr import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> product_form([x, y]), product_form([x - y]), product_form([])
+    (Form(x*y), Form(x - y), Form(1))
+    """
+    return read(product(parts)) if parts else number(1)
+
+
+def without_factor(atom: Expr, factor: Expr) -> Form:
+    """The form of a product of atoms without one of its factors.
+
+    >>> from eqsat.expr import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> without_factor(product([x, x, y]), x)
+    Form(x*y)
+    """
+    parts = factors(atom)
+    if parts[0] is factor and all(a is b or a.key > b.key for a, b in pairwise(parts)):
+        # without its last factor a long product is there already
+        return read(atom.args[0])
+    parts.remove(factor)
+    return product_form(parts)
+
+
+def read(term: Expr) -> Form:
+    """A term in normal form read back as a form; no rewriting. The inverse of :func:`to_expr`."""
+    terms: dict[Expr, int] = {}
+    constant = 0
+    stack = [(term, 1)]
+    while stack:
+        part, scale = stack.pop()
+        op = part.op
+        if op == "const":
+            constant += scale * part.vmin
+        elif op == "add":
+            stack += [(part.args[0], scale), (part.args[1], scale)]
+        elif op == "sub":
+            stack += [(part.args[0], scale), (part.args[1], -scale)]
+        elif op == "mul" and part.args[1].op == "const":
+            stack.append((part.args[0], scale * part.args[1].vmin))
+        else:
+            terms[part] = terms.get(part, 0) + scale
+    return Form({atom: k for atom, k in terms.items() if k}, constant)
+
+
+def without_quotients(term: Expr, equations: Sequence[Form]) -> Expr:
+    """A term in normal form without quotients that the equations, of sums with zero, say to be sums.
+
+    >>> from eqsat.expr import var
+    >>> x, y = var("x", 0, 99), var("y", 0, 99)
+    >>> without_quotients((x + y) // 2 * 2 // 3, [read(x + y - (x + y) // 2 * 2)])
+    Expr('(x + y)//3')
+    """
+
+    def plain(part: Expr) -> Expr:
+        return part if part.is_bool else to_expr(_without_quotients(read(part), equations))
+
+    def replace(part: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        # a sum is read as a whole, where it is an operand
+        return make(part.op, *map(plain, args)) if args and part.op not in _FORM_OPERATORS else None
+
+    return plain(*rebuild([term], replace))
+
+
+def _without_quotients(form: Form, equations: Sequence[Form]) -> Form:
+    for equation in equations:
+        for atom, coefficient in equation.terms.items():
+            scale, uneven = divmod(form.terms.get(atom, 0), coefficient)
+            if scale and not uneven and atom.op == "floordiv":
+                other = form.plus(equation, -scale)
+                if _division_order(other) < _division_order(form):
+                    form = other
+    return form
+
+
+def _division_order(form: Form) -> tuple[int, int]:
+    """The fewer divisions the better; a quotient of two values needs none."""
+    return sum([a.op == "floordiv" and a.vmax - a.vmin > 1 for a in form.terms]), len(form.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """``dividend = divisor*quotient + remainder``, the remainder in ``[0, most]``: one way to read a quotient."""
+
+    dividend: Form
+    divisor: Form
+    remainder: Form
+    most: int
+
+
+def split(form: Form, n: int, balanced: bool) -> tuple[Form, Form]:
+    """``form = n*whole + residue``, residues in ``[0, n)`` or, balanced, in ``(-n/2, n/2]``."""
+    whole, rest = {}, {}
+    for atom, coefficient in form.terms.items():
+        quotient, residue = divmod(coefficient, n)
+        if balanced and 2 * residue > n:
+            quotient, residue = quotient + 1, residue - n
+        if quotient:
+            whole[atom] = quotient
+        if residue:
+            rest[atom] = residue
+    quotient, residue = divmod(form.constant, n)
+    return Form(whole, quotient), Form(rest, residue)
+
+
+def partition(form: Form, f: int) -> tuple[Form, Form]:
+    """``form = f*multiples + rest``: the terms that ``f`` divides, and the others; the constant is split."""
+    multiples, rest = {}, {}
+    for atom, coefficient in form.terms.items():
+        if coefficient % f:
+            rest[atom] = coefficient
+        else:
+            multiples[atom] = coefficient // f
+    return Form(multiples, form.constant // f), Form(rest, form.constant % f)
+
+
+def scale_of(part: Form, form: Form) -> int:
+    """The multiple of ``part`` in ``form``: the smallest that one of its terms has there; 0 if there is none."""
+    best = 0
+    for atom, coefficient in part.terms.items():
+        total = form.terms.get(atom)
+        if total is not None and total % coefficient == 0:
+            scale = total // coefficient
+            if not best or (abs(scale), scale) < (abs(best), best):
+                best = scale
+    return best
+
+
+def without(atoms: list[Expr], removed: list[Expr]) -> list[Expr] | None:
+    """``atoms`` less ``removed``, as multisets; ``None`` if some are missing."""
+    left = list(atoms)
+    for atom in removed:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return left
+
+
+def common_factors(products: list[list[Expr]]) -> list[Expr]:
+    """The factors that all products of atoms have, as often as all have them."""
+    shared = []
+    others = [list(p) for p in products[1:]]
+    for atom in products[0]:
+        if all(atom in other for other in others):
+            shared.append(atom)
+            for other in others:
+                other.remove(atom)
+    return shared
+
+
+class VariableSets:
+    """The free variables and the buffers of terms, as bit sets."""
+
+    def __init__(self) -> None:
+        self._sets: dict[Expr, int] = {}
+        self._count = 0
+        #: The number of values of each index that has occurred, by its bit.
+        self.index_extents: dict[int, int] = {}
+
+    def of(self, term: Expr) -> int:
+        """The set of ``term``."""
+        found = self._sets.get(term)
+        if found is None:
+            self.read(topological_until([term], self._sets.__contains__))
+            found = self._sets[term]
+        return found
+
+    def read(self, terms: Iterable[Expr]) -> None:
+        """Find the sets of terms whose operands come before them."""
+        for term in terms:
+            if term not in self._sets:
+                self._sets[term] = self._set_of(term)
+
+    def _set_of(self, part: Expr) -> int:
+        if not part.args:
+            if part.op not in ("var", "buffer"):
+                return 0
+            bit = 1 << self._count
+            self._count += 1
+            if part.op == "var" and is_index(part):
+                self.index_extents[bit] = extent(part)
+            return bit
+        if len(part.args) == 4 and part.op in REDUCTIONS:
+            body, index, low, high = [self._sets[arg] for arg in part.args]
+            return (body & ~index) | low | high
+        total = 0
+        for arg in part.args:
+            total |= self._sets[arg]
+        return total
+
+
+class Simplicity(dict[Expr, tuple[int, int, int]]):
+    """An order on terms, each measured once: by size (:func:`eqsat.expr.tree_size`), by the largest literal, by key.
+
+    >>> from eqsat.expr import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> min([x + y * 2, x * 3, x * 2], key=Simplicity().__getitem__)
+    Expr('x*2')
+    """
+
+    def __missing__(self, term: Expr) -> tuple[int, int, int]:
+        for part in topological_until([term], self.__contains__):
+            size, literal = 1, abs(part.vmin) if part.op == "const" else 0
+            for below, other, _ in [self[arg] for arg in part.args]:
+                size, literal = size + below, max(literal, other)
+            self[part] = size, literal, part.key
+        return self[term]
+
+    def size(self, term: Expr) -> int:
+        """How many operators and leaves ``term`` has, written out."""
+        return self[term][0]
+
+
+def mentions(term: Expr, variable: Expr) -> bool:
+    """Whether ``variable`` occurs in ``term``."""
+    return any(t is variable for t in topological([term]))
+
+
+def topological_until(roots: Iterable[Expr], done: Callable[[Expr], bool]) -> Iterator[Expr]:
+    """The terms below ``roots`` not yet ``done``, operands first; each must be done before the next is asked for."""
+    stack = list(roots)[::-1]
+    opened: set[Expr] = set()
+    while stack:
+        term = stack.pop()
+        if term in opened:
+            opened.remove(term)
+            yield term
+        elif not done(term):
+            waiting = [a for a in term.args if not done(a)]
+            if waiting:
+                opened.add(term)
+                stack.append(term)
+                stack += waiting[::-1]
+            else:
+                yield term

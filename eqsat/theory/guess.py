@@ -1,0 +1,582 @@
+"""Guess and prove: equalities read off sample points, kept only if they hold at every point.
+
+The lemmas of the theory look at one quotient at a time. Here the atoms of some normal forms are evaluated together: an
+atom whose values are an integer combination of simpler ones at every sample point is a guess, and so is a condition
+that never changes or that another one always agrees with. Evaluating a guess over its whole domain decides it; nothing
+is concluded from samples alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, reduce
+from math import gcd, sqrt
+from operator import or_
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eqsat.evaluation import evaluate
+from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, extent, make, topological, variables
+from eqsat.ops import COMPARISONS
+from eqsat.sampling import Points, all_hold, domain_size, grid, select
+from eqsat.theory.forms import Form, Simplicity, atom_form, read, scale_of, to_expr
+
+Array = NDArray[Any]
+
+#: Points at which guesses are made.
+SAMPLES = 256
+#: A guess is evaluated at so many points at most; larger domains leave it undecided.
+MAX_POINTS = 1 << 18
+#: Nothing is guessed of variables whose values no machine integer holds.
+MAX_VALUE = 2**63 - 2
+#: With more atoms than this nothing is guessed.
+MAX_ATOMS = 128
+#: At fewer points than unknowns plus this, a combination says nothing.
+SPARE_POINTS = 16
+#: Larger coefficients are taken for accidents of rounding.
+MAX_COEFFICIENT = 1 << 20
+
+_ATOMS = frozenset({"floordiv", "where", "min", "max"})
+
+
+@dataclass(frozen=True)
+class Guess:
+    """An equality that was read off sample points and then proved.
+
+    Attributes
+    ----------
+    before, after : Expr
+        Terms in normal form, both integers or both conditions; ``after`` is not larger than ``before``.
+    facts : tuple of Expr
+        The conditions under which they are equal.
+    proof : str
+        How that was decided: ``"exhaustive"``, by evaluation at every point.
+    """
+
+    before: Expr
+    after: Expr
+    facts: tuple[Expr, ...]
+    proof: str = "exhaustive"
+
+
+@dataclass
+class Learned:
+    """What was proved: guesses, simpler ones first, or that the facts are impossible.
+
+    Without guesses, :attr:`by_bounds` has the conditions that bounds of their variables say more shortly.
+    """
+
+    guesses: list[Guess] = field(default_factory=list)
+    by_bounds: list[Guess] = field(default_factory=list)
+    impossible: bool = False
+
+
+def learn(
+    roots: Iterable[Expr],
+    facts: Sequence[Expr],
+    solved: Mapping[Expr, Form] | None = None,
+    undefined: Collection[Expr] = (),
+) -> Learned:
+    """Equalities between the atoms of ``roots``, and between their conditions, wherever all ``facts`` hold.
+
+    Parameters
+    ----------
+    roots : iterable of Expr
+        Terms in normal form.
+    facts : sequence of bool Expr
+        Conditions known to hold.
+    solved : mapping of Expr to Form, optional
+        Variables that are known in terms of others: combinations are written with the quotients in those instead.
+    undefined : collection of Expr
+        Terms that may divide by zero where the facts hold: their values there say nothing, so they are on neither side
+        of a guess.
+
+    >>> from eqsat.expr import var
+    >>> i = var("i", 0, 99)
+    >>> for guess in learn([(i + 1) // 2, i // 2], []).guesses:
+    ...     print(guess.before, "is", guess.after)
+    (i + 1)//2 is i - i//2
+    """
+    roots = list(roots)
+    parts = _Parts(roots, undefined)
+    if len(parts.atoms) > MAX_ATOMS:
+        return Learned()
+    sums = [found for root in roots if not root.is_bool and root not in undefined and (found := parts.sum(root))]
+    if not parts.are_worth_guessing(facts) and not any(found.quotients == 1 and found.period for found in sums):
+        return Learned()
+    terms = [*parts.atoms, *parts.conditions]
+    members = [member for fact in facts for member in chain_members(fact, "and")]
+    members = _speaking_of(variables(terms), members)
+    names = sorted(variables([*terms, *members]), key=_name)
+    if not names or any(max(-v.vmin, v.vmax) > MAX_VALUE for v in names):
+        return Learned()
+    points, complete = _points(names, members)
+    if not len(points[_name(names[0])]):
+        return Learned(impossible=complete)
+    guesser = _Guesser(parts, sums, members, points, undefined)
+    guesser.guess_combinations(solved or {}, names, complete)
+    guesser.guess_remainders()
+    guesser.guess_conditions()
+    return guesser.learned
+
+
+def _name(variable: Expr) -> str:
+    return cast(str, variable.value)
+
+
+class _Parts:
+    """What terms in normal form consist of: their atoms, and the conditions that speak of atoms or nest."""
+
+    def __init__(self, roots: Collection[Expr], undefined: Collection[Expr]) -> None:
+        # the variables and quotients below each term, as bit sets
+        self._below: dict[Expr, int] = {}
+        self._variables: dict[Expr, int] = {}
+        self._quotients = 0
+        self.atoms: list[Expr] = []
+        conditions: list[Expr] = []
+        composed: set[Expr] = set()
+        partial: set[Expr] = set()
+        for place, term in enumerate(topological(roots)):
+            below = 0
+            for arg in term.args:
+                below |= self._below[arg]
+            if term.op == "var":
+                below = self._variables[term] = 1 << place
+            elif term.op == "floordiv":
+                below |= 1 << place
+                self._quotients |= 1 << place
+            self._below[term] = below
+            if not composed.isdisjoint(term.args):
+                composed.add(term)
+            if term.op in ("and", "or"):
+                partial.update(a for a in term.args if a.op == term.op)
+                if any(a.op in ("and", "or") and a.op != term.op for a in term.args):
+                    composed.add(term)
+            if term.op in _ATOMS and not term.is_bool:
+                composed.add(term)
+            if term in undefined:
+                continue
+            if term.is_bool:
+                if term in composed and (term.op in ("and", "or") or term.op in COMPARISONS):
+                    conditions.append(term)
+            elif term.op in _ATOMS:
+                self.atoms.append(term)
+        # which members of a chain stand together is a matter of order: it is read whole
+        partial.difference_update(roots)
+        self.conditions = [c for c in conditions if c not in partial]
+
+    def are_worth_guessing(self, facts: Sequence[Expr]) -> bool:
+        """Whether there is anything that the theory may have missed: it has read each atom, but not two together."""
+        if any(c.op in ("and", "or") for c in self.conditions):
+            return True
+        if facts or self.conditions:
+            return len(self.atoms) > 1 or (bool(facts) and any(a.op == "floordiv" for a in self.atoms))
+        met = 0
+        for atom in self.atoms:
+            if met & self._below[atom] & ~self._quotients:
+                return True
+            met |= self._below[atom]
+        return False
+
+    def sum(self, term: Expr) -> _Sum | None:
+        """One of the terms as a sum in two parts; ``None`` if it has no quotient, or is one."""
+        form = read(term)
+        below = reduce(or_, [self._below[atom] for atom in form.terms if atom.op != "var"], 0)
+        quotients = (below & self._quotients).bit_count()
+        if not quotients or form.single() is not None:
+            return None
+        names = tuple([v for v, bit in self._variables.items() if bit & below])
+        alone = Form({v: k for v, k in form.terms.items() if v.op == "var" and v not in names}, 0)
+        nested = form.plus(alone, -1)
+        period = MAX_VALUE if quotients > 1 else _period(nested)
+        return _Sum(term, to_expr(nested), alone, names, quotients, period)
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A sum in two parts: what its quotients and the variables in them make of it, and the other variables."""
+
+    whole: Expr
+    nested: Expr
+    alone: Form
+    names: tuple[Expr, ...]
+    quotients: int
+    period: int
+
+    def may_be_remainder(self, values: Array) -> bool:
+        """Whether the nested part, with ``values`` at the points, spans less than a remainder by its period does."""
+        return values.dtype != object and int(values.max()) - int(values.min()) < self.period
+
+    def with_nested(self, form: Form | None, size: Callable[[Expr], int]) -> Expr | None:
+        """The whole with another form for its nested part, if that is simpler."""
+        if form is None:
+            return None
+        term = to_expr(self.alone.plus(form))
+        return term if size(term) < size(self.whole) else None
+
+
+def _period(form: Form) -> int:
+    """The multiple that a sum has of its one quotient, if it may be a remainder by that; else 0.
+
+    Not if it is a multiple of the dividend but for that, and so one already or cheap as it is, nor if the dividend is a
+    plain sum of variables, whose quotient others may use.
+    """
+    others = [atom for atom in form.terms if atom.op != "var"]
+    if len(others) != 1 or others[0].op != "floordiv":
+        return 0
+    dividend, step = read(others[0].args[0]), form.terms[others[0]]
+    if any(abs(k) == 1 for k in dividend.terms.values()):
+        return 0
+    rest = form.plus(atom_form(others[0]), -step)
+    scale = scale_of(dividend, rest)
+    return abs(step) if rest.terms and not (scale and dividend.times(scale).terms == rest.terms) else 0
+
+
+class _Guesser:
+    """Guesses about the parts of some terms, read off their values at ``points``, each proved when it is made."""
+
+    def __init__(
+        self, parts: _Parts, sums: Sequence[_Sum], members: Sequence[Expr], points: Points, undefined: Collection[Expr]
+    ) -> None:
+        self.members, self.points, self.undefined = members, points, undefined
+        self.learned = Learned()
+        self.decide = _Decider(members)
+        simplicity = Simplicity()
+        self.size = simplicity.size
+        self.atoms, self.conditions = (
+            sorted(terms, key=simplicity.__getitem__) for terms in (parts.atoms, parts.conditions)
+        )
+        self.chains = {c: chain_members(c, c.op) for c in self.conditions if c.op in ("and", "or")}
+        self.sums = [found for found in sums if all(_name(v) in points for v in found.names)]
+        self.affine: set[Expr] = set()
+        terms = [*self.atoms, *self.conditions, *(found.nested for found in self.sums)]
+        terms += [member for chain in self.chains.values() for member in chain]
+        count = len(next(iter(points.values())))
+        self.values = dict(zip(terms, [np.broadcast_to(x, count) for x in evaluate(terms, points)], strict=True))
+
+    def guess_combinations(self, solved: Mapping[Expr, Form], names: Sequence[Expr], complete: bool) -> None:
+        """Sums, then atoms, that are integer combinations of variables and of simpler atoms.
+
+        ``complete`` says that the points are all there are.
+        """
+        free = [v for v in names if v not in solved] if self.atoms else []
+        basis = _Basis(self.points, free, len(self.atoms), 0 if complete else SPARE_POINTS)
+        coordinates = {a for form in solved.values() for a in form.terms if a.op != "var"}.intersection(self.atoms)
+        for atom in sorted(coordinates, key=lambda a: a.key):
+            basis.add(atom, self.values[atom])
+        for found in self.sums:
+            if self._prove(found.whole, found.with_nested(basis.combination(self.values[found.nested]), self.size)):
+                self.affine.add(found.whole)
+        for atom in self.atoms:
+            if atom in coordinates:
+                continue
+            form = basis.combination(self.values[atom])
+            if form is None or not _is_simpler(form, atom, self.size) or not self._prove(atom, to_expr(form)):
+                basis.add(atom, self.values[atom])
+
+    def guess_remainders(self) -> None:
+        """Sums of quotients that are one remainder."""
+        nested = [s for s in self.sums if s.whole not in self.affine and s.may_be_remainder(self.values[s.nested])]
+        for found, form in _as_remainders(nested, self.members, self.points, self.values):
+            self._prove(found.whole, found.with_nested(form, self.size))
+
+    def guess_conditions(self) -> None:
+        """Conditions that never change, that another one agrees with, or that need fewer members.
+
+        Where nothing was learned, also those that bounds of their variables say more shortly.
+        """
+        simplest: dict[bytes, Expr] = {}
+        for condition in self.conditions:
+            same = _constant(self.values[condition])
+            if same is None:
+                same = simplest.setdefault(self.values[condition].tobytes(), condition)
+            if same is not condition:
+                self._prove(condition, same)
+            elif condition in self.chains:
+                chain = self.chains[condition]
+                needed = _needed(condition.op, chain, self.values, self.size)
+                self._prove(condition, _joined(condition.op, chain, needed, self.size))
+        for condition in self.conditions if not self.learned.guesses else ():
+            chain = self.chains.get(condition, [condition])
+            by_bounds = _by_bounds(condition, chain, self.values, self.points, self.size)
+            if self._is_proved(condition, by_bounds):
+                self.learned.by_bounds.append(Guess(condition, cast(Expr, by_bounds), tuple(self.members)))
+
+    def _prove(self, before: Expr, after: Expr | None) -> bool:
+        """Keep a guess if it is one and can be proved; whether it was."""
+        proved = self._is_proved(before, after)
+        if proved:
+            self.learned.guesses.append(Guess(before, cast(Expr, after), tuple(self.members)))
+        return proved
+
+    def _is_proved(self, before: Expr, after: Expr | None) -> bool:
+        return after is not None and self._is_defined(after) and self.decide(before.eq(after))
+
+    def _is_defined(self, term: Expr) -> bool:
+        return not self.undefined or not any(part in self.undefined for part in topological([term]))
+
+
+def _is_simpler(form: Form, atom: Expr, size: Callable[[Expr], int]) -> bool:
+    """Whether ``form`` is worth writing for ``atom``: no larger, and no quotients for a selection."""
+    if atom.op != "floordiv" and any(a.op == "floordiv" for a in form.terms):
+        return False
+    return size(to_expr(form)) <= size(atom)
+
+
+def _by_bounds(
+    condition: Expr, members: Sequence[Expr], values: Mapping[Expr, Array], points: Points, size: Callable[[Expr], int]
+) -> Expr | None:
+    """A chain as bounds of its variables and what they leave of its members, if that is shorter at the points."""
+    names = variables([condition])
+    if len(names) + len(members) < 3 or not values[condition].any() or values[condition].all():
+        return None
+    op = "or" if condition.op == "or" else "and"
+    # what a disjunction leaves out has bounds
+    inside = values[condition] == (op == "and")
+    known = {member: values[member] for member in members}
+    for variable in names:
+        for bound in _bounds(variable, points[_name(variable)][inside]):
+            known[bound if op == "and" else _opposite(bound)] = bound.evaluate(points) == (op == "and")
+    return _joined(op, members, _needed(op, known, known, size), size)
+
+
+def _joined(op: str, members: Sequence[Expr], others: Sequence[Expr], size: Callable[[Expr], int]) -> Expr | None:
+    """The chain of ``others``, if it is shorter than that of ``members``."""
+    if sum([size(m) for m in others]) >= sum([size(m) for m in members]):
+        return None
+    return reduce(lambda chain, member: make(op, chain, member), sorted(others, key=lambda m: m.key))
+
+
+def _bounds(variable: Expr, values: Array) -> Iterator[Expr]:
+    """What the values of a variable say of it, beside its range."""
+    low, high = int(values.min()), int(values.max())
+    if low == high:
+        yield variable.eq(low)
+        return
+    if low > variable.vmin:
+        yield const(low) <= variable
+    if high < variable.vmax:
+        yield variable < high + 1
+    step = int(np.gcd.reduce(values - low))
+    if step > 1:
+        yield (variable % step).eq(low % step)
+
+
+def _opposite(bound: Expr) -> Expr:
+    opposites = {"le": "lt", "lt": "le", "eq": "ne"}
+    x, y = bound.args if bound.op == "eq" else bound.args[::-1]
+    return make(opposites[bound.op], x, y)
+
+
+def _needed(op: str, members: Iterable[Expr], values: Mapping[Expr, Array], size: Callable[[Expr], int]) -> list[Expr]:
+    """The members of a chain that the others do not imply at the points, the largest dropped first."""
+    kept = list(members)
+    for member in sorted(kept, key=lambda m: (-size(m), m.key)):
+        others = [values[m] for m in kept if m is not member]
+        if others and op == "and":
+            implied = not (np.logical_and.reduce(others) & ~values[member]).any()
+        else:
+            implied = bool(others) and not (values[member] & ~np.logical_or.reduce(others)).any()
+        if implied:
+            kept.remove(member)
+    return kept
+
+
+def _constant(values: Array) -> Expr | None:
+    return TRUE if values.all() else None if values.any() else FALSE
+
+
+def _speaking_of(wanted: Iterable[Expr], members: Sequence[Expr]) -> list[Expr]:
+    """The members that speak of the wanted variables, or of those that such members speak of."""
+    reached = set(wanted)
+    left = [(member, set(variables([member]))) for member in members]
+    kept: list[Expr] = []
+    while more := [item for item in left if item[1] & reached]:
+        kept += [member for member, _ in more]
+        left = [item for item in left if not item[1] & reached]
+        reached = reached.union(*(used for _, used in more))
+    return kept
+
+
+def _points(names: Sequence[Expr], members: Sequence[Expr]) -> tuple[Points, bool]:
+    """Points at which all ``members`` hold, and whether these are all there are."""
+    points = {_name(v): _column(v.vmin, v.vmax, axis) for axis, v in enumerate(names)}
+    if not members:
+        return points, False
+    chosen = np.flatnonzero(all_hold(members, points))
+    if len(chosen) < SAMPLES // 4 and domain_size(names) <= MAX_POINTS:
+        every = grid(names)
+        shape = [extent(v) for v in names]
+        hits = np.flatnonzero(np.broadcast_to(all_hold(members, every), shape))
+        # spread over the domain, and not in step with it
+        chosen = hits if len(hits) <= SAMPLES else hits[np.random.default_rng(0).integers(len(hits), size=SAMPLES)]
+        where = np.unravel_index(chosen, shape)
+        found = {_name(v): index + v.vmin for v, index in zip(names, where, strict=True)}
+        return found, len(hits) <= SAMPLES
+    return select(points, chosen), False
+
+
+@lru_cache(maxsize=4096)
+def _column(low: int, high: int, axis: int) -> Array:
+    """Values of the ``axis``-th variable: half of them random, the others at or near the ends."""
+    random = np.random.default_rng(axis)
+    values = random.integers(low, high, size=SAMPLES, endpoint=True)
+    near = np.clip(np.array([low, high, low + 1, high - 1]), low, high)
+    return np.where(random.integers(2, size=SAMPLES) > 0, values, near[random.integers(4, size=SAMPLES)])
+
+
+class _Basis:
+    """Linearly independent columns of sample values: first 1 and the variables, then atoms as they come."""
+
+    def __init__(self, points: Points, names: Sequence[Expr], atoms: int, spare: int) -> None:
+        self.count = len(next(iter(points.values())))
+        # at as many points as there are columns, anything is a combination of them
+        self.most = max(0, self.count - spare)
+        self.terms: list[Expr | None] = []
+        self.columns: list[Array] = []
+        # modified Gram-Schmidt: column j is the sum of triangle[j][i] * directions[:, i] for i <= j
+        self.directions = np.empty((self.count, min(self.most, 1 + len(names) + atoms)))
+        self.triangle: list[Array] = []
+        self.add(None, np.ones(self.count, dtype=np.int64))
+        for v in names:
+            self.add(v, points[_name(v)])
+
+    def add(self, term: Expr | None, values: Array) -> None:
+        """Add a column, unless it depends on the others or there are too few points to tell."""
+        known = len(self.terms)
+        if known >= self.most or values.dtype == object:
+            return
+        column = values.astype(float)
+        direction, shares = self._split(column)
+        norm, length = sqrt(direction @ direction), sqrt(column @ column)
+        if norm > 1e-6 * (1 + length):
+            self.directions[:, known] = direction / norm
+            self.triangle.append(np.append(shares, norm))
+            self.terms.append(term)
+            self.columns.append(values)
+
+    def _split(self, values: Array) -> tuple[Array, Array]:
+        """What is left of ``values`` beside the directions, and their shares."""
+        known = self.directions[:, : len(self.terms)]
+        shares = known.T @ values
+        rest = values - known @ shares
+        # the first pass leaves rounding errors as large as those of the largest share
+        more = known.T @ rest
+        return rest - known @ more, shares + more
+
+    def combination(self, values: Array) -> Form | None:
+        """``values`` as an integer combination of the columns, if it is one at every point."""
+        if values.dtype == object or len(self.terms) > self.most:
+            return None
+        rest, shares = self._split(values.astype(float))
+        if float(np.abs(rest).max()) > 1e-3:
+            return None
+        coefficients = np.rint(self._solve(shares))
+        if np.abs(coefficients).max(initial=0) > MAX_COEFFICIENT:
+            return None
+        total = np.zeros(self.count, dtype=np.int64)
+        terms: dict[Expr, int] = {}
+        constant = 0
+        for k, term, column in zip(coefficients.astype(int).tolist(), self.terms, self.columns, strict=True):
+            if k:
+                total += k * column
+                if term is None:
+                    constant = k
+                else:
+                    terms[term] = k
+        return Form(terms, constant) if np.array_equal(total, values) else None
+
+    def _solve(self, shares: Array) -> Array:
+        """The coefficients of the columns, by back substitution."""
+        left, coefficients = shares.copy(), np.zeros(len(shares))
+        for index in range(len(left) - 1, -1, -1):
+            row = self.triangle[index]
+            coefficients[index] = left[index] / row[index]
+            left[: index + 1] -= coefficients[index] * row
+        return coefficients
+
+
+def _as_remainders(
+    sums: Iterable[_Sum], members: Sequence[Expr], points: Points, values: Mapping[Expr, Array]
+) -> Iterator[tuple[_Sum, Form]]:
+    """The sums whose nested part is ``low + (affine - low) % m``: each variable steps it by one amount modulo ``m``.
+
+    A permutation of axes turns an index ``x`` into ``x//a + x%a*b``, which is ``b*x`` modulo ``a*b - 1``; so is a chain
+    of them, whose nested digits are one remainder.
+    """
+    left = {found: _Steps(values[found.nested]) for found in sums}
+    for v in dict.fromkeys(v for found in left for v in found.names):
+        stepped = [found for found in left if v in found.names]
+        there = {**points, _name(v): np.minimum(points[_name(v)] + 1, v.vmax)}
+        valid = (points[_name(v)] < v.vmax) & all_hold(members, there)
+        for found, changed in zip(stepped, evaluate([found.nested for found in stepped], there), strict=True):
+            if not left[found].add(v, (changed - left[found].values)[valid]):
+                del left[found]
+    for found, steps in left.items():
+        if steps.modulus:
+            yield found, steps.remainder(points)
+
+
+@dataclass
+class _Steps:
+    """How a term with ``values`` at the points changes from one value of a variable to the next, modulo ``modulus``."""
+
+    values: Array
+    modulus: int = 0
+    slopes: dict[Expr, int] = field(default_factory=dict)
+
+    def add(self, variable: Expr, steps: Array) -> bool:
+        """Take in the steps of one variable where the facts hold for both values; whether some modulus is left."""
+        if len(steps):
+            self.slopes[variable] = int(steps[0])
+            self.modulus = gcd(self.modulus, int(np.gcd.reduce(steps - steps[0])))
+        return not 0 < self.modulus <= int(self.values.max()) - int(self.values.min())
+
+    def remainder(self, points: Points) -> Form:
+        """The term as the steps say it is."""
+        modulus, low = self.modulus, int(self.values.min())
+        low = 0 if low >= 0 and int(self.values.max()) < modulus else low
+        affine = Form({v: k for v, slope in self.slopes.items() if (k := _balanced(slope, modulus))}, 0)
+        start = sum(k * int(points[_name(v)][0]) for v, k in affine.terms.items())
+        offset = (int(self.values[0]) - start - low) % modulus
+        return atom_form(make("mod", to_expr(affine.shifted(offset)), const(modulus))).shifted(low)
+
+
+def _balanced(value: int, modulus: int) -> int:
+    """The number congruent to ``value`` that is closest to 0."""
+    residue = value % modulus
+    return residue - modulus if 2 * residue > modulus else residue
+
+
+class _Decider:
+    """Decides claims at every point of their domain where the facts hold."""
+
+    def __init__(self, facts: Sequence[Expr]) -> None:
+        self.facts = [(fact, frozenset(variables([fact]))) for fact in facts]
+
+    def __call__(self, claim: Expr) -> bool:
+        names = variables([claim])
+        if domain_size(names) > MAX_POINTS:
+            return False
+        return any(self._holds(claim, *assumed) for assumed in self._assumptions(names))
+
+    def _assumptions(self, names: Sequence[Expr]) -> Iterator[tuple[list[Expr], Sequence[Expr]]]:
+        """Facts to assume, and the variables to go through: first the claim's own, then those that more facts need."""
+        own = [fact for fact, used in self.facts if used <= set(names)]
+        yield own, names
+        found, wider = [], list(names)
+        for fact, used in self.facts:
+            more = [*wider, *sorted(used - set(wider), key=lambda v: v.key)]
+            if domain_size(more) <= MAX_POINTS:
+                found.append(fact)
+                wider = more
+        if len(wider) > len(names):
+            yield found, wider
+
+    def _holds(self, claim: Expr, facts: Sequence[Expr], names: Sequence[Expr]) -> bool:
+        points = grid(names)
+        fails = ~claim.evaluate(points)
+        return not (fails & all_hold(facts, points)).any() if fails.any() else True

@@ -1,0 +1,247 @@
+"""Bounds: what values a form can take, by the bounds of its atoms and of sums that facts narrow.
+
+Bounds use correlation: a dividend beside its own quotient is a multiple of the quotient plus a remainder in a known
+range.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Self, cast
+
+from eqsat.expr import Expr, chain_members
+from eqsat.ops import Bounds
+from eqsat.theory.divisions import Divisions
+from eqsat.theory.forms import ZERO, Form, VariableSets, atom_form, factors, scale_of
+
+#: Correlated bounds take out so many remainders or facts, one after another.
+MAX_CORRELATION_DEPTH = 1
+#: Bounds of a sum distinguish so many cases of its minima.
+MAX_SELECTED = 8
+
+
+class Intervals(Divisions):
+    """Bounds of atoms and of forms; all answers are memoised."""
+
+    def __init__(self, parent: Self | None) -> None:
+        super().__init__(parent)
+        self.parent = parent
+        # what facts say: bounds of single atoms and of sums
+        self.narrowed: dict[Expr, Bounds] = dict(parent.narrowed) if parent else {}
+        self.directions: list[tuple[Form, Bounds]] = list(parent.directions) if parent else []
+        # which variables the facts speak of; a term without them means here what it means to the parent
+        self.touched: int = parent.touched if parent else 0
+        self.variables: VariableSets = parent.variables if parent else VariableSets()
+        # whether any minimum is about, in this theory or its relatives
+        self.selects: list[bool] = parent.selects if parent else [False]
+        self._ranges: dict[Expr, Bounds] = {}
+        self._bounds: dict[Form, tuple[int, int, int]] = {}
+        self._selected: dict[Form, Bounds] = {}
+        self._gaps: dict[Expr, tuple[Form, ...]] = parent._gaps if parent else {}
+
+    def _forget(self) -> None:
+        """Drop what was memoised under fewer facts."""
+        self._forget_forms()
+        for memo in (self._ranges, self._bounds, self._selected):
+            memo.clear()
+
+    def range(self, atom: Expr) -> Bounds:
+        """Inclusive bounds of an atom under the facts."""
+        found = self._ranges.get(atom)
+        if found is None:
+            if self.parent is not None and not self.variables.of(atom) & self.touched:
+                found = self.parent.range(atom)
+            else:
+                found = self._range(atom)
+            self._ranges[atom] = found
+        return found
+
+    def _range(self, atom: Expr) -> Bounds:
+        low, high = atom.vmin, atom.vmax
+        op = atom.op
+        if op == "floordiv" and atom.args[1].op == "const":
+            divisor = cast(int, atom.args[1].value)
+            ends = [end // divisor for end in self._bounds_without_facts(self.inner(atom.args[0]))]
+            low, high = min(ends), max(ends)
+        elif op == "mul":
+            low, high = _product_bounds([_power_bounds(self.range(a), n) for a, n in Counter(factors(atom)).items()])
+        elif op == "where":
+            lows, highs = zip(*[self._bounds_without_facts(self.inner(a)) for a in atom.args[1:]], strict=True)
+            low, high = min(lows), max(highs)
+        elif op == "min":
+            lows, highs = zip(*[self._bounds_without_facts(gap) for gap in self.gaps(atom)], strict=True)
+            low, high = min(lows), min(highs)
+        known_low, known_high = self.narrowed.get(atom, (low, high))
+        return max(low, known_low), min(high, known_high)
+
+    def gaps(self, atom: Expr) -> tuple[Form, ...]:
+        """The operands of a minimum, 0 among them."""
+        found = self._gaps.get(atom)
+        if found is None:
+            found = self._gaps[atom] = tuple([self.inner(part) for part in chain_members(atom, "min")])
+        return found
+
+    def gap(self, atom: Expr) -> Form | None:
+        """The operand of a minimum beside 0; ``None`` if there are several."""
+        found = [gap for gap in self.gaps(atom) if gap != ZERO]
+        return found[0] if len(found) == 1 else None
+
+    def cases(self, form: Form, atom: Expr) -> list[Form]:
+        """``form`` with a minimum in it replaced by each of its operands."""
+        rest = form.plus(atom_form(atom), -form.terms[atom])
+        return [rest.plus(gap, form.terms[atom]) for gap in self.gaps(atom)]
+
+    def outer_minimum(self, form: Form) -> Expr | None:
+        """A minimum in ``form`` that is not inside another: the first in the fixed order."""
+        minima = [a for a in form.terms if a.op == "min"]
+        if len(minima) < 2:
+            return minima[0] if minima else None
+        inside = {a for m in minima for gap in self.gaps(m) for a in gap.terms}
+        return min((a for a in minima if a not in inside), key=lambda a: a.key, default=None)
+
+    def operand_count(self, form: Form, most: int) -> int:
+        """How many forms without minima ``form`` chooses from; ``most + 1`` stands for more than ``most``."""
+        found, stack = 0, [form]
+        while stack and found + len(stack) <= most:
+            part = stack.pop()
+            atom = self.outer_minimum(part)
+            if atom is None:
+                found += 1
+            else:
+                stack += self.cases(part, atom)
+        return found if not stack else most + 1
+
+    def plain_bounds(self, form: Form) -> Bounds:
+        """Bounds that treat the atoms as independent, but for minima and what stands beside them."""
+        if self.selects[0] and any(a.op == "min" for a in form.terms):
+            return self._selected_bounds(form)
+        return self._independent_bounds(form)
+
+    def _selected_bounds(self, form: Form, most_cases: int = MAX_SELECTED) -> Bounds:
+        """A sum with a minimum is the least of its cases; with a minimum subtracted, the greatest."""
+        found = self._selected.get(form)
+        if found is None:
+            low, high = self._independent_bounds(form)
+            atom = self.outer_minimum(form)
+            each = most_cases // len(self.gaps(atom)) if atom is not None else 0
+            if atom is None or not each:
+                return low, high
+            ends = [self._selected_bounds(case, each) for case in self.cases(form, atom)]
+            choose = min if form.terms[atom] > 0 else max
+            low = max(low, choose(least for least, _ in ends))
+            high = min(high, choose(most for _, most in ends))
+            found = low, high
+            if most_cases == MAX_SELECTED:
+                self._selected[form] = found
+        return found
+
+    def _independent_bounds(self, form: Form) -> Bounds:
+        low = high = form.constant
+        for atom, coefficient in form.terms.items():
+            least, most = self._ranges.get(atom) or self.range(atom)
+            if coefficient > 0:
+                low += coefficient * least
+                high += coefficient * most
+            else:
+                low += coefficient * most
+                high += coefficient * least
+        return low, high
+
+    def bounds(self, form: Form, depth: int = MAX_CORRELATION_DEPTH) -> Bounds:
+        """The tightest bounds known: correlation of terms with their own quotients, and facts about sums, counted."""
+        if len(form.terms) < 2:
+            return self.plain_bounds(form)
+        low, high, known_depth = self._bounds.get(form, (0, 0, -1))
+        if known_depth >= depth:
+            return low, high
+        low, high = self.plain_bounds(form)
+        if depth:
+            correlated = self._correlated_bounds(form, depth, self.bounds)
+            for other_low, other_high in chain(correlated, self._known_bounds(form, depth), self._digit_bounds(form)):
+                low, high = max(low, other_low), min(high, other_high)
+        self._bounds[form] = (low, high, depth)
+        return low, high
+
+    def _bounds_without_facts(self, form: Form, depth: int = 1) -> Bounds:
+        """Bounds that facts about sums do not enter: an atom's range may not rest on facts about the atom itself."""
+        low, high = self.plain_bounds(form)
+        if depth and len(form.terms) > 1:
+            for other_low, other_high in self._correlated_bounds(form, depth, self._bounds_without_facts):
+                low, high = max(low, other_low), min(high, other_high)
+        return low, high
+
+    def _correlated_bounds(self, form: Form, depth: int, bounds: Callable[[Form, int], Bounds]) -> Iterator[Bounds]:
+        """A dividend beside its quotient is a multiple of the quotient plus a remainder in ``[0, most]``."""
+        for atom in form.terms:
+            if atom.op == "var":
+                continue
+            if atom.op == "tdiv" and atom.args[1].vmin == atom.args[1].vmax > 0:
+                n, dividend = atom.args[1].vmin, self.inner(atom.args[0])
+                scale = scale_of(dividend, form)
+                rest = form.plus(dividend, -scale).plus(atom_form(atom), scale * n)
+                if scale and len(rest.terms) < len(form.terms):
+                    low, high = bounds(rest, depth - 1)
+                    least, most = self.plain_bounds(dividend)
+                    ends = (scale * (1 - n) * (least < 0), scale * (n - 1) * (most > 0))
+                    yield low + min(ends), high + max(ends)
+            for division in self.divisions(atom) if bounds == self.bounds else self._flat_division(atom):
+                scale = scale_of(division.dividend, form)
+                if scale:
+                    rest = form.plus(division.remainder, -scale)
+                    if len(rest.terms) < len(form.terms) + len(division.dividend.terms):
+                        low, high = bounds(rest, depth - 1)
+                        most = scale * division.most
+                        yield low + min(0, most), high + max(0, most)
+
+    def _digit_bounds(self, form: Form) -> Iterator[Bounds]:
+        """Bounds of a sum of several remainders, each between 0 and what its divisor leaves."""
+        quotients = [a for a in form.terms if a.op == "floordiv"]
+        if len(quotients) < 2:
+            return
+        rest, low, high, taken = form, 0, 0, 0
+        for atom in quotients:
+            for division in self.divisions_in(rest, atom):
+                scale = scale_of(division.dividend, rest)
+                smaller = rest.plus(division.remainder, -scale) if scale else rest
+                if len(smaller.terms) < len(rest.terms):
+                    rest, taken = smaller, taken + 1
+                    low, high = low + min(0, scale * division.most), high + max(0, scale * division.most)
+                    break
+        if taken:
+            least, most = self.plain_bounds(rest)
+            yield low + least, high + most
+
+    def _known_bounds(self, form: Form, depth: int) -> Iterator[Bounds]:
+        """Sums that facts bound, each alone and all together, and what is left beside them."""
+        rest, total_low, total_high, taken = form, 0, 0, 0
+        for direction, (least, most) in self.directions:
+            scale = scale_of(direction, form)
+            if scale:
+                low, high = self.bounds(form.plus(direction, -scale), depth - 1)
+                corners = (scale * least, scale * most)
+                yield low + min(corners), high + max(corners)
+            scale = scale_of(direction, rest)
+            smaller = rest.plus(direction, -scale)
+            if scale and len(smaller.terms) < len(rest.terms):
+                corners = (scale * least, scale * most)
+                rest, taken = smaller, taken + 1
+                total_low, total_high = total_low + min(corners), total_high + max(corners)
+        if taken > 1:
+            low, high = self.plain_bounds(rest)
+            yield low + total_low, high + total_high
+
+
+def _power_bounds(bounds: Bounds, exponent: int) -> Bounds:
+    low, high = bounds
+    ends = sorted((low**exponent, high**exponent))
+    return (0 if exponent % 2 == 0 and low < 0 < high else ends[0]), ends[1]
+
+
+def _product_bounds(ranges: list[Bounds]) -> Bounds:
+    low, high = ranges[0]
+    for least, most in ranges[1:]:
+        corners = (low * least, low * most, high * least, high * most)
+        low, high = min(corners), max(corners)
+    return low, high

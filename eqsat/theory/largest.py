@@ -1,0 +1,158 @@
+"""The largest and smallest values over a range: at an end where the body rises or falls, or in the branch that decides.
+
+Closed forms hold for ranges that are not empty; others are told apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import cast
+
+from eqsat.expr import TRUE, Expr, instantiate
+from eqsat.ops import REDUCTIONS
+from eqsat.theory.extremes import MAX_NESTED
+from eqsat.theory.forms import Form, factors, number, product_form, to_expr
+from eqsat.theory.over import Reducer, chosen, has_reductions, reduction, selected, selection_in
+
+_OPPOSITE = {"max_over": "min_over", "min_over": "max_over"}
+
+
+@dataclass(frozen=True)
+class ExtremeOver(Reducer):
+    """Largest values over a range (``max_over``), or smallest ones (``min_over``)."""
+
+    op: str
+
+    def of(self, body: Form) -> Form:
+        full = self.theory.at_least_zero(self.over.extent.shifted(-1))
+        if full is TRUE:
+            return self._of_some(body)
+        inside = self.theory.under(full)
+        if inside is not None:
+            found = replace(self, theory=inside)._of_some(body)
+            if self.is_free(found) and not any(a.op in REDUCTIONS for a in found.terms):
+                return selected(self.theory, full, found, number(REDUCTIONS[self.op].identity))
+        return self.residual(self.op, body)
+
+    def _of_some(self, body: Form) -> Form:
+        """As :meth:`of`, for a range that is known to hold some value: addends and factors without the index leave."""
+        outside = Form({a: c for a, c in body.terms.items() if self.is_free(a)}, body.constant)
+        inside = body.plus(outside, -1)
+        if not inside.terms:
+            return outside
+        scale = inside.content() * (1 if inside.sign() > 0 else -1)
+        inside = Form({a: c // scale for a, c in inside.terms.items()}, 0)
+        factor, sign, inside = self._factor_with_sign(inside)
+        opposite = (scale < 0) != (sign < 0)
+        found = (replace(self, op=_OPPOSITE[self.op]) if opposite else self)._of_moving(inside)
+        return outside.plus(self.theory.times(factor, found), scale)
+
+    def _of_moving(self, body: Form) -> Form:
+        """As :meth:`_of_some`, for a body that changes with the index in every addend."""
+        slope, last = self._slope(body), self.over.high.shifted(-1)
+        found = self._of_selection(body)
+        if found is not None:
+            return found
+        if slope is not None:
+            return self._at(body, last if (slope > 0) == (self.op == "max_over") else self.over.low)
+        if self._is_affine(body):
+            return self._extreme([self._at(body, end) for end in (self.over.low, last)])
+        return self.residual(self.op, body)
+
+    def _at(self, body: Form, value: Form) -> Form:
+        """``body`` where the index is ``value``, which must lie in the range."""
+        return self.theory.form(instantiate(to_expr(body), self.index, to_expr(value)))
+
+    def _extreme(self, values: list[Form]) -> Form:
+        """The largest or smallest of some values."""
+        return self.theory.extreme(self.op.removesuffix("_over"), values)
+
+    def _factor_with_sign(self, body: Form) -> tuple[Form, int, Form]:
+        """``body`` as a factor without the index, the sign of that, and the rest."""
+        if len(body.terms) == 1:
+            parts = factors(next(iter(body.terms)))
+            signs = {part: self._sign(part) for part in parts if self.is_free(part)}
+            if signs and None not in signs.values():
+                inside = [part for part in parts if part not in signs]
+                outside = [part for part in parts if part in signs]
+                sign = prod([cast(int, signs[part]) for part in outside])
+                return product_form(outside), sign, product_form(inside)
+        return number(1), 1, body
+
+    def _of_selection(self, body: Form) -> Form | None:
+        """An extreme of ``where(c, x, y)`` over some values of the index, where ``y`` does not speak of it."""
+        theory = self.theory
+        selection = selection_in(body)
+        if selection is None:
+            return None
+        condition, *branches = selection
+        if self.is_free(condition):
+            return chosen(theory, condition, *[reduction(self.op, branch, self.over) for branch in branches])
+        x, y = [theory.inner(arg) for arg in branches]
+        if not self.is_free(y):
+            condition, x, y = theory.negate(condition), y, x
+        if not self.is_free(y):
+            return None
+        holding = self.holding(condition)
+        if holding is None:
+            return None
+        somewhere = theory.at_least_zero(holding.shifted(-1))
+        there = theory.under(somewhere)
+        if there is None:
+            return y
+        inside = replace(self, theory=there)
+        best = x if self.is_free(x) else inside.over_part(self.op, condition, x, y)
+        if best is None:
+            return None
+        gap = x.plus(y, -1)
+        if theory.is_never_negative(gap if self.op == "max_over" else gap.times(-1)):
+            return selected(theory, somewhere, best, y)
+        if has_reductions(best):
+            return None
+        everywhere = theory.equal_zero(self.trips().plus(holding, -1))
+        both = inside._extreme([best, y])
+        return selected(theory, somewhere, selected(theory, everywhere, best, both), y)
+
+    def _is_affine(self, body: Form) -> bool:
+        """Whether the index is a factor of each term that speaks of it, and once."""
+        moving = [[p for p in factors(atom) if not self.is_free(p)] for atom in body.terms]
+        return all(parts in ([], [self.index]) for parts in moving)
+
+    def _slope(self, body: Form) -> int | None:
+        """1 if ``body`` never falls as the index grows, -1 if it never rises, 0 if it stays; ``None`` if unknown."""
+        theory, slopes = self.theory, {0}
+        minimum = theory.outer_minimum(body)
+        if minimum is not None:
+            if theory.operand_count(body, MAX_NESTED) > MAX_NESTED:
+                return None
+            each = {self._slope(case) for case in theory.cases(body, minimum)} | slopes
+            return None if None in each or len(each) > 2 else sum(cast(set[int], each))
+        for atom, coefficient in body.terms.items():
+            slope = self._slope_of(atom)
+            if slope is None:
+                return None
+            slopes.add(slope if coefficient > 0 else -slope)
+        return None if len(slopes) > 2 else sum(slopes)
+
+    def _slope_of(self, atom: Expr) -> int | None:
+        if atom is self.index:
+            return 1
+        if self.is_free(atom):
+            return 0
+        if atom.op == "floordiv" and atom.args[1].op == "const" and atom.args[1].vmin > 0:
+            return self._slope(self.theory.inner(atom.args[0]))
+        if atom.op == "mul":
+            moving = [part for part in factors(atom) if not self.is_free(part)]
+            signs = [self._sign(part) for part in factors(atom) if self.is_free(part)]
+            slopes = {self._slope_of(part) for part in moving}
+            if len(moving) > 1 and any(self.theory.range(part)[0] < 0 for part in moving):
+                return None
+            if None in slopes or None in signs or len(slopes) > 1:
+                return None
+            return prod(cast(list[int], signs)) * cast(int, slopes.pop())
+        return None
+
+    def _sign(self, atom: Expr) -> int | None:
+        low, high = self.theory.range(atom)
+        return 1 if low >= 0 else -1 if high <= 0 else None

@@ -1,0 +1,145 @@
+"""What all reductions over a range have in common: the range, its parts, and what is left of a reduction there."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Self
+
+from eqsat.evaluation import evaluate
+from eqsat.expr import FALSE, TRUE, Expr, const, make, topological
+from eqsat.ops import REDUCTIONS
+from eqsat.theory.conditions import Conditions
+from eqsat.theory.forms import ZERO, Form, atom_form, number, to_expr
+from eqsat.theory.solving import is_free_of, solved_for
+
+#: A reduction without free variables is computed if it has at most so many steps.
+MAX_COMPUTED = 4096
+
+
+@dataclass(frozen=True)
+class Range:
+    """The index of a reduction and the ends of its half-open range."""
+
+    index: Expr
+    low: Form
+    high: Form
+
+    @property
+    def extent(self) -> Form:
+        """``high - low``, which an empty range may make negative."""
+        return self.high.plus(self.low, -1)
+
+
+@dataclass(frozen=True)
+class Reducer(ABC):
+    """What reduces bodies, which are normal in the range, by what a theory knows where the reduction stands."""
+
+    theory: Conditions
+    over: Range
+
+    @abstractmethod
+    def of(self, body: Form) -> Form:
+        """The normal form of the reduction of ``body``."""
+
+    @property
+    def index(self) -> Expr:
+        """The index of the range."""
+        return self.over.index
+
+    def is_free(self, *parts: Form | Expr) -> bool:
+        """Whether no part mentions the index."""
+        return is_free_of(self.theory, self.index, *parts)
+
+    def trips(self) -> Form:
+        """How many values the index takes."""
+        return self.theory.extreme("max", [self.over.extent, ZERO])
+
+    def ordered(self) -> Self:
+        """The same over a range with ``low <= high``."""
+        if self.theory.bounds(self.over.extent)[0] >= 0:
+            return self
+        high = self.theory.extreme("max", [self.over.low, self.over.high])
+        return replace(self, over=Range(self.index, self.over.low, high))
+
+    def part(self, first: Form | None, beyond: Form | None) -> Range:
+        """The part of the range from ``first`` to before ``beyond``."""
+        over, extreme = self.over, self.theory.extreme
+        low = over.low if first is None else extreme("max", [over.low, first])
+        high = over.high if beyond is None else extreme("min", [over.high, beyond])
+        return Range(over.index, low, high)
+
+    def in_range(self, value: Form) -> list[Expr]:
+        """That the index may be ``value``."""
+        over = self.over
+        return [
+            self.theory.at_least_zero(value.plus(over.low, -1)),
+            self.theory.at_least_zero(over.high.plus(value, -1).shifted(-1)),
+        ]
+
+    def holding(self, condition: Expr) -> Form | None:
+        """For how many values of the index ``condition`` holds, if no sum is left in that."""
+        count = self.theory.form(reduction("sum_over", make("where", condition, const(1), const(0)), self.over))
+        return None if has_reductions(count) else count
+
+    def over_part(self, op: str, condition: Expr, x: Form, y: Form) -> Form | None:
+        """The reduction of ``where(condition, x, y)`` over the part of the range that ``condition`` leaves."""
+        solved = solved_for(self.theory, self.index, condition)
+        if solved is None:
+            return None
+        part = self.part(solved.first, solved.beyond)
+        inside = to_expr(x) if solved.rest is TRUE else make("where", solved.rest, to_expr(x), to_expr(y))
+        return self.theory.form(reduction(op, inside, part))
+
+    def residual(self, op: str, body: Form) -> Form:
+        """A reduction that stays; computed now if it speaks of nothing but its index."""
+        term = reduction(op, to_expr(body), self.over)
+        steps = term.args[3].vmax - term.args[2].vmin
+        if not self.theory.variables.of(term) and steps <= MAX_COMPUTED and not _loads(body):
+            return number(int(evaluate([term], {})[0]))
+        return atom_form(term)
+
+
+def reduction(op: str, body: Expr, over: Range) -> Expr:
+    """A reduction as a term."""
+    return make(op, body, over.index, to_expr(over.low), to_expr(over.high))
+
+
+def has_reductions(form: Form) -> bool:
+    """Whether any reduction is left."""
+    return any(term.op in REDUCTIONS for term in topological(form.terms))
+
+
+def _loads(body: Form) -> bool:
+    return any(term.op == "load" for term in topological(body.terms))
+
+
+def chosen(theory: Conditions, condition: Expr, x: Expr, y: Expr) -> Form:
+    """``x`` where ``condition``, in normal form, holds, else ``y``; neither is looked at where it is not taken."""
+    if condition is TRUE or condition is FALSE:
+        return theory.form(x if condition is TRUE else y)
+    return theory.form(make("where", condition, x, y))
+
+
+def selected(theory: Conditions, condition: Expr, x: Form, y: Form) -> Form:
+    """As :func:`chosen`, for normal forms."""
+    return chosen(theory, condition, to_expr(x), to_expr(y))
+
+
+def selection_in(body: Form) -> tuple[Expr, ...] | None:
+    """The plain condition and the branches of a body that is one selection."""
+    choice = body.single()
+    return None if choice is None or choice.op != "where" else with_plain_condition(choice).args
+
+
+def with_plain_condition(selection: Expr) -> Expr:
+    """A selection by what is itself selected by a condition, or compares two, as nested selections."""
+    condition, x, y = selection.args
+    if condition.op == "where":
+        p, q, r = condition.args
+        return make("where", p, make("where", q, x, y), make("where", r, x, y))
+    if condition.op in ("eq", "ne") and condition.args[0].is_bool:
+        p, q = condition.args
+        x, y = (x, y) if condition.op == "eq" else (y, x)
+        return make("where", p, make("where", q, x, y), make("where", q, y, x))
+    return selection

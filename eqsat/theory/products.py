@@ -1,0 +1,101 @@
+"""Products over a range in closed form: powers, and what is 1 but for a part of the range."""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import cast
+
+from eqsat.expr import Expr, instantiate
+from eqsat.theory.forms import ZERO, Form, common_factors, factors, number, product_form, to_expr, without
+from eqsat.theory.over import Reducer, chosen, selected, selection_in
+from eqsat.theory.solving import equated
+
+#: A power with a larger exponent stays a product over a range.
+MAX_EXPONENT = 64
+#: So does a power of a sum with a larger exponent: multiplied out it has too many terms.
+MAX_SUM_EXPONENT = 6
+
+_ONE = number(1)
+
+
+class ProductOver(Reducer):
+    """Products over a range."""
+
+    def of(self, body: Form) -> Form:
+        found = self._of_selection(body)
+        if found is not None:
+            return found
+        trips = self.trips()
+        if trips.terms or trips.constant > MAX_EXPONENT:
+            return self._of_unit(body, trips) or self.residual("prod_over", body)
+        exponent = trips.constant
+        if self.is_free(body) and _has_power(body, exponent):
+            return self._power(body, exponent)
+        return self._without_shared_factors(body, exponent)
+
+    def _without_shared_factors(self, body: Form, exponent: int) -> Form:
+        """A product over so many values that what all addends of the body share has left."""
+        theory = self.theory
+        content = gcd(body.content(), body.constant)
+        shared = common_factors([factors(a) for a in body.terms]) if not body.constant else []
+        outside = [p for p in shared if self.is_free(p) and _has_power(theory.inner(p), exponent)]
+        rest = Form({}, body.constant // content)
+        for atom, coefficient in body.terms.items():
+            left = cast(list[Expr], without(factors(atom), outside))
+            rest = rest.plus(product_form(left), coefficient // content)
+        total = number(content**exponent)
+        for part in outside:
+            total = theory.times(total, self._power(theory.inner(part), exponent))
+        return theory.times(total, self.residual("prod_over", rest))
+
+    def _power(self, base: Form, exponent: int) -> Form:
+        total = _ONE
+        for _ in range(exponent):
+            total = self.theory.times(total, base)
+        return total
+
+    def _of_unit(self, body: Form, trips: Form) -> Form | None:
+        """A product of ``0``, ``1`` or ``-1`` over any range."""
+        if body == _ONE:
+            return body
+        if body == ZERO:
+            return selected(self.theory, self.theory.equal_zero(trips), _ONE, ZERO)
+        if body == number(-1):
+            return self.theory.remainder(trips, number(2)).times(-2).shifted(1)
+        return None
+
+    def _of_selection(self, body: Form) -> Form | None:
+        """A product of ``where(c, x, 1)`` where ``c`` bounds the index, or of nothing but zeros and ones."""
+        theory = self.theory
+        selection = selection_in(body)
+        if selection is None:
+            return None
+        condition, *branches = selection
+        x, y = [theory.inner(arg) for arg in branches]
+        if (x, y) == (ZERO, _ONE):
+            zeros = self.holding(condition)
+            return None if zeros is None else selected(theory, theory.equal_zero(zeros), _ONE, ZERO)
+        if (x, y) == (_ONE, ZERO):
+            ones = self.holding(condition)
+            if ones is None:
+                return None
+            return selected(theory, theory.equal_zero(self.trips().plus(ones, -1)), _ONE, ZERO)
+        if x == _ONE:
+            condition, x, y = theory.negate(condition), y, x
+        if y != _ONE:
+            return None
+        value = equated(theory, self.index, condition)
+        if value is not None:
+            return self._at_only(value, condition, x)
+        return self.over_part("prod_over", condition, x, y)
+
+    def _at_only(self, value: Form, condition: Expr, x: Form) -> Form:
+        """``x`` where the index is ``value``, if ``condition`` holds there and that is in the range; else 1."""
+        asked, there = [instantiate(t, self.index, to_expr(value)) for t in (condition, to_expr(x))]
+        found = self.theory.junction("and", [*self.in_range(value), self.theory.condition(asked)])
+        return chosen(self.theory, found, there, to_expr(_ONE))
+
+
+def _has_power(base: Form, exponent: int) -> bool:
+    """Whether the power of a form is multiplied out."""
+    return exponent <= MAX_SUM_EXPONENT or len(base.terms) + bool(base.constant) < 2

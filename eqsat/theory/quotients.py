@@ -1,0 +1,489 @@
+"""Floor division of forms: the lemmas that the theory rests on.
+
+Each numbered step of :class:`Quotients` is an identity of floor division, checked point by point in
+``tests/test_linear.py``. A remainder ``x % n`` is ``x - n*(x // n)``.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import gcd
+
+from eqsat.expr import Expr, const, make, shift_amount
+from eqsat.ops import truncated_div
+from eqsat.theory.facts import Facts
+from eqsat.theory.forms import (
+    ZERO,
+    Form,
+    atom_form,
+    common_factors,
+    factors,
+    number,
+    partition,
+    product,
+    product_form,
+    scale_of,
+    split,
+    to_expr,
+    without,
+)
+
+#: A product of two sums is multiplied out up to so many terms; beyond, the product is an atom.
+MAX_PRODUCT = 16
+#: A quotient of one atom with at most so many values is tried for being affine by enumeration.
+MAX_ENUMERATED = 64
+#: A quotient of a minimum is read case by case for at most so many operands.
+MAX_CASES = 8
+#: Quotients by what is no literal are rewritten so often in one go; what takes more leads on and on.
+MAX_LAWS = 24
+#: A dividend of more quotients is not taken apart: where each holds those before it, there would be no end of them.
+MAX_QUOTIENTS = 12
+#: Nor is one of more than these once the time is up.
+SEVERAL = 3
+
+
+class _EndlessError(Exception):
+    """The laws of symbolic quotients lead on and on."""
+
+
+class Quotients(Facts):
+    """Products, quotients and remainders of forms in normal form."""
+
+    def times(self, x: Form, y: Form) -> Form:
+        """The product of two forms."""
+        if not y.terms:
+            return x.times(y.constant)
+        if not x.terms:
+            return y.times(x.constant)
+        if (len(x.terms) + bool(x.constant)) * (len(y.terms) + bool(y.constant)) > MAX_PRODUCT:
+            return self._opaque("mul", *sorted((x, y), key=lambda f: to_expr(f).key))
+        total = ZERO.shifted(x.constant * y.constant)
+        if x.constant:
+            total = total.plus(Form(y.terms, 0), x.constant)
+        if y.constant:
+            total = total.plus(Form(x.terms, 0), y.constant)
+        for atom, coefficient in x.terms.items():
+            for other, scale in y.terms.items():
+                gap = self.gap(atom) if atom is other and atom.op == "min" else None
+                if gap is not None:
+                    # min(d, 0) is d or 0, so its square is d times itself
+                    total = total.plus(self.times(gap, atom_form(atom)), coefficient * scale)
+                    continue
+                monomial = product([*factors(atom), *factors(other)])
+                total = total.plus(Form({monomial: coefficient * scale}, 0))
+        return total
+
+    def quotient(self, x: Form, divisor: Form) -> Form:
+        """The normal form of ``x // divisor``."""
+        if not divisor.terms:
+            n = divisor.constant
+            if n == 0:
+                # where the facts make the divisor zero the term is never evaluated: any value is right
+                return ZERO
+            return self.quotient_by(x, n) if n > 0 else self.quotient_by(x.times(-1), -n)
+        self._laws += 1
+        try:
+            return self._symbolic_quotient(x, divisor)
+        except _EndlessError:
+            if self._laws > 1:
+                raise
+            return self._opaque("floordiv", x, divisor)
+        finally:
+            self._laws -= 1
+
+    def quotient_by(self, x: Form, n: int) -> Form:
+        """The normal form of ``x // n`` for a positive integer ``n``."""
+        if n == 1:
+            return x
+        found = self._quotients.get((x, n))
+        if found is None:
+            found = self._quotients[(x, n)] = self._quotient_by(x, n)
+        return found
+
+    def _quotient_by(self, x: Form, n: int) -> Form:
+        # 1. all values in one bucket
+        low, high = self.plain_bounds(x)
+        if low // n == high // n:
+            return number(low // n)
+        # 2. multiples of n leave the floor; the residue may lie in one bucket
+        for balanced in (False, True):
+            whole, residue = split(x, n, balanced)
+            low, high = self.bounds(residue)
+            if low // n == high // n:
+                return whole.shifted(low // n)
+        if len(residue.terms) > SEVERAL and self._is_crowded(residue):
+            return self._opaque("floordiv", x, number(n))
+        if n == 2 and list(x.terms.values()) == [-1] and not x.is_affine():
+            # as A//2 - A it would be two quotients
+            return self.quotient_by(x.times(-1).shifted(1), 2).times(-1)
+        if self.selects[0]:
+            selected = self._quotient_of_cases(x, n)
+            if selected is not None:
+                return selected
+        if whole.terms or whole.constant:
+            return whole.plus(self.quotient_by(residue, n))
+        return self._residue_quotient(residue, n)
+
+    def _is_crowded(self, form: Form) -> bool:
+        """Whether a dividend has too many quotients to be taken apart, or several and there is no time left."""
+        quotients = sum([a.op == "floordiv" for a in form.terms])
+        return quotients > MAX_QUOTIENTS or (quotients > SEVERAL and self.work.is_late())
+
+    def _residue_quotient(self, x: Form, n: int) -> Form:
+        """``x // n`` where every coefficient and the constant is in ``[0, n)``."""
+        if n == 2 and x.constant and len(x.terms) == 1 and x.is_affine():
+            # the halves of a number add up to it: (A + 1)//2 + A//2 = A
+            even = x.shifted(-1)
+            return even.plus(self.quotient_by(even, 2), -1)
+        digits = self._quotient_in_digits(x, n)
+        if digits is not None:
+            return digits
+        # one sign for all: x//n is -((n - 1 - x)//n)
+        if all(c < 0 for c in x.terms.values()):
+            return self.quotient_by(x.times(-1).shifted(n - 1), n).times(-1)
+        # 3. a common factor of the coefficients and n
+        common = gcd(x.content(), n)
+        if common > 1:
+            return self.quotient_by(x.divided(common), n // common)
+        # 4. floors compose
+        composed = self._composed(x, number(n))
+        if composed is not None:
+            return composed
+        # 5. terms that a factor f of n does not divide drop out if they stay in one bucket of f
+        for f in common_divisors(x, n):
+            if 1 < f < n:
+                multiples, rest = partition(x, f)
+                low, high = self.bounds(rest)
+                if low // f == high // f:
+                    return self.quotient_by(multiples.shifted(low // f), n // f)
+        # 6. so do terms that never carry into the floor of the largest
+        if len(x.terms) > 1:
+            largest = self._without_small_terms(x, n)
+            if largest is not None:
+                return self.quotient_by(largest, n)
+        # 7. one atom with few values may give an affine quotient, or one by a smaller divisor
+        if len(x.terms) == 1:
+            simpler = self._by_enumeration(x, n)
+            if simpler is not None:
+                return simpler
+        return self._opaque("floordiv", x, number(n))
+
+    def _composed(self, x: Form, divisor: Form) -> Form | None:
+        """``(A//b + r) // n`` is ``(A + b*r) // (b*n)``, and ``(r - A//b) // n`` is ``-1 - (A//b - r - 1) // n``."""
+        floors = [(atom, k) for atom, k in x.sorted_terms() if atom.op == "floordiv" and k in (1, -1)]
+        for atom, sign in sorted(floors, key=lambda item: -item[1]) if len(floors) > 1 else floors:
+            dividend, b = map(self.inner, atom.args)
+            rest = x.plus(atom_form(atom), -sign)
+            # a negative one adds no term to a sum, nor hides in it what a literal's floor would drop
+            few = divisor.terms or (len(dividend.terms) == 1 and rest.terms.keys() <= dividend.terms.keys())
+            if (sign > 0 or few) and (self.bounds(b)[0] > 0 or rest == ZERO):
+                if sign > 0:
+                    return self.quotient(dividend.plus(self.times(b, rest)), self.times(b, divisor))
+                inside = dividend.plus(self.times(b, rest.times(-1).shifted(-1)))
+                return self.quotient(inside, self.times(b, divisor)).times(-1).shifted(-1)
+        return None
+
+    def _without_small_terms(self, x: Form, n: int) -> Form | None:
+        """The term with the largest coefficient, and the least that others come to, if they never change the floor."""
+        atom, coefficient = max(x.sorted_terms(), key=lambda item: abs(item[1]))
+        low, high = self.range(atom)
+        if high - low >= MAX_ENUMERATED:
+            return None
+        least, most = self.bounds(x.plus(atom_form(atom), -coefficient))
+        if any((coefficient * v + least) // n != (coefficient * v + most) // n for v in range(low, high + 1)):
+            return None
+        return Form({atom: coefficient}, least)
+
+    def _quotient_of_cases(self, x: Form, n: int) -> Form | None:
+        """``min(x, y) // n`` is ``min(x//n, y//n)``, if that leaves at most one quotient."""
+        atom = self.outer_minimum(x)
+        if atom is None or x.terms[atom] % n == 0 or self.operand_count(x, MAX_CASES) > MAX_CASES:
+            return None
+        # a minimum of quotients is read as the quotient of a minimum: if that is this one it is what cannot be read
+        self._quotients[x, n] = self._opaque("floordiv", x, number(n))
+        quotients = [self.quotient_by(case, n) for case in self.cases(x, atom)]
+        if sum(any(a.op == "floordiv" for a in quotient.terms) for quotient in quotients) > 1:
+            return None
+        return self.extreme("min" if x.terms[atom] > 0 else "max", quotients)
+
+    def _quotient_in_digits(self, x: Form, n: int) -> Form | None:
+        """``x // n`` with ``A`` written as ``m*(A//m) + A%m`` for quotients in ``x``.
+
+        ``None`` unless that makes ``x`` shorter or leaves no new quotient.
+        """
+        if any(a.op == "mod" for a in x.terms):
+            return None
+        rewritten, digits = self.in_digits(x)
+        if not digits:
+            return None
+        shorter = len(rewritten.terms) < len(x.terms)
+        total = ZERO
+        found = self.quotient_by(rewritten, n)
+        for atom, coefficient in found.terms.items():
+            if atom in digits:
+                total = total.plus(digits[atom], coefficient)
+            elif atom in x.terms or atom.op == "var":
+                total = total.plus(atom_form(atom), coefficient)
+            elif shorter and atom.op == "floordiv":
+                dividend = self._without_digits(self.inner(atom.args[0]), digits)
+                total = total.plus(self._opaque("floordiv", dividend, self.inner(atom.args[1])), coefficient)
+            else:
+                return None
+        return total.shifted(found.constant)
+
+    def _without_digits(self, form: Form, digits: dict[Expr, Form]) -> Form:
+        """``form`` with remainders spelled out."""
+        for atom in list(form.terms):
+            if atom in digits:
+                form = form.plus(digits[atom].plus(atom_form(atom), -1), form.terms[atom])
+        return form
+
+    def in_digits(self, x: Form) -> tuple[Form, dict[Expr, Form]]:
+        """``x`` with remainders as atoms in place of dividends of its quotients, and what each of them stands for."""
+        digits: dict[Expr, Form] = {}
+        for quotient, _ in x.sorted_terms():
+            if quotient.op != "floordiv" or quotient.args[1].op != "const":
+                continue
+            for division in self.divisions_in(x, quotient):
+                scale = scale_of(division.dividend, x)
+                if not scale:
+                    continue
+                rest = x.plus(division.remainder, -scale)
+                if len(rest.terms) < len(x.terms):
+                    digit = make("mod", to_expr(division.dividend), const(division.divisor.constant))
+                    x = rest.plus(atom_form(digit), scale)
+                    digits[digit] = division.remainder
+                    break
+        return x, digits
+
+    def _by_enumeration(self, x: Form, n: int) -> Form | None:
+        """``x // n`` of one atom ``v``, if it is affine, or ``(v + b) // m + a``, at all values of ``v``."""
+        ((atom, coefficient),) = x.terms.items()
+        low, high = self.range(atom)
+        if high - low >= MAX_ENUMERATED:
+            return None
+        if low >= high:
+            # of no value, under facts that cannot hold together, any quotient will do
+            return number((coefficient * low + x.constant) // n)
+        values = [(coefficient * v + x.constant) // n for v in range(low, high + 1)]
+        slope = values[1] - values[0]
+        if all(b - a == slope for a, b in pairwise(values)):
+            return Form({atom: slope} if slope else {}, values[0] - slope * low)
+        steps = [v for v, (a, b) in enumerate(pairwise(values), low + 1) if a != b]
+        if abs(coefficient) == 1 or abs(values[-1] - values[0]) != len(steps):
+            return None
+        # the first and the last value may come less often than those between
+        ends = max(steps[0] - low, high + 1 - steps[-1])
+        period = steps[1] - steps[0] if len(steps) > 1 else max(ends, abs(steps[0]))
+        if period < ends or any(b - a != period for a, b in pairwise(steps)):
+            return None
+        sign = 1 if values[-1] > values[0] else -1
+        return self.quotient_by(Form({atom: 1}, period - steps[0]), period).times(sign).shifted(values[0])
+
+    def _symbolic_quotient(self, x: Form, divisor: Form) -> Form:
+        if self._laws > MAX_LAWS:
+            raise _EndlessError
+        corners = self._corner_quotient(x, divisor)
+        if corners is not None:
+            return corners
+        if not x.terms and not x.constant:
+            return ZERO
+        positive = self.bounds(divisor)[0] > 0
+        shorter = self._divide_out(x, divisor)
+        if shorter is not None:
+            multiple, rest = shorter
+            return multiple.plus(self.quotient(rest, divisor))
+        composed = self._composed(x, divisor) if positive else None
+        if composed is not None:
+            return composed
+        if len(divisor.terms) == 1 and not divisor.constant:
+            ((monomial, scale),) = divisor.terms.items()
+            return self._monomial_quotient(x, monomial, scale)
+        stepwise = self._quotient_by_parts(x, divisor)
+        if stepwise is not None:
+            return stepwise
+        # k*divisor + r with r in [0, divisor) is k
+        ratio = scale_of(divisor, x)
+        if ratio:
+            rest = x.plus(divisor, -ratio)
+            if not rest.terms and not rest.constant:
+                return number(ratio)
+            if self._is_proper_remainder(rest, divisor):
+                return number(ratio)
+        if self._is_proper_remainder(x, divisor):
+            return ZERO
+        return self._opaque_quotient(x, divisor)
+
+    def _divide_out(self, x: Form, divisor: Form) -> tuple[Form, Form] | None:
+        """``x = multiple*divisor + rest`` with a multiple that makes ``rest`` shorter than ``x``."""
+        for atom, coefficient in x.sorted_terms():
+            for lead, scale in divisor.sorted_terms():
+                left = without(factors(atom), factors(lead))
+                if left is not None and coefficient % scale == 0:
+                    multiple = product_form(left).times(coefficient // scale)
+                    rest = x.plus(self.times(multiple, divisor), -1)
+                    if len(rest.terms) < len(x.terms):
+                        return multiple, rest
+        return None
+
+    def _is_proper_remainder(self, x: Form, divisor: Form) -> bool:
+        return self.bounds(x)[0] >= 0 and self.is_never_negative(divisor.plus(x, -1).shifted(-1))
+
+    def _corner_quotient(self, x: Form, divisor: Form) -> Form | None:
+        low, high = self.bounds(divisor)
+        # an end may be 0 also where facts leave no value, and the ends are in no order
+        if low * high <= 0:
+            return None
+        values = {v // d for v in self.bounds(x) for d in (low, high)}
+        return number(values.pop()) if len(values) == 1 else None
+
+    def _monomial_quotient(self, x: Form, monomial: Expr, scale: int) -> Form:
+        """``x // (scale*monomial)``: divisible terms leave the floor, common factors cancel."""
+        below = factors(monomial)
+        whole = ZERO
+        rest = ZERO.shifted(x.constant)
+        for atom, coefficient in x.terms.items():
+            left = without(factors(atom), below)
+            if left is not None and coefficient % scale == 0:
+                whole = whole.plus(product_form(left), coefficient // scale)
+            else:
+                rest = rest.plus(Form({atom: coefficient}, 0))
+        divisor = Form({monomial: scale}, 0)
+        if not rest.terms and not rest.constant:
+            return whole
+        if self._is_proper_remainder(rest, divisor):
+            return whole
+        reduced, smaller = self._reduced(rest, monomial, scale)
+        if smaller != divisor:
+            return whole.plus(self.quotient(reduced, smaller))
+        stepwise = self._quotient_by_parts(rest, divisor)
+        if stepwise is not None:
+            return whole.plus(stepwise)
+        return whole.plus(self._opaque_quotient(rest, divisor))
+
+    def _opaque_quotient(self, x: Form, divisor: Form) -> Form:
+        """``x // divisor`` as an atom; ``-1 - (-1-x)//n`` of what only subtracts and may be below zero."""
+        if all(c < 0 for c in x.terms.values()) and self.bounds(x)[0] < 0 < self.bounds(divisor)[0]:
+            return self.quotient(x.times(-1).shifted(-1), divisor).times(-1).shifted(-1)
+        return self._opaque("floordiv", x, divisor)
+
+    def _quotient_by_parts(self, x: Form, divisor: Form) -> Form | None:
+        """``x // (f*m)`` as ``x // f // m`` for a positive ``m``, if the first quotient needs no new division."""
+        common = common_factors([factors(a) for a in divisor.terms]) if not divisor.constant else []
+        scale = gcd(divisor.content(), divisor.constant)
+        rest = _divided(divisor, common, scale)
+        shared = next(iter(common_divisors(x, scale)), 1)
+        parts = [number(shared), number(scale // shared), *map(atom_form, common), rest]
+        parts = [part for part in parts if part.terms or part.constant != 1]
+        for place, first in enumerate(parts) if len(parts) > 1 else ():
+            others = parts[:place] + parts[place + 1 :]
+            if all(self.bounds(part)[0] > 0 for part in others):
+                quotient = self.quotient(x, first)
+                if not self._divides_anew(quotient, x):
+                    last = number(1)
+                    for part in others:
+                        last = self.times(last, part)
+                    return self.quotient(quotient, last)
+        return None
+
+    @staticmethod
+    def _divides_anew(quotient: Form, x: Form) -> bool:
+        """Whether ``quotient`` has a division that ``x`` has not, or adds one to others that ``x`` has in a product."""
+        known = {f for a in x.terms for f in factors(a)}
+        for atom, k in quotient.terms.items():
+            # what is added to others would be composed again with the next divisor
+            added = len(quotient.terms) > 1 and abs(k) == 1 and atom not in x.terms
+            if any(f.op == "floordiv" and ((added and f is atom) or f not in known) for f in factors(atom)):
+                return True
+        return False
+
+    def _reduced(self, x: Form, monomial: Expr, scale: int) -> tuple[Form, Form]:
+        """``x`` and ``scale*monomial`` without their common factors."""
+        below = factors(monomial)
+        shared = common_factors([factors(a) for a in x.terms] + [below]) if not x.constant else []
+        common = gcd(x.content(), x.constant, scale)
+        left = without(below, shared) or []
+        return _divided(x, shared, common), product_form(left).times(scale // common)
+
+    def remainder(self, x: Form, divisor: Form) -> Form:
+        """The normal form of ``x % divisor``: ``x - divisor*(x // divisor)``."""
+        quotient = self.quotient(x, divisor)
+        if len(x.terms) > SEVERAL and self._is_crowded(x):
+            atom = quotient.single()
+            if atom is not None and atom.op == "floordiv":
+                return self._opaque("mod", x, divisor)
+        return x.plus(self.times(divisor, quotient), -1) if divisor.terms else x.plus(quotient, -divisor.constant)
+
+    def truncated(self, x: Form, divisor: Form) -> Form:
+        """The normal form of ``tdiv(x, divisor)``; in atoms literal divisors are positive."""
+        if not divisor.terms and not divisor.constant:
+            # as for a quotient
+            return ZERO
+        if not divisor.terms and not x.terms:
+            return number(truncated_div(x.constant, divisor.constant))
+        low, high = self.bounds(divisor)
+        if high < 0:
+            return self.truncated(x, divisor.times(-1)).times(-1)
+        for sign in (1, -1):
+            nested = x.times(sign).single()
+            if nested is not None and nested.op == "tdiv":
+                inner, below = map(self.inner, nested.args)
+                return self.truncated(inner.times(sign), self.times(below, divisor))
+        if low > 0:
+            if self.is_never_negative(x):
+                return self.quotient(x, divisor)
+            if self.is_never_negative(x.times(-1)):
+                return self.quotient(x.times(-1), divisor).times(-1)
+        if not divisor.terms and divisor.constant > 0:
+            return self._truncated_by(x, divisor.constant)
+        if len(divisor.terms) == 1 and not divisor.constant:
+            ((monomial, scale),) = divisor.terms.items()
+            reduced, smaller = self._reduced(x, monomial, scale)
+            if smaller != divisor:
+                return self.truncated(reduced, smaller)
+        return self._opaque("tdiv", x, divisor)
+
+    def _truncated_by(self, x: Form, n: int) -> Form:
+        low, high = self.bounds(x)
+        if n == 1 or (-n < low and high < n):
+            return x if n == 1 else ZERO
+        common = gcd(x.content(), x.constant, n)
+        if common > 1:
+            return self.truncated(x.divided(common), number(n // common))
+        # the mirror image of a quotient is the quotient of the mirror image
+        if x.sign() < 0:
+            return self.truncated(x.times(-1), number(n)).times(-1)
+        return self._opaque("tdiv", x, number(n))
+
+    def _truncated_remainder(self, x: Form, divisor: Form) -> Form:
+        return x.plus(self.times(divisor, self.truncated(x, divisor)), -1)
+
+    def _shift_left(self, x: Form, amount: Form) -> Form:
+        return x.times(1 << amount.constant) if not amount.terms else self._opaque_shift("shl", x, amount)
+
+    def _shift_right(self, x: Form, amount: Form) -> Form:
+        if not amount.terms:
+            return self.quotient_by(x, 1 << amount.constant)
+        return self._opaque_shift("shr", x, amount)
+
+    def _opaque_shift(self, op: str, x: Form, amount: Form) -> Form:
+        return atom_form(make(op, to_expr(x), shift_amount(to_expr(amount))))
+
+    def _opaque(self, op: str, x: Form, y: Form) -> Form:
+        return self.atom(make(op, to_expr(x), to_expr(y)))
+
+
+def _divided(form: Form, shared: list[Expr], scale: int) -> Form:
+    """``form`` without the factors, and the scale, that all its terms have."""
+    found = number(form.constant // scale)
+    for atom, coefficient in form.terms.items():
+        found = found.plus(product_form(without(factors(atom), shared) or []), coefficient // scale)
+    return found
+
+
+def common_divisors(x: Form, n: int) -> list[int]:
+    """What ``n`` has in common with one or several coefficients, the largest first."""
+    found: set[int] = set()
+    for coefficient in x.terms.values():
+        found |= {gcd(coefficient, f) for f in [*found, n]}
+    return sorted(found, reverse=True)

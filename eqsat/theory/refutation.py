@@ -1,0 +1,195 @@
+"""Refutation: conditions that cannot hold together, found by elimination and case distinction.
+
+Conditions in normal form become *rows*, forms that are at least zero, and *choices*, of whose alternatives one holds:
+what ``or`` leaves open, which operand a ``min`` is, which branch a ``where`` takes. The atoms of the rows bring rows
+and choices of their own: ``A - n*(A//n)`` lies in ``[0, n)``, ``min(x, y)`` is one of the two and above neither. Rows
+are refuted by :mod:`eqsat.theory.elimination`, choices alternative by alternative. All is bounded in size: what is not
+refuted may hold or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from eqsat.expr import FALSE, Expr, chain_members
+from eqsat.theory.elimination import Rows
+from eqsat.theory.forms import Form, atom_form, factors, product, product_form
+from eqsat.theory.quotients import Quotients
+
+#: The work of one refutation: a pair of rows that is combined counts 1, a case ``STEPS_OF_CASE``.
+MAX_STEPS = 3000
+STEPS_OF_CASE = 20
+#: So many atoms bring rows of their own.
+MAX_ATOMS = 40
+
+#: What one alternative of a choice says: rows that are at least zero, and conditions.
+Alternative = tuple[list[Form], list[Expr]]
+
+
+@dataclass
+class _Case:
+    """Rows and open choices; ``seen`` are the atoms and facts that have brought theirs."""
+
+    rows: list[Form] = field(default_factory=list)
+    choices: list[list[Alternative]] = field(default_factory=list)
+    seen: set[Expr | Form] = field(default_factory=set)
+    impossible: bool = False
+
+
+class Refutations(Quotients):
+    """Conditions that contradict each other, or the facts."""
+
+    def cannot_hold(self, conditions: Iterable[Expr], rows: Iterable[Form] = ()) -> bool:
+        """Whether ``conditions``, in normal form, and ``rows``, forms that are at least zero, were refuted."""
+        rows, conditions = list(rows), list(conditions)
+        if self._is_witnessed(conditions, rows):
+            return False
+        case = _Case()
+        self._extend(case, (rows, conditions))
+        return self._is_refuted(case, self.work.steps - MAX_STEPS)
+
+    def is_never_negative(self, form: Form) -> bool:
+        """Whether ``form >= 0`` was proved."""
+        if self.bounds(form)[0] >= 0:
+            return True
+        return self.is_coupled(form) and self.cannot_hold((), [form.times(-1).shifted(-1)])
+
+    def _is_witnessed(self, conditions: Sequence[Expr], rows: Sequence[Form]) -> bool:
+        """Whether the conditions and rows hold together at some sample point."""
+        holds = self.witnessed() & self.witnesses.where_all(conditions)
+        for row in rows:
+            if not holds.any():
+                return False
+            holds = holds & (self.witnesses.of_form(row) >= 0)
+        return bool(holds.any())
+
+    def is_coupled(self, form: Form) -> bool:
+        """Whether the atoms of a form may be related: else its bounds say all there is to say."""
+        met = self.touched if self.directions else 0
+        for atom in form.terms:
+            of_atom = self.variables.of(atom)
+            if of_atom & met or atom.op not in ("var", "floordiv"):
+                return True
+            met |= of_atom
+        return False
+
+    def _is_refuted(self, case: _Case, left: int) -> bool:
+        """Whether every choice leads to a clash, while more than ``left`` of all steps are left."""
+        work = self.work
+        work.steps -= STEPS_OF_CASE
+        if work.steps <= max(left, 0) or work.is_late():
+            return False
+        self._close(case)
+        if case.impossible:
+            return True
+        rows = Rows(case.rows, self.range)
+        clash = rows.clash()
+        work.steps -= rows.combined
+        if clash or not case.choices:
+            return clash
+        choice, *others = case.choices
+        for alternative in choice:
+            narrower = _Case(list(case.rows), list(others), set(case.seen))
+            self._extend(narrower, alternative)
+            if not self._is_refuted(narrower, left):
+                return False
+        return True
+
+    def _extend(self, case: _Case, alternative: Alternative) -> None:
+        rows, stack = alternative[0], list(alternative[1])
+        case.rows += rows
+        while stack:
+            condition = stack.pop()
+            op = condition.op
+            if condition is FALSE:
+                case.impossible = True
+            elif op == "and":
+                stack += condition.args
+            elif op == "or":
+                case.choices.append([([], [member]) for member in chain_members(condition, "or")])
+            elif op in ("lt", "le", "eq", "ne") and not condition.args[0].is_bool:
+                left, right = (self.inner(a) for a in condition.args)
+                above, below = right.plus(left, -1), left.plus(right, -1)
+                if op == "ne":
+                    case.choices.append([([above.shifted(-1)], []), ([below.shifted(-1)], [])])
+                else:
+                    case.rows.append(above.shifted(-1) if op == "lt" else above)
+                    if op == "eq":
+                        case.rows.append(below)
+
+    def _close(self, case: _Case) -> None:
+        """Add what is known of the atoms of the rows, and of theirs."""
+        at = 0
+        while at < len(case.rows) and len(case.seen) < MAX_ATOMS:
+            for atom in case.rows[at].ordered().terms:
+                for part in factors(atom) if atom.op == "mul" else ():
+                    if part not in case.seen and part.op == "floordiv":
+                        case.seen.add(part)
+                        self._define(case, part)
+                if atom not in case.seen:
+                    case.seen.add(atom)
+                    self._define(case, atom)
+                    for direction, (low, high) in self.directions:
+                        if atom in direction.terms and direction not in case.seen:
+                            case.seen.add(direction)
+                            case.rows += [direction.shifted(-low), direction.times(-1).shifted(high)]
+            at += 1
+
+    def _define(self, case: _Case, atom: Expr) -> None:
+        """Add the rows and the choice that say what an atom is."""
+        op = atom.op
+        itself = atom_form(atom)
+        if op == "floordiv":
+            dividend, divisor = self.inner(atom.args[0]), self.inner(atom.args[1])
+            if self.bounds(divisor)[0] > 0:
+                rest = dividend.plus(self.times(divisor, itself), -1)
+                case.rows += [rest, divisor.plus(rest, -1).shifted(-1)]
+        elif op == "min":
+            gaps = [gap.plus(itself, -1) for gap in self.gaps(atom)]
+            case.rows += gaps
+            case.choices.append([([gap.times(-1)], []) for gap in gaps])
+        elif op == "where":
+            condition = atom.args[0]
+            gaps = [self.inner(a).plus(itself, -1) for a in atom.args[1:]]
+            case.choices.append(
+                [
+                    ([gap, gap.times(-1)], [holds])
+                    for gap, holds in zip(gaps, (condition, self.negate(condition)), strict=True)
+                ]
+            )
+        elif op == "tdiv" and atom.args[1].op == "const":
+            dividend, n = self.inner(atom.args[0]), atom.args[1].vmin
+            rest = dividend.plus(itself, -n)
+            case.choices.append(
+                [
+                    ([dividend, rest, rest.times(-1).shifted(n - 1)], []),
+                    ([dividend.times(-1), rest.times(-1), rest.shifted(n - 1)], []),
+                ]
+            )
+        elif op == "mul":
+            case.rows += [*self._product_rows(atom), *self._scaled_facts(atom)]
+
+    def _product_rows(self, atom: Expr) -> list[Form]:
+        """The products of the distances of two factors from the ends of their ranges, which are not negative."""
+        *rest, last = factors(atom)
+        x, y = product_form(rest), self.inner(last)
+        (low, high), (least, most) = self.range(product(rest)), self.range(last)
+        return [
+            self.times(x.shifted(-low), y.shifted(-least)),
+            self.times(x.shifted(-low), y.times(-1).shifted(most)),
+            self.times(x.times(-1).shifted(high), y.shifted(-least)),
+            self.times(x.times(-1).shifted(high), y.times(-1).shifted(most)),
+        ]
+
+    def _scaled_facts(self, atom: Expr) -> Iterator[Form]:
+        """What is known of a sum with one factor, times another factor that is not negative."""
+        parts = factors(atom)
+        for index, factor in enumerate(parts):
+            rest = product(parts[:index] + parts[index + 1 :])
+            if self.range(factor)[0] < 0:
+                continue
+            for direction, (low, high) in self.directions:
+                if rest in direction.terms:
+                    yield self.times(direction.shifted(-low), self.inner(factor))
+                    yield self.times(direction.times(-1).shifted(high), self.inner(factor))

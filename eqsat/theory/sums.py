@@ -1,0 +1,379 @@
+"""Sums over a range in closed form.
+
+A sum is taken apart: each addend is summed alone, and factors without the index leave it. Of what is left a power of
+the index, a selection, an extreme or a quotient by a literal has a closed form: the methods of :class:`SumOver` that
+:meth:`SumOver.of_product` tries, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from itertools import combinations
+from itertools import product as cartesian
+from math import comb, gcd, lcm, prod
+from typing import cast
+
+from eqsat.expr import TRUE, Expr, chain_members, const, instantiate, make
+from eqsat.theory.forms import ZERO, Form, atom_form, factors, number, product_form, to_expr
+from eqsat.theory.over import Range, Reducer, chosen, has_reductions, reduction, selected, with_plain_condition
+from eqsat.theory.solving import difference, equated, solved_for
+
+#: Powers of the index of a higher degree are not summed.
+MAX_DEGREE = 8
+#: A condition of more alternatives than this is not taken apart.
+MAX_ALTERNATIVES = 3
+#: So many cases are tried to see that a polynomial is always divisible.
+MAX_CASES = 2000
+
+
+class SumOver(Reducer):
+    """Sums over a range."""
+
+    def of(self, body: Form) -> Form:
+        outside = Form({a: c for a, c in body.terms.items() if self.is_free(a)}, body.constant)
+        total = self._repeated(outside)
+        for atom, coefficient in body.terms.items():
+            if not self.is_free(atom):
+                total = total.plus(self.of_product(factors(atom)), coefficient)
+        return total
+
+    def of_product(self, parts: Sequence[Expr]) -> Form:
+        """The sum of one product: factors without the index leave it."""
+        inside = [part for part in parts if not self.is_free(part)]
+        outside = [part for part in parts if self.is_free(part)]
+        found = (
+            self._of_power(inside)
+            or self._of_selection(inside)
+            or self._of_extreme(inside)
+            or self._of_exact_quotient(inside)
+            or self._of_quotient(inside)
+            or self.residual("sum_over", self._selected_product(inside))
+        )
+        return self.theory.times(found, product_form(outside))
+
+    def _repeated(self, value: Form) -> Form:
+        """The sum of what does not change with the index."""
+        return self.theory.times(value, self.trips()) if value != ZERO else ZERO
+
+    def _again(self, body: Form, over: Range) -> Form:
+        """The normal form of a sum over a part of the range, where more may be known of the index."""
+        return self.theory.form(reduction("sum_over", to_expr(body), over))
+
+    def _of_power(self, inside: Sequence[Expr]) -> Form | None:
+        """The sum of a power of the index (Faulhaber)."""
+        if len(inside) > MAX_DEGREE or any(part is not self.index for part in inside):
+            return None
+        over = self.ordered().over
+        coefficients = faulhaber(len(inside))
+        scale = lcm(*[c.denominator for c in coefficients])
+        total = ZERO
+        for end, sign in ((over.high, 1), (over.low, -1)):
+            power = number(1)
+            for coefficient in coefficients:
+                total = total.plus(power, sign * int(coefficient * scale))
+                power = self.theory.times(power, end)
+        return self.theory.quotient_by(total, scale)
+
+    def _of_selection(self, inside: Sequence[Expr]) -> Form | None:
+        """A sum of ``where(c, x, y)`` times the other factors: split by what ``c`` says of the index."""
+        theory, index = self.theory, self.index
+        choice = next((part for part in inside if part.op == "where"), None)
+        if choice is None:
+            return None
+        others = _without(inside, choice)
+        condition, *branches = with_plain_condition(choice).args
+        x, y = [self._multiplied(arg, others) for arg in branches]
+        if condition.op == "or" or (x == ZERO and condition.op in ("lt", "le")):
+            condition, x, y = theory.negate(condition), y, x
+        members = chain_members(condition, "and")
+        same = [member for member in members if self.is_free(member)]
+        if same:
+            varying = theory.junction("and", [member for member in members if member not in same])
+            there = x if varying is TRUE else atom_form(make("where", varying, to_expr(x), to_expr(y)))
+            sums = [self._again(body, self.over) for body in (there, y)]
+            return selected(theory, theory.junction("and", same), *sums)
+        value = equated(theory, index, condition)
+        if value is not None:
+            return self._gathered(value, choice, others, y)
+        solved = solved_for(theory, index, condition)
+        if solved is not None and solved.rest is not TRUE and y != ZERO and self.is_free(y):
+            apart = atom_form(make("where", condition, to_expr(x.plus(y, -1)), const(0)))
+            return self._again(apart, self.over).plus(theory.times(y, self.trips()))
+        if solved is None or (solved.rest is not TRUE and y != ZERO):
+            return self._of_residues(condition, x, y) or self._of_alternatives(condition, x, y)
+        if solved.rest is not TRUE:
+            x = atom_form(make("where", solved.rest, to_expr(x), const(0)))
+        part = self.part(solved.first, solved.beyond)
+        if self.is_free(y):
+            everywhere = self._repeated(y)
+            return self._again(x.plus(y, -1), part).plus(everywhere)
+        total = self._again(x, part)
+        return total.plus(self._outside(y, solved.first, solved.beyond))
+
+    def _multiplied(self, term: Expr, others: Sequence[Expr]) -> Form:
+        return self.theory.times(self.theory.inner(term), product_form(others))
+
+    def _selected_product(self, inside: Sequence[Expr]) -> Form:
+        """A product in which a factor ``where(c, x, 0)`` takes in the others."""
+        for part in inside:
+            if part.op == "where" and len(inside) > 1 and self.theory.inner(part.args[2]) == ZERO:
+                taken = to_expr(self._multiplied(part.args[1], _without(inside, part)))
+                return atom_form(make("where", part.args[0], taken, const(0)))
+        return product_form(inside)
+
+    def _outside(self, body: Form, first: Form | None, beyond: Form | None) -> Form:
+        """The sum over the part of the range before ``first``, or from ``beyond`` on: each value once."""
+        over, extreme = self.ordered().over, self.theory.extreme
+        start, end = over.low, over.high
+        if first is not None:
+            start = extreme("min", [extreme("max", [over.low, first]), over.high])
+        if beyond is not None:
+            end = extreme("max", [start, extreme("min", [over.high, beyond])])
+        pieces = (Range(self.index, over.low, start), Range(self.index, end, over.high))
+        return self._again(body, pieces[0]).plus(self._again(body, pieces[1]))
+
+    def _gathered(self, value: Form, choice: Expr, others: Sequence[Expr], y: Form) -> Form:
+        """The sum of ``where(index == value and ..., x, y)``: at most one ``x``, and ``y`` for the others.
+
+        Nothing that holds for the index holds for ``value`` outside the range: ``x`` is taken under that condition.
+        """
+        theory = self.theory
+        there = self.in_range(value)
+        condition, x = choice.args[:2]
+        if condition.op == "or":
+            condition, x = theory.negate(condition), choice.args[2]
+        image = to_expr(value)
+        taken, asked, *others = [instantiate(t, self.index, image) for t in (x, condition, *others)]
+        for factor in others:
+            taken = make("mul", taken, factor)
+        if self.is_free(y):
+            everywhere = self._repeated(y)
+            found = theory.junction("and", [*there, theory.condition(asked)])
+            return chosen(theory, found, make("sub", taken, to_expr(y)), const(0)).plus(everywhere)
+        here = make("where", asked, taken, instantiate(to_expr(y), self.index, image))
+        outside = self._outside(y, value, value.shifted(1))
+        return chosen(theory, theory.junction("and", there), here, const(0)).plus(outside)
+
+    # selections by the remainder of the index
+
+    def _of_residues(self, condition: Expr, x: Form, y: Form) -> Form | None:
+        """A sum of ``where(c, x, y)`` where ``c`` compares the remainder of a dividend by a literal."""
+        compared = difference(self.theory, condition)
+        if compared is None:
+            return None
+        for quotient, coefficient in compared.terms.items():
+            if quotient.op != "floordiv" or quotient.args[1].op != "const" or self.is_free(quotient):
+                continue
+            n, dividend = quotient.args[1].vmin, self.theory.inner(quotient.args[0])
+            sign = -1 if coefficient > 0 else 1
+            rest = compared.plus(dividend.plus(Form({quotient: -n}, 0)), -sign)
+            if n > 1 and self.is_free(rest):
+                # eq: 0 == sign*(dividend % n) + rest, else 0 <= that
+                one = rest.times(-sign)
+                if condition.op == "eq":
+                    return self._of_residue(dividend, n, one, x, y)
+                if sign > 0:
+                    # the remainder is at least the residue
+                    one, x, y = one.shifted(-1), y, x
+                return self._of_least_residues(dividend, n, one, x, y)
+        return None
+
+    def _of_least_residues(self, dividend: Form, n: int, most: Form, x: Form, y: Form) -> Form | None:
+        """A sum of ``where(dividend % n <= most, x, y)``."""
+        theory = self.theory
+        low, high = theory.bounds(most)
+        if low == high == 0 and self.is_free(y):
+            return self._of_residue(dividend, n, most, x, y)
+        if low == high == n - 2 and self.is_free(x):
+            return self._of_residue(dividend, n, number(n - 1), y, x)
+        # the remainder is below k, 0 <= k <= n, where dividend//n and (dividend - k)//n differ: by 1
+        k = theory.extreme("min", [theory.extreme("max", [most.shifted(1), ZERO]), number(n)])
+        below = to_expr(dividend) // n - to_expr(dividend.plus(k, -1)) // n
+        return self._counted(below, x, y)
+
+    def _counted(self, ones: Expr, x: Form, y: Form) -> Form | None:
+        """A sum of ``x`` where ``ones`` is 1 and ``y`` where it is 0, if neither speaks of the index."""
+        if not self.is_free(x, y):
+            return None
+        count = self._again(self.theory.inner(ones), self.over)
+        if has_reductions(count):
+            return None
+        return self.theory.times(x.plus(y, -1), count).plus(self.theory.times(y, self.trips()))
+
+    def _of_residue(self, dividend: Form, n: int, residue: Form, x: Form, y: Form) -> Form | None:
+        """A sum of ``where(dividend % n == residue, x, y)``."""
+        theory = self.theory
+        shift = dividend.plus(atom_form(self.index), -1)
+        if not self.is_free(shift, y):
+            return None
+        low, high = theory.bounds(residue)
+        if low >= 0 and high < n:
+            return self._of_steps(residue.plus(shift, -1), n, x, y)
+        some = theory.junction("and", [theory.at_least_zero(r) for r in (residue, residue.times(-1).shifted(n - 1))])
+        inside = theory.under(some)
+        if inside is None:
+            return None
+        found = replace(self, theory=inside)._of_steps(residue.plus(shift, -1), n, x, y)
+        return selected(theory, some, found, theory.times(y, self.trips()))
+
+    def _of_steps(self, residue: Form, n: int, x: Form, y: Form) -> Form:
+        """A sum of ``x`` where the index is ``n*q + residue`` for some ``q``, and of ``y`` elsewhere."""
+        index = self.index
+        # the least q with n*q + residue >= end is -((residue - end)//n)
+        ends = [self.theory.quotient_by(residue.plus(end, -1), n).times(-1) for end in (self.over.low, self.over.high)]
+        there = x.plus(y, -1)
+        image = atom_form(index).times(n).plus(residue)
+        body = to_expr(there) if self.is_free(there) else instantiate(to_expr(there), index, to_expr(image))
+        steps = self.theory.form(reduction("sum_over", body, Range(index, *ends)))
+        return steps.plus(self._repeated(y))
+
+    # selections by alternatives
+
+    def _of_alternatives(self, condition: Expr, x: Form, y: Form) -> Form | None:
+        """A sum of ``where(c, x, y)`` where ``c`` is a few alternatives: each alone, less what two of them share."""
+        if condition.op == "and":
+            condition, x, y = self.theory.negate(condition), y, x
+        members = chain_members(condition, "or")
+        if not self.is_free(y) or not 1 < len(members) <= MAX_ALTERNATIVES:
+            return None
+        open_ones = self.theory.alternatives
+        if condition in open_ones:
+            # what two share led back here: it is the opposite of two alternatives again
+            return None
+        open_ones.add(condition)
+        try:
+            return self._by_alternatives(members, x, y)
+        finally:
+            open_ones.remove(condition)
+
+    def _by_alternatives(self, members: Sequence[Expr], x: Form, y: Form) -> Form | None:
+        """As :meth:`_of_alternatives`, by inclusion and exclusion; ``None`` if a part has no closed form."""
+        there, total = to_expr(x.plus(y, -1)), self.theory.times(y, self.trips())
+        for count in range(1, len(members) + 1):
+            for some in combinations(members, count):
+                shared = make("where", self.theory.junction("and", some), there, const(0))
+                found = self._again(atom_form(shared), self.over)
+                if has_reductions(found):
+                    return None
+                total = total.plus(found, 1 if count % 2 else -1)
+        return total
+
+    # minima, maxima
+
+    def _of_extreme(self, inside: Sequence[Expr]) -> Form | None:
+        """A sum of a smaller or larger value: it is one operand up to where it becomes the other."""
+        extreme = next((part for part in inside if part.op in ("min", "max")), None)
+        if extreme is None:
+            return None
+        one, other = [self.theory.inner(arg) for arg in extreme.args]
+        first = self.theory.at_least_zero(other.plus(one, -1) if extreme.op == "min" else one.plus(other, -1))
+        solved = solved_for(self.theory, self.index, first)
+        if solved is None or solved.rest is not TRUE:
+            return None
+        found = self._of_selection([make("where", first, *extreme.args), *_without(inside, extreme)])
+        return None if found is None or has_reductions(found) else found
+
+    def _of_exact_quotient(self, inside: Sequence[Expr]) -> Form | None:
+        """The sum of ``p // n`` times the other factors, where ``n`` always divides ``p``: the division comes last."""
+        for part in inside:
+            if part.op == "floordiv" and part.args[1].op == "const" and part.args[1].vmin > 0:
+                n = part.args[1].vmin
+                if always_divisible(self.theory.inner(part.args[0]), n):
+                    whole = self._multiplied(part.args[0], _without(inside, part))
+                    return self.theory.quotient_by(self.of(whole), n)
+        return None
+
+    def _of_quotient(self, inside: Sequence[Expr]) -> Form | None:
+        """The sum of ``(k*index + rest) // n`` for literals ``k`` and ``n``."""
+        if len(inside) != 1 or inside[0].op != "floordiv" or inside[0].args[1].op != "const":
+            return None
+        n = cast(int, inside[0].args[1].value)
+        dividend = self.theory.inner(inside[0].args[0])
+        k = dividend.terms.get(self.index, 0)
+        rest = dividend.plus(atom_form(self.index), -k)
+        if not k or n <= 0 or not self.is_free(rest):
+            return None
+        return self.ordered()._of_affine_quotient(k, rest, n)
+
+    def _of_affine_quotient(self, k: int, rest: Form, n: int) -> Form | None:
+        """As :meth:`_of_quotient`, for ``low <= high``."""
+        theory, over = self.theory, self.over
+        if k < 0:
+            # the index from the other end: low + high - 1 - index
+            rest = rest.plus(over.low.plus(over.high).shifted(-1), k)
+            k = -k
+        # with a factor common to k and n, the rest may be rounded down first
+        common = gcd(k, n)
+        k, n, rest = k // common, n // common, theory.quotient_by(rest, common)
+        if n == 1:
+            return self.of(Form({self.index: k}, 0).plus(rest))
+        if over.extent.terms:
+            return self._of_unit_quotient(rest, n) if k == 1 else None
+        periods, left = divmod(over.extent.constant, n)
+        if k == 1 and left:
+            return self._of_unit_quotient(rest, n)
+        if not periods:
+            return None
+        # over one period the quotients add up to start + (k - 1)(n - 1)/2; the next period is k higher throughout
+        start = over.low.times(k).plus(rest)
+        total = start.times(periods).shifted(periods * (k - 1) * (n - 1) // 2 + k * n * periods * (periods - 1) // 2)
+        if left:
+            remaining = Range(self.index, over.low.shifted(n * periods), over.high)
+            body = theory.quotient_by(rest.plus(atom_form(self.index), k), n)
+            total = total.plus(self._again(body, remaining))
+        return total
+
+    def _of_unit_quotient(self, rest: Form, n: int) -> Form:
+        """The sum of ``(index + rest) // n``: the difference of ``N*q - n*q*(q + 1)/2``, ``q = N//n``, at the ends."""
+        theory, total = self.theory, ZERO
+        for end, sign in ((self.over.high, 1), (self.over.low, -1)):
+            reach = end.plus(rest)
+            q = theory.quotient_by(reach, n)
+            pairs = theory.quotient_by(theory.times(q, q.shifted(1)), 2)
+            total = total.plus(theory.times(reach, q), sign).plus(pairs, -sign * n)
+        return total
+
+
+def _without(parts: Sequence[Expr], part: Expr) -> list[Expr]:
+    """The other factors of a product."""
+    others = list(parts)
+    others.remove(part)
+    return others
+
+
+def always_divisible(form: Form, n: int) -> bool:
+    """Whether ``n`` divides a sum of products of atoms whatever integers the atoms are.
+
+    >>> from eqsat.expr import var
+    >>> x = var("x", 0, 9)
+    >>> always_divisible(Form({x * x: 1, x: 1}, 0), 2), always_divisible(Form({x: 1}, 0), 2)
+    (True, False)
+    """
+    products = {atom: factors(atom) for atom in form.terms}
+    bases = list(dict.fromkeys(base for parts in products.values() for base in parts))
+    if n ** len(bases) > MAX_CASES or all(len(parts) == 1 for parts in products.values()):
+        return form.content() % n == 0 and form.constant % n == 0
+    for residues in cartesian(range(n), repeat=len(bases)):
+        value = dict(zip(bases, residues, strict=True))
+        if (form.constant + sum(c * prod(value[b] for b in products[a]) for a, c in form.terms.items())) % n:
+            return False
+    return True
+
+
+@cache
+def faulhaber(degree: int) -> tuple[Fraction, ...]:
+    """The coefficients of the polynomial whose value at ``n`` is the sum of ``k**degree`` over ``0 <= k < n``.
+
+    >>> faulhaber(1)
+    (Fraction(0, 1), Fraction(-1, 2), Fraction(1, 2))
+    """
+    # n**(degree + 1) telescopes: it is the sum of (k+1)**(degree+1) - k**(degree+1), a sum of lower powers
+    total = [Fraction(0)] * (degree + 1) + [Fraction(1)]
+    for lower in range(degree):
+        share = comb(degree + 1, lower)
+        for power, coefficient in enumerate(faulhaber(lower)):
+            total[power] -= share * coefficient
+    return tuple([coefficient / (degree + 1) for coefficient in total])

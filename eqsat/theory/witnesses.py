@@ -1,0 +1,82 @@
+"""Witnesses: sample points that show at once that something can hold, so that no proof of the contrary is tried.
+
+The points are fixed, 64 for every variable, some near zero and some from all over its range; values of terms are kept.
+An element of a buffer, or a reduction, counts as a variable: at worst a proof is not tried that would succeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eqsat.evaluation import apply_operator, number_type
+from eqsat.expr import Expr
+from eqsat.ops import FLOATS, REDUCTIONS
+from eqsat.theory.forms import Form, topological_until
+
+#: So many points; the first quarter has values close to zero, the next two wider ones, the last any.
+COUNT = 64
+_REACH = (8, 64, 1024)
+_SAFE = 2**62
+_DRAWN = frozenset({"var", "load", *FLOATS, *REDUCTIONS})
+
+
+class Witnesses:
+    """The values of terms at the sample points.
+
+    >>> from eqsat.expr import var
+    >>> x, y = var("x", -99, 99), var("y", 0, 9)
+    >>> bool(Witnesses().where_all([x < y, x.eq(3)]).any()), bool(Witnesses().where_all([x < y, y < x]).any())
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[Expr, NDArray[Any]] = {}
+
+    def values(self, term: Expr) -> NDArray[Any]:
+        """The values of a term, point by point."""
+        for part in topological_until([term], self._is_known):
+            found = apply_operator(part, [self._values[a] for a in part.args]) if part.args else [part.value] * COUNT
+            self._values[part] = np.asarray(found).astype(_type_of(part), copy=False)
+        return self._values[term]
+
+    def _is_known(self, part: Expr) -> bool:
+        if part not in self._values and part.op in _DRAWN:
+            self._values[part] = _points(part)
+        return part in self._values
+
+    def where_all(self, conditions: Iterable[Expr]) -> NDArray[Any]:
+        """At which points all conditions hold."""
+        holds = np.ones(COUNT, dtype=bool)
+        for condition in conditions:
+            holds &= self.values(condition)
+        return holds
+
+    def of_form(self, form: Form) -> NDArray[Any]:
+        """The values of a form."""
+        reach = abs(form.constant) + sum(abs(c) * max(abs(a.vmin), abs(a.vmax)) for a, c in form.terms.items())
+        kind = np.int64 if reach < _SAFE else object
+        total = np.full(COUNT, form.constant, dtype=kind)
+        for atom, coefficient in form.terms.items():
+            total = total + self.values(atom).astype(kind, copy=False) * coefficient
+        return total
+
+
+def _type_of(term: Expr) -> Any:
+    return bool if term.is_bool else number_type(term)
+
+
+def _points(variable: Expr) -> NDArray[Any]:
+    low, high = variable.vmin, variable.vmax
+    near = min(max(0, low), high)
+    random = Random(variable.key)
+    found = []
+    for index in range(COUNT):
+        part = index * 4 // COUNT
+        reach = _REACH[part] if part < len(_REACH) else high - low
+        found.append(random.randint(max(low, near - reach), min(high, near + reach)))
+    return np.array(found, dtype=_type_of(variable))
