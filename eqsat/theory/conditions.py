@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from typing import cast
+from typing import Self, cast
 
 from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, make, topological, tree_size
 from eqsat.theory.extremes import Extremes
+from eqsat.theory.facts import Work
 from eqsat.theory.forms import ZERO, Form, atom_form, factors, number, partition, scale_of, to_expr
 
 #: A comparison is tested against at most so many others of its conjunction or disjunction.
@@ -29,6 +30,27 @@ _COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
 
 class Conditions(Extremes):
     """Comparisons, conjunctions and disjunctions in normal form."""
+
+    def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
+        self._decisions: dict[Form, Expr | None] = {}
+        self._nonzero_proofs: dict[Form, bool] = {}
+        self._lower_values: dict[Expr, tuple[Expr, int] | None] = {}
+        self._junctions: dict[tuple[str, frozenset[Expr]], Expr] = {}
+        # those being made
+        self._joining: set[tuple[str, frozenset[Expr]]] = set()
+        # the alternatives that a sum is being taken apart by, here or by a relative
+        self.alternatives: set[Expr] = parent.alternatives if parent else set()
+        super().__init__(facts, parent, work)
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._decisions.clear()
+        self._nonzero_proofs.clear()
+
+    def _forget_forms(self) -> None:
+        super()._forget_forms()
+        self._lower_values.clear()
+        self._junctions.clear()
 
     def _choice(self, term: Expr) -> Expr:
         """Selections and comparisons of conditions, spelled with ``and``, ``or`` and ``not`` unless these are large."""

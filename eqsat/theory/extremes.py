@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import gcd
+from typing import Self
 
 from eqsat.expr import Expr, const, make, tree_size
+from eqsat.theory.facts import Work
 from eqsat.theory.forms import Form, atom_form, number, to_expr
 from eqsat.theory.refutation import Refutations
 
@@ -25,6 +27,14 @@ MAX_NESTED = 8
 
 class Extremes(Refutations):
     """Minima and maxima in normal form."""
+
+    def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
+        self._minima: dict[frozenset[Form], Form] = {}
+        super().__init__(facts, parent, work)
+
+    def _forget_forms(self) -> None:
+        super()._forget_forms()
+        self._minima.clear()
 
     def extreme(self, op: str, operands: Iterable[Form]) -> Form:
         """The normal form of the ``min`` or ``max`` of forms."""

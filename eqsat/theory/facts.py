@@ -66,7 +66,10 @@ class Work:
 
 
 class Facts(Intervals):
-    """Known facts, and what is said under them; all answers are memoised, and forgotten when a fact is added."""
+    """Known facts, and what is said under them; all answers are memoised, and forgotten when a fact is added.
+
+    Facts are read as the layers above normalise them: these have their memos before this one is made.
+    """
 
     def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
         super().__init__(parent)
@@ -89,19 +92,6 @@ class Facts(Intervals):
         self._replacing: set[Expr] = set()
         self.children: dict[Expr, Self | None] = {}
         self.changed = False
-        # the memos of the layers above
-        self._quotients: dict[tuple[Form, int], Form] = {}
-        # quotients by what is no literal that are being rewritten
-        self._laws = 0
-        self._decisions: dict[Form, Expr | None] = {}
-        self._nonzero_proofs: dict[Form, bool] = {}
-        self._minima: dict[frozenset[Form], Form] = {}
-        self._junctions: dict[tuple[str, frozenset[Expr]], Expr] = {}
-        # those being made
-        self._joining: set[tuple[str, frozenset[Expr]]] = set()
-        self._lower_values: dict[Expr, tuple[Expr, int] | None] = {}
-        # the alternatives that a sum is being taken apart by, here or by a relative
-        self.alternatives: set[Expr] = parent.alternatives if parent else set()
         self.witnesses: Witnesses = parent.witnesses if parent else Witnesses()
         self._witnessed: NDArray[Any] | None = None
         if parent:
@@ -264,17 +254,14 @@ class Facts(Intervals):
         """Drop what was memoised under fewer facts."""
         super()._forget()
         self.changed = True
-        self._decisions.clear()
-        self._nonzero_proofs.clear()
         self._witnessed = None
 
     def _forget_forms(self) -> None:
         """Drop what was memoised of normal forms; bounds and proofs hold however terms are spelled."""
         super()._forget_forms()
         self.walked.clear()
-        for memo in (self.forms, self.conditions, self.children, self._quotients, self._minima, self._junctions):
+        for memo in (self.forms, self.conditions, self.children):
             memo.clear()
-        self._lower_values.clear()
 
     def _assume_at_least(self, form: Form, least: int) -> None:
         if not form.terms:

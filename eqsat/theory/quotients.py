@@ -6,12 +6,14 @@ Each numbered step of :class:`Quotients` is an identity of floor division, check
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from math import gcd
+from typing import Self
 
 from eqsat.expr import Expr, const, make, shift_amount
 from eqsat.ops import truncated_div
-from eqsat.theory.facts import Facts
+from eqsat.theory.facts import Facts, Work
 from eqsat.theory.forms import (
     ZERO,
     Form,
@@ -48,6 +50,16 @@ class _EndlessError(Exception):
 
 class Quotients(Facts):
     """Products, quotients and remainders of forms in normal form."""
+
+    def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
+        self._quotients: dict[tuple[Form, int], Form] = {}
+        # quotients by what is no literal that are being rewritten
+        self._laws = 0
+        super().__init__(facts, parent, work)
+
+    def _forget_forms(self) -> None:
+        super()._forget_forms()
+        self._quotients.clear()
 
     def times(self, x: Form, y: Form) -> Form:
         """The product of two forms."""
