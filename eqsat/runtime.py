@@ -3,7 +3,8 @@
 A library holds any number of kernels, so that hundreds cost one start of the compiler. It is built by the compiler that
 ``CC`` names, or else the first of cc, gcc and clang, into a cache (:func:`cache_directory`) under a name made of its
 source, its flags and the compiler's version; it is loaded through cffi. It appears there by one atomic rename, so any
-number of processes may build the same library at once.
+number of processes may build the same library at once, and ends with a digest of itself, so that one that was damaged
+is built again.
 
 By default the code is scalar (vectorisation is off): :meth:`CompiledExprs.measure` times one evaluation, not a vector
 lane.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence, Set
@@ -24,7 +26,7 @@ from hashlib import blake2b
 from math import prod
 from pathlib import Path
 from statistics import median
-from time import thread_time_ns
+from time import thread_time_ns, time
 from typing import Any, cast
 
 import cffi
@@ -61,6 +63,15 @@ SAMPLE = 2048
 
 #: Nanoseconds that one repetition of a measurement lasts at least.
 LEAST_NS = 1_000_000
+
+#: Seconds after which the C compiler is taken to hang.
+COMPILE_SECONDS = 600
+
+#: Seconds after which a directory that a build left behind is removed: no build takes as long.
+ABANDONED_SECONDS = 24 * 3600
+
+#: Bytes of the digest that ends a library; the loader does not look behind the last section.
+DIGEST_SIZE = 16
 
 _DECLARATIONS = """
 typedef void (*points_function)(int64_t start, int64_t count, const int64_t *const *in, void *const *out);
@@ -198,14 +209,15 @@ class CompiledExprs:
         high = np.array([v.vmax for v in self.variables], dtype=np.int64)
         block_size = min(total, BLOCK)
         block = [np.empty(block_size, dtype=np.int64) for _ in self.variables]
+        numbers = partial(_ffi().from_buffer, "int64_t[]")
         self._library.eqsat_domain(
             self._points,
             total,
             block_size,
             len(shape),
-            _pointer("const int64_t *", low),
-            _pointer("const int64_t *", high),
-            _pointer("int64_t *", low.copy()),
+            numbers(low),
+            numbers(high),
+            numbers(low.copy()),
             _pointers("int64_t *[]", block),
             _pointers("void *[]", results),
         )
@@ -369,13 +381,13 @@ def find_compiler() -> list[str]:
 @cache
 def _version(command: tuple[str, ...]) -> str:
     """What the compiler says of itself: a new version makes new libraries."""
-    return _run([*command, "--version"]).stdout
+    return _run([*command, "--version"])
 
 
 @cache
 def _machine(command: tuple[str, ...]) -> str:
     """What the compiler takes this machine for: a cache may be shared by several, which run different instructions."""
-    return _run([*command, "-march=native", "-dM", "-E", "-x", "c", os.devnull]).stdout
+    return _run([*command, "-march=native", "-dM", "-E", "-x", "c", os.devnull])
 
 
 def compiler_version() -> str:
@@ -389,15 +401,40 @@ def compiler_version() -> str:
     return _version(tuple(find_compiler())).partition("\n")[0]
 
 
-def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def _run(command: Sequence[str], scratch: str | None = None) -> str:
+    """What the compiler prints; its own files go to the directory ``scratch``."""
+    environment = os.environ if scratch is None else {**os.environ, "TMPDIR": scratch}
     try:
-        return subprocess.run(command, capture_output=True, text=True, errors="replace", check=True)
-    except subprocess.CalledProcessError as error:
-        lines = error.stderr.splitlines() or [f"it ended with status {error.returncode}"]
-        line = next((line for line in lines if "error" in line), lines[0]).strip()
-        raise CompileError(f"the C compiler {command[0]!r} failed: {line}: check CC and the flags") from None
+        # a group of its own, so that what the compiler has started ends with it
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=environment,
+            process_group=0,
+        ) as process:
+            try:
+                printed, complaints = process.communicate(timeout=COMPILE_SECONDS)
+            except BaseException:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                raise
+    except subprocess.TimeoutExpired:
+        raise CompileError(
+            f"the C compiler {command[0]!r} did not end within {COMPILE_SECONDS} seconds: check CC, or split the kernel"
+        ) from None
     except OSError as error:
         raise CompileError(f"cannot run the C compiler {command[0]!r} ({error.strerror}): set CC to another") from None
+    if process.returncode:
+        lines = complaints.splitlines() or [f"it ended with status {process.returncode}"]
+        # collect2 only says that the linker failed, which has said why
+        errors = [line for line in lines if "error" in line and not line.startswith("collect2")]
+        reason = (errors or lines)[0].strip()
+        raise CompileError(f"the C compiler {command[0]!r} failed: {reason}: check CC and the flags")
+    return printed
 
 
 def cache_directory() -> Path:
@@ -410,14 +447,23 @@ def cache_directory() -> Path:
         # the loader of libraries searches elsewhere for a name alone
         return Path(chosen).absolute()
     usual = Path(user_cache_dir("eqsat", appauthor=False))
-    with suppress(OSError):
-        usual.mkdir(parents=True, exist_ok=True)
-    return usual if os.access(usual, os.W_OK) else Path(_directory_of_process().name)
+    # a user without a home has a path from `~`, which is no directory
+    if usual.is_absolute():
+        with suppress(OSError):
+            usual.mkdir(parents=True, exist_ok=True)
+        if os.access(usual, os.W_OK):
+            return usual
+    return Path(_directory_of_process().name)
 
 
 @cache
 def _directory_of_process() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="eqsat-")
+    try:
+        return tempfile.TemporaryDirectory(prefix="eqsat-")
+    except OSError as error:
+        raise CompileError(
+            f"no directory for compiled libraries can be written ({error.strerror}): set EQSAT_CACHE_DIR to one"
+        ) from None
 
 
 def _build(source: str, flags: tuple[str, ...]) -> Path:
@@ -428,21 +474,45 @@ def _build(source: str, flags: tuple[str, ...]) -> Path:
     directory = cache_directory()
     library = directory / (blake2b(identity.encode(), digest_size=16).hexdigest() + ".so")
     try:
-        if library.exists():
+        if _is_whole(library):
             return library
         directory.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(directory)
         with tempfile.TemporaryDirectory(dir=directory, prefix="build-") as scratch:
             file, built = Path(scratch, "kernels.c"), Path(scratch, "kernels.so")
             file.write_text(source, encoding="utf-8")
-            _run([*compiler, *flags, "-shared", "-fPIC", "-o", str(built), str(file)])
+            _run([*compiler, *flags, "-shared", "-fPIC", "-o", str(built), str(file)], scratch)
             if not built.exists():
                 raise CompileError(f"the C compiler {compiler[0]!r} made no library: check CC and the flags")
+            code = built.read_bytes()
+            built.write_bytes(code + _digest(code))
             os.replace(built, library)
     except OSError as error:
         raise CompileError(
             f"cannot write the cache directory {str(directory)!r} ({error.strerror}): set EQSAT_CACHE_DIR to another"
         ) from None
     return library
+
+
+def _digest(code: bytes) -> bytes:
+    return blake2b(code, digest_size=DIGEST_SIZE).digest()
+
+
+def _is_whole(library: Path) -> bool:
+    """Whether a library is there as it was built."""
+    try:
+        code = library.read_bytes()
+    except OSError:
+        return False
+    return code.endswith(_digest(code[:-DIGEST_SIZE]))
+
+
+def _remove_abandoned(directory: Path) -> None:
+    """Remove what builds that were killed have left behind."""
+    for scratch in directory.glob("build-*"):
+        with suppress(OSError):
+            if time() - scratch.stat().st_mtime > ABANDONED_SECONDS:
+                shutil.rmtree(scratch, ignore_errors=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -640,9 +710,9 @@ def _load(library: Path, ffi: Any, symbol: str) -> Any:
     try:
         loaded = ffi.dlopen(str(library))
         getattr(loaded, symbol)
-    except (OSError, AttributeError, KeyError) as error:
+    except (OSError, AttributeError, KeyError, UnicodeError) as error:
         # only what the system says, before what cffi tried next
-        reason = str(error.args[0]).partition(".  ")[0]
+        reason = str(error if isinstance(error, UnicodeError) else error.args[0]).partition(".  ")[0]
         raise CompileError(
             f"cannot load the compiled library {str(library)!r}: {reason}: delete it, and if that does not help, "
             "set CC or EQSAT_CACHE_DIR to another"
@@ -676,11 +746,6 @@ def _number(parameter: Expr, arguments: Mapping[str, ArrayLike]) -> int:
     if value.ndim:
         raise TypeError(f"parameter {str(parameter.value)!r} has shape {value.shape}: give one integer")
     return int(value)
-
-
-def _pointer(c_type: str, array: NDArray[Any]) -> Any:
-    """A C pointer that keeps ``array`` alive."""
-    return _ffi().cast(c_type, _ffi().from_buffer(array))
 
 
 def _pointers(c_type: str, arrays: Sequence[NDArray[Any]]) -> Any:

@@ -6,9 +6,13 @@ import copy
 import os
 import pickle
 import re
+import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -201,6 +205,19 @@ def test_the_domain_is_walked_in_row_major_order_of_the_given_variables() -> Non
     assert np.array_equal(value, (np.arange(-1, 41) * 1000)[None, None, :] + np.arange(5, 45)[:, None, None])
 
 
+def test_a_domain_may_be_walked_by_several_threads() -> None:
+    i = var("i", -50, 50)
+    kernel = compile_exprs([i // 7], [i], flags=QUICK)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _: kernel.over_domain()[0], range(2000)))
+    finally:
+        sys.setswitchinterval(before)
+    assert all(np.array_equal(values, np.arange(-50, 51) // 7) for values in found)
+
+
 def test_a_domain_that_is_too_large_is_refused() -> None:
     with pytest.raises(ValueError, match="has 4294967296 points and 1 roots: more than"):
         compile_exprs([var("i", *I32)]).over_domain()
@@ -276,18 +293,104 @@ def test_a_kernel_can_be_copied_and_pickled() -> None:
         assert other({"i": 3})[0] == 4
 
 
+#: Prints 135.
+SCRIPT = (
+    "from eqsat.expr import var\nfrom eqsat.runtime import compile_exprs\n"
+    "print(sum(compile_exprs([var('i', 0, 9) * 3]).over_domain()[0]))"
+)
+
+
 def test_two_processes_at_once(tmp_path: Path) -> None:
-    script = (
-        "from eqsat.expr import var\nfrom eqsat.runtime import compile_exprs\n"
-        "print(sum(compile_exprs([var('i', 0, 9) * 3]).over_domain()[0]))"
-    )
     environment = {**os.environ, "EQSAT_CACHE_DIR": str(tmp_path / "new" / "cache")}
     runs = [
-        subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([sys.executable, "-c", SCRIPT], env=environment, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
     assert [run.communicate()[0] for run in runs] == ["135\n"] * 3
     assert [path.suffix for path in (tmp_path / "new" / "cache").iterdir()] == [".so"]
+
+
+@pytest.mark.parametrize("damage", ["empty", "truncated", "overwritten", "longer"])
+def test_a_damaged_library_is_built_again(damage: str, tmp_path: Path) -> None:
+    """The loader does not look: it would kill the process."""
+    command = [sys.executable, "-c", SCRIPT]
+    environment = {**os.environ, "EQSAT_CACHE_DIR": str(tmp_path)}
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    (library,) = tmp_path.iterdir()
+    whole = library.read_bytes()
+    changed = {
+        "empty": b"",
+        "truncated": whole[: len(whole) // 4],
+        "overwritten": whole[:64] + b"\xff" * 64 + whole[128:],
+        "longer": whole + b"\0",
+    }
+    library.write_bytes(changed[damage])
+    assert subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout == "135\n"
+    assert list(tmp_path.iterdir()) == [library]
+    assert library.read_bytes() != changed[damage]
+
+
+def test_what_killed_builds_left_behind_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path))
+    for name, age in (("build-old", 2 * 24 * 3600), ("build-running", 60), ("other", 2 * 24 * 3600)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "kernels.c").write_text("")
+        then = (tmp_path / name).stat().st_mtime - age
+        os.utime(tmp_path / name, (then, then))
+    compile_exprs([const(1)], flags=QUICK)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".so") == ["build-running", "other"]
+
+
+def waiting_compiler(directory: Path) -> Path:
+    """A command that starts another, which says in the file ``started`` that it runs and waits; and it waits too."""
+    started, script = directory / "started", directory / "compiler"
+    inner = f"echo $$ > {started}.new; mv {started}.new {started}; exec sleep 600"
+    script.write_text(f"#!/bin/sh\n[ \"$1\" = --version ] && exec echo some\nsh -c '{inner}' &\nwait\n")
+    script.chmod(0o755)
+    return script
+
+
+def is_running(started: Path) -> bool:
+    state = Path(f"/proc/{int(started.read_text())}/stat")
+    return state.exists() and state.read_text().rpartition(")")[2].split()[0] not in "ZX"
+
+
+def test_an_interrupted_compilation_leaves_nothing(tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "CC": str(waiting_compiler(tmp_path)),
+        "EQSAT_CACHE_DIR": str(tmp_path / "cache"),
+        "TMPDIR": str(tmp_path),
+    }
+    run = subprocess.Popen([sys.executable, "-c", SCRIPT], env=environment, stderr=subprocess.PIPE, text=True)
+    started = tmp_path / "started"
+    while not started.exists():
+        assert run.poll() is None
+    run.send_signal(signal.SIGINT)
+    assert "KeyboardInterrupt" in run.communicate(timeout=60)[1]
+    assert not is_running(started)
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_a_compiler_that_hangs_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", str(waiting_compiler(tmp_path)))
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(runtime, "COMPILE_SECONDS", 1)
+    with pytest.raises(CompileError, match=r"compiler' did not end within 1 seconds: check CC"):
+        compile_exprs([const(1)])
+    assert not is_running(tmp_path / "started")
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_the_compiler_keeps_its_files_beside_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
+    script = tmp_path / "compiler"
+    script.write_text(f'#!/bin/sh\necho "$TMPDIR" >> {tmp_path}/log\nexec {find_compiler()[0]} "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("CC", str(script))
+    compile_exprs([const(1)], flags=QUICK)
+    assert Path((tmp_path / "log").read_text().splitlines()[-1]).name.startswith("build-")
 
 
 def test_a_missing_compiler_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,6 +417,7 @@ def test_a_compiler_that_fails_is_one_line() -> None:
     [
         ("exit 1", "failed: it ended with status 1: check CC and the flags"),
         ("exit 0", "made no library: check CC and the flags"),
+        ("echo no space left >&2; echo collect2: error: ld failed >&2; exit 1", "failed: no space left: check CC"),
         (r"printf '\377 error' >&2; exit 1", "failed: \ufffd error: check CC and the flags"),
         ('while [ "$2" ]; do [ "$1" != -o ] || echo text > "$2"; shift; done', "file too short: delete it, and if"),
     ],
@@ -375,3 +479,26 @@ def test_the_cache_is_the_users_if_it_can_be_written(tmp_path: Path, monkeypatch
     assert usual.parent not in cache_directory().parents
     assert compile_exprs([const(3)])({})[0] == 3
     assert any(cache_directory().glob("*.so"))
+
+
+def test_a_user_without_a_home_has_no_directory_called_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EQSAT_CACHE_DIR")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(runtime, "user_cache_dir", lambda name, appauthor: "~/.cache/eqsat")
+    assert cache_directory().is_absolute()
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_directory_at_all_is_one_line_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EQSAT_CACHE_DIR")
+    monkeypatch.setattr(runtime, "user_cache_dir", lambda name, appauthor: "/proc/none")
+    monkeypatch.setattr(runtime, "_directory_of_process", cache(runtime._directory_of_process.__wrapped__))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(CompileError, match=r"can be written \(No such file or directory\): set EQSAT_CACHE_DIR to one"):
+        compile_exprs([const(1)])
+
+
+def test_a_cache_whose_name_is_no_text_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQSAT_CACHE_DIR", os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    with pytest.raises(CompileError, match=r"cannot load .*surrogates not allowed: .*set CC or EQSAT_CACHE_DIR"):
+        compile_exprs([const(1)])
