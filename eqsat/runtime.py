@@ -109,6 +109,19 @@ void eqsat_repeat(points_function points, int64_t rounds, int64_t count, const i
 }
 """
 
+#: A forked process has none of the threads that OpenMP waits for: it goes on without them.
+_ALONE = """
+void omp_set_num_threads(int threads);
+
+void eqsat_alone(void)
+{
+    omp_set_num_threads(1);
+}
+"""
+
+#: The process that is no fork of another that has this module.
+_PROCESS = os.getpid()
+
 
 class CompileError(RuntimeError):
     """No C compiler was found, or it failed; one line that says what to do."""
@@ -546,7 +559,8 @@ class Program:
         out : mapping from str to ndarray, optional
             Arrays to store to; others are made, filled with 0.
         **arguments
-            The inputs, by the names of their buffers, and the parameters.
+            The inputs, by the names of their buffers, and the parameters. Arrays of other libraries are read where they
+            are, by ``__array__`` or DLPack.
 
         Raises
         ------
@@ -566,6 +580,8 @@ class Program:
         address, new = _array_ffi().from_buffer, _array_ffi().new
         pointers = new("void *[]", [address(a) for a in (*arrays, *results.values())])
         numbers = [_number(v, arguments) for v in self.given.parameters]
+        if self.options["parallel"] and os.getpid() != _PROCESS:
+            self._library.eqsat_alone()
         self._library.eqsat_call(pointers, new("int64_t[]", numbers))
         return results
 
@@ -615,7 +631,7 @@ def compile_kernel(
     optimise : bool
         Whether to simplify it and choose its loops first (:func:`eqsat.lowering.schedule.optimised`).
     parallel : bool
-        Whether its outermost loops run in parallel (OpenMP).
+        Whether its outermost loops run in parallel (OpenMP); in a process that was forked, on one thread.
     reassociate : bool
         Whether floating-point sums may be taken in another order, which rounds differently.
     lanes : int
@@ -647,7 +663,8 @@ def compile_kernel(
         raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
     compiled = optimised(kernel, reassociate=reassociate) if optimise else flattened(kernel)
     written = loop_function(compiled, parallel, reassociate, lanes, storage="static ")
-    source = "\n".join(["#include <math.h>\n" + preamble([written]), written.text, _array_call(kernel, compiled)])
+    calls = [_array_call(kernel, compiled), *[_ALONE] * parallel]
+    source = "\n".join(["#include <math.h>\n" + preamble([written]), written.text, *calls])
     order = () if "clang" in compiler_version() else GCC_FLAGS
     flags = (*ARRAY_FLAGS, *order, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
     library = _load(_build(source, flags), _array_ffi(), "eqsat_call")
@@ -672,10 +689,13 @@ def _array_call(given: Kernel, compiled: Kernel) -> str:
 
 
 def _array(name: str, given: ArrayLike) -> NDArray[Any]:
+    """``given`` as an array, without a copy where it is one of another library."""
+    only_dlpack = hasattr(given, "__dlpack__") and not hasattr(given, "__array__")
     try:
-        return np.asarray(given)
-    except ValueError as error:
-        raise ValueError(f"the input {name!r} is no array ({error}): give a NumPy array") from None
+        return np.from_dlpack(cast(Any, given)) if only_dlpack else np.asarray(given)
+    except Exception as error:  # what an array of another library raises, as when it is on a device, is its answer
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"the input {name!r} is no array ({reason}): give a NumPy array") from None
 
 
 def _of_buffer(declared: Buffer, array: NDArray[Any]) -> NDArray[Any]:
@@ -694,7 +714,7 @@ def _of_buffer(declared: Buffer, array: NDArray[Any]) -> NDArray[Any]:
 @cache
 def _array_ffi() -> Any:
     ffi = cffi.FFI()
-    ffi.cdef("void eqsat_call(void *const *arrays, const int64_t *numbers);")
+    ffi.cdef("void eqsat_call(void *const *arrays, const int64_t *numbers); void eqsat_alone(void);")
     return ffi
 
 
@@ -725,7 +745,7 @@ def _checked(variable: Expr, values: Mapping[str, ArrayLike]) -> NDArray[np.int6
     name = cast(str, variable.value)
     if name not in values:
         raise KeyError(f"no value for variable {name!r}")
-    given = np.asarray(values[name])
+    given = _array(name, values[name])
     if not given.size:
         return given.astype(np.int64)
     # integers of more than 64 bits are objects

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import pickle
 import re
+import subprocess
+import sys
 from itertools import batched
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -406,10 +410,63 @@ def test_inputs_that_are_no_arrays_are_named():
     run = eqsat.compile(TWICE)
     with pytest.raises(ValueError, match=r"the input 'N' is no array .*: give a NumPy array"):
         run(N=[[1], [1, 2]])
+    for raised, said in ((TypeError("on a device\nmore"), "on a device"), (RuntimeError("sparse"), "sparse")):
+        with pytest.raises(ValueError, match=rf"the input 'N' is no array \({said}\): give a NumPy array$"):
+            run(N=Foreign(raised))
     with pytest.raises(TypeError, match=r"kernel 'twice' has no output 1, Z"):
         run(N=np.zeros(16, np.int32), out={1: 2, "Z": 3})
     with pytest.raises(ValueError, match=r"2\.0 lanes: give one of"):
         eqsat.compile(TWICE, lanes=2.0)
+
+
+class Foreign:
+    """An array of another library, which gives itself away by DLPack only, or raises."""
+
+    def __init__(self, given):
+        self.given = given
+
+    def __dlpack__(self, **options):
+        if isinstance(self.given, Exception):
+            raise self.given
+        return self.given.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+def test_inputs_may_be_arrays_of_other_libraries():
+    n = np.arange(16, dtype=np.int32)
+    given = [Foreign(n), memoryview(n), SimpleNamespace(__array_interface__=n.__array_interface__, n=n)]
+    for array in given:
+        assert eqsat.compile(TWICE)(N=array)["OUT"].tolist() == (n % 9 * 2).tolist()
+
+
+FORKED = """
+import os, signal
+import numpy as np
+import eqsat
+from eqsat import Kernel, Store, buffer, var
+
+i, r = var("i", 0, 99), var("r", 0, 9)
+x, y = buffer("X", "f32", (100, 10)), buffer("Y", "f32", (100,))
+sums = Kernel("sums", [Store(y[i], eqsat.sum_over(x[i, r], r, 0, 10), [i])])
+run = eqsat.compile(sums, parallel=True)
+assert "omp parallel" in run.source
+assert run(X=np.ones((100, 10), np.float32))["Y"].sum() == 1000
+if not os.fork():
+    signal.alarm(20)
+    os._exit(int(run(X=np.ones((100, 10), np.float32))["Y"].sum() != 1000))
+print(os.wait()[1])
+"""
+
+
+def test_parallel_kernels_run_in_forked_processes():
+    """OpenMP's threads are not forked with the process, and it would wait for them."""
+    command = [sys.executable, "-W", "ignore", "-c", FORKED]
+    run = subprocess.run(
+        command, env={**os.environ, "OMP_NUM_THREADS": "2"}, capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "0\n"
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
