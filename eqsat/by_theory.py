@@ -17,7 +17,6 @@ from eqsat.definedness import defined, undefined
 from eqsat.expr import FALSE, Expr, substitute, topological
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, reachable
-from eqsat.hoist import hoist
 from eqsat.linear import Theory
 from eqsat.opaque import OPAQUE, hidden, meanings, stand_ins
 from eqsat.ops import FLOORS
@@ -166,9 +165,9 @@ class ByTheory(Walk):
         for model in blends(self.model, result.cost, operations(result.exprs)):
             choice, _ = self._chooser(speller, model).choose()
             spelled = speller.spell(choice)
-            exprs = tuple(self._held(defined([spelled[c] for c in wanted], contexts)))
+            exprs = self._held(defined([spelled[c] for c in wanted], contexts), self.roots)
             if not self._strays(exprs):
-                found.append(tuple(hoist(exprs, model)) if isinstance(model, LoopAware) else exprs)
+                found.append(tuple(self._bracketed(exprs, model) if isinstance(model, LoopAware) else exprs))
         return frontier(Answer(exprs, cost_of(exprs, self.model), size(exprs)) for exprs in found)
 
     def _values(self, base: Theory) -> list[Value]:

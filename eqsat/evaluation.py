@@ -140,7 +140,8 @@ class _Evaluation:
     def load(self, array: Buffer, indices: list[NDArray[Any]]) -> Any:
         if array.name in self.contents:
             content = self.contents[array.name]
-            return content[tuple([np.clip(i, 0, n - 1) for i, n in zip(indices, content.shape, strict=True)])]
+            places = [np.asarray(np.clip(i, 0, n - 1), np.intp) for i, n in zip(indices, content.shape, strict=True)]
+            return content[tuple(places)]
         # a hash of the name and the indices, modulo 2**64
         mixed: Any = np.array(int.from_bytes(blake2b(array.name.encode(), digest_size=8).digest()), dtype=np.uint64)
         with np.errstate(over="ignore"):

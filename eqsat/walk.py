@@ -276,20 +276,24 @@ class Walk(ABC):
             self.stop = result.stop
         return dict(zip(places, result.exprs, strict=True))
 
-    def _held(self, exprs: list[Expr]) -> list[Expr]:
-        """``exprs``, but as given the roots of which 64 bits hold all values as given, and not as found."""
+    def _held(self, exprs: list[Expr], before: Sequence[Expr]) -> list[Expr]:
+        """``exprs``, but those of which 64 bits hold all values as they were before, and not as found, as before."""
         if fits(exprs):
             return exprs
-        return [new if fits([new]) or not fits([old]) else old for old, new in zip(self.roots, exprs, strict=True)]
+        return [new if fits([new]) or not fits([old]) else old for old, new in zip(before, exprs, strict=True)]
+
+    def _bracketed(self, exprs: Sequence[Expr], loops: LoopAware) -> list[Expr]:
+        """``exprs`` with their sums added from the outermost loop to the innermost."""
+        return self._held(hoist(exprs, loops), exprs)
 
     def _result(self, found: Sequence[Expr], nodes: int, contexts: Sequence[Theory | None], engine: str) -> Result:
         found = [*found]
         for places in self._strays(found):
             for place, term in self._alone(places, engine).items():
                 found[place] = term
-        exprs = self._held(defined(found, contexts))
+        exprs = self._held(defined(found, contexts), self.roots)
         if isinstance(self.model, LoopAware):
-            exprs = self._cheapest(exprs, hoist(exprs, self.model))
+            exprs = self._cheapest(exprs, self._bracketed(exprs, self.model))
         cost_before, cost = self.cost_before, cost_of(exprs, self.model)
         if self.extract == "tree":
             exprs = self._cheapest(exprs, list(self.roots))

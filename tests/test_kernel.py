@@ -293,6 +293,45 @@ def test_no_interior_is_where_a_parameter_is_at_its_bound():
     assert eqsat.compile(kernel, optimise=False)(m=-5)["Y"].tolist() == kernel.reference({}, m=-5)["Y"].tolist()
 
 
+LEAST = -(2**63)
+SMALL, ANYWHERE, ELEMENT = var("s", 0, 9), var("n", LEAST, 2**63 - 1), buffer("L", "i64", (16,))
+LOW, HIGH = var("v", LEAST, LEAST + 15), var("v", 2**62, 2**62 + 15)
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        # the interior would start at n - min(n, 0), or test L[v - 2**62] - v
+        Store(OUT[I], where(ANYWHERE.eq(I), N[I], -1), [I]),
+        Store(
+            OUT[HIGH - 2**62],
+            where((HIGH - 2**62 < SMALL + 9) & (ELEMENT[HIGH - 2**62] <= HIGH - 2**62), N[HIGH - 2**62], 0),
+            [HIGH],
+        ),
+        # added from the outermost loop to the innermost, s + 2**63 would come first
+        Store(
+            OUT[LOW - LEAST],
+            sum_over(where(ELEMENT[LOW - LEAST] >= SMALL, N[(SMALL + LOW - LEAST + R) % 16], 0) % 2, R, 0, 10),
+            [LOW],
+        ),
+    ],
+    ids=["ends", "tests", "sums"],
+)
+def test_what_fits_64_bits_still_fits_when_optimised(store):
+    kernel = Kernel("far", [store])
+    contents = {"N": np.arange(16, dtype=np.int32), "L": np.arange(16) ** 2 - 100}
+    given = {b.name: contents[b.name] for b in kernel.inputs}
+    run = eqsat.compile(kernel)
+    for n, s in ((LEAST, 3), (5, 0), (2**63 - 1, 9)):
+        parameters = {str(v.value): {"n": n, "s": s}[v.value] for v in kernel.parameters}
+        assert np.array_equal(run(**given, **parameters)["OUT"], kernel.reference(given, **parameters)["OUT"])
+
+
+def test_the_reference_loads_by_indices_of_more_than_64_bits():
+    kernel = Kernel("far", [Store(OUT[I], N[ANYWHERE * 2 + I], [I])])
+    assert kernel.reference({"N": np.arange(16)}, n=0)["OUT"].tolist() == list(range(16))
+
+
 def test_loops_at_the_ends_of_64_bits():
     least = -(2**63)
     first, last = var("v", least, least + 15), var("v", 2**63 - 16, 2**63 - 1)
