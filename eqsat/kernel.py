@@ -47,7 +47,7 @@ from eqsat.expr import (
     variables,
 )
 from eqsat.extract.cost import CostModel, LoopAware
-from eqsat.limits import require
+from eqsat.limits import integers_of, require
 from eqsat.linear import Theory
 from eqsat.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
 from eqsat.optimize import optimize
@@ -258,14 +258,25 @@ class Kernel:
         Raises
         ------
         TypeError, ValueError
-            If an input is missing, or has another shape.
+            If an input or a parameter is missing, an input has another shape or another kind of elements, or a
+            parameter is out of range.
         """
         require(arrays, Mapping, f"what the arrays of kernel {self.name!r} hold")
         for b in self.inputs:
             if b.name not in arrays:
                 raise TypeError(f"kernel {self.name!r} lacks {b.name}")
-            if np.shape(arrays[b.name]) != b.shape:
-                raise ValueError(f"array {b.name!r} has shape {np.shape(arrays[b.name])}, not {b.shape}")
+            given = np.asarray(arrays[b.name])
+            if given.shape != b.shape:
+                raise ValueError(f"array {b.name!r} has shape {given.shape}, not {b.shape}")
+            if not np.can_cast(given.dtype, DTYPES[b.element], "same_kind"):
+                raise TypeError(f"array {b.name!r} has elements of type {given.dtype}, not {b.element}: convert it")
+        for v in self.parameters:
+            name = str(v.value)
+            if name not in parameters:
+                raise TypeError(f"kernel {self.name!r} lacks {name}")
+            (number,) = integers_of([parameters[name]], f"the values of {name!r}")
+            if not v.vmin <= number <= v.vmax:
+                raise ValueError(f"variable {name!r} is given {number}, outside its range [{v.vmin}, {v.vmax}]")
         found: dict[str, NDArray[Any]] = {
             b.name: np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element]) for b in self.outputs
         }

@@ -50,6 +50,7 @@ SHIFT = buffer("SHIFT", "i32", (16,))
 SHORT = buffer("N", "i32", (8,))
 DOUBLE = buffer("DOUBLE", "f64", (16,))
 OUT, OUTER = buffer("OUT", "i32", (16,)), buffer("out", "i32", (16,))
+ADDED = Kernel("added", [Store(OUT[I], I + var("p", 0, 9), [I])])
 TWICE = Kernel("twice", [Store(OUT[I], N[I] % 9 * 2, [I], True)])
 
 
@@ -82,6 +83,11 @@ REFUSED = [
     (lambda: Store(C[I, J], 10**50, [I, J]), ValueError, r"the literal 1e\+50 is too large for f32"),
     (lambda: Store(C[I, J], -1e39, [I, J]), ValueError, r"the literal -1e\+39 is too large for f32"),
     (lambda: TWICE.reference({}), TypeError, "kernel 'twice' lacks N"),
+    (lambda: TWICE.reference({"N": np.full(16, None)}), TypeError, "array 'N' has elements of type object, not i32"),
+    (lambda: TWICE.reference({"N": np.ones(16)}), TypeError, "array 'N' has elements of type float64, not i32"),
+    (lambda: ADDED.reference({}), TypeError, "kernel 'added' lacks p"),
+    (lambda: ADDED.reference({}, p="3"), TypeError, r"the values of 'p' are given as \['3'\]: give a list of integers"),
+    (lambda: ADDED.reference({}, p=10), ValueError, r"variable 'p' is given 10, outside its range \[0, 9\]"),
     (lambda: TWICE.reference({"N": np.zeros(3)}), ValueError, r"array 'N' has shape \(3,\), not \(16,\)"),
     (lambda: Store(OUT[I], 0, [3]), ValueError, "ranges over distinct variables, not over '3'"),
     (lambda: Store(OUT[I], N, [I]), ValueError, r"'N' is an array, not a value: index it, as in N\[i\]"),
