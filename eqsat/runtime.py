@@ -669,7 +669,7 @@ def compile_kernel(
     flags = (*ARRAY_FLAGS, *order, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
     library = _load(_build(source, flags), _array_ffi(), "eqsat_call")
     options = {"optimise": optimise, "parallel": parallel, "reassociate": reassociate, "lanes": lanes}
-    return Program(kernel, compiled, written.text.removeprefix("static "), options, library)
+    return Program(kernel, compiled, written.text, options, library)
 
 
 def _array_call(given: Kernel, compiled: Kernel) -> str:
