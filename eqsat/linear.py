@@ -82,7 +82,7 @@ class Theory(Reductions):
         """
         changed = self.rewrite(equalities)
         for _ in range(MAX_CONSEQUENCES):
-            found = {} if self.work.is_late() else self._consequences(changed)
+            found = {} if self.is_late() else self._consequences(changed)
             if not found:
                 break
             changed = self.rewrite(sorted(found.items(), key=lambda item: self.simplicity[item[0]]))

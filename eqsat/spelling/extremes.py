@@ -37,7 +37,13 @@ class ExtremeSpeller(KindSpeller):
             yield op, None, (self.need(cases[0]), self.need(cases[1]))
             yield from self._clamp(form)
             return
-        for index, case in enumerate(cases[: 1 if many or len(cases) > MAX_PARTED else MAX_LAST]):
+        if many or len(cases) > MAX_PARTED:
+            # one after the other there would be as many parts, each as long again
+            half = len(cases) // 2
+            halves = [self.theory.extreme_of_needed(op, part) for part in (cases[:half], cases[half:])]
+            yield op, None, (self.need(halves[0]), self.need(halves[1]))
+            return
+        for index, case in enumerate(cases[:MAX_LAST]):
             others = self.theory.extreme_of_needed(op, cases[:index] + cases[index + 1 :])
             yield op, None, (self.need(others), self.need(case))
 

@@ -304,7 +304,8 @@ class _Pairing:
         """The class of a combination, spelled term by term, and chosen so."""
         # dearest multipliers first would not change the cost; positive terms first avoids a negation
         ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
-        if len(ordered) > MAX_CHAIN:
+        # each of its parts is nearly as long
+        if len(ordered) > MAX_CHAIN or self._is_late(len(ordered) ** 2):
             return self._wide(ordered)
         total: int | None = None
         for c, coefficient in ordered:

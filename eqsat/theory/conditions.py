@@ -35,6 +35,7 @@ class Conditions(Extremes):
         self._decisions: dict[Form, Expr | None] = {}
         self._nonzero_proofs: dict[Form, bool] = {}
         self._lower_values: dict[Expr, tuple[Expr, int] | None] = {}
+        self._complements: dict[Expr, Expr] = {}
         self._junctions: dict[tuple[str, frozenset[Expr]], Expr] = {}
         # those being made
         self._joining: set[tuple[str, frozenset[Expr]]] = set()
@@ -51,6 +52,7 @@ class Conditions(Extremes):
         super()._forget_forms()
         self._lower_values.clear()
         self._junctions.clear()
+        self._complements.clear()
 
     def _choice(self, term: Expr) -> Expr:
         """Selections and comparisons of conditions, spelled with ``and``, ``or`` and ``not`` unless these are large."""
@@ -368,7 +370,11 @@ class Conditions(Extremes):
             complement = _COMPLEMENT[op]
             return make(complement, *(args[::-1] if op in ("lt", "le") else args))
         if op in ("and", "or"):
-            return self.junction("or" if op == "and" else "and", [self.negate(a) for a in chain_members(condition, op)])
+            found = self._complements.get(condition)
+            if found is None:
+                members = [self.negate(a) for a in chain_members(condition, op)]
+                found = self._complements[condition] = self.junction("or" if op == "and" else "and", members)
+            return found
         if op == "not":
             return args[0]
         return make("not", condition)
@@ -498,7 +504,8 @@ class Conditions(Extremes):
         if op == "or":
             return [self.negate(m) for m in self._drop_implied("and", [self.negate(m) for m in members])]
         kept = sorted(members, key=lambda m: m.key)
-        for member in list(kept):
+        # nothing is decided once the time is up
+        for member in list(kept) if not self.is_late() else ():
             others = [m for m in kept if m is not member and self._may_decide(m, member)]
             if not others or len(others) > MAX_DECIDING:
                 continue

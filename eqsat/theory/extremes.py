@@ -44,14 +44,16 @@ class Extremes(Refutations):
 
     def least(self, operands: Iterable[Form]) -> Form:
         """The normal form of the minimum of forms."""
-        members = dict.fromkeys(member for form in operands for member in self._members(form))
+        # once the time is up each has its own atom: of nested extremes all operands would be in each of them
+        late = self.is_late()
+        members = dict.fromkeys(operands if late else [m for form in operands for m in self._members(form)])
         kept = self._undominated(list(members), len(members) <= MAX_COMPARED)
         if len(kept) == 1:
             return kept[0]
         key = frozenset(kept)
         found = self._minima.get(key)
         if found is None:
-            found = self._distributed(kept) or self._outside_quotients(kept)
+            found = None if late else self._distributed(kept) or self._outside_quotients(kept)
             if found is None:
                 found = self._simplified(self._sum_of(kept))
                 found = self._through_selection(kept, tree_size(to_expr(found))) or found
@@ -66,13 +68,6 @@ class Extremes(Refutations):
         return [m for member in self.cases(form, inner[0][0]) for m in self._members(member)]
 
     def _undominated(self, members: Sequence[Form], thorough: bool) -> list[Form]:
-        if len(members) > MAX_COMPARED and self.work.is_late():
-            # what differs in its constant alone has no gap with a sign
-            least: dict[Form, Form] = {}
-            for member in members:
-                alike = Form(member.terms, 0)
-                least[alike] = min(member, least.get(alike, member), key=lambda form: form.constant)
-            return list(least.values())
         kept: list[Form] = []
         for member in members:
             if any(self._is_above(member, other, thorough) for other in kept):
@@ -149,7 +144,7 @@ class Extremes(Refutations):
 
     def _sum_of(self, kept: Sequence[Form]) -> Form:
         """An operand plus ``min(gaps, 0)``, the gaps between the others and it."""
-        bases = kept[: 1 if len(kept) > MAX_COMPARED and self.work.is_late() else MAX_BASES]
+        bases = kept[: 1 if len(kept) > MAX_COMPARED and self.is_late() else MAX_BASES]
         gaps_of = {base: [form.plus(base, -1) for form in kept if form is not base] for base in bases}
         base = min(gaps_of, key=lambda form: _order(gaps_of[form]))
         gaps = sorted(gaps_of[base], key=_gap_order)

@@ -391,7 +391,7 @@ class Facts(Intervals):
 
         What is known is read again where the condition holds. Nothing is contradicted once the time is up.
         """
-        if self.work.is_late():
+        if self.is_late():
             return False
         points = self.every_point([condition])
         if points is not None:
@@ -435,7 +435,7 @@ class Facts(Intervals):
         return self.children[fact]
 
     def _given(self, facts: Sequence[Expr]) -> Self | None:
-        if self.work.contexts <= 0 or self.depth >= MAX_DEPTH or self.work.is_late():
+        if self.work.contexts <= 0 or self.depth >= MAX_DEPTH or self.is_late():
             return self
         self.work.contexts -= 1
         try:
@@ -443,6 +443,10 @@ class Facts(Intervals):
         except ContradictionError:
             return None
         return child if child.changed else self
+
+    def is_late(self) -> bool:
+        """Whether the time is up."""
+        return self.work.is_late()
 
     def outermost(self) -> Self:
         """The theory that knows what holds everywhere alone."""

@@ -6,6 +6,7 @@ range.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -18,6 +19,8 @@ from eqsat.theory.forms import ZERO, Form, VariableSets, atom_form, factors, sca
 
 #: Correlated bounds take out so many remainders or facts, one after another.
 MAX_CORRELATION_DEPTH = 1
+#: Terms of longer sums than this are taken for independent once the time is up.
+MAX_LATE_TERMS = 8
 #: Bounds of a sum distinguish so many cases of its minima.
 MAX_SELECTED = 8
 
@@ -40,6 +43,11 @@ class Intervals(Divisions):
         self._bounds: dict[Form, tuple[int, int, int]] = {}
         self._selected: dict[Form, Bounds] = {}
         self._gaps: dict[Expr, tuple[Form, ...]] = parent._gaps if parent else {}
+        self._nested: dict[Expr, frozenset[Expr]] = parent._nested if parent else {}
+
+    @abstractmethod
+    def is_late(self) -> bool:
+        """Whether the time is up: what is said from now on is right, but less."""
 
     def _forget(self) -> None:
         """Drop what was memoised under fewer facts."""
@@ -83,6 +91,13 @@ class Intervals(Divisions):
             found = self._gaps[atom] = tuple([self.inner(part) for part in chain_members(atom, "min")])
         return found
 
+    def _minima_in_gaps(self, atom: Expr) -> frozenset[Expr]:
+        """The minima that the operands of a minimum are sums of."""
+        found = self._nested.get(atom)
+        if found is None:
+            found = self._nested[atom] = frozenset([a for gap in self.gaps(atom) for a in gap.terms if a.op == "min"])
+        return found
+
     def gap(self, atom: Expr) -> Form | None:
         """The operand of a minimum beside 0; ``None`` if there are several."""
         found = [gap for gap in self.gaps(atom) if gap != ZERO]
@@ -98,7 +113,7 @@ class Intervals(Divisions):
         minima = [a for a in form.terms if a.op == "min"]
         if len(minima) < 2:
             return minima[0] if minima else None
-        inside = {a for m in minima for gap in self.gaps(m) for a in gap.terms}
+        inside = {a for m in minima for a in self._minima_in_gaps(m)}
         return min((a for a in minima if a not in inside), key=lambda a: a.key, default=None)
 
     def operand_count(self, form: Form, most: int) -> int:
@@ -157,7 +172,7 @@ class Intervals(Divisions):
         if known_depth >= depth:
             return low, high
         low, high = self.plain_bounds(form)
-        if depth:
+        if depth and self._may_correlate(form):
             correlated = self._correlated_bounds(form, depth, self.bounds)
             for other_low, other_high in chain(correlated, self._known_bounds(form, depth), self._digit_bounds(form)):
                 low, high = max(low, other_low), min(high, other_high)
@@ -167,10 +182,14 @@ class Intervals(Divisions):
     def _bounds_without_facts(self, form: Form, depth: int = 1) -> Bounds:
         """Bounds that facts about sums do not enter: an atom's range may not rest on facts about the atom itself."""
         low, high = self.plain_bounds(form)
-        if depth and len(form.terms) > 1:
+        if depth and len(form.terms) > 1 and self._may_correlate(form):
             for other_low, other_high in self._correlated_bounds(form, depth, self._bounds_without_facts):
                 low, high = max(low, other_low), min(high, other_high)
         return low, high
+
+    def _may_correlate(self, form: Form) -> bool:
+        """Whether the terms of a form are compared with each other; once the time is up those of long ones are not."""
+        return len(form.terms) <= MAX_LATE_TERMS or not self.is_late()
 
     def _correlated_bounds(self, form: Form, depth: int, bounds: Callable[[Form, int], Bounds]) -> Iterator[Bounds]:
         """A dividend beside its quotient is a multiple of the quotient plus a remainder in ``[0, most]``."""

@@ -139,7 +139,7 @@ class Quotients(Facts):
     def _is_crowded(self, form: Form) -> bool:
         """Whether a dividend has too many quotients to be taken apart, or several and there is no time left."""
         quotients = sum([a.op == "floordiv" for a in form.terms])
-        return quotients > MAX_QUOTIENTS or (quotients > SEVERAL and self.work.is_late())
+        return quotients > MAX_QUOTIENTS or (quotients > SEVERAL and self.is_late())
 
     def _residue_quotient(self, x: Form, n: int) -> Form:
         """``x // n`` where every coefficient and the constant is in ``[0, n)``."""

@@ -43,7 +43,7 @@ class Refutations(Quotients):
     def cannot_hold(self, conditions: Iterable[Expr], rows: Iterable[Form] = ()) -> bool:
         """Whether ``conditions``, in normal form, and ``rows``, forms that are at least zero, were refuted."""
         rows, conditions = list(rows), list(conditions)
-        if self._is_witnessed(conditions, rows):
+        if self.is_late() or self._is_witnessed(conditions, rows):
             return False
         case = _Case()
         self._extend(case, (rows, conditions))
