@@ -340,7 +340,9 @@ class Theory(Reductions):
         if not self.variables.of(term) & self.variables.of(condition):
             return False
         theory = self.under(condition)
-        return theory is not None and theory.is_defined(term) and self._form_under(theory, term) == other
+        if theory is None or theory is self:
+            return False
+        return theory.is_defined(term) and self._form_under(theory, term) == other
 
     def is_defined(self, term: Expr) -> bool:
         """Whether no divisor in ``term``, wherever it stands, can be zero."""

@@ -31,6 +31,8 @@ MAX_USERS = 4
 
 #: The clock is read once in so many steps of a search: small graphs are searched whatever it says.
 STEPS_PER_LOOK = 32
+#: Or in each step, where one may change the choice for more classes than this.
+MANY_CHOSEN = 1000
 
 #: A choice: the node for each class that some root needs.
 Choice = dict[int, Node]
@@ -279,7 +281,7 @@ class _Search:
 
     def _is_late(self) -> bool:
         self.steps += 1
-        if self.steps % STEPS_PER_LOOK == 0:
+        if self.steps % STEPS_PER_LOOK == 0 or len(self.choice) > MANY_CHOSEN:
             self.stopped = self.stopped or self.late()
         return self.stopped
 

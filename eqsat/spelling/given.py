@@ -74,7 +74,7 @@ class InputSpeller(KindSpeller):
                     # the complement of what is written is often what is meant
                     negated, written = map(self.theory.negate, (cast(Expr, value), term))
                     self._originals.setdefault(negated, []).append(written)
-                if self._has_few and op in _RESPELLED and isinstance(value, Form):
+                if self._has_few and op in _RESPELLED and isinstance(value, Form) and not self.theory.is_late():
                     for before, after in self._respeller.respelled(term):
                         self._respellings.setdefault(self.classes.value_of(before), []).append(after)
             if op in _PARTS and isinstance(value, Form) and value.single() is None:

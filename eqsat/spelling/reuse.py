@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import permutations
+from itertools import chain, permutations, takewhile
 from math import gcd
 from typing import Any, cast
 
@@ -54,24 +54,27 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, 
         answer so far does without; ``None`` if nothing new was found.
     """
     wider = list(_wider_remainders(speller, needed))
-    found = [*_by_bounds(speller), *wider, *_never_negative(speller, needed), *_rounded_down(speller, needed)]
-    found += _merged(speller, needed)
+    found = [*_by_bounds(speller), *wider]
+    found += _in_time(
+        speller, _never_negative(speller, needed), _rounded_down(speller, needed), _merged(speller, needed)
+    )
     conditions = [(c, v) for c in needed if isinstance(v := speller.values[c], Expr) and _worth_reading(v)]
     intervals = list(_intervals(speller, conditions, sorted(needed))) if conditions else []
     compared = dict.fromkeys(c for _, node in intervals for c in node[2] if speller.is_sum(c))
     entered = dict(_entered_extremes(speller, needed))
     speller.grow()
     found += [item for nodes in entered.values() for item in nodes.items()]
-    found += [*intervals, *_by_sums(speller, needed, [*compared, *entered])]
+    found += [*intervals, *_in_time(speller, _by_sums(speller, needed, [*compared, *entered]))]
     for c, node in found:
         speller.offer(c, node)
-    others = [
-        *_from_quotients(speller, needed),
-        *_in_two_steps(speller, needed),
-        *_remainders(speller, needed),
-        *_shifted(speller),
-        *_of_products(speller),
-    ]
+    others = _in_time(
+        speller,
+        _from_quotients(speller, needed),
+        _in_two_steps(speller, needed),
+        _remainders(speller, needed),
+        _shifted(speller),
+        _of_products(speller),
+    )
     if not found and not others:
         return None
     for c, node in others:
@@ -79,6 +82,11 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, 
     speller.grow()
     around = [_around(speller, needed, c) for c in compared if c not in needed]
     return [dict(wider), *entered.values(), *[nodes for nodes in around if len(nodes) >= MIN_USERS]]
+
+
+def _in_time(speller: Speller, *found: Iterable[tuple[int, Node]]) -> list[tuple[int, Node]]:
+    """What is found, one search after the other, until the time is up."""
+    return list(takewhile(lambda _: not speller.theory.is_late(), chain(*found)))
 
 
 def _around(speller: Speller, needed: Mapping[int, Node], c: int) -> dict[int, Node]:

@@ -57,7 +57,7 @@ class SumSpeller(KindSpeller):
             pairs = sorted([(self.classes.need_atom(a), k) for a, k in form.terms.items()])
             yield "sum", (form.constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
             return
-        if self.classes.is_out_of_time():
+        if self.classes.is_out_of_time(len(form.terms)):
             yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
             return
         # a remainder reads better than what it stands for

@@ -124,9 +124,9 @@ class ValueGraph:
         """Whether there are many classes, for the time that is left."""
         return len(self.values) >= MANY_CLASSES or self.is_out_of_time()
 
-    def is_out_of_time(self) -> bool:
-        """Whether the time is up and there are so many classes that one spelling of each must do."""
-        return len(self.values) >= MANY_CLASSES_LATE and self.theory.work.is_late()
+    def is_out_of_time(self, terms: int = 0) -> bool:
+        """Whether the time is up and there are so many classes, and ``terms``, that one spelling of each must do."""
+        return len(self.values) + terms >= MANY_CLASSES_LATE and self.theory.is_late()
 
 
 class KindSpeller:

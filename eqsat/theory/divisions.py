@@ -11,6 +11,9 @@ from eqsat.expr import Expr
 from eqsat.ops import Bounds
 from eqsat.theory.forms import ZERO, Division, Form, atom_form, factors, number, product_form, read, without
 
+#: Terms of longer sums than this are taken for independent once the time is up.
+MAX_LATE_TERMS = 8
+
 
 class Divisions(ABC):
     """The ways to read atoms as quotients; bounds, products and quotients of forms are those of the layers above."""
@@ -44,6 +47,14 @@ class Divisions(ABC):
         """Drop what was memoised of normal forms; bounds and proofs hold however terms are spelled."""
         self._divisions.clear()
         self._pairs.clear()
+
+    @abstractmethod
+    def is_late(self) -> bool:
+        """Whether the time is up: what is said from now on is right, but less."""
+
+    def has_time_for(self, form: Form) -> bool:
+        """Whether the terms of a form are compared with each other; once the time is up those of long ones are not."""
+        return len(form.terms) <= MAX_LATE_TERMS or not self.is_late()
 
     def inner(self, term: Expr) -> Form:
         """The form of an operand of an atom, which is in normal form already."""
@@ -123,6 +134,8 @@ class Divisions(ABC):
             if symbols is None:
                 continue
             for b in sorted({gcd(c, n) for c in dividend.terms.values()} | {n}):
+                if not self.has_time_for(dividend):
+                    return
                 # neither part may be one
                 if (b > 1 or symbols) and (b < n or beside):
                     outer = product_form(beside).times(n // b)

@@ -56,7 +56,7 @@ class Extremes(Refutations):
             found = None if late else self._distributed(kept) or self._outside_quotients(kept)
             if found is None:
                 found = self._simplified(self._sum_of(kept))
-                found = self._through_selection(kept, tree_size(to_expr(found))) or found
+                found = self._through_selection(kept, found) or found
             self._minima[key] = found
         return found
 
@@ -119,8 +119,8 @@ class Extremes(Refutations):
             dividends.append(rest.plus(self.inner(quotient.args[0])))
         return self.quotient_by(self.extreme("min" if sign > 0 else "max", dividends), n).times(sign)
 
-    def _through_selection(self, kept: Sequence[Form], size: int) -> Form | None:
-        """``min(where(c, x, y), z)`` is ``where(c, min(x, z), min(y, z))``, if that takes less than ``size``."""
+    def _through_selection(self, kept: Sequence[Form], found: Form) -> Form | None:
+        """``min(where(c, x, y), z)`` is ``where(c, min(x, z), min(y, z))``, if that is smaller than what was ``found``."""
         selections = {a for form in kept for a in form.terms if a.op == "where"}
         if not selections or len(kept) > MAX_COMPARED:
             return None
@@ -140,7 +140,7 @@ class Extremes(Refutations):
                 chosen.append(theory.form(to_expr(form)))
             found.append(theory.extreme("min", chosen))
         pushed = self.selection(condition, *found)
-        return pushed if tree_size(to_expr(pushed)) < size else None
+        return pushed if tree_size(to_expr(pushed)) < tree_size(to_expr(found)) else None
 
     def _sum_of(self, kept: Sequence[Form]) -> Form:
         """An operand plus ``min(gaps, 0)``, the gaps between the others and it."""

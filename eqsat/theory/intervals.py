@@ -6,7 +6,6 @@ range.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -19,8 +18,6 @@ from eqsat.theory.forms import ZERO, Form, VariableSets, atom_form, factors, sca
 
 #: Correlated bounds take out so many remainders or facts, one after another.
 MAX_CORRELATION_DEPTH = 1
-#: Terms of longer sums than this are taken for independent once the time is up.
-MAX_LATE_TERMS = 8
 #: Bounds of a sum distinguish so many cases of its minima.
 MAX_SELECTED = 8
 
@@ -44,10 +41,6 @@ class Intervals(Divisions):
         self._selected: dict[Form, Bounds] = {}
         self._gaps: dict[Expr, tuple[Form, ...]] = parent._gaps if parent else {}
         self._nested: dict[Expr, frozenset[Expr]] = parent._nested if parent else {}
-
-    @abstractmethod
-    def is_late(self) -> bool:
-        """Whether the time is up: what is said from now on is right, but less."""
 
     def _forget(self) -> None:
         """Drop what was memoised under fewer facts."""
@@ -130,7 +123,7 @@ class Intervals(Divisions):
 
     def plain_bounds(self, form: Form) -> Bounds:
         """Bounds that treat the atoms as independent, but for minima and what stands beside them."""
-        if self.selects[0] and any(a.op == "min" for a in form.terms):
+        if self.selects[0] and any(a.op == "min" for a in form.terms) and self.has_time_for(form):
             return self._selected_bounds(form)
         return self._independent_bounds(form)
 
@@ -172,7 +165,7 @@ class Intervals(Divisions):
         if known_depth >= depth:
             return low, high
         low, high = self.plain_bounds(form)
-        if depth and self._may_correlate(form):
+        if depth and self.has_time_for(form):
             correlated = self._correlated_bounds(form, depth, self.bounds)
             for other_low, other_high in chain(correlated, self._known_bounds(form, depth), self._digit_bounds(form)):
                 low, high = max(low, other_low), min(high, other_high)
@@ -182,14 +175,10 @@ class Intervals(Divisions):
     def _bounds_without_facts(self, form: Form, depth: int = 1) -> Bounds:
         """Bounds that facts about sums do not enter: an atom's range may not rest on facts about the atom itself."""
         low, high = self.plain_bounds(form)
-        if depth and len(form.terms) > 1 and self._may_correlate(form):
+        if depth and len(form.terms) > 1 and self.has_time_for(form):
             for other_low, other_high in self._correlated_bounds(form, depth, self._bounds_without_facts):
                 low, high = max(low, other_low), min(high, other_high)
         return low, high
-
-    def _may_correlate(self, form: Form) -> bool:
-        """Whether the terms of a form are compared with each other; once the time is up those of long ones are not."""
-        return len(form.terms) <= MAX_LATE_TERMS or not self.is_late()
 
     def _correlated_bounds(self, form: Form, depth: int, bounds: Callable[[Form, int], Bounds]) -> Iterator[Bounds]:
         """A dividend beside its quotient is a multiple of the quotient plus a remainder in ``[0, most]``."""
