@@ -340,6 +340,8 @@ def _quotients_of(speller: Speller, sums: Iterable[int]) -> Iterator[tuple[int, 
             dividend, n = theory.inner(atom.args[0]), atom.args[1].vmin
             wanted[n][_residues(Form(dividend.terms, 0), n)].add(dividend.constant)
     for n, dividends in wanted.items():
+        if theory.is_late():
+            return
         for c, form in forms.items():
             for constant in sorted(dividends.get(_residues(Form(form.terms, 0), n), ())):
                 dividend = Form(form.terms, constant)

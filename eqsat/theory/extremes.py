@@ -19,6 +19,8 @@ from eqsat.theory.refutation import Refutations
 
 #: Operands of so many are compared by refutation; of more, by their bounds alone.
 MAX_COMPARED = 6
+#: A minimum of more is not made flat: where each holds those before it, there would be no end of them.
+MAX_MEMBERS = 64
 #: Which operand the others are measured against is chosen among so many.
 MAX_BASES = 8
 #: Nested extremes with so many operands in all are searched for operands that never decide.
@@ -44,10 +46,10 @@ class Extremes(Refutations):
 
     def least(self, operands: Iterable[Form]) -> Form:
         """The normal form of the minimum of forms."""
-        # once the time is up each has its own atom: of nested extremes all operands would be in each of them
         late = self.is_late()
-        members = dict.fromkeys(operands if late else [m for form in operands for m in self._members(form)])
-        kept = self._undominated(list(members), len(members) <= MAX_COMPARED)
+        # once the time is up what is nested stays so
+        members = list(dict.fromkeys(operands)) if late else self._members(operands)
+        kept = self._undominated(members, len(members) <= MAX_COMPARED)
         if len(kept) == 1:
             return kept[0]
         key = frozenset(kept)
@@ -60,12 +62,21 @@ class Extremes(Refutations):
             self._minima[key] = found
         return found
 
-    def _members(self, form: Form) -> list[Form]:
-        """The operands of which ``form`` is the minimum."""
-        inner = [(a, k) for a, k in form.terms.items() if a.op == "min" and k > 0]
-        if len(inner) != 1:
-            return [form]
-        return [m for member in self.cases(form, inner[0][0]) for m in self._members(member)]
+    def _members(self, operands: Iterable[Form]) -> list[Form]:
+        """The operands of a minimum and of the minima that these are; the operands alone if there would be too many."""
+        given = list(dict.fromkeys(operands))
+        found: dict[Form, None] = {}
+        stack = given[::-1]
+        while stack:
+            form = stack.pop()
+            inner = [a for a, k in form.terms.items() if a.op == "min" and k > 0]
+            if len(inner) == 1:
+                stack += self.cases(form, inner[0])[::-1]
+            else:
+                found[form] = None
+            if len(found) + len(stack) > MAX_MEMBERS:
+                return given
+        return list(found)
 
     def _undominated(self, members: Sequence[Form], thorough: bool) -> list[Form]:
         kept: list[Form] = []
@@ -84,7 +95,7 @@ class Extremes(Refutations):
 
     def _distributed(self, kept: Sequence[Form]) -> Form | None:
         """``min(max(x, y), max(x, z))`` is ``max(x, min(y, z))``."""
-        groups = [[m.times(-1) for m in self._members(form.times(-1))] for form in kept]
+        groups = [[m.times(-1) for m in self._members([form.times(-1)])] for form in kept]
         common = [m for m in groups[0] if all(m in group for group in groups[1:])]
         if not common:
             return None
