@@ -584,16 +584,20 @@ class _Rewriter(Matcher):
         """What ``term`` becomes next, its operands being final: the term itself if nothing is to be done."""
         if _is_literal(term):
             return term
+        late = time.perf_counter() > self.deadline
+        if late:
+            self.stop = "time"
         if term.args:
+            args = [self.final[a] for a in term.args]
             try:
-                rebuilt = canonical(term.op, *[self.final[a] for a in term.args])
+                # a chain in order has new chains below it, each to be put in order
+                rebuilt = make(term.op, *args) if late else canonical(term.op, *args)
             except ValueError:
                 # never evaluated: simplified, its divisor is always zero
                 return term
             if rebuilt is not term:
                 return rebuilt
-        if time.perf_counter() > self.deadline:
-            self.stop = "time"
+        if late:
             return term
         for name, result in self.rewrites(term):
             if not self.left:

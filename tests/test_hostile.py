@@ -10,6 +10,7 @@ import pytest
 from eqsat import loops, ranges, relations, staging, tiles
 from eqsat.engine import Budget
 from eqsat.expr import Expr, buffer, const, maximum, minimum, named_variable, sum_over, var, where
+from eqsat.extremes import MAX_MEMBERS
 from eqsat.greedy import rewrite
 from eqsat.hlo import Shape
 from eqsat.indexing import IndexingMap
@@ -180,6 +181,46 @@ def folded(step, count: int) -> Expr:
 @pytest.mark.parametrize("step", FOLDED)
 def test_terms_that_hold_all_before_them_again_and_again(step):
     answered(folded(step, 60), budget=Budget(seconds=0.5))
+
+
+NESTED = [
+    lambda t, x: maximum(t - x, x - t),
+    lambda t, x: maximum(t // 2 + x, t - x),
+    lambda t, x: minimum(t + 1, x * 2),
+    lambda t, x: maximum(minimum(t, x), minimum(maximum(t, x), 9 - x)),
+    lambda t, x: t + t // 2,
+]
+
+
+@pytest.mark.parametrize("step", NESTED)
+def test_once_the_time_is_up_the_graph_is_no_longer_than_the_input(step):
+    short, long = [optimize(folded(step, count), budget=Budget(seconds=0.0)).nodes for count in (50, 100)]
+    assert long < 3 * short < 50 * 50
+
+
+def test_minima_of_too_many_are_not_made_flat():
+    # each has the operands of the two before it
+    pair = (var("x", 0, 63), var("y", 0, 63))
+    for n in range(12):
+        pair = (pair[1], minimum(pair[0] + var(f"x{n}", 0, 63), pair[1] + 1))
+    theory = Theory()
+    form = theory.form(pair[1])
+    assert all(len(theory.gaps(atom)) <= MAX_MEMBERS for atom in form.terms if atom.op == "min")
+
+
+def test_complements_of_complements_are_found_once():
+    term = V < 5
+    for n in range(60):
+        other = var(f"x{n}", 0, 9) < 4
+        term = (term & ~other) | (~term & other)
+    theory = Theory()
+    theory.condition(term)
+    assert len(theory.conditions) < 1000
+
+
+def test_greedy_rewriting_orders_no_chains_without_time():
+    total = sum([var(f"x{n}", 0, 9) * (n % 7 + 1) for n in range(300)], start=const(0) + V)
+    assert rewrite([total], seconds=0.0).roots == [total]
 
 
 @pytest.mark.parametrize("step", FOLDED[:3])

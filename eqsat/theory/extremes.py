@@ -131,7 +131,7 @@ class Extremes(Refutations):
         return self.quotient_by(self.extreme("min" if sign > 0 else "max", dividends), n).times(sign)
 
     def _through_selection(self, kept: Sequence[Form], found: Form) -> Form | None:
-        """``min(where(c, x, y), z)`` is ``where(c, min(x, z), min(y, z))``, if that is smaller than what was ``found``."""
+        """``min(where(c, x, y), z)`` is ``where(c, min(x, z), min(y, z))``, if that is shorter than ``found``."""
         selections = {a for form in kept for a in form.terms if a.op == "where"}
         if not selections or len(kept) > MAX_COMPARED:
             return None
