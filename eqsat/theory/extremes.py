@@ -130,8 +130,8 @@ class Extremes(Refutations):
             dividends.append(rest.plus(self.inner(quotient.args[0])))
         return self.quotient_by(self.extreme("min" if sign > 0 else "max", dividends), n).times(sign)
 
-    def _through_selection(self, kept: Sequence[Form], found: Form) -> Form | None:
-        """``min(where(c, x, y), z)`` is ``where(c, min(x, z), min(y, z))``, if that is shorter than ``found``."""
+    def _through_selection(self, kept: Sequence[Form], plain: Form) -> Form | None:
+        """``min(where(c, x, y), z)`` is ``where(c, min(x, z), min(y, z))``, if that is shorter than ``plain``."""
         selections = {a for form in kept for a in form.terms if a.op == "where"}
         if not selections or len(kept) > MAX_COMPARED:
             return None
@@ -151,7 +151,7 @@ class Extremes(Refutations):
                 chosen.append(theory.form(to_expr(form)))
             found.append(theory.extreme("min", chosen))
         pushed = self.selection(condition, *found)
-        return pushed if tree_size(to_expr(pushed)) < tree_size(to_expr(found)) else None
+        return pushed if tree_size(to_expr(pushed)) < tree_size(to_expr(plain)) else None
 
     def _sum_of(self, kept: Sequence[Form]) -> Form:
         """An operand plus ``min(gaps, 0)``, the gaps between the others and it."""

@@ -60,10 +60,6 @@ class Work:
     steps: int = MAX_STEPS
     until: float = inf
 
-    def is_late(self) -> bool:
-        """Whether the time is up."""
-        return time.perf_counter() > self.until
-
 
 class Facts(Intervals):
     """Known facts, and what is said under them; all answers are memoised, and forgotten when a fact is added.
@@ -446,7 +442,7 @@ class Facts(Intervals):
 
     def is_late(self) -> bool:
         """Whether the time is up."""
-        return self.work.is_late()
+        return time.perf_counter() > self.work.until
 
     def outermost(self) -> Self:
         """The theory that knows what holds everywhere alone."""

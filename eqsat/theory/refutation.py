@@ -78,7 +78,7 @@ class Refutations(Quotients):
         """Whether every choice leads to a clash, while more than ``left`` of all steps are left."""
         work = self.work
         work.steps -= STEPS_OF_CASE
-        if work.steps <= max(left, 0) or work.is_late():
+        if work.steps <= max(left, 0) or self.is_late():
             return False
         self._close(case)
         if case.impossible:
