@@ -110,9 +110,7 @@ class Expr(_Draft):
         raise TypeError(f"the truth of {brief(self)!r} depends on its variables; combine conditions with & | ~")
 
     def __repr__(self) -> str:
-        from eqsat.text import to_text
-
-        return f"Expr({to_text(self)!r})"
+        return f"Expr({brief(self, MAX_SHOWN)!r})"
 
     def __str__(self) -> str:
         from eqsat.text import to_text
@@ -224,6 +222,9 @@ WIDE = 1 << 1000
 class TooWideError(ValueError):
     """A product that can have more than :data:`MOST_BITS` bits."""
 
+
+#: So many characters of a term are shown.
+MAX_SHOWN = 100_000
 
 #: Reductions may nest so deep.
 MAX_NESTING = 64

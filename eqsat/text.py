@@ -25,6 +25,7 @@ from eqsat.expr import (
     any_float,
     any_var,
     as_expr,
+    brief,
     buffer,
     const,
     free_name,
@@ -53,6 +54,8 @@ _REDUCTIONS = {r.spelling: r.name for r in REDUCTIONS.values() if r.name[0] != "
 _CALLED = frozenset([*_CALLS, *_REDUCTIONS, "load"])
 #: The largest exponent.
 MAX_POWER = 1000
+#: The longest text, in characters.
+MAX_LENGTH = 10_000_000
 _OPEN, _CLOSE = ("(", "["), (")", "]")
 
 #: A token: 1 for a number, 2 for a word, 3 for a sign, 4 for an index that is bound from here on; its text and place.
@@ -382,13 +385,20 @@ def to_text(root: Expr, names: Mapping[Expr, str] | None = None, most: int | Non
     """The text of ``root``; subterms in ``names`` are printed as their name.
 
     ``most`` stops after about so many characters, for messages about huge terms.
+
+    Raises
+    ------
+    ValueError
+        If the text has more than some ten million characters, and ``most`` is not given: what is used several times is
+        written out each time.
     """
     names = names or {}
     indices: dict[int, str] = {}
     parts: list[str] = []
     length = 0
     stack: list[str | tuple[Expr, int]] = [(root, 0)]
-    while stack and (most is None or length <= most):
+    limit = MAX_LENGTH if most is None else most
+    while stack and length <= limit:
         item = stack.pop()
         if isinstance(item, str):
             parts.append(item)
@@ -408,6 +418,10 @@ def to_text(root: Expr, names: Mapping[Expr, str] | None = None, most: int | Non
         if precedence < floor:
             pieces = ["(", *pieces, ")"]
         stack.extend(reversed(pieces))
+    if stack and most is None:
+        raise ValueError(
+            f"the text of {brief(root)!r} has over {MAX_LENGTH} characters: print it by eqsat.text.to_program"
+        )
     return "".join(parts)
 
 

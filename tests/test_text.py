@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from strategies import expressions
 
-from eqsat.expr import Expr, buffer, const, term_count, var
+from eqsat.expr import Expr, buffer, const, maximum, term_count, var
 from eqsat.text import from_rows, parse, parse_program, to_program, to_rows, to_text
 
 NAMES = {name: var(name, -8, 8) for name in ("i", "j", "k", "größe", "if")} | {"n": var("n", 1, 9)}
@@ -183,3 +183,15 @@ def test_five_thousand_lets():
 
 def test_a_literal_beyond_64_bits():
     assert parse(f"i + {2**70}", NAMES) is NAMES["i"] + const(2**70)
+
+
+def test_a_text_beyond_all_size_is_refused_and_shown_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eqsat.text.MAX_LENGTH", 100_000)
+    term = var("x", 0, 9)
+    for n in range(200):
+        term = maximum(term, term * 2 - n)
+    with pytest.raises(ValueError, match=r"has over 100000 characters: print it by eqsat\.text\.to_program"):
+        str(term)
+    assert repr(term).startswith("Expr('max(max(max(")
+    assert repr(term).endswith("...')")
+    assert to_text(term, names={term.args[0]: "t"}) == "max(t, t*2 - 199)"
