@@ -30,24 +30,18 @@ class ValueGraph:
 
     def __init__(self, theory: Theory) -> None:
         self.theory = theory
+        #: The class value of any term.
+        self.value_of = theory.value
         self.graph = EGraph()
         self.values: list[Value] = []
         self._ids: dict[Value, int] = {}
         # the classes of atoms that sums were made of
         self._atoms: dict[Expr, int] = {}
-        self._values_of: dict[Expr, Value] = {}
         #: The classes that have no spellings yet.
         self.pending: list[int] = []
         # the number of values of each index of a reduction, by its bit
         self._extents = theory.variables.index_extents
         self._indices: dict[int, int] = {}
-
-    def value_of(self, term: Expr) -> Value:
-        """The class value of any term."""
-        found = self._values_of.get(term)
-        if found is None:
-            found = self._values_of[term] = self.theory.value(term)
-        return found
 
     def need(self, value: Value, spell: bool = True) -> int:
         """The class of a normal form; it waits for its spellings, unless ``spell`` is false."""
