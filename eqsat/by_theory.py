@@ -19,7 +19,7 @@ from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, reachable
 from eqsat.linear import Theory
 from eqsat.opaque import OPAQUE, hidden, meanings, stand_ins
-from eqsat.ops import FLOORS
+from eqsat.ops import COMPARISONS, FLOORS, SUMS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.result import Result
 from eqsat.saturation.beside import Edge, beside_with_needs, can_match
@@ -34,6 +34,9 @@ from eqsat.walk import LARGE, Walk
 
 #: The terms that a choice spells for the roots' classes.
 Spelled = dict[int, Expr]
+
+#: The operators of conditions on sums, and products, of variables.
+_PLAIN = COMPARISONS | SUMS | {"mul", "and", "or", "not", "var", "const", "bool"}
 
 #: How often the rules start again from the best term so far.
 MAX_PULSES = 3
@@ -75,7 +78,9 @@ class ByTheory(Walk):
     def _spelled(self, base: Theory, originals: Sequence[Expr], values: Sequence[Value]) -> Speller:
         """The spellings of some values, among them those of the ``originals``."""
         speller = Speller(base, self._variables())
-        speller.input.add(originals)
+        if not all(map(_is_plain, values)):
+            # what the input has besides sums of variables spells nothing of these
+            speller.input.add(originals)
         speller.need_roots(_in_fixed_order(values))
         speller.grow()
         return speller
@@ -268,6 +273,11 @@ class ByTheory(Walk):
 
 def _as_term(value: Value) -> Expr:
     return value if isinstance(value, Expr) else to_expr(value)
+
+
+def _is_plain(value: Value) -> bool:
+    """Whether a value is a sum of variables, or a condition on such sums."""
+    return value.is_affine() if isinstance(value, Form) else _PLAIN.issuperset([t.op for t in topological([value])])
 
 
 def _plainly(value: Value, theory: Theory, base: Theory) -> Value:
