@@ -18,6 +18,8 @@ from eqsat.spelling.speller import Speller
 
 #: A choice that costs so much more than another may still be the cheaper once its sums share what they can.
 MAX_BEHIND = 3
+#: What is bracketed to share parts: choices of the same sums and junctions share the same.
+_BRACKETED = ("sum", "and", "or")
 
 
 @dataclass
@@ -56,8 +58,9 @@ class Chooser:
         seen: list[Choice] = []
         for choice, cost in starts:
             used = needed(choice, self.speller.graph.roots)
-            if cost <= least + MAX_BEHIND and used not in seen:
-                seen.append(used)
+            parts = {c: node for c, node in used.items() if node[0] in _BRACKETED}
+            if cost <= least + MAX_BEHIND and parts not in seen:
+                seen.append(parts)
                 shared.append(self._with_sharing(choice))
         return min([*shared, *starts], key=lambda end: end[1])
 
