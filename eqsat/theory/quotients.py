@@ -99,9 +99,9 @@ class Quotients(Facts):
         except _EndlessError:
             if self._laws > 1:
                 raise
-            return self._opaque("floordiv", x, divisor)
         finally:
             self._laws -= 1
+        return self._opaque("floordiv", x, divisor)
 
     def quotient_by(self, x: Form, n: int) -> Form:
         """The normal form of ``x // n`` for a positive integer ``n``."""
