@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eqsat.interning import Identity, interned, known, terms
+from eqsat.limits import shown
 from eqsat.ops import (
     DIVISIONS,
     ELEMENTS,
@@ -266,10 +267,18 @@ def _new(
 def const(value: IntLike) -> Expr:
     """The integer literal ``value``, of any size.
 
+    Raises
+    ------
+    TypeError
+        If ``value`` is no integer.
+
     >>> const(2**70).vmax == 2**70
     True
     """
-    number = value.__index__()
+    try:
+        number = value.__index__()
+    except (AttributeError, TypeError):
+        raise TypeError(f"{shown(value)} is no integer: give an int, or a term by eqsat.parse") from None
     identity = ("const", number)
     term = known(identity)
     if term is None:
@@ -369,7 +378,7 @@ def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = No
     Expr('A[i, 5]')
     """
     _check_name(name, "buffer")
-    if element not in ELEMENTS:
+    if element not in list(ELEMENTS):
         raise ValueError(f"buffer {name!r} has elements of unknown type {element!r}: use one of {', '.join(ELEMENTS)}")
     try:
         extents = None if shape is None else tuple([extent.__index__() for extent in shape])
@@ -471,8 +480,8 @@ def as_expr(value: ExprLike) -> Expr:
         return any_float(float(value), "f64" if isinstance(value, np.float64) else "f32")
     try:
         return const(value)
-    except AttributeError:
-        raise TypeError(f"{value!r} is not an index expression: give an Expr, an int or a bool") from None
+    except TypeError:
+        raise TypeError(f"{shown(value)} is not an index expression: give an Expr, an int or a bool") from None
 
 
 def make(name: str, *args: Expr) -> Expr:

@@ -36,20 +36,21 @@ def require(given: object, kind: type, what: str) -> None:
     TypeError: a shape is given as 3, which is no str: give one
     """
     if not isinstance(given, kind):
-        raise TypeError(f"{what} is given as {_shown(given)}, which is no {kind.__name__}: give one")
+        raise TypeError(f"{what} is given as {shown(given)}, which is no {kind.__name__}: give one")
 
 
 def list_of[T](kind: type[T], given: object, what: str) -> tuple[T, ...]:
     """What ``given`` holds; raise ``TypeError`` unless all of it is of a kind."""
     found = tuple(given) if isinstance(given, Iterable) else (None,)
     if not all(isinstance(each, kind) for each in found):
-        raise TypeError(f"{what} are given as {_shown(given)}: give a list of {kind.__name__}")
+        raise TypeError(f"{what} are given as {shown(given)}: give a list of {kind.__name__}")
     return found
 
 
-def _shown(given: object) -> str:
+def shown(given: object) -> str:
+    """What a message calls a value: its text, or its type if that is long or of several lines."""
     text = repr(given)
-    return text if len(text) <= 60 else type(given).__name__
+    return text if len(text) <= 60 and "\n" not in text else type(given).__name__
 
 
 def integers_of(given: object, what: str) -> tuple[int, ...]:
@@ -61,5 +62,5 @@ def integers_of(given: object, what: str) -> tuple[int, ...]:
     """
     numbers = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
     if not all(hasattr(number, "__index__") for number in numbers):
-        raise TypeError(f"{what} are given as {_shown(given)}: give a list of integers")
+        raise TypeError(f"{what} are given as {shown(given)}: give a list of integers")
     return tuple([index(number) for number in numbers])

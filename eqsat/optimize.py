@@ -144,7 +144,7 @@ def _is_integer(value: object) -> bool:
 
 def _listed[E](name: str, given: Iterable[E], what: str) -> list[E]:
     """The list that an argument is; a text is none, though Python takes it for one of letters."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise TypeError(f"{name} must be a list of {what}, not {given!r}")
     return list(given)
 

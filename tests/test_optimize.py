@@ -97,7 +97,7 @@ def test_wrong_options_are_one_line(options, message):
         optimize("i + 1", **options)
 
 
-@pytest.mark.parametrize("roots", [5, None])
+@pytest.mark.parametrize("roots", [5, None, b"i"])
 def test_what_is_no_expression_is_one_line(roots):
     with pytest.raises(TypeError, match=f"exprs must be a list of expressions, or one, not {roots}"):
         optimize(roots)
