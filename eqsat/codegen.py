@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from eqsat.dtypes import LIMITS, select_width, widths
-from eqsat.expr import Expr, brief, free_name, topological, use_counts, variables
+from eqsat.expr import Expr, brief, free_name, refuse_array, topological, use_counts, variables
 
 #: A text longer than this becomes a local of its own, which also bounds how deep C expressions nest.
 LONGEST = 60
@@ -183,7 +183,9 @@ def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = No
     if not roots:
         raise ValueError("there is no expression to lower: give at least one")
     check_name(name, shared=not storage)
-    other = next((t for t in topological(roots) if t.args and t.op not in WRITE), None)
+    for root in roots:
+        refuse_array(root)
+    other = next((t for t in topological(roots) if t.op not in WRITE and t.op not in ("var", "buffer")), None)
     if other is not None:
         raise ValueError(
             f"{brief(other)!r} needs an array, a loop or floating-point values: "

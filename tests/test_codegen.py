@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eqsat.codegen import WRITE, exact_multiplier, to_c
-from eqsat.expr import Expr, buffer, const, minimum, var
+from eqsat.expr import Expr, as_expr, buffer, const, minimum, var
 from eqsat.ops import OPS
 from eqsat.text import parse
 
@@ -180,6 +180,13 @@ def test_what_needs_a_kernel_is_refused(text: str) -> None:
     names = {"A": buffer("A"), "F": buffer("F", "f32"), "i": var("i", 0, 9)}
     with pytest.raises(ValueError, match=r"give it as a store of a kernel"):
         to_c([parse(text, names)])
+
+
+def test_leaves_that_no_function_computes_are_refused() -> None:
+    with pytest.raises(ValueError, match="'A' is an array, not a value"):
+        to_c([buffer("A")])
+    with pytest.raises(ValueError, match=r"'2.5' needs an array, a loop or floating-point values"):
+        to_c([as_expr(2.5)])
 
 
 def test_no_expression_is_refused() -> None:
