@@ -46,8 +46,8 @@ from eqsat.expr import (
     topological,
     variables,
 )
-from eqsat.extract.cost import CostModel, LoopAware
-from eqsat.limits import integers_of, require
+from eqsat.extract.cost import CostModel, LoopAware, refuse_other
+from eqsat.limits import integers_of, require, shown
 from eqsat.linear import Theory
 from eqsat.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
 from eqsat.optimize import optimize
@@ -103,8 +103,8 @@ class Store:
 
     def __init__(self, target: Expr, value: ExprLike, over: Iterable[Expr] = (), when: ExprLike = TRUE) -> None:
         set_field = object.__setattr__
-        if isinstance(over, Expr | int):
-            raise TypeError(f"a store ranges over a list of variables: give it [{over}]")
+        if not isinstance(over, Iterable):
+            raise TypeError(f"a store ranges over {shown(over)}: give a list of variables, such as [i]")
         set_field(self, "target", target)
         set_field(self, "over", tuple(over))
         set_field(self, "value", as_expr(value))
@@ -112,8 +112,8 @@ class Store:
         refuse_array(self.value)
         refuse_array(self.when)
         if not isinstance(target, Expr) or target.op != "load":
-            shown = repr(brief(target)) if isinstance(target, Expr) else type(target).__name__
-            raise TypeError(f"the target of a store is an element such as C[i], not {shown}")
+            stated = repr(brief(target)) if isinstance(target, Expr) else type(target).__name__
+            raise TypeError(f"the target of a store is an element such as C[i], not {stated}")
         array = self.array
         if array.element in ("f32", "f64") and not self.value.is_bool:
             set_field(self, "value", as_float(self.value, self.target))
@@ -305,6 +305,8 @@ def simplified(kernel: Kernel, *, cost: CostModel = LATENCY, reassociate: bool =
     Loads become loads from flat arrays, so that splitting a flat index and putting it together again cancels. Loops are
     split and merged where that saves enough (:mod:`eqsat.ranges`); elements are stored in the same order.
     """
+    require(kernel, Kernel, "a kernel")
+    refuse_other(cost)
     flat = [_collapsed(s, reassociate, cost) for s in map(_flattened, kernel.stores)]
     taken = kernel.names
     flat = [s for _, nest in groupby(flat, key=lambda s: s.over) for s in _in_cheapest_loops(list(nest), cost, taken)]
@@ -361,6 +363,7 @@ def _flat(array: Expr, indices: Sequence[Expr]) -> Expr:
 
 def flattened(kernel: Kernel) -> Kernel:
     """The kernel as it is, but with flat arrays."""
+    require(kernel, Kernel, "a kernel")
     return Kernel(kernel.name, tuple(map(_flattened, kernel.stores)))
 
 

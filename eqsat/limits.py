@@ -53,6 +53,18 @@ def shown(given: object) -> str:
     return text if len(text) <= 60 and "\n" not in text else type(given).__name__
 
 
+def integer_of(given: object, what: str) -> int:
+    """``given`` as Python's integer, which does not wrap around; raise ``TypeError`` unless it is an integer.
+
+    >>> integer_of(1.5, "the size of a loop")
+    Traceback (most recent call last):
+    TypeError: the size of a loop is given as 1.5: give an integer
+    """
+    if not hasattr(given, "__index__"):
+        raise TypeError(f"{what} is given as {shown(given)}: give an integer")
+    return index(given)
+
+
 def integers_of(given: object, what: str) -> tuple[int, ...]:
     """``given`` as Python's integers, which do not wrap around; raise ``TypeError`` unless it is a list of integers.
 

@@ -14,7 +14,7 @@ from eqsat.codegen import check_name, expression
 from eqsat.definedness import settled
 from eqsat.dtypes import LIMITS, common_width
 from eqsat.expr import Expr, ExprLike, as_expr, const, replaced, topological, var, variables
-from eqsat.limits import list_of, require
+from eqsat.limits import integer_of, list_of, require
 from eqsat.linear import Theory
 from eqsat.sampling import domain_size
 from eqsat.text import to_text
@@ -32,12 +32,14 @@ def loop_variable(name: str, end: int) -> Expr:
     ------
     ValueError
         If the loop never runs.
+    TypeError
+        If ``end`` is no integer.
 
     >>> r = loop_variable("r", 3)
     >>> r.vmin, r.vmax
     (0, 2)
     """
-    return var(name, 0, end - 1)
+    return var(name, 0, integer_of(end, f"the end of the loop over {name!r}") - 1)
 
 
 def launch_variable(name: str, end: int) -> Expr:
@@ -47,10 +49,13 @@ def launch_variable(name: str, end: int) -> Expr:
     ------
     ValueError
         If ``end`` does not fit 32 bits, or is not positive.
+    TypeError
+        If ``end`` is no integer.
 
     >>> launch_variable("group", 256).vmax
     255
     """
+    end = integer_of(end, f"the launch size of {name!r}")
     if end > LIMITS[32][1]:
         raise ValueError(f"the launch size {end} of {name!r} does not fit 32 bits: split the grid")
     return loop_variable(name, end)

@@ -41,10 +41,10 @@ from eqsat.expr import (
     var,
     variables,
 )
-from eqsat.extract.cost import CostModel, LoopAware
+from eqsat.extract.cost import CostModel, LoopAware, refuse_other
 from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
-from eqsat.limits import integers_of, list_of, refuse_below, refuse_seconds, require
+from eqsat.limits import integer_of, list_of, refuse_below, refuse_seconds, require
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS
 from eqsat.optimize import optimize
@@ -203,10 +203,12 @@ class Nest:
         """The equations of :meth:`split`; new variables have names that are not ``taken``."""
         taken = self.names if taken is None else taken
         found = []
+        require(sizes, Mapping, "what a nest splits by")
         for variable, size in sizes.items():
             axis = next((a for a in self.axes if a.variable is variable), None)
             if axis is None:
-                raise ValueError(f"{brief(variable)!r} is no axis of the nest")
+                raise ValueError(f"{str(variable)!r} is no axis of the nest")
+            size = integer_of(size, f"the size that the loop over {str(variable.value)!r} splits by")
             if variable.vmin or size < 1 or axis.extent % size:
                 raise ValueError(
                     f"the loop over {variable.value!r}, [{variable.vmin}, {variable.vmax}], does not split by {size}: "
@@ -240,6 +242,7 @@ class Nest:
 
     def neighbours(self, place: int) -> tuple[Axis, Axis]:
         """The axes at ``place`` and behind it; a ValueError if there are none."""
+        place = integer_of(place, "the place of a merge")
         if not 0 <= place < len(self.axes) - 1:
             raise ValueError(f"there are {len(self.axes)} loops: there are none to merge at {place}")
         return self.axes[place], self.axes[place + 1]
@@ -355,7 +358,6 @@ def consider_merge(nest: Nest, place: int, **options: Any) -> Merge:
     [True, False]
     """
     require(nest, Nest, "a nest")
-    (place,) = integers_of([place], "the place of a merge")
     outer, inner = nest.neighbours(place)
     if outer.kind != inner.kind:
         return Merge(nest, False, f"one range is for {outer.kind}, the other for {inner.kind}")
@@ -480,6 +482,7 @@ def cheapest(
     10
     """
     require(nest, Nest, "a nest")
+    refuse_other(model)
     refuse_below(0, gain, "as the least gain")
     refuse_seconds(seconds)
     deadline = time.perf_counter() + seconds

@@ -14,7 +14,7 @@ from eqsat.extremes import MAX_MEMBERS
 from eqsat.greedy import rewrite
 from eqsat.hlo import Shape
 from eqsat.indexing import IndexingMap
-from eqsat.kernel import Kernel, Store
+from eqsat.kernel import Kernel, Store, flattened, simplified
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
 from eqsat.structure import Tree
@@ -300,6 +300,9 @@ TAKES = [
     lambda x: ranges.split_at_modulo(x),
     lambda x: ranges.consider_merge(x, 0),
     lambda x: ranges.consider_merge(NEST, x),
+    lambda x: NEST.merge(x),
+    lambda x: NEST.split(x),
+    lambda x: NEST.split({V: x}),
     lambda x: ranges.merge_adjacent(x),
     lambda x: ranges.flattened(x),
     lambda x: ranges.reduction("sum_over", V, x),
@@ -313,6 +316,8 @@ TAKES = [
     lambda x: staging.Pipeline(x),
     lambda x: staging.nest_cost(x),
     lambda x: staging.inlined(x, STORE),
+    lambda x: loops.loop_variable("r", x),
+    lambda x: loops.launch_variable("r", x),
     lambda x: loops.expand(x, [V]),
     lambda x: loops.expand(V, x),
     lambda x: loops.LoopHeader.of(x),
@@ -321,6 +326,8 @@ TAKES = [
     lambda x: Kernel(x, [STORE]),
     lambda x: Kernel("k", x),
     lambda x: Kernel("k", [STORE]).reference(x),
+    lambda x: simplified(x),
+    lambda x: flattened(x),
     lambda x: tiles.Tile(x, [1], [1]),
     lambda x: tiles.Tile([0], x, [1]),
     lambda x: tiles.Tile([0], [1], x),
@@ -342,6 +349,20 @@ def test_what_is_of_another_kind_is_refused_by_name(take, given):
     with pytest.raises(TypeError, match=r"(is|are) given as .*: give|: give (a number|an Expr)|is no Store$") as caught:
         take(given)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "take", [lambda x: ranges.cheapest(NEST, x), lambda x: simplified(Kernel("k", [STORE]), cost=x)]
+)
+def test_what_has_no_prices_is_no_cost_model(take):
+    with pytest.raises(TypeError, match="'latency' is no cost model: give an object with a price"):
+        take("latency")
+
+
+def test_ends_of_loops_do_not_wrap_around():
+    with pytest.raises(ValueError, match=r"the range of variable 'r' is empty: \[0, -1\]"):
+        loops.loop_variable("r", np.uint8(0))
+    assert NEST.split({V: np.int64(2)}) == NEST.split({V: 2})
 
 
 def test_sizes_of_relations_do_not_wrap_around():
