@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eqsat.expr import Expr, array_of, as_float, brief, evaluated_operands, may_divide_by_zero, neutral, topological
+from eqsat.limits import list_of, require
 from eqsat.ops import ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer, rounded_to_odd
 
 _BOOL, _I32, _I64, _F32, _F64, _ANY_SIZE = map(np.dtype, ("bool", "int32", "int64", "float32", "float64", "object"))
@@ -83,13 +84,16 @@ def evaluate(
         If a variable has no value; the message names it.
     ValueError
         If a reduction takes too many steps.
+    TypeError
+        If the roots are no list of terms, or the values no mapping.
 
     >>> from eqsat import var
     >>> i = var("i", 0, 100)
     >>> (i // 7).evaluate({"i": [6, 7, 50]})
     array([0, 1, 7])
     """
-    roots = list(roots)
+    roots = list(list_of(Expr, roots, "the roots to evaluate"))
+    require(values, Mapping, "the values of the variables")
     known = {name: np.asarray(value) for name, value in values.items()}
     results = _Evaluation(known, {name: np.asarray(a) for name, a in (contents or {}).items()}).run(roots)
     return [

@@ -23,7 +23,7 @@ from eqsat.equality.smt import unrolled
 from eqsat.equality.sweep import sweep
 from eqsat.evaluation import MAX_STEPS, evaluate
 from eqsat.expr import Expr, buffers, extent, topological, variables
-from eqsat.limits import refuse_seconds
+from eqsat.limits import list_of, refuse_seconds, require
 from eqsat.ops import REDUCTIONS, trip_bounds
 from eqsat.sampling import sample, select
 from eqsat.theory.forms import VariableSets
@@ -126,7 +126,7 @@ def check_equal(
     ValueError
         If the numbers of roots or gates differ, a variable has two ranges, or there are less than 0 seconds.
     TypeError
-        If ``seconds`` is no number.
+        If ``seconds`` is no number, or the roots are no lists of terms.
 
     >>> from eqsat import var
     >>> i, j = var("i", 0, 63), var("j", 0, 31)
@@ -264,6 +264,8 @@ def _most_trips(term: Expr) -> int:
 
 def _differences(before: Sequence[Expr], after: Sequence[Expr], gates: Sequence[Expr | None]) -> list[Expr]:
     """The distinct conditions under which a root is wrong; identical terms need none."""
+    before, after = list_of(Expr, before, "the roots before"), list_of(Expr, after, "the roots after")
+    require(gates, Sequence, "the list of gates")
     gates = gates or [None] * len(before)
     if not len(before) == len(after) == len(gates):
         raise ValueError(f"{len(before)} roots before, {len(after)} after and {len(gates)} gates: give as many of each")

@@ -9,6 +9,7 @@ import pytest
 
 from eqsat import loops, ranges, relations, staging, tiles
 from eqsat.engine import Budget
+from eqsat.evaluation import evaluate
 from eqsat.expr import Expr, buffer, const, maximum, minimum, named_variable, sum_over, var, where
 from eqsat.extremes import MAX_MEMBERS
 from eqsat.greedy import rewrite
@@ -19,6 +20,7 @@ from eqsat.linear import Theory
 from eqsat.optimize import optimize
 from eqsat.structure import Tree
 from eqsat.text import parse, parse_program
+from eqsat.verify import check_equal
 
 #: Seconds that any single input here may take, on a busy machine.
 LIMIT = 20.0
@@ -314,6 +316,10 @@ TAKES = [
     lambda x: staging.split_reduction(x),
     lambda x: staging.decide(x),
     lambda x: staging.Pipeline(x),
+    lambda x: check_equal(x, [V]),
+    lambda x: check_equal([V], x),
+    lambda x: evaluate(x, {}),
+    lambda x: V.evaluate(x),
     lambda x: staging.nest_cost(x),
     lambda x: staging.inlined(x, STORE),
     lambda x: loops.loop_variable("r", x),

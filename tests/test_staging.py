@@ -55,6 +55,13 @@ def test_a_large_reduction_splits_at_a_factor(shape, axes, expanded, split):
         assert list(partial.sum(axis=found.last_axis).shape) == kept
 
 
+def test_what_a_pipeline_lacks_is_named():
+    i = var("i", 0, 2)
+    kernel = Kernel("k", [Store(buffer("OUT", "i32", (3,))[i], buffer("IN", "i32", (3,))[i], [i])])
+    with pytest.raises(TypeError, match="kernel 'k' lacks IN"):
+        Pipeline([kernel]).reference({})
+
+
 def test_limits_are_parameters():
     assert two_stages([64], [0], limits=SplitLimits(32)).outer == 2
     assert two_stages([64], [0], limits=SplitLimits(32, most_factor=16)).outer == 4
