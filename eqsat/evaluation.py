@@ -85,7 +85,7 @@ def evaluate(
     ValueError
         If a reduction takes too many steps.
     TypeError
-        If the roots are no list of terms, or the values no mapping.
+        If the roots are no list of terms, the values no mapping, or those of a variable no integers.
 
     >>> from eqsat import var
     >>> i = var("i", 0, 100)
@@ -124,6 +124,9 @@ class _Evaluation:
                 if term.value not in self.values:
                     raise KeyError(f"no value for variable {term.value!r}")
                 result = self.values[term.value]
+                # nothing at all is of floats to NumPy
+                if result.size and result.dtype.kind not in "biuO":
+                    raise TypeError(f"the values of variable {term.value!r} are of type {result.dtype}: give integers")
             elif term.op == "float":
                 result = np.asarray(as_float(term, term).value)
             elif not term.args:

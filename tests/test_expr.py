@@ -183,6 +183,8 @@ REFUSED = [
     (lambda: expr.buffer(5), TypeError, "the name of a buffer must be a text, not 5"),
     (lambda: expr.buffer("A", "i32", 3), TypeError, "the shape of buffer 'A' must be a sequence of integers, not 3"),
     (lambda: sum_over(X, 3, 0, 5), TypeError, "sum_over needs a variable as its index, not 3"),
+    (lambda: X.evaluate({"x": 1.5}), TypeError, "the values of variable 'x' are of type float64: give integers"),
+    (lambda: X.evaluate({"x": "7"}), TypeError, "the values of variable 'x' are of type <U1: give integers"),
     (lambda: expr.buffer("A", ["i32"]), ValueError, r"unknown type \['i32'\]: use one of bool, i32"),
     (lambda: const("3"), TypeError, "'3' is no integer: give an int"),
     (lambda: const(2.5), TypeError, "2.5 is no integer: give an int"),
