@@ -19,6 +19,7 @@ from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS
 from eqsat.text import parse
 from eqsat.theory.facts import MAX_CONTEXTS
+from eqsat.theory.forms import atom_form
 from eqsat.verify import check_equal
 
 POSITIVE, NEGATIVE, AROUND_ZERO = (0, 4), (-7, -3), (-3, 2)
@@ -627,3 +628,10 @@ def test_no_theory_is_built_to_decide_what_sample_points_show_to_be_open() -> No
     assert theory.work.contexts == MAX_CONTEXTS
     assert theory.condition(parse("i + j < 5 and i - j < 5", {"i": i, "j": j})) is (i + j < 5)
     assert theory.work.contexts < MAX_CONTEXTS
+
+
+def test_a_quotient_that_no_law_ends_may_be_known_to_be_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eqsat.theory.quotients.MAX_LAWS", 0)
+    x, n, m, known = var("x", 0, 99), var("n", 1, 9), var("m", 1, 9), Theory()
+    known.equal[x // n] = atom_form(x // m)
+    assert known.simplify(x // n + 1) == x // m + 1
