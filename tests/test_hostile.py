@@ -11,7 +11,6 @@ from eqsat import loops, ranges, relations, staging, tiles
 from eqsat.engine import Budget
 from eqsat.evaluation import evaluate
 from eqsat.expr import Expr, buffer, const, maximum, minimum, named_variable, sum_over, var, where
-from eqsat.extremes import MAX_MEMBERS
 from eqsat.greedy import rewrite
 from eqsat.hlo import Shape
 from eqsat.indexing import IndexingMap
@@ -20,6 +19,7 @@ from eqsat.linear import Theory
 from eqsat.optimize import optimize
 from eqsat.structure import Tree
 from eqsat.text import parse, parse_program
+from eqsat.theory.extremes import MAX_MEMBERS
 from eqsat.verify import check_equal
 
 #: Seconds that any single input here may take, on a busy machine.
