@@ -27,6 +27,7 @@ from eqsat.hoist import hoist
 from eqsat.linear import Theory
 from eqsat.opaque import OPAQUE
 from eqsat.ops import DIVISIONS, REDUCTIONS
+from eqsat.pareto import operations
 from eqsat.result import Result
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
@@ -298,7 +299,7 @@ class Walk(ABC):
         if self.extract == "tree":
             exprs = self._cheapest(exprs, list(self.roots))
             cost = cost_of(exprs, self.model)
-        elif cost > cost_before:
+        elif cost > cost_before or (cost == cost_before and operations(exprs) > operations(self.roots)):
             exprs, cost = list(self.roots), cost_before
         spent = self.spent
         return Result(

@@ -726,3 +726,9 @@ def test_what_is_refused_in_one_line(options, message):
 def test_more_seconds_than_a_float_holds_are_refused():
     with pytest.raises(ValueError, match="more seconds than a float holds"):
         Budget(seconds=10**400)
+
+
+def test_an_answer_that_costs_as_much_takes_no_more_operations() -> None:
+    x, y = var("x", 0, 9), var("y", 0, 99)
+    result = optimize(x + y % 7)
+    assert (result.exprs, result.cost) == ((x + y % 7,), result.cost_before)
