@@ -140,7 +140,7 @@ class ByTheory(Walk):
         if not self._has_time():
             return terms
         again: list[Value] = [
-            value if theory is None else _plainly(theory.value(term), theory, base)
+            value if theory is None or _is_affine(value) else _plainly(theory.value(term), theory, base)
             for theory, value, term in zip(contexts, values, terms, strict=True)
         ]
         if again == values or nodes > MANY_CLASSES:
@@ -212,7 +212,7 @@ class ByTheory(Walk):
                 break
             if self._is_late() and (before or len(self.order) > LARGE):
                 break
-            if all(isinstance(value, Form) and value.is_affine() for value in values):
+            if all(map(_is_affine, values)):
                 # there is nothing to guess of sums of variables
                 break
             terms = [_as_term(value) for value in values]
@@ -273,6 +273,11 @@ class ByTheory(Walk):
 
 def _as_term(value: Value) -> Expr:
     return value if isinstance(value, Expr) else to_expr(value)
+
+
+def _is_affine(value: Value) -> bool:
+    """Whether a value is a sum of variables: no normal form of it says more."""
+    return isinstance(value, Form) and value.is_affine()
 
 
 def _is_plain(value: Value) -> bool:
