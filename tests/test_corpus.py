@@ -1,6 +1,8 @@
 """Corpora: reading cases, rows in order, and that nothing which is wrong with one case reaches another."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from corpora import HAND, SAMPLE, SEEDS, cases
@@ -162,3 +164,12 @@ def test_every_kernel_of_the_sample_reads():
     assert len(found) >= 40
     assert sum(bool(case.gates) for case in found) >= 10
     assert set(COST_MODELS) == {"latency", "throughput", "opcount"}
+
+
+def test_the_examples_of_each_kind_are_answered_as_documented():
+    text = (Path(__file__).parent.parent / "docs" / "corpora.md").read_text()
+    given, documented = [block.splitlines() for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
+    rows = [run_line(line, number, Settings()) for number, line in enumerate(given)]
+    assert [{"id": row["id"], "out": row["out"]} for row in rows] == [json.loads(line) for line in documented]
+    named = re.findall(r"^\| (?:none, or )?`([-a-z]+)`", text, re.MULTILINE)
+    assert {json.loads(line).get("kind", "plain") for line in given} == {*named} - {"kind"}
