@@ -294,6 +294,7 @@ class Writer:
             self.code[variable] = Code(self.argument_name(cast(str, variable.value)), ATOM, select_width(variable))
 
     def argument_name(self, name: str) -> str:
+        """A name that C and nothing else here has, made of that of a variable."""
         if not name.isascii():
             name = "".join(c if c.isascii() else f"u{ord(c):x}" for c in name)
         while _is_taken(name) or name in self.names:
@@ -337,6 +338,7 @@ class Writer:
         return codes
 
     def call(self, helper: str, width: int, *operands: str) -> Code:
+        """A call of a helper, which is then defined in the preamble."""
         self.helpers.add((helper, width))
         return Code(f"{helper}_i{width}({', '.join(operands)})", ATOM, width)
 
@@ -460,12 +462,14 @@ class Writer:
         return code
 
     def divide(self, term: Expr, symbol: str) -> Code:
+        """A division that C has an operator for."""
         if not _may_be_zero(term.args[1]):
             return self.infix(term, symbol, MUL)
         left = self.at(term.args[0], self.widths[term])
         return Code(f"{left.within(MUL)} {symbol} {self.divisor(term).text}", MUL, left.width)
 
     def divide_by_helper(self, term: Expr, helper: str) -> Code:
+        """A division that C has none for, as that which rounds down."""
         return self.call(helper, self.widths[term], self.code[term.args[0]].text, self.divisor(term).text)
 
     def divisor(self, term: Expr) -> Code:

@@ -54,6 +54,7 @@ class Link:
     law: str = ""
 
     def cites(self) -> set[str]:
+        """The laws that it uses."""
         return {self.law} if self.law else {move.law for move in self.moves}
 
     def find(self, only: frozenset[str] | None, deadline: float, attempts: Sequence[Attempt]) -> bool:

@@ -30,6 +30,7 @@ class Page:
         self.names = _names(shown)
 
     def text(self, term: Expr) -> str:
+        """The text of a term, by the names of what has one."""
         return to_text(term, self.names)
 
     def definition(self, term: Expr) -> str:
@@ -37,6 +38,7 @@ class Page:
         return to_text(term, {part: name for part, name in self.names.items() if part is not term})
 
     def lines(self) -> Iterator[str]:
+        """The derivation, line by line."""
         explanation = self.explanation
         if not explanation.steps:
             yield "The input is the answer: there is nothing to derive."

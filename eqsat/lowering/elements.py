@@ -42,9 +42,11 @@ class ElementWriter(Writer):
         return f"{self.arrays[array.name]}[{index}]"
 
     def type_of(self, term: Expr) -> str:
+        """The C type of a value."""
         return C_TYPES[term.element] if term.element else "bool" if term.is_bool else f"int{select_width(term)}_t"
 
     def width_of(self, term: Expr) -> int:
+        """The bits of an integer's C type; 0 for a floating-point value."""
         return 0 if term.element else select_width(term)
 
     def value(self, term: Expr) -> str:

@@ -33,6 +33,7 @@ class Numbering:
         self.next = 0
 
     def fresh(self) -> int:
+        """A number that nothing has."""
         self.next += 1
         return self.next - 1
 
