@@ -187,7 +187,7 @@ def canonical(op: str, *args: Expr) -> Expr:
         case "le":
             return canonical("lt", args[0], canonical("add", args[1], _ONE))
     if op in CHAINED:
-        return _joined(op, [*_operands(op, args[0]), *_operands(op, args[1])])
+        return joined(op, [*_operands(op, args[0]), *_operands(op, args[1])])
     if commutes(op):
         args = tuple(sorted(args, key=_order))
     if op in REDUCTIONS and args[1].op != "var":
@@ -238,8 +238,8 @@ def _operands(op: str, term: Expr) -> list[Expr]:
     return found[::-1]
 
 
-def _joined(op: str, operands: list[Expr]) -> Expr:
-    """The canonical chain of the operands."""
+def joined(op: str, operands: list[Expr]) -> Expr:
+    """The canonical chain of canonical operands, none of which is such a chain."""
     operands = sorted(operands, key=_order)
     while len(operands) > 1 and _is_literal(operands[-2]):
         last = operands.pop()
@@ -435,7 +435,7 @@ class Matcher:
         except ValueError:
             # a literal to compute has no value: its divisor is zero, or a shift goes too far
             return None
-        return _joined(op, [*_operands(op, result), *rest]) if rest else result
+        return joined(op, [*_operands(op, result), *rest]) if rest else result
 
     def _instance(self, pattern: Expr, binding: Binding) -> Expr:
         """``pattern`` with its letters replaced, as a canonical term."""
@@ -521,7 +521,7 @@ class Matcher:
             if term.op in CHAINED:
                 operands = _operands(term.op, term)
                 for at in range(len(operands) - 1 if 2 < len(operands) <= MAX_OPERANDS else 0):
-                    others = _joined(term.op, operands[:at] + operands[at + 1 :])
+                    others = joined(term.op, operands[:at] + operands[at + 1 :])
                     found += [(others, operands[at]), (operands[at], others)]
             if commutes(term.op):
                 found.append(term.args[::-1])

@@ -15,7 +15,7 @@ from itertools import count
 from typing import NamedTuple
 
 from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, make, rebuild, term_count, topological
-from eqsat.greedy import Matcher, canonical, presentable
+from eqsat.greedy import Matcher, canonical, joined, presentable
 from eqsat.linear import Theory
 from eqsat.ops import OPS, SUMS
 from eqsat.rule import Rule
@@ -231,10 +231,8 @@ class Laws(Matcher):
 
 def _sum(form: Form) -> Expr:
     """The canonical sum of a form whose atoms are canonical."""
-    total = const(form.constant)
-    for atom, coefficient in form.terms.items():
-        total = canonical("add", total, canonical("mul", atom, const(coefficient)))
-    return total
+    addends = [canonical("mul", atom, const(coefficient)) for atom, coefficient in form.terms.items()]
+    return joined("add", [*addends, const(form.constant)])
 
 
 def spelled(state: Expr) -> Expr:
