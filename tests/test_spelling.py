@@ -23,6 +23,7 @@ from eqsat.spelling.reuse import offer_reuse
 from eqsat.spelling.sharing import share_sums
 from eqsat.spelling.speller import Speller
 from eqsat.spelling.terms import to_exprs
+from eqsat.text import parse
 from eqsat.theory.forms import Form, to_expr
 
 
@@ -478,3 +479,10 @@ def test_a_graph_leaves_no_cyclic_garbage():
     gone = [weakref.ref(part) for part in (speller, speller.classes)]
     del speller
     assert [ref() for ref in gone] == [None, None]
+
+
+@pytest.mark.parametrize("text", ["i*-2 + (k*12 + 12)*k*-1", "min(i*-2 + (k*12 + 12)*k*-1, j)", "k*j + k*2"])
+def test_a_variable_that_is_the_opposite_of_another_stands_for_it_with_its_sign(text: str) -> None:
+    i, j, k = var("i", 1, 13), var("j", -8, -5), var("k", -8, 4)
+    result = optimize(parse(text, {"i": i, "j": j, "k": k}), constraints=[(i * -1).eq(k)])
+    assert result.check()

@@ -70,7 +70,7 @@ class ProductSpeller(KindSpeller):
         if rest.constant % step or rest.content() % step:
             step = 1
         smaller = rest.divided(step)
-        return "mul", None, (self.need(smaller), self.need(Form({factor: step}, 0) if step > 1 else read(factor)))
+        return "mul", None, (self.need(smaller), self.need(Form({factor: step}, 0) if step != 1 else read(factor)))
 
     def of_variables(self, form: Form) -> Iterator[Node]:
         """``n*x`` for ``n//4*x*4`` where ``n`` is known to be ``n//4*4``."""
