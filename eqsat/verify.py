@@ -47,7 +47,7 @@ CHECKS = ("exhaustive", "proved", "sampled", "unchecked")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The outcome of a comparison.
+    """The outcome of a comparison; false if a difference was found.
 
     Attributes
     ----------
@@ -71,6 +71,9 @@ class Check:
     def equal(self) -> bool:
         """Whether no difference was found; see ``kind`` for what that means."""
         return self.counterexample is None
+
+    def __bool__(self) -> bool:
+        return self.equal
 
     @property
     def row(self) -> dict[str, str]:

@@ -217,3 +217,9 @@ def test_times_are_numbers():
 
 def test_a_proof_may_take_any_time():
     assert prove_equal([X * Y * Y], [Y * X * Y], seconds=inf, methods=["z3"]).proof == "z3"
+
+
+def test_a_comparison_is_false_where_it_found_a_difference() -> None:
+    x = var("x", 0, 9)
+    assert check_equal([x], [x * 2 - x])
+    assert not check_equal([x], [x * 2])
