@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Sequence
+from math import prod
 from typing import cast
 
 import numpy as np
@@ -120,6 +121,23 @@ def test_every_node_where_facts_hold(terms):
     except ValueError:
         return
     assert_within_bounds(assert_sound([terms[-1]], facts), facts)
+
+
+@st.composite
+def polynomials(draw):
+    """A sum of products of three variables, and how one of them depends on another."""
+    names = [var("x", -3, 4), var("y", 0, 6), var("z", -8, 2)]
+    coefficients = st.integers(-12, 12)
+    parts = st.lists(st.tuples(coefficients, st.lists(st.sampled_from(names), max_size=3)), min_size=1, max_size=4)
+    total = sum((prod(factors, start=const(k)) for k, factors in draw(parts)), start=const(0))
+    a, b = draw(st.permutations(names))[:2]
+    return total, (a * draw(st.sampled_from([-3, -2, -1, 1, 2]))).eq(b + draw(st.integers(-1, 1)))
+
+
+@settings(max_examples=150)
+@given(polynomials())
+def test_every_node_where_variables_depend_on_each_other(example):
+    assert_sound([example[0]], [example[1]])
 
 
 #: Products that stay beside a constant, and products of sums too long to be distributed.
