@@ -262,9 +262,11 @@ class Kernel:
             parameter is out of range.
         """
         require(arrays, Mapping, f"what the arrays of kernel {self.name!r} hold")
+        missing = [b.name for b in self.inputs if b.name not in arrays]
+        missing += [str(v.value) for v in self.parameters if v.value not in parameters]
+        if missing:
+            raise TypeError(f"kernel {self.name!r} lacks {', '.join(missing)}")
         for b in self.inputs:
-            if b.name not in arrays:
-                raise TypeError(f"kernel {self.name!r} lacks {b.name}")
             given = np.asarray(arrays[b.name])
             if given.shape != b.shape:
                 raise ValueError(f"array {b.name!r} has shape {given.shape}, not {b.shape}")
@@ -272,8 +274,6 @@ class Kernel:
                 raise TypeError(f"array {b.name!r} has elements of type {given.dtype}, not {b.element}: convert it")
         for v in self.parameters:
             name = str(v.value)
-            if name not in parameters:
-                raise TypeError(f"kernel {self.name!r} lacks {name}")
             (number,) = integers_of([parameters[name]], f"the values of {name!r}")
             if not v.vmin <= number <= v.vmax:
                 raise ValueError(f"variable {name!r} is given {number}, outside its range [{v.vmin}, {v.vmax}]")
