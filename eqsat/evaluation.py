@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import chain
 from math import prod
@@ -92,7 +92,7 @@ def evaluate(
     >>> (i // 7).evaluate({"i": [6, 7, 50]})
     array([0, 1, 7])
     """
-    roots = list(list_of(Expr, roots, "the roots to evaluate"))
+    roots = list_of(Expr, roots, "the roots to evaluate")
     require(values, Mapping, "the values of the variables")
     known = {name: np.asarray(value) for name, value in values.items()}
     results = _Evaluation(known, {name: np.asarray(a) for name, a in (contents or {}).items()}).run(roots)
@@ -111,7 +111,7 @@ class _Evaluation:
         # how often the reductions around this evaluation need it
         self.repeats = 1
 
-    def run(self, roots: list[Expr]) -> list[NDArray[Any]]:
+    def run(self, roots: Sequence[Expr]) -> list[NDArray[Any]]:
         order = topological(roots)
         operands: Callable[[Expr], tuple[Expr, ...]] = _operands
         if any(t.op == "load" or t.op in REDUCTIONS for t in order):
