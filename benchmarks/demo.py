@@ -39,7 +39,7 @@ class Line:
     after_ns: float = 0.0
 
 
-def optimised(path: Path, progress: Progress) -> list[Line]:
+def optimized(path: Path, progress: Progress) -> list[Line]:
     """Optimise and check every kernel of a corpus."""
     texts = path.read_text(encoding="utf-8").splitlines()
     task = progress.add_task("optimising", total=len(texts))
@@ -92,7 +92,7 @@ def main() -> None:
     path = parser.parse_args().corpus
     columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        lines = optimised(path, progress)
+        lines = optimized(path, progress)
         measure(lines, progress)
     print(report(lines))
     print(

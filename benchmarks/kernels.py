@@ -167,7 +167,7 @@ def report_flat(repeats: int) -> None:
     kernels |= {name: (stated(name, case), {"X": data(case)}) for name, case in CASES.items() if name not in kernels}
     ratios = []
     for name, (kernel, arrays) in kernels.items():
-        plain, first = caller(kernel, arrays, optimise=False)
+        plain, first = caller(kernel, arrays, optimize=False)
         fast, second = caller(kernel, arrays)
         before, after = seconds(plain, repeats), seconds(fast, repeats)
         assert np.array_equal(first, second), name
@@ -215,7 +215,7 @@ def report_masked(repeats: int) -> None:
         rows: list[list[float]] = [[], []]
         for n in sizes:
             kernel, arrays = masked(n)[name]
-            plain, first = caller(kernel, arrays, optimise=False)
+            plain, first = caller(kernel, arrays, optimize=False)
             fast, second = caller(kernel, arrays)
             rows[0].append(1e6 * seconds(plain, 3))
             rows[1].append(1e6 * seconds(fast, repeats))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def compile(
     kernel: Kernel,
     *,
-    optimise: bool = True,
+    optimize: bool = True,
     parallel: bool = False,
     reassociate: bool = False,
     lanes: int = 1,
@@ -46,7 +46,7 @@ def compile(
     """Compile a kernel into a function on NumPy arrays; see :func:`eqsat.runtime.compile_kernel`."""
     from eqsat.runtime import compile_kernel
 
-    return compile_kernel(kernel, optimise=optimise, parallel=parallel, reassociate=reassociate, lanes=lanes)
+    return compile_kernel(kernel, optimize=optimize, parallel=parallel, reassociate=reassociate, lanes=lanes)
 
 
 __all__ = [

@@ -146,7 +146,7 @@ def rewrite(
     known = _canonical_terms(given[len(roots) :])
     usable = tuple([rule for rule in rules if rule.name not in ONE_WAY])
     rewriter = _Rewriter(usable, frozenset(chain(*map(_conjuncts, known))), limit, deadline)
-    found = [rewriter.normalise(root) for root in given[: len(roots)]]
+    found = [rewriter.normal_form(root) for root in given[: len(roots)]]
     wide = {narrow: wide for wide, narrow in narrowed.items()}
     matches = dict(Counter(rewriter.applied))
     return Rewritten(presentable(found, wide), matches, rewriter.stop, rewriter.applied, rewriter.circles)
@@ -546,7 +546,7 @@ class _Rewriter(Matcher):
         """Whether the condition is true by its bounds or is one of the facts."""
         return condition.vmin == 1 or condition in self.known
 
-    def normalise(self, root: Expr) -> Expr:
+    def normal_form(self, root: Expr) -> Expr:
         """``root`` rewritten to a fixpoint, operands first."""
         final = self.final
         # terms on their way: all are on the stack, so one that is met again closes a circle

@@ -27,7 +27,7 @@ from eqsat.optimize import optimize
 from eqsat.ranges import Axis, Nest, cheapest, consider_merge, split_at_modulo
 from eqsat.relations import Relation
 from eqsat.staging import LEAST_RATIO, SPLIT_LIMITS, Intermediate, SplitLimits, decide, output_ratio, two_stages
-from eqsat.structure import Tree, in_stages, normalised
+from eqsat.structure import Tree, in_stages, normalized
 from eqsat.text import parse, parse_program, to_text
 from eqsat.verify import CHECKS, Check, check_equal
 from eqsat.views import View
@@ -234,7 +234,7 @@ def _structure(record: Record, settings: Settings) -> Row:
     variables = get_variables({"vars": {}, **record})
     ranges = {name: (v.vmin, v.vmax) for name, v in variables.items()}
     started = time.perf_counter()
-    found = normalised(Tree.parse(get(record, "before", str)), ranges, **_options(settings))
+    found = normalized(Tree.parse(get(record, "before", str)), ranges, **_options(settings))
     return {"out": [str(found)], "ms": round(1000 * (time.perf_counter() - started), 3)}
 
 

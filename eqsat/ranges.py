@@ -181,9 +181,9 @@ class Nest:
         """The cost model of this nest; ``inside`` are further loops in its innermost one."""
         return LoopAware({str(a.variable.value): a.extent for a in self.axes} | dict(inside or {}), model)
 
-    def optimized(self, model: CostModel = LATENCY, inside: Mapping[str, int] | None = None, **options: Any) -> Result:
+    def optimized(self, cost: CostModel = LATENCY, inside: Mapping[str, int] | None = None, **options: Any) -> Result:
         """The roots through :func:`eqsat.optimize.optimize`, priced for this nest."""
-        return optimize(self.roots, gates=self.gates, cost=self.loops(model, inside), **options)
+        return optimize(self.roots, gates=self.gates, cost=self.loops(cost, inside), **options)
 
     def split(self, sizes: Mapping[Expr, int]) -> Nest:
         """Each variable of ``sizes`` as an outer one and an inner one of that extent; all at once.
@@ -414,7 +414,7 @@ def reduction(op: str, body: Expr, axes: Iterable[Axis]) -> Expr:
     return body
 
 
-def in_cheapest_ranges(term: Expr, model: CostModel = LATENCY, gain: float = 0.0) -> Expr:
+def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0) -> Expr:
     """Nested reductions by one operator over the ranges that are cheapest for what they compute of integers.
 
     Parameters
@@ -437,7 +437,7 @@ def in_cheapest_ranges(term: Expr, model: CostModel = LATENCY, gain: float = 0.0
             rounded.add(inner)
     parts = [a for t in topological([body]) if t in rounded for a in t.args if a not in rounded and a.op != "buffer"]
     nest = Nest(axes, tuple(map(_without_indices, dict.fromkeys(parts) if rounded else (body,))))
-    found = cheapest(nest, model, gain=gain)
+    found = cheapest(nest, cost, gain=gain)
     return term if found.axes == axes else reduction(term.op, substitute([body], found.images)[0], found.axes)
 
 
@@ -450,7 +450,7 @@ def _without_indices(term: Expr) -> Expr:
 
 def cheapest(
     nest: Nest,
-    model: CostModel = LATENCY,
+    cost: CostModel = LATENCY,
     *,
     inside: Mapping[str, int] | None = None,
     gain: float = 0.0,
@@ -482,11 +482,11 @@ def cheapest(
     10
     """
     require(nest, Nest, "a nest")
-    refuse_other(model)
+    refuse_other(cost)
     refuse_below(0, gain, "as the least gain")
     refuse_seconds(seconds)
     deadline = time.perf_counter() + seconds
-    given, space = nest, _Space(nest, model, dict(inside or {}))
+    given, space = nest, _Space(nest, cost, dict(inside or {}))
     spent = space.cost(nest)
     for _ in range(MAX_CHANGES):
         changed = []
@@ -497,15 +497,15 @@ def cheapest(
         # what one adds to the graph, another may use
         space.unite()
         priced = [(space.cost(other), other) for other in changed]
-        cost, best = min(priced, key=lambda pair: pair[0], default=(spent, nest))
-        if cost >= spent * (1 - gain):
+        least, best = min(priced, key=lambda pair: pair[0], default=(spent, nest))
+        if least >= spent * (1 - gain):
             break
-        nest, spent = best, cost
+        nest, spent = best, least
     if nest is given:
         return given
     # that price has no sums shared between terms, which may turn a narrow choice
     found = nest.named_beside(given, taken)
-    costs = [n.optimized(model, inside).cost + space.loop_cost(n) for n in (given, found)]
+    costs = [n.optimized(cost, inside).cost + space.loop_cost(n) for n in (given, found)]
     return found if costs[1] < costs[0] * (1 - gain) else given
 
 

@@ -39,7 +39,7 @@ from eqsat.expr import Expr, extent
 from eqsat.kernel import DTYPES, Kernel, flattened
 from eqsat.lowering.elements import C_TYPES
 from eqsat.lowering.nests import function as loop_function
-from eqsat.lowering.schedule import optimised
+from eqsat.lowering.schedule import optimized
 from eqsat.ops import Buffer
 from eqsat.sampling import domain_size
 
@@ -619,7 +619,7 @@ def _difference(wanted: Set[str], given: Set[str]) -> str:
 def compile_kernel(
     kernel: Kernel,
     *,
-    optimise: bool = True,
+    optimize: bool = True,
     parallel: bool = False,
     reassociate: bool = False,
     lanes: int = 1,
@@ -628,8 +628,8 @@ def compile_kernel(
 
     Parameters
     ----------
-    optimise : bool
-        Whether to simplify it and choose its loops first (:func:`eqsat.lowering.schedule.optimised`).
+    optimize : bool
+        Whether to simplify it and choose its loops first (:func:`eqsat.lowering.schedule.optimized`).
     parallel : bool
         Whether its outermost loops run in parallel (OpenMP); in a process that was forked, on one thread.
     reassociate : bool
@@ -661,14 +661,14 @@ def compile_kernel(
         raise TypeError(f"{kernel!r} is no kernel: give an eqsat.Kernel")
     if "out" in {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}:
         raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
-    compiled = optimised(kernel, reassociate=reassociate) if optimise else flattened(kernel)
+    compiled = optimized(kernel, reassociate=reassociate) if optimize else flattened(kernel)
     written = loop_function(compiled, parallel, reassociate, lanes, storage="static ")
     calls = [_array_call(kernel, compiled), *[_ALONE] * parallel]
     source = "\n".join(["#include <math.h>\n" + preamble([written]), written.text, *calls])
     order = () if "clang" in compiler_version() else GCC_FLAGS
     flags = (*ARRAY_FLAGS, *order, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
     library = _load(_build(source, flags), _array_ffi(), "eqsat_call")
-    options = {"optimise": optimise, "parallel": parallel, "reassociate": reassociate, "lanes": lanes}
+    options = {"optimize": optimize, "parallel": parallel, "reassociate": reassociate, "lanes": lanes}
     return Program(kernel, compiled, written.text, options, library)
 
 

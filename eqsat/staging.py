@@ -400,7 +400,7 @@ def _obstacle(kernel: Kernel, producer: Store) -> str:
     return ""
 
 
-def cheaper(kernel: Kernel, producer: Store, model: CostModel = LATENCY) -> Pipeline:
+def cheaper(kernel: Kernel, producer: Store, cost: CostModel = LATENCY) -> Pipeline:
     """The intermediate that ``producer`` stores, kept for ``kernel`` or inlined in it, as the cost model says.
 
     One that :func:`inlined` refuses is kept.
@@ -419,4 +419,4 @@ def cheaper(kernel: Kernel, producer: Store, model: CostModel = LATENCY) -> Pipe
     if _obstacle(kernel, producer):
         return kept
     alone = Pipeline((inlined(kernel, producer),))
-    return alone if alone.cost(model) <= kept.cost(model) else kept
+    return alone if alone.cost(cost) <= kept.cost(cost) else kept

@@ -2,7 +2,7 @@
 
 A :class:`Tree` is an operation such as ``END(store, [r0, r1])`` or ``INDEX(buf, i*8 + j)``; its leaves are text: names,
 numbers, and index expressions, which :mod:`eqsat.text` reads. A leaf may say its type and range, ``x:i32 [0, 99]``, or
-its extent, ``r1(8)``, ``data[64]``. :func:`normalised` rewrites a tree from the leaves up, each operation by its own
+its extent, ``r1(8)``, ``data[64]``. :func:`normalized` rewrites a tree from the leaves up, each operation by its own
 function in :data:`RULES`, until nothing changes:
 
 * indices without a width get one: literals and variables first, then operations at the least upper width of what they
@@ -75,7 +75,7 @@ class Tree:
     """An operation, a list (``"[]"``), a cast (``".cast"``), a binding (``".bind"``), or a leaf, whose text it has.
 
     >>> tree = Tree.parse("END(END(x, [r0]), [r1])")
-    >>> tree.op, str(tree.args[1]), str(normalised(tree))
+    >>> tree.op, str(tree.args[1]), str(normalized(tree))
     ('END', '[r1]', 'END(x, [r0, r1])')
     """
 
@@ -515,7 +515,7 @@ RULES: Mapping[str, Callable[[Tree], Tree | None]] = {
 }
 
 
-def normalised(
+def normalized(
     tree: Tree, ranges: Mapping[str, tuple[int, int]] | None = None, *, cost: CostModel = LATENCY, **options: Any
 ) -> Tree:
     """The normal form of a tree; see the head of this module.
@@ -527,7 +527,7 @@ def normalised(
     **options
         Of :func:`eqsat.optimize.optimize`, for the index expressions.
 
-    >>> print(normalised(Tree.parse("INDEX(buf, WHERE(r0 < 5, (r0*8 + r1)//8*8, Invalid))"), {"r1": (0, 7)}))
+    >>> print(normalized(Tree.parse("INDEX(buf, WHERE(r0 < 5, (r0*8 + r1)//8*8, Invalid))"), {"r1": (0, 7)}))
     INDEX(buf, r0*8, gate=(r0 < 5))
     """
     known = {**_declared(tree), **(ranges or {})}

@@ -38,14 +38,14 @@ class Trial:
     ----------
     program : Program
         The optimised kernel.
-    optimised, plain, numpy : float
+    optimized, plain, numpy : float
         Seconds of a call of the optimised and of the unoptimised kernel, and of the file's function, if it has one.
     error : float
         The greatest difference from NumPy's result, over the greatest value.
     """
 
     program: Program
-    optimised: float
+    optimized: float
     plain: float
     numpy: float | None
     error: float
@@ -53,13 +53,13 @@ class Trial:
     @property
     def speed_up(self) -> float:
         """How many times as fast as the unoptimised kernel."""
-        return self.plain / self.optimised
+        return self.plain / self.optimized
 
     def record(self) -> dict[str, Any]:
         """The figures as a row, with times in milliseconds."""
         return {
             "kernel": self.program.given.name,
-            "ms": 1e3 * self.optimised,
+            "ms": 1e3 * self.optimized,
             "ms_plain": 1e3 * self.plain,
             "ms_numpy": None if self.numpy is None else 1e3 * self.numpy,
             "speed_up": self.speed_up,
@@ -69,7 +69,7 @@ class Trial:
     def __str__(self) -> str:
         beside = "" if self.numpy is None else f", NumPy {1e3 * self.numpy:.4f} ms"
         difference = f"within {self.error:.1g} of" if self.error else "equal to"
-        times = f"{1e3 * self.optimised:.4f} ms, not optimised {1e3 * self.plain:.4f} ms{beside}"
+        times = f"{1e3 * self.optimized:.4f} ms, not optimised {1e3 * self.plain:.4f} ms{beside}"
         return f"{self.program.given.name}: {times}: {self.speed_up:.2f} times as fast, {difference} NumPy's result"
 
 
@@ -132,7 +132,7 @@ def try_kernel(
         are reassociated), or from NumPy's result by more than rounding.
     """
     program = compile_kernel(kernel, parallel=parallel, reassociate=reassociate, lanes=lanes)
-    plain = compile_kernel(kernel, optimise=False)
+    plain = compile_kernel(kernel, optimize=False)
     arguments = random_arguments(kernel, seed)
     found, before = program(**arguments), plain(**arguments)
     for name, values in found.items():

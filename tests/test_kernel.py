@@ -39,7 +39,7 @@ from eqsat.expr import (
 from eqsat.extract import OpCount
 from eqsat.kernel import Kernel, Store, flattened, simplified
 from eqsat.lowering.nests import to_c
-from eqsat.lowering.schedule import optimised
+from eqsat.lowering.schedule import optimized
 from eqsat.ops import DIVISIONS, REDUCTIONS
 from eqsat.text import parse
 
@@ -231,8 +231,8 @@ def agrees(value: object, element: str, *arrays: tuple[str, str, list]) -> list:
     kernel = Kernel("rounded", [Store(out[I], value, [I])])
     given = {name: np.resize(np.array(content, dtype=kind), 16) for name, kind, content in arrays}
     want = kernel.reference(given)["Y"]
-    for optimise in (True, False):
-        assert np.array_equal(eqsat.compile(kernel, optimise=optimise)(**given)["Y"], want)
+    for optimize in (True, False):
+        assert np.array_equal(eqsat.compile(kernel, optimize=optimize)(**given)["Y"], want)
     return want.tolist()
 
 
@@ -281,8 +281,8 @@ def test_a_range_may_begin_where_no_32_bits_reach():
         given = {b.name: np.ones(b.shape, "i4" if b.element == "i32" else "f4") for b in kernel.inputs}
         for first in (3, 10, 2**32 + 3, 2**40):
             want = kernel.reference(given, n=first)["Y"]
-            for optimise in (True, False):
-                assert np.array_equal(eqsat.compile(kernel, optimise=optimise)(**given, n=first)["Y"], want)
+            for optimize in (True, False):
+                assert np.array_equal(eqsat.compile(kernel, optimize=optimize)(**given, n=first)["Y"], want)
 
 
 def test_a_row_of_sums_may_end_where_a_selection_says():
@@ -290,14 +290,14 @@ def test_a_row_of_sums_may_end_where_a_selection_says():
     kernel = Kernel("chosen", [Store(buffer("Y", "f32", (32,))[R], sum_over(A[r, R], r, 0, where(n < 3, 2, 4)), [R])])
     assert "r1 < (n < 3 ? 2 : 4)" in to_c(flattened(kernel))
     given = {"A": np.ones((16, 32), "f4")}
-    assert eqsat.compile(kernel, optimise=False)(**given, n=2)["Y"].tolist() == [2.0] * 32
+    assert eqsat.compile(kernel, optimize=False)(**given, n=2)["Y"].tolist() == [2.0] * 32
 
 
 def test_no_interior_is_where_a_parameter_is_at_its_bound():
     r, m, out = var("r", -(2**33), 9), var("m", -(2**33), 7), buffer("Y", "i64", (16, 24))
     kernel = Kernel("rare", [Store(out[I, J], sum_over(r % 7, r, m, minimum(I, 2)), [I, J])])
     assert "r1 = -" not in to_c(flattened(kernel))
-    assert eqsat.compile(kernel, optimise=False)(m=-5)["Y"].tolist() == kernel.reference({}, m=-5)["Y"].tolist()
+    assert eqsat.compile(kernel, optimize=False)(m=-5)["Y"].tolist() == kernel.reference({}, m=-5)["Y"].tolist()
 
 
 LEAST = -(2**63)
@@ -396,7 +396,7 @@ def count(kernel: Kernel, ops: object) -> int:
 def test_worked_examples(make, loops, divisions):
     kernel, inputs, want = make()
     compiled = eqsat.compile(kernel)
-    plain = eqsat.compile(kernel, optimise=False)
+    plain = eqsat.compile(kernel, optimize=False)
     lanes = eqsat.compile(kernel, reassociate=True, parallel=True)
     found, unoptimised = compiled(**inputs), plain(**inputs)
     for name, values in want.items():
@@ -749,7 +749,7 @@ def test_random_kernels_through_the_front_door(seed):
 SANITIZED = ["-std=c99", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 #: How a kernel is lowered: what it becomes first, and in how many lanes.
-LOWERED = [(flattened, 1), (simplified, 1), (optimised, 1), (optimised, 4)]
+LOWERED = [(flattened, 1), (simplified, 1), (optimized, 1), (optimized, 4)]
 
 
 @pytest.mark.parametrize(("prepare", "lanes"), LOWERED, ids=lambda x: getattr(x, "__name__", x))

@@ -14,7 +14,7 @@ from eqsat.loops import expand
 from eqsat.lowering.interior import interior_of
 from eqsat.lowering.lanes import contiguous_runs
 from eqsat.lowering.nests import to_c
-from eqsat.lowering.schedule import arranged, optimised, sharing_loops, split, writes_once
+from eqsat.lowering.schedule import arranged, optimized, sharing_loops, split, writes_once
 from eqsat.ops import DIVISIONS
 
 A = buffer("A", "f32", (40, 24))
@@ -227,11 +227,11 @@ def test_lanes_that_are_neighbours_are_found_however_they_are_spelled(lanes, len
 
 def test_neighbours_become_vector_loads_and_stores():
     b = buffer("B", "f32", (24,))
-    source = to_c(optimised(kernel(Store(SAME[I, J], A[I, 23 - J] + b[J], [I, J]))), lanes=8)
+    source = to_c(optimized(kernel(Store(SAME[I, J], A[I, 23 - J] + b[J], [I, J]))), lanes=8)
     assert source.count("*(const f32x8 *)&B[") == source.count("*(f32x8 *)&Y[") == 1
     # backwards they are no neighbours
     assert len(re.findall(r"\bA\[t", source)) == 8
-    moved = to_c(optimised(kernel(Store(SAME[I, J], A[I, J], [I, J]))), lanes=4)
+    moved = to_c(optimized(kernel(Store(SAME[I, J], A[I, J], [I, J]))), lanes=4)
     assert "*(f32x4 *)&Y[t1] = v0;" in moved
 
 
@@ -253,7 +253,7 @@ def test_a_number_of_lanes_that_is_no_power_of_two_is_refused():
 
 def test_flat_indices_leave_no_division_and_transpositions_no_scalar_moves():
     turned = kernel(Store(TURNED[K // 40, K % 40], A[K % 40, K // 40], [K]))
-    found = optimised(turned)
+    found = optimized(turned)
     assert not [t for t in eqsat.expr.topological(found.roots) if t.op in DIVISIONS]
     assert "transpose_block_i32(&A[" in to_c(found)
 
@@ -271,8 +271,8 @@ def test_no_tile_or_lane_is_loaded_from_outside_of_an_array():
     small = buffer("A", "f32", (39, 23))
     turned = kernel(Store(TURNED[J, I], small[I, J], [I, J]))
     along = kernel(Store(SAME[I, J], small[I, J], [I, J]))
-    assert "transpose_block" not in to_c(optimised(turned))
-    assert "f32x8 *)&A[" not in to_c(optimised(along), lanes=8)
+    assert "transpose_block" not in to_c(optimized(turned))
+    assert "f32x8 *)&A[" not in to_c(optimized(along), lanes=8)
 
 
 def test_infinities_are_written():

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from eqsat.structure import MAX_DEPTH, Tree, normalised
+from eqsat.structure import MAX_DEPTH, Tree, normalized
 
 NORMAL = [
     # abstract indices get a width, leaves first
@@ -131,9 +131,9 @@ NORMAL = [
 
 @pytest.mark.parametrize(("before", "after"), NORMAL, ids=[row[0] for row in NORMAL])
 def test_normal_form(before, after):
-    found = normalised(Tree.parse(before))
+    found = normalized(Tree.parse(before))
     assert str(found) == after
-    assert normalised(found) == found
+    assert normalized(found) == found
 
 
 @pytest.mark.parametrize(("before", "after"), NORMAL, ids=[row[0] for row in NORMAL])
@@ -144,8 +144,8 @@ def test_reading_and_printing_round_trip(before, after):
 
 def test_ranges_of_variables_are_used():
     tree = Tree.parse("INDEX(buf, (i*8 + j)//8)")
-    assert str(normalised(tree)) == "INDEX(buf, j//8 + i)"
-    assert str(normalised(tree, {"j": (0, 7)})) == "INDEX(buf, i)"
+    assert str(normalized(tree)) == "INDEX(buf, j//8 + i)"
+    assert str(normalized(tree, {"j": (0, 7)})) == "INDEX(buf, i)"
 
 
 REFUSED = [
@@ -177,5 +177,5 @@ REFUSED = [
 @pytest.mark.parametrize(("text", "message"), REFUSED, ids=[row[1] for row in REFUSED])
 def test_refused_with_one_line(text, message):
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        normalised(Tree.parse(text))
+        normalized(Tree.parse(text))
     assert "\n" not in str(caught.value)

@@ -41,14 +41,14 @@ TILE = 8
 NEAR = 4
 
 
-def optimised(kernel: Kernel, *, reassociate: bool = False) -> Kernel:
+def optimized(kernel: Kernel, *, reassociate: bool = False) -> Kernel:
     """What is compiled: the kernel split, simplified, split and simplified again if that helps, and arranged.
 
     It is split first, since rules that do not know of the loops would mix the digits of an index.
 
     >>> from eqsat.expr import buffer, var
     >>> a, b, k = buffer("A", "f32", (4, 6)), buffer("B", "f32", (24,)), var("k", 0, 23)
-    >>> optimised(Kernel("turn", [Store(b[k], a[k % 4, k // 4], [k])])).stores
+    >>> optimized(Kernel("turn", [Store(b[k], a[k % 4, k // 4], [k])])).stores
     (Store('B[k_0 + k_1*4] = A[k_0*6 + k_1] for k_1, k_0'),)
     """
     found = simplified(split(flattened(kernel)), reassociate=reassociate)
