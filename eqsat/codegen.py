@@ -20,6 +20,7 @@ from typing import Any, ClassVar, cast
 
 from eqsat.dtypes import LIMITS, select_width, widths
 from eqsat.expr import Expr, brief, free_name, refuse_array, topological, use_counts, variables
+from eqsat.limits import list_of
 
 #: A text longer than this becomes a local of its own, which also bounds how deep C expressions nest.
 LONGEST = 60
@@ -150,6 +151,8 @@ def to_c(roots: Sequence[Expr], name: str = "kernel", order: Sequence[Expr] | No
     ValueError
         If a term does not fit 64 bits, if ``name`` cannot name a C function, if ``roots`` is empty, if ``order``
         lacks a variable, or if there are loads, reductions or floating-point values: those take a kernel.
+    TypeError
+        If ``roots`` is no list of expressions.
 
     >>> from eqsat.expr import var
     >>> i, j = var("i", 0, 7), var("j", -4, 31)
@@ -174,7 +177,7 @@ def to_c(roots: Sequence[Expr], name: str = "kernel", order: Sequence[Expr] | No
     }
     <BLANKLINE>
     """
-    written = function(roots, name, order)
+    written = function(list_of(Expr, roots, "the expressions to lower"), name, order)
     return preamble([written]) + "\n" + written.text
 
 

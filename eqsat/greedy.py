@@ -41,7 +41,7 @@ from eqsat.expr import (
     var,
     variables,
 )
-from eqsat.limits import refuse_seconds
+from eqsat.limits import list_of, refuse_seconds
 from eqsat.linear import Theory
 from eqsat.ops import MAX_SHIFT, OPS, REDUCTIONS
 from eqsat.rule import Rule
@@ -135,6 +135,7 @@ def rewrite(
     ([Expr('i'), Expr('j')], 'saturated')
     """
     refuse_seconds(seconds)
+    roots, facts = list_of(Expr, roots, "the expressions to rewrite"), list_of(Expr, facts, "the facts")
     deadline = time.perf_counter() + seconds
     narrowed = _narrowed(roots, facts, deadline)
     given = [*roots, *facts]

@@ -51,6 +51,7 @@ from eqsat.expr import (
     variables,
 )
 from eqsat.extract.cost import CostModel, Latency, refuse_other
+from eqsat.limits import list_of, shown
 from eqsat.linear import Theory
 from eqsat.ops import Bounds
 from eqsat.optimize import optimize
@@ -152,7 +153,11 @@ class IndexingMap:
 
     def __post_init__(self) -> None:
         for name in ("dims", "symbols", "results", "constraints", "runtime"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+            given = getattr(self, name)
+            if isinstance(given, str) or not isinstance(given, Iterable):
+                raise TypeError(f"the {name} of a map are given as {shown(given)}: give a list")
+            object.__setattr__(self, name, tuple(given))
+        list_of(RuntimeVariable, self.runtime, "the runtime variables of a map")
         for variable in self.variables:
             if not isinstance(variable, Expr) or variable.op != "var":
                 raise TypeError(f"{variable!r} is no variable: dims and symbols of a map are made by var")

@@ -27,6 +27,7 @@ from eqsat import binding
 from eqsat.equality.smt import Quotient, Quotients, to_z3
 from eqsat.evaluation import evaluate
 from eqsat.expr import TRUE, Expr, const, substitute, topological, variables
+from eqsat.limits import require
 from eqsat.ops import DIVISIONS, MAX_SHIFT
 from eqsat.rule import Counterexample, Rule
 from eqsat.saturation.compiling import alternatives
@@ -171,6 +172,7 @@ def check_rule(rule: Rule) -> Counterexample | None:
     >>> print(check_rule(Rule("wrong", "x // c // d", "x // (c*d)")))
     rule 'wrong' is false: with c = -2, d = -1, x = -1 the left side is 0, the right side -1
     """
+    require(rule, Rule, "a rule")
     found: Iterable[Counterexample | None]
     if binds_index(rule):
         found = map(binding.check, _ways(rule))

@@ -37,6 +37,7 @@ from platformdirs import user_cache_dir
 from eqsat.codegen import Function, arguments, function, points_function, preamble
 from eqsat.expr import Expr, extent
 from eqsat.kernel import DTYPES, Kernel, flattened
+from eqsat.limits import list_of
 from eqsat.lowering.elements import C_TYPES
 from eqsat.lowering.nests import function as loop_function
 from eqsat.lowering.schedule import optimized
@@ -345,6 +346,7 @@ def compile_many(
     CompileError
         If there is no C compiler, or it fails, or the cache directory cannot be written.
     """
+    programs = [list_of(Expr, roots, "the expressions to compile") for roots in programs]
     if not programs:
         return []
     given = variables if variables is not None else [None] * len(programs)

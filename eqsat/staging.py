@@ -415,6 +415,8 @@ def cheaper(kernel: Kernel, producer: Store, cost: CostModel = LATENCY) -> Pipel
     >>> [len(cheaper(kernel, negation).kernels) for kernel in (once, often)]
     [1, 2]
     """
+    require(kernel, Kernel, "a kernel")
+    require(producer, Store, "a store")
     kept = Pipeline((Kernel(f"{kernel.name}_{producer.array.name}", (producer,)), kernel))
     if _obstacle(kernel, producer):
         return kept

@@ -530,6 +530,7 @@ def normalized(
     >>> print(normalized(Tree.parse("INDEX(buf, WHERE(r0 < 5, (r0*8 + r1)//8*8, Invalid))"), {"r1": (0, 7)}))
     INDEX(buf, r0*8, gate=(r0 < 5))
     """
+    require(tree, Tree, "a tree")
     known = {**_declared(tree), **(ranges or {})}
 
     def visit(tree: Tree, in_list: bool) -> Tree:

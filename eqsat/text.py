@@ -37,6 +37,7 @@ from eqsat.expr import (
     topological,
     var,
 )
+from eqsat.limits import require
 from eqsat.ops import FLOATS, MOST_BITS, OPS, REDUCTIONS, Buffer
 
 _TOKEN = re.compile(
@@ -81,11 +82,13 @@ def parse(text: str, names: Mapping[str, Expr], remedy: str = "give its range") 
     ValueError
         If the text is not an expression; one line that says where and why.
     TypeError
-        If a name in it means no term.
+        If a name in it means no term, or what is given is no text.
 
     >>> parse("(i*32 + j) // 32 < 4", {"i": var("i", 0, 7), "j": var("j", 0, 31)})
     Expr('(i*32 + j)//32 < 4')
     """
+    require(text, str, "an expression")
+    require(names, Mapping, "the meaning of the names")
     return _Parser(text, names, remedy).run()
 
 

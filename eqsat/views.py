@@ -16,6 +16,7 @@ from operator import index, mul
 from typing import Any
 
 from eqsat.expr import FALSE, TRUE, Expr, ExprLike, as_expr, brief, const, make, rebuild, topological, var, where
+from eqsat.limits import require, shown
 from eqsat.optimize import optimize
 
 #: The index of an access that does not happen; it stands for no number.
@@ -108,6 +109,8 @@ class View:
         ValueError
             If there is not one index per dimension.
         """
+        if isinstance(indices, str) or not isinstance(indices, Sequence):
+            raise TypeError(f"the indices of a view are given as {shown(indices)}: give one per dimension")
         if len(indices) != len(self.shape):
             raise ValueError(f"{len(indices)} indices for a view of {len(self.shape)} dimensions: give one for each")
         terms = [as_expr(i) for i in indices]
@@ -164,6 +167,7 @@ def split_gate(index: Expr) -> Access:
     >>> split_gate(where(r < 5, r * 8, 0)).valid
     Expr('True')
     """
+    require(index, Expr, "an index")
     # validity of each term: where its value is a number
     valid: dict[Expr, Expr] = {}
     for term in topological([index]):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from eqsat import loops, ranges, relations, staging, tiles
+from eqsat.codegen import to_c
 from eqsat.engine import Budget
 from eqsat.evaluation import evaluate
 from eqsat.expr import Expr, buffer, const, maximum, minimum, named_variable, sum_over, var, where
@@ -17,10 +18,13 @@ from eqsat.indexing import IndexingMap
 from eqsat.kernel import Kernel, Store, flattened, simplified
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
-from eqsat.structure import Tree
+from eqsat.proof import check_rule
+from eqsat.runtime import compile_exprs
+from eqsat.structure import Tree, normalized
 from eqsat.text import parse, parse_program
 from eqsat.theory.extremes import MAX_MEMBERS
 from eqsat.verify import check_equal
+from eqsat.views import View, split_gate
 
 #: Seconds that any single input here may take, on a busy machine.
 LIMIT = 20.0
@@ -346,6 +350,20 @@ TAKES = [
     lambda x: relations.concatenated([[4], x], 0),
     lambda x: relations.concatenated([[4]], x),
     lambda x: relations.contracted([4], [4], ([], []), ([0], x)),
+    lambda x: parse(x, {}),
+    lambda x: parse("V", x),
+    lambda x: to_c(x),
+    lambda x: compile_exprs(x),
+    lambda x: rewrite(x),
+    lambda x: rewrite([V], facts=x or 1.5),
+    lambda x: check_rule(x),
+    lambda x: split_gate(x),
+    lambda x: View((4,), (1,)).access(3 if x == [None] else x),
+    lambda x: IndexingMap((), (), (), runtime=x),
+    lambda x: IndexingMap((), (), 3 if x == [None] else x),
+    lambda x: normalized(x),
+    lambda x: staging.cheaper(x, STORE),
+    lambda x: staging.cheaper(Kernel("k", [STORE]), x),
 ]
 
 
