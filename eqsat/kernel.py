@@ -47,7 +47,7 @@ from eqsat.expr import (
     variables,
 )
 from eqsat.extract.cost import CostModel, LoopAware, refuse_other
-from eqsat.limits import integers_of, require, shown
+from eqsat.limits import integer_of, require, shown
 from eqsat.linear import Theory
 from eqsat.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
 from eqsat.optimize import optimize
@@ -274,7 +274,7 @@ class Kernel:
                 raise TypeError(f"array {b.name!r} has elements of type {given.dtype}, not {b.element}: convert it")
         for v in self.parameters:
             name = str(v.value)
-            (number,) = integers_of([parameters[name]], f"the values of {name!r}")
+            number = integer_of(parameters[name], f"the value of {name!r}")
             if not v.vmin <= number <= v.vmax:
                 raise ValueError(f"variable {name!r} is given {number}, outside its range [{v.vmin}, {v.vmax}]")
         found: dict[str, NDArray[Any]] = {

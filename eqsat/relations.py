@@ -20,7 +20,7 @@ from math import prod
 
 from eqsat.expr import Expr, substitute, var, variables
 from eqsat.indexing import IndexingMap, RuntimeVariable, within
-from eqsat.limits import integers_of, require
+from eqsat.limits import integer_of, integers_of, require
 from eqsat.theory.forms import Form, atom_form, number, to_expr
 from eqsat.views import row_major
 
@@ -75,7 +75,7 @@ def _of_integers[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         for name, value in given.arguments.items():
             kind, what = declared.parameters[name].annotation, f"the {name.replace('_', ' ')} of {function.__name__}"
             if kind == "int":
-                (given.arguments[name],) = integers_of([value], what)
+                given.arguments[name] = integer_of(value, what)
             elif kind in ("Sequence[Sizes]", "tuple[Sizes, Sizes]"):
                 require(value, Sequence, what)
                 given.arguments[name] = tuple([integers_of(part, what) for part in value])

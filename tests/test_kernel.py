@@ -87,7 +87,7 @@ REFUSED = [
     (lambda: TWICE.reference({"N": np.full(16, None)}), TypeError, "array 'N' has elements of type object, not i32"),
     (lambda: TWICE.reference({"N": np.ones(16)}), TypeError, "array 'N' has elements of type float64, not i32"),
     (lambda: ADDED.reference({}), TypeError, "kernel 'added' lacks p"),
-    (lambda: ADDED.reference({}, p="3"), TypeError, r"the values of 'p' are given as \['3'\]: give a list of integers"),
+    (lambda: ADDED.reference({}, p="3"), TypeError, "the value of 'p' is given as '3': give an integer"),
     (lambda: ADDED.reference({}, p=10), ValueError, r"variable 'p' is given 10, outside its range \[0, 9\]"),
     (lambda: TWICE.reference({"N": np.zeros(3)}), ValueError, r"array 'N' has shape \(3,\), not \(16,\)"),
     (lambda: Store(OUT[I], 0, [3]), ValueError, "ranges over distinct variables, not over '3'"),
