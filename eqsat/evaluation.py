@@ -153,7 +153,9 @@ class _Evaluation:
         mixed: Any = np.array(int.from_bytes(blake2b(array.name.encode(), digest_size=8).digest()), dtype=np.uint64)
         with np.errstate(over="ignore"):
             for index in indices:
-                mixed = (mixed ^ index.astype(np.int64).astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+                # of an index that int64 does not hold, what is left modulo 2**64
+                held = np.asarray(index & 2**64 - 1) if index.dtype is _ANY_SIZE else index.astype(np.int64)
+                mixed = (mixed ^ held.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
                 mixed = mixed ^ (mixed >> np.uint64(29))
         if array.element in ("f32", "f64"):
             # small numbers, so that their sums and products are exact

@@ -15,6 +15,7 @@ from eqsat.expr import (
     TRUE,
     Expr,
     as_expr,
+    buffer,
     const,
     make,
     maximum,
@@ -136,6 +137,18 @@ def test_evaluation_is_exact_at_every_width(size):
     values = np.array([2**size, -(2**size), 3], dtype=object)
     wanted = [(value * 6 - 5) // 7 for value in values.tolist()]
     assert ((x * 6 - 5) // 7).evaluate({"x": values}).tolist() == wanted
+
+
+def test_elements_of_arrays_that_are_not_given_are_at_every_place():
+    x = var("x", -(2**70), 2**70)
+    places = np.array([2**70, -(2**63) - 1, 2**63, 5, -5], dtype=object)
+    for element in ("i32", "i64", "f32", "bool"):
+        array = buffer("A", element)
+        (found,) = evaluate([array[x]], {"x": places})
+        # a place has the same element whatever type holds it
+        (small,) = evaluate([array[var("y", -9, 9)]], {"y": [5, -5]})
+        assert found[3:].tolist() == small.tolist()
+        assert evaluate([array[x]], {"x": 2**70})[0] == found[0]
 
 
 @pytest.mark.parametrize("x", [-(2**63), 2**63, 10**20, -(10**20)])
