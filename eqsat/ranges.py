@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import pairwise
 from math import gcd
 from typing import Any
@@ -486,6 +487,8 @@ def cheapest(
     refuse_below(0, gain, "as the least gain")
     refuse_seconds(seconds)
     deadline = time.perf_counter() + seconds
+    # costs of long loops are integers that no float holds
+    most = 1 - Fraction(float(min(gain, 1)))
     given, space = nest, _Space(nest, cost, dict(inside or {}))
     spent = space.cost(nest)
     for _ in range(MAX_CHANGES):
@@ -498,7 +501,7 @@ def cheapest(
         space.unite()
         priced = [(space.cost(other), other) for other in changed]
         least, best = min(priced, key=lambda pair: pair[0], default=(spent, nest))
-        if least >= spent * (1 - gain):
+        if least >= spent * most:
             break
         nest, spent = best, least
     if nest is given:
@@ -506,7 +509,7 @@ def cheapest(
     # that price has no sums shared between terms, which may turn a narrow choice
     found = nest.named_beside(given, taken)
     costs = [n.optimized(cost, inside).cost + space.loop_cost(n) for n in (given, found)]
-    return found if costs[1] < costs[0] * (1 - gain) else given
+    return found if costs[1] < costs[0] * most else given
 
 
 class _Space:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import numpy as np
@@ -187,6 +188,11 @@ def test_gates_are_used():
     always_small = Nest((Axis(r),), (r % 8 * 3 + r // 8,), (r < 8,))
     assert cheapest(always_small).axes == always_small.axes
     assert len(cheapest(Nest((Axis(r),), always_small.roots)).axes) == 2
+
+
+def test_loops_may_be_longer_than_a_float_is_large():
+    assert len(cheapest(nest_of(["r//4 + r%4"], r=10**400)).axes) == 2
+    assert len(cheapest(nest_of(["r//4 + r%4"], r=10**400), gain=math.inf).axes) == 1
 
 
 @st.composite
