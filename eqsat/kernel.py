@@ -220,6 +220,14 @@ class Kernel:
         for array in (*self.inputs, *self.outputs):
             if array.name in names:
                 raise ValueError(f"{array.name!r} is both a buffer and a variable of kernel {self.name!r}")
+        ranged = {v for s in self.stores for v in s.over}
+        for store in self.stores:
+            for v in variables([store.target, store.value, store.when]):
+                if v in ranged and v not in store.over:
+                    raise ValueError(
+                        f"{str(v.value)!r} is a parameter of one store of kernel {self.name!r} and a loop of another: "
+                        "rename one of them"
+                    )
 
     @cached_property
     def roots(self) -> list[Expr]:

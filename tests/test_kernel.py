@@ -83,6 +83,7 @@ REFUSED = [
     (lambda: Store(DOUBLE[I], -(10**5000), [I]), ValueError, "an integer of 16610 bits is too large for f64"),
     (lambda: Store(C[I, J], 10**50, [I, J]), ValueError, r"the literal 1e\+50 is too large for f32"),
     (lambda: Store(C[I, J], -1e39, [I, J]), ValueError, r"the literal -1e\+39 is too large for f32"),
+    (lambda: Kernel("k", [Store(OUT[I], 0, [I]), Store(OUTER[0], I)]), ValueError, "'i' is a parameter of one store"),
     (lambda: TWICE.reference({}), TypeError, "kernel 'twice' lacks N"),
     (lambda: TWICE.reference({"N": np.full(16, None)}), TypeError, "array 'N' has elements of type object, not i32"),
     (lambda: TWICE.reference({"N": np.ones(16)}), TypeError, "array 'N' has elements of type float64, not i32"),
