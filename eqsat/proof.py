@@ -73,7 +73,7 @@ def prove_rule(rule: Rule) -> Proof:
 
     Raises
     ------
-    ImportError
+    ModuleNotFoundError
         If z3 is not installed (the extra ``check``).
 
     >>> prove_rule(Rule("mod-core", "x % n + (x // n)*n", "x")).kinds
@@ -84,7 +84,10 @@ def prove_rule(rule: Rule) -> Proof:
     counterexample = check_rule(rule)
     if counterexample is not None:
         return Proof(rule.name, (), "refuted by a small example", counterexample)
-    from z3 import Context
+    try:
+        from z3 import Context
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("proofs of rules need z3: pip install 'eqsat[check]'") from None
 
     if binds_index(rule):
         if not all(map(binding.proved, _ways(rule))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from itertools import product
 
 import pytest
@@ -73,6 +74,12 @@ def test_kinds_of_proof(left: str, right: str, when: str, kinds: tuple[str, ...]
 
 def test_a_proof_does_not_depend_on_what_was_proved_before() -> None:
     assert [prove_rule(rule) for rule in SOME] == [prove_rule(rule) for rule in reversed(SOME)][::-1]
+
+
+def test_without_z3_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "z3", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'eqsat\[check\]'"):
+        prove_rule(SOME[0])
 
 
 def test_a_rule_of_two_ways_must_be_true_in_both() -> None:
