@@ -33,7 +33,7 @@ def optimize(
     *,
     gates: Sequence[Expr | str | None] = (),
     constraints: Sequence[Expr | str] = (),
-    rules: Sequence[Rule] = DEFAULT,
+    rules: Sequence[Rule] | None = None,
     cost: CostModel = LATENCY,
     budget: Budget = DEFAULT_BUDGET,
     engine: str = "egraph",
@@ -52,8 +52,9 @@ def optimize(
         Per root, the condition under which its value matters; empty for none.
     constraints : sequence of bool Expr or str
         Conditions known to hold.
-    rules : sequence of Rule
-        The rewrite rules. Rules of one's own are checked when they are first given; see :class:`eqsat.Rule`.
+    rules : sequence of Rule, optional
+        The rewrite rules, :data:`eqsat.rules.DEFAULT` if none are given. Rules of one's own are checked when they are
+        first given; see :class:`eqsat.Rule`.
     cost : CostModel
         What is cheap.
     budget : Budget
@@ -103,7 +104,9 @@ def optimize(
     gated = gated or (None,) * len(roots)
     if len(gated) != len(roots):
         raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
-    if rules is not DEFAULT:
+    if rules is None:
+        rules = DEFAULT
+    elif rules is not DEFAULT:
         rules = tuple(_listed("rules", rules, "rules"))
         for rule in rules:
             if not isinstance(rule, Rule):

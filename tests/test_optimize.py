@@ -1,5 +1,6 @@
 """The front door: what a Result says, what is known is used and checked, and what is refused."""
 
+import inspect
 import re
 import sys
 from dataclasses import FrozenInstanceError
@@ -732,3 +733,8 @@ def test_an_answer_that_costs_as_much_takes_no_more_operations() -> None:
     x, y = var("x", 0, 9), var("y", 0, 99)
     result = optimize(x + y % 7)
     assert (result.exprs, result.cost) == ((x + y % 7,), result.cost_before)
+
+
+def test_help_shows_a_signature_that_can_be_read() -> None:
+    assert len(str(inspect.signature(optimize))) < 1000
+    assert optimize("x//4*4 + x%4", x=(0, 99), rules=None).rule_set == DEFAULT
