@@ -61,9 +61,10 @@ code { font-size: 12px } img { max-width: 100% }
 """
 
 LEGEND = """\
-What is left and what that costs, in total; on how many cases eqsat's answer is cheaper than this one (wins), as dear
-(ties), dearer (loses); time to simplify over eqsat's; run time of compiled answers over the input's and over eqsat's,
-on the cases where both could be measured; cases with a wrong answer, and those stopped by a limit or failed."""
+How many distinct divisions and remainders are left, and what all answers cost, in total over the cases; on how many of
+them eqsat's answer is cheaper than this one (wins), as dear (ties), dearer (loses); time to simplify over eqsat's; run
+time of compiled answers over the input's and over eqsat's, on the cases where both could be measured; cases with a
+wrong answer, and those stopped by a limit or failed."""
 
 TIME = """\
 ## Time
@@ -101,8 +102,8 @@ each peer is run.
   the solver does to simplify is included, for eqsat the whole call of `optimize`. For a peer with several ways it ends
   when the one that counts was known, so that the others cost it nothing. What is built once per process (rules,
   patterns) is not counted, and memories are cleared from case to case. Others run in between, so that everybody meets
-  cold caches, which doubles the time of small cases. A peer has {seconds:g} s for a case, eqsat 2 s, greedy
-  rewriting 60 s. Only ratios mean anything; they are over eqsat's median, 95th percentile and total.
+  cold caches, which doubles the time of small cases. A peer has {seconds:g} s of it for a case; eqsat has 2 s of the
+  clock, greedy rewriting 60 s. Only ratios mean anything; they are over eqsat's median, 95th percentile and total.
 * **Compiled**: each answer as a C function of all roots, `-O2`, scalar, in a loop over points of the domain; the input
   too, which is what the C compiler makes of it unaided. Measured {repeats} times in random turns, the median counts;
   equal answers are one program. Answers of more than 2000 terms are not compiled. Geometric means.
@@ -315,7 +316,7 @@ def _by_family(rows: Sequence[Row]) -> str:
         others = [standing(members, name) for name in names]
         cells = [f"{(other.cost + 1) / (ours.cost + 1):.2f}" for other in others]
         lines.append([family, len(members), ours.divisions, ours.cost, *cells])
-    note = "Cost over eqsat's; a case counts in each family that its corpus tags it with."
+    note = "Cost over eqsat's, 1 added to both; a case counts in each family that its corpus tags it with."
     return f"{note}\n\n{table(['family', 'cases', 'div+mod, eqsat', 'cost, eqsat', *names], lines)}"
 
 
