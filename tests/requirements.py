@@ -18,9 +18,10 @@ HEAD = """\
 # Requirements, and what implements them
 
 Made by `python tests/requirements.py` from `requirements.toml` and the rules; the tests run every example, through the
-theory and through the rules alone, and look up every name. A line that starts with A is from Morok's and tinygrad's
-index arithmetic, B from their ranges and reductions, C from tinygrad's views and loops, D from XLA's indexing maps, E
-corrects one of them.
+theory and through the rules alone, and look up every name. A line that starts with A is from
+[Morok](https://github.com/npatsakula/morok)'s and [tinygrad](https://github.com/tinygrad/tinygrad)'s index arithmetic,
+B from their ranges and reductions, C from tinygrad's views and loops, D from
+[XLA's indexing analysis](https://openxla.org/xla/indexing), E corrects one of them.
 """
 
 
