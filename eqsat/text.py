@@ -12,9 +12,10 @@ thousands of levels deep.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
-from itertools import count, pairwise
+from itertools import chain, count, pairwise
 from math import isfinite, isinf
 from typing import Any, cast
 
@@ -483,10 +484,7 @@ def to_program(roots: Sequence[Expr], taken: Iterable[str] = ()) -> tuple[list[t
     The names are ``t0``, ``t1``, ... without those of variables and those in ``taken``.
     """
     order = topological(roots)
-    users: dict[Expr, int] = {}
-    for term in order:
-        for arg in term.args:
-            users[arg] = users.get(arg, 0) + 1
+    users = Counter(chain(roots, *[term.args for term in order]))
     used = set(taken) | {str(t) for t in order if t.op in ("var", "buffer")}
     inside = _open_terms(order)
     names: dict[Expr, str] = {}
@@ -496,7 +494,7 @@ def to_program(roots: Sequence[Expr], taken: Iterable[str] = ()) -> tuple[list[t
     for term in order:
         depth[term] = 1 + max((depth[a] for a in term.args), default=0)
         # deep terms are cut too, so that readers with a recursion limit can take them
-        if term.args and (users.get(term, 0) > 1 or depth[term] > 40) and term not in inside:
+        if term.args and (users[term] > 1 or depth[term] > 40) and term not in inside:
             name = next(free)
             lets.append((name, to_text(term, names)))
             names[term] = name

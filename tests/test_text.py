@@ -152,6 +152,12 @@ def test_shared_subterms_are_named_once():
     assert parse_program(lets, texts, NAMES) == [term]
 
 
+def test_a_root_that_another_root_uses_is_named_too():
+    quotient = NAMES["i"] // 3
+    assert to_program([quotient, quotient * 2]) == ([("t0", "i//3")], ["t0", "t0*2"])
+    assert to_program([quotient]) == ([], ["i//3"])
+
+
 def test_let_names_avoid_variables():
     t0 = var("t0", 0, 9)
     lets, _ = to_program([(t0 + 1) * (t0 + 1)])
