@@ -663,6 +663,22 @@ def test_only_loads_that_nothing_keeps_inside_carry_a_test():
     assert np.array_equal(found, [*values, *[0] * 8])
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "where(i < 8, A[i], 0.0) + A[i]",
+        # a loop stands before the selection that chooses its result
+        "where(i < 8, max_over(A[i]*B[r], r, 0, 4), 0.0)",
+    ],
+)
+def test_a_load_that_is_not_only_in_its_branch_carries_a_test(value: str) -> None:
+    i, out = var("i", 0, 9), buffer("Y", "f32", (10,))
+    names = {"i": i, "A": buffer("A", "f32", (8,)), "B": buffer("B", "f32", (4,))}
+    _, found, beyond = to_c(Kernel("k", [Store(out[i], parse(value, names), [i])])).partition("int32_t i = 8;")
+    assert found
+    assert beyond.count("A[i]") == beyond.count("(i < 8 ? A[i] : 0)") == 1
+
+
 #: Reductions of floating-point values that were refused, or read what they should not.
 STEPWISE = [
     # an index whose value is known stays one

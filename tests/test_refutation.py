@@ -47,6 +47,12 @@ def test_rows_that_clash(rows, looser):
     assert not Rows([*rows[:index], looser, *rows[index + 1 :]], lambda atom: BIG).clash()
 
 
+def test_of_rows_in_one_direction_the_tightest_counts():
+    (rows, looser) = ROWS[0]
+    for first, *rest in (rows, rows[::-1]):
+        assert Rows([first, *rest, looser], lambda atom: BIG).clash()
+
+
 def test_rows_that_clash_have_no_solution():
     atoms = [var(name, -9, 9) for name in "xyz"]
     clashes = 0

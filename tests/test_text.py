@@ -158,6 +158,15 @@ def test_a_root_that_another_root_uses_is_named_too():
     assert to_program([quotient]) == ([], ["i//3"])
 
 
+def test_what_is_nested_deep_is_cut_into_terms_that_are_not() -> None:
+    term = NAMES["i"]
+    for _ in range(500):
+        term = (term + 1) % 97
+    lets, texts = to_program([term])
+    assert max(text.count("(") for text in [*texts, *dict(lets).values()]) < 50
+    assert parse_program(lets, texts, NAMES) == [term]
+
+
 def test_let_names_avoid_variables():
     t0 = var("t0", 0, 9)
     lets, _ = to_program([(t0 + 1) * (t0 + 1)])
