@@ -34,6 +34,11 @@ def test_what_changes_in_outer_loops_is_added_first(before, after):
     assert [to_text(term) for term in hoist([parse(before, NAMES)], LOOPS)] == [after]
 
 
+def test_a_root_that_is_part_of_another_stays_whole() -> None:
+    inner = parse("j + n", NAMES)
+    assert hoist([inner, inner + NAMES["i"]], LOOPS)[0] is parse("n + j", NAMES)
+
+
 def test_a_sum_with_several_users_stays_whole():
     shared = parse("j + n", NAMES)
     roots = [shared + 1, shared + NAMES["m"]]
