@@ -6,15 +6,17 @@ import pytest
 from corpora import read
 
 from eqsat.costs import cost_of
-from eqsat.expr import topological, var
+from eqsat.expr import prod_over, topological, var
 from eqsat.extract import Latency
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
-from eqsat.spelling.respelling import Respeller
+from eqsat.spelling.respelling import RESPELLED, Respeller
 from eqsat.verify import check_equal
 
+R = var("r", 0, 9)
+
 #: Quotients and remainders, and how the law that their names stand for spells them.
-RESPELLED = [
+LAWS = [
     # whole multiples of the divisor leave, and what is left keeps its sign
     ("(x*7 + y*4)//7", "x + y*4//7"),
     ("(x*28 + y*4)//7", "x*4 + y*4//7"),
@@ -48,7 +50,7 @@ RESPELLED = [
 
 
 @pytest.mark.parametrize("ranges", [(-9, 9), (-3, 30), (0, 19)], ids=str)
-@pytest.mark.parametrize(("text", "wanted"), RESPELLED, ids=str)
+@pytest.mark.parametrize(("text", "wanted"), LAWS, ids=str)
 def test_quotients_and_remainders_cost_no_more_than_respelled(text, wanted, ranges):
     bounds = {**dict.fromkeys("xyz", ranges), "n": (1, 5)}
     result = optimize(read(text, bounds))
@@ -77,13 +79,16 @@ def test_every_respelling_is_equal_to_its_term():
             total // (n + 3),
             # z//d is z
             (total * d + z) // d,
+            total * total * total * total,
+            total * (x + n) * total * total * (x + n),
+            prod_over(total, R, 0, d % 7),
         )
     ]
     count = 0
     for term in terms:
         respeller = Respeller(Theory())
         for part in topological([term]):
-            for before, after in respeller.respelled(part) if part.op in ("floordiv", "mod", "mul") else ():
+            for before, after in respeller.respelled(part) if part.op in RESPELLED else ():
                 check = check_equal([before], [after])
                 assert (check.kind, check.equal) == ("exhaustive", True), f"{before} is not {after}"
                 count += 1

@@ -145,6 +145,8 @@ PRODUCTS = [
     "(3 - min(3, max(x, 1)))*x + 2",
     "(a + b + c + d + 1)*(a - b + c - d)*(x - 1)",
     "(x%5 - 1)*(x%5 - 1)*(x%5 - 1)*(x%5 - 1)",
+    "(a - b)*(c + 3)*2 + (a - b)*d*x + x",
+    "(a + b)*(a + b)*(a + b)*(c - x)*(a + b)*(c - x)",
 ]
 
 
@@ -390,12 +392,25 @@ SHORTER = [
     (["(x*5 + y*6)//20"], ["(x + y + y//5)//4"]),
     (["(x*7 + y*4)//20"], ["(x*7 + y*4)//20"]),
     (["where(x < 6, 3, 8) - where(y < 6, 2, 6)"], ["where(x < 6, 3, 8) - where(y < 6, 2, 6)"]),
+    # a sum by which several terms are multiplied, and near misses
+    (["x*z + y*z + x*w + y*w"], ["(x + y)*(z + w)"]),
+    (["x*z - y*z + y*w - x*w + 5"], ["(x - y)*(z - w) + 5"]),
+    (["x*z*2 + y*z*2 + x*w*3 + y*w*3"], ["(x + y)*(z*2 + w*3)"]),
+    (["x*y + x*2 + y*3 + 7 + w"], ["(x + 3)*(y + 2) + w + 1"]),
+    (["x*z - y*z - x*3 + y*3 + w"], ["(x - y)*(z - 3) + w"]),
+    (["x*z + y*z + x*w - y*w"], ["(w + z)*x + (z - w)*y"]),
+    (["x*z + y*z + x*3 + y*2"], ["(z + 2)*y + (z + 3)*x"]),
+    # powers by squares
+    (["(x + y)*(x + y)*(x + y)*(x + y)"], ["(x + y)*(x + y)*((x + y)*(x + y))"]),
+    (["(x + y)*z*(y + x)*(x + y)*(x + y)"], ["(x + y)*(x + y)*((x + y)*(x + y))*z"]),
+    (["(x + y)*(x + y)*z*z"], ["(x + y)*z*((x + y)*z)"]),
+    (["prod(x + y, r, 0, 5)"], ["(x + y)*(x + y)*((x + y)*(x + y))*(x + y)"]),
 ]
 
 
 @pytest.mark.parametrize(("texts", "wanted"), SHORTER, ids=str)
 def test_a_term_that_has_a_shorter_spelling_gets_it(texts, wanted):
-    ranges = dict.fromkeys("xyz", (-999, 999))
+    ranges = dict.fromkeys("wxyz", (-999, 999))
     result = optimize([read(text, ranges) for text in texts])
     assert result.cost == cost_of([read(text, ranges) for text in wanted], Latency())
     assert result.check().equal

@@ -13,7 +13,7 @@ from typing import cast
 from eqsat.expr import Expr, is_wide
 from eqsat.extract.graph import Node, Payload
 from eqsat.ops import COMPARISONS, FLOORS, REDUCTIONS, SUMS
-from eqsat.spelling.respelling import Respeller
+from eqsat.spelling.respelling import RESPELLED, Respeller
 from eqsat.spelling.value_graph import KindSpeller, Value, ValueGraph
 from eqsat.theory.forms import Form
 
@@ -24,7 +24,6 @@ MAX_RESPELLINGS = 4
 #: Of inputs with so many divisions, none is, nor is an answer looked for that has them as they are written.
 MANY_DIVISIONS = 120
 _PARTS = frozenset({"floordiv", "mod", "min", "max"})
-_RESPELLED = FLOORS | {"mul"}
 #: Conjunctions and disjunctions of the input have no spelling that the normal form has not.
 _WORTH_OFFERING = SUMS | frozenset(
     {"floordiv", "mod", "tdiv", "tmod", "mul", "where", "min", "max", "shl", "shr", "lt", "le", "eq", "ne", *REDUCTIONS}
@@ -74,7 +73,7 @@ class InputSpeller(KindSpeller):
                     # the complement of what is written is often what is meant
                     negated, written = map(self.theory.negate, (cast(Expr, value), term))
                     self._originals.setdefault(negated, []).append(written)
-                if self._has_few and op in _RESPELLED and isinstance(value, Form) and not self.theory.is_late():
+                if self._has_few and op in RESPELLED and isinstance(value, Form) and not self.theory.is_late():
                     for before, after in self._respeller.respelled(term):
                         self._respellings.setdefault(self.classes.value_of(before), []).append(after)
             if op in _PARTS and isinstance(value, Form) and value.single() is None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import chain
+from math import gcd
 
 from eqsat.expr import Expr
 from eqsat.extract.graph import Node
 from eqsat.spelling.value_graph import KindSpeller
-from eqsat.theory.forms import ZERO, Form, atom_form, factors, product_form, read, without_factor
+from eqsat.theory.forms import ZERO, Form, atom_form, factors, product_form, read, scale_of, without_factor
 
 
 class ProductSpeller(KindSpeller):
@@ -41,6 +42,8 @@ class ProductSpeller(KindSpeller):
         for atom in form.terms:
             for factor in dict.fromkeys(factors(atom)):
                 users.setdefault(factor, []).append(atom)
+        # by what they are multiplied with, a sum up to its sign and content: the sum of these factors
+        cofactors: dict[Form, Form] = {}
         for factor, atoms in users.items():
             if len(atoms) < 2:
                 continue
@@ -57,6 +60,27 @@ class ProductSpeller(KindSpeller):
                 yield self.sum_node([*others, (part, 1)], form.constant)
             if self.classes.is_crowded():
                 return
+            if quotient.terms:
+                scale = gcd(quotient.content(), quotient.constant) * quotient.sign()
+                direction = quotient.divided(scale)
+                cofactors[direction] = cofactors.get(direction, ZERO).plus(read(factor), scale)
+        for common, cofactor in cofactors.items():
+            yield from self._by_sum(form, common, cofactor)
+
+    def _by_sum(self, form: Form, common: Form, cofactor: Form) -> Iterator[Node]:
+        """``(x + y)*(z + w)`` for ``x*z + y*z + x*w + y*w``; ``(x + y)*(z + 3)`` where ``(x + y)*3`` is left."""
+        left = form.plus(self.theory.times(common, cofactor), -1)
+        times = scale_of(common, left)
+        rest = left.plus(common, -times)
+        if times and len(rest.terms) == len(left.terms) - len(common.terms):
+            cofactor, left = cofactor.shifted(times), rest
+        if cofactor.addends() > 1 and len(left.terms) < len(form.terms):
+            part = form.plus(left, -1)
+            if part == form:
+                yield "mul", None, (self.need(common), self.need(cofactor))
+            else:
+                others = [(atom_form(a), k) for a, k in left.terms.items()]
+                yield self.sum_node([*others, (part, 1)], left.constant)
 
     @cached_property
     def _steps(self) -> dict[Expr, int]:

@@ -8,14 +8,20 @@ would do. So the input's own divisions are also offered as these laws spell them
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import reduce
 
 from eqsat.expr import Expr, const, make
 from eqsat.extract.cost import is_power_of_two
 from eqsat.linear import Theory
-from eqsat.theory.forms import Form, number, partition, split, to_expr
+from eqsat.ops import FLOORS
+from eqsat.theory.forms import Form, mentions, number, partition, split, to_expr
+from eqsat.theory.products import MAX_SUM_EXPONENT
 from eqsat.theory.quotients import common_divisors
 
+#: The operators whose terms are respelled.
+RESPELLED = FLOORS | {"mul", "prod_over"}
 #: A quotient inside another is looked for in sums of so many operators.
 MAX_OPERANDS = 16
 
@@ -32,6 +38,15 @@ class Respeller:
         """Pairs of ``term``, or a quotient that its other terms use, and a term that is equal to it."""
         if term.op == "mul":
             yield from self._masked(*term.args)
+            parts = _factors(term)
+            if len(parts) > 3:
+                yield from self._powers(term, parts)
+            return
+        if term.op == "prod_over":
+            body, index, low, high = term.args
+            times = high.vmax - low.vmin
+            if low.op == high.op == "const" and times <= MAX_SUM_EXPONENT and not mentions(body, index):
+                yield from self._powers(term, [body] * times)
             return
         dividend, divisor = map(self.theory.form, term.args)
         n = divisor.constant
@@ -54,6 +69,23 @@ class Respeller:
         if quotient.op == "floordiv" and quotient.args[1] is divisor and is_power_of_two(divisor.vmin):
             remainder = make("mod", *quotient.args)
             yield remainder, remainder
+
+    def _powers(self, product: Expr, parts: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
+        """``x*x*x*x*y`` is ``(x*x)*(x*x)*y``, with what that is made of."""
+        if len(parts) < 2:
+            return
+        values = list(map(self.theory.form, parts))
+        counts = Counter(values)
+        by_value = dict(zip(values, parts, strict=True))
+        odd = next((value for value, count in counts.items() if count % 2), None)
+        if odd is None:
+            parts = [by_value[value] for value, count in counts.items() for _ in range(count // 2)]
+            below = last = reduce(_times, parts)
+        else:
+            parts, last = [by_value[value] for value in (counts - Counter([odd])).elements()], by_value[odd]
+            below = reduce(_times, parts)
+        yield product, _times(below, last)
+        yield from self._powers(below, parts)
 
     def _exchanged(self, term: Expr, divisor: Form) -> Iterator[tuple[Expr, Expr]]:
         """``x % (n*k) // n`` is ``x // n % k`` for positive ``k``."""
@@ -99,6 +131,23 @@ class Respeller:
         """Whether the normal form of ``dividend // n`` is that quotient, which is spelled anyway."""
         atom = self.theory.quotient(dividend, number(n)).single()
         return atom is not None and atom.op == "floordiv" and atom.args[0] is to_expr(dividend)
+
+
+def _times(x: Expr, y: Expr) -> Expr:
+    return make("mul", x, y)
+
+
+def _factors(product: Expr) -> list[Expr]:
+    """The factors of a product of products, unless there are too many."""
+    found: list[Expr] = []
+    stack = [product]
+    while stack and len(found) < MAX_OPERANDS:
+        part = stack.pop()
+        if part.op == "mul":
+            stack += part.args
+        else:
+            found.append(part)
+    return [] if stack else found
 
 
 def _floor_inside(term: Expr) -> Expr | None:
