@@ -171,11 +171,12 @@ class _Evaluation:
         kind = number_type(term, body)
         outside = np.asarray(neutral(term.op, body), dtype=kind)
         total: Any = outside
-        if not low.size or not high.size:
-            return np.zeros(np.broadcast_shapes(low.shape, high.shape), dtype=kind)
-        first, beyond = int(low.min()), int(high.max())
         shapes = [value.shape for value in self.values.values()]
-        points = prod(np.broadcast_shapes(*shapes))
+        shape = np.broadcast_shapes(*shapes)
+        points = prod(shape)
+        if not points:
+            return np.zeros(shape, dtype=kind)
+        first, beyond = int(low.min()), int(high.max())
         # the index gets an axis of its own before all others
         axes = max(map(len, shapes), default=0)
         repeats = self.repeats * max(1, beyond - first)

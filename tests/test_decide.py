@@ -18,7 +18,7 @@ from eqsat.equality.boxes import UndecidedError, period, restricted
 from eqsat.equality.decide import METHODS, decide
 from eqsat.equality.sweep import sweep
 from eqsat.evaluation import evaluate
-from eqsat.expr import FALSE, TRUE, Expr, const, make, substitute, topological, var, variables
+from eqsat.expr import FALSE, TRUE, Expr, const, make, substitute, tdiv, topological, var, variables
 from eqsat.ops import DIVISIONS
 from eqsat.optimize import optimize
 from eqsat.text import parse
@@ -262,3 +262,9 @@ def test_results_are_proved_and_near_misses_are_not():
             assert found.kind == "sampled" or found.equal == truth.equal, case.id
     assert compared > 100
     assert missed < compared // 20
+
+
+def test_shift_amounts_whose_bounds_are_wider_in_plainer_operators():
+    x, y = var("x", -1, 1), var("y", 0, 2**40)
+    assert prove_equal([y << tdiv(x, 2)], [y]).kind == "proved"
+    assert prove_equal([(y + 1) >> tdiv(x, 2)], [y], seconds=1).counterexample is not None

@@ -8,7 +8,7 @@ import pytest
 from corpora import read
 
 from eqsat.engine import Budget
-from eqsat.expr import FALSE, buffer, const, make, rebuild, var, variables, where
+from eqsat.expr import FALSE, buffer, const, make, max_over, rebuild, var, variables, where
 from eqsat.greedy import rewrite
 from eqsat.optimize import optimize
 from eqsat.ranges import Nest, cheapest
@@ -118,6 +118,15 @@ def test_roots_without_variables_are_one_point(options):
     seven, three = const(7), const(3)
     assert check_equal([seven // 2], [three], **options) == Check("exhaustive", 1)
     assert check_equal([seven // 2], [seven], **options) == Check("exhaustive", 1, {})
+
+
+def test_reductions_where_no_point_is_found():
+    x, y, r = var("x", 0, 10**6), var("y", 0, 10**6), var("r", 0, 3)
+    nowhere = (x * x).eq(y * y * 2 + 12345678)
+    before, after = max_over(x * r, r, 0, 4), x * 3 + 1
+    assert check_equal([before], [after], constraints=[nowhere], samples=1) == Check("sampled", 0)
+    assert before.evaluate({"x": [], "y": []}).shape == (0,)
+    assert (y // max_over(r + 1, r, 0, 4)).evaluate({"y": []}).shape == (0,)
 
 
 def test_identical_roots_need_no_points():

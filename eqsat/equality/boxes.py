@@ -15,7 +15,20 @@ from typing import cast
 
 from eqsat.equality.sweep import sweep
 from eqsat.evaluation import evaluate
-from eqsat.expr import FALSE, TRUE, Expr, as_expr, const, make, rebuild, topological, var, variables, where
+from eqsat.expr import (
+    FALSE,
+    TRUE,
+    Expr,
+    as_expr,
+    const,
+    make,
+    rebuild,
+    shift_amount,
+    topological,
+    var,
+    variables,
+    where,
+)
 from eqsat.ops import DIVISIONS
 from eqsat.sampling import domain_size
 
@@ -108,6 +121,9 @@ def _folded(term: Expr, args: tuple[Expr, ...]) -> Expr:
     if op == "mod" and y.op == "const" and x.vmin // y.vmin == x.vmax // y.vmin:
         bucket = x.vmin // y.vmin
         return x - bucket * y.vmin if bucket else x
+    if op in ("shl", "shr"):
+        # in plainer operators an amount may have wider bounds
+        return make(op, x, shift_amount(y))
     return make(op, *args)
 
 
