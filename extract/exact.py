@@ -161,17 +161,36 @@ class _Reduction:
     def _reduce(self, changed: Iterable[int]) -> None:
         """Apply every step to the classes that ``changed``, and to those that this changes, until nothing does."""
         self.queue.extend(changed)
+        steps = 0
         while self.queue:
+            steps += 1
+            if steps > len(self.options):
+                self._drop_circles()
+                steps = 0
             c = self.queue.popleft()
             if c not in self.options:
                 continue
             if c not in self.needed and not self.users[c]:
-                self._replace(c, [])
-                del self.options[c]
+                self._drop(c)
                 continue
             self._drop_dominated(c)
             self._pull_up(c)
             self._settle(c)
+
+    def _drop_circles(self) -> None:
+        """Drop classes that only use each other: they would hand their prices round, a little at a time."""
+        reached = set(self.needed)
+        stack = list(reached)
+        while stack:
+            further = self._needs(stack.pop()) - reached
+            reached |= further
+            stack.extend(further)
+        for c in [c for c in self.options if c not in reached]:
+            self._drop(c)
+
+    def _drop(self, c: int) -> None:
+        self._replace(c, [])
+        del self.options[c]
 
     def _replace(self, c: int, options: list[_Option]) -> None:
         """Give ``c`` other options; its former and new operands have changed with it."""
@@ -237,8 +256,7 @@ class _Reduction:
             self.needed.remove(c)
             self.needed |= best.needs
         self.users[c] = set()
-        self._replace(c, [])
-        del self.options[c]
+        self._drop(c)
         self.queue.extend(sorted(best.needs))
 
     def _drop_needs(self) -> set[int]:

@@ -36,8 +36,10 @@ HAND = [
     ("free after the first", {1: [(6, ())], 2: [(2, (1,)), (7, ())], 3: [(3, (1, 2)), (9, (1,))]}, [3], 11),
     ("an operand without a finite term", {1: [(0, (1,))], 2: [(0, (1,)), (5, ())]}, [2], 5),
     ("what no root needs costs nothing", {1: [(50, ())], 2: [(2, ()), (1, (1,))]}, [2], 2),
+    ("a dear circle that a free node cuts off",
+     {0: [(0, ()), (1, (1,))], 1: [(10**18, ()), (1, (2,))], 2: [(10**18, ()), (1, (1,))]}, [0], 0),
     ("equal nodes", {0: [(0, ())], 1: [(4, (0,)), (4, (0,))]}, [1], 4),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("classes", "roots", "least"), [row[1:] for row in HAND], ids=[row[0] for row in HAND])
