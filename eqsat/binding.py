@@ -7,21 +7,34 @@ small range is tried, empty and backward ones included: by evaluation, and on re
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
+from operator import and_
 
 from eqsat.evaluation import evaluate
 from eqsat.expr import FALSE, TRUE, Expr, buffer, const, make, rebuild, substitute, topological, var, variables
 from eqsat.ops import REDUCTIONS
 from eqsat.rule import Counterexample, Rule
-from eqsat.saturation.patterns import CONDITIONS, LITERALS, TERMS, Pattern, pattern_of
+from eqsat.saturation.patterns import CONDITIONS, LITERALS, MEASURES, TERMS, Pattern, mentioned, pattern_of, shown
 from eqsat.verify import check_equal, prove_equal
 
 #: The ends of the ranges that are tried, the values of other terms, and those of literals.
 ENDS = range(-2, 5)
 VALUES = (-3, 5)
 LITERAL_VALUES = range(-1, 4)
+#: Values next to the literals that a rule mentions are tried too: so many, and as ends of ranges those up to this size.
+MOST_FURTHER = 6
+MOST_TRIPS = 64
+#: The values of measures.
+MEASURED = {
+    "vmin": (-MOST_TRIPS, MOST_TRIPS),
+    "vmax": (-MOST_TRIPS, MOST_TRIPS),
+    "factor": (1, 8),
+    "modulus": (1, 8),
+    "remainder": (0, 7),
+}
 
 
 @dataclass(frozen=True)
@@ -40,11 +53,15 @@ def instances(rule: Rule) -> Iterator[Instance]:
     inside, ends = _inside(pattern), _ends(pattern)
     arrays = {letter: buffer(letter.upper(), "bool" if letter in CONDITIONS else "i32") for letter in inside}
     literals = sorted({n for v in variables([pattern.left]) if (n := str(v.value)) in LITERALS})
-    choices = [ENDS] * len(ends) + [LITERAL_VALUES] * len(literals)
+    further = mentioned(pattern)
+    near = [n for n in further if n not in ENDS and abs(n) <= MOST_TRIPS][:MOST_FURTHER]
+    far = [n for n in further if n not in LITERAL_VALUES][:MOST_FURTHER]
+    choices = [[*ENDS, *near]] * len(ends) + [[*LITERAL_VALUES, *far]] * len(literals)
     for values in product(*choices):
         fixed = dict(zip([*ends, *literals], values, strict=True))
         try:
-            left, right, when = [_instance(part, arrays, fixed) for part in (pattern.left, pattern.right, pattern.when)]
+            parts = (pattern.left, pattern.right, reduce(and_, _defined_measures(pattern, arrays), pattern.when))
+            left, right, when = [_instance(part, arrays, fixed) for part in parts]
         except ValueError:
             # a divisor that is zero for these literals
             continue
@@ -61,10 +78,11 @@ def check(rule: Rule) -> Counterexample | None:
     """
     for instance in instances(rule):
         given = [instance.left, instance.right]
-        found = check_equal(given[:1], given[1:], constraints=[instance.when])
+        found = check_equal(given[:1], given[1:], gates=[instance.when])
         if found.counterexample is not None:
             left, right = [str(int(side)) for side in evaluate(given, found.counterexample)]
-            return Counterexample(rule.name, instance.fixed | found.counterexample, left, right)
+            values = {shown(name): value for name, value in (instance.fixed | found.counterexample).items()}
+            return Counterexample(rule.name, values, left, right)
     return None
 
 
@@ -74,7 +92,7 @@ def proved(rule: Rule) -> bool:
     >>> proved(Rule("distributes", "sum(x + y, i, u, v)", "sum(x, i, u, v) + sum(y, i, u, v)"))
     True
     """
-    proofs = [prove_equal([i.left], [i.right], constraints=[i.when]) for i in instances(rule)]
+    proofs = [prove_equal([i.left], [i.right], gates=[i.when]) for i in instances(rule)]
     return all(proof.equal and proof.kind not in ("sampled", "unchecked") for proof in proofs)
 
 
@@ -92,6 +110,27 @@ def _ends(pattern: Pattern) -> list[str]:
     """The letters of the ends of ranges."""
     reductions = [t for t in topological([pattern.left]) if t.op in REDUCTIONS]
     return [str(v.value) for v in variables([end for t in reductions for end in t.args[2:]]) if str(v.value) in TERMS]
+
+
+def _defined_measures(pattern: Pattern, arrays: Collection[str]) -> list[Expr]:
+    """What the guard's measures are, of letters with one value; those of a body may be anything, which proves less."""
+    letters = {str(v.value): v for v in variables([pattern.left])}
+    found: list[Expr] = []
+    for measure in variables([pattern.right, pattern.when]):
+        function, _, letter = str(measure.value).partition("_")
+        if function not in MEASURED or letter in arrays:
+            continue
+        value = letters[letter]
+        if function == "vmin":
+            found.append(measure <= value)
+        elif function == "vmax":
+            found.append(value <= measure)
+        elif function == "factor":
+            found.append((value % measure).eq(0))
+        else:
+            modulus, remainder = MEASURES[f"modulus_{letter}"], MEASURES[f"remainder_{letter}"]
+            found.append((value % modulus).eq(remainder))
+    return found
 
 
 def _instance(part: Expr, arrays: dict[str, Expr], fixed: dict[str, int]) -> Expr:
@@ -128,10 +167,7 @@ def _instance(part: Expr, arrays: dict[str, Expr], fixed: dict[str, int]) -> Exp
             images[v] = letter(v, const(0))
         elif name in CONDITIONS:
             images[v] = var(name, 0, 1)
-        elif name.startswith("vmin_"):
-            # the tightest that holds of a single value
-            images[v] = var(name.removeprefix("vmin_"), *VALUES)
         else:
-            images[v] = var(name, *VALUES)
+            images[v] = var(name, *MEASURED.get(name.split("_")[0], VALUES))
     (closed,) = substitute([opened], images)
     return TRUE if closed.is_bool and closed.vmin else FALSE if closed.is_bool and not closed.vmax else closed

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial, reduce
 from itertools import combinations, combinations_with_replacement, permutations, product
-from math import gcd
+from math import gcd, inf
 from typing import Any, Literal
 
 import numpy as np
@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from eqsat import binding
 from eqsat.equality.smt import Quotient, Quotients, to_z3
 from eqsat.evaluation import evaluate
-from eqsat.expr import TRUE, Expr, const, substitute, topological, variables
+from eqsat.expr import TRUE, Expr, const, substitute, topological, var, variables
 from eqsat.limits import require
 from eqsat.ops import DIVISIONS, MAX_SHIFT
 from eqsat.rule import Counterexample, Rule
 from eqsat.saturation.compiling import alternatives
-from eqsat.saturation.patterns import CONDITIONS, LARGEST, LITERALS, Pattern, binds_index, pattern_of
+from eqsat.saturation.patterns import CONDITIONS, LARGEST, LITERALS, Pattern, binds_index, mentioned, pattern_of, shown
 
 Array = NDArray[Any]
 Kind = Literal["symbolic", "instantiated", "exhaustive", "small ranges"]
@@ -190,6 +190,7 @@ def _checked(rule: Rule) -> Counterexample | None:
 
 
 def _search(name: str, pattern: Pattern) -> Counterexample | None:
+    pattern = _widened(pattern)
     values, allowed = _grid(pattern)
     left, right, holds = evaluate([pattern.left, pattern.right, pattern.when], values)
     defined = _nonzero_divisors(pattern.left, values) & _nonzero_divisors(pattern.when, values)
@@ -199,16 +200,18 @@ def _search(name: str, pattern: Pattern) -> Counterexample | None:
         return None
     # the smallest values make the best example
     sizes = sum(np.abs(v) for v in values.values()) + np.zeros(allowed.shape, dtype=np.int64)
-    where = np.unravel_index(int(np.argmin(np.where(bad, sizes, np.iinfo(np.int64).max))), allowed.shape)
+    where = np.unravel_index(int(np.argmin(np.where(bad, sizes, inf))), allowed.shape)
     at = partial(_value_at, shape=allowed.shape, where=where)
-    shown = {_shown(letter): at(value) for letter, value in values.items()}
-    return Counterexample(name, shown, str(at(left)), "undefined" if at(unsafe) else str(at(right)))
+    found = {shown(letter): at(value) for letter, value in values.items()}
+    return Counterexample(name, found, str(at(left)), "undefined" if at(unsafe) else str(at(right)))
 
 
-def _shown(name: str) -> str:
-    """``vmin_x`` and ``gcd_x_d`` as a guard writes them."""
-    function, *letters = name.split("_")
-    return f"{function}({', '.join(letters)})" if letters else name
+def _widened(pattern: Pattern) -> Pattern:
+    """``pattern`` with letters as wide as its literals: their bounds say in which integers it is evaluated."""
+    largest = max([LARGEST, *map(abs, mentioned(pattern))])
+    letters = [v for v in variables([pattern.left, pattern.right, pattern.when]) if v.vmax == LARGEST]
+    wide = {v: var(str(v.value), -largest if v.vmin < 0 else v.vmin, largest) for v in letters}
+    return Pattern(*substitute([pattern.left, pattern.right, pattern.when], wide))
 
 
 def _value_at(array: Array, shape: tuple[int, ...], where: tuple[Any, ...]) -> int:
@@ -220,13 +223,13 @@ def _grid(pattern: Pattern) -> tuple[dict[str, Array], Array]:
     names = _names(pattern)
     axes = [n for n in names if not n.startswith("gcd_")]
     most = max(3, round(_POINTS ** (1 / max(1, len(axes)))))
-    mentioned = _mentioned(pattern)[: most - 3]
-    each = min(_MOST_VALUES, most - len(mentioned))
+    further = mentioned(pattern)[: most - 3]
+    each = min(_MOST_VALUES, most - len(further))
     values: dict[str, Array] = {}
     for index, name in enumerate(axes):
         shape = [1] * len(axes)
         shape[index] = -1
-        values[name] = _values(name, each, mentioned).reshape(shape)
+        values[name] = _values(name, each, further).reshape(shape)
     allowed: Array = np.ones(np.broadcast_shapes(*[v.shape for v in values.values()]), dtype=bool)
     for name in axes:
         function, _, letter = name.partition("_")
@@ -258,16 +261,10 @@ def _names(pattern: Pattern) -> list[str]:
 _NEEDS = {"gcd": ("factor",), "modulus": ("remainder",), "remainder": ("modulus",)}
 
 
-def _mentioned(pattern: Pattern) -> list[int]:
-    """The literals of ``pattern`` and the numbers next to them, the small ones first."""
-    literals = {t.vmin for t in topological([pattern.left, pattern.right, pattern.when]) if t.op == "const"}
-    return sorted({n + step for n in literals for step in (-1, 0, 1)}, key=lambda n: (abs(n), n))
-
-
 def _values(name: str, count: int, further: Iterable[int] = ()) -> Array:
     """``count`` small values for a letter or measure, around zero, and those of ``further`` that it may have."""
     low, high = -((count - 1) // 2), count // 2
-    least, most = -LARGEST, LARGEST
+    least, most = -inf, inf
     if name in CONDITIONS:
         return np.arange(2)
     if name == "s":
@@ -276,7 +273,8 @@ def _values(name: str, count: int, further: Iterable[int] = ()) -> Array:
         low, high, least = 1, min(count, 7), 1
     elif name.startswith("remainder_"):
         low, high, least = 0, min(count, 7) - 1, 0
-    return np.array([*range(low, high + 1), *(n for n in further if least <= n <= most and not low <= n <= high)])
+    found = [*range(low, high + 1), *(n for n in further if least <= n <= most and not low <= n <= high)]
+    return np.array(found, dtype=np.int64 if max(map(abs, found)) < 2**62 else object)
 
 
 def _nonzero_divisors(term: Expr, values: Mapping[str, Array]) -> Array:
@@ -439,8 +437,8 @@ def _refuted(name: str, pattern: Pattern, values: dict[str, int]) -> Counterexam
     left, right, when = (_number(side, numbers) for side in (pattern.left, pattern.right, pattern.when))
     if not when or left is None or left == right:
         return None
-    shown = {_shown(letter): value for letter, value in values.items()}
-    return Counterexample(name, shown, str(left), "undefined" if right is None else str(right))
+    found = {shown(letter): value for letter, value in values.items()}
+    return Counterexample(name, found, str(left), "undefined" if right is None else str(right))
 
 
 def _number(term: Expr, numbers: Mapping[Expr, Expr]) -> int | None:

@@ -114,6 +114,12 @@ LITERALS_MENTIONED = [
     ("where(x == 12345 and y == 54, 1, 0)", "0", "", {"x": 12345, "y": 54}),
     ("x * c // d", "x * (c // d)", "d > 0 and c > 100", {"c": 101, "d": 2, "x": -1}),
     ("shl(x, s)", "x * 2", "s > 10", {"s": 11, "x": -1}),
+    ("min(x, 100000)", "x", "", {"x": 100001}),
+    ("x // c", "0", "vmin(x) >= 0 and c > 40000", {"c": 40001, "vmin(x)": 0, "x": 40001}),
+    ("max(x, -9223372036854775808)", "x", "", {"x": -(2**63) - 1}),
+    ("sum(where(i < 20, x, y), i, 0, v)", "sum(x, i, 0, v)", "", {"v": 21}),
+    ("sum(x // c, i, 0, 3)", "sum(x, i, 0, 3) // c", "c > 8", {"c": 9}),
+    ("sum(shl(x, s), i, u, u + 2)", "sum(x, i, u, u + 2)*8", "s > 2", {"s": 7, "u": -2}),
 ]
 
 
@@ -126,11 +132,32 @@ def test_values_next_to_the_literals_of_a_rule_are_tried(
     assert found.values == values
 
 
+def test_measures_in_a_rule_that_mentions_no_literal() -> None:
+    assert check_rule(Rule("divisor", "c < x", "c//factor(x) < x//factor(x)")) is None
+    assert check_rule(Rule("wrong", "x < c", "x//factor(x) < c//factor(x)")) is not None
+
+
 def test_what_a_letter_stands_for_in_the_body_of_a_reduction_may_speak_of_its_index() -> None:
     with pytest.raises(ValueError, match=r"^rule 'unfree' is false: with u = -2, v = -1 the left side is .*$"):
         refuse_false([Rule("unfree", "sum(x, i, u, v)", "x * max(v - u, 0)")])
     # a value need not be one of the few that letters have bounds of
     refuse_false([Rule("free", "max_over(x, i, u, v)", "x", "free(x) and u < v")])
+
+
+def test_what_a_guard_measures_of_an_end_or_a_factor_is_true_of_it() -> None:
+    for rule in (
+        Rule("not-empty", "max_over(x, i, 0, v)", "x", "free(x) and vmin(v) >= 1"),
+        Rule("apart", "sum(x, i, u, v)", "0", "vmax(v) <= vmin(u)"),
+        Rule("even", "sum(x, i, 0, v)", "x*v", "free(x) and factor(v) == 2 and vmin(v) > -2"),
+        Rule("odd", "sum(i*(y % 2), i, u, v)", "sum(i, i, u, v)", "modulus(y) == 4 and remainder(y) == 3 and free(y)"),
+        Rule("negative", "sum(max(y, 0)*x, i, u, v)", "0", "free(y) and vmax(y) <= 0"),
+    ):
+        assert check_rule(rule) is None
+    # other bounds may be known of a positive y
+    assert check_rule(Rule("loose", "sum(max(y, 0)*x, i, u, v)", "0", "free(y) and vmin(y) <= 0"))
+    found = check_rule(Rule("factor", "sum(x, i, 0, v)", "0", "factor(v) == 2"))
+    assert found is not None
+    assert found.values == {"v": 2, "factor(v)": 2}
 
 
 MINE = Rule("halves", "x//2 + (x + 1)//2", "x")

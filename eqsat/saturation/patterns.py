@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from eqsat.expr import TRUE, Expr, const, make, var, variables
-from eqsat.ops import MAX_SHIFT
+from eqsat.expr import TRUE, Expr, const, make, topological, var, variables
+from eqsat.ops import MAX_SHIFT, REDUCTIONS
 from eqsat.text import parse, to_text
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ MEASURES = {
 }
 #: In patterns with reductions the letters stand for few values, so that their products have bounds.
 _FEW = 8
-_NARROW = {name: var(name, -_FEW, _FEW) if term.op == "var" else term for name, term in _LETTERS.items()}
+_NARROW = {name: var(name, -_FEW, _FEW) if term.vmax == LARGEST else term for name, term in _LETTERS.items()}
 _BINDING = {
     **{name: var(name, -_FEW, _FEW) if name[0] == "v" else term for name, term in MEASURES.items()},
     **{f"free_{x}": make("ne", var(f"free_{x}", 0, 1), const(0)) for x in TERMS + CONDITIONS},
@@ -85,6 +85,12 @@ def pattern_of(rule: Rule) -> Pattern:
         raise ValueError(f"rule {rule.name!r}: one side is a condition, the other a number")
     if is_condition_letter(left) or (left.op == "var" and right.args):
         raise ValueError(f"rule {rule.name!r}: the left side is a letter, which matches all terms: give it an operator")
+    if not binds and _reduces(right):
+        raise ValueError(f"rule {rule.name!r}: the right side has a reduction, the left side {rule.left!r} none")
+    if binds and rule.both_ways and not _reduces(right):
+        raise ValueError(f"rule {rule.name!r}: both ways the right side {rule.right!r} needs a reduction too")
+    if _reduces(when):
+        raise ValueError(f"rule {rule.name!r}: the guard {rule.when!r} has a reduction: measure letters instead")
     if left is right:
         raise ValueError(f"rule {rule.name!r}: both sides are {to_text(left)!r}")
     if not when.is_bool:
@@ -102,14 +108,30 @@ def binds_index(rule: Rule) -> bool:
     return re.search(r"\b(sum|prod|max_over|min_over)\(", rule.left) is not None
 
 
+def _reduces(term: Expr) -> bool:
+    return any(t.op in REDUCTIONS for t in topological([term]))
+
+
 def _parse_measured(text: str, binds: bool) -> Expr:
     flat = _MEASURE.sub(lambda m: "_".join(g for g in m.groups() if g), text)
     return parse(flat, _NARROW | _BINDING if binds else _LETTERS | MEASURES, _REMEDY)
 
 
+def shown(name: str) -> str:
+    """``vmin_x`` and ``gcd_x_d`` as a guard writes them."""
+    function, *letters = name.split("_")
+    return f"{function}({', '.join(letters)})" if letters else name
+
+
 def _letters_of(name: str) -> list[str]:
     """The letters that a scalar such as ``vmin_x`` or ``gcd_x_d`` speaks of."""
     return name.split("_")[1:] if name in MEASURES or name in _BINDING else [name]
+
+
+def mentioned(pattern: Pattern) -> list[int]:
+    """The literals of ``pattern`` and the numbers next to them, the small ones first."""
+    literals = {t.vmin for t in topological([pattern.left, pattern.right, pattern.when]) if t.op == "const"}
+    return sorted({n + step for n in literals for step in (-1, 0, 1)}, key=lambda n: (abs(n), n))
 
 
 def is_condition_letter(term: Expr) -> bool:

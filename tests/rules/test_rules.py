@@ -208,6 +208,8 @@ MALFORMED = [
     ("p", "not not p", "", "the left side is a letter"),
     ("x", "x + 0", "", "the left side is a letter"),
     ("x // c", "x // tdiv(c, 2)", "", "cannot be computed"),
+    ("x * c", "sum(x, i, 0, c)", "", "the right side has a reduction, the left side 'x * c' none"),
+    ("sum(x, i, 0, v)", "0", "sum(x, i, 0, v) == 0", "has a reduction: measure letters instead"),
 ]
 
 
@@ -217,6 +219,11 @@ def test_malformed_rules_are_refused_in_one_line(left: str, right: str, when: st
         Rule("mine", left, right, when)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_rule_about_reductions_of_two_ways_has_one_on_each_side() -> None:
+    with pytest.raises(ValueError, match=r"^rule 'mine': both ways the right side '0' needs a reduction too$"):
+        Rule("mine", "sum(x, i, u, u)", "0", both_ways=True)
 
 
 @pytest.mark.parametrize("parts", [(3, "x + 0", "x"), ("mine", None, "x"), ("mine", "x + 0", "x", 1)])
