@@ -1,8 +1,13 @@
 """Hostile input: an answer within the budget or a one-line error, never a hang, a crash or a traceback."""
 
+import cProfile
+import random
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import reduce
+from operator import mul
 
 import numpy as np
 import pytest
@@ -11,7 +16,7 @@ from eqsat import loops, ranges, relations, staging, tiles
 from eqsat.codegen import to_c
 from eqsat.engine import Budget
 from eqsat.evaluation import evaluate
-from eqsat.expr import Expr, buffer, const, maximum, minimum, named_variable, sum_over, var, where
+from eqsat.expr import Expr, buffer, const, maximum, minimum, named_variable, sum_over, topological, var, where
 from eqsat.greedy import rewrite
 from eqsat.hlo import Shape
 from eqsat.indexing import IndexingMap
@@ -20,6 +25,8 @@ from eqsat.linear import Theory
 from eqsat.optimize import optimize
 from eqsat.proof import check_rule
 from eqsat.runtime import compile_exprs
+from eqsat.spelling.given import InputSpeller
+from eqsat.spelling.value_graph import ValueGraph
 from eqsat.structure import Tree, normalized
 from eqsat.text import parse, parse_program
 from eqsat.theory.extremes import MAX_MEMBERS
@@ -30,6 +37,13 @@ from eqsat.views import View, split_gate
 LIMIT = 20.0
 
 V = var("v", 0, 99)
+
+
+def calls(act: Callable[[], object]) -> int:
+    """How many functions are called: what takes how long depends on the machine."""
+    profile = cProfile.Profile()
+    profile.runcall(act)
+    return sum(entry.callcount for entry in profile.getstats())
 
 
 def answered(*roots: Expr, **options) -> None:
@@ -202,6 +216,69 @@ NESTED = [
 def test_once_the_time_is_up_the_graph_is_no_longer_than_the_input(step):
     short, long = [optimize(folded(step, count), budget=Budget(seconds=0.0)).nodes for count in (50, 100)]
     assert long < 3 * short < 50 * 50
+
+
+def flat_in_symbols(count: int) -> tuple[Expr, list[Expr]]:
+    """The row of a flat index over ``count`` sizes that are no literals, and what is known of the indices."""
+    sizes = [var(f"s{n}", 1, 9) for n in range(count)]
+    indices = [var(f"j{n}", 0, 8) for n in range(count)]
+    flat, whole = V, const(1)
+    for size, index in zip(sizes, indices, strict=True):
+        flat, whole = flat * size + index, whole * size
+    return flat // whole, [index < size for size, index in zip(sizes, indices, strict=True)]
+
+
+def test_once_the_time_is_up_long_products_are_read_once():
+    def took(count: int) -> int:
+        row, facts = flat_in_symbols(count)
+        return calls(lambda: optimize(row, constraints=facts, budget=Budget(seconds=0.0)))
+
+    assert took(96) < 2.6 * took(48)
+
+
+def test_ranges_of_products():
+    factors = [var(f"x{n}", -1 - n % 3, n % 5) for n in range(6)] * 2 + [var(f"y{n:04}", 1, 2) for n in range(1200)]
+    (atom,) = Theory().form(reduce(mul, factors[:15])).terms
+    # squares are not negative
+    assert Theory().range(atom) == (0, 373248)
+    (atom,) = Theory().form(reduce(mul, factors)).terms
+    low, high = Theory().range(atom)
+    assert (low, high % 373248) == (0, 0)
+
+
+def test_quotients_without_a_common_variable_are_not_compared():
+    form = Theory().form(sum([(var(f"x{n}", 0, 63) * 7 + var(f"y{n}", 0, 9)) // 10 for n in range(40)], start=V // 3))
+    theory = Theory()
+    for atom in form.terms:
+        assert all(division.dividend.terms for division in theory.divisions_in(form, atom))
+    assert not theory._pairs
+
+
+def test_parts_of_long_sums_are_hashed_once():
+    theory = Theory()
+    total = minimum(sum([minimum(var(f"x{n}", 0, 63), V) for n in range(40)], start=V), 200) + V // 3
+    terms = topological([total])
+    theory.walk(terms)
+    speller = InputSpeller(ValueGraph(theory))
+    speller.add(terms)
+    forms = [form for parts in speller.parts.values() for form in parts]
+    assert len({id(form) for form in forms}) == len(set(forms))
+
+
+def test_the_outermost_of_nested_minima():
+    rng = random.Random(3)
+    xs = [var(f"x{n}", 0, 63) for n in range(5)]
+    for _ in range(100):
+        terms = xs[:]
+        for _ in range(6):
+            one, other = rng.sample(terms, 2)
+            terms.append(minimum(one + rng.choice(xs), other * rng.choice([1, 2, -1])))
+        theory = Theory()
+        form = theory.form(sum(rng.sample(terms, 4), start=const(0)))
+        minima = [atom for atom in form.terms if atom.op == "min"]
+        inside = {atom for other in minima for gap in theory.gaps(other) for atom in gap.terms}
+        outside = [atom for atom in minima if atom not in inside]
+        assert theory.outer_minimum(form) is min(outside, key=lambda atom: atom.key, default=None)
 
 
 def test_minima_of_too_many_are_not_made_flat():

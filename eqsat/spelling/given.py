@@ -77,9 +77,10 @@ class InputSpeller(KindSpeller):
                     for before, after in self._respeller.respelled(term):
                         self._respellings.setdefault(self.classes.value_of(before), []).append(after)
             if op in _PARTS and isinstance(value, Form) and value.single() is None:
+                without_constant = Form(value.terms, 0)
                 for atom in value.terms:
                     if atom.op in ("floordiv", "min"):
-                        parts.setdefault(atom, {})[Form(value.terms, 0)] = None
+                        parts.setdefault(atom, {})[without_constant] = None
         self.parts = {atom: sorted(forms, key=hash) for atom, forms in parts.items()}
 
     def spell(self, c: int) -> None:

@@ -18,14 +18,16 @@ class ProductSpeller(KindSpeller):
 
     def nodes(self, atom: Expr) -> Iterator[Node]:
         """A product as one factor times the rest, by each factor in turn, or as a square."""
+        if self.classes.is_crowded():
+            yield "mul", None, self.operands(atom)
+            return
         parts = factors(atom)
         if parts[::2] == parts[1::2]:
             # equal factors are neighbours: the square of every other one
             half = self.need(product_form(parts[::2]))
             yield "mul", None, (half, half)
         # all ways to take it apart are as many as its different factors have subsets
-        apart = parts[:1] if self.classes.is_crowded() else list(dict.fromkeys(parts))
-        for factor in apart:
+        for factor in dict.fromkeys(parts):
             yield "mul", None, (self.need(without_factor(atom, factor)), self.need(read(factor)))
 
     def factored(self, form: Form) -> Iterator[Node]:

@@ -130,10 +130,11 @@ class SelectionSpeller(KindSpeller):
 
 def _with_value(form: Form, quotient: Expr, value: int) -> Form:
     """``form`` with a literal in place of a quotient."""
-    found = number(form.constant)
-    for atom, k in form.terms.items():
-        parts = factors(atom)
+    parts_of = {atom: factors(atom) for atom in form.terms if quotient is atom or atom.op == "mul"}
+    inside = {atom: parts for atom, parts in parts_of.items() if quotient in parts}
+    found = Form({atom: k for atom, k in form.terms.items() if atom not in inside}, form.constant)
+    for atom, parts in inside.items():
         left = [part for part in parts if part is not quotient]
-        scale = k * value ** (len(parts) - len(left))
+        scale = form.terms[atom] * value ** (len(parts) - len(left))
         found = found.plus(product_form(left), scale)
     return found

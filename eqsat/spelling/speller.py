@@ -101,7 +101,8 @@ class Speller:
         if atom.op == "var":
             yield "var", cast(str, atom.value), ()
             return
-        yield from self.selections.of_quotients(atom_form(atom))
+        if not self.classes.is_out_of_time():
+            yield from self.selections.of_quotients(atom_form(atom))
         if atom.op in self._kinds:
             yield from self._kinds[atom.op](atom)
         elif atom.op == "buffer":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from heapq import nlargest
 
 from eqsat.expr import Expr
 from eqsat.extract.cost import is_power_of_two
@@ -89,17 +90,20 @@ class SumSpeller(KindSpeller):
             found.append([*[(inner(a), k) for a, k in rest.terms.items()], *taken])
             if len(found) == most:
                 break
-            smaller = [
-                (rest.plus(part, -scale), [*taken, (part, scale)])
-                for quotient in rest.terms
-                if quotient.op != "var"
-                for part in self._parts_with(rest, quotient)
-                if part != form
-                for scale in _shrinking_scales(part, rest, quotient)
-            ]
-            smaller.sort(key=lambda item: (-len(item[0].terms), hash(item[0])))
-            stack += smaller
+            # no more than these are ever taken from the stack
+            shortest = nlargest(most - len(found), enumerate(self._shorter(rest, form)), _shortest_first)
+            stack += [(left, [*taken, operand]) for _, (left, operand) in reversed(shortest)]
         return found
+
+    def _shorter(self, rest: Form, form: Form) -> Iterator[tuple[Form, tuple[Form, int]]]:
+        """What is left of ``rest`` beside each of the sums that may be one operand of ``form``."""
+        for quotient in rest.terms:
+            if quotient.op != "var":
+                for part in self._parts_with(rest, quotient):
+                    for scale in _shrinking_scales(part, rest, quotient) if part != form else ():
+                        yield rest.plus(part, -scale), (part, scale)
+                if self.classes.is_out_of_time(len(rest.terms)):
+                    return
 
     def _parts_with(self, form: Form, quotient: Expr) -> Iterator[Form]:
         """Sums with ``quotient`` that may be one operand of a longer sum: remainders, and divisions of the input."""
@@ -139,6 +143,11 @@ class SumSpeller(KindSpeller):
             low, high = self.theory.bounds(part)
             least += k * (low if k > 0 else high)
         return least
+
+
+def _shortest_first(numbered: tuple[int, tuple[Form, object]]) -> tuple[int, int, int]:
+    place, (form, _) = numbered
+    return -len(form.terms), hash(form), place
 
 
 def _beside(operands: Sequence[tuple[Form, int]], form: Form) -> int:

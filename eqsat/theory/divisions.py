@@ -9,7 +9,18 @@ from typing import Self
 
 from eqsat.expr import Expr
 from eqsat.ops import Bounds
-from eqsat.theory.forms import ZERO, Division, Form, atom_form, factors, number, product_form, read, without
+from eqsat.theory.forms import (
+    ZERO,
+    Division,
+    Form,
+    VariableSets,
+    atom_form,
+    factors,
+    number,
+    product_form,
+    read,
+    without,
+)
 
 #: Terms of longer sums than this are taken for independent once the time is up.
 MAX_LATE_TERMS = 8
@@ -22,6 +33,7 @@ class Divisions(ABC):
         self._inner: dict[Expr, Form] = parent._inner if parent else {}
         self._divisions: dict[Expr, tuple[Division, ...]] = {}
         self._pairs: dict[tuple[Expr, Expr], Division | None] = {}
+        self.variables: VariableSets = parent.variables if parent else VariableSets()
 
     @abstractmethod
     def plain_bounds(self, form: Form) -> Bounds:
@@ -80,8 +92,11 @@ class Divisions(ABC):
         for division in self.divisions(atom):
             if division.dividend.terms.keys() <= form.terms.keys():
                 yield division
+        if atom.op != "floordiv" or not self.has_time_for(form):
+            return
+        met = self.variables.of(atom)
         for other in form.terms:
-            if other.op == "floordiv" and other is not atom:
+            if other.op == "floordiv" and other is not atom and self.variables.of(other) & met:
                 beside = self._division_of(other, atom)
                 if beside is not None:
                     yield beside
@@ -91,7 +106,7 @@ class Divisions(ABC):
         pair = (dividend, quotient)
         if pair not in self._pairs:
             self._pairs[pair] = None
-            m = self._periods(dividend, quotient) if quotient.op == "floordiv" else 0
+            m = self._periods(dividend, quotient)
             form = atom_form(dividend)
             if m > 1 and self.quotient_by(form, m) == atom_form(quotient):
                 self._pairs[pair] = Division(form, number(m), form.plus(Form({quotient: m}, 0), -1), m - 1)

@@ -169,7 +169,7 @@ class Extremes(Refutations):
     def _simplified(self, form: Form) -> Form:
         """``form`` without the operands, at any depth, that make no difference."""
         count = self.operand_count(form, MAX_NESTED)
-        if count > MAX_NESTED:
+        if count > MAX_NESTED or self.is_late():
             return form
         for fewer, sign in self._with_fewer(form):
             # dropping an operand moves the value one way only: it must not

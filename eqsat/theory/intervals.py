@@ -6,7 +6,6 @@ range.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Self, cast
@@ -14,7 +13,7 @@ from typing import Self, cast
 from eqsat.expr import Expr, chain_members
 from eqsat.ops import Bounds
 from eqsat.theory.divisions import Divisions
-from eqsat.theory.forms import ZERO, Form, VariableSets, atom_form, factors, scale_of
+from eqsat.theory.forms import ZERO, Form, atom_form, scale_of
 
 #: Correlated bounds take out so many remainders or facts, one after another.
 MAX_CORRELATION_DEPTH = 1
@@ -33,7 +32,6 @@ class Intervals(Divisions):
         self.directions: list[tuple[Form, Bounds]] = list(parent.directions) if parent else []
         # which variables the facts speak of; a term without them means here what it means to the parent
         self.touched: int = parent.touched if parent else 0
-        self.variables: VariableSets = parent.variables if parent else VariableSets()
         # whether any minimum is about, in this theory or its relatives
         self.selects: list[bool] = parent.selects if parent else [False]
         self._ranges: dict[Expr, Bounds] = {}
@@ -67,7 +65,7 @@ class Intervals(Divisions):
             ends = [end // divisor for end in self._bounds_without_facts(self.inner(atom.args[0]))]
             low, high = min(ends), max(ends)
         elif op == "mul":
-            low, high = _product_bounds([_power_bounds(self.range(a), n) for a, n in Counter(factors(atom)).items()])
+            low, high = self._product_range(atom)
         elif op == "where":
             lows, highs = zip(*[self._bounds_without_facts(self.inner(a)) for a in atom.args[1:]], strict=True)
             low, high = min(lows), max(highs)
@@ -76,6 +74,23 @@ class Intervals(Divisions):
             low, high = min(lows), min(highs)
         known_low, known_high = self.narrowed.get(atom, (low, high))
         return max(low, known_low), min(high, known_high)
+
+    def _product_range(self, atom: Expr) -> Bounds:
+        """Bounds of a product, by those of the factors in which it does not end and of the power in which it ends."""
+        shorter: list[Expr] = []
+        rest = atom.args[0]
+        while rest.op == "mul" and rest not in self._ranges:
+            shorter.append(rest)
+            rest = rest.args[0]
+        # from the shortest on: asked for first, a long one would nest too deep
+        for part in reversed(shorter):
+            self.range(part)
+        rest, last, power = atom.args[0], atom.args[1], 1
+        while rest.op == "mul" and rest.args[1] is last:
+            rest, power = rest.args[0], power + 1
+        if rest is last:
+            return _power_bounds(self.range(last), power + 1)
+        return _product_bounds(self.range(rest), _power_bounds(self.range(last), power))
 
     def gaps(self, atom: Expr) -> tuple[Form, ...]:
         """The operands of a minimum, 0 among them."""
@@ -106,8 +121,13 @@ class Intervals(Divisions):
         minima = [a for a in form.terms if a.op == "min"]
         if len(minima) < 2:
             return minima[0] if minima else None
-        inside = {a for m in minima for a in self._minima_in_gaps(m)}
-        return min((a for a in minima if a not in inside), key=lambda a: a.key, default=None)
+        left = set(minima)
+        # those with many inside come first: the outermost of a nest has all others
+        for atom in sorted(minima, key=lambda a: -len(self._minima_in_gaps(a))):
+            left -= self._minima_in_gaps(atom)
+            if len(left) == 1:
+                break
+        return min(left, key=lambda a: a.key)
 
     def operand_count(self, form: Form, most: int) -> int:
         """How many forms without minima ``form`` chooses from; ``most + 1`` stands for more than ``most``."""
@@ -247,9 +267,6 @@ def _power_bounds(bounds: Bounds, exponent: int) -> Bounds:
     return (0 if exponent % 2 == 0 and low < 0 < high else ends[0]), ends[1]
 
 
-def _product_bounds(ranges: list[Bounds]) -> Bounds:
-    low, high = ranges[0]
-    for least, most in ranges[1:]:
-        corners = (low * least, low * most, high * least, high * most)
-        low, high = min(corners), max(corners)
-    return low, high
+def _product_bounds(one: Bounds, other: Bounds) -> Bounds:
+    corners = [x * y for x in one for y in other]
+    return min(corners), max(corners)

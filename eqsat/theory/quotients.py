@@ -137,9 +137,9 @@ class Quotients(Facts):
         return self._residue_quotient(residue, n)
 
     def _is_crowded(self, form: Form) -> bool:
-        """Whether a dividend has too many quotients to be taken apart, or several and there is no time left."""
-        quotients = sum([a.op == "floordiv" for a in form.terms])
-        return quotients > MAX_QUOTIENTS or (quotients > SEVERAL and self.is_late())
+        """Whether a dividend has too many quotients to be taken apart, or no variables several and no time is left."""
+        ops = [a.op for a in form.terms]
+        return ops.count("floordiv") > MAX_QUOTIENTS or (len(ops) - ops.count("var") > SEVERAL and self.is_late())
 
     def _residue_quotient(self, x: Form, n: int) -> Form:
         """``x // n`` where every coefficient and the constant is in ``[0, n)``."""
@@ -293,7 +293,7 @@ class Quotients(Facts):
         return self.quotient_by(Form({atom: 1}, period - steps[0]), period).times(sign).shifted(values[0])
 
     def _symbolic_quotient(self, x: Form, divisor: Form) -> Form:
-        if self._laws > MAX_LAWS:
+        if self._laws > MAX_LAWS or (self._laws > SEVERAL and self.is_late()):
             raise _EndlessError
         corners = self._corner_quotient(x, divisor)
         if corners is not None:
