@@ -30,7 +30,7 @@ from eqsat.spelling.speller import Speller
 from eqsat.spelling.value_graph import MANY_CLASSES, Value
 from eqsat.theory.forms import ZERO, Form, read, to_expr, without_quotients
 from eqsat.theory.guess import learn
-from eqsat.walk import LARGE, Walk
+from eqsat.walk import FOR_NORMAL_FORMS, LARGE, Walk
 
 #: The terms that a choice spells for the roots' classes.
 Spelled = dict[int, Expr]
@@ -56,8 +56,11 @@ class ByTheory(Walk):
         """
         base, contexts = self._theories()
         self._check_divisors(contexts)
-        base.work.until = self._ends()
+        base.work.until = self._ends(FOR_NORMAL_FORMS)
         values = self._values(base)
+        if base.is_late():
+            self.stop = "time"
+        base.work.until = self._ends()
         speller = self._spelled(base, self.order, values)
         choice, cost = self._first_choice(speller, limit)
         spelled = speller.spell(choice)
@@ -210,7 +213,7 @@ class ByTheory(Walk):
             # what an array holds is not known, so evaluation proves nothing of it
             if values == before or self.has_opaque:
                 break
-            if self._is_late() and (before or len(self.order) > LARGE):
+            if theory.is_late() and (before or len(self.order) > LARGE):
                 break
             if all(map(_is_affine, values)):
                 # there is nothing to guess of sums of variables

@@ -38,6 +38,8 @@ from eqsat.theory.guess import Guess
 
 #: Inputs of more terms than these are large: what takes long is left out, or comes later.
 LARGE = 100
+#: The share of the time after which normal forms are simplified no further; what is left is for spelling them.
+FOR_NORMAL_FORMS = 0.75
 
 
 @lru_cache
@@ -131,7 +133,7 @@ class Walk(ABC):
     def _theories(self) -> tuple[Theory, list[Theory | None]]:
         """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""
         # a late theory may not see that a divisor is never zero
-        until = inf if self.suspected else self._ends()
+        until = inf if self.suspected else self._ends(FOR_NORMAL_FORMS)
         try:
             base = Theory(self.facts, work=Work(until=until))
         except ContradictionError as error:
@@ -233,9 +235,9 @@ class Walk(ABC):
     def _seconds_left(self) -> float:
         return max(0.0, self.budget.seconds - self.spent.seconds())
 
-    def _ends(self) -> float:
-        """When the time is up."""
-        return self.spent.started + self.budget.seconds
+    def _ends(self, share: float = 1) -> float:
+        """When the time is up, or a share of it."""
+        return self.spent.started + share * self.budget.seconds
 
     def _variables(self) -> dict[str, Expr]:
         leaves = [term for term in (*self.order, *self.known) if term.op in ("var", "buffer")]

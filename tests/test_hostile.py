@@ -12,7 +12,7 @@ from operator import mul
 import numpy as np
 import pytest
 
-from eqsat import loops, ranges, relations, staging, tiles
+from eqsat import by_theory, loops, ranges, relations, staging, tiles, walk
 from eqsat.codegen import to_c
 from eqsat.engine import Budget
 from eqsat.evaluation import evaluate
@@ -279,6 +279,13 @@ def test_the_outermost_of_nested_minima():
         inside = {atom for other in minima for gap in theory.gaps(other) for atom in gap.terms}
         outside = [atom for atom in minima if atom not in inside]
         assert theory.outer_minimum(form) is min(outside, key=lambda atom: atom.key, default=None)
+
+
+def test_a_run_whose_normal_forms_had_too_little_time_says_so(monkeypatch):
+    for module in (by_theory, walk):
+        monkeypatch.setattr(module, "FOR_NORMAL_FORMS", 0.0)
+    result = optimize(V * 2 // 2)
+    assert (result.expr, result.stop) == (V, "time")
 
 
 def test_minima_of_too_many_are_not_made_flat():
