@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +13,7 @@ from eqsat.expr import Expr, topological, var, variables
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
 from eqsat.text import parse, to_text
-from eqsat.theory.guess import MAX_POINTS, learn
+from eqsat.theory.guess import MAX_POINTS, holds_in_a_period, learn
 from eqsat.verify import check_equal
 
 RANGES = {"i": (0, 99), "j": (0, 7), "k": (0, 3), "n": (-50, 50), "far": (0, 10**9)}
@@ -49,6 +52,49 @@ def test_learns(texts: list[str], facts: list[str], expected: tuple[str, str] | 
             and check_equal(read(after), read(a), constraints=read(*facts)).equal
             for b, a in guesses.items()
         ), guesses
+
+
+#: equations of sums and quotients by literals over a domain too large to go through, and whether they hold
+OF_ONE_PERIOD = [
+    ("(far - wide)//3", "-((wide - far + 2)//3)", True),
+    ("(far - wide)//3", "-((wide - far + 1)//3)", False),
+    ("(far*2 + wide)//4", "far - (far*2 - wide + 3)//4", True),
+    ("(far*2 + wide)//4", "far - (far*2 - wide + 2)//4", False),
+    ("(wide//2 + far)//3", "(wide + far*2)//6", True),
+    ("(wide//2 + far)//3", "(wide + far*2)//5", False),
+    # equal in the period from 0 but for its other end
+    ("far + wide//4*4", "far*2 - far//16*16 + wide//4*4", False),
+    # what is no sum of quotients by literals has no period
+    ("far//7 + min(far, 1000)", "far//7 + far", False),
+    ("far//(wide + 200001)", "far//400000", False),
+    ("far*far//1000", "0", False),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "equal"), OF_ONE_PERIOD)
+def test_one_period_of_quotients_decides_a_large_domain(one: str, other: str, equal: bool) -> None:
+    names = {"far": var("far", -(10**9), 10**9), "wide": var("wide", -200000, 200000)}
+    assert holds_in_a_period(parse(one, names).eq(parse(other, names))) == equal
+
+
+def test_equations_that_hold_in_a_period_hold_beyond_it() -> None:
+    names = {name: var(name, -(10**6), 10**6) for name in "xy"}
+    texts = [f"(x*{k} + y*{m} + {c})//{n}" for n in (2, 3, 4) for k in (-1, 1) for m in (-1, 1, 2) for c in range(n)]
+    terms = [parse(f"{sign}({text})", names) for sign in ("", "-") for text in texts]
+    near = {"x": np.arange(-30, 31)[:, None], "y": np.arange(-30, 31)[None, :]}
+    held = 0
+    for one, other in combinations(terms, 2):
+        equal = bool(one.eq(other).evaluate(near).all())
+        assert holds_in_a_period(one.eq(other)) == equal, (one, other)
+        held += equal
+    assert held
+
+
+@pytest.mark.parametrize("size", [1000, 2**31 - 1])
+def test_a_quotient_of_a_difference_is_minus_that_of_the_other(size: int) -> None:
+    result = optimize("(a*3 + b)%5 + -((-(a*3 + b) + 4)//5)*5", a=(-size, size), b=(0, size))
+    assert result.cost == optimize("a*3 + b", a=(-size, size), b=(0, size)).cost
+    assert "div-reflected" in str(result.explain())
 
 
 @pytest.mark.parametrize(("below", "affine"), [("i < 11", True), ("i < 22", False)])

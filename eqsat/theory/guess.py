@@ -2,8 +2,8 @@
 
 The lemmas of the theory look at one quotient at a time. Here the atoms of some normal forms are evaluated together: an
 atom whose values are an integer combination of simpler ones at every sample point is a guess, and so is a condition
-that never changes or that another one always agrees with. Evaluating a guess over its whole domain decides it; nothing
-is concluded from samples alone.
+that never changes or that another one always agrees with. Evaluating a guess over its whole domain, or over one period
+of it, decides it; nothing is concluded from samples alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
-from math import gcd, sqrt
+from math import gcd, lcm, sqrt
 from operator import or_
 from typing import Any, cast
 
@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat.evaluation import evaluate
-from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, extent, make, topological, variables
-from eqsat.ops import COMPARISONS
+from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, extent, make, topological, var, variables
+from eqsat.ops import COMPARISONS, SUMS
 from eqsat.sampling import Points, all_hold, domain_size, grid, select
 from eqsat.theory.forms import Form, Simplicity, atom_form, read, scale_of, to_expr
 
@@ -28,8 +28,10 @@ Array = NDArray[Any]
 
 #: Points at which guesses are made.
 SAMPLES = 256
-#: A guess is evaluated at so many points at most; larger domains leave it undecided.
+#: A guess is evaluated at every point of a domain of so many at most.
 MAX_POINTS = 1 << 18
+#: Or at so many, if these are a period that says all.
+MAX_PERIODIC = 1 << 16
 #: Nothing is guessed of variables whose values no machine integer holds.
 MAX_VALUE = 2**63 - 2
 #: With more atoms than this nothing is guessed.
@@ -40,6 +42,8 @@ SPARE_POINTS = 16
 MAX_COEFFICIENT = 1 << 20
 
 _ATOMS = frozenset({"floordiv", "where", "min", "max"})
+#: Of these, and of multiples and quotients by literals, one period says all.
+_PERIODIC = SUMS | {"var", "const"}
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class Guess:
     facts : tuple of Expr
         The conditions under which they are equal.
     proof : str
-        How that was decided: ``"exhaustive"``, by evaluation at every point.
+        How that was decided: ``"exhaustive"``, by evaluation at every point, or at every one of a period.
     """
 
     before: Expr
@@ -551,6 +555,23 @@ def _balanced(value: int, modulus: int) -> int:
     return residue - modulus if 2 * residue > modulus else residue
 
 
+def holds_in_a_period(equation: Expr) -> bool:
+    """Whether sums and quotients by literals are equal at all integers, which one period of each variable decides.
+
+    In ``n*k`` steps of a variable ``A // n`` changes by a constant if ``A`` does in ``k``, wherever they start.
+    """
+    steps: dict[Expr, int] = {}
+    for term in topological(equation.args):
+        divisor = term.args[1].vmin if term.op == "floordiv" and term.args[1].op == "const" else 0
+        if divisor <= 0 and term.op not in _PERIODIC and not (term.op == "mul" and term.args[1].op == "const"):
+            return False
+        steps[term] = lcm(*[steps[arg] for arg in term.args]) * (divisor or 1)
+    # with both ends of the period: from one to the other the sides change alike
+    period = lcm(*[steps[side] for side in equation.args])
+    names = [var(_name(v), 0, period) for v in variables([equation])]
+    return domain_size(names) <= MAX_PERIODIC and bool(equation.evaluate(grid(names)).all())
+
+
 class _Decider:
     """Decides claims at every point of their domain where the facts hold."""
 
@@ -560,7 +581,7 @@ class _Decider:
     def __call__(self, claim: Expr) -> bool:
         names = variables([claim])
         if domain_size(names) > MAX_POINTS:
-            return False
+            return holds_in_a_period(claim)
         return any(self._holds(claim, *assumed) for assumed in self._assumptions(names))
 
     def _assumptions(self, names: Sequence[Expr]) -> Iterator[tuple[list[Expr], Sequence[Expr]]]:
