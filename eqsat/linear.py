@@ -379,7 +379,10 @@ class Theory(Reductions):
         difference = x.plus(y, -1)
         compared = next((a for a in condition.args if a.op != "const"), None) if condition.op in ("lt", "le") else None
         if compared is None or self.inner(compared).terms.keys() != difference.terms.keys():
-            return None
+            # comparisons of quotients and of extremes are read as others
+            rewritten = x.terms and y.terms and any(atom.op in ("floordiv", "min") for atom in difference.terms)
+            if not rewritten or self.variables.of(condition) != self.variables.of(to_expr(difference)):
+                return None
         for op, above in (("max", difference), ("min", difference.times(-1))):
             if condition in (self.at_least_zero(above), self.at_least_zero(above.shifted(-1))):
                 return self.extreme(op, [x, y])

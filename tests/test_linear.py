@@ -310,6 +310,13 @@ STEPS = [
     ("where(0 <= x, x, y)", "x", {"x": (0, 9), "y": (0, 9)}, {"x": (-1, 9), "y": (0, 9)}),
     ("where(x < y, x + 3, x + 3)", "x + 3", {"x": (0, 9), "y": (0, 9)}, None),
     ("where(3 <= x, y, x)", "where(x < 3, x, y)", {"x": (0, 9), "y": (0, 9)}, None),
+    # of the compared: these are extremes, however the comparison is read
+    ("where(x//4 < y//4, y//4, x//4)", "max(x, y)//4", {"x": BIG, "y": BIG}, None),
+    ("where(x//4 <= y//4, x//4, y//4)", "min(x, y)//4", {"x": BIG, "y": BIG}, None),
+    ("where(y//-4 < x//-4, y//-4, x//-4)", "min(y//-4, x//-4)", {"x": BIG, "y": BIG}, None),
+    ("where(x//4 + y < n//4, x//4 + y, n//4)", "min(x + y*4, n)//4", {"x": BIG, "y": BIG, "n": BIG}, None),
+    ("where(x%8 <= y%8, y%8, x%8)", "max(x%8, y%8)", {"x": BIG, "y": BIG}, None),
+    ("where(min(x, y) < n, n, min(x, y))", "max(min(x, y), n)", {"x": BIG, "y": BIG, "n": BIG}, None),
     # minima and maxima
     ("min(x, y + 4)", "x", {"x": (0, 4), "y": (0, 9)}, {"x": (0, 5), "y": (0, 9)}),
     ("max(x*4 + 8, y*4)", "max(x + 2, y)*4", {"x": (-9, 9), "y": (-9, 9)}, None),
@@ -387,6 +394,15 @@ STEPS = [
     ("x//3%4 == 3", "9 <= x%12", {"x": BIG}, None),
     ("x%4 + x//12%2*4 < y", "True", {**DIGITS, "y": (8, 9)}, {**DIGITS, "y": (7, 9)}),
 ]
+
+
+@pytest.mark.parametrize("condition", ["x//4 < y//4 - 1", "x//4 < y//4 + 2", "x//4 <= y//2", "x//4 < n//4"])
+def test_a_selection_by_another_comparison_is_no_extreme(condition):
+    ranges = {"x": (-9, 9), "y": (-9, 9), "n": (-9, 9)}
+    selected = read(f"where({condition}, y//4, x//4)", ranges)
+    extremes = [read(f"{op}(x//4, y//4)", ranges) for op in ("min", "max")]
+    assert Theory().form(selected) not in [Theory().form(extreme) for extreme in extremes]
+    assert all(wrong_points(selected, extreme) for extreme in extremes)
 
 
 def without_powers(text: str) -> str:
@@ -577,7 +593,7 @@ def test_any_term_keeps_its_value_when_the_time_is_up(term):
 
 def test_with_time_left_more_is_said():
     x = var("x", 0, 9)
-    term = parse("where(x < 5, min(x, 4), x)", {"x": x})
+    term = parse("where(x < 5, min(x, 4) + x//8, x)", {"x": x})
     theory = Theory()
     theory.work.until = 0.0
     assert theory.simplify(term) is not x
