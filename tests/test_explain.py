@@ -262,7 +262,7 @@ def test_as_data():
 #: (a reduction, the laws that its derivation cites)
 OF_REDUCTIONS = [
     ("sum(where(r < n, 0, x), r, 0, 10)", {"bound-below", "sum-unparented", "max-reflected"}),
-    ("sum(where(m != r, 0, A[r]), r, 0, 8)", {"gather-ne"}),
+    ("sum(where(m != r, 0, A[r]), r, 0, 8)", {"gather-ne", "eq-div"}),
     ("sum((r + 8*x)//8, r, 0, 8)", {"div-aligned-rest", "sum-unparented"}),
     ("sum(sum(where(r == s, A[r], 0), r, 0, 8), s, 0, 8)", {"gather", "dead-branch"}),
     ("max_over(x, r, 0, 5) + A[(x*4 + 1)//4]", {"max-unparented", "div-whole"}),

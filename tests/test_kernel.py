@@ -384,7 +384,8 @@ EXAMPLES = [
     (one_hot, 0, 0),
     (cumulative_sum, 1, 0),
     (arange, 0, 0),
-    (gather, 0, 0),
+    # bounds of what is gathered are one shift
+    (gather, 0, 1),
     (normalise, 1, 0),
 ]
 

@@ -26,6 +26,7 @@ from eqsat.spelling.speller import Speller
 from eqsat.spelling.terms import to_exprs
 from eqsat.text import parse
 from eqsat.theory.forms import Form, to_expr
+from eqsat.verify import check_equal
 
 
 def spelled(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Speller:
@@ -232,6 +233,52 @@ def test_spellings_on_offer(text, ranges, operators):
     assert operators <= {op for op, _, _ in speller.graph.classes[root]}
 
 
+#: Conditions, and whether each is also an equation, or inequation, of a quotient.
+BETWEEN = [
+    ("0 <= x - y and x - y < 8", {"x": (-9, 9), "y": (-9, 9)}, True),
+    ("x - y < 0 or 8 <= x - y", {"x": (-9, 9), "y": (-9, 9)}, True),
+    ("-8 < x - y and x <= y", {"x": (-9, 9), "y": (-9, 9)}, True),
+    ("0 <= x - y and x - y < 8 and y != 3", {"x": (-9, 9), "y": (-9, 9)}, False),
+    # no power of two
+    ("0 <= x - y and x - y < 7", {"x": (-9, 9), "y": (-9, 9)}, False),
+    # a constant would be added
+    ("1 <= x - y and x - y < 9", {"x": (-9, 9), "y": (-9, 9)}, False),
+    # not the same sum
+    ("0 <= x - y and x - y*2 < 8", {"x": (-9, 9), "y": (-9, 9)}, False),
+    ("0 <= x - y and x < 8", {"x": (-9, 9), "y": (-9, 9)}, False),
+    # both say the same
+    ("(x - y)//8 == 0", {"x": (-9, 9), "y": (-9, 9)}, True),
+    ("(x - y)//8 != -1", {"x": (-9, 9), "y": (-9, 9)}, True),
+]
+
+
+@pytest.mark.parametrize(("text", "ranges", "has_quotient"), BETWEEN)
+def test_bounds_of_a_sum_as_its_quotient(text, ranges, has_quotient):
+    speller = assert_sound([read(text, ranges)])
+    (root,) = speller.graph.roots
+    operators = {op for op, _, _ in speller.graph.classes[root]}
+    assert bool(operators & {"eq", "ne"}) == has_quotient
+    assert operators & {"and", "or"}
+
+
+#: Conditions, and others that say the same and are answered as cheaply.
+AS_CHEAP = [
+    ("(x - y)//7 == 0", "0 <= x - y and x - y < 7"),
+    ("(x - y)//7 != 2", "x - y < 14 or 21 <= x - y"),
+    ("0 <= x - y and x - y < 16", "(x - y)//16 == 0"),
+    ("0 <= x - y and x - y < 16 and x != 3", "(x - y)//16 == 0 and x != 3"),
+    ("x*16 + i <= y*16 + j and y*16 + j - x*16 - i < 16", "x + where(j < i, 1, 0) == y"),
+]
+
+
+@pytest.mark.parametrize(("text", "other"), AS_CHEAP)
+def test_bounds_and_quotients_are_answered_alike(text, other):
+    ranges = {"x": (0, 40), "y": (0, 40), "i": (0, 15), "j": (0, 15)}
+    one, same = (read(condition, ranges) for condition in (text, other))
+    assert optimize([one]).cost == optimize([same]).cost
+    assert check_equal([one], [same]).equal
+
+
 #: Selections, and whether each is also an extreme of its branches.
 ORDERED = [
     ("where(x < 0, 0, x//7)", {"x": (-99, 99)}, True),
@@ -303,9 +350,9 @@ def test_divisions_by_what_has_two_values(texts, cheap):
 
 def test_a_selection_takes_in_the_literal_of_its_branch():
     ranges = {"i": (0, 9), "j": (0, 9), "k": (0, 3)}
-    term = read("k*7 + where(2 <= i and i < 4, i - 2, 0) + where(1 <= j and j < 8, j - 1, 0)*5 + 20", ranges)
+    term = read("k*7 + where(2 <= i and i < 5, i - 2, 0) + where(1 <= j and j < 8, j - 1, 0)*5 + 20", ranges)
     result = optimize(term)
-    assert str(result.expr) == "k*7 + where(i < 4 and 2 <= i, i, 2) + where(j < 8 and 1 <= j, j, 1)*5 + 13"
+    assert str(result.expr) == "k*7 + where(i < 5 and 2 <= i, i, 2) + where(j < 8 and 1 <= j, j, 1)*5 + 13"
     assert_sound([term])
 
 
@@ -380,7 +427,7 @@ SHORTER = [
     # what one branch of a selection takes away
     (["y*9 - (x + where(z < 3, 0, 1 - x))*3 + 3"], ["y*9 - where(z < 3, x, 1)*3 + 3"]),
     # a quotient of a quotient, whose common factor is gone
-    (["(x + y*4)//18*24 - y//9*47", "x < 0 or 3 < x"], ["(x + y*4)//18*24 - y//9*47", "x < 0 or 3 < x"]),
+    (["(x + y*4)//18*24 - y//9*47", "x < 0 or 4 < x"], ["(x + y*4)//18*24 - y//9*47", "x < 0 or 4 < x"]),
     # the complement of what is written
     (["not x//32 < x%16 + 3", "x//32 + x%32*18"], ["x%16 + 3 <= x//32", "x//32 + x%32*18"]),
     (["not (x//32 < x%16 + 3 or y < 9)", "x//32 + x%32*18"], ["x%16 + 3 <= x//32 and 9 <= y", "x//32 + x%32*18"]),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import cast
 
 from eqsat.expr import Expr, chain_members, const, make
+from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.ops import COMPARISONS
 from eqsat.spelling.sums import SumSpeller
@@ -35,11 +36,12 @@ class ConditionSpeller(KindSpeller):
             yield term.op, None, self.operands(term)
             if term.op in COMPARISONS and not term.args[0].is_bool:
                 yield from self._moved(term)
+                yield from self._between(term)
             elif term.op in ("and", "or") and not self.classes.is_crowded():
                 yield from self.merged(term)
 
     def merged(self, term: Expr, alike: bool = False) -> Iterator[Node]:
-        """``x < y and x < z`` is ``x < min(y, z)``; under ``or`` it is ``max``.
+        """``x < y and x < z`` is ``x < min(y, z)``, and ``0 <= x and x < 8`` is ``x//8 == 0``; so for ``or``.
 
         Of comparisons that share a term, or, if ``alike``, that share nothing but a literal.
         """
@@ -50,6 +52,9 @@ class ConditionSpeller(KindSpeller):
             f, g = _above_zero(one), _above_zero(other)
             if f is None or g is None:
                 continue
+            bucket = None if alike else self._bucket(op, f, g)
+            if bucket is not None:
+                yield bucket if len(members) == 2 else self._apart(op, members, [one, other])
             shared = sum(g.terms.get(a) == k for a, k in f.terms.items())
             if alike:
                 if shared or not f.constant or f.constant != g.constant:
@@ -62,9 +67,41 @@ class ConditionSpeller(KindSpeller):
                 yield "le", None, self.operands(merged)
                 yield from self._moved(merged)
             else:
-                rest = [m for m in members if m not in (one, other)]
-                parts = [self.theory.junction(op, part) for part in ([one, other], rest)]
-                yield op, None, tuple([self.need(part) for part in parts])
+                yield self._apart(op, members, [one, other])
+
+    def _apart(self, op: str, members: Sequence[Expr], pair: Sequence[Expr]) -> Node:
+        """A junction as that of a pair of its members, and the others."""
+        rest = [member for member in members if member not in pair]
+        return op, None, tuple([self.need(self.theory.junction(op, part)) for part in (pair, rest)])
+
+    def _between(self, term: Expr) -> Iterator[Node]:
+        """``A//n == k`` is ``k*n <= A and A < k*n + n``."""
+        literal = next((a for a in term.args if a.op == "const"), None)
+        quotient = next((a for a in term.args if a.op == "floordiv" and a.args[1].op == "const"), None)
+        if term.op in ("eq", "ne") and literal is not None and quotient is not None:
+            dividend, n = self.theory.inner(quotient.args[0]), quotient.args[1].vmin
+            above = dividend.shifted(-literal.vmin * n)
+            both = [self.theory.at_least_zero(end) for end in (above, above.times(-1).shifted(n - 1))]
+            between = self.theory.junction("and", both)
+            if term.op == "ne":
+                between = self.theory.negate(between)
+            if between.args:
+                yield between.op, None, self.operands(between)
+
+    def _bucket(self, op: str, f: Form, g: Form) -> Node | None:
+        """``0 <= A and A < n`` as ``A//n == 0``, if that is a shift of what is there or needs no constant."""
+        width = f.constant + g.constant + 1 if op == "and" else -f.constant - g.constant - 1
+        if not is_power_of_two(width) or len(f.terms) != len(g.terms):
+            return None
+        if any(f.terms.get(atom) != -k for atom, k in g.terms.items()):
+            return None
+        ends = (f, g) if op == "and" else [end.times(-1).shifted(-1) for end in (f, g)]
+        dividend = next((end for end in ends if not end.constant or end in self.classes), None)
+        if dividend is None:
+            return None
+        quotient = self.theory.quotient_by(dividend, width)
+        sides = self.need(Form(quotient.terms, 0)), self.need(number(-quotient.constant))
+        return ("eq" if op == "and" else "ne"), None, sides
 
     def _moved(self, term: Expr) -> Iterator[Node]:
         """Comparisons with negative terms moved across: ``1 <= x - y`` is ``y < x``; constants of remainders too."""
