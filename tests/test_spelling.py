@@ -223,6 +223,10 @@ OFFERED = [
     ("where(x + y < 3, 3, min(x + y, 9))", {"x": (0, 9), "y": (0, 9)}, {"where", "max"}),
     ("where(x < 0, 0, x//7)", {"x": (-99, 99)}, {"where", "max"}),
     ("where(x < 7, x//7, 0)", {"x": (-99, 99)}, {"where", "min"}),
+    ("b*x", {"b": (0, 1), "x": (-9, 9)}, {"mul", "where"}),
+    ("b*x*n", {"b": (-1, 0), "x": (-9, 9), "n": (0, 3)}, {"mul", "where"}),
+    ("x + b*(31 - x*2)", {"b": (0, 1), "x": (0, 31)}, {"sum", "where"}),
+    ("b*b*x + b*n", {"b": (0, 1), "x": (-9, 9), "n": (0, 3)}, {"sum", "where"}),
 ]
 
 
@@ -231,6 +235,19 @@ def test_spellings_on_offer(text, ranges, operators):
     speller = assert_sound([read(text, ranges)])
     (root,) = speller.graph.roots
     assert operators <= {op for op, _, _ in speller.graph.classes[root]}
+
+
+@pytest.mark.parametrize("high", [1, 2])
+def test_a_product_with_a_variable_of_two_values_is_a_selection(high):
+    speller = assert_sound([read("b*x", {"b": (0, high), "x": (-9, 9)})])
+    (root,) = speller.graph.roots
+    assert any(op == "where" for op, _, _ in speller.graph.classes[root]) == (high == 1)
+
+
+def test_a_variable_of_two_values_selects():
+    result = optimize("x + b*(31 - x*2)", x=(0, 31), b=(0, 1))
+    assert str(result.expr) == "where(b < 1, x, 31 - x)"
+    assert result.cost == optimize("where(b == 0, x, 31 - x)", x=(0, 31), b=(0, 1)).cost
 
 
 #: Conditions, and whether each is also an equation, or inequation, of a quotient.

@@ -17,7 +17,7 @@ class SelectionSpeller(KindSpeller):
 
     def __init__(self, classes: ValueGraph) -> None:
         super().__init__(classes)
-        # by atom, what is known of the quotient of two values in it
+        # by atom, what is known of the factor of two values in it
         self._quotients: dict[Expr, tuple[Expr, int, Expr] | None] = {}
         # by comparison, what is zero where it holds and where it fails
         self._ends: dict[Expr, tuple[Form, Form]] = {}
@@ -60,7 +60,10 @@ class SelectionSpeller(KindSpeller):
                 yield self.sum_node([*((atom_form(a), k) for a, k in rest.terms.items()), (part, 1)], form.constant)
 
     def of_quotients(self, form: Form) -> Iterator[Node]:
-        """Sums with quotients of two values, as selections: ``k*(A // n)`` is ``where(A < n, 0, k)`` for ``A < 2n``."""
+        """Sums with quotients of two values, as selections: ``k*(A // n)`` is ``where(A < n, 0, k)`` for ``A < 2n``.
+
+        So for products with a variable of two values: ``x + b*y`` is ``where(b < 1, x, x + y)``.
+        """
         two_valued = {atom: found for atom in form.terms if (found := self.two_valued(atom))}
         for condition, low, quotient in two_valued.values():
             cases = [_with_value(form, quotient, value) for value in (low, low + 1)]
@@ -70,7 +73,8 @@ class SelectionSpeller(KindSpeller):
             if any(zero.terms for zero in self._ends[condition]):
                 ways.append(list(map(self.theory.at_end, cases, self._ends[condition])))
             for x, y in ways:
-                if not (x.terms and y.terms) or (x in self.classes and y in self.classes):
+                are_short = not (x.terms and y.terms) or len(x.terms) + len(y.terms) < len(form.terms)
+                if are_short or (x in self.classes and y in self.classes):
                     yield "where", None, (self.need(condition), self.need(x), self.need(y))
         if len(form.terms) > 1 and any(abs(form.terms[atom]) > 1 for atom in two_valued):
             operands = [
@@ -80,10 +84,17 @@ class SelectionSpeller(KindSpeller):
             yield self.sum_node(operands, form.constant)
 
     def two_valued(self, atom: Expr) -> tuple[Expr, int, Expr] | None:
-        """If a factor of ``atom`` is a quotient of two values: where it is the lower, that value, and the quotient."""
+        """If a factor of ``atom`` is a quotient of two values: where it is the lower, that value, and the quotient.
+
+        Of a product, which costs more than a selection, the factor may also be a variable.
+        """
         if atom not in self._quotients:
-            quotients = [factor for factor in factors(atom) if factor.op == "floordiv"]
+            parts = factors(atom)
+            quotients = [factor for factor in parts if factor.op == "floordiv"]
             found = [(*below, quotient) for quotient in quotients if (below := self.theory.lower_value(quotient))]
+            if not found and len(parts) > 1 and not self.classes.is_crowded():
+                bits = [(self.theory.two_values(atom_form(factor)), factor) for factor in parts if factor.op == "var"]
+                found = [(*values[:2], bit) for values, bit in bits if values and values[2] == values[1] + 1]
             self._quotients[atom] = found[0] if found else None
         return self._quotients[atom]
 
