@@ -21,10 +21,11 @@ import click
 
 from eqsat.cases import one_line, reason
 from eqsat.corpus import Row, Settings, record, run
+from eqsat.engine import Budget
 from eqsat.expr import Expr, buffer, extent, var
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import COST_MODELS, LoopAware
-from eqsat.optimize import ENGINES, EXTRACTORS
+from eqsat.optimize import DEFAULT_BUDGET, ENGINES, EXTRACTORS
 from eqsat.optimize import optimize as optimise
 from eqsat.pareto import SIZES
 from eqsat.text import parse, to_program, to_text
@@ -86,6 +87,14 @@ def _a_time(context: click.Context, option: click.Parameter, seconds: float) -> 
     return seconds
 
 
+_SECONDS = click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    callback=_a_time,
+    default=DEFAULT_BUDGET.seconds,
+    show_default=True,
+    help="How long one optimisation may take; the best found by then is the answer.",
+)
 _PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
 #: What arrays of index expressions hold; floating-point values are for kernels.
 _ELEMENTS = ("i32", "i64", "bool")
@@ -141,6 +150,7 @@ def app() -> None:
 @_EXTRACT
 @_ENGINE
 @_NO_THEORY
+@_SECONDS
 @_PROVE
 @_PROVE_SECONDS
 def optimize(
@@ -158,6 +168,7 @@ def optimize(
     extract: Any,
     engine: Any,
     no_theory: bool,
+    seconds: float,
     prove: bool,
     prove_seconds: float,
 ) -> None:
@@ -183,6 +194,7 @@ def optimize(
         theory=not no_theory,
         extract=extract,
         pareto=pareto,
+        budget=Budget(seconds=seconds),
     )
     check = result.check(prove=prove, seconds=prove_seconds)
     if not check.equal:
@@ -294,6 +306,7 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
 @_ENGINE
 @_NO_THEORY
 @click.option("--no-gates", is_flag=True, help="Ignore gates: every root must be equal everywhere.")
+@_SECONDS
 @_PROVE
 @_PROVE_SECONDS
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="Worker processes.")
@@ -305,6 +318,7 @@ def corpus(
     engine: str,
     no_theory: bool,
     no_gates: bool,
+    seconds: float,
     prove: bool,
     prove_seconds: float,
     jobs: int,
@@ -313,7 +327,8 @@ def corpus(
 
     A bad case becomes a row with an "error"; the others go on. Rows are written as they are ready.
     """
-    settings = Settings(cost, extract, engine, not no_theory, not no_gates, prove, prove_seconds)
+    budget = Budget(seconds=seconds)
+    settings = Settings(cost, extract, engine, not no_theory, not no_gates, budget, prove, prove_seconds)
     if output is not None and output.exists() and source.exists() and output.samefile(source):
         raise click.UsageError(f"{output} would be overwritten by its own answers: give -o another file")
     data = _standard_input() if str(source) == "-" else source.read_bytes()

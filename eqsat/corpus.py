@@ -19,8 +19,9 @@ from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, cast
 
 from eqsat.cases import Case, Id, Record, case_of, id_of, kind_of, load, one_line, reason
+from eqsat.engine import Budget
 from eqsat.extract.calibrated import cost_model
-from eqsat.optimize import optimize
+from eqsat.optimize import DEFAULT_BUDGET, optimize
 from eqsat.text import to_program
 
 if TYPE_CHECKING:
@@ -32,15 +33,22 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """How to optimise and check each case: the arguments of :func:`eqsat.optimize.optimize` by name."""
+    """How to optimise and check each case, and for how long: options of the command line by name."""
 
     cost: str = "latency"
     extract: str = "dag"
     engine: str = "egraph"
     theory: bool = True
     gates: bool = True
+    budget: Budget = DEFAULT_BUDGET
     prove: bool = False
     prove_seconds: float = 10.0
+
+    @property
+    def optimizing(self) -> dict[str, Any]:
+        """The options of :func:`eqsat.optimize.optimize` that all kinds of cases take."""
+        cost = cost_model(self.cost)
+        return {"cost": cost, "engine": self.engine, "theory": self.theory, "budget": self.budget}
 
     @property
     def checking(self) -> dict[str, Any]:
@@ -92,10 +100,8 @@ def run_case(case: Case, settings: Settings) -> Row:
         case.exprs,
         gates=case.gates if settings.gates else (),
         constraints=case.constraints,
-        cost=cost_model(settings.cost),
-        engine=settings.engine,
-        theory=settings.theory,
         extract=settings.extract,
+        **settings.optimizing,
     )
     check = result.check(**settings.checking)
     if not check.equal:

@@ -54,6 +54,9 @@ from eqsat.traversal import with_users as with_users
 
 IntLike = SupportsIndex
 
+#: The largest exponent.
+MAX_POWER = 1000
+
 
 class _Draft:
     """An Expr while it is being built: the same slots, still writable."""
@@ -159,6 +162,9 @@ class Expr(_Draft):
 
     def __rshift__(self, other: ExprLike) -> Expr:
         return make("shr", self, as_expr(other))
+
+    def __pow__(self, other: ExprLike) -> Expr:
+        return power(self, as_expr(other))
 
     def __neg__(self) -> Expr:
         return make("neg", self)
@@ -885,6 +891,33 @@ def tmod(x: ExprLike, y: ExprLike) -> Expr:
     (-1, 1)
     """
     return stated("tmod", as_expr(x), as_expr(y))
+
+
+def power(base: Expr, exponent: Expr) -> Expr:
+    """The product that is a power by a literal, by squares: what ``**`` stands for.
+
+    Raises
+    ------
+    ValueError
+        If the exponent is no literal, or more than :data:`MAX_POWER`, or the power can exceed 10,000 bits.
+
+    >>> power(var("x", 0, 9), const(5))
+    Expr('x*(x*x*(x*x))')
+    """
+    if exponent.op != "const" or not 0 <= exponent.vmin <= MAX_POWER:
+        raise ValueError(f"the exponent {brief(exponent, 40)!r} is not a number from 0 to {MAX_POWER}")
+    if base.op == "const" and base.vmin.bit_length() * exponent.vmin <= MOST_BITS:
+        return const(base.vmin**exponent.vmin)
+    result: Expr | None = None
+    left = exponent.vmin
+    while left:
+        if left % 2:
+            result = base if result is None else make("mul", result, base)
+        left //= 2
+        base = make("mul", base, base) if left else base
+    if result is None:
+        return as_float(1.0, base) if base.element else const(1)
+    return result
 
 
 def shift_amount(term: Expr) -> Expr:

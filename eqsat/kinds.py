@@ -43,7 +43,7 @@ def _constraints(record: Record, settings: Settings) -> Row:
     given = as_conditions(parse_program([], texts, variables), texts)
     before = IndexingMap(tuple(variables.values()), (), (), tuple(given))
     started = time.perf_counter()
-    found = simplify_constraints(given, **_options(settings))
+    found = simplify_constraints(given, **settings.optimizing)
     elapsed = time.perf_counter() - started
     ranges = {} if FALSE in found else narrowed(variables.values(), found)
     check = before.check(IndexingMap(before.dims, (), (), tuple(found)), **settings.checking)
@@ -64,7 +64,7 @@ def _indexing(record: Record, settings: Settings) -> Row:
     for following in get_texts(record, "compose", []):
         before = before.then(IndexingMap.parse(following, ranges))
     started = time.perf_counter()
-    after = before.simplify(**_options(settings))
+    after = before.simplify(**settings.optimizing)
     elapsed = time.perf_counter() - started
     given, found = [[*m.results, *m.constraints] for m in (before, after)]
     return _row([str(after)], settings, given, found, elapsed, before.check(after, **settings.checking))
@@ -117,7 +117,7 @@ class _Simplifier:
 
     def __call__(self, given: IndexingMap) -> IndexingMap:
         started = time.perf_counter()
-        found = given.simplify(**_options(self.settings))
+        found = given.simplify(**self.settings.optimizing)
         self.seconds += time.perf_counter() - started
         check = given.check(found, **self.settings.checking)
         if not check.equal:
@@ -182,10 +182,6 @@ def _flipped(axes: list[Any], sizes: Sequence[int]) -> list[Any]:
     return [n for n, flips in enumerate(axes) if flips]
 
 
-def _options(settings: Settings) -> dict[str, Any]:
-    return {"cost": cost_model(settings.cost), "engine": settings.engine, "theory": settings.theory}
-
-
 def _row(
     out: list[str], settings: Settings, before: Sequence[Expr], after: Sequence[Expr], seconds: float, check: Check
 ) -> Row:
@@ -234,7 +230,7 @@ def _structure(record: Record, settings: Settings) -> Row:
     variables = get_variables({"vars": {}, **record})
     ranges = {name: (v.vmin, v.vmax) for name, v in variables.items()}
     started = time.perf_counter()
-    found = normalized(Tree.parse(get(record, "before", str)), ranges, **_options(settings))
+    found = normalized(Tree.parse(get(record, "before", str)), ranges, **settings.optimizing)
     return {"out": [str(found)], "ms": round(1000 * (time.perf_counter() - started), 3)}
 
 
@@ -272,7 +268,7 @@ def _merge(record: Record, settings: Settings) -> Row:
     if len(extents) != 2:
         raise ValueError(f"'ranges' must be the extents of two adjacent ranges, not {extents!r}")
     given = _nest(dict(zip("ij", extents, strict=True)), record)
-    found = consider_merge(given, 0, **_options(settings))
+    found = consider_merge(given, 0, **settings.optimizing)
     row = {"merge": found.accepted, **_of_nest(given, found.nest, settings)}
     counts = {"divmods_before": found.before, "divmods_after": found.after}
     return {**row, **({"merged": found.nest.axes[0].extent} if found.accepted else {"reason": found.reason}), **counts}
@@ -300,10 +296,10 @@ def _nest(extents: Mapping[str, Any], record: Record) -> Nest:
 def _of_nest(given: Nest, found: Nest, settings: Settings) -> Row:
     """The roots in a nest, simplified and checked; and which nest costs least."""
     started = time.perf_counter()
-    result = optimize(found.roots, **_options(settings))
+    result = optimize(found.roots, **settings.optimizing)
     elapsed = time.perf_counter() - started
     check = check_equal(given.roots, substitute(result.exprs, found.origins), **settings.checking)
-    cheap = cheapest(given, cost_model(settings.cost))
+    cheap = cheapest(given, cost_model(settings.cost), seconds=settings.budget.seconds)
     return {
         **_row([to_text(e) for e in result.exprs], settings, given.roots, result.exprs, elapsed, check),
         "axes": [a.extent for a in found.axes],

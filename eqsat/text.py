@@ -33,13 +33,14 @@ from eqsat.expr import (
     index_level,
     is_index,
     make,
+    power,
     shortened,
     stated,
     topological,
     var,
 )
 from eqsat.limits import require
-from eqsat.ops import FLOATS, MOST_BITS, OPS, REDUCTIONS, Buffer
+from eqsat.ops import FLOATS, OPS, REDUCTIONS, Buffer
 
 _TOKEN = re.compile(
     r"\s*(?:(\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|(?:inf|nan)\(\))|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>(),[\]]))"
@@ -54,8 +55,6 @@ _CALLS |= dict.fromkeys(("exp", "log", "sqrt", "to_float", "to_double"), (1, Fal
 _COMPARE = 4
 _REDUCTIONS = {r.spelling: r.name for r in REDUCTIONS.values() if r.name[0] != "f"}
 _CALLED = frozenset([*_CALLS, *_REDUCTIONS, "load"])
-#: The largest exponent.
-MAX_POWER = 1000
 #: The longest text, in characters.
 MAX_LENGTH = 10_000_000
 _OPEN, _CLOSE = ("(", "["), (")", "]")
@@ -336,27 +335,13 @@ class _Parser:
         except (TypeError, ValueError) as error:
             raise self.fail(f"{error},") from None
 
-    def power(self, base: Expr, exponent: Expr) -> Expr:
-        if exponent.op != "const" or not 0 <= exponent.vmin <= MAX_POWER:
-            raise ValueError(f"the exponent {to_text(exponent, most=40)!r} is not a number from 0 to {MAX_POWER}")
-        if base.op == "const" and base.vmin.bit_length() * exponent.vmin <= MOST_BITS:
-            return const(base.vmin**exponent.vmin)
-        result: Expr | None = None
-        left = exponent.vmin
-        while left:
-            if left % 2:
-                result = base if result is None else make("mul", result, base)
-            left //= 2
-            base = make("mul", base, base) if left else base
-        return const(1) if result is None else result
-
     def apply(self, name: str, height: int) -> None:
         args = self.values[height:]
         del self.values[height:]
         if name in ("pow", "load"):
             try:
                 args = [_as_integer(a) for a in args]
-                self.values.append(self.power(*args) if name == "pow" else make(name, *args))
+                self.values.append(power(*args) if name == "pow" else make(name, *args))
             except (TypeError, ValueError) as error:
                 raise self.fail(f"{error},") from None
             return

@@ -212,6 +212,8 @@ WRONG = [
     (["optimize", "x // x", "--var", "x=0:3"], "[0, 3]"),
     (["optimize", "x", "--var", "x=0:3", "--prove-seconds", "nan"], "nan is no time: give a number of seconds over 0"),
     (["optimize", "x", "--var", "x=0:3", "--prove-seconds", "-1"], "--prove-seconds"),
+    (["optimize", "x", "--var", "x=0:3", "--seconds", "0"], "--seconds"),
+    (["corpus", "x.jsonl", "--seconds", "nan"], "nan is no time: give a number of seconds over 0"),
     (["optimize", "x // d", "--var", "x=0:3", "--var", "d=-1:1"], "[-1, 1]"),
     (["optimize", "x", "--var", "x=0:3", "--constraint", "x +"], "an operand is missing"),
     (["beautify"], "No such command"),
@@ -246,6 +248,16 @@ def test_proofs_of_rules_without_z3_are_one_line(eqsat, monkeypatch):
     code, _, err = eqsat("rules", "--prove")
     assert (code, err.count("\n")) == (2, 1)
     assert "eqsat[check]" in err
+
+
+def test_the_time_for_one_optimisation_can_be_given(eqsat, tmp_path):
+    text = "((i*4 + j) // 3 * 3 + (i*4 + j) % 3) // 4 % 5"
+    given = tmp_path / "one.jsonl"
+    given.write_text(json.dumps({"vars": {"i": [0, 63], "j": [0, 3]}, "exprs": [text]}))
+    for command in (["optimize", text, "--range", "i=64", "--range", "j=4", "--json"], ["corpus", str(given)]):
+        late, whole = [eqsat(*command, "--seconds", seconds) for seconds in ("1e-9", "1e9")]
+        assert json.loads(late[1])["stop"] == "time"
+        assert json.loads(whole[1])["stop"] == "saturated"
 
 
 def test_a_proof_that_is_not_found_says_why(eqsat):

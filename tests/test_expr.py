@@ -31,6 +31,7 @@ from eqsat.expr import (
     where,
 )
 from eqsat.ops import OPS
+from eqsat.text import parse
 
 X, Y = var("x", -5, 7), var("y", 0, 3)
 F, D, N = [expr.buffer(name, element, (4,))[Y] for name, element in (("F", "f32"), ("D", "f64"), ("N", "i32"))]
@@ -65,6 +66,19 @@ def test_equal_terms_are_one_object():
 def test_terms_are_immutable():
     with pytest.raises(AttributeError, match="immutable"):
         X.vmin = 3
+
+
+@pytest.mark.parametrize("exponent", range(8))
+def test_powers_are_what_python_computes(exponent):
+    term = (X + Y) ** exponent
+    assert term is parse(f"(x + y)**{exponent}", {"x": X, "y": Y})
+    at = {"x": np.arange(-5, 8)[:, None], "y": np.arange(4)}
+    assert np.array_equal(np.broadcast_to(term.evaluate(at), (13, 4)), (at["x"] + at["y"]) ** exponent)
+
+
+def test_powers_of_floating_point_values_are_of_their_type():
+    element = expr.buffer("A", "f64", (4,))[Y]
+    assert [(element**n).element for n in (0, 1, 2)] == ["f64"] * 3
 
 
 def test_bool_literals_are_not_the_numbers():
@@ -196,6 +210,10 @@ REFUSED = [
     (lambda: expr.buffer(5), TypeError, "the name of a buffer must be a text, not 5"),
     (lambda: expr.buffer("A", "i32", 3), TypeError, "the shape of buffer 'A' must be a sequence of integers, not 3"),
     (lambda: sum_over(X, 3, 0, 5), TypeError, "sum_over needs a variable as its index, not 3"),
+    (lambda: X**Y, ValueError, "the exponent 'y' is not a number from 0 to 1000"),
+    (lambda: X**-1, ValueError, "the exponent '-1' is not a number from 0 to 1000"),
+    (lambda: X**1.5, ValueError, "the exponent '1.5' is not a number from 0 to 1000"),
+    (lambda: (X < 2) ** 2, TypeError, "condition"),
     (lambda: X.evaluate({"x": 1.5}), TypeError, "the values of variable 'x' are of type float64: give integers"),
     (lambda: X.evaluate({"x": "7"}), TypeError, "the values of variable 'x' are of type <U1: give integers"),
     (lambda: expr.buffer("A", ["i32"]), ValueError, r"unknown type \['i32'\]: use one of bool, i32"),
