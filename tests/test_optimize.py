@@ -690,6 +690,13 @@ def test_what_64_bits_hold_they_still_hold_in_the_answer(options):
     assert optimize(y * 4 // 4, **options).expr is y
 
 
+def test_a_closed_form_is_spelled_as_64_bits_hold_it():
+    # n*n may be beyond them, (n - 1)*n is not
+    result = optimize("sum(r, r, 0, n)", n=(0, 3_037_000_500))
+    assert fits(result.exprs)
+    assert result.expr is parse("(n - 1)*n//2", {"n": var("n", 0, 3_037_000_500)})
+
+
 NUMBERS_AND_CONDITIONS = [
     # what is true of numbers and means nothing for conditions, though == and where take either
     ("x == y", "x - y == 0"),
