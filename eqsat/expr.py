@@ -100,6 +100,9 @@ class Expr(_Draft):
 
     __slots__ = ()
 
+    def __init__(self, *given: object) -> None:
+        raise TypeError("an expression is made by var, const, parse and operators, not by Expr()")
+
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"an Expr is immutable: cannot set {name!r}")
 

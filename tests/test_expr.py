@@ -210,6 +210,7 @@ REFUSED = [
     (lambda: expr.buffer(5), TypeError, "the name of a buffer must be a text, not 5"),
     (lambda: expr.buffer("A", "i32", 3), TypeError, "the shape of buffer 'A' must be a sequence of integers, not 3"),
     (lambda: sum_over(X, 3, 0, 5), TypeError, "sum_over needs a variable as its index, not 3"),
+    (lambda: expr.Expr("x"), TypeError, "made by var, const, parse and operators"),
     (lambda: X**Y, ValueError, "the exponent 'y' is not a number from 0 to 1000"),
     (lambda: X**-1, ValueError, "the exponent '-1' is not a number from 0 to 1000"),
     (lambda: X**1.5, ValueError, "the exponent '1.5' is not a number from 0 to 1000"),
