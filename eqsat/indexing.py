@@ -53,7 +53,7 @@ from eqsat.expr import (
 from eqsat.extract.cost import CostModel, Latency, refuse_other
 from eqsat.limits import list_of, shown
 from eqsat.linear import Theory
-from eqsat.ops import Bounds
+from eqsat.ops import DIVISIONS, Bounds
 from eqsat.optimize import optimize
 from eqsat.text import numbered, parse, split_list, to_text
 from eqsat.theory.facts import ContradictionError
@@ -349,7 +349,7 @@ class IndexingMap:
                 break
         terms = [*self.results, *(i for r in self.runtime for i in r.indices)]
         try:
-            found = optimize(replaced(terms, narrow), constraints=constraints, **options).exprs if terms else ()
+            found = _settled_terms(replaced(terms, narrow), constraints, options) if terms else []
         except ContradictionError:
             return self._emptied()
         cheapest = dict(zip(terms, found, strict=True))
@@ -409,6 +409,24 @@ class IndexingMap:
             for m, image in ((self, own), (other, widest))
         ]
         return check_equal(before, after, gates=[None, *before[:1] * (len(before) - 1)], **options)
+
+
+def _settled_terms(terms: Sequence[Expr], constraints: Sequence[Expr], options: Mapping[str, Any]) -> list[Expr]:
+    """The terms optimised, and again those that still divide: as now spelled, they may lead to what is preferred."""
+    final: dict[Expr, Expr] = {}
+    changing = {term: term for term in terms}
+    for _ in range(MAX_ROUNDS):
+        exprs = optimize(list(changing.values()), constraints=constraints, **options).exprs
+        found = dict(zip(changing, exprs, strict=True))
+        final |= found
+        changing = {
+            term: new
+            for term, new in found.items()
+            if new is not changing[term] and any(part.op in DIVISIONS for part in topological([new]))
+        }
+        if not changing:
+            break
+    return [final[term] for term in terms]
 
 
 def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Expr]:

@@ -475,3 +475,19 @@ def test_what_is_no_map_or_condition_is_named(build: Callable[[], object], messa
 def test_numbers_and_lists_make_a_map() -> None:
     made = IndexingMap([D0], [], [3, D0], [D0 < 2])  # type: ignore[arg-type, list-item]
     assert str(made.simplify()) == "(d0) -> (3, d0), domain: d0 in [0, 1]"
+
+
+@pytest.mark.parametrize(
+    ("results", "found"),
+    [
+        ("(d0 + d1) floordiv -2 + d1 + 5", "(d1 - d0) floordiv 2 + 5"),
+        ("(d0 + 22) * -3 + (d0 + d1) floordiv 4", "(d1 - d0 * 11) floordiv 4 - 66"),
+        ("d0 mod -2 * 2, d0 * 4", "d0 mod 2 * -2, d0 * 4"),
+    ],
+)
+def test_what_is_simplified_stays_as_it_is(results, found):
+    given = IndexingMap.parse(f"(d0, d1) -> ({results}), domain: d0 in [0, 15], d1 in [-5, 10]")
+    simple = given.simplify()
+    assert str(simple).startswith(f"(d0, d1) -> ({found}), ")
+    assert simple.simplify() == simple
+    assert given.check(simple).equal
