@@ -236,22 +236,12 @@ class _Explainer:
         for link in plan.links:
             if time.perf_counter() > self.task.until(1):
                 break
-            if link.before not in roots and not self._follow(link, made, roots):
-                continue
-            whole: dict[Expr, ExprLike] = {cut: operand for operand, cut in link.opaque.items()}
-            for before, after, law, instance in link.steps():
-                try:
-                    old, new, *part = substitute([before, after, *(instance or ())], whole)
-                    changed = roots.replace(old, new, link.given)
-                except ValueError:
-                    # what is never evaluated would divide by what is always zero
-                    break
-                if changed:
-                    made[old] = new
-                    check = self._check(plan.gate, link.given, law, [(before, after), (old, new)])
-                    members = tuple([plan.members[i] for i in changed])
-                    applied = (part[0], part[1]) if part else None
-                    self.steps.append(Step(members, old, new, link.given, law, self.why[law], applied, check))
+            if link.before in roots or self._follow(link, made, roots):
+                self._take(link, plan, roots, made)
+        for before, after in zip(roots.terms, plan.after, strict=True):
+            # steps elsewhere may have changed what a link was for
+            if before is not after and (rest := plan.link(before, after)) and self._find_again(rest):
+                self._take(rest, plan, roots, made)
         for index, before, after in zip(plan.members, roots.terms, plan.after, strict=True):
             if before is not after:
                 law = "never" if plan.theory is None else coarse_law(plan.theory, before, after)
@@ -259,6 +249,23 @@ class _Explainer:
                 if check.kind == "exhaustive" and not check.points:
                     law = "never"
                 self.steps.append(Step((index,), before, after, (), law, self.why[law], None, check))
+
+    def _take(self, link: Link, plan: Plan, roots: Roots, made: dict[Expr, Expr]) -> None:
+        """Take the steps of a link on the roots, and remember them in ``made``."""
+        whole: dict[Expr, ExprLike] = {cut: operand for operand, cut in link.opaque.items()}
+        for before, after, law, instance in link.steps():
+            try:
+                old, new, *part = substitute([before, after, *(instance or ())], whole)
+                changed = roots.replace(old, new, link.given)
+            except ValueError:
+                # what is never evaluated would divide by what is always zero
+                break
+            if changed:
+                made[old] = new
+                check = self._check(plan.gate, link.given, law, [(before, after), (old, new)])
+                members = tuple([plan.members[i] for i in changed])
+                applied = (part[0], part[1]) if part else None
+                self.steps.append(Step(members, old, new, link.given, law, self.why[law], applied, check))
 
     def _follow(self, link: Link, made: Mapping[Expr, Expr], roots: Roots) -> bool:
         """Start ``link`` from what other steps have made of its left side; whether it is still to be made."""
@@ -269,12 +276,15 @@ class _Explainer:
 
         (link.before,) = rebuild([link.before], follow)
         link.opaque = {}
-        if link.before is link.after or link.before not in roots:
-            return False
-        if link.find(self.cited, self.task.until(SPARING), ATTEMPTS):
-            return True
-        self.minimal = False
-        return link.find(self.task.only, self.task.until(SPARING), ATTEMPTS)
+        return link.before is not link.after and link.before in roots and self._find_again(link)
+
+    def _find_again(self, link: Link) -> bool:
+        """Find the moves of a link that was not planned, by the laws that are cited already if these do."""
+        for laws in (self.cited, self.task.only):
+            if link.find(laws, self.task.until(SPARING), ATTEMPTS):
+                self.minimal = self.minimal and laws is self.cited
+                return True
+        return False
 
     def _check(self, gate: Expr | None, given: Sequence[Expr], law: str, sides: Sequence[tuple[Expr, Expr]]) -> Check:
         """Compare both sides: with operands cut out, which shows more, or else as they are."""

@@ -135,6 +135,68 @@ def test_what_is_known_is_used(roots, constraints, gates, answers, laws):
         assert_equal_where([*result.constraints, *([] if gate is None else [gate])], parse(answer, names), expr)
 
 
+W = {"u": (0, 999), "v": (0, 999), "x": (-20, 20), "y": (-9, 9), "z": (0, 9), "w": (0, 9), "n": (1, 9)} | {
+    "bit": (0, 1),
+    "one": (0, 2),
+    "two": (4, 5),
+    "few": (10, 12),
+}
+
+WAYS = [
+    # a kind of step, and a root whose derivation has one
+    ("the cases of a condition of the answer", "z%9"),
+    ("of one that is about the divisor", "few//two"),
+    ("of one of the input", "where(x < 0, -x, x)"),
+    ("of one that the answer has not", "where(2 != one, one, 0)"),
+    ("of a variable with two values", "bit*x"),
+    ("of two such variables", "(bit*3 + 2 + 2*where(x < 1, 0, 1))//6"),
+    ("the sides of an equation", "y*-1 != x"),
+    ("a quotient that is one value", "(u - z)//33 == 0"),
+    ("quotients and what they are compared with", "where(v//2 <= u, 1, 0)*2 < 1"),
+    ("sums out of extremes", "min(min(u*-1220 + v*8, x*8 + 1113) - x*8, 504)//4"),
+    ("factors out of extremes", "max(x*4 + 8, y*4)"),
+    ("signs out of extremes", "max(x*-4 + 8, y*-4)"),
+    ("quotients of extremes", "max(3, z + z)//3"),
+    ("a sum and an extreme of it", "(u - v + 193)//124 - max((u - v + 69)//124, 0)"),
+    ("extremes in extremes", "max(y, min(z, max(x, y)))"),
+    ("an extreme of extremes with offsets", "min(max(x, 3), max(y, -1) + 4)"),
+    ("products of extremes", "min(x, y)*max(x, y)"),
+    ("products of two sums", "x*z + y*z + x*w + y*w"),
+    ("a product that is zero", "x*y == 0"),
+    ("powers", "prod(x, r, 0, 5)"),
+    ("a sum with two branches", "sum(where(r < x, y, 1), r, 0, 10)"),
+    ("truncated quotients compared", "0 <= tdiv(x, 3) and tdiv(x, 2) < 3"),
+    ("truncated quotients of quotients", "tdiv(tdiv(x, 2), 3)"),
+    ("truncated quotients of multiples", "tdiv(x*2, 4)"),
+    ("truncated quotients of negatives", "min(tdiv(u - v, -10), tdiv(v - x, -10))"),
+    ("truncated remainders", "x*3 - tdiv(x, 2)*6"),
+    ("common factors of truncated quotients", "tdiv(x*n*6, n*3)"),
+    ("multiples by multiples of a variable", "(4*z + 3)//(2*n)"),
+    ("negative multiples of a variable", "100//(n*-1)"),
+    ("a factor that is a sum", "z*(w*4 + 4)//(w + 1)"),
+    ("what an equation says of a comparison", "u//10 == 5 and u%10 < 7"),
+    ("a condition as a value", "where(1 <= x, True, False)"),
+    ("a branch in a branch", "where(x < 5, where(x < 5, where(x < 5, -x, x)*2, where(x < 5, -x, x) + 1)*3, x)"),
+]
+
+
+@pytest.mark.parametrize("root", [root for _, root in WAYS], ids=[kind for kind, _ in WAYS])
+def test_the_ways_between_the_two_sides_of_a_step(root):
+    assert sound(optimize([root], **W)).coarse == 0
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        "sum(where(r1 != 0, z%r1, 2), r1, 0, 3)",
+        "24 - where(one != 0, 8//one, one)",
+        "where(one != 0, 8//one, one*0) + 1",
+    ],
+)
+def test_no_step_divides_by_what_only_a_selection_keeps_from_zero(root):
+    sound(optimize([root], **W))
+
+
 def test_what_was_guessed_and_proved_is_cited():
     result = optimize("x//3 + (x + 1)//3 + (x + 2)//3", **X)
     assert result.guesses

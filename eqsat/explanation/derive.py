@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator
-from functools import cache
+from functools import cache, reduce
 from heapq import heappop, heappush
 from itertools import count
+from math import gcd
 from typing import NamedTuple
 
-from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, make, rebuild, term_count, topological
+from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, instantiate, make, rebuild, term_count, topological
 from eqsat.greedy import Matcher, canonical, joined, presentable
 from eqsat.linear import Theory
 from eqsat.ops import OPS, SUMS
@@ -48,6 +49,48 @@ LEMMAS = (
     Rule("max-reflected", "max(c - x, y)", "c - min(x, c - y)", why="the sign turns the order"),
     Rule("min-ordered", "min(x, y)", "x", "x < y + 1", "x is the smaller"),
     Rule("max-ordered", "max(x, y)", "y", "x < y + 1", "y is the larger"),
+    Rule("max-of-min", "max(x, y)", "x + y - min(x, y)", why="one is the larger, the other the smaller"),
+    Rule("min-div", "min(x, y) // d", "min(x//d, y//d)", "d > 0", "quotients keep the order"),
+    Rule("max-div", "max(x, y) // d", "max(x//d, y//d)", "d > 0", "quotients keep the order"),
+    Rule("min-offset-in", "min(x, y) + c", "min(x + c, y + c)", why="c shifts both"),
+    Rule("max-offset-in", "max(x, y) + c", "max(x + c, y + c)", why="c shifts both"),
+    Rule("min-opposite", "min(x, y)", "-max(-x, -y)", why="the sign turns the order"),
+    Rule("min-times-max", "min(x, y) * max(x, y)", "x*y", why="one is x, the other y"),
+    Rule("max-in-min-in-max", "max(y, min(z, max(x, y)))", "max(y, min(z, x))", why="what is above y decides"),
+    Rule("min-in-max-in-min", "min(y, max(z, min(x, y)))", "min(y, max(z, x))", why="what is below y decides"),
+    Rule("min-tdiv", "min(tdiv(x, d), tdiv(y, d))", "tdiv(min(x, y), d)", "d > 0", "quotients keep the order"),
+    Rule("max-tdiv", "max(tdiv(x, d), tdiv(y, d))", "tdiv(max(x, y), d)", "d > 0", "quotients keep the order"),
+    Rule("tmod-definition", "tmod(x, y)", "x - tdiv(x, y)*y", why="what a remainder is"),
+    Rule("tdiv-tdiv", "tdiv(tdiv(x, c), d)", "tdiv(x, c*d)", "c > 0 and d > 0", "truncations compose"),
+    Rule("tdiv-opposite", "tdiv(x, d)", "-tdiv(-x, d)", why="truncation is symmetric"),
+    Rule(
+        "gcd-tdiv",
+        "tdiv(x, d)",
+        "tdiv(x//gcd(x, d), d//gcd(x, d))",
+        "1 < gcd(x, d) and gcd(x, d) < d",
+        "a common divisor cancels",
+    ),
+    Rule("cancel-factor-tdiv", "tdiv(x*z, y*z)", "tdiv(x, y)", why="z cancels"),
+    Rule("cancel-factor-tmod", "tmod(x*z, y*z)", "tmod(x, y)*z", why="z moves out"),
+    Rule("tdiv-lt", "tdiv(x, d) < c", "x < c*d", "d > 0 and c > 0", "the bucket ends at c*d"),
+    Rule("tdiv-lt-below", "tdiv(x, d) < c", "x < c*d - d + 1", "d > 0 and c <= 0", "the bucket begins above (c-1)*d"),
+    Rule("lt-tdiv", "c < tdiv(x, d)", "c*d + d - 1 < x", "d > 0 and c >= 0", "the next bucket starts at (c+1)*d"),
+    Rule("lt-tdiv-below", "c < tdiv(x, d)", "c*d < x", "d > 0 and c < 0", "the bucket ends at c*d"),
+    Rule("zero-product", "x*y == 0", "x == 0 or y == 0", why="no other factors have the product 0"),
+    Rule("div-reflected-by", "x // z", "-1 - (-x - 1)//z", "vmin(z) > 0", "minus the ceiling of -x/z"),
+    Rule("div-opposite", "x // (z*c)", "(-x) // (z*(-c))", "c < 0", "a fraction's sign may move"),
+    Rule("factor-literal", "(x*c + d) * z", "(x + d//c)*z*c", "c > 1 and d % c == 0", "c divides both terms"),
+    Rule("where-and", "where(p and q, x, y)", "where(p, where(q, x, y), y)", why="both conditions are needed"),
+    Rule("lt-div-term", "x//d < y", "x < y*d", "d > 0", "the bucket before y ends at y*d"),
+    Rule("div-lt-term", "y < x//d", "y*d + d - 1 < x", "d > 0", "the bucket after y starts at (y + 1)*d"),
+    Rule(
+        "cancel-literal-rest",
+        "(x + y) // (z*c)",
+        "(x//c + y//c) // z",
+        "c > 1 and gcd(x, c) == c and vmin(z) > 0",
+        "y's rest by c never decides",
+    ),
+    Rule("where-offset-out", "where(p, x, c)", "where(p, x - c, 0) + c", why="both branches less c"),
     Rule("where-swap", "where(x < y, z, w)", "where(y <= x, w, z)", why="the complement swaps the branches"),
 )
 
@@ -56,13 +99,26 @@ READINGS = {
     "reorder": "operands may come in any order and brackets",
     "collect": "like terms are collected, products by literals multiplied out",
     "compute": "literals and exact quotients are computed, neutral operands dropped",
+    "sides": "terms move to the other side of a comparison",
+    "shift": "a term moves all operands of an extreme",
+    "scale": "a common factor of all operands of an extreme moves out",
+    "given": "another condition says what a term is",
+    "unroll": "the values of the index, one after the other",
     "solve": "a known equation replaces a variable",
     "decided": "what is known decides the condition",
+    "choice": "a condition is whether it holds",
     "dead-branch": "the condition of the other branch cannot hold",
     "implied": "the other conditions decide it",
     "guess": "equal at every point at which the facts hold, found and proved by evaluation",
     "never": "the facts and the gate never hold together, so any value will do",
 }
+
+#: Reductions of up to so many steps are written out; of up to so many operands of an extreme any may shift the others.
+MAX_STEPS = 8
+MAX_SHIFTED = 6
+
+#: What the steps of reductions are joined by.
+_STEPS_JOINED = {"sum_over": "add", "prod_over": "mul", "max_over": "max", "min_over": "min"}
 
 #: Rules on sums that reading a term does not cover.
 _SYMBOLIC = frozenset({"known-value", "distribute", "distribute-whole", "factor-term"})
@@ -77,10 +133,14 @@ LINEAR = SUMS | {"mul"}
 def laws_with(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     """Every rule that a derivation may cite, ``rules`` among them, the most specific first: it is cited before others.
 
+    Of equally specific ones those that are not shipped come first.
+
     >>> {"div-whole", "div-bucket"} <= {rule.name for rule in laws_with(())}
     True
     """
-    named = {rule.name: rule for rule in (*LEMMAS, *DEFAULT, *REDUCE, *rules) if rule.name not in _LEFT_OUT}
+    shipped = (*LEMMAS, *DEFAULT, *REDUCE)
+    own = [rule for rule in rules if rule not in shipped]
+    named = {rule.name: rule for rule in (*own, *shipped) if rule.name not in _LEFT_OUT}
 
     def generality(rule: Rule) -> tuple[int, int]:
         terms = topological([pattern_of(rule).left])
@@ -200,14 +260,33 @@ class Laws(Matcher):
             yield "guess", self._guesses[term]
         if term in self.theory.solved:
             yield "solve", self.theory.simplify(term)
+        if term.op in ("lt", "eq") and not term.args[0].is_bool:
+            yield "sides", _on_one_side(term)
+        if term.op in ("min", "max"):
+            yield from self._shifted(term)
+            yield from _scaled(term)
+        if term.op in _STEPS_JOINED and all(end.op == "const" for end in term.args[2:]):
+            yield from _written_out(term)
         if term.op == "where":
             yield from self._dead_branches(term)
         if term.op in ("and", "or"):
             yield from self._implied_members(term)
+        if term.op == "and":
+            yield from self._given_members(term)
+        if term.op == "where" and term.is_bool and {*term.args[1:]} == {TRUE, FALSE}:
+            condition = term.args[0]
+            yield "choice", condition if term.args[1] is TRUE else canonical("not", condition)
         if term.is_bool and term.args:
             decided = self.theory.condition(term)
             if decided is TRUE or decided is FALSE:
                 yield "decided", decided
+
+    def _shifted(self, term: Expr) -> Iterator[tuple[str, Expr]]:
+        members = sorted(chain_members(term, term.op), key=lambda m: m.key)
+        for member in members if len(members) <= MAX_SHIFTED else ():
+            if member.op != "const":
+                others = [self.read(other - member) for other in members]
+                yield "shift", canonical("add", joined(term.op, others), member)
 
     def _dead_branches(self, term: Expr) -> Iterator[tuple[str, Expr]]:
         holds = self.theory.condition(term.args[0])
@@ -215,6 +294,13 @@ class Laws(Matcher):
             yield "dead-branch", term.args[2]
         if self.theory.under(self.theory.negate(holds)) is None:
             yield "dead-branch", term.args[1]
+
+    def _given_members(self, term: Expr) -> Iterator[tuple[str, Expr]]:
+        members = sorted(chain_members(term, "and"), key=lambda m: m.key)
+        for member in members:
+            if member.op == "eq" and member.args[1].op == "const" and member.args[0].args:
+                rest = [m if m is member else self._exchanged(m, *member.args) for m in members]
+                yield "given", joined("and", rest)
 
     def _implied_members(self, term: Expr) -> Iterator[tuple[str, Expr]]:
         neutral = TRUE if term.op == "and" else FALSE
@@ -227,6 +313,37 @@ class Laws(Matcher):
             inside = self.theory.under(known if neutral is TRUE else self.theory.negate(known))
             if inside is not None and inside.condition(member) is neutral:
                 yield "implied", rest
+
+
+def _scaled(extreme: Expr) -> Iterator[tuple[str, Expr]]:
+    forms = [read(member) for member in chain_members(extreme, extreme.op)]
+    factor = gcd(*[gcd(form.content(), form.constant) for form in forms])
+    if factor > 1:
+        smaller = joined(extreme.op, [_sum(form.divided(factor)) for form in forms])
+        yield "scale", canonical("mul", smaller, const(factor))
+
+
+def _on_one_side(comparison: Expr) -> Expr:
+    """A comparison of two sums as one of a sum with a literal; which side the sum is on, its terms decide."""
+    left, right = comparison.args
+    form = read(left).plus(read(right), -1)
+    bound = -form.constant
+    total = form.shifted(bound)
+    if total.terms and min(total.terms.items(), key=lambda term: term[0].key)[1] > 0:
+        return canonical(comparison.op, _sum(total), const(bound))
+    return canonical(comparison.op, const(-bound), _sum(total.times(-1)))
+
+
+def _written_out(reduction: Expr) -> Iterator[tuple[str, Expr]]:
+    body, index, low, high = reduction.args
+    steps = range(low.vmin, high.vmin)
+    if 0 < len(steps) <= MAX_STEPS:
+        try:
+            values = [instantiate(body, index, const(step)) for step in steps]
+        except ValueError:
+            # it would divide by zero, so it is never evaluated
+            return
+        yield "unroll", reduce(lambda x, y: make(_STEPS_JOINED[reduction.op], x, y), values)
 
 
 def _sum(form: Form) -> Expr:

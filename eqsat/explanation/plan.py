@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from eqsat.definedness import live_branches, undefined
 from eqsat.explanation.derive import LINEAR, Laws
-from eqsat.explanation.links import AT_ONCE, ATTEMPTS, Link, coarse_law
+from eqsat.explanation.links import AT_ONCE, ATTEMPTS, COARSE, Link, coarse_law
 from eqsat.expr import Expr, const, make, topological, use_counts, var, with_operands
 from eqsat.greedy import CHAINED
 from eqsat.linear import Theory
@@ -31,6 +31,9 @@ MAX_AT_ONCE = 40
 MAX_TRANSPARENT = 12
 #: Branches within so many branches are entered to use their conditions.
 MAX_NESTED = 8
+#: Cases are told apart within so many other cases, by so many conditions in turn.
+MAX_SPLITS = 2
+MAX_CASES = 3
 #: The share of the time after which laws are searched no more.
 SEARCHING = 0.65
 
@@ -134,7 +137,7 @@ class Plan:
                 simple = _simple(theory, term)
                 target = simple if self._size(simple) < self._size(now) else now
             if target is not now:
-                links.append(self._link(now, target, theory, given, [becomes.get(o, o) for o in operands]))
+                links += self._linked(now, target, theory, given, [becomes.get(o, o) for o in operands])
             becomes[term] = target
         first.sort(key=lambda link: self._size(link.before), reverse=True)
         return becomes, first + links
@@ -177,14 +180,51 @@ class Plan:
                 links += found
         return make("where", condition, *branches)
 
-    def _link(
-        self, before: Expr, after: Expr, theory: Theory, given: tuple[Expr, ...], operands: Sequence[Expr]
-    ) -> Link:
+    def link(self, before: Expr, after: Expr) -> Link | None:
+        """The link between two roots, whose moves are still to be found; None if the gate never holds."""
+        return None if self.theory is None else Link(before, after, (), self._laws_of(self.theory), {})
+
+    def _linked(
+        self,
+        before: Expr,
+        after: Expr,
+        theory: Theory,
+        given: tuple[Expr, ...],
+        operands: Sequence[Expr] = (),
+        splits: int = MAX_SPLITS,
+    ) -> list[Link]:
+        """The link between two terms; where no laws lead from one to the other, links by cases if these do."""
         opaque = {o: self._variable(o) for o in operands if not o.is_bool and self._size(o) > MAX_TRANSPARENT}
         link = Link(before, after, given, self._laws_of(theory), opaque)
-        if not link.find(self.task.only, self.task.until(SEARCHING), ATTEMPTS):
-            link.law, link.opaque = coarse_law(theory, before, after), {}
-        return link
+        if link.find(self.task.only, self.task.until(SEARCHING), ATTEMPTS):
+            return [link]
+        late = time.perf_counter() > self.task.until(SEARCHING / 2)
+        for condition in () if late or not splits else _cases(before, after):
+            links = self._by_cases(condition, before, after, theory, given, splits - 1)
+            if links and not any(each.law in COARSE for each in links):
+                return links
+        link.law, link.opaque = coarse_law(theory, before, after), {}
+        return [link]
+
+    def _by_cases(
+        self, condition: Expr, before: Expr, after: Expr, theory: Theory, given: tuple[Expr, ...], splits: int
+    ) -> list[Link]:
+        """Links from ``before`` to ``after`` where ``condition`` holds, and where it does not; none if one fails."""
+        holds = theory.condition(condition)
+        if len(given) >= MAX_NESTED:
+            return []
+        starts, ends = [t.args[1:] if t.op == "where" and t.args[0] is condition else (t, t) for t in (before, after)]
+        split, joined = make("where", condition, *starts), make("where", condition, *ends)
+        links = [] if before is split else self._linked(before, split, theory, given, splits=0)
+        cases = ((holds, condition), (theory.negate(holds), make("not", condition)))
+        for (fact, case), start, end in zip(cases, starts, ends, strict=True):
+            inside = theory.under(fact)
+            if inside is None or inside is theory:
+                return []
+            links += self._linked(start, end, inside, (*given, case), splits=splits) if start is not end else []
+            if links and links[-1].law in COARSE:
+                return []
+        return links if joined is after else [*links, *self._linked(joined, after, theory, given, splits=0)]
 
     def _laws_of(self, theory: Theory) -> Laws:
         if theory not in self._laws:
@@ -213,6 +253,14 @@ def _selections_read(theory: Theory, roots: Sequence[Expr]) -> list[tuple[Expr, 
             if theory.form(selection) != theory.form(step):
                 found.append((selection, step))
     return found
+
+
+def _cases(before: Expr, after: Expr) -> list[Expr]:
+    """Conditions in whose cases less is left: of selections, the outermost of ``after`` first, and of two values."""
+    parts = [t for end in (after, before) for t in reversed(topological([end]))]
+    selections = [t.args[0] for t in parts if t.op == "where"]
+    values = [t < t.vmax for t in parts if t.op == "var" and t.vmax == t.vmin + 1]
+    return list(dict.fromkeys([*selections, *values]))[:MAX_CASES]
 
 
 def _simple(theory: Theory, term: Expr) -> Expr:
