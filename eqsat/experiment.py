@@ -115,7 +115,8 @@ def _plain(record: Record) -> Record:
 
 
 def _of_bounded_size(case: Case) -> Case:
-    terms = term_count(case.exprs)
+    # a variable that no root reads is a parameter, too
+    terms = term_count([*case.exprs, *case.variables.values()])
     if terms > MOST_TERMS:
         raise ValueError(f"{terms} terms are too many to compile: up to {MOST_TERMS} are")
     return case

@@ -80,6 +80,14 @@ def test_too_many_terms_are_left_out(monkeypatch):
     assert left_out == ["line 1: 7 terms are too many to compile: up to 5 are"]
 
 
+def test_too_many_variables_are_left_out():
+    ranges = ", ".join(f'"v{n}": [0, 9]' for n in range(3000))
+    left_out = []
+    with pytest.raises(ValueError, match="no plain case"):
+        chosen_cases([f'{{"id": "wide", "vars": {{{ranges}}}, "exprs": ["v1 + v2"]}}'], None, 0, left_out.append)
+    assert left_out == ["line 1: 3001 terms are too many to compile: up to 2000 are"]
+
+
 def test_no_case_left_is_an_error():
     cases = chosen_cases([BAD[4][0]], None, 0, ignore)
     with pytest.raises(ValueError, match="no case is left to measure"):
