@@ -296,6 +296,46 @@ def test_bounds_and_quotients_are_answered_alike(text, other):
     assert check_equal([one], [same]).equal
 
 
+_DIGITS = {"x": (0, 2), "y": (0, 2), "i": (0, 3), "j": (0, 3)}
+#: Comparisons of numbers in digits, whether they are also selections, and whether also comparisons without multiples.
+BY_DIGITS = [
+    ("x*4 + i <= y*4 + j", _DIGITS, True, True),
+    ("x*4 + i < y*4 + j", _DIGITS, True, True),
+    ("x*3 + i < y*3 + j + 4", _DIGITS | {"i": (0, 2), "j": (0, 2)}, True, False),
+    ("y*3 + j <= x*3 + i - 1", _DIGITS | {"i": (0, 2), "j": (0, 2)}, True, False),
+    # three values of a quotient
+    ("y*4 + j < x*4 + i + 2", _DIGITS, False, True),
+    ("x*3 + i <= y*3 + j", _DIGITS, False, False),
+    # the higher digits are on one side
+    ("x*4 + y*4 + i < 9", _DIGITS, False, False),
+    ("x*4 + i < 14", {"x": (0, 15), "i": (0, 15)}, False, False),
+    # what is left of a number without its last digit
+    ("i - x//4*4 < 4", {"x": (0, 15), "i": (0, 15)}, False, True),
+    ("i - x//4*4 < 2", {"x": (0, 15), "i": (0, 15)}, False, True),
+    ("i - x//3*3 < 3", {"x": (0, 15), "i": (0, 15)}, False, False),
+]
+
+
+@pytest.mark.parametrize(("text", "ranges", "is_selection", "has_no_multiples"), BY_DIGITS)
+def test_comparisons_of_numbers_in_digits(text, ranges, is_selection, has_no_multiples):
+    speller = assert_sound([read(text, ranges)])
+    (root,) = speller.graph.roots
+    nodes = speller.graph.classes[root]
+    assert any(op == "where" for op, _, _ in nodes) == is_selection
+    compared = [[speller.values[a] for a in args] for op, _, args in nodes if op in ("lt", "le")]
+    assert any(all(max(map(abs, form.terms.values()), default=1) == 1 for form in sides) for sides in compared) == (
+        has_no_multiples
+    )
+
+
+def test_comparisons_of_numbers_in_digits_need_no_products():
+    ranges = {"x": (0, 9), "y": (0, 9), "i": (0, 14), "j": (0, 14)}
+    ordered = optimize([read("x*15 + i <= y*15 + j", ranges)])
+    assert ordered.cost == optimize([read("where(x == y, i <= j, x < y)", ranges)]).cost
+    begun = optimize("i - x//16*16 < 16", x=(0, 99), i=(0, 99))
+    assert str(begun.expr) == "i//16 <= x//16"
+
+
 #: Selections, and whether each is also an extreme of its branches.
 ORDERED = [
     ("where(x < 0, 0, x//7)", {"x": (-99, 99)}, True),

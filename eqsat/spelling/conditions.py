@@ -13,7 +13,7 @@ from eqsat.ops import COMPARISONS
 from eqsat.spelling.sums import SumSpeller
 from eqsat.spelling.terms import buffer_key
 from eqsat.spelling.value_graph import KindSpeller, ValueGraph
-from eqsat.theory.forms import ZERO, Form, number, read, to_expr
+from eqsat.theory.forms import ZERO, Form, number, partition, read, to_expr
 
 #: Comparisons of so many members of a junction are merged, two by two.
 MAX_MERGED = 4
@@ -37,6 +37,8 @@ class ConditionSpeller(KindSpeller):
             if term.op in COMPARISONS and not term.args[0].is_bool:
                 yield from self._moved(term)
                 yield from self._between(term)
+                if term.op in ("lt", "le") and not self.classes.is_crowded():
+                    yield from self._digit_by_digit(term)
             elif term.op in ("and", "or") and not self.classes.is_crowded():
                 yield from self.merged(term)
 
@@ -87,6 +89,29 @@ class ConditionSpeller(KindSpeller):
                 between = self.theory.negate(between)
             if between.args:
                 yield between.op, None, self.operands(between)
+
+    def _digit_by_digit(self, term: Expr) -> Iterator[Node]:
+        """``0 <= n*A + B`` is ``0 <= A + B//n``, where that spares products or a remainder.
+
+        Of a quotient of two values the lower digits choose how the higher compare.
+        """
+        form = cast(Form, _above_zero(term))
+        n = max(map(abs, form.terms.values()))
+        above, below = partition(form, n)
+        has_two_sides = len({k > 0 for k in above.terms.values()}) == 2
+        has_remainder = len(form.terms) == 2 and next(iter(above.terms)).op == "floordiv"
+        if n == 1 or not below.terms or not (has_two_sides or has_remainder):
+            return
+        quotient = self.theory.quotient_by(below, n)
+        if is_power_of_two(n) and len(quotient.terms) == 1:
+            total = above.plus(quotient)
+            divided = make("le", const(-total.constant), to_expr(Form(total.terms, 0)))
+            yield "le", None, self.operands(divided)
+            yield from self._moved(divided)
+        low, high = self.theory.bounds(quotient)
+        if high - low == 1 and has_two_sides:
+            ends = below.shifted(-high * n), above.shifted(high), above.shifted(low)
+            yield "where", None, tuple([self.need(self.theory.at_least_zero(end)) for end in ends])
 
     def _bucket(self, op: str, f: Form, g: Form) -> Node | None:
         """``0 <= A and A < n`` as ``A//n == 0``, if that is a shift of what is there or needs no constant."""
