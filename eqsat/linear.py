@@ -246,7 +246,7 @@ class Theory(Reductions):
         x, y = self._at_ends(condition, x, y)
         common = Form({a: c for a, c in x.terms.items() if y.terms.get(a) == c}, 0)
         x, y = x.plus(common, -1), y.plus(common, -1)
-        read = self._wrapped(condition, common, x, y) or self._two_periods(condition, x, y)
+        read = self.wrapped(condition, common, x, y) or self._two_periods(condition, x, y)
         if read is not None:
             return common.plus(read)
         scale = gcd(*x.terms.values(), x.constant, *y.terms.values(), y.constant)
@@ -260,14 +260,13 @@ class Theory(Reductions):
         return common.plus(self.atom(make("where", condition, to_expr(x), to_expr(y))), scale)
 
     def _at_ends(self, condition: Expr, x: Form, y: Form) -> tuple[Form, Form]:
-        """The branch that is a literal, where its condition is an equation, as a literal beside the other branch."""
-        if bool(x.terms) != bool(y.terms):
-            there, elsewhere = self.outermost().ends(condition)
-            form, other, zero = (x, y, elsewhere) if x.terms else (y, x, there)
-            left = form.plus(zero, -scale_of(zero, form))
-            if not left.terms:
-                end = form.shifted(other.constant - left.constant)
-                return (x, end) if x.terms else (end, y)
+        """Branches as one and a literal beside it, where the condition is, or its failure, an equation that says so."""
+        difference = x.plus(y, -1)
+        if difference.terms:
+            for is_there, zero in zip((True, False), self.outermost().ends(condition), strict=True):
+                left = difference.plus(zero, -scale_of(zero, difference))
+                if not left.terms:
+                    return (y.shifted(left.constant), y) if is_there else (x, x.shifted(-left.constant))
         return x, y
 
     def _two_periods(self, condition: Expr, x: Form, y: Form) -> Form | None:
@@ -289,7 +288,7 @@ class Theory(Reductions):
             y, step.times(-1), step.plus(gap, -1).shifted(-1), step
         )
 
-    def _wrapped(self, condition: Expr, common: Form, x: Form, y: Form) -> Form | None:
+    def wrapped(self, condition: Expr, common: Form, x: Form, y: Form) -> Form | None:
         """What ``where(A < 0, n, 0)`` adds to an ``A`` in ``[-n, n)``, that makes it ``A % n``.
 
         Also what ``where(A % n < 1, 0, 1)`` adds to ``A // n``, that makes it ``(A + n - 1) // n``.

@@ -226,6 +226,7 @@ OFFERED = [
     ("b*x", {"b": (0, 1), "x": (-9, 9)}, {"mul", "where"}),
     ("b*x*n", {"b": (-1, 0), "x": (-9, 9), "n": (0, 3)}, {"mul", "where"}),
     ("x + b*(31 - x*2)", {"b": (0, 1), "x": (0, 31)}, {"sum", "where"}),
+    ("min(x, 1)*y", {"x": (0, 9), "y": (-9, 9)}, {"mul", "where"}),
     ("b*b*x + b*n", {"b": (0, 1), "x": (-9, 9), "n": (0, 3)}, {"sum", "where"}),
 ]
 
@@ -470,6 +471,37 @@ def test_roots_share_partial_sums(texts, cost):
     result = optimize([read(text, LETTERS) for text in texts], engine="theory")
     assert result.cost == cost
     assert result.check().equal
+
+
+_ROUNDED = {"n": (0, 60), "x": (0, 15), "y": (-40, 40)}
+#: What wraps or rounds, by what has two values, and its answer.
+ROUNDED = [
+    ("n//8 + min(n%8, 1)", "(n + 7)//8"),
+    ("n//7*7 + min(n%7, 1)*7", "(n + 6)//7*7"),
+    ("n//7 + min(1, n%7) + x", "(n + 6)//7 + x"),
+    ("where(n%8 == 0, n, n - n%8 + 8)", "(n + 7)//8*8"),
+    ("where(y%8 == 0, y, y - y%8 + 8)", "(y + 7)//8*8"),
+    ("where(n%7 != 0, n - n%7 + 7, n)", "(n + 6)//7*7"),
+    ("x + 5 - where(x >= 11, 16, 0)", "(x + 5)%16"),
+    ("y - where(x >= 11, 16, 0) + x", "y - 5 + (x + 5)%16"),
+    ("min(y, 31) - min(y, 0)", "max(min(31, y), 0)"),
+    # near misses: another divisor, one more value, one more bit, and what is not wrapped
+    ("n//8 + min(n%7, 1)", "n//8 + min(1, n%7)"),
+    ("n//8 + min(n%8, 2)", "n//8 + min(2, n%8)"),
+    ("n//8*2 + min(n%8, 1)", "n//8*2 + min(1, n%8)"),
+    ("where(n%8 == 1, n, n - n%8 + 8)", "where(n%8 == 1, n, n - n%8 + 8)"),
+    ("x + 5 - where(x >= 10, 16, 0)", "where(x < 10, 5, -11) + x"),
+    ("x + 5 - where(x >= 11, 8, 0)", "where(x < 11, 5, -3) + x"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), ROUNDED)
+def test_what_has_two_values_wraps_and_rounds(text, wanted):
+    term, answer = (read(t, _ROUNDED) for t in (text, wanted))
+    assert_sound([term])
+    result = optimize([term])
+    assert result.cost == optimize([answer]).cost == cost_of([answer], Latency())
+    assert check_equal([term], [answer]).equal
 
 
 SHORTER = [

@@ -28,6 +28,7 @@ class ExtremeSpeller(KindSpeller):
         if atom is None:
             return
         op = "min" if form.terms[atom] > 0 else "max"
+        yield from self._clamp(form)
         cases = self.theory.cases(form, atom)
         gaps, many = self.theory.gaps(atom), self.classes.is_crowded()
         if len(form.terms) > 1 and (many or sum(map(Form.addends, cases)) > sum(map(Form.addends, [*gaps, form]))):
@@ -35,7 +36,6 @@ class ExtremeSpeller(KindSpeller):
             return
         if len(cases) == 2:
             yield op, None, (self.need(cases[0]), self.need(cases[1]))
-            yield from self._clamp(form)
             return
         if many or len(cases) > MAX_PARTED:
             # one after the other there would be as many parts, each as long again

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from eqsat.expr import Expr, const, make
+from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.extract.select import Choice, reachable
 from eqsat.spelling.value_graph import KindSpeller, ValueGraph
@@ -76,12 +77,22 @@ class SelectionSpeller(KindSpeller):
                 are_short = not (x.terms and y.terms) or len(x.terms) + len(y.terms) < len(form.terms)
                 if are_short or (x in self.classes and y in self.classes):
                     yield "where", None, (self.need(condition), self.need(x), self.need(y))
+            yield from self._wrapped(form, condition, quotient, cases)
         if len(form.terms) > 1 and any(abs(form.terms[atom]) > 1 for atom in two_valued):
             operands = [
                 (Form({a: abs(k)}, 0), 1 if k > 0 else -1) if a in two_valued else (atom_form(a), k)
                 for a, k in form.terms.items()
             ]
             yield self.sum_node(operands, form.constant)
+
+    def _wrapped(self, form: Form, condition: Expr, factor: Expr, cases: Sequence[Form]) -> Iterator[Node]:
+        """A sum with a ``factor`` of two values that makes it a remainder of bits, or that rounds a quotient up."""
+        common, step = Form(cases[0].terms, 0), abs(cases[1].constant - cases[0].constant)
+        wraps = factor.op == "min" or (step > 1 and is_power_of_two(step))
+        if wraps and len(form.terms) > 1 and common == Form(cases[1].terms, 0):
+            added = self.theory.wrapped(condition, common, *[number(case.constant) for case in cases])
+            if added is not None and common.plus(added) != form:
+                yield self.sum_node([(common.plus(added), 1)], 0)
 
     def two_valued(self, atom: Expr) -> tuple[Expr, int, Expr] | None:
         """If a factor of ``atom`` is a quotient of two values: where it is the lower, that value, and the quotient.
@@ -92,9 +103,10 @@ class SelectionSpeller(KindSpeller):
             parts = factors(atom)
             quotients = [factor for factor in parts if factor.op == "floordiv"]
             found = [(*below, quotient) for quotient in quotients if (below := self.theory.lower_value(quotient))]
-            if not found and len(parts) > 1 and not self.classes.is_crowded():
-                bits = [(self.theory.two_values(atom_form(factor)), factor) for factor in parts if factor.op == "var"]
-                found = [(*values[:2], bit) for values, bit in bits if values and values[2] == values[1] + 1]
+            if not found and not self.classes.is_crowded():
+                bits = [factor for factor in parts if factor.op == "min" or (factor.op == "var" and len(parts) > 1)]
+                values = [(self.theory.two_values(atom_form(bit)), bit) for bit in bits]
+                found = [(*of_bit[:2], bit) for of_bit, bit in values if of_bit and of_bit[2] == of_bit[1] + 1]
             self._quotients[atom] = found[0] if found else None
         return self._quotients[atom]
 
