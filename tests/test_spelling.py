@@ -408,9 +408,9 @@ def test_divisions_by_what_has_two_values(texts, cheap):
 
 def test_a_selection_takes_in_the_literal_of_its_branch():
     ranges = {"i": (0, 9), "j": (0, 9), "k": (0, 3)}
-    term = read("k*7 + where(2 <= i and i < 5, i - 2, 0) + where(1 <= j and j < 8, j - 1, 0)*5 + 20", ranges)
+    term = read("k*7 + where(4 <= i and i < 7, i - 2, 0) + where(3 <= j and j < 8, j - 1, 0)*5 + 20", ranges)
     result = optimize(term)
-    assert str(result.expr) == "k*7 + where(i < 5 and 2 <= i, i, 2) + where(j < 8 and 1 <= j, j, 1)*5 + 13"
+    assert str(result.expr) == "k*7 + where(i < 7 and 4 <= i, i, 2) + where(3 <= j and j < 8, j, 1)*5 + 13"
     assert_sound([term])
 
 
@@ -502,6 +502,31 @@ def test_what_has_two_values_wraps_and_rounds(text, wanted):
     result = optimize([term])
     assert result.cost == optimize([answer]).cost == cost_of([answer], Latency())
     assert check_equal([term], [answer]).equal
+
+
+#: Selections by two conditions, and the extremes that one of them may be left to.
+CLIPPED = [
+    ("where(0 <= x and x < n, x, 0)", {"max"}),
+    ("where(x < 0 or n <= x, 0, x)", {"max"}),
+    ("where(x <= n and y < 2, x, n)", {"min"}),
+    ("where(n < x or y < 2, n, x)", {"min"}),
+    ("where(0 < x - y and x < n and n < 3, x, y)", {"max"}),
+    ("where(1 <= x and x < n, x, 1)", {"max"}),
+    ("where(0 <= x or n < y, x, 0)", {"max"}),
+    # near misses: another end, the other order, another sum, and a divisor that may be zero
+    ("where(-1 <= x and x < n, x, 0)", set()),
+    ("where(x <= 0 and n <= x, n, y)", set()),
+    ("where(0 <= x + y and x < n, x, 0)", set()),
+    ("where(0 <= x + y or n < y, x, 0)", set()),
+    ("where(0 <= 9//n - x and 0 < n, 9//n, x)", set()),
+]
+
+
+@pytest.mark.parametrize(("text", "extremes"), CLIPPED)
+def test_one_of_two_conditions_clips(text, extremes):
+    speller = assert_sound([read(text, {"x": (-4, 4), "y": (-4, 4), "n": (-2, 4)})])
+    (root,) = speller.graph.roots
+    assert {op for op, _, _ in speller.graph.classes[root]} & {"min", "max"} == extremes
 
 
 SHORTER = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from eqsat.expr import Expr, const, make
+from eqsat.expr import Expr, chain_members, const, make
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.extract.select import Choice, reachable
@@ -30,11 +30,32 @@ class SelectionSpeller(KindSpeller):
         order = self.theory.order_by(atom.args[0], x, y)
         if order and self.theory.is_defined(atom):
             yield order, None, (self.need(x), self.need(y))
+        yield from self._clipped(atom, x, y)
         if len(x.terms) == 1 and x.terms.keys() == y.terms.keys() and not x.constant and not y.constant:
             # where(c, x*2, x*5) is x*where(c, 2, 5)
             ((common, scale),) = x.terms.items()
             scales = self.theory.selection(atom.args[0], number(scale), number(y.terms[common]))
             yield "mul", None, (self.need(scales), self.need(atom_form(common)))
+
+    def _clipped(self, atom: Expr, x: Form, y: Form) -> Iterator[Node]:
+        """``where(y <= x and c, x, y)`` is ``max(where(c, x, y), y)``, and so for ``or`` and for ``min``."""
+        condition = atom.args[0]
+        if condition.op not in ("and", "or") or self.classes.is_crowded():
+            return
+        if condition.op == "or":
+            x, y = y, x
+        ordered: dict[Expr, str] = {}
+        for extreme, sign in (("max", 1), ("min", -1)):
+            gap = x.plus(y, -1).times(sign)
+            for at_least in (gap, gap.shifted(-1)):
+                ordered[self.theory.at_least_zero(at_least)] = extreme
+        members = chain_members(condition, condition.op)
+        for member in members:
+            op = ordered.get(member if condition.op == "and" else self.theory.negate(member))
+            if op and self.theory.is_defined(atom):
+                rest = self.theory.junction(condition.op, [m for m in members if m is not member])
+                selected = self.theory.selection(rest, *map(read, atom.args[1:]))
+                yield op, None, (self.need(selected), self.need(y))
 
     def entered(self, form: Form) -> Iterator[Node]:
         """The rest of a sum may enter a selection: ``where(c, x, y) + z`` is ``where(c, x + z, y + z)``.
