@@ -14,7 +14,7 @@ from eqsat.expr import Expr, is_wide
 from eqsat.extract.graph import Node, Payload
 from eqsat.ops import COMPARISONS, FLOORS, REDUCTIONS, SUMS
 from eqsat.spelling.respelling import RESPELLED, Respeller
-from eqsat.spelling.value_graph import KindSpeller, Value, ValueGraph
+from eqsat.spelling.value_graph import KindSpeller, Value, ValueGraph, sum_of
 from eqsat.theory.forms import Form
 
 #: So many terms of the input are offered as spellings of one class.
@@ -106,8 +106,7 @@ class InputSpeller(KindSpeller):
         for op, payload, operands in chosen:
             if op == "sum":
                 constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
-                pairs = sorted((self.need(a), k) for a, k in zip(operands, coefficients, strict=True))
-                nodes.append(("sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])))
+                nodes.append(sum_of([(self.need(a), k) for a, k in zip(operands, coefficients, strict=True)], constant))
             else:
                 nodes.append((op, None, tuple([self.need(a) for a in operands])))
         return nodes

@@ -26,6 +26,7 @@ from eqsat.opaque import OPAQUE
 from eqsat.ops import COMPARISONS
 from eqsat.sampling import domain_size, grid
 from eqsat.spelling.speller import Speller
+from eqsat.spelling.value_graph import sum_of
 from eqsat.theory.facts import MAX_POINTS
 from eqsat.theory.forms import Form, atom_form, number, read, to_expr
 
@@ -53,15 +54,19 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, 
         Spellings, by class, that may pay only together: wider remainders, and those that use the same sum which the
         answer so far does without; ``None`` if nothing new was found.
     """
-    wider = list(_wider_remainders(speller, needed))
+    values = [(c, speller.values[c]) for c in needed]
+    # what divides, or has an extreme
+    forms = [(c, value) for c, value in values if isinstance(value, Form) and not value.is_affine()]
+    conditions = [(c, value) for c, value in values if isinstance(value, Expr)]
+    wider = list(_wider_remainders(speller, forms))
     found = [*_by_bounds(speller), *wider]
     found += _in_time(
-        speller, _never_negative(speller, needed), _rounded_down(speller, needed), _merged(speller, needed)
+        speller, _never_negative(speller, forms), _rounded_down(speller, forms), _merged(speller, conditions)
     )
-    conditions = [(c, v) for c in needed if isinstance(v := speller.values[c], Expr) and _worth_reading(v)]
+    conditions = [(c, condition) for c, condition in conditions if _worth_reading(condition)]
     intervals = list(_intervals(speller, conditions, sorted(needed))) if conditions else []
     compared = dict.fromkeys(c for _, node in intervals for c in node[2] if speller.is_sum(c))
-    entered = dict(_entered_extremes(speller, needed))
+    entered = dict(_entered_extremes(speller, forms, needed))
     speller.grow()
     found += [item for nodes in entered.values() for item in nodes.items()]
     found += [*intervals, *_in_time(speller, _by_sums(speller, needed, [*compared, *entered]))]
@@ -70,7 +75,7 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, 
     others = _in_time(
         speller,
         _from_quotients(speller, needed),
-        _in_two_steps(speller, needed),
+        _in_two_steps(speller, forms),
         _remainders(speller, needed),
         _shifted(speller),
         _of_products(speller),
@@ -151,12 +156,9 @@ def _directions(speller: Speller, c: int, n: int) -> Form:
     return _residues(Form(cast(Form, speller.values[c]).terms, 0), n)
 
 
-def _wider_remainders(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
+def _wider_remainders(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iterator[tuple[int, Node]]:
     """``k*(A % n) + r`` as ``(k*A + r) % (k*n)`` for ``r`` in ``[0, k)``."""
-    for c in needed:
-        form = speller.values[c]
-        if not isinstance(form, Form):
-            continue
+    for c, form in forms:
         for quotient, coefficient in form.terms.items():
             if quotient.op != "floordiv" or quotient.args[1].op != "const":
                 continue
@@ -170,10 +172,10 @@ def _wider_remainders(speller: Speller, needed: Collection[int]) -> Iterator[tup
                     yield c, ("mod", None, (speller.need(dividend.shifted(shift)), divisor))
 
 
-def _never_negative(speller: Speller, needed: Iterable[int]) -> Iterator[tuple[int, Node]]:
+def _never_negative(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iterator[tuple[int, Node]]:
     """``A % n`` as ``(A + k*n) % n`` with a dividend that is never negative, where that makes it cheaper."""
     graph = speller.graph
-    for c in needed:
+    for c, _ in forms:
         for op, _, args in graph.classes[c]:
             divisor = speller.values[args[1]] if op == "mod" else None
             if not isinstance(divisor, Form) or divisor.terms:
@@ -195,12 +197,9 @@ def _periods_below_zero(low: int, n: int) -> int:
     return 0 if low >= 0 or n < 0 or is_power_of_two(n) else -(low // n) * n
 
 
-def _rounded_down(speller: Speller, needed: Iterable[int]) -> Iterator[tuple[int, Node]]:
+def _rounded_down(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iterator[tuple[int, Node]]:
     """``k*n*(A//n)`` as ``k*A - k*(A % n)`` where the remainder is there."""
-    for c in needed:
-        form = speller.values[c]
-        if not isinstance(form, Form):
-            continue
+    for c, form in forms:
         for quotient, coefficient in form.terms.items():
             if quotient.op != "floordiv" or quotient.args[1].op != "const" or coefficient % quotient.args[1].vmin:
                 continue
@@ -224,10 +223,10 @@ def _from_quotients(speller: Speller, needed: Mapping[int, Node]) -> Iterator[tu
                     yield c, speller.sum_node([(dividend, 1), (quotient, -n)], 0)
 
 
-def _in_two_steps(speller: Speller, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
+def _in_two_steps(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iterator[tuple[int, Node]]:
     """``A // (n*k)`` as ``(A//n) // k`` where ``A//n`` is there and ``k`` a power of two."""
     theory = speller.theory
-    single = ((c, value.single()) for c in needed if isinstance(value := speller.values[c], Form))
+    single = ((c, form.single()) for c, form in forms)
     quotients = [(c, a) for c, a in single if a is not None and a.op == "floordiv" and a.args[1].op == "const"]
     divisors = dict.fromkeys([a.args[1].vmin for _, a in quotients])
     for c, atom in quotients:
@@ -256,7 +255,8 @@ def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
     """Sums of products by literals that are there, which cost nothing more; ``x*36`` as ``x*9*4`` beside ``x*9``."""
     forms = [(c, form) for c, form in enumerate(speller.values) if isinstance(form, Form)]
     alone = [(c, form) for c, form in forms if len(form.terms) == 1 and not form.constant]
-    products = {pair: (c, form) for c, form in alone for pair in form.terms.items() if pair[1] > 1}
+    products = {pair: c for c, form in alone for pair in form.terms.items() if pair[1] > 1}
+    atoms = {atom: c for c, form in alone for atom, k in form.terms.items() if k == 1}
     scales: dict[Expr, list[int]] = defaultdict(list)
     for atom, k in products:
         if not is_power_of_two(k):
@@ -264,14 +264,17 @@ def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
     for atom, found in scales.items():
         for k, j in permutations(found, 2) if len(found) > 1 else ():
             if not k % j and is_power_of_two(k // j):
-                yield products[atom, k][0], ("mul", None, (products[atom, j][0], speller.need(number(k // j))))
+                yield products[atom, k], ("mul", None, (products[atom, j], speller.need(number(k // j))))
+
+    def multiple(atom: Expr, k: int) -> tuple[int, int]:
+        product = products.get((atom, abs(k)))
+        if product is None:
+            return atoms[atom] if atom in atoms else speller.need(atom_form(atom)), k
+        return product, 1 if k > 0 else -1
+
     for c, form in forms if products else ():
-        if len(form.terms) > 1 and any((a, abs(k)) in products for a, k in form.terms.items()):
-            terms = [
-                (products[a, abs(k)][1], 1 if k > 0 else -1) if (a, abs(k)) in products else (atom_form(a), k)
-                for a, k in form.terms.items()
-            ]
-            yield c, speller.sum_node(terms, form.constant)
+        if len(form.terms) > 1 and not products.keys().isdisjoint([(a, abs(k)) for a, k in form.terms.items()]):
+            yield c, sum_of([multiple(a, k) for a, k in form.terms.items()], form.constant)
 
 
 def _by_sums(speller: Speller, needed: Mapping[int, Node], others: Collection[int]) -> Iterator[tuple[int, Node]]:
@@ -305,12 +308,12 @@ def _by_sums(speller: Speller, needed: Mapping[int, Node], others: Collection[in
             constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
             terms = dict(zip(args, coefficients, strict=True))
             shared = Counter([part for a in args for part in having.get(a, ()) if part in affine or c not in affine])
-            for part, count in shared.most_common(MAX_PARTS):
+            for part in sorted(shared, key=shared.__getitem__, reverse=True)[:MAX_PARTS]:
                 # more must vanish than the part itself and what it has besides
-                if 2 * count > len(parts[part]) + 1 and part != c and not (c in needed and part in needed[c][2]):
+                if 2 * shared[part] > len(parts[part]) + 1 and part != c and not (c in needed and part in needed[c][2]):
                     for scale, pairs in _less_multiples(terms, part, parts[part]):
                         left = constant - scale * cast(Form, speller.values[part]).constant
-                        yield c, ("sum", (left, tuple([k for _, k in pairs])), tuple([a for a, _ in pairs]))
+                        yield c, sum_of(pairs, left)
 
 
 def _less_multiples(
@@ -327,7 +330,7 @@ def _less_multiples(
             for a, k in of_part.items():
                 left[a] = left.get(a, 0) - scale * k
             left[part] = left.get(part, 0) + scale
-            yield scale, sorted((a, k) for a, k in left.items() if k)
+            yield scale, [(a, k) for a, k in left.items() if k]
 
 
 def _quotients_of(speller: Speller, sums: Iterable[int]) -> Iterator[tuple[int, Node]]:
@@ -357,17 +360,18 @@ def _residues(form: Form, n: int) -> Form:
     return Form({a: k % n for a, k in form.terms.items() if k % n}, form.constant % n)
 
 
-def _entered_extremes(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, dict[int, Node]]]:
+def _entered_extremes(
+    speller: Speller, forms: Iterable[tuple[int, Form]], needed: Collection[int]
+) -> Iterator[tuple[int, dict[int, Node]]]:
     """``x + max(y + k, 0)`` as ``max(x + y + k, x)`` beside an ``x`` that is there.
 
     For each ``x + y`` that several use, or that is there, its class and, by class, the spellings that use it.
     """
     theory = speller.theory
     along: dict[Form, dict[int, tuple[str, int, int]]] = defaultdict(dict)
-    for c in needed:
-        form = speller.values[c]
-        atom = theory.outer_minimum(form) if isinstance(form, Form) and len(form.terms) > 1 else None
-        if isinstance(form, Form) and atom is not None:
+    for c, form in forms:
+        atom = theory.outer_minimum(form) if len(form.terms) > 1 else None
+        if atom is not None:
             cases = theory.cases(form, atom)
             for case, entered in (cases, cases[::-1]) if len(cases) == 2 else ():
                 if case in speller.classes and speller.need(case) in needed and len(entered.terms) > 1:
@@ -455,11 +459,10 @@ def _direction(condition: Expr) -> list[Form]:
     return [direction, direction.times(-1)]
 
 
-def _merged(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
+def _merged(speller: Speller, conditions: Iterable[tuple[int, Expr]]) -> Iterator[tuple[int, Node]]:
     """``3 <= x and 3 <= y`` as ``3 <= min(x, y)``."""
-    for c in needed:
-        condition = speller.values[c]
-        if isinstance(condition, Expr) and condition.op in ("and", "or"):
+    for c, condition in conditions:
+        if condition.op in ("and", "or"):
             for node in speller.conditions.merged(condition, alike=True):
                 yield c, node
 

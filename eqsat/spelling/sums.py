@@ -13,7 +13,7 @@ from eqsat.spelling.given import InputSpeller
 from eqsat.spelling.products import ProductSpeller
 from eqsat.spelling.quotients import QuotientSpeller
 from eqsat.spelling.selections import SelectionSpeller
-from eqsat.spelling.value_graph import KindSpeller, ValueGraph
+from eqsat.spelling.value_graph import KindSpeller, ValueGraph, sum_of
 from eqsat.theory.forms import ZERO, Form, atom_form, read, to_expr
 
 #: One sum is spelled in at most so many ways.
@@ -55,8 +55,7 @@ class SumSpeller(KindSpeller):
             yield "const", form.constant, ()
             return
         if form.is_affine():
-            pairs = sorted([(self.classes.need_atom(a), k) for a, k in form.terms.items()])
-            yield "sum", (form.constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
+            yield sum_of([(self.classes.need_atom(a), k) for a, k in form.terms.items()], form.constant)
             return
         if self.classes.is_out_of_time(len(form.terms)):
             yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)

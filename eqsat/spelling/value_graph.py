@@ -81,8 +81,7 @@ class ValueGraph:
 
     def sum_node(self, operands: Iterable[tuple[Form, int]], constant: int) -> Node:
         """The node that adds multiples of classes and a constant."""
-        pairs = sorted([(self.need(part), k) for part, k in operands])
-        return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
+        return sum_of([(self.need(part), k) for part, k in operands], constant)
 
     def offer(self, c: int, node: Node) -> bool:
         """Add a node to a class, unless it needs the class itself, or an index that the class does not speak of.
@@ -121,6 +120,12 @@ class ValueGraph:
     def is_out_of_time(self, terms: int = 0) -> bool:
         """Whether the time is up and there are so many classes, and ``terms``, that one spelling of each must do."""
         return len(self.values) + terms >= MANY_CLASSES_LATE and self.theory.is_late()
+
+
+def sum_of(multiples: Iterable[tuple[int, int]], constant: int) -> Node:
+    """The node that adds multiples of classes, each given with its coefficient, and a constant."""
+    pairs = sorted(multiples)
+    return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
 
 
 class KindSpeller:
