@@ -241,7 +241,7 @@ def _least(
 
 def dag(priced: Priced, start: Choice | None = None) -> Choice:
     """A choice that no single change makes cheaper, each class paid once over all roots."""
-    return improved(priced, tree(priced) if start is None else start)[0]
+    return _searched(priced, tree(priced) if start is None else start).choice
 
 
 def improved(
@@ -252,15 +252,23 @@ def improved(
 ) -> tuple[Choice, int]:
     """A choice from ``start`` on that no single change makes cheaper, and its cost, each class paid once.
 
-    If ``thorough``, nor does a class that several use, given up by all at once. When it is ``late``, the best so far.
+    Of the classes that the roots need, operands first. If ``thorough``, nor does a class that several use, given up by
+    all at once. When it is ``late``, the best so far.
     """
+    search = _searched(priced, start, thorough, late)
+    return {c: search.choice[c] for c in search.in_order()}, search.total
+
+
+def _searched(
+    priced: Priced, start: Choice, thorough: bool = False, late: Callable[[], bool] = lambda: False
+) -> _Search:
     search = _Search(priced, dict(start), late)
     for _ in range(MAX_ROUNDS):
         if not search.improve():
             break
     while thorough and search.abandon():
         search.improve()
-    return search.choice, search.total
+    return search
 
 
 class _Search:
@@ -285,7 +293,7 @@ class _Search:
             self.stopped = self.stopped or self.late()
         return self.stopped
 
-    def _in_order(self) -> list[int]:
+    def in_order(self) -> list[int]:
         """The classes that the roots need, operands first."""
         if self._order is None:
             self._order = reachable(self.choice, self.graph.roots)
@@ -323,7 +331,7 @@ class _Search:
         """Try every alternative of every needed class once; whether the total fell."""
         changed = False
         classes, uses = self.graph.classes, self.uses
-        for c in self._in_order()[::-1]:
+        for c in self.in_order()[::-1]:
             if len(classes[c]) > 1 and uses[c]:
                 if self._is_late():
                     return False
@@ -362,7 +370,7 @@ class _Search:
         few = {c for c, count in self.uses.items() if 1 < count <= MAX_USERS and self.paid[c]}
         few.difference_update(self.graph.roots)
         users: dict[int, list[int]] = {}
-        for c in self._in_order() if few else ():
+        for c in self.in_order() if few else ():
             for a in self.choice[c][2]:
                 users.setdefault(a, []).append(c)
         changed = False

@@ -57,8 +57,7 @@ class Chooser:
         shared: list[tuple[Choice, int]] = []
         seen: list[Choice] = []
         for choice, cost in starts:
-            used = needed(choice, self.speller.graph.roots)
-            parts = {c: node for c, node in used.items() if node[0] in _BRACKETED}
+            parts = {c: node for c, node in choice.items() if node[0] in _BRACKETED}
             if cost <= least + MAX_BEHIND and parts not in seen:
                 seen.append(parts)
                 shared.append(self._with_sharing(choice))
@@ -66,13 +65,11 @@ class Chooser:
 
     def reusing(self, choice: Choice, cost: int, has_time: Callable[[], bool]) -> tuple[Choice, int]:
         """The choice improved by spellings that use what is computed anyway."""
-        roots = self.speller.graph.roots
-        first = needed(choice, roots)
-        together = offer_reuse(self.speller, first)
+        together = offer_reuse(self.speller, choice)
         if together is None:
             return choice, cost
         self.priced.refresh(self.model)
-        kept = completed(self.priced, first)
+        kept = completed(self.priced, choice)
         found = [self._improved(kept, thorough=True)]
         for nodes in together:
             if not has_time():
@@ -81,12 +78,11 @@ class Chooser:
             if start != kept:
                 found.append(self._improved(start, thorough=True))
         ends = [(choice, cost)]
-        seen = [first]
+        seen = [choice]
         for end, spent in found:
-            chosen = needed(end, roots)
             # what costs the same may share more
-            if spent <= cost and chosen not in seen:
-                seen.append(chosen)
+            if spent <= cost and end not in seen:
+                seen.append(end)
                 ends += [(end, spent), self._with_sharing(end)]
         return min(ends, key=lambda pair: pair[1])
 

@@ -37,15 +37,18 @@ def share_sums(speller: Speller, choice: Choice, model: CostModel, late: Callabl
     Greedy pair extraction, as for multiple constant multiplication (Paar 1997, Hosangadi et al. 2006): the pair of
     terms, up to a common factor, that saves most over all sums becomes a partial sum of its own; until it is ``late``.
 
+    Parameters
+    ----------
+    choice : Choice
+        What the roots need, operands before users.
+
     Returns
     -------
     Choice
         ``choice`` with the new brackets in place; it may be dearer than ``choice``.
     """
-    graph = speller.graph
     sums: dict[int, tuple[dict[int, int], int]] = {}
-    for c in reachable(choice, graph.roots):
-        op, value, args = choice[c]
+    for c, (op, value, args) in choice.items():
         if op == "sum":
             constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
             sums[c] = (dict(zip(args, coefficients, strict=True)), constant)
