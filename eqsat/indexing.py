@@ -28,14 +28,16 @@ A variable without a range has ``[-2**31, 2**31 - 1]``. A constraint is a term i
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from math import gcd, lcm
+from math import gcd, inf, lcm
 from typing import Any, cast
 
 from eqsat.definedness import settled, suspects, unsafe_divisions
 from eqsat.dtypes import LIMITS
+from eqsat.engine import Budget
 from eqsat.expr import (
     FALSE,
     TRUE,
@@ -51,12 +53,12 @@ from eqsat.expr import (
     variables,
 )
 from eqsat.extract.cost import CostModel, Latency, refuse_other
-from eqsat.limits import list_of, shown
+from eqsat.limits import list_of, require, shown
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, Bounds
-from eqsat.optimize import optimize
+from eqsat.optimize import DEFAULT_BUDGET, optimize
 from eqsat.text import numbered, parse, split_list, to_text
-from eqsat.theory.facts import ContradictionError
+from eqsat.theory.facts import ContradictionError, Work
 from eqsat.theory.forms import Form, atom_form, read, to_expr
 from eqsat.verify import Check, check_equal
 
@@ -335,21 +337,22 @@ class IndexingMap:
         if own := {"constraints", "gates"}.intersection(options):
             raise TypeError(f"{min(own)} is no option here: what holds on the domain are the constraints of the map")
         options = {"extract": "tree", **options, "cost": Affine(options.get("cost", Latency()))}
+        until = _end(options)
         # the range of a runtime variable is that of the value, wherever the map is defined
         narrow = {v: v for v in (*self.dims, *self.symbols)}
         constraints = list(self.constraints)
         for _ in range(MAX_ROUNDS):
-            before, constraints = constraints, simplify_constraints(constraints, **options)
+            before, constraints = constraints, _simpler(constraints, options, until)
             if constraints == [FALSE]:
                 return self._emptied()
-            ranges = narrowed(narrow.values(), constraints)
+            ranges = narrowed(narrow.values(), constraints, until)
             narrow = {given: ranges[v] for given, v in narrow.items()}
             constraints = replaced(constraints, ranges)
             if constraints == before:
                 break
         terms = [*self.results, *(i for r in self.runtime for i in r.indices)]
         try:
-            found = _settled_terms(replaced(terms, narrow), constraints, options) if terms else []
+            found = _settled_terms(replaced(terms, narrow), constraints, options, until) if terms else []
         except ContradictionError:
             return self._emptied()
         cheapest = dict(zip(terms, found, strict=True))
@@ -411,12 +414,27 @@ class IndexingMap:
         return check_equal(before, after, gates=[None, *before[:1] * (len(before) - 1)], **options)
 
 
-def _settled_terms(terms: Sequence[Expr], constraints: Sequence[Expr], options: Mapping[str, Any]) -> list[Expr]:
+def _end(options: Mapping[str, Any]) -> float:
+    """When the time of the options' budget is up, from now on."""
+    budget = options.get("budget", DEFAULT_BUDGET)
+    require(budget, Budget, "the budget")
+    return time.perf_counter() + float(budget.seconds)
+
+
+def _in_time(options: Mapping[str, Any], until: float) -> dict[str, Any]:
+    """The options with what is left of the budget's time."""
+    left = max(0.0, until - time.perf_counter())
+    return {**options, "budget": replace(options.get("budget", DEFAULT_BUDGET), seconds=left)}
+
+
+def _settled_terms(
+    terms: Sequence[Expr], constraints: Sequence[Expr], options: Mapping[str, Any], until: float
+) -> list[Expr]:
     """The terms optimised, and again those that still divide: as now spelled, they may lead to what is preferred."""
     final: dict[Expr, Expr] = {}
     changing = {term: term for term in terms}
     for _ in range(MAX_ROUNDS):
-        exprs = optimize(list(changing.values()), constraints=constraints, **options).exprs
+        exprs = optimize(list(changing.values()), constraints=constraints, **_in_time(options, until)).exprs
         found = dict(zip(changing, exprs, strict=True))
         final |= found
         changing = {
@@ -451,17 +469,22 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
     """
     if isinstance(constraints, Expr | str) or not isinstance(constraints, Iterable):
         raise TypeError(f"the constraints must be a list of conditions, not {constraints!r}")
+    return _simpler(constraints, options, _end(options))
+
+
+def _simpler(constraints: Iterable[Expr], options: Mapping[str, Any], until: float) -> list[Expr]:
+    """What :func:`simplify_constraints` finds until the time is up."""
     found: list[Expr] = []
     try:
         for some in _in_order(chain_members(_all(_conditions(constraints)), "and")):
-            found += _simplified(some, found, options)
-        narrowed(variables(found), found)
-        return _without_implied(found)
+            found += _simplified(some, found, options, until)
+        narrowed(variables(found), found, until)
+        return _without_implied(found, until)
     except ContradictionError:
         return [FALSE]
 
 
-def _without_implied(conditions: list[Expr]) -> list[Expr]:
+def _without_implied(conditions: list[Expr], until: float) -> list[Expr]:
     """The conditions without those that two or more of the others imply together, as ``x <= y`` and ``y <= 4`` do."""
     kept = list(conditions)
     if len(kept) > MAX_IMPLYING or suspects(topological(kept)):
@@ -469,7 +492,9 @@ def _without_implied(conditions: list[Expr]) -> list[Expr]:
         return kept
     for condition in reversed(conditions):
         others = [c for c in kept if c is not condition]
-        if len(others) > 1 and Theory(others).condition(condition) is TRUE:
+        if time.perf_counter() > until:
+            break
+        if len(others) > 1 and Theory(others, work=Work(until=until)).condition(condition) is TRUE:
             kept = others
     return kept
 
@@ -489,11 +514,14 @@ def _in_order(constraints: Iterable[Expr]) -> Iterator[list[Expr]]:
         waiting = [c for c in waiting if c not in some]
 
 
-def _simplified(together: Sequence[Expr], known: Sequence[Expr], options: Mapping[str, Any]) -> list[Expr]:
+def _simplified(
+    together: Sequence[Expr], known: Sequence[Expr], options: Mapping[str, Any], until: float
+) -> list[Expr]:
     """Conditions that, where ``known`` ones hold, are equal to those of ``together``."""
     # an equality is two bounds: those of a quotient are bounds of its numerator
     given = _all(half for c in together for half in _halves(c))
-    theory = Theory(known)
+    # a late theory may not see that a divisor is never zero
+    theory = Theory(known, work=Work(until=inf if suspects(topological([given])) else until))
     normal = theory.condition(given)
     if normal.op == "bool":
         return [] if normal is TRUE else [FALSE]
@@ -502,14 +530,16 @@ def _simplified(together: Sequence[Expr], known: Sequence[Expr], options: Mappin
         normal = given
     members = sorted((m for m in chain_members(normal, "and") if m is not TRUE), key=lambda m: m.key)
     intervals = [_as_remainder(*interval) for interval in _intervals(members)]
-    options = {"extract": "tree", **options, "constraints": known}
+    options = {"extract": "tree", **_in_time(options, until), "constraints": known}
     terms = optimize([term for term, _, _ in intervals], **options).exprs
     spelled = [_without_offset(t, low, high) for t, (_, low, high) in zip(terms, intervals, strict=True)]
     return [c for term, low, high in _join_remainders(spelled) for c in within(term, low, high)]
 
 
-def narrowed(given: Iterable[Expr], constraints: Sequence[Expr]) -> dict[Expr, Expr]:
+def narrowed(given: Iterable[Expr], constraints: Sequence[Expr], until: float = inf) -> dict[Expr, Expr]:
     """For each variable of ``given`` the one of its name with the range that it has where ``constraints`` hold.
+
+    Ranges may be wider where it is ``until``, a time of :func:`time.perf_counter`, before they are found.
 
     Raises
     ------
@@ -522,7 +552,7 @@ def narrowed(given: Iterable[Expr], constraints: Sequence[Expr]) -> dict[Expr, E
     """
     image = {v: v for v in given}
     for _ in range(MAX_ROUNDS):
-        theory = Theory(replaced(constraints, image))
+        theory = Theory(replaced(constraints, image), work=Work(until=until))
         narrower = {g: var(cast(str, v.value), *theory.range(v)) for g, v in image.items()}
         if narrower == image:
             break

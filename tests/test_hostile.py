@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from operator import mul
 
 import numpy as np
@@ -244,6 +244,17 @@ def test_ranges_of_products():
     (atom,) = Theory().form(reduce(mul, factors)).terms
     low, high = Theory().range(atom)
     assert (low, high % 373248) == (0, 0)
+
+
+def test_maps_with_many_constraints_are_simplified_in_time():
+    def coupled(count: int) -> IndexingMap:
+        dims = [f"d{n} in [0, 9]" for n in range(count)]
+        sums = [f"d{n} + d{(7 * n + 1) % count} * 2 in [1, {3 + n % 9}]" for n in range(count)]
+        return IndexingMap.parse(f"({', '.join(d.split()[0] for d in dims)}) -> (d0), domain: {', '.join(dims + sums)}")
+
+    few, many = [calls(partial(coupled(count).simplify, budget=Budget(seconds=0.0))) for count in (12, 48)]
+    assert many < 10 * few
+    assert few < calls(coupled(12).simplify)
 
 
 def test_quotients_without_a_common_variable_are_not_compared():
