@@ -244,6 +244,8 @@ class Theory(Reductions):
         if pulled is not None:
             return pulled
         x, y = self._at_ends(condition, x, y)
+        if x == y:
+            return x
         common = Form({a: c for a, c in x.terms.items() if y.terms.get(a) == c}, 0)
         x, y = x.plus(common, -1), y.plus(common, -1)
         read = self.wrapped(condition, common, x, y) or self._two_periods(condition, x, y)
@@ -264,9 +266,10 @@ class Theory(Reductions):
         difference = x.plus(y, -1)
         if difference.terms:
             for is_there, zero in zip((True, False), self.outermost().ends(condition), strict=True):
-                left = difference.plus(zero, -scale_of(zero, difference))
-                if not left.terms:
-                    return (y.shifted(left.constant), y) if is_there else (x, x.shifted(-left.constant))
+                if zero.terms.keys() == difference.terms.keys():
+                    left = difference.plus(zero, -scale_of(zero, difference))
+                    if not left.terms:
+                        return (y.shifted(left.constant), y) if is_there else (x, x.shifted(-left.constant))
         return x, y
 
     def _two_periods(self, condition: Expr, x: Form, y: Form) -> Form | None:

@@ -19,7 +19,7 @@ from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS
 from eqsat.text import parse
 from eqsat.theory.facts import MAX_CONTEXTS
-from eqsat.theory.forms import atom_form
+from eqsat.theory.forms import ZERO, atom_form, to_expr
 from eqsat.verify import check_equal
 
 POSITIVE, NEGATIVE, AROUND_ZERO = (0, 4), (-7, -3), (-3, 2)
@@ -651,3 +651,10 @@ def test_a_quotient_that_no_law_ends_may_be_known_to_be_another(monkeypatch: pyt
     x, n, m, known = var("x", 0, 99), var("n", 1, 9), var("m", 1, 9), Theory()
     known.equal[x // n] = atom_form(x // m)
     assert known.simplify(x // n + 1) == x // m + 1
+
+
+def test_a_selection_between_equal_branches_is_none_though_they_do_not_know_its_condition():
+    theory = Theory()
+    both = theory.form(read("x*y", {"x": (0, 9), "y": (0, 9)}))
+    condition = theory.condition(to_expr(both) < 1)
+    assert theory.selection(condition, both.times(48), ZERO) == ZERO
