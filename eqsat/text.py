@@ -12,10 +12,9 @@ thousands of levels deep.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
-from itertools import chain, count, pairwise
+from itertools import count, pairwise
 from math import isfinite, isinf
 from typing import Any, cast
 
@@ -37,6 +36,7 @@ from eqsat.expr import (
     shortened,
     stated,
     topological,
+    use_counts,
     var,
 )
 from eqsat.limits import require
@@ -468,8 +468,8 @@ def to_program(roots: Sequence[Expr], taken: Iterable[str] = ()) -> tuple[list[t
 
     The names are ``t0``, ``t1``, ... without those of variables and those in ``taken``.
     """
-    order = topological(roots)
-    users = Counter(chain(roots, *[term.args for term in order]))
+    users = use_counts(roots)
+    order = list(users)
     used = set(taken) | {str(t) for t in order if t.op in ("var", "buffer")}
     inside = _open_terms(order)
     names: dict[Expr, str] = {}

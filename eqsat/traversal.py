@@ -6,6 +6,7 @@ Terms share subterms and may be thousands of levels deep: every walk visits each
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from math import inf
 from typing import TYPE_CHECKING, cast
 
 from eqsat.ops import DIVISIONS, REDUCTIONS, Buffer
@@ -40,18 +41,21 @@ def evaluated_operands(term: Expr) -> tuple[Expr, ...]:
     return term.args[2:] if term.op in REDUCTIONS else term.args[1:] if term.op == "load" else term.args
 
 
-def chain_members(term: Expr, op: str) -> list[Expr]:
+def chain_members(term: Expr, op: str, most: float = inf) -> list[Expr]:
     """What a chain of the operator ``op`` joins, from the last to the first; the term itself if it is none.
+
+    Of a chain of more than ``most`` members some stay chains.
 
     >>> from eqsat.expr import var
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
     >>> chain_members((x < 5) & (y < 5) & (x < y), "and")
     [Expr('x < y'), Expr('y < 5'), Expr('x < 5')]
     """
-    found, stack = [], [term]
+    found: list[Expr] = []
+    stack = [term]
     while stack:
         part = stack.pop()
-        if part.op == op:
+        if part.op == op and len(found) + len(stack) < most - 1:
             stack.extend(part.args)
         else:
             found.append(part)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from heapq import heappop, heappush
 from itertools import count
 from math import gcd
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, instantiate, make, rebuild, term_count, topological
 from eqsat.greedy import Matcher, canonical, joined, presentable
 from eqsat.linear import Theory
-from eqsat.ops import OPS, SUMS
+from eqsat.ops import OPS, REDUCTIONS, SUMS
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.rules.arithmetic import ARITHMETIC
@@ -116,9 +116,6 @@ READINGS = {
 #: Reductions of up to so many steps are written out; of up to so many operands of an extreme any may shift the others.
 MAX_STEPS = 8
 MAX_SHIFTED = 6
-
-#: What the steps of reductions are joined by.
-_STEPS_JOINED = {"sum_over": "add", "prod_over": "mul", "max_over": "max", "min_over": "min"}
 
 #: Rules on sums that reading a term does not cover.
 _SYMBOLIC = frozenset({"known-value", "distribute", "distribute-whole", "factor-term"})
@@ -265,7 +262,7 @@ class Laws(Matcher):
         if term.op in ("min", "max"):
             yield from self._shifted(term)
             yield from _scaled(term)
-        if term.op in _STEPS_JOINED and all(end.op == "const" for end in term.args[2:]):
+        if term.op in REDUCTIONS and not term.element and all(end.op == "const" for end in term.args[2:]):
             yield from _written_out(term)
         if term.op == "where":
             yield from self._dead_branches(term)
@@ -343,7 +340,7 @@ def _written_out(reduction: Expr) -> Iterator[tuple[str, Expr]]:
         except ValueError:
             # it would divide by zero, so it is never evaluated
             return
-        yield "unroll", reduce(lambda x, y: make(_STEPS_JOINED[reduction.op], x, y), values)
+        yield "unroll", reduce(partial(make, REDUCTIONS[reduction.op].combine), values)
 
 
 def _sum(form: Form) -> Expr:

@@ -36,8 +36,9 @@ class ConditionSpeller(KindSpeller):
             yield term.op, None, self.operands(term)
             if term.op in COMPARISONS and not term.args[0].is_bool:
                 yield from self._moved(term)
-                yield from self._between(term)
-                if term.op in ("lt", "le") and not self.classes.is_crowded():
+                if term.op in ("eq", "ne"):
+                    yield from self._between(term)
+                elif not self.classes.is_crowded():
                     yield from self._digit_by_digit(term)
             elif term.op in ("and", "or") and not self.classes.is_crowded():
                 yield from self.merged(term)
@@ -80,7 +81,7 @@ class ConditionSpeller(KindSpeller):
         """``A//n == k`` is ``k*n <= A and A < k*n + n``."""
         literal = next((a for a in term.args if a.op == "const"), None)
         quotient = next((a for a in term.args if a.op == "floordiv" and a.args[1].op == "const"), None)
-        if term.op in ("eq", "ne") and literal is not None and quotient is not None:
+        if literal is not None and quotient is not None:
             dividend, n = self.theory.inner(quotient.args[0]), quotient.args[1].vmin
             above = dividend.shifted(-literal.vmin * n)
             both = [self.theory.at_least_zero(end) for end in (above, above.times(-1).shifted(n - 1))]

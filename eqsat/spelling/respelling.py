@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import reduce
+from operator import mul
 
-from eqsat.expr import Expr, const, make
+from eqsat.expr import Expr, chain_members, const, make
 from eqsat.extract.cost import is_power_of_two
 from eqsat.linear import Theory
 from eqsat.ops import FLOORS
@@ -22,7 +23,7 @@ from eqsat.theory.quotients import common_divisors
 
 #: The operators whose terms are respelled.
 RESPELLED = FLOORS | {"mul", "prod_over"}
-#: A quotient inside another is looked for in sums of so many operators.
+#: A quotient inside another is looked for in sums of so many operators, and powers in products of so many factors.
 MAX_OPERANDS = 16
 
 
@@ -38,8 +39,8 @@ class Respeller:
         """Pairs of ``term``, or a quotient that its other terms use, and a term that is equal to it."""
         if term.op == "mul":
             yield from self._masked(*term.args)
-            parts = _factors(term)
-            if len(parts) > 3:
+            parts = chain_members(term, "mul", MAX_OPERANDS + 1)
+            if 3 < len(parts) <= MAX_OPERANDS:
                 yield from self._powers(term, parts)
             return
         if term.op == "prod_over":
@@ -80,11 +81,11 @@ class Respeller:
         odd = next((value for value, count in counts.items() if count % 2), None)
         if odd is None:
             parts = [by_value[value] for value, count in counts.items() for _ in range(count // 2)]
-            below = last = reduce(_times, parts)
+            below = last = reduce(mul, parts)
         else:
             parts, last = [by_value[value] for value in (counts - Counter([odd])).elements()], by_value[odd]
-            below = reduce(_times, parts)
-        yield product, _times(below, last)
+            below = reduce(mul, parts)
+        yield product, below * last
         yield from self._powers(below, parts)
 
     def _exchanged(self, term: Expr, divisor: Form) -> Iterator[tuple[Expr, Expr]]:
@@ -131,23 +132,6 @@ class Respeller:
         """Whether the normal form of ``dividend // n`` is that quotient, which is spelled anyway."""
         atom = self.theory.quotient(dividend, number(n)).single()
         return atom is not None and atom.op == "floordiv" and atom.args[0] is to_expr(dividend)
-
-
-def _times(x: Expr, y: Expr) -> Expr:
-    return make("mul", x, y)
-
-
-def _factors(product: Expr) -> list[Expr]:
-    """The factors of a product of products, unless there are too many."""
-    found: list[Expr] = []
-    stack = [product]
-    while stack and len(found) < MAX_OPERANDS:
-        part = stack.pop()
-        if part.op == "mul":
-            stack += part.args
-        else:
-            found.append(part)
-    return [] if stack else found
 
 
 def _floor_inside(term: Expr) -> Expr | None:
