@@ -174,9 +174,10 @@ def reaches(choice: Mapping[int, Node], start: Iterable[int], target: int, past:
     for c in waiting:
         if c == target:
             return True
-        if c not in seen:
+        operands = choice[c][2]
+        if operands and c not in seen:
             seen.add(c)
-            waiting += choice[c][2]
+            waiting += operands
     return False
 
 
@@ -253,7 +254,7 @@ def improved(
     """A choice from ``start`` on that no single change makes cheaper, and its cost, each class paid once.
 
     Of the classes that the roots need, operands first. If ``thorough``, nor does a class that several use, given up by
-    all at once. When it is ``late``, the best so far.
+    all at once, or computed from one of these instead. When it is ``late``, the best so far.
     """
     search = _searched(priced, start, thorough, late)
     return {c: search.choice[c] for c in search.in_order()}, search.total
@@ -266,7 +267,7 @@ def _searched(
     for _ in range(MAX_ROUNDS):
         if not search.improve():
             break
-    while thorough and search.abandon():
+    while thorough and (search.abandon() or search.turn()):
         search.improve()
     return search
 
@@ -338,15 +339,15 @@ class _Search:
                 changed |= self._take_cheapest(c)
         return changed
 
-    def _take_cheapest(self, c: int, fits: Callable[[Node], bool] | None = None) -> bool:
+    def _take_cheapest(self, c: int, fits: Callable[[Node], bool] | None = None, rise: float = inf) -> bool:
         """Choose the alternative of ``c`` with which the total is least, if it falls; whether there was one.
 
-        If only some nodes are to ``fit``, the cheapest of these, even if the total rises.
+        If only some nodes are to ``fit``, the cheapest of these, even if the total rises, by less than ``rise``.
         """
         current, paid = self.choice[c], self.paid[c]
         # what both need is freed here, and taken again below
         free = paid + self._release(current[2])
-        least = free if fits is None else inf
+        least = free if fits is None else free + rise
         best: tuple[Node, int] | None = None
         uses = self.uses
         for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
@@ -357,7 +358,7 @@ class _Search:
                     taken = price + self._take(node[2])
                     self._release(node[2])
                 # the operands of `node` may not need `c` itself
-                if taken < least and not reaches(self.choice, node[2], c) and (fits is None or fits(node)):
+                if taken < least and (fits is None or fits(node)) and not reaches(self.choice, node[2], c):
                     best, least = (node, price), taken
         if best is not None:
             self._choose(c, *best)
@@ -393,6 +394,12 @@ class _Search:
             whole = [self._whole_sum(c, operand, users) for c, operand in nearest]
             if whole != nearest:
                 yield whole
+            above = [self._above(*way, users) for way in nearest]
+            higher = [i for i, way in enumerate(nearest) if above[i] != way]
+            for i in higher:
+                yield [*nearest[:i], above[i], *nearest[i + 1 :]]
+            if len(higher) > 1:
+                yield above
 
     def _way_out(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> tuple[int, int] | None:
         """The first class with alternatives from ``c`` on upwards, where all serves one use, and its operand below."""
@@ -402,6 +409,11 @@ class _Search:
                 return None
             operand, c = c, above[0]
         return c, operand
+
+    def _above(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> tuple[int, int]:
+        """The class that ``c`` serves alone, and ``c``; both as they are if several use it."""
+        above = users.get(c, ())
+        return (above[0], c) if self.uses[c] == 1 and len(above) == 1 else (c, operand)
 
     def _whole_sum(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> tuple[int, int]:
         """The longest sum that ``c`` is part of, where all serves one use, and its operand below."""
@@ -425,6 +437,37 @@ class _Search:
                     break
                 undo.append(before)
         if self.total < total:
+            return True
+        self._restore(undo)
+        self.total = total
+        return False
+
+    def turn(self) -> bool:
+        """Try to compute what a sum uses, and others too, from that sum instead; whether the total fell."""
+        changed = False
+        classes = self.graph.classes
+        for user in self.in_order()[::-1]:
+            if self.choice[user][0] not in _SUMS or len(classes[user]) == 1:
+                continue
+            for c in self.choice[user][2]:
+                # an earlier change may have given up the sum, or what it uses
+                if self.uses[c] > 1 and self.paid[c] and self.uses[user] and c in self.choice[user][2]:
+                    turned = [p for node, p in zip(classes[c], self.prices[c], strict=True) if user in node[2]]
+                    if turned:
+                        if self._is_late():
+                            return False
+                        changed |= self._turned(c, user, min(turned))
+        return changed
+
+    def _turned(self, c: int, user: int, price: int) -> bool:
+        """Change ``user`` not to need ``c``, and ``c`` to use it, at least for this price; whether the total fell."""
+        total, (_, _, operands) = self.total, self.choice[c]
+        saved = self.paid[c] + self._release(operands) - price
+        self._take(operands)
+        undo = [(d, self.choice[d], self.paid[d]) for d in (user, c)]
+        if saved <= 0 or not self._take_cheapest(user, lambda node: not reaches(self.choice, node[2], c), saved):
+            return False
+        if self._take_cheapest(c, lambda node: user in node[2]) and self.total < total:
             return True
         self._restore(undo)
         self.total = total

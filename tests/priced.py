@@ -12,7 +12,9 @@ Table = dict[int, list[tuple[int, tuple[int, ...]]]]
 
 def priced(table: Table, roots: list[int]) -> Priced:
     """The graph of a table."""
-    nodes: dict[int, list[Node]] = {c: [("f", n, args) for n, (_, args) in enumerate(row)] for c, row in table.items()}
+    nodes: dict[int, list[Node]] = {}
+    for c, row in table.items():
+        nodes[c] = [("add", n, args) for n, (_, args) in enumerate(row)]
     graph = EGraph(nodes, dict.fromkeys(table, (0, 9)), roots)
     return Priced(graph, {c: [price for price, _ in row] for c, row in table.items()})
 

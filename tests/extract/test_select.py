@@ -166,6 +166,40 @@ def test_a_whole_sum_does_without_what_a_part_of_it_needs(op, cost):
     assert improved(found, start, thorough=True)[1] == cost
 
 
+@pytest.mark.parametrize(("alone", "cost"), [([], 5), ([4], 7)])
+def test_what_serves_one_class_alone_is_given_up_with_what_it_needs(alone, cost):
+    # 3 and 4 use 1; 3 can do with 2, which is there, and 4 serves 5 alone, which can do without it
+    table: Table = {0: [(0, ())], 1: [(3, (0,))], 2: [(1, (0,))], 3: [(1, (1,)), (1, (2,))]}
+    table |= {4: [(1, (1,)), (9, (2,))], 5: [(1, (4,)), (3, (2,))]}
+    found = priced(table, [2, 3, 5, *alone])
+    start = {c: nodes[0] for c, nodes in found.graph.classes.items()}
+    assert total_cost(found, start) == 7
+    assert improved(found, start, thorough=True)[1] == cost
+
+
+#: Class 2 is used by the sum 3, which could be computed without it, and 2 from 3; the price of 3 without 2.
+TURNED = [(3, "add", 4), (4, "add", 5), (5, "add", 6), (3, "mul", 6)]
+
+
+@pytest.mark.parametrize(("price", "op", "cost"), TURNED)
+def test_what_a_sum_and_others_use_is_computed_from_the_sum_if_that_is_cheaper(price, op, cost):
+    table: Table = {0: [(0, ())], 1: [(4, (0,))], 2: [(1, (1,)), (1, (3,))], 3: [(1, (2,)), (price, (0,))]}
+    found = priced(table, [2, 3])
+    found.graph.classes[3][0] = (op, None, (2,))
+    start = {c: nodes[0] for c, nodes in found.graph.classes.items()}
+    chosen, spent = improved(found, start, thorough=True)
+    assert spent == total_cost(found, chosen) == cost
+
+
+def test_a_sum_that_another_turned_around_has_given_up_is_left_alone():
+    # 4 is computed from 5 then, so that nothing uses 3, and 1 is no longer computed from it
+    table: Table = {0: [(0, ())], 1: [(5, (0,)), (1, (3,))], 3: [(1, (1,)), (1, (0,))]}
+    table |= {4: [(3, (3,)), (1, (5,))], 5: [(1, (4,)), (2, (0,))], 6: [(0, (1,))]}
+    found = priced(table, [1, 4, 5, 6])
+    chosen, spent = improved(found, {c: nodes[0] for c, nodes in found.graph.classes.items()}, thorough=True)
+    assert spent == total_cost(found, chosen) == 8
+
+
 @settings(max_examples=200)
 @given(graphs(most_classes=12, most_nodes=4), st.booleans())
 def test_the_cost_of_a_search_is_that_of_its_choice(graph, thorough):
