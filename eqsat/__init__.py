@@ -34,6 +34,20 @@ from eqsat.text import parse
 if TYPE_CHECKING:
     from eqsat.runtime import Program
 
+    __version__: str
+else:
+
+    def __getattr__(name: str) -> str:
+        # looked up when it is asked for, which takes as long as many a kernel
+        if name != "__version__":
+            raise AttributeError(f"module 'eqsat' has no attribute {name!r}")
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("eqsat")
+        except PackageNotFoundError:
+            raise AttributeError("eqsat is not installed, and has no version") from None
+
 
 def compile(
     kernel: Kernel,

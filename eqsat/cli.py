@@ -110,12 +110,10 @@ _PROVE_SECONDS = click.option(
 
 def _version(context: click.Context, option: click.Parameter, asked: bool) -> None:
     if asked:
-        from importlib.metadata import PackageNotFoundError, version
+        import eqsat
 
-        try:
-            click.echo(f"eqsat {version('eqsat')}")
-        except PackageNotFoundError:
-            click.echo(f"eqsat from {Path(__file__).parent}, not installed")
+        installed = getattr(eqsat, "__version__", None)
+        click.echo(f"eqsat {installed or f'from {Path(__file__).parent}, not installed'}")
         context.exit()
 
 

@@ -114,7 +114,10 @@ class Expr(_Draft):
     def __bool__(self) -> bool:
         if self.vmin == self.vmax:
             return bool(self.vmin)
-        raise TypeError(f"the truth of {brief(self)!r} depends on its variables; combine conditions with & | ~")
+        raise TypeError(
+            f"the truth of {brief(self)!r} depends on its variables; combine conditions with & | ~, "
+            "choose by where, minimum, maximum"
+        )
 
     def __repr__(self) -> str:
         return f"Expr({brief(self, MAX_SHOWN)!r})"
@@ -160,11 +163,23 @@ class Expr(_Draft):
     def __rmod__(self, other: ExprLike) -> Expr:
         return stated("mod", as_expr(other), self)
 
+    def __divmod__(self, other: ExprLike) -> tuple[Expr, Expr]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: ExprLike) -> tuple[Expr, Expr]:
+        return other // self, other % self
+
     def __lshift__(self, other: ExprLike) -> Expr:
         return make("shl", self, as_expr(other))
 
+    def __rlshift__(self, other: ExprLike) -> Expr:
+        return make("shl", as_expr(other), self)
+
     def __rshift__(self, other: ExprLike) -> Expr:
         return make("shr", self, as_expr(other))
+
+    def __rrshift__(self, other: ExprLike) -> Expr:
+        return make("shr", as_expr(other), self)
 
     def __pow__(self, other: ExprLike) -> Expr:
         return power(self, as_expr(other))
@@ -187,8 +202,14 @@ class Expr(_Draft):
     def __and__(self, other: ExprLike) -> Expr:
         return make("and", self, as_expr(other))
 
+    def __rand__(self, other: ExprLike) -> Expr:
+        return make("and", as_expr(other), self)
+
     def __or__(self, other: ExprLike) -> Expr:
         return make("or", self, as_expr(other))
+
+    def __ror__(self, other: ExprLike) -> Expr:
+        return make("or", as_expr(other), self)
 
     def __invert__(self) -> Expr:
         return make("not", self)
@@ -214,6 +235,9 @@ class Expr(_Draft):
         >>> (i*4 + 1).substitute({i: i + 1})
         Expr('(i + 1)*4 + 1')
         """
+        for term in replacement:
+            if not isinstance(term, Expr):
+                raise TypeError(f"{shown(term)} is no term to replace: give a variable itself, not its name")
         return substitute([self], replacement)[0]
 
     def evaluate(self, values: Mapping[str, ArrayLike]) -> NDArray[Any]:
@@ -812,8 +836,10 @@ def _check_operands(name: str, takes: str, gives: str, args: tuple[Expr, ...]) -
         else:
             wanted = sort == "b"
         if arg.is_bool is not wanted or arg.op == "buffer" or arg.element:
+            kind = _kind_of(arg)
+            remedy = ": for its lowest n bits write % 2**n" if name in ("and", "or") and kind == "an integer" else ""
             raise TypeError(
-                f"{name} needs {'a condition' if wanted else 'an integer'} where {brief(arg)!r} is {_kind_of(arg)}"
+                f"{name} needs {'a condition' if wanted else 'an integer'} where {brief(arg)!r} is {kind}{remedy}"
             )
     if name in ("shl", "shr") and not (args[1].vmin >= 0 and args[1].vmax <= MAX_SHIFT):
         raise ValueError(

@@ -37,7 +37,7 @@ from platformdirs import user_cache_dir
 from eqsat.codegen import Function, arguments, function, points_function, preamble
 from eqsat.expr import Expr, extent
 from eqsat.kernel import DTYPES, Kernel, flattened
-from eqsat.limits import list_of
+from eqsat.limits import list_of, shown
 from eqsat.lowering.elements import C_TYPES
 from eqsat.lowering.nests import function as loop_function
 from eqsat.lowering.schedule import optimized
@@ -660,7 +660,7 @@ def compile_kernel(
            [2., 5.]], dtype=float32)
     """
     if not isinstance(kernel, Kernel):
-        raise TypeError(f"{kernel!r} is no kernel: give an eqsat.Kernel")
+        raise TypeError(f"{shown(kernel)} is no kernel: give an eqsat.Kernel")
     if "out" in {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}:
         raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
     compiled = optimized(kernel, reassociate=reassociate) if optimize else flattened(kernel)

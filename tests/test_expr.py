@@ -56,6 +56,22 @@ def plain(term: Expr, point: dict[str, int]) -> int | bool:
     return eval(f"{symbol} x" if len(args) == 1 else f"x {symbol} y", names)
 
 
+#: Python asks the right operand where the left is no term.
+FROM_THE_RIGHT = [
+    (7 << Y, "shl(7, y)"),
+    (64 >> Y, "shr(64, y)"),
+    (True & (X < Y), "True and x < y"),
+    (False | (X < Y), "False or x < y"),
+    (divmod(X, 4), "x//4, x%4"),
+    (divmod(9, Y + 1), "9//(y + 1), 9%(y + 1)"),
+]
+
+
+@pytest.mark.parametrize(("built", "text"), FROM_THE_RIGHT, ids=lambda value: str(value))
+def test_operators_take_numbers_on_the_left(built, text):
+    assert (", ".join(map(str, built)) if isinstance(built, tuple) else str(built)) == text
+
+
 def test_equal_terms_are_one_object():
     assert (X * 4 + Y) // 3 is (X * 4 + Y) // 3
     assert X + Y is not Y + X
@@ -205,6 +221,10 @@ REFUSED = [
     (lambda: where(X < Y, 1, TRUE), TypeError, "condition"),
     (lambda: make("add", X), TypeError, "takes 2 operands, not 1"),
     (lambda: bool(X < Y), TypeError, "truth of 'x < y' depends"),
+    (lambda: min(X, Y), TypeError, "truth of 'y < x' depends .* minimum, maximum"),
+    (lambda: X & 7, TypeError, r"and needs a condition where 'x' is an integer: for its lowest n bits write % 2\*\*n"),
+    (lambda: 64 >> X, ValueError, "shift amount 'x'"),
+    (lambda: X.substitute({"x": 3}), TypeError, "'x' is no term to replace: give a variable itself, not its name"),
     (lambda: var("x", 0, 2.5), TypeError, "the bounds of variable 'x' must be integers, not 0 and 2.5"),
     (lambda: var(5, 0, 3), TypeError, "the name of a variable must be a text, not 5"),
     (lambda: expr.buffer(5), TypeError, "the name of a buffer must be a text, not 5"),
