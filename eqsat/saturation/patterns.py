@@ -39,7 +39,9 @@ _LETTERS = {
 #: What to do about a name that is none of them.
 _REMEDY = f"the letters of literals are {LITERALS}, of terms {TERMS}, of conditions {CONDITIONS}"
 #: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
-_MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|at)\(\s*(\w+)\s*(?:,\s*(\w+)\s*)?\)")
+_MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|at)\(([^)]*)\)")
+#: What to do about a measure of something else.
+_MEASURED = f"measure one of {TERMS} as in vmin(x), or as in gcd(x, d) with one of {LITERALS}"
 MEASURES = {
     **{f"{f}_{x}": var(f"{f}_{x}", -LARGEST, LARGEST) for f in ("vmin", "vmax") for x in TERMS},
     **{f"{f}_{x}": var(f"{f}_{x}", 1, LARGEST) for f in ("factor", "modulus") for x in TERMS},
@@ -113,8 +115,15 @@ def _reduces(term: Expr) -> bool:
 
 
 def _parse_measured(text: str, binds: bool) -> Expr:
-    flat = _MEASURE.sub(lambda m: "_".join(g for g in m.groups() if g), text)
-    return parse(flat, _NARROW | _BINDING if binds else _LETTERS | MEASURES, _REMEDY)
+    names = _NARROW | _BINDING if binds else _LETTERS | MEASURES
+
+    def named(found: re.Match[str]) -> str:
+        name = "_".join([found[1], *[letter.strip() for letter in found[2].split(",")]])
+        if name not in names:
+            raise ValueError(f"cannot parse {text!r}: {found[0]!r} is no measure: {_MEASURED}")
+        return name
+
+    return parse(_MEASURE.sub(named, text), names, _REMEDY)
 
 
 def shown(name: str) -> str:
