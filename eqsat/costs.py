@@ -9,7 +9,7 @@ from eqsat.expr import Expr, topological
 from eqsat.extract.cost import COST_MODELS, CostModel, LoopAware, checked
 from eqsat.hoist import levels
 from eqsat.ops import REDUCTIONS
-from eqsat.theory.forms import VariableSets
+from eqsat.traversal import VariableSets
 
 LATENCY = COST_MODELS["latency"]
 

@@ -56,6 +56,7 @@ from eqsat.sampling import grid
 from eqsat.theory.facts import ContradictionError
 from eqsat.theory.forms import to_expr
 from eqsat.theory.solving import equated, solved_for
+from eqsat.traversal import mentions
 
 #: NumPy's type of each element type.
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -456,23 +457,19 @@ def _selected_product(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
 def _out_of_the_loop(term: Expr, reassociate: bool) -> Expr:
     """What does not change with the index leaves the reduction."""
     body, index, low, high = term.args
-
-    def same(part: Expr) -> bool:
-        return all(t is not index for t in topological([part]))
-
-    if term.op in ("fmax_over", "fmin_over") and same(body) and (low < high).vmin:
+    if term.op in ("fmax_over", "fmin_over") and not mentions(body, index) and (low < high).vmin:
         return body
     if not reassociate or term.op != "fsum_over":
         return term
-    if same(body):
+    if not mentions(body, index):
         # no times infinity is nothing, and no number as a product
         some, product = low < high, make("fmul", body, as_float(maximum(high - low, 0), body))
         return product if some.vmin else make("fwhere", some, product, as_float(0, body))
     if body.op == "fmul":
         x, y = body.args
-        if same(y):
+        if not mentions(y, index):
             x, y = y, x
-        if same(x):
+        if not mentions(x, index):
             return make("fmul", x, _out_of_the_loop(make("fsum_over", y, index, low, high), reassociate))
     return term
 

@@ -21,8 +21,9 @@ from typing import Self
 from eqsat.expr import FALSE, TRUE, Expr, TooWideError, is_wide, make, topological
 from eqsat.ops import DIVISIONS, FLOATS, REDUCTIONS, SUMS, Bounds
 from eqsat.theory.conditions import is_negative
-from eqsat.theory.forms import Form, atom_form, factors, number, scale_of, to_expr, topological_until, without_quotients
+from eqsat.theory.forms import Form, atom_form, factors, number, scale_of, to_expr, without_quotients
 from eqsat.theory.reduce import Reductions
+from eqsat.traversal import topological_until
 
 #: How often what follows from what was learned is learned in turn.
 MAX_CONSEQUENCES = 2

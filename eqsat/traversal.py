@@ -5,7 +5,7 @@ Terms share subterms and may be thousands of levels deep: every walk visits each
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, cast
 
@@ -34,6 +34,30 @@ def topological(roots: Iterable[Expr]) -> list[Expr]:
             found[term] = None
             stack.pop()
     return list(found)
+
+
+def topological_until(roots: Iterable[Expr], done: Callable[[Expr], bool]) -> Iterator[Expr]:
+    """The terms below ``roots`` not yet ``done``, operands first; each must be done before the next is asked for."""
+    stack = list(roots)[::-1]
+    opened: set[Expr] = set()
+    while stack:
+        term = stack.pop()
+        if term in opened:
+            opened.remove(term)
+            yield term
+        elif not done(term):
+            waiting = [a for a in term.args if not done(a)]
+            if waiting:
+                opened.add(term)
+                stack.append(term)
+                stack += waiting[::-1]
+            else:
+                yield term
+
+
+def mentions(term: Expr, variable: Expr) -> bool:
+    """Whether ``variable`` occurs in ``term``."""
+    return any(t is variable for t in topological([term]))
 
 
 def evaluated_operands(term: Expr) -> tuple[Expr, ...]:
@@ -176,3 +200,66 @@ def tree_size(term: Expr) -> int:
     for part in topological([term]):
         sizes[part] = 1 + sum([sizes[a] for a in part.args])
     return sizes[term]
+
+
+class Simplicity(dict["Expr", tuple[int, int, int]]):
+    """An order on terms, each measured once: by size (:func:`tree_size`), by the largest literal, by key.
+
+    >>> from eqsat.expr import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> min([x + y * 2, x * 3, x * 2], key=Simplicity().__getitem__)
+    Expr('x*2')
+    """
+
+    def __missing__(self, term: Expr) -> tuple[int, int, int]:
+        for part in topological_until([term], self.__contains__):
+            size, literal = 1, abs(part.vmin) if part.op == "const" else 0
+            for below, other, _ in [self[arg] for arg in part.args]:
+                size, literal = size + below, max(literal, other)
+            self[part] = size, literal, part.key
+        return self[term]
+
+    def size(self, term: Expr) -> int:
+        """How many operators and leaves ``term`` has, written out."""
+        return self[term][0]
+
+
+class VariableSets:
+    """The free variables and the buffers of terms, as bit sets."""
+
+    def __init__(self) -> None:
+        self._sets: dict[Expr, int] = {}
+        self._count = 0
+        #: The number of values of each index that has occurred, by its bit.
+        self.index_extents: dict[int, int] = {}
+
+    def of(self, term: Expr) -> int:
+        """The set of ``term``."""
+        found = self._sets.get(term)
+        if found is None:
+            self.read(topological_until([term], self._sets.__contains__))
+            found = self._sets[term]
+        return found
+
+    def read(self, terms: Iterable[Expr]) -> None:
+        """Find the sets of terms whose operands come before them."""
+        for term in terms:
+            if term not in self._sets:
+                self._sets[term] = self._set_of(term)
+
+    def _set_of(self, part: Expr) -> int:
+        if not part.args:
+            if part.op not in ("var", "buffer"):
+                return 0
+            bit = 1 << self._count
+            self._count += 1
+            if part.op == "var" and is_index(part):
+                self.index_extents[bit] = part.vmax - part.vmin + 1
+            return bit
+        if len(part.args) == 4 and part.op in REDUCTIONS:
+            body, index, low, high = [self._sets[arg] for arg in part.args]
+            return (body & ~index) | low | high
+        total = 0
+        for arg in part.args:
+            total |= self._sets[arg]
+        return total

@@ -26,7 +26,7 @@ from eqsat.expr import Expr, buffers, extent, topological, variables
 from eqsat.limits import list_of, refuse_seconds, require
 from eqsat.ops import REDUCTIONS, trip_bounds
 from eqsat.sampling import sample, select
-from eqsat.theory.forms import VariableSets
+from eqsat.traversal import VariableSets
 
 #: Domains with up to so many points are swept.
 MOST_POINTS = 10**6

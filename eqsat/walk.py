@@ -33,8 +33,8 @@ from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
 from eqsat.spelling.terms import buffer_key
 from eqsat.theory.facts import ContradictionError, Work
-from eqsat.theory.forms import VariableSets
 from eqsat.theory.guess import Guess
+from eqsat.traversal import VariableSets
 
 #: Inputs of more terms than these are large: what takes long is left out, or comes later.
 LARGE = 100

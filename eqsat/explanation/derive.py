@@ -24,8 +24,9 @@ from eqsat.rules import DEFAULT, REDUCE
 from eqsat.rules.arithmetic import ARITHMETIC
 from eqsat.saturation.patterns import TERMS, pattern_of
 from eqsat.spelling.terms import spell_sum
-from eqsat.theory.forms import Form, read, topological_until
+from eqsat.theory.forms import Form, read
 from eqsat.theory.guess import Guess
+from eqsat.traversal import topological_until
 
 #: Lemmas of the theory that are patterns: some say more simply, for a reader, what a rule says for the e-graph.
 LEMMAS = (

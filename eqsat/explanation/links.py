@@ -10,7 +10,7 @@ from typing import NamedTuple
 from eqsat.explanation.derive import Laws, Move, Search, reading, spelled
 from eqsat.expr import Expr, make
 from eqsat.linear import Theory
-from eqsat.theory.forms import topological_until
+from eqsat.traversal import topological_until
 
 #: Laws for steps between which no chain of smaller ones was found.
 COARSE = {

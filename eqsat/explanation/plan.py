@@ -20,7 +20,8 @@ from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, REDUCTIONS
 from eqsat.spelling.value_graph import Value
 from eqsat.theory.facts import Work
-from eqsat.theory.forms import Simplicity, to_expr, without_quotients
+from eqsat.theory.forms import to_expr, without_quotients
+from eqsat.traversal import Simplicity
 
 if TYPE_CHECKING:
     from eqsat.result import Result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from eqsat.expr import Expr, make, rebuild, substitute, with_operands
-from eqsat.theory.forms import topological_until
+from eqsat.traversal import topological_until
 
 
 def replaced_within(root: Expr, before: Expr, after: Expr, given: tuple[Expr, ...]) -> Expr:

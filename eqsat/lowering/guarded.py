@@ -12,6 +12,7 @@ from eqsat.expr import Expr, array_of, topological
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS
 from eqsat.theory.facts import ContradictionError
+from eqsat.traversal import mentions
 
 
 def guarded_loads(
@@ -27,7 +28,7 @@ def guarded_loads(
     inline: set[Expr] = set()
     doubtful = []
     for term in loads:
-        known = facts if any(t is row for t in topological([term])) else ()
+        known = facts if row is not None and mentions(term, row) else ()
         if is_inside(Theory(known), term):
             inside.add(term)
         else:

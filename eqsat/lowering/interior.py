@@ -34,6 +34,7 @@ from eqsat.ops import FLOATS, REDUCTIONS
 from eqsat.theory.facts import ContradictionError
 from eqsat.theory.forms import Form, to_expr
 from eqsat.theory.solving import solved_for
+from eqsat.traversal import mentions
 
 #: Rows with fewer elements than this have no loop for their interior.
 MIN_INTERIOR = 8
@@ -168,7 +169,7 @@ def _is_solved(theory: Theory, row: Expr, condition: Expr) -> bool:
     low, high = row.vmin, row.vmax + 1
     start = low if first is None else max(low, theory.bounds(first)[0])
     stop = high if beyond is None else min(high, theory.bounds(beyond)[1])
-    return stop - start >= MIN_INTERIOR and all(t is not row for t in topological([rest]))
+    return stop - start >= MIN_INTERIOR and not mentions(rest, row)
 
 
 def _within(theory: Theory, row: Expr, first: Form | None, beyond: Form | None, rest: Expr) -> tuple[Expr, Expr]:

@@ -17,9 +17,10 @@ from eqsat.expr import Expr, chain_members, const, make
 from eqsat.extract.cost import is_power_of_two
 from eqsat.linear import Theory
 from eqsat.ops import FLOORS
-from eqsat.theory.forms import Form, mentions, number, partition, split, to_expr
+from eqsat.theory.forms import Form, number, partition, split, to_expr
 from eqsat.theory.products import MAX_SUM_EXPONENT
 from eqsat.theory.quotients import common_divisors
+from eqsat.traversal import mentions
 
 #: The operators whose terms are respelled.
 RESPELLED = FLOORS | {"mul", "prod_over"}

@@ -9,18 +9,8 @@ from typing import Self
 
 from eqsat.expr import Expr
 from eqsat.ops import Bounds
-from eqsat.theory.forms import (
-    ZERO,
-    Division,
-    Form,
-    VariableSets,
-    atom_form,
-    factors,
-    number,
-    product_form,
-    read,
-    without,
-)
+from eqsat.theory.forms import ZERO, Division, Form, atom_form, factors, number, product_form, read, without
+from eqsat.traversal import VariableSets
 
 #: Terms of longer sums than this are taken for independent once the time is up.
 MAX_LATE_TERMS = 8

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from eqsat.expr import FALSE, TRUE, Expr, chain_members, extent, topological, variables, with_users
 from eqsat.ops import SUMS
 from eqsat.sampling import Points, all_hold, domain_size, grid
-from eqsat.theory.forms import Division, Form, Simplicity, atom_form, factors, mentions, number, read, to_expr
+from eqsat.theory.forms import Division, Form, atom_form, factors, number, read, to_expr
 from eqsat.theory.intervals import Intervals
 from eqsat.theory.witnesses import Witnesses
+from eqsat.traversal import Simplicity, mentions
 
 #: Facts are assumed inside the branches of so many selections per theory; beyond, branches see the outer facts only.
 MAX_CONTEXTS = 1000

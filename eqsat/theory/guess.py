@@ -22,7 +22,8 @@ from eqsat.evaluation import evaluate
 from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, extent, make, topological, var, variables
 from eqsat.ops import COMPARISONS, SUMS
 from eqsat.sampling import Points, all_hold, domain_size, grid, select
-from eqsat.theory.forms import Form, Simplicity, atom_form, read, scale_of, to_expr
+from eqsat.theory.forms import Form, atom_form, read, scale_of, to_expr
+from eqsat.traversal import Simplicity
 
 Array = NDArray[Any]
 

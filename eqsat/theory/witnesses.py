@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from eqsat.evaluation import apply_operator, number_type
 from eqsat.expr import Expr
 from eqsat.ops import FLOATS, REDUCTIONS
-from eqsat.theory.forms import Form, topological_until
+from eqsat.theory.forms import Form
+from eqsat.traversal import topological_until
 
 #: So many points; the first quarter has values close to zero, the next two wider ones, the last any.
 COUNT = 64
