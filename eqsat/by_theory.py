@@ -52,7 +52,8 @@ class ByTheory(Walk):
     def run(self, engine: str, limit: float = inf) -> Result:
         """The answer, for the engine ``"egraph"`` with the rules beside the theory.
 
-        What costs over ``limit`` after the first choice is not improved by reuse.
+        With a ``limit`` this is a walk within another: what costs more after the first choice is not improved by
+        reuse, and no flat index is looked for.
         """
         base, contexts = self._theories()
         self._check_divisors(contexts)
@@ -173,7 +174,7 @@ class ByTheory(Walk):
         for model in blends(self.model, result.cost, operations(result.exprs)):
             choice, _ = self._chooser(speller, model).choose()
             spelled = speller.spell(choice)
-            exprs = self._held(defined([spelled[c] for c in wanted], contexts), self.roots)
+            exprs = self._within_64_bits(defined([spelled[c] for c in wanted], contexts), self.roots)
             if not self._strays(exprs):
                 found.append(tuple(self._bracketed(exprs, model) if isinstance(model, LoopAware) else exprs))
         return frontier(Answer(exprs, cost_of(exprs, self.model), size(exprs)) for exprs in found)

@@ -198,7 +198,7 @@ class Walk(ABC):
         try:
             yield session
         except Exception:
-            # an interrupted one, which may not be empty, is not used again
+            # unlike an interrupt, an error leaves it empty
             free.append(session)
             raise
         if not session.is_worn:
@@ -256,7 +256,7 @@ class Walk(ABC):
         """The answer, by the engine of that name."""
 
     def _strays(self, found: Sequence[Expr]) -> list[list[int]]:
-        """The roots for which ``found`` has a variable that only others have, together those that have the same ones.
+        """The roots whose answer speaks of a variable that only other roots have, those of the same variables together.
 
         The value does not depend on it, but where the root is needed it may have none: that of a loop further in.
         """
@@ -279,22 +279,22 @@ class Walk(ABC):
             self.stop = result.stop
         return dict(zip(places, result.exprs, strict=True))
 
-    def _held(self, exprs: list[Expr], before: Sequence[Expr]) -> list[Expr]:
-        """``exprs``, but those of which 64 bits hold all values as they were before, and not as found, as before."""
+    def _within_64_bits(self, exprs: list[Expr], before: Sequence[Expr]) -> list[Expr]:
+        """``exprs``, but as they were ``before`` those that 64 bits held all values of then, and do not now."""
         if fits(exprs):
             return exprs
         return [new if fits([new]) or not fits([old]) else old for old, new in zip(before, exprs, strict=True)]
 
     def _bracketed(self, exprs: Sequence[Expr], loops: LoopAware) -> list[Expr]:
         """``exprs`` with their sums added from the outermost loop to the innermost."""
-        return self._held(hoist(exprs, loops), exprs)
+        return self._within_64_bits(hoist(exprs, loops), exprs)
 
     def _result(self, found: Sequence[Expr], nodes: int, contexts: Sequence[Theory | None], engine: str) -> Result:
         found = [*found]
         for places in self._strays(found):
             for place, term in self._alone(places, engine).items():
                 found[place] = term
-        exprs = self._held(defined(found, contexts), self.roots)
+        exprs = self._within_64_bits(defined(found, contexts), self.roots)
         if isinstance(self.model, LoopAware):
             exprs = self._cheapest(exprs, self._bracketed(exprs, self.model))
         cost_before, cost = self.cost_before, cost_of(exprs, self.model)

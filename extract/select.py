@@ -78,7 +78,7 @@ class _Pricer:
     def __init__(self, graph: EGraph, model: CostModel) -> None:
         self.bounds, self.model = graph.bounds, model
         self._addition = model.price("add", [(0, 9), (0, 9)], (0, 18))
-        self._products = _Products(model, self._addition)
+        self._products = Products(model, self._addition)
 
     def price(self, c: int, node: Node) -> int:
         op, value, args = node
@@ -96,8 +96,8 @@ class _Pricer:
         return self._products[first] - self._products[-first] if max(coefficients) < 0 else 0
 
 
-class _Products(dict[int, int]):
-    """What a product by each literal costs."""
+class Products(dict[int, int]):
+    """What a product by each literal costs, found when it is asked for."""
 
     def __init__(self, model: CostModel, addition: int) -> None:
         super().__init__({1: 0, -1: addition})

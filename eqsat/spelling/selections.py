@@ -27,9 +27,9 @@ class SelectionSpeller(KindSpeller):
         """A selection as it is, as the extreme that it takes, and as a common factor times a selection."""
         yield "where", None, self.operands(atom)
         x, y = map(read, atom.args[1:])
-        order = self.theory.order_by(atom.args[0], x, y)
-        if order and self.theory.is_defined(atom):
-            yield order, None, (self.need(x), self.need(y))
+        extreme = self.theory.extreme_taken(atom.args[0], x, y)
+        if extreme is not None and self.theory.is_defined(atom):
+            yield extreme, None, (self.need(x), self.need(y))
         yield from self._clipped(atom, x, y)
         if len(x.terms) == 1 and x.terms.keys() == y.terms.keys() and not x.constant and not y.constant:
             # where(c, x*2, x*5) is x*where(c, 2, 5)

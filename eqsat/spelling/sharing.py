@@ -16,7 +16,7 @@ from typing import cast
 from eqsat.expr import Expr, make
 from eqsat.extract.cost import CostModel
 from eqsat.extract.graph import Node
-from eqsat.extract.select import Choice, reachable, reaches
+from eqsat.extract.select import Choice, Products, reachable, reaches
 from eqsat.spelling.speller import Speller
 from eqsat.theory.forms import ZERO, Form, number
 
@@ -182,7 +182,7 @@ class _Pairing:
     """Greedy pair extraction over combinations of classes."""
 
     def __init__(self, speller: Speller, model: CostModel, choice: Choice, late: Callable[[], bool]) -> None:
-        self.speller, self.choice, self.model = speller, choice, model
+        self.speller, self.choice = speller, choice
         self.late, self.left, self.stopped = late, PAIRS_PER_LOOK, False
         self.sums: list[dict[int, int]] = []
         self.where: dict[Pair, dict[int, int]] = {}
@@ -190,10 +190,11 @@ class _Pairing:
         self.has_lost = False
         # how many sums have each product by a literal
         self.products: Counter[tuple[int, int]] = Counter()
-        self._multiplications: dict[int, int] = {}
         # the classes of literals
         self._numbers: dict[int, int] = {}
         self.addition = model.price("add", [(0, 9), (0, 9)], (0, 18))
+        #: The price of multiplying by a literal.
+        self.multiplication = Products(model, self.addition).__getitem__
 
     def _count(self, index: int, new: list[int], terms: dict[int, int]) -> None:
         """Record the pairs of sum ``index`` that contain a class of ``new``."""
@@ -221,14 +222,6 @@ class _Pairing:
             self.left = PAIRS_PER_LOOK
             self.stopped = self.stopped or self.late()
         return self.stopped
-
-    def multiplication(self, by: int) -> int:
-        """The price of multiplying by a literal."""
-        found = self._multiplications.get(by)
-        if found is None:
-            found = 0 if by == 1 else self.model.price("mul", [(0, 9), (by, by)], (min(0, 9 * by), max(0, 9 * by)))
-            self._multiplications[by] = found
-        return found
 
     def saving(self, pair: Pair) -> int:
         """What making ``pair`` a partial sum saves: a product by a literal only where no other sum has it."""

@@ -92,7 +92,7 @@ class Conditions(Extremes):
                 return TRUE
             if high < 0:
                 return FALSE
-            if self.selects[0]:
+            if self.has_minima[0]:
                 split = self._split_comparison(form)
                 if split is not None:
                     return split
@@ -222,20 +222,20 @@ class Conditions(Extremes):
         condition = self.at_least_zero(divisor.times(high).plus(dividend, -1).shifted(-1))
         return None if condition is TRUE or condition is FALSE else (condition, low)
 
-    def order_by(self, condition: Expr, x: Form, y: Form) -> str:
+    def extreme_taken(self, condition: Expr, x: Form, y: Form) -> str | None:
         """``"max"`` if ``where(condition, x, y)`` is the larger of a sum and a literal, ``"min"`` if the smaller."""
         difference = to_expr(x.plus(y, -1))
         if condition.op not in ("lt", "le") or (x.terms and y.terms):
-            return ""
+            return None
         if self.variables.of(difference) & ~self.variables.of(condition):
-            return ""
+            return None
         there, elsewhere = self.under(condition), self.under(self.negate(condition))
         if there is not None and elsewhere is not None:
             gaps = there.form(difference), elsewhere.form(difference).times(-1)
             for op, sign in (("max", 1), ("min", -1)):
                 if there.is_never_negative(gaps[0].times(sign)):
-                    return op if elsewhere.is_never_negative(gaps[1].times(sign)) else ""
-        return ""
+                    return op if elsewhere.is_never_negative(gaps[1].times(sign)) else None
+        return None
 
     def two_values(self, form: Form) -> tuple[Expr, int, int] | None:
         """Where a form of two values has the lower one, and both; ``None`` if it is not seen to have two."""
@@ -293,7 +293,7 @@ class Conditions(Extremes):
             low, high = self.bounds(form)
         if form.sign() < 0:
             form, low, high = form.times(-1), -high, -low
-        if self.selects[0]:
+        if self.has_minima[0]:
             split = self._split_equation(form)
             if split is not None:
                 return split
@@ -512,7 +512,7 @@ class Conditions(Extremes):
             if member.op in _COMPLEMENT:
                 if self._is_open(member, others):
                     continue
-                theory = self._given(others)
+                theory = self._with_facts(others)
                 if theory is None:
                     return [FALSE]
                 found = member if theory is self else theory.condition(member)
@@ -553,7 +553,7 @@ class Conditions(Extremes):
             others = [m for m in members if m is not member and self._may_decide(m, member)]
             if not others or len(others) > MAX_DECIDING or member.op not in _COMPLEMENT or not _has_quotient(member):
                 continue
-            theory = self._given(others if op == "and" else [self.negate(m) for m in others])
+            theory = self._with_facts(others if op == "and" else [self.negate(m) for m in others])
             simpler = member if theory is None else theory.condition(member)
             if tree_size(simpler) < tree_size(member):
                 joined = self.junction(op, [simpler if m is member else m for m in members])

@@ -131,7 +131,7 @@ class Divisions(ABC):
         for quotient in factors(atom):
             divisor = self.inner(quotient.args[1]) if quotient.op == "floordiv" else ZERO
             n = sum(divisor.terms.values()) + divisor.constant
-            if len(divisor.terms) + bool(divisor.constant) != 1 or n < 0:
+            if divisor.addends() != 1 or n < 0:
                 continue
             dividend = self.inner(quotient.args[0])
             beside = without(factors(atom), [quotient]) or []

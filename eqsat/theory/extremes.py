@@ -160,7 +160,7 @@ class Extremes(Refutations):
         base = min(gaps_of, key=lambda form: _order(gaps_of[form]))
         gaps = sorted(gaps_of[base], key=_gap_order)
         common = gcd(*(c for gap in gaps for c in (*gap.terms.values(), gap.constant)))
-        self.selects[0] = True
+        self.has_minima[0] = True
         atom = const(0)
         for gap in gaps:
             atom = make("min", to_expr(gap.divided(common)), atom)

@@ -424,14 +424,18 @@ class Facts(Intervals):
         return {name: values.ravel()[index] for (name, values), index in zip(axes.items(), holds, strict=True)}
 
     def under(self, fact: Expr) -> Self | None:
-        """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing."""
+        """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing.
+
+        ``self`` too once :class:`Work` allows no more theories, or they are nested too deep.
+        """
         if fact is TRUE:
             return self
         if fact not in self.children:
-            self.children[fact] = self._given([fact])
+            self.children[fact] = self._with_facts([fact])
         return self.children[fact]
 
-    def _given(self, facts: Sequence[Expr]) -> Self | None:
+    def _with_facts(self, facts: Sequence[Expr]) -> Self | None:
+        """As :meth:`under`, for several facts at once, and not remembered."""
         if self.work.contexts <= 0 or self.depth >= MAX_DEPTH or self.is_late():
             return self
         self.work.contexts -= 1

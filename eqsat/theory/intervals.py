@@ -18,7 +18,7 @@ from eqsat.theory.forms import ZERO, Form, atom_form, scale_of
 #: Correlated bounds take out so many remainders or facts, one after another.
 MAX_CORRELATION_DEPTH = 1
 #: Bounds of a sum distinguish so many cases of its minima.
-MAX_SELECTED = 8
+MAX_CASES = 8
 
 
 class Intervals(Divisions):
@@ -33,17 +33,17 @@ class Intervals(Divisions):
         # which variables the facts speak of; a term without them means here what it means to the parent
         self.touched: int = parent.touched if parent else 0
         # whether any minimum is about, in this theory or its relatives
-        self.selects: list[bool] = parent.selects if parent else [False]
+        self.has_minima: list[bool] = parent.has_minima if parent else [False]
         self._ranges: dict[Expr, Bounds] = {}
         self._bounds: dict[Form, tuple[int, int, int]] = {}
-        self._selected: dict[Form, Bounds] = {}
+        self._by_cases: dict[Form, Bounds] = {}
         self._gaps: dict[Expr, tuple[Form, ...]] = parent._gaps if parent else {}
         self._nested: dict[Expr, frozenset[Expr]] = parent._nested if parent else {}
 
     def _forget(self) -> None:
         """Drop what was memoised under fewer facts."""
         self._forget_forms()
-        for memo in (self._ranges, self._bounds, self._selected):
+        for memo in (self._ranges, self._bounds, self._by_cases):
             memo.clear()
 
     def range(self, atom: Expr) -> Bounds:
@@ -62,15 +62,15 @@ class Intervals(Divisions):
         op = atom.op
         if op == "floordiv" and atom.args[1].op == "const":
             divisor = cast(int, atom.args[1].value)
-            ends = [end // divisor for end in self._bounds_without_facts(self.inner(atom.args[0]))]
+            ends = [end // divisor for end in self._bounds_without_known_sums(self.inner(atom.args[0]))]
             low, high = min(ends), max(ends)
         elif op == "mul":
             low, high = self._product_range(atom)
         elif op == "where":
-            lows, highs = zip(*[self._bounds_without_facts(self.inner(a)) for a in atom.args[1:]], strict=True)
+            lows, highs = zip(*[self._bounds_without_known_sums(self.inner(a)) for a in atom.args[1:]], strict=True)
             low, high = min(lows), max(highs)
         elif op == "min":
-            lows, highs = zip(*[self._bounds_without_facts(gap) for gap in self.gaps(atom)], strict=True)
+            lows, highs = zip(*[self._bounds_without_known_sums(gap) for gap in self.gaps(atom)], strict=True)
             low, high = min(lows), min(highs)
         known_low, known_high = self.narrowed.get(atom, (low, high))
         return max(low, known_low), min(high, known_high)
@@ -143,26 +143,26 @@ class Intervals(Divisions):
 
     def plain_bounds(self, form: Form) -> Bounds:
         """Bounds that treat the atoms as independent, but for minima and what stands beside them."""
-        if self.selects[0] and any(a.op == "min" for a in form.terms) and self.has_time_for(form):
-            return self._selected_bounds(form)
+        if self.has_minima[0] and any(a.op == "min" for a in form.terms) and self.has_time_for(form):
+            return self._bounds_by_cases(form)
         return self._independent_bounds(form)
 
-    def _selected_bounds(self, form: Form, most_cases: int = MAX_SELECTED) -> Bounds:
+    def _bounds_by_cases(self, form: Form, most_cases: int = MAX_CASES) -> Bounds:
         """A sum with a minimum is the least of its cases; with a minimum subtracted, the greatest."""
-        found = self._selected.get(form)
+        found = self._by_cases.get(form)
         if found is None:
             low, high = self._independent_bounds(form)
             atom = self.outer_minimum(form)
             each = most_cases // len(self.gaps(atom)) if atom is not None else 0
             if atom is None or not each:
                 return low, high
-            ends = [self._selected_bounds(case, each) for case in self.cases(form, atom)]
+            ends = [self._bounds_by_cases(case, each) for case in self.cases(form, atom)]
             choose = min if form.terms[atom] > 0 else max
             low = max(low, choose(least for least, _ in ends))
             high = min(high, choose(most for _, most in ends))
             found = low, high
-            if most_cases == MAX_SELECTED:
-                self._selected[form] = found
+            if most_cases == MAX_CASES:
+                self._by_cases[form] = found
         return found
 
     def _independent_bounds(self, form: Form) -> Bounds:
@@ -192,11 +192,11 @@ class Intervals(Divisions):
         self._bounds[form] = (low, high, depth)
         return low, high
 
-    def _bounds_without_facts(self, form: Form, depth: int = 1) -> Bounds:
+    def _bounds_without_known_sums(self, form: Form, depth: int = 1) -> Bounds:
         """Bounds that facts about sums do not enter: an atom's range may not rest on facts about the atom itself."""
         low, high = self.plain_bounds(form)
         if depth and len(form.terms) > 1 and self.has_time_for(form):
-            for other_low, other_high in self._correlated_bounds(form, depth, self._bounds_without_facts):
+            for other_low, other_high in self._correlated_bounds(form, depth, self._bounds_without_known_sums):
                 low, high = max(low, other_low), min(high, other_high)
         return low, high
 

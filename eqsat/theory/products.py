@@ -98,4 +98,4 @@ class ProductOver(Reducer):
 
 def _has_power(base: Form, exponent: int) -> bool:
     """Whether the power of a form is multiplied out."""
-    return exponent <= MAX_SUM_EXPONENT or len(base.terms) + bool(base.constant) < 2
+    return exponent <= MAX_SUM_EXPONENT or base.addends() < 2

@@ -67,7 +67,7 @@ class Quotients(Facts):
             return x.times(y.constant)
         if not x.terms:
             return y.times(x.constant)
-        if (len(x.terms) + bool(x.constant)) * (len(y.terms) + bool(y.constant)) > MAX_PRODUCT:
+        if x.addends() * y.addends() > MAX_PRODUCT:
             return self._opaque("mul", *sorted((x, y), key=lambda f: to_expr(f).key))
         total = ZERO.shifted(x.constant * y.constant)
         if x.constant:
@@ -128,7 +128,7 @@ class Quotients(Facts):
         if n == 2 and list(x.terms.values()) == [-1] and not x.is_affine():
             # as A//2 - A it would be two quotients
             return self.quotient_by(x.times(-1).shifted(1), 2).times(-1)
-        if self.selects[0]:
+        if self.has_minima[0]:
             selected = self._quotient_of_cases(x, n)
             if selected is not None:
                 return selected
@@ -137,7 +137,7 @@ class Quotients(Facts):
         return self._residue_quotient(residue, n)
 
     def _is_crowded(self, form: Form) -> bool:
-        """Whether a dividend has too many quotients to be taken apart, or no variables several and no time is left."""
+        """Whether a dividend has too many quotients to be taken apart, or too many atoms for the time that is left."""
         ops = [a.op for a in form.terms]
         return ops.count("floordiv") > MAX_QUOTIENTS or (len(ops) - ops.count("var") > SEVERAL and self.is_late())
 

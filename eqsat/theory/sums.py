@@ -101,7 +101,7 @@ class SumOver(Reducer):
         solved = solved_for(theory, index, condition)
         if solved is not None and solved.rest is not TRUE and y != ZERO and self.is_free(y):
             apart = atom_form(make("where", condition, to_expr(x.plus(y, -1)), const(0)))
-            return self._again(apart, self.over).plus(theory.times(y, self.trips()))
+            return self._again(apart, self.over).plus(self._repeated(y))
         if solved is None or (solved.rest is not TRUE and y != ZERO):
             return self._of_residues(condition, x, y) or self._of_alternatives(condition, x, y)
         if solved.rest is not TRUE:
@@ -201,7 +201,7 @@ class SumOver(Reducer):
         count = self._again(self.theory.inner(ones), self.over)
         if has_reductions(count):
             return None
-        return self.theory.times(x.plus(y, -1), count).plus(self.theory.times(y, self.trips()))
+        return self.theory.times(x.plus(y, -1), count).plus(self._repeated(y))
 
     def _of_residue(self, dividend: Form, n: int, residue: Form, x: Form, y: Form) -> Form | None:
         """A sum of ``where(dividend % n == residue, x, y)``."""
@@ -217,7 +217,7 @@ class SumOver(Reducer):
         if inside is None:
             return None
         found = replace(self, theory=inside)._of_steps(residue.plus(shift, -1), n, x, y)
-        return selected(theory, some, found, theory.times(y, self.trips()))
+        return selected(theory, some, found, self._repeated(y))
 
     def _of_steps(self, residue: Form, n: int, x: Form, y: Form) -> Form:
         """A sum of ``x`` where the index is ``n*q + residue`` for some ``q``, and of ``y`` elsewhere."""
@@ -251,7 +251,7 @@ class SumOver(Reducer):
 
     def _by_alternatives(self, members: Sequence[Expr], x: Form, y: Form) -> Form | None:
         """As :meth:`_of_alternatives`, by inclusion and exclusion; ``None`` if a part has no closed form."""
-        there, total = to_expr(x.plus(y, -1)), self.theory.times(y, self.trips())
+        there, total = to_expr(x.plus(y, -1)), self._repeated(y)
         for count in range(1, len(members) + 1):
             for some in combinations(members, count):
                 shared = make("where", self.theory.junction("and", some), there, const(0))
