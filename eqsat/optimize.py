@@ -70,7 +70,7 @@ def optimize(
     pareto : {"operations", "live"}, optional
         Also find answers that are dearer but smaller, in operations or in values held at once: ``Result.pareto``.
     **ranges : (int, int)
-        Inclusive bounds of the variables of text.
+        Inclusive bounds of the variables of text; for one that is named as an option, see :func:`eqsat.parse`.
 
     Raises
     ------

@@ -197,6 +197,15 @@ def test_no_step_divides_by_what_only_a_selection_keeps_from_zero(root):
     sound(optimize([root], **W))
 
 
+def test_a_rule_without_a_reason_is_cited_by_its_name():
+    for left, right, text, cited in [
+        ("x*x % 2", "x % 2", "i*i%2", "parity  [at all 101 points]"),
+        ("(x*x + y) % 2", "(x + y) % 2", "(i*i + j)%2", "parity: (i*i + j)%2 = (i + j)%2  [at all 505 points]"),
+    ]:
+        rules = [*DEFAULT, Rule("parity", left, right)]
+        assert str(optimize(text, i=(0, 100), j=(0, 4), rules=rules).explain()).splitlines()[1].endswith(f"  {cited}")
+
+
 def test_what_was_guessed_and_proved_is_cited():
     result = optimize("x//3 + (x + 1)//3 + (x + 2)//3", **X)
     assert result.guesses

@@ -79,8 +79,11 @@ class Page:
 
     def _step(self, step: Step, column: int) -> Iterator[str]:
         left = self.definition(step.after)
-        why = step.why if step.instance is None else f"{' = '.join(map(self.text, step.instance))} ({step.why})"
-        right = f"{step.law}: {why}  [{_checked(step.check)}]"
+        why = step.why
+        if step.instance is not None:
+            instance = " = ".join(map(self.text, step.instance))
+            why = f"{instance} ({why})" if why else instance
+        right = f"{step.law}{why and ': ' + why}  [{_checked(step.check)}]"
         if len(left) > column:
             yield f"  = {left}"
             left = ""
