@@ -183,7 +183,9 @@ def parse(text: str) -> Module:
         with _located(number):
             found = _HEADER.fullmatch(line)
             if not found:
-                raise ValueError(f"{line[:60]!r} is outside of a computation: put it between 'ENTRY name {{' and '}}'")
+                raise ValueError(
+                    f"{line[:60]!r} is outside of a computation: put it on a line between 'ENTRY name {{' and '}}'"
+                )
             is_entry, name = found.groups()
             if name in computations:
                 raise ValueError(f"the computation {name!r} is defined twice: rename one of the two")

@@ -681,7 +681,9 @@ def _parse(text: str, names: Mapping[str, Expr]) -> Expr:
     text = re.sub(r"\bceildiv\s+(-?)(\w+)", lambda m: f"// {'' if m[1] else '-'}{m[2]} * -1", text)
     if re.search(r"\bceildiv\b", text):
         raise ValueError(f"cannot parse {text!r}: write x ceildiv (n) as -((-x) floordiv (n))")
-    return parse(re.sub(r"\b(floordiv|mod)\b", lambda m: _SPELLINGS[m[0]], text), names)
+    return parse(
+        re.sub(r"\b(floordiv|mod)\b", lambda m: _SPELLINGS[m[0]], text), names, "name it among the dims or symbols"
+    )
 
 
 def _affine_text(term: Expr) -> str:

@@ -74,7 +74,7 @@ def test_the_last_instruction_is_the_root_unless_one_is_marked() -> None:
 REFUSED = [
     # the text, a part of the error
     ("", "0 of 0 computations are marked as ENTRY"),
-    ("p = f32[4] parameter(0)", "line 1 of the HLO text: 'p = .*' is outside of a computation"),
+    ("p = f32[4] parameter(0)", "line 1 of the HLO text: 'p = .*' is outside of a computation: put it on a line"),
     ("f {\n a = f32[] parameter(0)\n}\ng {\n a = f32[] parameter(0)\n}", "0 of 2 computations are marked as ENTRY"),
     ("ENTRY e {\n}", "line 1 .* the computation 'e' is empty"),
     ("ENTRY e {\n a = f32[] parameter(0)\n", "line 1 .* the computation 'e' has no end"),

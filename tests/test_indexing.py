@@ -87,7 +87,7 @@ def test_what_runtime_variables_are_is_read() -> None:
 
 REFUSED = [
     ("d0 -> d0", "it must read"),
-    ("(d0) -> (d1)", "unknown variable 'd1'"),
+    ("(d0) -> (d1)", "unknown variable 'd1': name it among the dims or symbols,"),
     ("(d0, d0) -> (d0)", "names a variable twice"),
     ("(d0)[d0] -> (d0)", "names a variable twice"),
     ("(d0) -> (d0 ceildiv (d0 + 4))", "write x ceildiv .n. as"),
