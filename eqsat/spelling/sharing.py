@@ -31,7 +31,7 @@ Key = tuple[tuple[int, int], ...]
 Pair = tuple[int, int, int, int]
 
 
-def share_sums(speller: Speller, choice: Choice, model: CostModel, late: Callable[[], bool] = lambda: False) -> Choice:
+def share_sums(speller: Speller, choice: Choice, model: CostModel, late: Callable[[], bool]) -> Choice:
     """Re-bracket the chosen sums so that they share partial sums; the new nodes are offered to the graph.
 
     Greedy pair extraction, as for multiple constant multiplication (Paar 1997, Hosangadi et al. 2006): the pair of

@@ -192,7 +192,7 @@ class Intervals(Divisions):
         self._bounds[form] = (low, high, depth)
         return low, high
 
-    def _bounds_without_known_sums(self, form: Form, depth: int = 1) -> Bounds:
+    def _bounds_without_known_sums(self, form: Form, depth: int = MAX_CORRELATION_DEPTH) -> Bounds:
         """Bounds that facts about sums do not enter: an atom's range may not rest on facts about the atom itself."""
         low, high = self.plain_bounds(form)
         if depth and len(form.terms) > 1 and self.has_time_for(form):
