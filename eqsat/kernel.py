@@ -497,15 +497,15 @@ class _Pieces:
     def __init__(self, stores: Sequence[Store]) -> None:
         self.stores = stores
         self.order = topological([t for s in stores for t in s.parts])
-        self.contexts: dict[Expr, frozenset[Expr]] = {}
+        # what holds wherever a term is evaluated, from the outside in: gates share what is around them
+        self.contexts: dict[Expr, dict[Expr, None]] = {}
         self.pieces: list[Expr] = []
         self.images: dict[Expr, Expr] = {}
         # by the name of its array, what a comparison is and the indices that it speaks of
         self.hidden: dict[str, tuple[Expr, list[Expr]]] = {}
         for s in stores:
-            guard = frozenset([s.when]) - {TRUE}
-            self._reach([s.target.args[1], s.value], guard)
-            self._reach([s.when], frozenset())
+            self._reach([s.target.args[1], s.value], {} if s.when is TRUE else {s.when: None})
+            self._reach([s.when], {})
         # users come before what they use, so a context is complete when it is passed on
         for term in self.order[::-1]:
             if term in self.contexts:
@@ -525,11 +525,11 @@ class _Pieces:
         nest = [*over, *[self.images[t] for t in indices]]
         return {str(v.value): extent(v) for v in nest}
 
-    def _reach(self, terms: Iterable[Expr], context: frozenset[Expr]) -> None:
+    def _reach(self, terms: Iterable[Expr], context: Mapping[Expr, None]) -> None:
         for term in terms:
-            self.contexts[term] = self.contexts[term] & context if term in self.contexts else context
+            self.contexts[term] = {c: None for c in self.contexts.get(term, context) if c in context}
 
-    def _visit(self, term: Expr, context: frozenset[Expr]) -> None:
+    def _visit(self, term: Expr, context: dict[Expr, None]) -> None:
         if not term.element:
             self.pieces.append(term)
             for inner in topological([term]):
@@ -539,12 +539,12 @@ class _Pieces:
         elif term.op == "fwhere":
             condition, x, y = term.args
             self._reach([condition], context)
-            self._reach([x], context | {condition})
-            self._reach([y], context | {~condition})
+            self._reach([x], context | {condition: None})
+            self._reach([y], context | {~condition: None})
         elif term.op in REDUCTIONS:
             body, index, low, high = term.args
-            inside = {low <= index, index < high} if low.args or high.args else set()
-            self._reach([body], context | inside)
+            inside = [low <= index, index < high] if low.args or high.args else []
+            self._reach([body], context | dict.fromkeys(inside))
             self._reach([low, high], context)
         else:
             self._reach([a for a in term.args if a.op != "buffer"], context)
@@ -559,8 +559,8 @@ class _Pieces:
             self.hidden[name] = (comparison, free)
             self.images[comparison] = any_buffer(Buffer(name, "bool"))[tuple(map(as_free, free)) or 0]
 
-    def _gate(self, context: frozenset[Expr]) -> Expr | None:
-        known = sorted([c for c in context if not _has_floats(c)], key=lambda c: c.key)
+    def _gate(self, context: Iterable[Expr]) -> Expr | None:
+        known = [c for c in context if not _has_floats(c)]
         return reduce(lambda x, y: x & y, substitute(known, self.images)) if known else None
 
     def joined(self, terms: Sequence[Expr]) -> list[Store]:

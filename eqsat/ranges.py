@@ -53,6 +53,7 @@ from eqsat.result import Result
 from eqsat.spelling.speller import Speller
 from eqsat.spelling.terms import buffer_key
 from eqsat.spelling.value_graph import Value
+from eqsat.theory.facts import Work
 from eqsat.theory.forms import atom_form
 
 #: So often a nest is changed for a cheaper one.
@@ -489,7 +490,7 @@ def cheapest(
     deadline = time.perf_counter() + seconds
     # costs of long loops are integers that no float holds
     most = 1 - Fraction(float(min(gain, 1)))
-    given, space = nest, _Space(nest, cost, dict(inside or {}))
+    given, space = nest, _Space(nest, cost, dict(inside or {}), deadline)
     spent = space.cost(nest)
     for _ in range(MAX_CHANGES):
         changed = []
@@ -515,9 +516,9 @@ def cheapest(
 class _Space:
     """One e-graph with the roots in the variables of every nest that is considered, and the unions that tie those."""
 
-    def __init__(self, nest: Nest, model: CostModel, inside: dict[str, int]) -> None:
+    def __init__(self, nest: Nest, model: CostModel, inside: dict[str, int], until: float) -> None:
         self.model, self.inside = model, inside
-        self.theory = Theory()
+        self.theory = Theory(work=Work(until=until))
         self.speller = Speller(self.theory, {})
         #: Classes that are one.
         self.unions: list[Sequence[int]] = []

@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial, reduce
-from operator import mul
+from itertools import pairwise
+from operator import and_, mul
 
 import numpy as np
 import pytest
@@ -255,6 +256,34 @@ def test_maps_with_many_constraints_are_simplified_in_time():
     few, many = [calls(partial(coupled(count).simplify, budget=Budget(seconds=0.0))) for count in (12, 48)]
     assert many < 10 * few
     assert few < calls(coupled(12).simplify)
+
+
+def test_a_nest_with_many_conditions_takes_the_time_that_it_is_given():
+    xs = [var(f"x{n}", 0, 9) for n in range(30)]
+    conditions = [x + y * 2 < 9 + n % 9 for n, (x, y) in enumerate(pairwise(xs))]
+    nest = ranges.Nest((ranges.Axis(V),), (V // 3,), (reduce(and_, conditions),))
+    late, whole = [calls(partial(ranges.cheapest, nest, seconds=seconds)) for seconds in (0.0, 20.0)]
+    assert late < whole / 4
+
+
+def test_selections_in_selections_share_their_conditions(monkeypatch):
+    image, out = buffer("X", "f32", (4096,)), buffer("Y", "f32", (100,))
+    gates: list[Expr | None] = []
+
+    def observed(terms, **options):
+        gates.extend(options["gates"])
+        return optimize(terms, **options | {"budget": Budget(seconds=0.0)})
+
+    def terms_of_gates(count: int) -> int:
+        value = image[V]
+        for n in range(count):
+            value = where((V * 7 + n) % 100 < n + 5, value, image[V + n * 13])
+        gates.clear()
+        simplified(Kernel("nested", [Store(out[V], value, [V])]))
+        return len(topological([gate for gate in gates if gate is not None]))
+
+    monkeypatch.setattr("eqsat.kernel.optimize", observed)
+    assert terms_of_gates(40) < 2.2 * terms_of_gates(20)
 
 
 def test_quotients_without_a_common_variable_are_not_compared():
