@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, cast
 
 from eqsat.expr import WORDS, Expr, buffer, shortened, topological, var
@@ -145,6 +146,8 @@ def id_of(record: Record, name: str) -> Id:
         return name
     if not isinstance(given, Id):
         raise ValueError(f"'id' must be a text or a number, not {type(given).__name__}")
+    if isinstance(given, float) and not isfinite(given):
+        raise ValueError(f"'id' must be a text or a number, not {given}")
     return given
 
 
