@@ -26,13 +26,18 @@ class QuotientSpeller(KindSpeller):
         self.input = given
         #: The classes that divisions have as dividends.
         self.dividends: set[int] = set()
+        #: By class the quotients, by literals, of sums with a constant.
+        self.of_shifted: dict[int, Expr] = {}
         # other readings of quotients, which are spelled if what they divide is there
         self._nested: list[tuple[Expr, Division]] = []
 
     def nodes(self, atom: Expr) -> Iterator[Node]:
         """A quotient rounded down."""
         if atom.args[1].op == "const":
-            yield from self._by_literal(self.theory.inner(atom.args[0]), cast(int, atom.args[1].value))
+            dividend = self.theory.inner(atom.args[0])
+            if dividend.constant:
+                self.of_shifted[self.need(atom_form(atom))] = atom
+            yield from self._by_literal(dividend, cast(int, atom.args[1].value))
             for negated in self._negated(atom_form(atom), atom):
                 yield self.sum_node([(negated, -1)], 0)
             self._nested += [(atom, division) for division in self.theory.divisions(atom)[1:]]
@@ -133,6 +138,17 @@ class QuotientSpeller(KindSpeller):
             if negative and negative.keys() <= form.terms.keys():
                 yield Form({quotient: 1, **negative}, 0)
             yield from self._negated(form, quotient)
+
+    def shifted(self, atom: Expr, by: int) -> int | None:
+        """The class of ``A//n + by``, spelled as a quotient alone; ``None`` if that has a sign to be mended."""
+        n = cast(int, atom.args[1].value)
+        dividend = self.theory.inner(atom.args[0]).shifted(n * by)
+        if not is_power_of_two(n) and self.theory.plain_bounds(dividend)[0] < 0:
+            return None
+        # not as the old quotient and a constant, which would pay for both
+        c = self.need(atom_form(atom).shifted(by), spell=False)
+        self.classes.offer(c, ("floordiv", None, (self._need_dividend(dividend), self.need(number(n)))))
+        return c
 
     def _negated(self, form: Form, quotient: Expr) -> Iterator[Form]:
         """``-(A//n)`` where a sum has ``A//n``, if ``(n-1 - A)//n`` needs no constant, or no fix-up of its sign."""

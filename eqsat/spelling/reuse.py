@@ -78,6 +78,7 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, 
         _in_two_steps(speller, forms),
         _remainders(speller, needed),
         _shifted(speller),
+        _taken_in(speller, needed),
         _of_products(speller),
     )
     if not found and not others:
@@ -249,6 +250,21 @@ def _shifted(speller: Speller) -> Iterator[tuple[int, Node]]:
             constants[speller.need(direction)] = 0
         base = min(constants, key=lambda c: (abs(constants[c]), c))
         yield from ((c, ("sum", (constants[c] - constants[base], (1,)), (base,))) for c in constants if c != base)
+
+
+def _taken_in(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
+    """Sums ``k*(A//n) + k*c`` as ``k*((A + n*c)//n)``, if ``A`` has a constant to be added anyway."""
+    quotients = speller.quotients.of_shifted
+    for c in needed if quotients else ():
+        for op, payload, args in list(speller.graph.classes[c]):
+            if op == "sum" and isinstance(payload, tuple) and payload[0]:
+                constant, coefficients = payload
+                terms = dict(zip(args, coefficients, strict=True))
+                for a in quotients.keys() & terms.keys():
+                    by, uneven = divmod(constant, terms[a])
+                    shifted = None if uneven else speller.quotients.shifted(quotients[a], by)
+                    if shifted is not None:
+                        yield c, sum_of([(shifted if b == a else b, k) for b, k in terms.items()], 0)
 
 
 def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
