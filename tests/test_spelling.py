@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Sequence
+from itertools import product
 from math import prod
 from typing import cast
 
@@ -607,6 +608,68 @@ def test_dividends_are_spelled_where_they_cost_least(texts, wanted):
     result = optimize([read(text, ranges) for text in texts])
     assert result.cost <= cost_of([read(text, ranges) for text in wanted], Latency())
     assert result.check().equal
+
+
+#: Terms, and what is no dearer: quotients by nearly a multiple of what remainders are divided by.
+BESIDE_MULTIPLES = [
+    ("x//25*2500 + x%25//8", "x//25*2497 + (x - x//25)//8"),
+    ("x//49*2500 + x%49//16", "x//49*2497 + (x - x//49)//16"),
+    ("x//9*2500 + x%9//8", "x//9*2499 + (x - x//9)//8"),
+    ("x//3 + (x + 1)//3*100", "x//3 + (x - x//3)//2*100"),
+    ("x//63*2500 + x%63//8", "x//63*2492 + (x + x//63)//8"),
+    ("x//25*25 - x%25//8*199", "x//25*622 - (x - x//25)//8*199"),
+    # near misses: no multiple, and no quotient that is there
+    ("x//26*2500 + x%26//8", "(x//26*19974 + x)//8"),
+    ("(x*3 + 3)//25", "(x*3 + 3)//25"),
+    ("(x + 1)//3", "(x + 1)//3"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), BESIDE_MULTIPLES)
+def test_quotients_by_nearly_a_multiple(text, wanted):
+    ranges = {"x": (0, 400), "y": (0, 30)}
+    root = read(text, ranges)
+    assert_sound([root])
+    result = optimize(root)
+    assert result.check().kind == "exhaustive"
+    assert result.check().equal
+    assert result.cost == cost_of([read(wanted, ranges)], Latency())
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_law_of_quotients_by_nearly_a_multiple(sign):
+    # both sides grow by one where the term grows by n, so two periods show it for all
+    for a, d in product(range(1, 12), range(2, 30)):
+        n = a * d - sign
+        assert all(_nearly(a, d, n, sign, x) for x in range(-n, n + 1))
+        for other in (n - 1, n + 1) if a > 1 else ():
+            assert not all(_nearly(a, d, other, sign, x) for x in range(-a * n, a * n))
+
+
+def _nearly(a: int, d: int, n: int, sign: int, x: int) -> bool:
+    return a * (x + (sign < 0)) // n == (x + sign * (x // n)) // d
+
+
+#: Sums, and what they become where a quotient takes in their constant.
+TAKEN_IN = [
+    ("(i + 3)//4*4 + j - 4", "(i - 1)//4*4 + j"),
+    ("(k + 2)//3*3 + j - 3", "(k - 1)//3*3 + j"),
+    ("(i + 3)//4*12 + j*5 + 24", "(i + 11)//4*12 + j*5"),
+    # near misses: no multiple, a dividend without a constant, one that would be negative
+    ("(i + 3)//4*4 + j - 3", "(i + 3)//4*4 + j - 3"),
+    ("i//4*4 + j - 4", "i//4*4 + j - 4"),
+    ("(i + 2)//3*3 + j - 3", "(i + 2)//3*3 + j - 3"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), TAKEN_IN)
+def test_a_quotient_takes_in_the_constant_of_a_sum(text, wanted):
+    root = read(text, {"i": (0, 40), "j": (0, 9), "k": (1, 40)})
+    assert_sound([root])
+    result = optimize(root)
+    assert result.check().kind == "exhaustive"
+    assert result.check().equal
+    assert str(result.expr) == wanted
 
 
 #: Comparisons of a remainder with its sign changed, which need not be computed.

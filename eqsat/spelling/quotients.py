@@ -29,7 +29,7 @@ class QuotientSpeller(KindSpeller):
         #: By class the quotients, by literals, of sums with a constant.
         self.of_shifted: dict[int, Expr] = {}
         # other readings of quotients, which are spelled if what they divide is there
-        self._nested: list[tuple[Expr, Division]] = []
+        self._nested: list[tuple[Expr, Form, Form]] = []
 
     def nodes(self, atom: Expr) -> Iterator[Node]:
         """A quotient rounded down."""
@@ -37,10 +37,12 @@ class QuotientSpeller(KindSpeller):
             dividend = self.theory.inner(atom.args[0])
             if dividend.constant:
                 self.of_shifted[self.need(atom_form(atom))] = atom
-            yield from self._by_literal(dividend, cast(int, atom.args[1].value))
+            n = cast(int, atom.args[1].value)
+            yield from self._by_literal(dividend, n)
             for negated in self._negated(atom_form(atom), atom):
                 yield self.sum_node([(negated, -1)], 0)
-            self._nested += [(atom, division) for division in self.theory.divisions(atom)[1:]]
+            self._nested += [(atom, of.dividend, of.divisor) for of in self.theory.divisions(atom)[1:]]
+            self._nested += [(atom, other, number(d)) for other, d in self._beside_multiple(dividend, n)]
             return
         dividend, divisor = map(self.theory.inner, atom.args)
         yield "floordiv", None, (self._need_dividend(dividend), self.need(divisor))
@@ -178,10 +180,22 @@ class QuotientSpeller(KindSpeller):
     def offer_nested(self) -> None:
         """Offer other readings of the quotients spelled so far, if all that they divide is there."""
         nested, self._nested = self._nested, []
-        for atom, division in nested:
-            if all(a.op == "var" or atom_form(a) in self.classes for a in division.dividend.terms):
-                operands = self.need(division.dividend), self.need(division.divisor)
+        for atom, dividend, divisor in nested:
+            if all(a.op == "var" or atom_form(a) in self.classes for a in dividend.terms):
+                operands = self.need(dividend), self.need(divisor)
                 self.classes.offer(self.need(atom_form(atom)), ("floordiv", None, operands))
+
+    def _beside_multiple(self, dividend: Form, n: int) -> Iterator[tuple[Form, int]]:
+        """``a*A // (a*d - 1)`` as ``(A + A//n) // d``, ``a*(A + 1) // (a*d + 1)`` as ``(A - A//n) // d``.
+
+        With ``A = n*q + r`` both are ``a*q + r//d``.
+        """
+        common = gcd(dividend.content(), dividend.constant)
+        for sign in (1, -1):
+            a = gcd(common, n + sign)
+            if 1 < a < n + sign or (sign < 0 and n > 2 and is_power_of_two(n - 1)):
+                part = dividend.divided(a).shifted(min(sign, 0))
+                yield part.plus(self.theory.quotient_by(part, n), sign), (n + sign) // a
 
     def _by_literal(self, dividend: Form, n: int) -> Iterator[Node]:
         """``dividend // n``, and the same by other dividends."""
