@@ -302,6 +302,10 @@ class Theory(Reductions):
         # the first branch is where this is never negative
         gap = self.inner(condition.args[1]).plus(self.inner(condition.args[0]), -1).shifted(-(condition.op == "lt"))
         step = x.constant - y.constant
+        rounded_up = self.rounded_up(gap, common, step)
+        if rounded_up is not None:
+            # the second branch is that of what is divisible, or the first is
+            return (y if gap.constant else x).plus(rounded_up)
         period = self._rounded_by(gap, common, step)
         if not period:
             atom, k = next(iter(gap.terms.items()))
@@ -315,6 +319,21 @@ class Theory(Reductions):
         low, high = self.outermost().bounds(gap)
         if -period <= low and high < period:
             return y.plus(self.quotient_by(gap.shifted(period), period), step)
+        return None
+
+    def rounded_up(self, gap: Form, common: Form, step: int) -> Form | None:
+        """What makes ``A // d``, of which ``common`` has a multiple, ``(A + d - 1) // d``, if ``d`` is no literal.
+
+        That is if ``gap`` says whether the remainder is at least 1, and the branches differ by that multiple.
+        """
+        for atom, k in common.terms.items():
+            sign = -1 if gap.constant == 0 else 1
+            if atom.op != "floordiv" or atom.args[1].op == "const" or k != sign * step or gap.constant not in (0, -1):
+                continue
+            dividend, divisor = map(self.inner, atom.args)
+            remainder = dividend.plus(self.times(divisor, atom_form(atom)), -1)
+            if self.bounds(divisor)[0] > 0 and gap == remainder.times(sign).shifted(gap.constant):
+                return self.quotient(dividend.plus(divisor).shifted(-1), divisor).plus(atom_form(atom), -1).times(k)
         return None
 
     @staticmethod

@@ -670,6 +670,49 @@ def test_a_quotient_takes_in_the_constant_of_a_sum(text, wanted):
     assert result.check().kind == "exhaustive"
     assert result.check().equal
     assert str(result.expr) == wanted
+_SYMBOLIC = {"n": (-9, 20), "p": (0, 20), "d": (1, 6), "z": (-1, 3), "i": (-4, 7)}
+#: What divisions by what is no literal cost no more than.
+SYMBOLIC = [
+    # comparisons are those of products
+    (["i < n//d"], ["i*d + d <= n"]),
+    (["n//d <= i"], ["n < i*d + d"]),
+    (["n//d < 0"], ["n < 0"]),
+    (["(p + d - 1)//d <= i"], ["p <= i*d"]),
+    (["n//d == 0"], ["0 <= n and n < d"]),
+    (["n//d == -1"], ["n < 0 and -d <= n"]),
+    (["n//d == i"], ["i*d <= n and n < i*d + d"]),
+    (["n//d != i"], ["n < i*d or i*d + d <= n"]),
+    (["i - n//d < 2"], ["i*d - d <= n"]),
+    # remainders round down, and a quotient of what is not negative rounds up
+    (["p//d*d"], ["p - p%d"]),
+    (["p//d*d + i"], ["p - p%d + i"]),
+    (["p//d*d", "p%d"], ["p - p%d", "p%d"]),
+    (["(p + d - 1)//d*d"], ["d + (p - 1) - (p + d - 1)%d"]),
+    (["(p - 1)//d + 1"], ["(p + d - 1)//d"]),
+    (["p//d + min(p%d, 1)"], ["(p + d - 1)//d"]),
+    (["i - p//d - min(p%d, 1)"], ["i - (p + d - 1)//d"]),
+    (["p//d + where(0 < p%d, 1, 0)"], ["(p + d - 1)//d"]),
+    (["where(p%d == 0, p//d, p//d + 1)"], ["(p + d - 1)//d"]),
+    (["where(p//d*d < p, 3, 0) + p//d*3 + i"], ["(p + d - 1)//d*3 + i"]),
+    # near misses: the quotient is there, the divisor may be negative, another multiple or another remainder
+    (["i < p//d", "p//d"], ["i < p//d", "p//d"]),
+    (["p//d*d", "p//d"], ["p//d*d", "p//d"]),
+    (["n//where(z == 0, 1, z) == i"], ["n//where(z == 0, 1, z) == i"]),
+    (["p//d*2 + where(0 < p%d, 1, 0)"], ["p//d*2 + where(0 < p%d, 1, 0)"]),
+    (["p//d + where(1 < p%d, 1, 0)"], ["p//d + where(1 < p%d, 1, 0)"]),
+    (["p//d + min(p%d, 2)"], ["p//d + min(p%d, 2)"]),
+    (["p//d + where(0 < n%d, 1, 0)"], ["p//d + where(0 < n%d, 1, 0)"]),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), SYMBOLIC, ids=lambda texts: ", ".join(texts))
+def test_divisions_by_what_is_no_literal(texts, wanted):
+    roots = [read(text, _SYMBOLIC) for text in texts]
+    assert_sound(roots)
+    result = optimize(roots)
+    assert result.check().kind == "exhaustive"
+    assert result.check().equal
+    assert result.cost <= cost_of([read(text, _SYMBOLIC) for text in wanted], Latency())
 
 
 #: Comparisons of a remainder with its sign changed, which need not be computed.

@@ -13,7 +13,7 @@ from eqsat.ops import COMPARISONS
 from eqsat.spelling.sums import SumSpeller
 from eqsat.spelling.terms import buffer_key
 from eqsat.spelling.value_graph import KindSpeller, ValueGraph
-from eqsat.theory.forms import ZERO, Form, number, partition, read, to_expr
+from eqsat.theory.forms import ZERO, Form, atom_form, number, partition, read, to_expr
 
 #: Comparisons of so many members of a junction are merged, two by two.
 MAX_MERGED = 4
@@ -40,6 +40,7 @@ class ConditionSpeller(KindSpeller):
                     yield from self._between(term)
                 elif not self.classes.is_crowded():
                     yield from self._digit_by_digit(term)
+                yield from self._multiplied(term)
             elif term.op in ("and", "or") and not self.classes.is_crowded():
                 yield from self.merged(term)
 
@@ -90,6 +91,32 @@ class ConditionSpeller(KindSpeller):
                 between = self.theory.negate(between)
             if between.args:
                 yield between.op, None, self.operands(between)
+
+    def _multiplied(self, term: Expr) -> Iterator[Node]:
+        """``x <= A//n`` is ``n*x <= A``, and ``A//n <= x`` is ``A < n*x + n``, for a divisor that is no literal.
+
+        So for ``x == A//n``, which says both: a product costs less than such a division.
+        """
+        left, right = map(read, term.args)
+        form = right.plus(left, -1).shifted(-1 if term.op == "lt" else 0)
+        for quotient, k in form.terms.items():
+            if abs(k) != 1 or quotient.op != "floordiv" or quotient.args[1].op == "const":
+                continue
+            dividend, divisor = map(self.theory.inner, quotient.args)
+            if self.theory.bounds(divisor)[0] <= 0:
+                continue
+            end = form.plus(atom_form(quotient), -k).times(-k)
+            gap = dividend.plus(self.theory.times(end, divisor), -1)
+            at_least = self.theory.at_least_zero(gap)
+            at_most = self.theory.at_least_zero(divisor.plus(gap, -1).shifted(-1))
+            if term.op in ("lt", "le"):
+                found = at_least if k > 0 else at_most
+            else:
+                found = self.theory.junction("and", [at_least, at_most])
+                found = found if term.op == "eq" else self.theory.negate(found)
+            if found.args:
+                yield found.op, None, self.operands(found)
+                yield from self._moved(found)
 
     def _digit_by_digit(self, term: Expr) -> Iterator[Node]:
         """``0 <= n*A + B`` is ``0 <= A + B//n``, where that spares products or a remainder.

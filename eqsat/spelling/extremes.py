@@ -30,6 +30,13 @@ class ExtremeSpeller(KindSpeller):
         op = "min" if form.terms[atom] > 0 else "max"
         yield from self._clamp(form)
         cases = self.theory.cases(form, atom)
+        step = 1 if op == "min" else -1
+        for one, other in (cases, cases[::-1]) if len(cases) == 2 else ():
+            # q + min(A - d*q, 1) is a quotient rounded up
+            rest = other.shifted(-step)
+            rounded_up = self.theory.rounded_up(one.plus(other, -1).times(step), rest, step)
+            if rounded_up is not None:
+                yield self.sum_node([(rest.plus(rounded_up), 1)], 0)
         gaps, many = self.theory.gaps(atom), self.classes.is_crowded()
         if len(form.terms) > 1 and (many or sum(map(Form.addends, cases)) > sum(map(Form.addends, [*gaps, form]))):
             # the rest would be computed in every operand

@@ -117,7 +117,7 @@ class QuotientSpeller(KindSpeller):
                 dividend, divisor = map(self.theory.inner, atom.args)
                 if len(form.terms) == coefficient == 1:
                     whole = dividend.plus(divisor, form.constant)
-                    if len(whole.terms) <= len(dividend.terms):
+                    if len(whole.terms) <= len(dividend.terms) or self._is_signed_unlike(dividend, whole):
                         yield "floordiv", None, (self._need_dividend(whole), self.need(divisor))
                 continue
             n = cast(int, atom.args[1].value)
@@ -140,6 +140,15 @@ class QuotientSpeller(KindSpeller):
             if negative and negative.keys() <= form.terms.keys():
                 yield Form({quotient: 1, **negative}, 0)
             yield from self._negated(form, quotient)
+        elif form.constant:
+            added, rest = divmod(form.constant, form.terms[quotient])
+            dividend, divisor = map(self.theory.inner, quotient.args)
+            if not rest and self._is_signed_unlike(dividend, dividend.plus(divisor, added)):
+                yield Form({quotient: 1}, added)
+
+    def _is_signed_unlike(self, dividend: Form, other: Form) -> bool:
+        """Whether a dividend may be negative, which costs more, unlike an ``other``."""
+        return self.theory.bounds(dividend)[0] < 0 <= self.theory.bounds(other)[0]
 
     def shifted(self, atom: Expr, by: int) -> int | None:
         """The class of ``A//n + by``, spelled as a quotient alone; ``None`` if that has a sign to be mended."""

@@ -51,15 +51,16 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, 
     Returns
     -------
     list of dict of int to Node, or None
-        Spellings, by class, that may pay only together: wider remainders, and those that use the same sum which the
-        answer so far does without; ``None`` if nothing new was found.
+        Spellings, by class, that may pay only together: wider remainders, remainders for quotients, and those that use
+        the same sum which the answer so far does without; ``None`` if nothing new was found.
     """
     values = [(c, speller.values[c]) for c in needed]
     # what divides, or has an extreme
     forms = [(c, value) for c, value in values if isinstance(value, Form) and not value.is_affine()]
     conditions = [(c, value) for c, value in values if isinstance(value, Expr)]
     wider = list(_wider_remainders(speller, forms))
-    found = [*_by_bounds(speller), *wider]
+    whole = list(_without_quotients(speller, needed))
+    found = [*_by_bounds(speller), *wider, *whole]
     found += _in_time(
         speller, _never_negative(speller, forms), _rounded_down(speller, forms), _merged(speller, conditions)
     )
@@ -87,7 +88,7 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, 
         speller.offer(c, node)
     speller.grow()
     around = [_around(speller, needed, c) for c in compared if c not in needed]
-    return [dict(wider), *entered.values(), *[nodes for nodes in around if len(nodes) >= MIN_USERS]]
+    return [dict(wider), dict(whole), *entered.values(), *[nodes for nodes in around if len(nodes) >= MIN_USERS]]
 
 
 def _in_time(speller: Speller, *found: Iterable[tuple[int, Node]]) -> list[tuple[int, Node]]:
@@ -210,6 +211,28 @@ def _rounded_down(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iterat
             if remainder in speller.classes and remainder != form and len(whole.terms) <= len(form.terms):
                 terms = [(atom_form(a), j) for a, j in whole.terms.items()]
                 yield c, speller.sum_node([*terms, (remainder, -k)], whole.constant)
+
+
+def _without_quotients(speller: Speller, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
+    """``n*(A//n)`` as ``A - A%n`` where nothing else needs the quotient, for an ``n`` that is no literal.
+
+    Of those a remainder costs less. Both are spellings that pay only together.
+    """
+    uses = Counter(chain(speller.graph.roots, *[args for _, _, args in needed.values()]))
+    for c, (op, _, args) in needed.items():
+        if op != "mul":
+            continue
+        for a, other in (args, args[::-1]):
+            form, divisor = speller.values[a], speller.values[other]
+            if uses[a] > 1 or not isinstance(form, Form) or not isinstance(divisor, Form) or not divisor.terms:
+                continue
+            quotient = Form(form.terms, 0).single()
+            if quotient is not None and quotient.op == "floordiv" and read(quotient.args[1]) == divisor:
+                # what is added to the quotient is in it
+                dividend = speller.theory.inner(quotient.args[0]).plus(divisor, form.constant)
+                remainder = speller.need(speller.quotients.remainder_of(quotient))
+                yield remainder, ("mod", None, (speller.need(dividend), other))
+                yield c, sum_of([(speller.need(dividend), 1), (remainder, -1)], 0)
 
 
 def _from_quotients(speller: Speller, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
