@@ -715,6 +715,53 @@ def test_divisions_by_what_is_no_literal(texts, wanted):
     assert result.cost <= cost_of([read(text, _SYMBOLIC) for text in wanted], Latency())
 
 
+_ENDS = {"i": (0, 3), "j": (-2, 5), "k": (1, 4), "n": (0, 40), "m": (-9, 9)}
+#: Conditions, and what they become.
+AT_ENDS = [
+    ("i == 3 and j == 5", "8 <= i + j"),
+    ("i == 0 and j == 5", "i - j < -4"),
+    ("i < 3 or j < 5", "i + j < 8"),
+    ("0 < i or -2 < j", "-1 <= i + j"),
+    ("i == 3 and j == 5 and k == 4", "12 <= i + j + k"),
+    ("i == 3 and j == 5 and m < n", "8 <= i + j and m < n"),
+    ("i*8 + j == 29", "8 <= i + j"),
+    ("i*8 + j < 29", "i + j < 8"),
+    ("j - i*8 <= -26", "5 <= i - j"),
+    # near misses: no end, or another
+    ("i == 3 and j == 4", "3 <= i and j == 4"),
+    ("i < 3 or j < 4", "i < 3 or j < 4"),
+    ("i < 3 and j < 5", "i < 3 and j < 5"),
+    ("i < 3 or 0 < j", "i < 3 or 1 <= j"),
+    ("i*8 + j < 28", "i*8 + j < 28"),
+    # of two terms apart, where no more than one quotient is possible
+    ("i*6 + j < 20", "i < 3 or j < 2"),
+    ("1 <= i*6 - j", "1 <= i or j < 0"),
+    ("i*6 + j <= 0", "i < 1 and j < 1"),
+    ("18 < i*6 + j", "3 <= i and 1 <= j"),
+    ("i*6 + j < 14", "i*6 + j < 14"),
+    ("2 <= i*6 - j", "j - i*6 < -1"),
+    # a quotient takes a constant that would be added
+    ("i*4 + 3 < n", "i < n//4"),
+    ("i*8 + k*4 + 4 <= n", "i*2 + k < n//4"),
+    ("n <= i*4 + 3", "n//4 <= i"),
+    ("m < i*4 - 3", "m - i*4 < -3"),
+    ("i*4 + 2 < n", "3 <= n - i*4"),
+    ("i*6 + 3 < n", "4 <= n - i*6"),
+    ("i*4 + n < 28", "i*4 + n < 28"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), AT_ENDS)
+def test_conditions_at_ends_and_in_parts(text, wanted):
+    root = read(text, _ENDS)
+    assert_sound([root])
+    result = optimize(root)
+    assert result.check().kind == "exhaustive"
+    assert result.check().equal
+    assert str(result.expr) == wanted
+    assert result.cost <= cost_of([root], Latency())
+
+
 #: Comparisons of a remainder with its sign changed, which need not be computed.
 COMPARED = [
     ("-((a*3 + b)%4) == -2", "(a*3 + b)%4 == 2"),

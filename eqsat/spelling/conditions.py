@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import cast
 
 from eqsat.expr import Expr, chain_members, const, make
@@ -43,6 +43,28 @@ class ConditionSpeller(KindSpeller):
                 yield from self._multiplied(term)
             elif term.op in ("and", "or") and not self.classes.is_crowded():
                 yield from self.merged(term)
+
+    def at_ends(self, term: Expr) -> Iterator[Node]:
+        """``x == 3 and y == 7``, where these are the most, is ``10 <= x + y``; ``x < 3 or y < 7`` is ``x + y < 10``.
+
+        So is a comparison that holds where all terms of a sum are at an end, or fails only there, with any multiples.
+        """
+        members = chain_members(term, term.op) if term.op in ("and", "or") else [term]
+        for above in (True, False) if term in members else (term.op == "and",):
+            ends = [member for member in members if _is_at_end(member, above)]
+            forms = [cast(Form, _above_zero(member)) for member in ends]
+            if len(ends) < 2 and all(abs(k) == 1 for form in forms for k in form.terms.values()):
+                continue
+            total = ZERO
+            for atom, k in chain(*[form.terms.items() for form in forms]):
+                sign, end = (1 if k > 0 else -1), (atom.vmax if (k > 0) == above else atom.vmin)
+                total = total.plus(atom_form(atom), sign).shifted(-sign * end)
+            joined = self.theory.at_least_zero(total if above else total.shifted(-1))
+            if len(ends) == len(members):
+                yield joined.op, None, self.operands(joined)
+            else:
+                rest = self.theory.junction(term.op, [member for member in members if member not in ends])
+                yield term.op, None, (self.need(joined), self.need(rest))
 
     def merged(self, term: Expr, alike: bool = False) -> Iterator[Node]:
         """``x < y and x < z`` is ``x < min(y, z)``, and ``0 <= x and x < 8`` is ``x//8 == 0``; so for ``or``.
@@ -119,7 +141,7 @@ class ConditionSpeller(KindSpeller):
                 yield from self._moved(found)
 
     def _digit_by_digit(self, term: Expr) -> Iterator[Node]:
-        """``0 <= n*A + B`` is ``0 <= A + B//n``, where that spares products or a remainder.
+        """``0 <= n*A + B`` is ``0 <= A + B//n``, where that spares products, a remainder or a constant.
 
         Of a quotient of two values the lower digits choose how the higher compare.
         """
@@ -130,16 +152,43 @@ class ConditionSpeller(KindSpeller):
         has_remainder = len(form.terms) == 2 and next(iter(above.terms)).op == "floordiv"
         if n == 1 or not below.terms or not (has_two_sides or has_remainder):
             return
-        quotient = self.theory.quotient_by(below, n)
-        if is_power_of_two(n) and len(quotient.terms) == 1:
+        yield from self._divided(above, below, n)
+        low, high = self.theory.bounds(self.theory.quotient_by(below, n))
+        if high - low == 1 and has_two_sides:
+            ends = below.shifted(-high * n), above.shifted(high), above.shifted(low)
+            yield "where", None, tuple([self.need(self.theory.at_least_zero(end)) for end in ends])
+
+    def _divided(self, above: Form, below: Form, n: int) -> Iterator[Node]:
+        """``0 <= n*above + below`` by the quotient of what is ``below``, if that is one and a shift."""
+        quotient = self.theory.quotient_by(below, n) if is_power_of_two(n) and above.terms and below.terms else ZERO
+        if len(quotient.terms) == 1:
             total = above.plus(quotient)
             divided = make("le", const(-total.constant), to_expr(Form(total.terms, 0)))
             yield "le", None, self.operands(divided)
             yield from self._moved(divided)
-        low, high = self.theory.bounds(quotient)
-        if high - low == 1 and has_two_sides:
-            ends = below.shifted(-high * n), above.shifted(high), above.shifted(low)
-            yield "where", None, tuple([self.need(self.theory.at_least_zero(end)) for end in ends])
+
+    def in_parts(self, term: Expr) -> Iterator[Node]:
+        """A comparison without the constant that a quotient takes, or by its two terms apart."""
+        form = _above_zero(term)
+        if form is None or len(form.terms) < 2:
+            return
+        n = max(map(abs, form.terms.values()))
+        # between two sides a constant is added, but for one that says that they differ
+        period = max(-form.constant, form.constant + 1)
+        has_two_sides = len({k > 0 for k in form.terms.values()}) == 2
+        if has_two_sides and 1 < period <= n and is_power_of_two(period):
+            yield from self._divided(*partition(form, period), period)
+        if len(form.terms) == 2 and not is_power_of_two(n):
+            yield from self._at_last(*partition(form, n), n)
+
+    def _at_last(self, above: Form, below: Form, n: int) -> Iterator[Node]:
+        """``x*n + y < c`` is ``x < c//n or y < c%n`` where ``x`` is no more than that quotient."""
+        low, high = [end // n for end in self.theory.bounds(below)]
+        least, most = self.theory.bounds(above)
+        if high - low == 1 and (least + high >= 0 or most + low < 0):
+            op, value = ("or", low) if least + high >= 0 else ("and", high)
+            ends = above.shifted(value), below.shifted(-high * n)
+            yield op, None, tuple([self.need(self.theory.at_least_zero(end)) for end in ends])
 
     def _bucket(self, op: str, f: Form, g: Form) -> Node | None:
         """``0 <= A and A < n`` as ``A//n == 0``, if that is a shift of what is there or needs no constant."""
@@ -191,6 +240,17 @@ class ConditionSpeller(KindSpeller):
         if on_left:
             return "lt", None, (self.need(form), self.need(number((op == "le") - limit)))
         return "le", None, (self.need(number((op == "lt") - limit)), self.need(form))
+
+
+def _is_at_end(member: Expr, above: bool) -> bool:
+    """Whether a comparison with a literal holds at one end of the range alone; if not ``above``, all but there."""
+    if member.op == "le" and member.args[0].op == "const":
+        literal, form = member.args
+        return form.vmax == literal.vmin if above else form.vmin == literal.vmin - 1
+    if member.op == "lt" and member.args[1].op == "const":
+        form, literal = member.args
+        return form.vmin == literal.vmin - 1 if above else form.vmax == literal.vmin
+    return False
 
 
 def _above_zero(comparison: Expr) -> Form | None:

@@ -220,19 +220,13 @@ def _without_quotients(speller: Speller, needed: Mapping[int, Node]) -> Iterator
     """
     uses = Counter(chain(speller.graph.roots, *[args for _, _, args in needed.values()]))
     for c, (op, _, args) in needed.items():
-        if op != "mul":
-            continue
-        for a, other in (args, args[::-1]):
-            form, divisor = speller.values[a], speller.values[other]
-            if uses[a] > 1 or not isinstance(form, Form) or not isinstance(divisor, Form) or not divisor.terms:
+        for a, n in (args, args[::-1]) if op == "mul" else ():
+            division, _, parts = needed[a]
+            if uses[a] > 1 or division != "floordiv" or needed[parts[1]] != needed[n] or needed[n][0] == "const":
                 continue
-            quotient = Form(form.terms, 0).single()
-            if quotient is not None and quotient.op == "floordiv" and read(quotient.args[1]) == divisor:
-                # what is added to the quotient is in it
-                dividend = speller.theory.inner(quotient.args[0]).plus(divisor, form.constant)
-                remainder = speller.need(speller.quotients.remainder_of(quotient))
-                yield remainder, ("mod", None, (speller.need(dividend), other))
-                yield c, sum_of([(speller.need(dividend), 1), (remainder, -1)], 0)
+            remainder = speller.need(cast(Form, speller.values[parts[0]]).plus(cast(Form, speller.values[c]), -1))
+            yield remainder, ("mod", None, parts)
+            yield c, sum_of([(parts[0], 1), (remainder, -1)], 0)
 
 
 def _from_quotients(speller: Speller, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
@@ -499,11 +493,16 @@ def _direction(condition: Expr) -> list[Form]:
 
 
 def _merged(speller: Speller, conditions: Iterable[tuple[int, Expr]]) -> Iterator[tuple[int, Node]]:
-    """``3 <= x and 3 <= y`` as ``3 <= min(x, y)``."""
+    """``3 <= x and 3 <= y`` as ``3 <= min(x, y)``, or as ``6 <= x + y`` where neither is more."""
     for c, condition in conditions:
         if condition.op in ("and", "or"):
             for node in speller.conditions.merged(condition, alike=True):
                 yield c, node
+        elif condition.op in ("lt", "le"):
+            for node in speller.conditions.in_parts(condition):
+                yield c, node
+        for node in speller.conditions.at_ends(condition):
+            yield c, node
 
 
 def _worth_reading(condition: Expr) -> bool:
