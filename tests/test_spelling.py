@@ -762,6 +762,44 @@ def test_conditions_at_ends_and_in_parts(text, wanted):
     assert result.cost <= cost_of([root], Latency())
 
 
+_FEW = {"o": (0, 3), "p": (0, 4), "h": (-5, 9), "w": (1, 6), "b": (0, 1)}
+#: Terms of few values, and equations that clip, with what they become.
+FEW_VALUES = [
+    ("min(20 - o*6, 6)", "where(3 <= o, 2, 6)"),
+    ("min(o*6 + 6, 20) - o*6", "where(3 <= o, 2, 6)"),
+    ("max(o*3, 7)", "where(o < 3, 7, 9)"),
+    # near misses: one more value, and no literal
+    ("min(20 - p*6, 6)", "min(p*-6, -14) + 20"),
+    ("max(o*3, 5)", "max(o*3, 5)"),
+    ("min(w, o*6)", "min(o*6, w)"),
+    # equations that clip are bounds
+    ("min(max(h, 0), 7) == h", "h//8 == 0"),
+    ("max(min(h, 6), 0) == h", "h < 7 and 0 <= h"),
+    ("min(max(h, 0), 6) != h", "7 <= h or h < 0"),
+    ("min(max(h, 0), w - 1) == h", "h < w and 0 <= h"),
+    ("min(max(h + o, 0), 6) == h + o", "h + o < 7 and 0 <= h + o"),
+    # near misses: neither end lies inside the other, or it is another value that is clipped
+    ("min(max(h, o), w) == h", "min(w, max(h, o)) == h"),
+    ("min(max(h, 0), 2) == o", "min(2, max(h, 0)) == o"),
+    # 0 and 1 are their squares
+    ("b*b", "b"),
+    ("(b + h)*b", "where(b < 1, 0, h + 1)"),
+    ("o//3*(o//3)", "where(o < 3, 0, 1)"),
+    ("o//2*(o//2) - o//2", "0"),
+    ("p//2*(p//2) - p//2", "(p//2 - 1)*(p//2)"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), FEW_VALUES)
+def test_what_has_few_values(text, wanted):
+    root = read(text, _FEW)
+    assert_sound([root])
+    result = optimize(root)
+    assert result.check().kind == "exhaustive"
+    assert result.check().equal
+    assert str(result.expr) == wanted
+
+
 #: Comparisons of a remainder with its sign changed, which need not be computed.
 COMPARED = [
     ("-((a*3 + b)%4) == -2", "(a*3 + b)%4 == 2"),

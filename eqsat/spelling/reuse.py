@@ -62,7 +62,11 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, 
     whole = list(_without_quotients(speller, needed))
     found = [*_by_bounds(speller), *wider, *whole]
     found += _in_time(
-        speller, _never_negative(speller, forms), _rounded_down(speller, forms), _merged(speller, conditions)
+        speller,
+        _never_negative(speller, forms),
+        _rounded_down(speller, forms),
+        _of_two_values(speller, forms),
+        _merged(speller, conditions),
     )
     conditions = [(c, condition) for c, condition in conditions if _worth_reading(condition)]
     intervals = list(_intervals(speller, conditions, sorted(needed))) if conditions else []
@@ -211,6 +215,14 @@ def _rounded_down(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iterat
             if remainder in speller.classes and remainder != form and len(whole.terms) <= len(form.terms):
                 terms = [(atom_form(a), j) for a, j in whole.terms.items()]
                 yield c, speller.sum_node([*terms, (remainder, -k)], whole.constant)
+
+
+def _of_two_values(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iterator[tuple[int, Node]]:
+    """``min(20 - 6*x, 6)`` as ``where(x < 3, 6, 2)``, where it has these values alone."""
+    for c, form in forms:
+        if speller.theory.outer_minimum(form) is not None and (values := speller.theory.two_values(form)):
+            condition, *ends = values
+            yield c, ("where", None, (speller.need(condition), *[speller.need(number(end)) for end in ends]))
 
 
 def _without_quotients(speller: Speller, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from itertools import permutations
 from typing import Self, cast
 
 from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, make, topological, tree_size
@@ -344,13 +345,21 @@ class Conditions(Extremes):
         return None
 
     def _split_equation(self, form: Form) -> Expr | None:
-        """``min(x, y) == 0`` is ``x == 0 and y >= 0`` if ``y`` is never 0."""
+        """``min(x, y) == 0`` is ``x == 0 and y >= 0`` if ``y`` is never 0, or only where ``x`` is."""
         atom = self.outer_minimum(form)
         if atom is None or self.operand_count(form, MAX_SPLIT) > MAX_SPLIT:
             return None
         sign = 1 if form.terms[atom] > 0 else -1
         cases = self.cases(form, atom)
         equal = [self.equal_zero(case) for case in cases]
+        for one, other in permutations(range(len(equal)), 2) if equal.count(FALSE) == len(equal) - 2 else ():
+            if (
+                FALSE not in (equal[one], equal[other])
+                and self.junction("and", [equal[one], equal[other]]) == equal[one]
+            ):
+                # the other case says enough
+                equal[one] = FALSE
+                break
         if len(equal) - equal.count(FALSE) > 1:
             return None
         others = [self.at_least_zero(c.times(sign)) for c, e in zip(cases, equal, strict=True) if e is FALSE]

@@ -81,7 +81,9 @@ class Quotients(Facts):
                     # min(d, 0) is d or 0, so its square is d times itself
                     total = total.plus(self.times(gap, atom_form(atom)), coefficient * scale)
                     continue
-                monomial = product([*factors(atom), *factors(other)])
+                # 0 and 1 are their squares
+                is_bit = atom is other and self.range(atom) == (0, 1)
+                monomial = atom if is_bit else product([*factors(atom), *factors(other)])
                 total = total.plus(Form({monomial: coefficient * scale}, 0))
         return total
 
