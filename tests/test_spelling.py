@@ -670,7 +670,9 @@ def test_a_quotient_takes_in_the_constant_of_a_sum(text, wanted):
     assert result.check().kind == "exhaustive"
     assert result.check().equal
     assert str(result.expr) == wanted
-_SYMBOLIC = {"n": (-9, 20), "p": (0, 20), "d": (1, 6), "z": (-1, 3), "i": (-4, 7)}
+
+
+_SYMBOLIC = {"n": (-9, 20), "p": (0, 20), "d": (1, 6), "z": (-1, 3), "f": (0, 3), "i": (-4, 7)}
 #: What divisions by what is no literal cost no more than.
 SYMBOLIC = [
     # comparisons are those of products
@@ -698,6 +700,7 @@ SYMBOLIC = [
     (["i < p//d", "p//d"], ["i < p//d", "p//d"]),
     (["p//d*d", "p//d"], ["p//d*d", "p//d"]),
     (["n//where(z == 0, 1, z) == i"], ["n//where(z == 0, 1, z) == i"]),
+    (["p//max(f, 1)*f"], ["p//max(f, 1)*f"]),
     (["p//d*2 + where(0 < p%d, 1, 0)"], ["p//d*2 + where(0 < p%d, 1, 0)"]),
     (["p//d + where(1 < p%d, 1, 0)"], ["p//d + where(1 < p%d, 1, 0)"]),
     (["p//d + min(p%d, 2)"], ["p//d + min(p%d, 2)"]),

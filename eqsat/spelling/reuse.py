@@ -226,7 +226,7 @@ def _of_two_values(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Itera
 
 
 def _without_quotients(speller: Speller, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
-    """``n*(A//n)`` as ``A - A%n`` where nothing else needs the quotient, for an ``n`` that is no literal.
+    """``n*(A//n)`` as ``A - A%n`` where nothing else needs the quotient, for an ``n`` above zero that is no literal.
 
     Of those a remainder costs less. Both are spellings that pay only together.
     """
@@ -235,6 +235,9 @@ def _without_quotients(speller: Speller, needed: Mapping[int, Node]) -> Iterator
         for a, n in (args, args[::-1]) if op == "mul" else ():
             division, _, parts = needed[a]
             if uses[a] > 1 or division != "floordiv" or needed[parts[1]] != needed[n] or needed[n][0] == "const":
+                continue
+            # of a zero the product is zero, whatever the quotient
+            if speller.theory.bounds(cast(Form, speller.values[n]))[0] <= 0:
                 continue
             remainder = speller.need(cast(Form, speller.values[parts[0]]).plus(cast(Form, speller.values[c]), -1))
             yield remainder, ("mod", None, parts)
