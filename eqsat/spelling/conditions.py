@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, combinations
 from typing import cast
 
@@ -232,6 +232,19 @@ class ConditionSpeller(KindSpeller):
             elif any(part.single() is None for part, _ in operands):
                 sides = (self.need(below.shifted(limit)), self.need(above))
                 yield term.op, None, sides if on_left else sides[::-1]
+
+    def by_needed(self, term: Expr, needed: Collection[int]) -> Iterator[Node]:
+        """``x - y < -1`` as ``x + 1 < y`` where ``x + 1`` is needed anyway."""
+        form = _above_zero(term)
+        if form is None or len(form.terms) < 2:
+            return
+        above = Form({a: k for a, k in form.terms.items() if k > 0}, 0)
+        below = above.plus(Form(form.terms, 0), -1)
+        for op, shift in (("le", form.constant), ("lt", form.constant + 1)):
+            for left, right in ((below, above.shifted(shift)), (below.shifted(-shift), above)):
+                moved = right if right.constant else left
+                if moved in self.classes and self.need(moved) in needed:
+                    yield op, None, (self.need(left), self.need(right))
 
     def _negated(self, op: str, form: Form, limit: int, on_left: bool) -> Node:
         """The comparison of ``-form`` with a literal, ``limit``, as one of ``form``."""

@@ -67,6 +67,7 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, 
         _rounded_down(speller, forms),
         _of_two_values(speller, forms),
         _merged(speller, conditions),
+        ((c, node) for c, condition in conditions for node in speller.conditions.by_needed(condition, needed)),
     )
     conditions = [(c, condition) for c, condition in conditions if _worth_reading(condition)]
     intervals = list(_intervals(speller, conditions, sorted(needed))) if conditions else []
