@@ -354,7 +354,10 @@ class Theory(Reductions):
             return None
         quotient = self.quotient(dividend, divisor)
         atom = quotient.single()
-        return start.plus(self.times(step, quotient)) if atom is not None and atom.op == "floordiv" else None
+        is_one = atom is not None and atom.op == "floordiv"
+        # a variable of two values is such a quotient itself
+        is_variable = divisor == number(1) and [a.op for a in quotient.terms] == ["var"]
+        return start.plus(self.times(step, quotient)) if is_one or is_variable else None
 
     def _is_read_as(self, form: Form, other: Form, condition: Expr) -> bool:
         """Whether ``form`` is ``other`` where the condition holds."""

@@ -719,6 +719,27 @@ def test_divisions_by_what_is_no_literal(texts, wanted):
 
 
 _ENDS = {"i": (0, 3), "j": (-2, 5), "k": (1, 4), "n": (0, 40), "m": (-9, 9)}
+#: Roots, and what they become: a sum that is needed anyway has its constant already.
+BY_NEEDED = [
+    (["i + 1", "n - i < 2"], ["i + 1", "n <= i + 1"]),
+    (["i*5 + 1", "2 <= n - i*5"], ["i*5 + 1", "i*5 + 1 < n"]),
+    (["n - 3", "i + 3 < n"], ["n - 3", "i < n - 3"]),
+    # near misses: another constant, another multiple, an equation
+    (["i + 5", "n - i < 2"], ["i + 5", "-1 <= i - n"]),
+    (["i*4 + 1", "2 <= n - i*5"], ["i*4 + 1", "2 <= n - i*5"]),
+    (["i + 1", "n == i + 3"], ["i + 1", "i - n == -3"]),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), BY_NEEDED, ids=str)
+def test_comparisons_use_the_sums_that_are_needed(texts, wanted):
+    roots = [read(text, _ENDS) for text in texts]
+    result = optimize(roots)
+    assert result.check().kind == "exhaustive"
+    assert result.check().equal
+    assert [str(expr) for expr in result.exprs] == wanted
+
+
 #: Conditions, and what they become.
 AT_ENDS = [
     ("i == 3 and j == 5", "8 <= i + j"),
@@ -784,6 +805,18 @@ FEW_VALUES = [
     # near misses: neither end lies inside the other, or it is another value that is clipped
     ("min(max(h, o), w) == h", "min(w, max(h, o)) == h"),
     ("min(max(h, 0), 2) == o", "min(2, max(h, 0)) == o"),
+    # what one variable of two values decides is linear in it
+    ("where(b < 1, 0, 1)", "b"),
+    ("where(b < 1, 4, 0) + h", "h - b*4 + 4"),
+    ("where(b < 1, h + 1, h)", "h - b + 1"),
+    ("min(b*2 - 1, 0)", "b - 1"),
+    ("max(b*3, 2) - h", "b - h + 2"),
+    # near misses: the selection is cheaper, there are more values or variables
+    ("where(b < 1, 2, 7)", "where(b < 1, 2, 7)"),
+    ("where(o < 1, 0, 1)", "where(o < 1, 0, 1)"),
+    ("where(b + o < 1, 0, 1)", "where(b + o < 1, 0, 1)"),
+    ("min(h*2 - 1, 0)", "min(0, h*2 - 1)"),
+    ("min(b*2 - o, 0)", "min(b*2 - o, 0)"),
     # 0 and 1 are their squares
     ("b*b", "b"),
     ("(b + h)*b", "where(b < 1, 0, h + 1)"),

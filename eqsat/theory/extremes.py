@@ -55,7 +55,7 @@ class Extremes(Refutations):
         key = frozenset(kept)
         found = self._minima.get(key)
         if found is None:
-            found = None if late else self._distributed(kept) or self._outside_quotients(kept)
+            found = None if late else self._distributed(kept) or self._outside_quotients(kept) or _of_two_values(kept)
             if found is None:
                 found = self._simplified(self._sum_of(kept))
                 found = self._through_selection(kept, found) or found
@@ -215,3 +215,17 @@ def _order(gaps: Sequence[Form]) -> tuple[int, int, list[tuple[int, int]]]:
     """The order on bases, by their gaps alone: what surrounds a minimum does not change its atom."""
     inner = sum(c > 0 for gap in gaps for a, c in gap.terms.items() if a.op == "min")
     return inner, -sum(gap.sign() for gap in gaps), sorted(map(_gap_order, gaps))
+
+
+def _of_two_values(forms: Sequence[Form]) -> Form | None:
+    """``min(2*b - 1, 0)`` is ``b - 1`` for a ``b`` in ``[0, 1]``: what such a variable decides is linear in it."""
+    first, *others = forms
+    gap = others[0].plus(first, -1)
+    variable = next(iter(gap.terms), None)
+    if len(others) > 1 or len(gap.terms) > 1 or variable is None or variable.op != "var":
+        return None
+    if variable.vmax != variable.vmin + 1:
+        return None
+    least, most = [min(gap.terms[variable] * value + gap.constant, 0) for value in (variable.vmin, variable.vmax)]
+    step = most - least
+    return first.plus(Form({variable: step}, least - step * variable.vmin))
