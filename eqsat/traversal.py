@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 def topological(roots: Iterable[Expr]) -> list[Expr]:
     """Every distinct term below ``roots``, operands before their users, in an order fixed by the roots' order."""
     found: dict[Expr, None] = {}
-    stack = list(roots)[::-1]
-    while stack:
-        term = stack[-1]
-        if term in found:
-            stack.pop()
-            continue
-        for arg in term.args:
-            if arg not in found:
-                if arg.args:
-                    stack.append(arg)
+    # the operands still to visit of a term, or the roots, and those of the terms above it
+    user, operands = None, iter(roots)
+    above: list[tuple[Expr | None, Iterator[Expr]]] = []
+    while True:
+        for term in operands:
+            if term not in found:
+                if term.args:
+                    above.append((user, operands))
+                    user, operands = term, iter(term.args)
                     break
-                found[arg] = None
+                found[term] = None
         else:
-            found[term] = None
-            stack.pop()
-    return list(found)
+            if user is None:
+                return list(found)
+            found[user] = None
+            user, operands = above.pop()
 
 
 def topological_until(roots: Iterable[Expr], done: Callable[[Expr], bool]) -> Iterator[Expr]:

@@ -144,22 +144,21 @@ def _levels(graph: EGraph, model: LoopAware) -> dict[int, int]:
 def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
     """The classes that ``roots`` need under ``choice``, operands before users."""
     found: dict[int, None] = {}
-    stack = list(roots)[::-1]
-    while stack:
-        c = stack[-1]
-        if c in found:
-            stack.pop()
-            continue
-        for a in choice[c][2]:
-            if a not in found:
-                if choice[a][2]:
-                    stack.append(a)
+    user, operands = None, iter(roots)
+    above: list[tuple[int | None, Iterator[int]]] = []
+    while True:
+        for c in operands:
+            if c not in found:
+                if args := choice[c][2]:
+                    above.append((user, operands))
+                    user, operands = c, iter(args)
                     break
-                found[a] = None
+                found[c] = None
         else:
-            found[c] = None
-            stack.pop()
-    return list(found)
+            if user is None:
+                return list(found)
+            found[user] = None
+            user, operands = above.pop()
 
 
 def needed(choice: Choice, roots: Iterable[int]) -> Choice:
