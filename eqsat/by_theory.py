@@ -16,7 +16,7 @@ from eqsat.costs import cost_of
 from eqsat.definedness import defined, undefined
 from eqsat.expr import FALSE, Expr, substitute, topological
 from eqsat.extract.cost import CostModel, LoopAware
-from eqsat.extract.select import Choice, reachable
+from eqsat.extract.select import Choice, ProductPrices, reachable
 from eqsat.linear import Theory
 from eqsat.opaque import OPAQUE, hidden, meanings, stand_ins
 from eqsat.ops import COMPARISONS, FLOORS, SUMS
@@ -90,7 +90,7 @@ class ByTheory(Walk):
         return speller
 
     def _chooser(self, speller: Speller, model: CostModel) -> Chooser:
-        return Chooser(speller, model, self._is_late, self.extract == "tree")
+        return Chooser(speller, ProductPrices(model), self._is_late, self.extract == "tree")
 
     def _choose(self, speller: Speller, start: Choice | None = None) -> tuple[Choice, int]:
         """The cheapest choice found over the graph as it is, and its cost."""

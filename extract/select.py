@@ -49,12 +49,13 @@ class Priced:
     def of(cls, graph: EGraph, model: CostModel) -> Priced:
         """Price every node of ``graph`` once."""
         priced = cls(graph, {})
-        priced.refresh(model)
+        priced.refresh(ProductPrices(model))
         return priced
 
-    def refresh(self, model: CostModel) -> None:
-        """Price the nodes that the graph has gained."""
-        pricer = _LoopPricer(self.graph, model) if isinstance(model, LoopAware) else _Pricer(self.graph, model)
+    def refresh(self, of_products: ProductPrices) -> None:
+        """Price the nodes that the graph has gained, by the model of these prices."""
+        kind = _LoopPricer if isinstance(of_products.model, LoopAware) else _Pricer
+        pricer = kind(self.graph, of_products)
         known = self.prices
         for c, nodes in self.graph.classes.items():
             prices = known.get(c)
@@ -72,36 +73,13 @@ class Priced:
         return self.graph.weights.get(c, 1) * (1 if fits else _TOO_WIDE)
 
 
-class _Pricer:
-    """The model applied to nodes; an n-ary sum costs its additions and its products by literals."""
+class ProductPrices(dict[int, int]):
+    """What a product by each literal costs, beside what an addition does."""
 
-    def __init__(self, graph: EGraph, model: CostModel) -> None:
-        self.bounds, self.model = graph.bounds, model
-        self._addition = model.price("add", [(0, 9), (0, 9)], (0, 18))
-        self._products = Products(model, self._addition)
-
-    def price(self, c: int, node: Node) -> int:
-        op, value, args = node
-        if op != "sum" or not isinstance(value, tuple):
-            return self.model.price(op, [self.bounds[a] for a in args], self.bounds[c])
-        constant, coefficients = value
-        additions = len(args) - (not constant)
-        products = self._products
-        cost = additions * self._addition + sum([products[abs(k)] for k in coefficients])
-        return cost if constant else cost + self._leading_sign(coefficients)
-
-    def _leading_sign(self, coefficients: tuple[int, ...]) -> int:
-        """If there is nothing to subtract from, the first term carries its sign."""
-        first = min(coefficients)
-        return self._products[first] - self._products[-first] if max(coefficients) < 0 else 0
-
-
-class Products(dict[int, int]):
-    """What a product by each literal costs, found when it is asked for."""
-
-    def __init__(self, model: CostModel, addition: int) -> None:
-        super().__init__({1: 0, -1: addition})
+    def __init__(self, model: CostModel) -> None:
         self.model = model
+        self.addition = model.price("add", [(0, 9), (0, 9)], (0, 18))
+        super().__init__({1: 0, -1: self.addition})
 
     def __missing__(self, by: int) -> int:
         result = (min(0, 9 * by), max(0, 9 * by))
@@ -109,11 +87,34 @@ class Products(dict[int, int]):
         return found
 
 
+class _Pricer:
+    """The model applied to nodes; an n-ary sum costs its additions and its products by literals."""
+
+    def __init__(self, graph: EGraph, of_products: ProductPrices) -> None:
+        self.bounds, self.of_products, self.price_of = graph.bounds, of_products, of_products.model.price
+
+    def price(self, c: int, node: Node) -> int:
+        op, value, args = node
+        if op != "sum" or not isinstance(value, tuple):
+            return self.price_of(op, [self.bounds[a] for a in args], self.bounds[c])
+        constant, coefficients = value
+        additions = len(args) - (not constant)
+        of_products = self.of_products
+        cost = additions * of_products.addition + sum([of_products[abs(k)] for k in coefficients])
+        return cost if constant else cost + self._leading_sign(coefficients)
+
+    def _leading_sign(self, coefficients: tuple[int, ...]) -> int:
+        """If there is nothing to subtract from, the first term carries its sign."""
+        first = min(coefficients)
+        return self.of_products[first] - self.of_products[-first] if max(coefficients) < 0 else 0
+
+
 class _LoopPricer(_Pricer):
     """Prices times how often a node runs; the terms of a sum are added from the outermost loop to the innermost."""
 
-    def __init__(self, graph: EGraph, model: LoopAware) -> None:
-        super().__init__(graph, model)
+    def __init__(self, graph: EGraph, of_products: ProductPrices) -> None:
+        super().__init__(graph, of_products)
+        model = cast(LoopAware, of_products.model)
         levels = _levels(graph, model)
         self.runs = {c: model.runs(level) for c, level in levels.items()}
 
@@ -125,8 +126,8 @@ class _LoopPricer(_Pricer):
             return max(runs) * super().price(c, node)
         constant, coefficients = value
         additions = sum(runs) - (0 if constant else min(runs))
-        cost = additions * self._addition + sum(
-            [r * self._products[abs(k)] for r, k in zip(runs, coefficients, strict=True)]
+        cost = additions * self.of_products.addition + sum(
+            [r * self.of_products[abs(k)] for r, k in zip(runs, coefficients, strict=True)]
         )
         return cost if constant else cost + min(runs) * self._leading_sign(coefficients)
 

@@ -18,7 +18,7 @@ from eqsat.costs import cost_of
 from eqsat.evaluation import evaluate
 from eqsat.expr import Expr, const, make, maximum, minimum, shift_amount, topological, var, variables
 from eqsat.extract import Choice, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
-from eqsat.extract.select import needed
+from eqsat.extract.select import ProductPrices, needed
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
 from eqsat.spelling.reuse import offer_reuse
@@ -863,7 +863,7 @@ def test_sharing_keeps_values_and_what_it_chooses_is_finite(terms):
     roots = terms[-3:]
     speller = spelled(roots)
     before = chosen(speller)
-    shared = share_sums(speller, before, Latency(), lambda: False)
+    shared = share_sums(speller, before, ProductPrices(Latency()), lambda: False)
     order = reachable(shared, speller.graph.roots)
     place = {c: index for index, c in enumerate(order)}
     assert all(place[a] < place[c] for c in order for a in shared[c][2])

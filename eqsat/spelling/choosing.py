@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from eqsat.expr import Expr
-from eqsat.extract.cost import CostModel
-from eqsat.extract.select import Choice, Priced, completed, improved, needed, tree, tree_cost
+from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree, tree_cost
 from eqsat.spelling.reuse import offer_reuse
 from eqsat.spelling.sharing import share_junctions, share_sums
 from eqsat.spelling.speller import Speller
@@ -28,6 +27,8 @@ class Chooser:
 
     Attributes
     ----------
+    of_products : ProductPrices
+        What the cost model says of products, and the model.
     late : function
         Whether the time is up, after which nothing more is improved.
     trees : bool
@@ -35,13 +36,14 @@ class Chooser:
     """
 
     speller: Speller
-    model: CostModel
+    of_products: ProductPrices
     late: Callable[[], bool]
     trees: bool
     priced: Priced = field(init=False)
 
     def __post_init__(self) -> None:
-        self.priced = Priced.of(self.speller.graph, self.model)
+        self.priced = Priced(self.speller.graph, {})
+        self.priced.refresh(self.of_products)
 
     def choose(self, start: Choice | None = None) -> tuple[Choice, int]:
         """The cheapest choice found from what is cheapest for each class alone, with ``start`` where that chooses."""
@@ -68,7 +70,7 @@ class Chooser:
         together = offer_reuse(self.speller, choice)
         if together is None:
             return choice, cost
-        self.priced.refresh(self.model)
+        self.priced.refresh(self.of_products)
         kept = completed(self.priced, choice)
         found = [self._improved(kept, thorough=True)]
         for nodes in together:
@@ -89,7 +91,7 @@ class Chooser:
     def from_input(self, order: Sequence[Expr]) -> tuple[Choice, int]:
         """The choice found from the terms of the input as they are written."""
         written = self.speller.as_written(order)
-        self.priced.refresh(self.model)
+        self.priced.refresh(self.of_products)
         start = self.speller.with_nodes(tree(self.priced), written)
         return self._with_sharing(self._improved(start)[0])
 
@@ -102,10 +104,10 @@ class Chooser:
         Sharing counts each operation once: where loops repeat some, it may be dearer.
         """
         speller = self.speller
-        shared = share_junctions(speller, share_sums(speller, choice, self.model, self.late))
+        shared = share_junctions(speller, share_sums(speller, choice, self.of_products, self.late))
         speller.selections.absorb_constants(shared)
         speller.grow()
-        self.priced.refresh(self.model)
+        self.priced.refresh(self.of_products)
         # the brackets are the latest spellings
         rest = completed(self.priced, needed(shared, speller.graph.roots), latest=True)
         return self._improved(rest, thorough=True)

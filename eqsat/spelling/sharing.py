@@ -14,9 +14,8 @@ from math import gcd
 from typing import cast
 
 from eqsat.expr import Expr, make
-from eqsat.extract.cost import CostModel
 from eqsat.extract.graph import Node
-from eqsat.extract.select import Choice, Products, reachable, reaches
+from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.spelling.speller import Speller
 from eqsat.theory.forms import ZERO, Form, number
 
@@ -31,7 +30,7 @@ Key = tuple[tuple[int, int], ...]
 Pair = tuple[int, int, int, int]
 
 
-def share_sums(speller: Speller, choice: Choice, model: CostModel, late: Callable[[], bool]) -> Choice:
+def share_sums(speller: Speller, choice: Choice, prices: ProductPrices, late: Callable[[], bool]) -> Choice:
     """Re-bracket the chosen sums so that they share partial sums; the new nodes are offered to the graph.
 
     Greedy pair extraction, as for multiple constant multiplication (Paar 1997, Hosangadi et al. 2006): the pair of
@@ -55,8 +54,8 @@ def share_sums(speller: Speller, choice: Choice, model: CostModel, late: Callabl
     if not sums:
         return choice
     new_choice = dict(choice)
-    pairing = _Pairing(speller, model, new_choice, late)
-    parts = _bodies([terms for terms, _ in sums.values()], pairing.multiplication)
+    pairing = _Pairing(speller, prices, new_choice, late)
+    parts = _bodies([terms for terms, _ in sums.values()], prices)
     keys = [_key(body) for body, _ in parts]
     bodies = {key: body for key, (body, _) in zip(keys, parts, strict=True)}
     for body, scale in parts:
@@ -77,7 +76,7 @@ def share_sums(speller: Speller, choice: Choice, model: CostModel, late: Callabl
     return choice if pairing.has_lost else new_choice
 
 
-def _bodies(sums: Sequence[dict[int, int]], multiplication: Callable[[int], int]) -> list[tuple[dict[int, int], int]]:
+def _bodies(sums: Sequence[dict[int, int]], prices: ProductPrices) -> list[tuple[dict[int, int], int]]:
     """Each sum as a body times a factor: the common one, unless the products with it are there anyway."""
     parts = [_primitive(terms) for terms in sums]
     if all(abs(scale) == 1 or len(body) == 1 for body, scale in parts):
@@ -91,8 +90,8 @@ def _bodies(sums: Sequence[dict[int, int]], multiplication: Callable[[int], int]
     found = []
     for terms, (body, scale) in zip(sums, parts, strict=True):
         if abs(scale) > 1 and len(body) > 1 and len(scales[_key(body)]) == 1:
-            factored = multiplication(abs(scale)) + sum(multiplication(abs(k)) for k in body.values())
-            alone = sum(multiplication(abs(k)) for c, k in terms.items() if products[c, abs(k)] == 1)
+            factored = prices[abs(scale)] + sum([prices[abs(k)] for k in body.values()])
+            alone = sum([prices[abs(k)] for c, k in terms.items() if products[c, abs(k)] == 1])
             if alone < factored:
                 sign = 1 if scale > 0 else -1
                 body, scale = {c: k * sign for c, k in terms.items()}, sign
@@ -181,8 +180,8 @@ def _primitive(terms: dict[int, int]) -> tuple[dict[int, int], int]:
 class _Pairing:
     """Greedy pair extraction over combinations of classes."""
 
-    def __init__(self, speller: Speller, model: CostModel, choice: Choice, late: Callable[[], bool]) -> None:
-        self.speller, self.choice = speller, choice
+    def __init__(self, speller: Speller, prices: ProductPrices, choice: Choice, late: Callable[[], bool]) -> None:
+        self.speller, self.choice, self.prices = speller, choice, prices
         self.late, self.left, self.stopped = late, PAIRS_PER_LOOK, False
         self.sums: list[dict[int, int]] = []
         self.where: dict[Pair, dict[int, int]] = {}
@@ -192,9 +191,6 @@ class _Pairing:
         self.products: Counter[tuple[int, int]] = Counter()
         # the classes of literals
         self._numbers: dict[int, int] = {}
-        self.addition = model.price("add", [(0, 9), (0, 9)], (0, 18))
-        #: The price of multiplying by a literal.
-        self.multiplication = Products(model, self.addition).__getitem__
 
     def _count(self, index: int, new: list[int], terms: dict[int, int]) -> None:
         """Record the pairs of sum ``index`` that contain a class of ``new``."""
@@ -235,13 +231,13 @@ class _Pairing:
         scales: dict[int, int] = {}
         for signed in found.values():
             scales[abs(signed)] = scales.get(abs(signed), 0) + 1
-        saved = (len(found) - 1) * self.addition - sum([self.multiplication(scale) for scale in scales])
+        saved = (len(found) - 1) * self.prices.addition - sum([self.prices[scale] for scale in scales])
         for c, by in ((a, abs(j)), (b, abs(k))):
             for scale, count in scales.items():
                 if self.products.get((c, by * scale)) == count:
-                    saved += self.multiplication(by * scale)
+                    saved += self.prices[by * scale]
             if self.products.get((c, by), 0) == scales.get(1, 0):
-                saved -= self.multiplication(by)
+                saved -= self.prices[by]
         return saved
 
     def run(self, bodies: Iterable[dict[int, int]]) -> None:
