@@ -118,16 +118,10 @@ class ByTheory(Walk):
 
     def _through_flat_index(self, base: Theory, terms: list[Expr]) -> list[Expr]:
         """The answer with the sum that the input takes apart as one variable, if that costs less."""
-        left = sum([term.op in FLOORS for term in topological(terms)])
-        if (
-            left < MIN_WAYS
-            or len(self.order) > MOST_TERMS
-            or self.has_opaque
-            or self.suspected
-            or self.extract == "tree"
-        ):
+        if len(self.order) > MOST_TERMS or self.has_opaque or self.suspected or self.extract == "tree":
             return terms
-        flat = flat_index(self.order, base)
+        left = sum([term.op in FLOORS for term in topological(terms)])
+        flat = flat_index(self.order, base) if left >= MIN_WAYS else None
         if flat is None or not self._has_time():
             return terms
         index, images = as_variable(flat, (*self.order, *self.known), base)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, permutations, takewhile
+from itertools import chain, permutations
 from math import gcd
 from typing import Any, cast
 
@@ -98,7 +98,12 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, 
 
 def _in_time(speller: Speller, *found: Iterable[tuple[int, Node]]) -> list[tuple[int, Node]]:
     """What is found, one search after the other, until the time is up."""
-    return list(takewhile(lambda _: not speller.theory.is_late(), chain(*found)))
+    kept: list[tuple[int, Node]] = []
+    for item in chain(*found):
+        if speller.theory.is_late():
+            break
+        kept.append(item)
+    return kept
 
 
 def _around(speller: Speller, needed: Mapping[int, Node], c: int) -> dict[int, Node]:
@@ -119,9 +124,10 @@ def _remainders(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int
     divided: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for c, nodes in speller.graph.classes.items():
         for op, _, args in nodes:
-            divisor = speller.values[args[1]] if op == "mod" else None
-            if isinstance(divisor, Form) and not divisor.terms and divisor.constant > 1:
-                divided[divisor.constant].append((c, args[0]))
+            if op == "mod":
+                divisor = cast(Form, speller.values[args[1]])
+                if not divisor.terms and divisor.constant > 1:
+                    divided[divisor.constant].append((c, args[0]))
     for n, remainders in divided.items():
         # sums congruent to each dividend, but for a constant
         wanted: dict[Form, list[int]] = {_directions(speller, dividend, n): [] for _, dividend in remainders}
@@ -184,8 +190,8 @@ def _never_negative(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iter
     graph = speller.graph
     for c, _ in forms:
         for op, _, args in graph.classes[c]:
-            divisor = speller.values[args[1]] if op == "mod" else None
-            if not isinstance(divisor, Form) or divisor.terms:
+            divisor = cast(Form, speller.values[args[1]]) if op == "mod" else None
+            if divisor is None or divisor.terms:
                 continue
             shift = _periods_below_zero(graph.bounds[args[0]][0], divisor.constant)
             if shift:
