@@ -243,23 +243,26 @@ class VariableSets:
 
     def read(self, terms: Iterable[Expr]) -> None:
         """Find the sets of terms whose operands come before them."""
+        sets = self._sets
         for term in terms:
-            if term not in self._sets:
-                self._sets[term] = self._set_of(term)
+            if term in sets:
+                continue
+            if not term.args:
+                sets[term] = self._set_of_leaf(term)
+            elif len(term.args) == 4 and term.op in REDUCTIONS:
+                body, index, low, high = [sets[arg] for arg in term.args]
+                sets[term] = (body & ~index) | low | high
+            else:
+                total = 0
+                for arg in term.args:
+                    total |= sets[arg]
+                sets[term] = total
 
-    def _set_of(self, part: Expr) -> int:
-        if not part.args:
-            if part.op not in ("var", "buffer"):
-                return 0
-            bit = 1 << self._count
-            self._count += 1
-            if part.op == "var" and is_index(part):
-                self.index_extents[bit] = part.vmax - part.vmin + 1
-            return bit
-        if len(part.args) == 4 and part.op in REDUCTIONS:
-            body, index, low, high = [self._sets[arg] for arg in part.args]
-            return (body & ~index) | low | high
-        total = 0
-        for arg in part.args:
-            total |= self._sets[arg]
-        return total
+    def _set_of_leaf(self, leaf: Expr) -> int:
+        if leaf.op not in ("var", "buffer"):
+            return 0
+        bit = 1 << self._count
+        self._count += 1
+        if leaf.op == "var" and is_index(leaf):
+            self.index_extents[bit] = leaf.vmax - leaf.vmin + 1
+        return bit

@@ -99,6 +99,8 @@ class Walk(ABC):
     bound: int | None = None
     spent: Spent = field(default_factory=Spent)
     guesses: list[Guess] = field(default_factory=list)
+    #: The variables of the terms of the input, and of others.
+    sets: VariableSets = field(default_factory=VariableSets)
 
     @cached_property
     def order(self) -> list[Expr]:
@@ -138,6 +140,8 @@ class Walk(ABC):
             base = Theory(self.facts, work=Work(until=until))
         except ContradictionError as error:
             raise self._contradiction(error) from None
+        self.sets = base.variables
+        self.sets.read(chain(self.order, self.known))
         of_gate: dict[Expr | None, Theory | None] = {None: base}
         for gate in self.gates:
             if gate is not None and gate not in of_gate:
@@ -262,8 +266,8 @@ class Walk(ABC):
         """
         if len(self.roots) == 1:
             return []
-        sets = VariableSets()
-        sets.read(chain(self.order, self.known, topological(found)))
+        sets = self.sets
+        sets.read(topological(found))
         known = reduce(or_, map(sets.of, self.facts), 0)
         strays: dict[int, list[int]] = {}
         for place, (root, gate, term) in enumerate(zip(self.roots, self.gates, found, strict=True)):
