@@ -13,7 +13,7 @@ from eqsat.ops import COMPARISONS
 from eqsat.spelling.sums import SumSpeller
 from eqsat.spelling.terms import buffer_key
 from eqsat.spelling.value_graph import KindSpeller, ValueGraph
-from eqsat.theory.forms import ZERO, Form, atom_form, number, partition, read, to_expr
+from eqsat.theory.forms import ZERO, Form, atom_form, number, partition, to_expr
 
 #: Comparisons of so many members of a junction are merged, two by two.
 MAX_MERGED = 4
@@ -52,7 +52,7 @@ class ConditionSpeller(KindSpeller):
         members = chain_members(term, term.op) if term.op in ("and", "or") else [term]
         for above in (True, False) if term in members else (term.op == "and",):
             ends = [member for member in members if _is_at_end(member, above)]
-            forms = [cast(Form, _above_zero(member)) for member in ends]
+            forms = [cast(Form, self._above_zero(member)) for member in ends]
             if len(ends) < 2 and all(abs(k) == 1 for form in forms for k in form.terms.values()):
                 continue
             total = ZERO
@@ -74,10 +74,8 @@ class ConditionSpeller(KindSpeller):
         op, members = term.op, chain_members(term, term.op)
         if len(members) > MAX_MERGED:
             return
-        for one, other in combinations(sorted(members, key=lambda m: m.key), 2):
-            f, g = _above_zero(one), _above_zero(other)
-            if f is None or g is None:
-                continue
+        above = [(m, form) for m in sorted(members, key=lambda m: m.key) if (form := self._above_zero(m))]
+        for (one, f), (other, g) in combinations(above, 2):
             bucket = None if alike else self._bucket(op, f, g)
             if bucket is not None:
                 yield bucket if len(members) == 2 else self._apart(op, members, [one, other])
@@ -119,7 +117,7 @@ class ConditionSpeller(KindSpeller):
 
         So for ``x == A//n``, which says both: a product costs less than such a division.
         """
-        left, right = map(read, term.args)
+        left, right = map(self.theory.inner, term.args)
         form = right.plus(left, -1).shifted(-1 if term.op == "lt" else 0)
         for quotient, k in form.terms.items():
             if abs(k) != 1 or quotient.op != "floordiv" or quotient.args[1].op == "const":
@@ -145,7 +143,7 @@ class ConditionSpeller(KindSpeller):
 
         Of a quotient of two values the lower digits choose how the higher compare.
         """
-        form = cast(Form, _above_zero(term))
+        form = cast(Form, self._above_zero(term))
         n = max(map(abs, form.terms.values()))
         above, below = partition(form, n)
         has_two_sides = len({k > 0 for k in above.terms.values()}) == 2
@@ -169,7 +167,7 @@ class ConditionSpeller(KindSpeller):
 
     def in_parts(self, term: Expr) -> Iterator[Node]:
         """A comparison without the constant that a quotient takes, or by its two terms apart."""
-        form = _above_zero(term)
+        form = self._above_zero(term)
         if form is None or len(form.terms) < 2:
             return
         n = max(map(abs, form.terms.values()))
@@ -211,7 +209,7 @@ class ConditionSpeller(KindSpeller):
         if literal is None:
             return
         on_left = literal is term.args[0]
-        form = read(term.args[on_left])
+        form = self.theory.inner(term.args[on_left])
         for operands in self.sums.splits(form):
             above = below = ZERO
             for part, k in operands:
@@ -235,7 +233,7 @@ class ConditionSpeller(KindSpeller):
 
     def by_needed(self, term: Expr, needed: Collection[int]) -> Iterator[Node]:
         """``x - y < -1`` as ``x + 1 < y`` where ``x + 1`` is needed anyway."""
-        form = _above_zero(term)
+        form = self._above_zero(term)
         if form is None or len(form.terms) < 2:
             return
         above = Form({a: k for a, k in form.terms.items() if k > 0}, 0)
@@ -254,6 +252,13 @@ class ConditionSpeller(KindSpeller):
             return "lt", None, (self.need(form), self.need(number((op == "le") - limit)))
         return "le", None, (self.need(number((op == "lt") - limit)), self.need(form))
 
+    def _above_zero(self, comparison: Expr) -> Form | None:
+        """The form that is at least zero iff the comparison holds."""
+        if comparison.op not in ("lt", "le") or comparison.args[0].is_bool:
+            return None
+        left, right = map(self.theory.inner, comparison.args)
+        return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
+
 
 def _is_at_end(member: Expr, above: bool) -> bool:
     """Whether a comparison with a literal holds at one end of the range alone; if not ``above``, all but there."""
@@ -264,11 +269,3 @@ def _is_at_end(member: Expr, above: bool) -> bool:
         form, literal = member.args
         return form.vmin == literal.vmin - 1 if above else form.vmax == literal.vmin
     return False
-
-
-def _above_zero(comparison: Expr) -> Form | None:
-    """The form that is at least zero iff the comparison holds."""
-    if comparison.op not in ("lt", "le") or comparison.args[0].is_bool:
-        return None
-    left, right = map(read, comparison.args)
-    return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)

@@ -26,7 +26,7 @@ class SelectionSpeller(KindSpeller):
     def nodes(self, atom: Expr) -> Iterator[Node]:
         """A selection as it is, as the extreme that it takes, and as a common factor times a selection."""
         yield "where", None, self.operands(atom)
-        x, y = map(read, atom.args[1:])
+        x, y = map(self.theory.inner, atom.args[1:])
         extreme = self.theory.extreme_taken(atom.args[0], x, y)
         if extreme is not None and self.theory.is_defined(atom):
             yield extreme, None, (self.need(x), self.need(y))
@@ -54,7 +54,7 @@ class SelectionSpeller(KindSpeller):
             op = ordered.get(member if condition.op == "and" else self.theory.negate(member))
             if op and self.theory.is_defined(atom):
                 rest = self.theory.junction(condition.op, [m for m in members if m is not member])
-                selected = self.theory.selection(rest, *map(read, atom.args[1:]))
+                selected = self.theory.selection(rest, *map(self.theory.inner, atom.args[1:]))
                 yield op, None, (self.need(selected), self.need(y))
 
     def entered(self, form: Form) -> Iterator[Node]:
@@ -70,7 +70,7 @@ class SelectionSpeller(KindSpeller):
             rest = form.plus(part, -1)
             branches = [rest, rest]
             for atom, k in part.terms.items():
-                branches = [b.plus(read(arg), k) for b, arg in zip(branches, atom.args[1:], strict=True)]
+                branches = [b.plus(self.theory.inner(arg), k) for b, arg in zip(branches, atom.args[1:], strict=True)]
             if not branches[0].plus(branches[1], -1).terms:
                 wrapped = self.theory.selection(condition, *branches)
                 if wrapped != form:

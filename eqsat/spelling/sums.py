@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from heapq import nlargest
 
 from eqsat.expr import Expr
 from eqsat.extract.cost import is_power_of_two
@@ -90,8 +89,8 @@ class SumSpeller(KindSpeller):
             if len(found) == most:
                 break
             # no more than these are ever taken from the stack
-            shortest = nlargest(most - len(found), enumerate(self._shorter(rest, form)), _shortest_first)
-            stack += [(left, [*taken, operand]) for _, (left, operand) in reversed(shortest)]
+            shortest = sorted(enumerate(self._shorter(rest, form)), key=_shortest_last)[len(found) - most :]
+            stack += [(left, [*taken, operand]) for _, (left, operand) in shortest]
         return found
 
     def _shorter(self, rest: Form, form: Form) -> Iterator[tuple[Form, tuple[Form, int]]]:
@@ -144,7 +143,7 @@ class SumSpeller(KindSpeller):
         return least
 
 
-def _shortest_first(numbered: tuple[int, tuple[Form, object]]) -> tuple[int, int, int]:
+def _shortest_last(numbered: tuple[int, tuple[Form, object]]) -> tuple[int, int, int]:
     place, (form, _) = numbered
     return -len(form.terms), hash(form), place
 

@@ -14,7 +14,7 @@ from eqsat.expr import Expr
 from eqsat.extract.graph import EGraph, Node
 from eqsat.linear import Theory
 from eqsat.ops import REDUCTIONS
-from eqsat.theory.forms import Form, read
+from eqsat.theory.forms import Form
 
 #: The value of a class: the normal form of an integer, or a condition in normal form.
 Value = Form | Expr
@@ -77,7 +77,7 @@ class ValueGraph:
 
     def operands(self, term: Expr) -> tuple[int, ...]:
         """The classes of the operands of a term in normal form."""
-        return tuple([self.need(a if a.is_bool else read(a)) for a in term.args])
+        return tuple([self.need(a if a.is_bool else self.theory.inner(a)) for a in term.args])
 
     def sum_node(self, operands: Iterable[tuple[Form, int]], constant: int) -> Node:
         """The node that adds multiples of classes and a constant."""
