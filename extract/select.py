@@ -351,12 +351,14 @@ class _Search:
         best: tuple[Node, int] | None = None
         uses = self.uses
         for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
-            if price < least and node is not current and all(map(uses.__contains__, node[2])):
-                missing = {a for a in node[2] if not uses[a]}
-                taken = price + sum([self.paid[a] for a in missing])
-                if missing and taken < least:
-                    taken = price + self._take(node[2])
-                    self._release(node[2])
+            if price < least and node is not current:
+                taken: float = price
+                if missing := {a for a in node[2] if not uses.get(a)}:
+                    # what has no finite term is never taken
+                    taken += sum([self.paid.get(a, inf) for a in missing])
+                    if taken < least:
+                        taken = price + self._take(node[2])
+                        self._release(node[2])
                 # the operands of `node` may not need `c` itself
                 if taken < least and (fits is None or fits(node)) and not reaches(self.choice, node[2], c):
                     best, least = (node, price), taken
@@ -477,14 +479,14 @@ class _Search:
         """Whether nodes without these operands seem to cost less than all that giving up those with them would free."""
         uses, paid = self.uses, self.paid
         freed = sum([paid[c] + self._release(self.choice[c][2]) for c, _ in ways])
-        least = 0
+        least: float = 0
         for c, operand in ways:
             others = [
-                price + sum([paid[a] for a in node[2] if not uses[a]])
+                price + sum([paid.get(a, inf) for a in node[2] if not uses.get(a)])
                 for node, price in zip(self.graph.classes[c], self.prices[c], strict=True)
-                if operand not in node[2] and all(map(paid.__contains__, node[2]))
+                if operand not in node[2]
             ]
-            least += min(others, default=freed)
+            least += min(others, default=inf)
         for c, _ in ways:
             self._take(self.choice[c][2])
         return least < freed
