@@ -210,14 +210,14 @@ class ByTheory(Walk):
                 break
             if theory.is_late() and (before or len(self.order) > LARGE):
                 break
-            if all(map(_is_affine, values)):
-                # there is nothing to guess of sums of variables
+            # there is nothing to guess of sums of variables
+            terms = {value: _as_term(value) for value in values if not _is_affine(value)}
+            if not terms:
                 break
-            terms = [_as_term(value) for value in values]
-            unsafe = undefined(topological(terms), theory) if self.divides_by_terms else ()
-            found = learn(terms, facts, theory.solved, unsafe)
+            unsafe = undefined(topological(terms.values()), theory) if self.divides_by_terms else ()
+            found = learn(terms.values(), facts, theory.solved, unsafe)
             if found.impossible:
-                if facts is self.facts or learn(terms, self.facts, undefined=unsafe).impossible:
+                if facts is self.facts or learn(terms.values(), self.facts, undefined=unsafe).impossible:
                     raise self._contradiction("they hold nowhere")
                 return nothing
             if not found.guesses:
@@ -226,7 +226,7 @@ class ByTheory(Walk):
                 break
             learned = {guess.before: guess.after for guess in found.guesses}
             theory.learn(learned.items())
-            roots = [learned.get(term, root) for root, term in zip(roots, terms, strict=True)]
+            roots = [learned.get(terms.get(value, root), root) for root, value in zip(roots, values, strict=True)]
             self.guesses += found.guesses
         return values
 
