@@ -225,9 +225,9 @@ class Conditions(Extremes):
 
     def extreme_taken(self, condition: Expr, x: Form, y: Form) -> str | None:
         """``"max"`` if ``where(condition, x, y)`` is the larger of a sum and a literal, ``"min"`` if the smaller."""
-        difference = to_expr(x.plus(y, -1))
-        if condition.op not in ("lt", "le") or (x.terms and y.terms):
+        if condition.op not in ("lt", "le") or bool(x.terms) == bool(y.terms):
             return None
+        difference = to_expr(x.plus(y, -1))
         if self.variables.of(difference) & ~self.variables.of(condition):
             return None
         there, elsewhere = self.under(condition), self.under(self.negate(condition))
