@@ -7,7 +7,7 @@ another uses for nothing. Both break ties by the order of nodes within a class, 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -284,7 +284,8 @@ class _Search:
         self.paid = {c: prices[c][classes[c].index(node)] for c, node in choice.items()}
         order = reachable(choice, self.graph.roots)
         self.uses = dict.fromkeys(choice, 0)
-        self.uses.update(Counter(chain(self.graph.roots, *[choice[c][2] for c in order])))
+        for c in chain(self.graph.roots, *[choice[c][2] for c in order]):
+            self.uses[c] += 1
         self.total = sum([self.paid[c] for c in order])
         self._order: list[int] | None = order
 
