@@ -237,6 +237,13 @@ class Theory(Reductions):
 
     def selection(self, condition: Expr, x: Form, y: Form) -> Form:
         """The normal form of ``where(condition, x, y)``; each branch knows the condition already."""
+        key = (condition, x, y)
+        found = self._selections.get(key)
+        if found is None:
+            found = self._selections[key] = self._selection(condition, x, y)
+        return found
+
+    def _selection(self, condition: Expr, x: Form, y: Form) -> Form:
         if x == y or self._is_read_as(y, x, condition):
             return y
         if self._is_read_as(x, y, self.negate(condition)):

@@ -33,6 +33,8 @@ class Conditions(Extremes):
     """Comparisons, conjunctions and disjunctions in normal form."""
 
     def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
+        self._comparisons: dict[Form, Expr] = {}
+        self._selections: dict[tuple[Expr, Form, Form], Form] = {}
         self._decisions: dict[Form, Expr | None] = {}
         self._nonzero_proofs: dict[Form, bool] = {}
         self._lower_values: dict[Expr, tuple[Expr, int] | None] = {}
@@ -52,6 +54,8 @@ class Conditions(Extremes):
     def _forget_forms(self) -> None:
         super()._forget_forms()
         self._lower_values.clear()
+        self._comparisons.clear()
+        self._selections.clear()
         self._junctions.clear()
         self._complements.clear()
 
@@ -87,6 +91,12 @@ class Conditions(Extremes):
 
     def at_least_zero(self, form: Form) -> Expr:
         """The normal form of ``form >= 0``."""
+        found = self._comparisons.get(form)
+        if found is None:
+            found = self._comparisons[form] = self._at_least_zero(form)
+        return found
+
+    def _at_least_zero(self, form: Form) -> Expr:
         while True:
             low, high = self.bounds(form)
             if low >= 0:
