@@ -28,6 +28,7 @@ class QuotientSpeller(KindSpeller):
         self.dividends: set[int] = set()
         #: By class the quotients, by literals, of sums with a constant.
         self.of_shifted: dict[int, Expr] = {}
+        self._remainders: dict[Expr, Form] = {}
         # other readings of quotients, which are spelled if what they divide is there
         self._nested: list[tuple[Expr, Form, Form]] = []
 
@@ -183,8 +184,12 @@ class QuotientSpeller(KindSpeller):
 
     def remainder_of(self, quotient: Expr) -> Form:
         """``A % n`` of a quotient ``A // n``, as a sum."""
-        dividend, divisor = map(self.theory.inner, quotient.args)
-        return dividend.plus(self.theory.times(divisor, atom_form(quotient)), -1)
+        found = self._remainders.get(quotient)
+        if found is None:
+            dividend, divisor = map(self.theory.inner, quotient.args)
+            multiple = self.theory.times(divisor, atom_form(quotient))
+            found = self._remainders[quotient] = dividend.plus(multiple, -1)
+        return found
 
     def offer_nested(self) -> None:
         """Offer other readings of the quotients spelled so far, if all that they divide is there."""
