@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from math import gcd
 
-from eqsat.expr import Expr, const, substitute, var, variables
+from eqsat.expr import Expr, const, substitute, var, variables, where
 from eqsat.linear import Theory
 from eqsat.rule import Rule
 from eqsat.saturation.patterns import CONDITIONS, LITERALS, pattern_of
@@ -44,7 +44,8 @@ def rule_instances(rule: Rule) -> Iterator[tuple[Expr, Expr]]:
             if name in LITERALS:
                 image[name] = const(source.randint(-3, 12))
             elif name in CONDITIONS:
-                image[name] = var(name, 0, 1)
+                # of one variable with two values, or of one bound, selections are sums and quotients
+                image[name] = where(var(name, 0, 5).eq(2), 0, 1)
             elif "_" not in name:
                 # every other attempt has wide ranges, in which bounds decide little
                 if attempt % 2:
