@@ -15,7 +15,7 @@ from eqsat.spelling.terms import to_exprs
 from eqsat.text import parse
 from eqsat.verify import check_equal
 
-RANGES = {"i": (0, 2), "j": (0, 3), "k": (0, 48), "x": (0, 99), "y": (0, 99), "w": (0, 12), "u": (0, 1)}
+RANGES = {"i": (0, 2), "j": (0, 3), "k": (0, 48), "x": (0, 99), "y": (0, 99), "w": (0, 12), "u": (0, 1), "b": (0, 1)}
 NAMES = {name: var(name, *ends) for name, ends in RANGES.items()}
 
 #: Programs, and what the last root becomes beside the others.
@@ -61,6 +61,10 @@ REUSED = [
     (["x//7", "x//21"], "x//21"),
     # the next of a few stages, beside the present one
     (["k%3*5", "(k + 1)%3*5"], "where((k - k//3*3)*5 < 10, 5, -10) + (k - k//3*3)*5"),
+    # products with a variable of two values, where it is compared anyway
+    (["b < 1", "x + b*6"], "where(b < 1, 0, 6) + x"),
+    (["1 <= b and x < 5", "x + b*6"], "where(1 <= b, 6, 0) + x"),
+    (["b < 1", "x - b*6 + y"], "x + y - where(b < 1, 0, 6)"),
     # dividends that are never negative
     (["x + y*9", "(x - y*9 + 52)%63"], "(x - y*9 + 934)%63"),
     (["x + y*9", "(x - y*9)%63"], "(x - y*9 + 945)%63"),
@@ -84,6 +88,10 @@ KEPT = [
     (["k%8 == 0 or k == 7"], None),
     (["x*3 + y", "(y - x)%5"], None),
     (["k%5", "(k*2 + 1)%5"], None),
+    (["x + b*6"], "b*6 + x"),
+    (["b < 1", "x + b*8"], "b*8 + x"),
+    (["b < x", "x + b*6"], "b*6 + x"),
+    (["i < 1", "x + i*6"], "i*6 + x"),
 ]
 
 

@@ -26,7 +26,7 @@ from eqsat.opaque import OPAQUE
 from eqsat.ops import COMPARISONS
 from eqsat.sampling import domain_size, grid
 from eqsat.spelling.speller import Speller
-from eqsat.spelling.value_graph import sum_of
+from eqsat.spelling.value_graph import Value, sum_of
 from eqsat.theory.facts import MAX_POINTS
 from eqsat.theory.forms import Form, atom_form, number, read, to_expr
 
@@ -85,6 +85,7 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, 
         _remainders(speller, needed),
         _shifted(speller),
         _taken_in(speller, needed),
+        _of_bits(speller, values),
         _of_products(speller),
     )
     if not found and not others:
@@ -304,6 +305,23 @@ def _taken_in(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, 
                     shifted = None if uneven else speller.quotients.shifted(quotients[a], by)
                     if shifted is not None:
                         yield c, sum_of([(shifted if b == a else b, k) for b, k in terms.items()], 0)
+
+
+def _of_bits(speller: Speller, values: Sequence[tuple[int, Value]]) -> Iterator[tuple[int, Node]]:
+    """``k*b`` as ``where(b < 1, 0, k)`` for a ``b`` of two values that is compared anyway: a product costs more."""
+    bits: dict[Expr, tuple[int, bool]] = {}
+    for c, value in values:
+        if isinstance(value, Expr) and value.op in ("lt", "le"):
+            for variable, holds_below in zip(value.args, (True, False), strict=True):
+                if variable.op == "var" and variable.vmax == variable.vmin + 1 and extent(value.args[holds_below]) == 1:
+                    bits[variable] = c, holds_below
+    for variable, (c, holds_below) in bits.items():
+        coefficients = [abs(v.terms.get(variable, 0)) for _, v in values if isinstance(v, Form)]
+        for k in dict.fromkeys(coefficients):
+            if k and not is_power_of_two(k):
+                ends = [speller.need(number(k * end)) for end in (variable.vmin, variable.vmax)]
+                product = speller.need(Form({variable: k}, 0))
+                yield product, ("where", None, (c, *(ends if holds_below else ends[::-1])))
 
 
 def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
