@@ -36,6 +36,7 @@ from eqsat.expr import (
     shortened,
     stated,
     topological,
+    tree_size,
     use_counts,
     var,
 )
@@ -387,7 +388,9 @@ def to_text(root: Expr, names: Mapping[Expr, str] | None = None, most: int | Non
     length = 0
     stack: list[str | tuple[Expr, int]] = [(root, 0)]
     limit = MAX_LENGTH if most is None else most
-    while stack and length <= limit:
+    # every operation and every leaf takes a character at least
+    too_long = most is None and not names and tree_size(root) > limit
+    while stack and length <= limit and not too_long:
         item = stack.pop()
         if isinstance(item, str):
             parts.append(item)

@@ -200,6 +200,16 @@ def test_a_literal_beyond_64_bits():
     assert parse(f"i + {2**70}", NAMES) is NAMES["i"] + const(2**70)
 
 
+def test_a_text_beyond_all_size_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eqsat.text._pieces", lambda term: pytest.fail("printed"))
+    monkeypatch.setattr("eqsat.text.brief", lambda term: "x")
+    term = var("x", 0, 9)
+    for n in range(200):
+        term = maximum(term, term - n)
+    with pytest.raises(ValueError, match="has over 10000000 characters"):
+        str(term)
+
+
 def test_a_text_beyond_all_size_is_refused_and_shown_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eqsat.text.MAX_LENGTH", 100_000)
     term = var("x", 0, 9)
