@@ -28,6 +28,7 @@ from eqsat.spelling.flat import MIN_WAYS, as_variable, flat_index
 from eqsat.spelling.joining import join
 from eqsat.spelling.speller import Speller
 from eqsat.spelling.value_graph import MANY_CLASSES, Value
+from eqsat.theory.facts import OverdueError
 from eqsat.theory.forms import ZERO, Form, read, to_expr, without_quotients
 from eqsat.theory.guess import learn
 from eqsat.walk import FOR_NORMAL_FORMS, LARGE, Walk
@@ -55,29 +56,38 @@ class ByTheory(Walk):
         With a ``limit`` this is a walk within another: what costs more after the first choice is not improved by
         reuse, and no flat index is looked for.
         """
-        base, contexts = self._theories()
-        self._check_divisors(contexts)
-        base.work.until = self._ends(FOR_NORMAL_FORMS)
-        values = self._values(base)
-        if base.is_late():
+        terms: list[Expr] = list(self.roots)
+        contexts: list[Theory | None] = [None] * len(terms)
+        found: tuple[Speller, list[int]] | None = None
+        try:
+            base, theories = self._theories()
+            self._check_divisors(theories)
+            base.work.until, base.work.end = self._ends(FOR_NORMAL_FORMS), self._last()
+            values = self._values(base)
+            if base.is_late():
+                self.stop = "time"
+            base.work.until = self._ends()
+            speller = self._spelled(base, self.order, values)
+            choice, cost = self._first_choice(speller, limit)
+            spelled = speller.spell(choice)
+            wanted = [speller.need(v) for v in values]
+            terms, contexts, found = [spelled[c] for c in wanted], theories, (speller, wanted)
+            if engine == "egraph" and self._has_time():
+                choice, spelled = self._pulses(speller, choice, cost, spelled)
+                terms = [spelled[c] for c in wanted]
+            if self.extract == "exact":
+                terms = self._best_of_all(speller, choice, wanted, terms)
+            if limit == inf:
+                terms = self._through_flat_index(base, terms)
+            terms = self._read_again(base, contexts, values, terms, len(speller.graph))
+        except OverdueError:
+            # what was found until then is the answer, or else the input
             self.stop = "time"
-        base.work.until = self._ends()
-        speller = self._spelled(base, self.order, values)
-        choice, cost = self._first_choice(speller, limit)
-        spelled = speller.spell(choice)
-        if engine == "egraph" and self._has_time():
-            choice, spelled = self._pulses(speller, choice, cost, spelled)
-        wanted = [speller.need(v) for v in values]
-        terms = [spelled[c] for c in wanted]
-        if self.extract == "exact":
-            terms = self._best_of_all(speller, choice, wanted, terms)
-        if limit == inf:
-            terms = self._through_flat_index(base, terms)
-        terms = self._read_again(base, contexts, values, terms, len(speller.graph))
-        # a late theory may not see that a divisor is never zero
-        base.work.until = inf
-        result = self._result(terms, len(speller.graph), contexts, engine)
-        return result if self.pareto is None else self._with_answers(result, speller, wanted, contexts)
+        if found is not None:
+            # a late theory may not see that a divisor is never zero
+            base.work.until = base.work.end = inf
+        result = self._result(terms, len(found[0].graph) if found else 0, contexts, engine)
+        return result if self.pareto is None else self._with_answers(result, found, contexts)
 
     def _spelled(self, base: Theory, originals: Sequence[Expr], values: Sequence[Value]) -> Speller:
         """The spellings of some values, among them those of the ``originals``."""
@@ -90,7 +100,7 @@ class ByTheory(Walk):
         return speller
 
     def _chooser(self, speller: Speller, model: CostModel) -> Chooser:
-        return Chooser(speller, ProductPrices(model), self._is_late, self.extract == "tree")
+        return Chooser(speller, ProductPrices(model), speller.theory.is_late, self.extract == "tree")
 
     def _choose(self, speller: Speller, start: Choice | None = None) -> tuple[Choice, int]:
         """The cheapest choice found over the graph as it is, and its cost."""
@@ -148,10 +158,10 @@ class ByTheory(Walk):
         return self._cheapest(terms, [spelled[speller.need(value)] for value in again])
 
     def _with_answers(
-        self, result: Result, speller: Speller, wanted: Sequence[int], contexts: Sequence[Theory | None]
+        self, result: Result, found: tuple[Speller, list[int]] | None, contexts: Sequence[Theory | None]
     ) -> Result:
         """The result with the answers of which none is worse than another in both cost and size."""
-        answers = self._answers(result, speller, wanted, contexts)
+        answers = self._answers(result, found, contexts)
         if self.extract == "tree":
             return replace(result, pareto=answers)
         # a blend may happen upon something cheaper
@@ -160,15 +170,16 @@ class ByTheory(Walk):
         return replace(result, exprs=best.exprs, cost=best.cost, bound=bound, pareto=answers)
 
     def _answers(
-        self, result: Result, speller: Speller, wanted: Sequence[int], contexts: Sequence[Theory | None]
+        self, result: Result, spelled: tuple[Speller, list[int]] | None, contexts: Sequence[Theory | None]
     ) -> tuple[Answer, ...]:
         """The result, the input, and what blends of cost and size choose from the same graph, without the worse."""
         size = SIZES[cast(str, self.pareto)]
         found = [result.exprs, self.roots]
-        for model in blends(self.model, result.cost, operations(result.exprs)):
+        for model in blends(self.model, result.cost, operations(result.exprs)) if spelled else ():
+            speller, wanted = cast(tuple[Speller, list[int]], spelled)
             choice, _ = self._chooser(speller, model).choose()
-            spelled = speller.spell(choice)
-            exprs = self._within_64_bits(defined([spelled[c] for c in wanted], contexts), self.roots)
+            terms = speller.spell(choice)
+            exprs = self._within_64_bits(defined([terms[c] for c in wanted], contexts), self.roots)
             if not self._strays(exprs):
                 found.append(tuple(self._bracketed(exprs, model) if isinstance(model, LoopAware) else exprs))
         return frontier(Answer(exprs, cost_of(exprs, self.model), size(exprs)) for exprs in found)

@@ -28,6 +28,9 @@ from eqsat.traversal import topological_until
 #: How often what follows from what was learned is learned in turn.
 MAX_CONSEQUENCES = 2
 
+#: A walk looks at the clock once for so many terms.
+TERMS_PER_LOOK = 16
+
 #: Atoms that may be known to equal other forms.
 _REPLACEABLE = frozenset({"floordiv", "tdiv", "where", "min"})
 
@@ -68,7 +71,10 @@ class Theory(Reductions):
     def walk(self, order: Iterable[Expr]) -> None:
         """Normalise terms whose operands come before them."""
         done = self.walked
-        for term in order:
+        for place, term in enumerate(order, 1):
+            if place % TERMS_PER_LOOK == 0:
+                # overdue also where no term asks
+                self.is_late()
             if term not in done:
                 if term.is_bool:
                     self.conditions[term] = self._condition(term)

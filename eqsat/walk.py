@@ -40,6 +40,9 @@ from eqsat.traversal import VariableSets
 LARGE = 100
 #: The share of the time after which normal forms are simplified no further; what is left is for spelling them.
 FOR_NORMAL_FORMS = 0.75
+#: A walk goes on for so much of the time, and seconds more, if what it has begun is not done when the time is up.
+MOST_SHARE = 1.2
+GRACE = 0.4
 
 
 @lru_cache
@@ -137,7 +140,7 @@ class Walk(ABC):
         # a late theory may not see that a divisor is never zero
         until = inf if self.suspected else self._ends(FOR_NORMAL_FORMS)
         try:
-            base = Theory(self.facts, work=Work(until=until))
+            base = Theory(self.facts, work=Work(until=until, end=max(until, self._last())))
         except ContradictionError as error:
             raise self._contradiction(error) from None
         self.sets = base.variables
@@ -242,6 +245,10 @@ class Walk(ABC):
     def _ends(self, share: float = 1) -> float:
         """When the time is up, or a share of it."""
         return self.spent.started + share * self.budget.seconds
+
+    def _last(self) -> float:
+        """When the input is given back rather than anything else waited for."""
+        return self._ends(MOST_SHARE) + GRACE
 
     def _variables(self) -> dict[str, Expr]:
         leaves = [term for term in (*self.order, *self.known) if term.op in ("var", "buffer")]

@@ -204,6 +204,39 @@ def test_terms_that_hold_all_before_them_again_and_again(step):
     answered(folded(step, 60), budget=Budget(seconds=0.5))
 
 
+def chain(step) -> Expr:
+    """A term of 4000 steps, each from the one before and the one half as far."""
+    a, b = var("a", 0, 99), var("b", 0, 99)
+    terms = [a + b]
+    for n in range(1, 4000):
+        terms.append(step(terms[-1], terms[n // 2], a, b, n))
+    return terms[-1]
+
+
+CHAINS = [
+    lambda t, half, a, b, n: minimum(t * 3 + b, half) % (n % 50 + 2),
+    lambda t, half, a, b, n: maximum(t * (half % 4 + 1) % 1009 - a, half),
+    lambda t, half, a, b, n: where((t < half) | ((t % 3).eq(0) & (half > b)), t, b + n),
+    lambda t, half, a, b, n: where(t < a + b, t + 1, a),
+    lambda t, half, a, b, n: where(t < a + b, t + 1, a) % (n % 50 + 2),
+]
+
+
+@pytest.mark.parametrize("step", CHAINS)
+def test_walks_that_are_overdue_give_the_input_back(step):
+    term = chain(step)
+    start = time.process_time()
+    result = optimize(term, budget=Budget(seconds=0.5))
+    assert time.process_time() - start < LIMIT / 4
+    assert result.stop == "time"
+    assert result.cost <= result.cost_before
+
+
+def test_walks_that_are_overdue_have_answers_for_every_weight():
+    result = optimize(chain(CHAINS[0]), budget=Budget(seconds=0.1), pareto="live")
+    assert [answer.exprs for answer in result.pareto or ()] == [result.before]
+
+
 NESTED = [
     lambda t, x: maximum(t - x, x - t),
     lambda t, x: maximum(t // 2 + x, t - x),

@@ -216,7 +216,7 @@ class _Pairing:
         self.left -= pairs
         if self.left < 0:
             self.left = PAIRS_PER_LOOK
-            self.stopped = self.stopped or self.late()
+            self.stopped = self.late() or self.stopped
         return self.stopped
 
     def saving(self, pair: Pair) -> int:
@@ -345,6 +345,8 @@ class _Pairing:
 
     def finish(self, body: int, scale: int, constant: int) -> None:
         """Choose ``scale*body + constant`` for its class."""
+        # each may ask what all of the choice needs
+        self._is_late(len(self.choice))
         if constant and scale < 0:
             self.sum_of(self._number(constant), self.scaled(body, -scale), -1)
         elif constant:
@@ -359,7 +361,8 @@ class _Pairing:
         self.has_lost |= not self.speller.offer(c, node)
         old = self.choice.get(c)
         self.choice[c] = node
-        if old is not None and old != node and reaches(self.choice, node[2], c):
+        # what the node before used does not need the class
+        if old is not None and old != node and reaches(self.choice, [a for a in node[2] if a not in old[2]], c):
             self.choice[c] = old
 
 

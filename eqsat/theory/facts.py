@@ -50,16 +50,22 @@ class ContradictionError(ValueError):
     """Facts that cannot hold together, or a division by zero under them."""
 
 
+class OverdueError(Exception):
+    """No normal form is waited for any longer."""
+
+
 @dataclass
 class Work:
     """What a theory and its relatives may still do to say more; what they say without is right, but less.
 
-    New contexts, steps of refutation, and either only until a time of ``time.perf_counter()``.
+    New contexts, steps of refutation, and either only until a time of ``time.perf_counter()``. At its ``end`` nothing
+    more is said at all.
     """
 
     contexts: int = MAX_CONTEXTS
     steps: int = MAX_STEPS
     until: float = inf
+    end: float = inf
 
 
 class Facts(Intervals):
@@ -446,8 +452,11 @@ class Facts(Intervals):
         return child if child.changed else self
 
     def is_late(self) -> bool:
-        """Whether the time is up."""
-        return time.perf_counter() > self.work.until
+        """Whether the time is up; an :class:`OverdueError` if it is long up."""
+        now = time.perf_counter()
+        if now > self.work.end:
+            raise OverdueError
+        return now > self.work.until
 
     def outermost(self) -> Self:
         """The theory that knows what holds everywhere alone."""
