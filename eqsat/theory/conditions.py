@@ -380,20 +380,21 @@ class Conditions(Extremes):
         )
 
     def negate(self, condition: Expr) -> Expr:
-        if condition is TRUE:
-            return FALSE
-        if condition is FALSE:
-            return TRUE
+        found = self._complements.get(condition)
+        if found is None:
+            found = self._complements[condition] = self._complement(condition)
+        return found
+
+    def _complement(self, condition: Expr) -> Expr:
         op, args = condition.op, condition.args
+        if op == "bool":
+            return FALSE if condition is TRUE else TRUE
         if op in _COMPLEMENT:
             complement = _COMPLEMENT[op]
             return make(complement, *(args[::-1] if op in ("lt", "le") else args))
         if op in ("and", "or"):
-            found = self._complements.get(condition)
-            if found is None:
-                members = [self.negate(a) for a in chain_members(condition, op)]
-                found = self._complements[condition] = self.junction("or" if op == "and" else "and", members)
-            return found
+            members = [self.negate(a) for a in chain_members(condition, op)]
+            return self.junction("or" if op == "and" else "and", members)
         if op == "not":
             return args[0]
         return make("not", condition)
