@@ -280,7 +280,7 @@ def split(form: Form, n: int, balanced: bool) -> tuple[Form, Form]:
         if residue:
             rest[atom] = residue
     quotient, residue = divmod(form.constant, n)
-    return Form(whole, quotient), Form(rest, residue)
+    return (Form(whole, quotient), Form(rest, residue)) if whole or quotient else (ZERO, form)
 
 
 def partition(form: Form, f: int) -> tuple[Form, Form]:

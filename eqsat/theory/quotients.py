@@ -125,6 +125,9 @@ class Quotients(Facts):
             low, high = self.bounds(residue)
             if low // n == high // n:
                 return whole.shifted(low // n)
+            if 2 * max(residue.terms.values()) <= n:
+                # the residues are balanced as they are
+                break
         if len(residue.terms) > SEVERAL and self._is_crowded(residue):
             return self._opaque("floordiv", x, number(n))
         if n == 2 and list(x.terms.values()) == [-1] and not x.is_affine():
