@@ -133,7 +133,7 @@ class Walk(ABC):
     @cached_property
     def divides_by_terms(self) -> bool:
         """Whether a divisor is no literal: its normal form where a condition holds may be zero where it does not."""
-        return any(t.op in DIVISIONS and t.args[1].op != "const" for t in (*self.order, *self.known))
+        return any(t.args[1].op != "const" for t in (*self.order, *self.known) if t.op in DIVISIONS)
 
     def _theories(self) -> tuple[Theory, list[Theory | None]]:
         """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""

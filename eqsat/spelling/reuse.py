@@ -130,18 +130,19 @@ def _remainders(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int
                 if not divisor.terms and divisor.constant > 1:
                     divided[divisor.constant].append((c, args[0]))
     for n, remainders in divided.items():
+        residues = {dividend: _residues(cast(Form, speller.values[dividend]), n) for _, dividend in remainders}
         # sums congruent to each dividend, but for a constant
-        wanted: dict[Form, list[int]] = {_directions(speller, dividend, n): [] for _, dividend in remainders}
+        wanted: dict[Form, list[int]] = {left: [] for left in residues.values()}
         # they have the atoms that are left of the dividend
-        atoms = {next(iter(residues.terms), None) for residues in wanted}
+        atoms = {next(iter(left.terms), None) for left in wanted}
         for c, value in enumerate(speller.values):
             if isinstance(value, Form) and len(value.terms) > 1 and not atoms.isdisjoint(value.terms):
-                found = wanted.get(_directions(speller, c, n))
+                found = wanted.get(_residues(value, n))
                 if found is not None:
                     found.append(c)
         for c, dividend in remainders:
             constant = cast(Form, speller.values[dividend]).constant
-            others = [other for other in wanted[_directions(speller, dividend, n)] if other not in (c, dividend)]
+            others = [other for other in wanted[residues[dividend]] if other not in (c, dividend)]
             shifts = {other: (constant - cast(Form, speller.values[other]).constant) % n for other in others}
             for other in [other for other in others if not shifts[other]][:MAX_CONGRUENT]:
                 yield c, ("mod", None, (other, speller.need(number(n))))
@@ -163,11 +164,6 @@ def _one_period_less(speller: Speller, c: int, other: int, shift: int, n: int) -
         ends = [speller.need(number(shift - period)) for period in (first, last)]
         speller.offer(added, ("where", None, (condition, *ends)))
         yield c, ("sum", (0, (1, 1)), (other, added))
-
-
-def _directions(speller: Speller, c: int, n: int) -> Form:
-    """The residues of the coefficients of a sum."""
-    return _residues(Form(cast(Form, speller.values[c]).terms, 0), n)
 
 
 def _wider_remainders(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iterator[tuple[int, Node]]:
@@ -238,18 +234,19 @@ def _without_quotients(speller: Speller, needed: Mapping[int, Node]) -> Iterator
 
     Of those a remainder costs less. Both are spellings that pay only together.
     """
-    uses = Counter(chain(speller.graph.roots, *[args for _, _, args in needed.values()]))
-    for c, (op, _, args) in needed.items():
-        for a, n in (args, args[::-1]) if op == "mul" else ():
-            division, _, parts = needed[a]
-            if uses[a] > 1 or division != "floordiv" or needed[parts[1]] != needed[n] or needed[n][0] == "const":
-                continue
-            # of a zero the product is zero, whatever the quotient
-            if speller.theory.bounds(cast(Form, speller.values[n]))[0] <= 0:
-                continue
-            remainder = speller.need(cast(Form, speller.values[parts[0]]).plus(cast(Form, speller.values[c]), -1))
-            yield remainder, ("mod", None, parts)
-            yield c, sum_of([(parts[0], 1), (remainder, -1)], 0)
+    products = [(c, *pair) for c, (op, _, args) in needed.items() if op == "mul" for pair in (args, args[::-1])]
+    products = [(c, a, n) for c, a, n in products if needed[a][0] == "floordiv" and needed[n][0] != "const"]
+    uses = Counter(chain(speller.graph.roots, *[args for _, _, args in needed.values()])) if products else {}
+    for c, a, n in products:
+        parts = needed[a][2]
+        if uses[a] > 1 or needed[parts[1]] != needed[n]:
+            continue
+        # of a zero the product is zero, whatever the quotient
+        if speller.theory.bounds(cast(Form, speller.values[n]))[0] <= 0:
+            continue
+        remainder = speller.need(cast(Form, speller.values[parts[0]]).plus(cast(Form, speller.values[c]), -1))
+        yield remainder, ("mod", None, parts)
+        yield c, sum_of([(parts[0], 1), (remainder, -1)], 0)
 
 
 def _from_quotients(speller: Speller, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
@@ -414,12 +411,12 @@ def _quotients_of(speller: Speller, sums: Iterable[int]) -> Iterator[tuple[int, 
     for atom in {a: None for form in forms.values() for a in form.terms if a.op == "floordiv"}:
         if atom.args[1].op == "const" and atom.args[1].vmin > 1:
             dividend, n = theory.inner(atom.args[0]), atom.args[1].vmin
-            wanted[n][_residues(Form(dividend.terms, 0), n)].add(dividend.constant)
+            wanted[n][_residues(dividend, n)].add(dividend.constant)
     for n, dividends in wanted.items():
         if theory.is_late():
             return
         for c, form in forms.items():
-            for constant in sorted(dividends.get(_residues(Form(form.terms, 0), n), ())):
+            for constant in sorted(dividends.get(_residues(form, n), ())):
                 dividend = Form(form.terms, constant)
                 quotient = theory.quotient_by(dividend, n)
                 if len(quotient.terms) > 1:
@@ -430,7 +427,8 @@ def _quotients_of(speller: Speller, sums: Iterable[int]) -> Iterator[tuple[int, 
 
 
 def _residues(form: Form, n: int) -> Form:
-    return Form({a: k % n for a, k in form.terms.items() if k % n}, form.constant % n)
+    """The residues of the coefficients of a sum."""
+    return Form({a: k % n for a, k in form.terms.items() if k % n}, 0)
 
 
 def _entered_extremes(
