@@ -393,16 +393,11 @@ class _Search:
         ways = [self._way_out(c, shared, users) for c in users[shared]]
         if None not in ways:
             nearest = cast(list[tuple[int, int]], ways)
-            yield nearest
-            whole = [self._whole_sum(c, operand, users) for c, operand in nearest]
-            if whole != nearest:
-                yield whole
+            whole = [self._whole_sum(*way, users) for way in nearest]
             above = [self._above(*way, users) for way in nearest]
-            higher = [i for i, way in enumerate(nearest) if above[i] != way]
-            for i in higher:
-                yield [*nearest[:i], above[i], *nearest[i + 1 :]]
-            if len(higher) > 1:
-                yield above
+            higher = [[*nearest[:i], way, *nearest[i + 1 :]] for i, way in enumerate(above)]
+            found = [nearest, whole, *higher, above]
+            yield from [ways for i, ways in enumerate(found) if ways not in found[:i]]
 
     def _way_out(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> tuple[int, int] | None:
         """The first class with alternatives from ``c`` on upwards, where all serves one use, and its operand below."""
