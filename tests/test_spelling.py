@@ -786,6 +786,15 @@ def test_conditions_at_ends_and_in_parts(text, wanted):
     assert result.cost <= cost_of([root], Latency())
 
 
+@pytest.mark.parametrize("text", ["i < 3 or j < 5", "i == 3 and j == 5", "i*8 + j < 29"])
+@pytest.mark.parametrize("fact", ["i + j <= 7", "8 <= i + j", "7 <= i + j"])
+def test_facts_may_decide_what_conditions_at_ends_are(text, fact):
+    result = optimize(read(text, _ENDS), constraints=[read(fact, _ENDS)])
+    assert result.check().kind == "exhaustive"
+    assert result.check().equal
+    assert (result.cost == 0) == (fact != "7 <= i + j")
+
+
 _FEW = {"o": (0, 3), "p": (0, 4), "h": (-5, 9), "w": (1, 6), "b": (0, 1)}
 #: Terms of few values, and equations that clip, with what they become.
 FEW_VALUES = [

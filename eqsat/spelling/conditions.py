@@ -28,12 +28,10 @@ class ConditionSpeller(KindSpeller):
 
     def nodes(self, term: Expr) -> Iterator[Node]:
         """A condition as it is, and what is equal to a comparison or a junction."""
-        if term.op == "bool":
-            yield "bool", cast(bool, term.value), ()
-        elif term.op == "buffer":
+        if term.op == "buffer":
             yield "buffer", buffer_key(term), ()
         else:
-            yield term.op, None, self.operands(term)
+            yield self._as(term)
             if term.op in COMPARISONS and not term.args[0].is_bool:
                 yield from self._moved(term)
                 if term.op in ("eq", "ne"):
@@ -61,7 +59,7 @@ class ConditionSpeller(KindSpeller):
                 total = total.plus(atom_form(atom), sign).shifted(-sign * end)
             joined = self.theory.at_least_zero(total if above else total.shifted(-1))
             if len(ends) == len(members):
-                yield joined.op, None, self.operands(joined)
+                yield self._as(joined)
             else:
                 rest = self.theory.junction(term.op, [member for member in members if member not in ends])
                 yield term.op, None, (self.need(joined), self.need(rest))
@@ -109,8 +107,7 @@ class ConditionSpeller(KindSpeller):
             between = self.theory.junction("and", both)
             if term.op == "ne":
                 between = self.theory.negate(between)
-            if between.args:
-                yield between.op, None, self.operands(between)
+            yield self._as(between)
 
     def _multiplied(self, term: Expr) -> Iterator[Node]:
         """``x <= A//n`` is ``n*x <= A``, and ``A//n <= x`` is ``A < n*x + n``, for a divisor that is no literal.
@@ -134,9 +131,8 @@ class ConditionSpeller(KindSpeller):
             else:
                 found = self.theory.junction("and", [at_least, at_most])
                 found = found if term.op == "eq" else self.theory.negate(found)
-            if found.args:
-                yield found.op, None, self.operands(found)
-                yield from self._moved(found)
+            yield self._as(found)
+            yield from self._moved(found)
 
     def _digit_by_digit(self, term: Expr) -> Iterator[Node]:
         """``0 <= n*A + B`` is ``0 <= A + B//n``, where that spares products, a remainder or a constant.
@@ -251,6 +247,10 @@ class ConditionSpeller(KindSpeller):
         if on_left:
             return "lt", None, (self.need(form), self.need(number((op == "le") - limit)))
         return "le", None, (self.need(number((op == "lt") - limit)), self.need(form))
+
+    def _as(self, condition: Expr) -> Node:
+        """A condition by its operator, or a literal: what is equal may be known where the condition itself is not."""
+        return condition.op, cast(bool | None, condition.value), self.operands(condition)
 
     def _above_zero(self, comparison: Expr) -> Form | None:
         """The form that is at least zero iff the comparison holds."""
