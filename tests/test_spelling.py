@@ -672,7 +672,8 @@ def test_a_quotient_takes_in_the_constant_of_a_sum(text, wanted):
     assert str(result.expr) == wanted
 
 
-_SYMBOLIC = {"n": (-9, 20), "p": (0, 20), "d": (1, 6), "z": (-1, 3), "f": (0, 3), "i": (-4, 7)}
+_ROUNDED = "p//{0} + where(0 < p%{0}, 1, 0)"
+_SYMBOLIC = {"n": (-9, 20), "p": (0, 20), "d": (1, 6), "e": (1, 3), "z": (-1, 3), "f": (0, 3), "i": (-4, 7)}
 #: What divisions by what is no literal cost no more than.
 SYMBOLIC = [
     # comparisons are those of products
@@ -701,6 +702,9 @@ SYMBOLIC = [
     (["p//d*d", "p//d"], ["p//d*d", "p//d"]),
     (["n//where(z == 0, 1, z) == i"], ["n//where(z == 0, 1, z) == i"]),
     (["p//max(f, 1)*f"], ["p//max(f, 1)*f"]),
+    (["p//d*e"], ["p//d*e"]),
+    (["p//d*2 < i"], ["p//d*2 < i"]),
+    ([_ROUNDED.format("where(z == 0, 1, z)")], [_ROUNDED.format("where(z == 0, 1, z)")]),
     (["p//d*2 + where(0 < p%d, 1, 0)"], ["p//d*2 + where(0 < p%d, 1, 0)"]),
     (["p//d + where(1 < p%d, 1, 0)"], ["p//d + where(1 < p%d, 1, 0)"]),
     (["p//d + min(p%d, 2)"], ["p//d + min(p%d, 2)"]),
@@ -763,6 +767,7 @@ AT_ENDS = [
     ("i*6 + j <= 0", "i < 1 and j < 1"),
     ("18 < i*6 + j", "3 <= i and 1 <= j"),
     ("i*6 + j < 14", "i*6 + j < 14"),
+    ("i*6 + j < 8", "i*6 + j < 8"),
     ("2 <= i*6 - j", "j - i*6 < -1"),
     # a quotient takes a constant that would be added
     ("i*4 + 3 < n", "i < n//4"),
@@ -795,7 +800,7 @@ def test_facts_may_decide_what_conditions_at_ends_are(text, fact):
     assert (result.cost == 0) == (fact != "7 <= i + j")
 
 
-_FEW = {"o": (0, 3), "p": (0, 4), "h": (-5, 9), "w": (1, 6), "b": (0, 1)}
+_FEW = {"o": (0, 3), "p": (0, 4), "h": (-5, 9), "w": (1, 6), "b": (0, 1), "c": (3, 4)}
 #: Terms of few values, and equations that clip, with what they become.
 FEW_VALUES = [
     ("min(20 - o*6, 6)", "where(3 <= o, 2, 6)"),
@@ -820,6 +825,11 @@ FEW_VALUES = [
     ("where(b < 1, h + 1, h)", "h - b + 1"),
     ("min(b*2 - 1, 0)", "b - 1"),
     ("max(b*3, 2) - h", "b - h + 2"),
+    ("min(c*2 - 7, 0)", "c - 4"),
+    ("min(min(h, h + b*2 - 1), 0)", "min(0, b + h - 1)"),
+    ("min(min(h, 0), h + b*2 - 1)", "min(0, b + h - 1)"),
+    ("min(h, min(h + b*2 - 1, h + c*2 - 7))", "h + min(c, b + 3) - 4"),
+    ("min(h, min(h + c*2 - 7, h + b*2 - 1))", "h + min(c, b + 3) - 4"),
     # near misses: the selection is cheaper, there are more values or variables
     ("where(b < 1, 2, 7)", "where(b < 1, 2, 7)"),
     ("where(o < 1, 0, 1)", "where(o < 1, 0, 1)"),

@@ -9,6 +9,7 @@ flat, and absorption and distribution are consequences.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, combinations
 from math import gcd
 from typing import Self
 
@@ -55,7 +56,7 @@ class Extremes(Refutations):
         key = frozenset(kept)
         found = self._minima.get(key)
         if found is None:
-            found = None if late else self._distributed(kept) or self._outside_quotients(kept) or _of_two_values(kept)
+            found = None if late else self._distributed(kept) or self._outside_quotients(kept) or self._paired(kept)
             if found is None:
                 found = self._simplified(self._sum_of(kept))
                 found = self._through_selection(kept, found) or found
@@ -129,6 +130,15 @@ class Extremes(Refutations):
             rest = form.plus(atom_form(quotient), -sign).times(sign * n)
             dividends.append(rest.plus(self.inner(quotient.args[0])))
         return self.quotient_by(self.extreme("min" if sign > 0 else "max", dividends), n).times(sign)
+
+    def _paired(self, kept: Sequence[Form]) -> Form | None:
+        """The minimum of forms of which some pairs have one that is a sum: by all of these, as none comes first."""
+        few = combinations(kept if len(kept) <= MAX_COMPARED else (), 2)
+        pairs = {(x, y): least for x, y in few if (least := _of_two_values(x, y)) is not None}
+        if not pairs:
+            return None
+        paired = set(chain(*pairs))
+        return self.least([*pairs.values(), *[form for form in kept if form not in paired]])
 
     def _through_selection(self, kept: Sequence[Form], plain: Form) -> Form | None:
         """``min(where(c, x, y), z)`` is ``where(c, min(x, z), min(y, z))``, if that is shorter than ``plain``."""
@@ -217,14 +227,11 @@ def _order(gaps: Sequence[Form]) -> tuple[int, int, list[tuple[int, int]]]:
     return inner, -sum(gap.sign() for gap in gaps), sorted(map(_gap_order, gaps))
 
 
-def _of_two_values(forms: Sequence[Form]) -> Form | None:
+def _of_two_values(first: Form, other: Form) -> Form | None:
     """``min(2*b - 1, 0)`` is ``b - 1`` for a ``b`` in ``[0, 1]``: what such a variable decides is linear in it."""
-    first, *others = forms
-    gap = others[0].plus(first, -1)
+    gap = other.plus(first, -1)
     variable = next(iter(gap.terms), None)
-    if len(others) > 1 or len(gap.terms) > 1 or variable is None or variable.op != "var":
-        return None
-    if variable.vmax != variable.vmin + 1:
+    if len(gap.terms) > 1 or variable is None or variable.op != "var" or variable.vmax != variable.vmin + 1:
         return None
     least, most = [min(gap.terms[variable] * value + gap.constant, 0) for value in (variable.vmin, variable.vmax)]
     step = most - least
