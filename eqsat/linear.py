@@ -359,7 +359,7 @@ class Theory(Reductions):
         return 0
 
     def _stepped(self, start: Form, step: Form, dividend: Form, divisor: Form) -> Form | None:
-        """``start + step*(dividend // divisor)`` if that is one quotient, and 0 or 1."""
+        """``start + step*(dividend // divisor)`` if that is one quotient, or one variable, and 0 or 1."""
         if not self._is_proper_remainder(dividend, divisor.times(2)):
             return None
         if not (self.is_defined(to_expr(start)) and self.is_defined(to_expr(step))):

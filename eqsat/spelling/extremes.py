@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import permutations
 
 from eqsat.expr import Expr
 from eqsat.extract.graph import Node
@@ -29,15 +30,14 @@ class ExtremeSpeller(KindSpeller):
             return
         op = "min" if form.terms[atom] > 0 else "max"
         yield from self._clamp(form)
-        cases = self.theory.cases(form, atom)
-        step = 1 if op == "min" else -1
-        for one, other in (cases, cases[::-1]) if len(cases) == 2 else ():
+        step, cases, gaps = form.terms[atom], self.theory.cases(form, atom), self.theory.gaps(atom)
+        for (gap, _), (other, case) in permutations(zip(gaps, cases, strict=True), 2) if len(cases) == 2 else ():
             # q + min(A - d*q, 1) is a quotient rounded up
-            rest = other.shifted(-step)
-            rounded_up = self.theory.rounded_up(one.plus(other, -1).times(step), rest, step)
+            rest = case.shifted(-step)
+            rounded_up = self.theory.rounded_up(gap.plus(other, -1), rest, step)
             if rounded_up is not None:
                 yield self.sum_node([(rest.plus(rounded_up), 1)], 0)
-        gaps, many = self.theory.gaps(atom), self.classes.is_crowded()
+        many = self.classes.is_crowded()
         if len(form.terms) > 1 and (many or sum(map(Form.addends, cases)) > sum(map(Form.addends, [*gaps, form]))):
             # the rest would be computed in every operand
             return
