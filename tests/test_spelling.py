@@ -672,7 +672,7 @@ def test_a_quotient_takes_in_the_constant_of_a_sum(text, wanted):
     assert str(result.expr) == wanted
 
 
-_ROUNDED = "p//{0} + where(0 < p%{0}, 1, 0)"
+_BY_ANY_SIGN = "p//{0} + where(0 < p%{0}, 1, 0)"
 _SYMBOLIC = {"n": (-9, 20), "p": (0, 20), "d": (1, 6), "e": (1, 3), "z": (-1, 3), "f": (0, 3), "i": (-4, 7)}
 #: What divisions by what is no literal cost no more than.
 SYMBOLIC = [
@@ -706,7 +706,7 @@ SYMBOLIC = [
     (["p//max(f, 1)*f"], ["p//max(f, 1)*f"]),
     (["p//d*e"], ["p//d*e"]),
     (["p//d*2 < i"], ["p//d*2 < i"]),
-    ([_ROUNDED.format("where(z == 0, 1, z)")], [_ROUNDED.format("where(z == 0, 1, z)")]),
+    ([_BY_ANY_SIGN.format("where(z == 0, 1, z)")], [_BY_ANY_SIGN.format("where(z == 0, 1, z)")]),
     (["p//d*2 + where(0 < p%d, 1, 0)"], ["p//d*2 + where(0 < p%d, 1, 0)"]),
     (["p//d + where(1 < p%d, 1, 0)"], ["p//d + where(1 < p%d, 1, 0)"]),
     (["p//d + min(p%d, 2)"], ["p//d + min(p%d, 2)"]),
