@@ -388,7 +388,7 @@ class _Search:
     def _ways_out(self, shared: int, users: Mapping[int, Sequence[int]]) -> Iterator[list[tuple[int, int]]]:
         """For each use of ``shared`` the nearest class that could do without, then the whole sum which that is part of.
 
-        One after the other, and nothing if some use has none.
+        Then the class that it serves alone, for one use and for all. Nothing if some use has none.
         """
         ways = [self._way_out(c, shared, users) for c in users[shared]]
         if None not in ways:
