@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from math import inf
 from typing import cast
 
@@ -87,7 +88,10 @@ class ByTheory(Walk):
             # a late theory may not see that a divisor is never zero
             base.work.until = base.work.end = inf
         result = self._result(terms, len(found[0].graph) if found else 0, contexts, engine)
-        return result if self.pareto is None else self._with_answers(result, found, contexts)
+        if self.pareto is None:
+            return result
+        blended = [] if found is None else self._blended(result, *found, contexts)
+        return self._with_answers(result, blended)
 
     def _spelled(self, base: Theory, originals: Sequence[Expr], values: Sequence[Value]) -> Speller:
         """The spellings of some values, among them those of the ``originals``."""
@@ -157,32 +161,32 @@ class ByTheory(Walk):
         spelled = speller.spell(self._choose(speller)[0])
         return self._cheapest(terms, [spelled[speller.need(value)] for value in again])
 
-    def _with_answers(
-        self, result: Result, found: tuple[Speller, list[int]] | None, contexts: Sequence[Theory | None]
-    ) -> Result:
+    def _with_answers(self, result: Result, blended: Iterable[tuple[Expr, ...]]) -> Result:
         """The result with the answers of which none is worse than another in both cost and size."""
-        answers = self._answers(result, found, contexts)
+        size = SIZES[cast(str, self.pareto)]
+        found = [result.exprs, self.roots, *blended]
+        answers = frontier(Answer(exprs, cost_of(exprs, self.model), size(exprs)) for exprs in found)
         if self.extract == "tree":
-            return replace(result, pareto=answers)
+            return replace(result, stop=self.stop, pareto=answers)
         # a blend may happen upon something cheaper
         best = answers[0]
         bound = None if result.bound is None else min(result.bound, best.cost)
-        return replace(result, exprs=best.exprs, cost=best.cost, bound=bound, pareto=answers)
+        return replace(result, stop=self.stop, exprs=best.exprs, cost=best.cost, bound=bound, pareto=answers)
 
-    def _answers(
-        self, result: Result, spelled: tuple[Speller, list[int]] | None, contexts: Sequence[Theory | None]
-    ) -> tuple[Answer, ...]:
-        """The result, the input, and what blends of cost and size choose from the same graph, without the worse."""
-        size = SIZES[cast(str, self.pareto)]
-        found = [result.exprs, self.roots]
-        for model in blends(self.model, result.cost, operations(result.exprs)) if spelled else ():
-            speller, wanted = cast(tuple[Speller, list[int]], spelled)
-            choice, _ = self._chooser(speller, model).choose()
-            terms = speller.spell(choice)
-            exprs = self._within_64_bits(defined([terms[c] for c in wanted], contexts), self.roots)
+    def _blended(
+        self, result: Result, speller: Speller, wanted: Sequence[int], contexts: Sequence[Theory | None]
+    ) -> Iterator[tuple[Expr, ...]]:
+        """What blends of cost and size choose from the same graph, as many as there is time for."""
+        models = takewhile(lambda _: self._has_time(), blends(self.model, result.cost, operations(result.exprs)))
+        work = speller.theory.work
+        work.until = self._ends()
+        chosen = [(model, self._chooser(speller, model).choose()[0]) for model in models]
+        work.until = inf
+        for model, choice in chosen:
+            spelled = speller.spell(choice)
+            exprs = self._within_64_bits(defined([spelled[c] for c in wanted], contexts), self.roots)
             if not self._strays(exprs):
-                found.append(tuple(self._bracketed(exprs, model) if isinstance(model, LoopAware) else exprs))
-        return frontier(Answer(exprs, cost_of(exprs, self.model), size(exprs)) for exprs in found)
+                yield tuple(self._bracketed(exprs, model) if isinstance(model, LoopAware) else exprs)
 
     def _values(self, base: Theory) -> list[Value]:
         """The class of each root: its normal form under the facts that hold for it; anything where those never hold."""

@@ -237,6 +237,15 @@ def test_walks_that_are_overdue_have_answers_for_every_weight():
     assert [answer.exprs for answer in result.pareto or ()] == [result.before]
 
 
+def test_once_the_time_is_up_no_further_answers_are_looked_for():
+    roots = [sum((var(f"v{k}", 0, 99) * (n * k % 7 + k) for k in range(9)), V) // (n % 5 + 3) for n in range(60)]
+    one, several = [
+        calls(lambda size=size: optimize(roots, budget=Budget(seconds=0.0), pareto=size)) for size in (None, "live")
+    ]
+    assert several < 1.3 * one
+    assert optimize(roots, budget=Budget(seconds=0.0), pareto="live").stop == "time"
+
+
 NESTED = [
     lambda t, x: maximum(t - x, x - t),
     lambda t, x: maximum(t // 2 + x, t - x),
