@@ -104,7 +104,7 @@ class ByTheory(Walk):
         return speller
 
     def _chooser(self, speller: Speller, model: CostModel) -> Chooser:
-        return Chooser(speller, ProductPrices(model), speller.theory.is_late, self.extract == "tree")
+        return Chooser(speller, ProductPrices(model), self.extract == "tree")
 
     def _choose(self, speller: Speller, start: Choice | None = None) -> tuple[Choice, int]:
         """The cheapest choice found over the graph as it is, and its cost."""

@@ -229,9 +229,6 @@ class Walk(ABC):
         self.spent.matches.update(saturation.matches)
         return saturation
 
-    def _is_late(self) -> bool:
-        return self._seconds_left() <= 0
-
     def _has_time(self) -> bool:
         """Whether there is time left for what may improve the answer; the result says so if there is none."""
         if self._seconds_left() > 0:

@@ -434,11 +434,7 @@ class _Search:
                 if not self._do_without(c, operand, shared, left):
                     break
                 undo.append(before)
-        if self.total < total:
-            return True
-        self._restore(undo)
-        self.total = total
-        return False
+        return self._kept(undo, total)
 
     def turn(self) -> bool:
         """Try to compute what a sum uses, and others too, from that sum instead; whether the total fell."""
@@ -465,11 +461,8 @@ class _Search:
         undo = [(d, self.choice[d], self.paid[d]) for d in (user, c)]
         if saved <= 0 or not self._take_cheapest(user, lambda node: not reaches(self.choice, node[2], c), saved):
             return False
-        if self._take_cheapest(c, lambda node: user in node[2]) and self.total < total:
-            return True
-        self._restore(undo)
-        self.total = total
-        return False
+        self._take_cheapest(c, lambda node: user in node[2])
+        return self._kept(undo, total)
 
     def _may_pay(self, ways: Sequence[tuple[int, int]]) -> bool:
         """Whether nodes without these operands seem to cost less than all that giving up those with them would free."""
@@ -496,13 +489,17 @@ class _Search:
             c, lambda node: operand not in node[2] and not reaches(self.choice, node[2], shared, left)
         )
 
-    def _restore(self, before: Sequence[tuple[int, Node, int]]) -> None:
-        """Take back changes of choices, the last first."""
+    def _kept(self, before: Sequence[tuple[int, Node, int]], total: int) -> bool:
+        """Whether the total has fallen below what it was; if not, the changes since are taken back, the last first."""
+        if self.total < total:
+            return True
         for c, node, price in reversed(before):
             current = self.choice[c]
             self._take(node[2])
             self._release(current[2])
             self._choose(c, node, price)
+        self.total = total
+        return False
 
 
 def total_cost(priced: Priced, choice: Mapping[int, Node]) -> int:

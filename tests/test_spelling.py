@@ -885,7 +885,7 @@ def test_sharing_keeps_values_and_what_it_chooses_is_finite(terms):
     roots = terms[-3:]
     speller = spelled(roots)
     before = chosen(speller)
-    shared = share_sums(speller, before, ProductPrices(Latency()), lambda: False)
+    shared = share_sums(speller, before, ProductPrices(Latency()))
     order = reachable(shared, speller.graph.roots)
     place = {c: index for index, c in enumerate(order)}
     assert all(place[a] < place[c] for c in order for a in shared[c][2])

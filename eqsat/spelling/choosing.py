@@ -29,15 +29,12 @@ class Chooser:
     ----------
     of_products : ProductPrices
         What the cost model says of products, and the model.
-    late : function
-        Whether the time is up, after which nothing more is improved.
     trees : bool
         Whether a term that is used twice is paid twice, so that nothing is gained by sharing.
     """
 
     speller: Speller
     of_products: ProductPrices
-    late: Callable[[], bool]
     trees: bool
     priced: Priced = field(init=False)
 
@@ -96,7 +93,7 @@ class Chooser:
         return self._with_sharing(self._improved(start)[0])
 
     def _improved(self, start: Choice, thorough: bool = False) -> tuple[Choice, int]:
-        return improved(self.priced, start, thorough=thorough, late=self.late)
+        return improved(self.priced, start, thorough=thorough, late=self.speller.theory.is_late)
 
     def _with_sharing(self, choice: Choice) -> tuple[Choice, int]:
         """The choice bracketed so that sums and junctions share parts.
@@ -104,7 +101,7 @@ class Chooser:
         Sharing counts each operation once: where loops repeat some, it may be dearer.
         """
         speller = self.speller
-        shared = share_junctions(speller, share_sums(speller, choice, self.of_products, self.late))
+        shared = share_junctions(speller, share_sums(speller, choice, self.of_products))
         speller.selections.absorb_constants(shared)
         speller.grow()
         self.priced.refresh(self.of_products)

@@ -7,7 +7,7 @@ what occurs in several is computed once; the new brackets are offered to the gra
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 from math import gcd
@@ -30,11 +30,11 @@ Key = tuple[tuple[int, int], ...]
 Pair = tuple[int, int, int, int]
 
 
-def share_sums(speller: Speller, choice: Choice, prices: ProductPrices, late: Callable[[], bool]) -> Choice:
+def share_sums(speller: Speller, choice: Choice, prices: ProductPrices) -> Choice:
     """Re-bracket the chosen sums so that they share partial sums; the new nodes are offered to the graph.
 
     Greedy pair extraction, as for multiple constant multiplication (Paar 1997, Hosangadi et al. 2006): the pair of
-    terms, up to a common factor, that saves most over all sums becomes a partial sum of its own; until it is ``late``.
+    terms, up to a common factor, that saves most over all sums becomes a partial sum of its own; until the time is up.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def share_sums(speller: Speller, choice: Choice, prices: ProductPrices, late: Ca
     if not sums:
         return choice
     new_choice = dict(choice)
-    pairing = _Pairing(speller, prices, new_choice, late)
+    pairing = _Pairing(speller, prices, new_choice)
     parts = _bodies([terms for terms, _ in sums.values()], prices)
     keys = [_key(body) for body, _ in parts]
     bodies = {key: body for key, (body, _) in zip(keys, parts, strict=True)}
@@ -180,9 +180,9 @@ def _primitive(terms: dict[int, int]) -> tuple[dict[int, int], int]:
 class _Pairing:
     """Greedy pair extraction over combinations of classes."""
 
-    def __init__(self, speller: Speller, prices: ProductPrices, choice: Choice, late: Callable[[], bool]) -> None:
+    def __init__(self, speller: Speller, prices: ProductPrices, choice: Choice) -> None:
         self.speller, self.choice, self.prices = speller, choice, prices
-        self.late, self.left, self.stopped = late, PAIRS_PER_LOOK, False
+        self.left, self.stopped = PAIRS_PER_LOOK, False
         self.sums: list[dict[int, int]] = []
         self.where: dict[Pair, dict[int, int]] = {}
         #: Whether some bracket would use the index of a reduction outside it.
@@ -216,7 +216,7 @@ class _Pairing:
         self.left -= pairs
         if self.left < 0:
             self.left = PAIRS_PER_LOOK
-            self.stopped = self.late() or self.stopped
+            self.stopped = self.speller.theory.is_late() or self.stopped
         return self.stopped
 
     def saving(self, pair: Pair) -> int:
