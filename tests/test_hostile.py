@@ -30,6 +30,7 @@ from eqsat.spelling.given import InputSpeller
 from eqsat.spelling.value_graph import ValueGraph
 from eqsat.structure import Tree, normalized
 from eqsat.text import parse, parse_program
+from eqsat.theory.facts import Facts
 from eqsat.theory.extremes import MAX_MEMBERS
 from eqsat.verify import check_equal
 from eqsat.views import View, split_gate
@@ -244,6 +245,30 @@ def test_once_the_time_is_up_no_further_answers_are_looked_for():
     ]
     assert several < 1.3 * one
     assert optimize(roots, budget=Budget(seconds=0.0), pareto="live").stop == "time"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_found_late_and_in_time_may_be_met_together(seed, monkeypatch):
+    moments = random.Random(seed)
+    monkeypatch.setattr(Facts, "is_late", lambda theory: moments.random() < 0.3)
+    i, j = var("i", 0, 3), var("j", -8, -6)
+    answered((7 + ((7 + i * 6 + j * 12 + j * -4) * (i + 1) + i) // (i + 1) * -1) // 257)
+
+
+DEEP = [
+    lambda t, n: where(t[-1] < t[max(0, n - 3)] + V, t[-1] + 1, t[max(0, n - 3)]) % 65521,
+    lambda t, n: (t[-1] + t[n // 2]) // (n % 7 + 2) + V * 3,
+    lambda t, n: (t[-1] + t[-1]) // (n % 7 + 2) // 3 + V,
+    lambda t, n: where(t[-1] < t[-1] + V, t[-1] + 1, t[-1]) % (n % 50 + 2),
+]
+
+
+@pytest.mark.parametrize("step", DEEP)
+def test_facts_may_be_about_deep_terms(step):
+    terms = [V + var("w", 0, 99)]
+    for n in range(1, 4000):
+        terms.append(step(terms, n))
+    answered(terms[-1], constraints=[terms[2000] < 30], budget=Budget(seconds=1.0))
 
 
 NESTED = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -209,24 +210,27 @@ class _Translation:
         either = (operands for rows in tables.values() for name, operands in rows if name in _OF_EITHER)
         if all(conditions.isdisjoint(operands) for operands in either):
             return
+        classes = self.graph.classes
+        users: dict[int, list[int]] = {}
+        for number, nodes in classes.items():
+            for operand in {operand for node in nodes for operand in node[2]}:
+                users.setdefault(operand, []).append(number)
         is_condition: dict[int, bool] = {}
-        still = list(self.graph.classes)
-        while True:
-            waiting, still = still, []
-            for number in waiting:
-                kinds = (_kind(node, is_condition) for node in self.graph.classes[number])
+        waiting = deque(classes)
+        while waiting:
+            number = waiting.popleft()
+            if number not in is_condition:
+                kinds = (_kind(node, is_condition) for node in classes[number])
                 kind = next((kind for kind in kinds if kind is not None), None)
-                if kind is None:
-                    still.append(number)
-                else:
+                if kind is not None:
                     is_condition[number] = kind
-            if len(still) == len(waiting):
-                break
-        for number, kind in is_condition.items():
-            nodes = self.graph.classes[number]
-            self.graph.classes[number] = [node for node in nodes if _kind(node, is_condition) is kind]
-        for number in still:
-            del self.graph.classes[number]
+                    waiting += users.get(number, ())
+        for number, nodes in list(classes.items()):
+            kind = is_condition.get(number)
+            if kind is None:
+                del classes[number]
+            else:
+                classes[number] = [node for node in nodes if _kind(node, is_condition) is kind]
 
     def _bound(self) -> None:
         """The bounds of every class: the analysis's, else those of a node."""

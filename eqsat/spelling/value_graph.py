@@ -123,8 +123,10 @@ class ValueGraph:
 
 
 def sum_of(multiples: Iterable[tuple[int, int]], constant: int) -> Node:
-    """The node that adds multiples of classes, each given with its coefficient, and a constant."""
+    """The node that adds multiples of classes, each given with its coefficient, and a constant: a literal if there are none."""
     pairs = sorted(multiples)
+    if not pairs:
+        return "const", constant, ()
     return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import gcd
 from typing import Self
 
 from eqsat.expr import Expr
 from eqsat.ops import Bounds
 from eqsat.theory.forms import ZERO, Division, Form, atom_form, factors, number, product_form, read, without
-from eqsat.traversal import VariableSets
+from eqsat.traversal import VariableSets, topological_until
 
+#: What is memoised of atoms is found inside the search for others so deep before that of all operands comes first.
+MAX_OPEN = 25
 #: Terms of longer sums than this are taken for independent once the time is up.
 MAX_LATE_TERMS = 8
 
@@ -23,6 +25,7 @@ class Divisions(ABC):
         self._inner: dict[Expr, Form] = parent._inner if parent else {}
         self._divisions: dict[Expr, tuple[Division, ...]] = {}
         self._pairs: dict[tuple[Expr, Expr], Division | None] = {}
+        self._open = 0
         self.variables: VariableSets = parent.variables if parent else VariableSets()
 
     @abstractmethod
@@ -74,8 +77,19 @@ class Divisions(ABC):
         if found is None:
             # what asks for the divisions of this atom while they are being found sees the plain one
             found = self._divisions[atom] = self._flat_division(atom)
-            found = self._divisions[atom] = (*found, *self._nested_divisions(atom))
+            self._open += 1
+            try:
+                if self._open % MAX_OPEN == 0:
+                    self._operands_first(atom, self._divisions, self.divisions)
+                found = self._divisions[atom] = (*found, *self._nested_divisions(atom))
+            finally:
+                self._open -= 1
         return found
+
+    def _operands_first(self, atom: Expr, memo: Mapping[Expr, object], find: Callable[[Expr], object]) -> None:
+        """Find for all below ``atom`` what ``memo`` does not know: asked for from above, it would nest too deep."""
+        for part in topological_until(atom.args, memo.__contains__):
+            find(part)
 
     def divisions_in(self, form: Form, atom: Expr) -> Iterator[Division]:
         """The divisions of ``atom`` whose dividends ``form`` holds; its other quotients may be dividends too."""

@@ -12,7 +12,7 @@ from typing import Self, cast
 
 from eqsat.expr import Expr, chain_members
 from eqsat.ops import Bounds
-from eqsat.theory.divisions import Divisions
+from eqsat.theory.divisions import MAX_OPEN, Divisions
 from eqsat.theory.forms import ZERO, Form, atom_form, scale_of
 
 #: Correlated bounds take out so many remainders or facts, one after another.
@@ -53,7 +53,13 @@ class Intervals(Divisions):
             if self.parent is not None and not self.variables.of(atom) & self.touched:
                 found = self.parent.range(atom)
             else:
-                found = self._range(atom)
+                self._open += 1
+                try:
+                    if self._open % MAX_OPEN == 0:
+                        self._operands_first(atom, self._ranges, self.range)
+                    found = self._range(atom)
+                finally:
+                    self._open -= 1
             self._ranges[atom] = found
         return found
 
@@ -77,14 +83,6 @@ class Intervals(Divisions):
 
     def _product_range(self, atom: Expr) -> Bounds:
         """Bounds of a product, by those of the factors in which it does not end and of the power in which it ends."""
-        shorter: list[Expr] = []
-        rest = atom.args[0]
-        while rest.op == "mul" and rest not in self._ranges:
-            shorter.append(rest)
-            rest = rest.args[0]
-        # from the shortest on: asked for first, a long one would nest too deep
-        for part in reversed(shorter):
-            self.range(part)
         rest, last, power = atom.args[0], atom.args[1], 1
         while rest.op == "mul" and rest.args[1] is last:
             rest, power = rest.args[0], power + 1
