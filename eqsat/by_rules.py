@@ -20,7 +20,7 @@ from eqsat.result import Result
 from eqsat.rule import Rule, grows, is_commutativity, only_reorders
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.spelling.terms import to_exprs
-from eqsat.theory.facts import ContradictionError
+from eqsat.theory.facts import ContradictionError, OverdueError
 from eqsat.walk import LARGE, Walk, anything
 
 #: How many e-nodes the rules alone may make before they start again from the best terms, and how that number grows.
@@ -46,7 +46,12 @@ class ByRules(Walk):
 
     def run(self, engine: str) -> Result:
         """The answer of the rules: for the engine ``"greedy"`` applied one after the other, else in an e-graph."""
-        return self._greedily() if engine == "greedy" else self._saturated()
+        try:
+            return self._greedily() if engine == "greedy" else self._saturated()
+        except OverdueError:
+            # reading what is known took all the time
+            self.stop = "time"
+            return self._result(list(self.roots), 0, [None] * len(self.roots), engine)
 
     def _saturated(self) -> Result:
         base, contexts = self._theories()

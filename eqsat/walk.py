@@ -149,7 +149,7 @@ class Walk(ABC):
         for gate in self.gates:
             if gate is not None and gate not in of_gate:
                 of_gate[gate] = base.under(base.condition(gate))
-        base.work.until = inf
+        base.work.until = base.work.end = inf
         return base, [of_gate[gate] for gate in self.gates]
 
     def _contradiction(self, why: object) -> ContradictionError:

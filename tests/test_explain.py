@@ -12,6 +12,7 @@ from reductions import reduction_terms
 
 from eqsat.evaluation import evaluate
 from eqsat.explain import Explanation, UnsoundStepError, explain
+from eqsat.explanation import plan
 from eqsat.explanation.derive import LEMMAS, laws_with
 from eqsat.expr import Expr, buffer, substitute, var, variables, where
 from eqsat.optimize import optimize
@@ -274,6 +275,12 @@ def test_without_time_one_coarse_step_for_each_root():
     assert [(step.roots, step.law) for step in found.steps] == [((0,), "normal-form"), ((1,), "normal-form")]
     assert not found.minimal
     assert "coarse" in str(found)
+
+
+def test_without_time_no_shorter_forms_are_looked_for(monkeypatch):
+    # each is found by a walk over all that is below
+    monkeypatch.setattr(plan, "_simple", None)
+    sound(optimize(["(x//8*8 + x%8)*2 + (x*3 + y)%3"], x=(0, 99), y=(0, 2)), seconds=0.0)
 
 
 def test_what_the_laws_do_not_reach_is_coarse():

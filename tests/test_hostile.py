@@ -30,8 +30,8 @@ from eqsat.spelling.given import InputSpeller
 from eqsat.spelling.value_graph import ValueGraph
 from eqsat.structure import Tree, normalized
 from eqsat.text import parse, parse_program
-from eqsat.theory.facts import Facts
 from eqsat.theory.extremes import MAX_MEMBERS
+from eqsat.theory.facts import Facts
 from eqsat.verify import check_equal
 from eqsat.views import View, split_gate
 
@@ -263,12 +263,26 @@ DEEP = [
 ]
 
 
-@pytest.mark.parametrize("step", DEEP)
-def test_facts_may_be_about_deep_terms(step):
+def deep(step, count: int) -> tuple[Expr, Expr]:
+    """A term of so many steps, and the one in the middle."""
     terms = [V + var("w", 0, 99)]
-    for n in range(1, 4000):
+    for n in range(1, count):
         terms.append(step(terms, n))
-    answered(terms[-1], constraints=[terms[2000] < 30], budget=Budget(seconds=1.0))
+    return terms[-1], terms[count // 2]
+
+
+@pytest.mark.parametrize("options", [{}, {"theory": False}, {"engine": "greedy"}])
+@pytest.mark.parametrize("step", DEEP)
+def test_facts_may_be_about_deep_terms(step, options):
+    term, middle = deep(step, 4000)
+    answered(term, constraints=[middle < 30], budget=Budget(seconds=0.5), **options)
+
+
+def test_explanations_end_when_their_time_is_up():
+    result = optimize(chain(CHAINS[2]), budget=Budget(seconds=0.5))
+    start = time.process_time()
+    result.explain(seconds=0.5)
+    assert time.process_time() - start < LIMIT / 2
 
 
 NESTED = [

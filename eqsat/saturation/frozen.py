@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -211,20 +211,13 @@ class _Translation:
         if all(conditions.isdisjoint(operands) for operands in either):
             return
         classes = self.graph.classes
-        users: dict[int, list[int]] = {}
-        for number, nodes in classes.items():
-            for operand in {operand for node in nodes for operand in node[2]}:
-                users.setdefault(operand, []).append(number)
         is_condition: dict[int, bool] = {}
-        waiting = deque(classes)
-        while waiting:
-            number = waiting.popleft()
-            if number not in is_condition:
-                kinds = (_kind(node, is_condition) for node in classes[number])
-                kind = next((kind for kind in kinds if kind is not None), None)
-                if kind is not None:
-                    is_condition[number] = kind
-                    waiting += users.get(number, ())
+
+        def kind_of(number: int) -> bool | None:
+            kinds = (_kind(node, is_condition) for node in classes[number])
+            return next((kind for kind in kinds if kind is not None), None)
+
+        self._settle(kind_of, is_condition)
         for number, nodes in list(classes.items()):
             kind = is_condition.get(number)
             if kind is None:
@@ -236,19 +229,30 @@ class _Translation:
         """The bounds of every class: the analysis's, else those of a node."""
         low, high = self.tables.low, self.tables.high
         bounds = {n: (low[n], high[n]) for n in self.graph.classes if n in low and n in high}
-        waiting = [n for n in self.graph.classes if n not in bounds]
-        while waiting:
-            for number in waiting:
-                for node in self.graph.classes[number]:
-                    found = self._node_bounds(node, bounds)
-                    if found is not None:
-                        bounds[number] = found
-                        break
-            still = [n for n in waiting if n not in bounds]
-            if len(still) == len(waiting):
-                raise AssertionError("an e-class has no term")
-            waiting = still
+
+        def bounds_of(number: int) -> Bounds | None:
+            each = (self._node_bounds(node, bounds) for node in self.graph.classes[number])
+            return next((found for found in each if found is not None), None)
+
+        self._settle(bounds_of, bounds)
+        if len(bounds) < len(self.graph.classes):
+            raise AssertionError("an e-class has no term")
         self.graph.bounds = bounds
+
+    def _settle[T](self, find: Callable[[int], T | None], found: dict[int, T]) -> None:
+        """Find of every class what one of its nodes says once enough of its operands is ``found``."""
+        waiting = deque([number for number in self.graph.classes if number not in found])
+        users: dict[int, list[int]] = {}
+        for number in waiting:
+            for operand in {operand for node in self.graph.classes[number] for operand in node[2]}:
+                users.setdefault(operand, []).append(number)
+        while waiting:
+            number = waiting.popleft()
+            if number not in found:
+                value = find(number)
+                if value is not None:
+                    found[number] = value
+                    waiting += users.get(number, ())
 
     def _node_bounds(self, node: Node, bounds: Mapping[int, Bounds]) -> Bounds | None:
         op, value, operands = node

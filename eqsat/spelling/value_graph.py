@@ -123,7 +123,7 @@ class ValueGraph:
 
 
 def sum_of(multiples: Iterable[tuple[int, int]], constant: int) -> Node:
-    """The node that adds multiples of classes, each given with its coefficient, and a constant: a literal if there are none."""
+    """The node that adds multiples of classes, each given with its coefficient, and a constant; a literal without."""
     pairs = sorted(multiples)
     if not pairs:
         return "const", constant, ()

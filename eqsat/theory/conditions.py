@@ -11,7 +11,7 @@ from functools import reduce
 from itertools import permutations
 from typing import Self, cast
 
-from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, make, topological, tree_size
+from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
 from eqsat.theory.extremes import Extremes
 from eqsat.theory.facts import Work
 from eqsat.theory.forms import ZERO, Form, atom_form, factors, number, partition, scale_of, to_expr
@@ -79,7 +79,7 @@ class Conditions(Extremes):
 
     def _is_repeated(self, twice: Sequence[Expr], parts: Sequence[Expr]) -> bool:
         """Whether saying conditions ``twice`` makes a term large, which a chain doubles at each level."""
-        return TRUE not in parts and FALSE not in parts and sum(map(tree_size, twice)) > MAX_REPEATED
+        return TRUE not in parts and FALSE not in parts and sum(map(self.simplicity.size, twice)) > MAX_REPEATED
 
     def _compared(self, op: str, x: Expr, y: Expr) -> Expr:
         """``x == y`` or ``x != y`` of conditions, neither of them spelled as a complement."""
@@ -135,7 +135,7 @@ class Conditions(Extremes):
             for given, branch in zip((holds, self.negate(holds)), branches, strict=True)
         ]
         split = self.junction("or", there)
-        return split if tree_size(split) < tree_size(_literal(form)) else None
+        return split if self.simplicity.size(split) < self.simplicity.size(_literal(form)) else None
 
     def _where_of_literals(self, form: Form) -> Expr | None:
         """``form >= 0`` for a selection between literals: its condition, or the complement, where one branch holds."""
@@ -438,7 +438,7 @@ class Conditions(Extremes):
 
     def _read_under_each_other(self, op: str, members: list[Expr]) -> list[Expr]:
         """``p and (p or q)`` is ``p``; ``p and (q or not p)`` is ``p and q``: each member with the others decided."""
-        compound = [m for m in members if m.op in ("and", "or") and tree_size(m) <= MAX_REREAD]
+        compound = [m for m in members if m.op in ("and", "or") and self.simplicity.size(m) <= MAX_REREAD]
         if not compound:
             return members
         holds, fails = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
@@ -575,7 +575,7 @@ class Conditions(Extremes):
                 continue
             theory = self._with_facts(others if op == "and" else [self.negate(m) for m in others])
             simpler = member if theory is None else theory.condition(member)
-            if tree_size(simpler) < tree_size(member):
+            if self.simplicity.size(simpler) < self.simplicity.size(member):
                 joined = self.junction(op, [simpler if m is member else m for m in members])
                 return self.in_context(joined) if joined.op == op else joined
         return junction

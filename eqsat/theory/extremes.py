@@ -13,7 +13,7 @@ from itertools import chain, combinations
 from math import gcd
 from typing import Self
 
-from eqsat.expr import Expr, const, make, tree_size
+from eqsat.expr import Expr, const, make
 from eqsat.theory.facts import Work
 from eqsat.theory.forms import Form, atom_form, number, to_expr
 from eqsat.theory.refutation import Refutations
@@ -161,7 +161,7 @@ class Extremes(Refutations):
                 chosen.append(theory.form(to_expr(form)))
             found.append(theory.extreme("min", chosen))
         pushed = self.selection(condition, *found)
-        return pushed if tree_size(to_expr(pushed)) < tree_size(to_expr(plain)) else None
+        return pushed if self.simplicity.size(to_expr(pushed)) < self.simplicity.size(to_expr(plain)) else None
 
     def _sum_of(self, kept: Sequence[Form]) -> Form:
         """An operand plus ``min(gaps, 0)``, the gaps between the others and it."""
