@@ -21,6 +21,7 @@ from eqsat.extract import Choice, Latency, Node, OpCount, Priced, dag, reachable
 from eqsat.extract.select import ProductPrices, needed
 from eqsat.linear import Theory
 from eqsat.optimize import optimize
+from eqsat.result import Result
 from eqsat.spelling.reuse import offer_reuse
 from eqsat.spelling.sharing import share_sums
 from eqsat.spelling.speller import Speller
@@ -87,6 +88,15 @@ def assert_sound(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Speller:
     assert_equal_values([a for a, _ in pairs], [b for _, b in pairs], facts)
     assert_equal_values(roots, [terms[c] for c in speller.graph.roots], facts)
     return speller
+
+
+def checked(roots: Sequence[Expr], constraints: Sequence[Expr] = ()) -> Result:
+    """The result, of which every spelling that was offered and, at every point, the answer is right."""
+    assert_sound(roots, constraints)
+    result = optimize(roots, constraints=constraints)
+    check = result.check()
+    assert (check.kind, check.equal) == ("exhaustive", True)
+    return result
 
 
 def assert_within_bounds(speller: Speller, facts: Sequence[Expr] = ()) -> None:
@@ -629,10 +639,7 @@ BESIDE_MULTIPLES = [
 def test_quotients_by_nearly_a_multiple(text, wanted):
     ranges = {"x": (0, 400), "y": (0, 30)}
     root = read(text, ranges)
-    assert_sound([root])
-    result = optimize(root)
-    assert result.check().kind == "exhaustive"
-    assert result.check().equal
+    result = checked([root])
     assert result.cost == cost_of([read(wanted, ranges)], Latency())
 
 
@@ -665,10 +672,7 @@ TAKEN_IN = [
 @pytest.mark.parametrize(("text", "wanted"), TAKEN_IN)
 def test_a_quotient_takes_in_the_constant_of_a_sum(text, wanted):
     root = read(text, {"i": (0, 40), "j": (0, 9), "k": (1, 40)})
-    assert_sound([root])
-    result = optimize(root)
-    assert result.check().kind == "exhaustive"
-    assert result.check().equal
+    result = checked([root])
     assert str(result.expr) == wanted
 
 
@@ -718,10 +722,7 @@ SYMBOLIC = [
 @pytest.mark.parametrize(("texts", "wanted"), SYMBOLIC, ids=lambda texts: ", ".join(texts))
 def test_divisions_by_what_is_no_literal(texts, wanted):
     roots = [read(text, _SYMBOLIC) for text in texts]
-    assert_sound(roots)
-    result = optimize(roots)
-    assert result.check().kind == "exhaustive"
-    assert result.check().equal
+    result = checked(roots)
     assert result.cost <= cost_of([read(text, _SYMBOLIC) for text in wanted], Latency())
 
 
@@ -741,9 +742,7 @@ BY_NEEDED = [
 @pytest.mark.parametrize(("texts", "wanted"), BY_NEEDED, ids=str)
 def test_comparisons_use_the_sums_that_are_needed(texts, wanted):
     roots = [read(text, _ENDS) for text in texts]
-    result = optimize(roots)
-    assert result.check().kind == "exhaustive"
-    assert result.check().equal
+    result = checked(roots)
     assert [str(expr) for expr in result.exprs] == wanted
 
 
@@ -786,10 +785,7 @@ AT_ENDS = [
 @pytest.mark.parametrize(("text", "wanted"), AT_ENDS)
 def test_conditions_at_ends_and_in_parts(text, wanted):
     root = read(text, _ENDS)
-    assert_sound([root])
-    result = optimize(root)
-    assert result.check().kind == "exhaustive"
-    assert result.check().equal
+    result = checked([root])
     assert str(result.expr) == wanted
     assert result.cost <= cost_of([root], Latency())
 
@@ -797,9 +793,7 @@ def test_conditions_at_ends_and_in_parts(text, wanted):
 @pytest.mark.parametrize("text", ["i < 3 or j < 5", "i == 3 and j == 5", "i*8 + j < 29"])
 @pytest.mark.parametrize("fact", ["i + j <= 7", "8 <= i + j", "7 <= i + j"])
 def test_facts_may_decide_what_conditions_at_ends_are(text, fact):
-    result = optimize(read(text, _ENDS), constraints=[read(fact, _ENDS)])
-    assert result.check().kind == "exhaustive"
-    assert result.check().equal
+    result = checked([read(text, _ENDS)], constraints=[read(fact, _ENDS)])
     assert (result.cost == 0) == (fact != "7 <= i + j")
 
 
@@ -851,10 +845,7 @@ FEW_VALUES = [
 @pytest.mark.parametrize(("text", "wanted"), FEW_VALUES)
 def test_what_has_few_values(text, wanted):
     root = read(text, _FEW)
-    assert_sound([root])
-    result = optimize(root)
-    assert result.check().kind == "exhaustive"
-    assert result.check().equal
+    result = checked([root])
     assert str(result.expr) == wanted
 
 
@@ -869,10 +860,8 @@ COMPARED = [
 
 @pytest.mark.parametrize(("text", "wanted"), COMPARED)
 def test_a_remainder_is_not_negated_to_be_compared(text, wanted):
-    result = optimize([read(text, LETTERS) for text in ("a*3 + b", text)])
+    result = checked([read(text, LETTERS) for text in ("a*3 + b", text)])
     assert str(result.exprs[1]) == wanted
-    assert result.check().kind == "exhaustive"
-    assert result.check().equal
 
 
 def chosen(speller: Speller) -> Choice:
