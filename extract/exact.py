@@ -51,7 +51,7 @@ def exact(priced: Priced, start: Choice | None = None, seconds: float = 10.0) ->
     start : Choice or None
         A choice without circles to start from; the answer is never dearer. By default that of :func:`dag`.
     seconds : float
-        Time in all, over 0; the reduction, a fraction of a second, is always finished.
+        Time in all, over 0.
 
     Raises
     ------
@@ -69,14 +69,16 @@ def exact(priced: Priced, start: Choice | None = None, seconds: float = 10.0) ->
     started = perf_counter()
     start = dag(priced) if start is None else start
     cost = total_cost(priced, start)
-    reduction = _Reduction(priced)
+    reduction = _Reduction(priced, started + seconds)
     if reduction.paid == cost:
         return Exact(start, cost, cost)
     solution: dict[int, _Option] | None = {}
     least = 0
     if reduction.options:
-        program = _Program(reduction)
-        left = max(0.0, seconds - (perf_counter() - started))
+        program = None if reduction.is_late() else _Program(reduction)
+        left = seconds - (perf_counter() - started)
+        if program is None or left <= 0:
+            return Exact(start, cost, min(cost, reduction.paid))
         solution, least = program.solve(solver, reduction.reduced(start), left)
     choice = {**start, **reduction.choice(solution)} if solution is not None else start
     if (found := total_cost(priced, choice)) < cost:
@@ -107,6 +109,8 @@ class _Reduction:
 
     Attributes
     ----------
+    ends : float
+        When no further step is made, by ``time.perf_counter()``: each keeps an optimum by itself.
     options : dict
         The nodes to choose from, for each open class.
     needed : set of int
@@ -120,6 +124,7 @@ class _Reduction:
     """
 
     priced: Priced
+    ends: float
     options: dict[int, list[_Option]] = field(default_factory=dict)
     needed: set[int] = field(default_factory=set)
     paid: int = 0
@@ -131,8 +136,12 @@ class _Reduction:
     def __post_init__(self) -> None:
         self._open()
         self._reduce(self.options)
-        while dropped := self._drop_needs():
+        while not self.is_late() and (dropped := self._drop_needs()):
             self._reduce(sorted(dropped))
+
+    def is_late(self) -> bool:
+        """Whether the time is up."""
+        return perf_counter() > self.ends
 
     def _open(self) -> None:
         """Every class that the roots can use, with the nodes that have finite terms."""
@@ -162,7 +171,7 @@ class _Reduction:
         """Apply every step to the classes that ``changed``, and to those that this changes, until nothing does."""
         self.queue.extend(changed)
         steps = 0
-        while self.queue:
+        while self.queue and not self.is_late():
             steps += 1
             if steps > len(self.options):
                 self._drop_circles()

@@ -18,6 +18,9 @@ from eqsat.codegen import to_c
 from eqsat.engine import Budget
 from eqsat.evaluation import evaluate
 from eqsat.expr import Expr, buffer, const, maximum, minimum, named_variable, sum_over, topological, var, where
+from eqsat.extract.cost import Latency
+from eqsat.extract.exact import exact
+from eqsat.extract.select import Priced, dag, total_cost
 from eqsat.greedy import rewrite
 from eqsat.hlo import Shape
 from eqsat.indexing import IndexingMap
@@ -27,6 +30,7 @@ from eqsat.optimize import optimize
 from eqsat.proof import check_rule
 from eqsat.runtime import compile_exprs
 from eqsat.spelling.given import InputSpeller
+from eqsat.spelling.speller import Speller
 from eqsat.spelling.value_graph import ValueGraph
 from eqsat.structure import Tree, normalized
 from eqsat.text import parse, parse_program
@@ -38,7 +42,7 @@ from eqsat.views import View, split_gate
 #: Seconds that any single input here may take, on a busy machine.
 LIMIT = 20.0
 
-V = var("v", 0, 99)
+V, W = var("v", 0, 99), var("w", 0, 99)
 
 
 def calls(act: Callable[[], object]) -> int:
@@ -265,7 +269,7 @@ DEEP = [
 
 def deep(step, count: int) -> tuple[Expr, Expr]:
     """A term of so many steps, and the one in the middle."""
-    terms = [V + var("w", 0, 99)]
+    terms = [V + W]
     for n in range(1, count):
         terms.append(step(terms, n))
     return terms[-1], terms[count // 2]
@@ -276,6 +280,18 @@ def deep(step, count: int) -> tuple[Expr, Expr]:
 def test_facts_may_be_about_deep_terms(step, options):
     term, middle = deep(step, 4000)
     answered(term, constraints=[middle < 30], budget=Budget(seconds=0.5), **options)
+
+
+def test_without_time_exact_extraction_gives_back_what_it_starts_from():
+    graph = Speller(Theory(()), {"v": V, "w": W})
+    graph.need_roots([graph.value_of(deep(DEEP[1], 40)[0])])
+    graph.grow()
+    priced = Priced.of(graph.graph, Latency())
+    start = dag(priced)
+    found = exact(priced, start, seconds=0.0)
+    assert (found.choice, found.cost) == (start, total_cost(priced, start))
+    assert exact(priced, start).bound >= found.bound
+    assert 3 * calls(lambda: exact(priced, start, seconds=0.0)) < calls(lambda: exact(priced, start))
 
 
 def test_explanations_end_when_their_time_is_up():
