@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eqsat.expr import Expr, array_of, brief, outside_addresses, topological, variables
+from eqsat.traversal import with_users
 
 #: Inclusive bounds of the two's complement integers of each width.
 LIMITS = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
@@ -53,17 +54,18 @@ def select_width(term: Expr) -> int:
     return width
 
 
-def fits(roots: Iterable[Expr]) -> bool:
-    """Whether 64 bits hold every integer on the way to ``roots``.
+def misfits(roots: Iterable[Expr]) -> set[Expr]:
+    """The terms below ``roots``, themselves among them, on the way to which 64 bits do not hold every integer.
 
     >>> from eqsat.expr import var
     >>> i = var("i", 0, 2**62)
-    >>> fits([i + i // 2]), fits([i * 3 // 6])
-    (True, False)
+    >>> sorted(map(str, misfits([i + i // 2, i * 3 // 6])))
+    ['i*3', 'i*3//6']
     """
     low, high = LIMITS[64]
-    wide = [t for t in topological(roots) if t.vmin < low or t.vmax > high]
-    return all(t.element or t.op == "buffer" for t in wide)
+    order = topological(roots)
+    wide = {t for t in order if (t.vmin < low or t.vmax > high) and not t.element and t.op != "buffer"}
+    return with_users(wide, order) if wide else wide
 
 
 def _remedy(term: Expr) -> str:

@@ -16,7 +16,7 @@ from typing import cast
 
 from eqsat.costs import cost_of, cost_of_terms, costs_alone
 from eqsat.definedness import defined, suspects, unsafe_divisions
-from eqsat.dtypes import fits
+from eqsat.dtypes import misfits
 from eqsat.engine import Budget, Saturation, Session
 from eqsat.expr import FALSE, Expr, brief, buffers, const, is_index, topological, variables
 from eqsat.extract.cost import CostModel, LoopAware
@@ -289,9 +289,11 @@ class Walk(ABC):
 
     def _within_64_bits(self, exprs: list[Expr], before: Sequence[Expr]) -> list[Expr]:
         """``exprs``, but as they were ``before`` those that 64 bits held all values of then, and do not now."""
-        if fits(exprs):
+        wider = misfits(exprs)
+        if not wider:
             return exprs
-        return [new if fits([new]) or not fits([old]) else old for old, new in zip(before, exprs, strict=True)]
+        wide = misfits(before)
+        return [new if new not in wider or old in wide else old for old, new in zip(before, exprs, strict=True)]
 
     def _bracketed(self, exprs: Sequence[Expr], loops: LoopAware) -> list[Expr]:
         """``exprs`` with their sums added from the outermost loop to the innermost."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 
-from eqsat.dtypes import fits
+from eqsat.dtypes import misfits
 from eqsat.expr import (
     FALSE,
     TRUE,
@@ -117,7 +117,7 @@ def interior_of(store: Store) -> Interior | None:
     (value,) = rebuild([store.value], without_tests)
     start, stop = _within(theory, row, first, beyond, rest)
     parts = (store.target.args[1], value, store.when)
-    if not fits([start, stop, *parts]):
+    if misfits([start, stop, *parts]):
         # normal forms may leave 64 bits where what is given does not
         return None
     return Interior(start, stop, equal_store(store, parts, store.over), tuple(holds))
