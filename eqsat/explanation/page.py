@@ -114,7 +114,7 @@ def _checked(check: Check) -> str:
 def _names(shown: Sequence[Expr]) -> dict[Expr, str]:
     """Names for large subterms that occur several times in ``shown``, in an order in which they can be defined."""
     order = topological(shown)
-    users = Counter(arg for term in order for arg in set(term.args))
+    users = Counter(arg for term in order for arg in term.args)
     taken = {str(term.value) for term in order if term.op == "var"}
     free = numbered("t", taken)
     names: dict[Expr, str] = {}
