@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from math import isinf
-from typing import Any, NoReturn, SupportsIndex, cast
+from typing import Any, NoReturn, Self, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -110,6 +110,9 @@ class Expr(_Draft):
         from eqsat.text import from_rows, to_rows
 
         return from_rows, (to_rows(self),)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
     def __bool__(self) -> bool:
         if self.vmin == self.vmax:
