@@ -58,9 +58,10 @@ from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, Bounds
 from eqsat.optimize import DEFAULT_BUDGET, optimize
 from eqsat.text import numbered, parse, split_list, to_text
-from eqsat.theory.facts import ContradictionError, Work
+from eqsat.theory.facts import ContradictionError, OverdueError, Work
 from eqsat.theory.forms import Form, atom_form, read, to_expr
 from eqsat.verify import Check, check_equal
+from eqsat.walk import GRACE
 
 #: Narrower variables may decide more constraints, which narrow variables again: at most so often.
 MAX_ROUNDS = 8
@@ -348,7 +349,7 @@ class IndexingMap:
             ranges = narrowed(narrow.values(), constraints, until)
             narrow = {given: ranges[v] for given, v in narrow.items()}
             constraints = replaced(constraints, ranges)
-            if constraints == before:
+            if constraints == before or time.perf_counter() > until:
                 break
         terms = [*self.results, *(i for r in self.runtime for i in r.indices)]
         try:
@@ -442,7 +443,7 @@ def _settled_terms(
             for term, new in found.items()
             if new is not changing[term] and any(part.op in DIVISIONS for part in topological([new]))
         }
-        if not changing:
+        if not changing or time.perf_counter() > until:
             break
     return [final[term] for term in terms]
 
@@ -474,14 +475,22 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
 
 def _simpler(constraints: Iterable[Expr], options: Mapping[str, Any], until: float) -> list[Expr]:
     """What :func:`simplify_constraints` finds until the time is up."""
+    given = chain_members(_all(_conditions(constraints)), "and")
     found: list[Expr] = []
     try:
-        for some in _in_order(chain_members(_all(_conditions(constraints)), "and")):
+        for some in _in_order(given):
             found += _simplified(some, found, options, until)
         narrowed(variables(found), found, until)
         return _without_implied(found, until)
     except ContradictionError:
         return [FALSE]
+    except OverdueError:
+        return given
+
+
+def _work(until: float) -> Work:
+    """No more work than until a time; what was begun by then is waited for a little longer."""
+    return Work(until=until, end=until + GRACE)
 
 
 def _without_implied(conditions: list[Expr], until: float) -> list[Expr]:
@@ -494,7 +503,7 @@ def _without_implied(conditions: list[Expr], until: float) -> list[Expr]:
         others = [c for c in kept if c is not condition]
         if time.perf_counter() > until:
             break
-        if len(others) > 1 and Theory(others, work=Work(until=until)).condition(condition) is TRUE:
+        if len(others) > 1 and Theory(others, work=_work(until)).condition(condition) is TRUE:
             kept = others
     return kept
 
@@ -521,7 +530,7 @@ def _simplified(
     # an equality is two bounds: those of a quotient are bounds of its numerator
     given = _all(half for c in together for half in _halves(c))
     # a late theory may not see that a divisor is never zero
-    theory = Theory(known, work=Work(until=inf if suspects(topological([given])) else until))
+    theory = Theory(known, work=_work(inf if suspects(topological([given])) else until))
     normal = theory.condition(given)
     if normal.op == "bool":
         return [] if normal is TRUE else [FALSE]
@@ -552,7 +561,10 @@ def narrowed(given: Iterable[Expr], constraints: Sequence[Expr], until: float = 
     """
     image = {v: v for v in given}
     for _ in range(MAX_ROUNDS):
-        theory = Theory(replaced(constraints, image), work=Work(until=until))
+        try:
+            theory = Theory(replaced(constraints, image), work=_work(until))
+        except OverdueError:
+            break
         narrower = {g: var(cast(str, v.value), *theory.range(v)) for g, v in image.items()}
         if narrower == image:
             break
@@ -664,9 +676,10 @@ def _renamed(given: IndexingMap, taken: set[str]) -> dict[Expr, Expr]:
     """Each symbol and runtime variable, under the next free name if its own is taken; the names are taken then."""
     image = {}
     for prefix, own in (("s", given.symbols), ("rt", [r.variable for r in given.runtime])):
+        free = numbered(prefix, taken)
         for variable in own:
             own_name = str(variable.value)
-            name = own_name if own_name not in taken else next(numbered(prefix, taken))
+            name = own_name if own_name not in taken else next(free)
             taken.add(name)
             image[variable] = var(name, variable.vmin, variable.vmax)
     return image

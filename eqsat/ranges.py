@@ -53,8 +53,9 @@ from eqsat.result import Result
 from eqsat.spelling.speller import Speller
 from eqsat.spelling.terms import buffer_key
 from eqsat.spelling.value_graph import Value
-from eqsat.theory.facts import Work
+from eqsat.theory.facts import OverdueError, Work
 from eqsat.theory.forms import atom_form
+from eqsat.walk import GRACE
 
 #: So often a nest is changed for a cheaper one.
 MAX_CHANGES = 8
@@ -490,27 +491,39 @@ def cheapest(
     deadline = time.perf_counter() + seconds
     # costs of long loops are integers that no float holds
     most = 1 - Fraction(float(min(gain, 1)))
-    given, space = nest, _Space(nest, cost, dict(inside or {}), deadline)
-    spent = space.cost(nest)
-    for _ in range(MAX_CHANGES):
-        changed = []
-        for equation in space.candidates(nest):
-            if len(space) > MAX_CLASSES or time.perf_counter() > deadline:
-                break
-            changed.append(space.changed(nest, equation))
-        # what one adds to the graph, another may use
-        space.unite()
-        priced = [(space.cost(other), other) for other in changed]
-        least, best = min(priced, key=lambda pair: pair[0], default=(spent, nest))
-        if least >= spent * most:
-            break
-        nest, spent = best, least
-    if nest is given:
-        return given
+    space = _Space(nest, cost, dict(inside or {}), deadline)
+    found = _found(nest, space, most, deadline)
+    if found is nest:
+        return nest
     # that price has no sums shared between terms, which may turn a narrow choice
-    found = nest.named_beside(given, taken)
-    costs = [n.optimized(cost, inside).cost + space.loop_cost(n) for n in (given, found)]
-    return found if costs[1] < costs[0] * most else given
+    found = found.named_beside(nest, taken)
+    costs = [n.optimized(cost, inside).cost + space.loop_cost(n) for n in (nest, found)]
+    return found if costs[1] < costs[0] * most else nest
+
+
+def _found(nest: Nest, space: _Space, most: Fraction, deadline: float) -> Nest:
+    """The cheapest nest in a space, by steps that leave no more than a share ``most`` of the cost."""
+    try:
+        space.add(nest)
+        space.unite()
+        spent = space.cost(nest)
+        for _ in range(MAX_CHANGES):
+            changed = []
+            for equation in space.candidates(nest):
+                if len(space) > MAX_CLASSES or time.perf_counter() > deadline:
+                    break
+                changed.append(space.changed(nest, equation))
+            # what one adds to the graph, another may use
+            space.unite()
+            priced = [(space.cost(other), other) for other in changed]
+            least, best = min(priced, key=lambda pair: pair[0], default=(spent, nest))
+            if least >= spent * most:
+                break
+            nest, spent = best, least
+    except OverdueError:
+        # the best so far is the answer
+        pass
+    return nest
 
 
 class _Space:
@@ -518,7 +531,7 @@ class _Space:
 
     def __init__(self, nest: Nest, model: CostModel, inside: dict[str, int], until: float) -> None:
         self.model, self.inside = model, inside
-        self.theory = Theory(work=Work(until=until))
+        self.theory = Theory(work=Work(until=until, end=until + GRACE))
         self.speller = Speller(self.theory, {})
         #: Classes that are one.
         self.unions: list[Sequence[int]] = []
@@ -527,8 +540,6 @@ class _Space:
         self.names = nest.names | self.inside.keys()
         #: By the axes of a nest, the classes of the roots in its variables.
         self.roots: dict[tuple[Axis, ...], list[int]] = {}
-        self.add(nest)
-        self.unite()
         self.step = model.price("add", [(0, 9), (0, 9)], (0, 18))
 
     def __len__(self) -> int:

@@ -1,5 +1,6 @@
 """Hostile input: an answer within the budget or a one-line error, never a hang, a crash or a traceback."""
 
+import copy
 import cProfile
 import random
 import subprocess
@@ -13,11 +14,23 @@ from operator import and_, mul
 import numpy as np
 import pytest
 
-from eqsat import by_theory, loops, ranges, relations, staging, tiles, walk
+from eqsat import by_theory, dtypes, indexing, loops, ranges, relations, staging, tiles, walk
 from eqsat.codegen import to_c
 from eqsat.engine import Budget
 from eqsat.evaluation import evaluate
-from eqsat.expr import Expr, buffer, const, maximum, minimum, named_variable, sum_over, topological, var, where
+from eqsat.expr import (
+    Expr,
+    buffer,
+    const,
+    maximum,
+    minimum,
+    named_variable,
+    sum_over,
+    topological,
+    var,
+    variables,
+    where,
+)
 from eqsat.extract.cost import Latency
 from eqsat.extract.exact import exact
 from eqsat.extract.select import Priced, dag, total_cost
@@ -33,7 +46,7 @@ from eqsat.spelling.given import InputSpeller
 from eqsat.spelling.speller import Speller
 from eqsat.spelling.value_graph import ValueGraph
 from eqsat.structure import Tree, normalized
-from eqsat.text import parse, parse_program
+from eqsat.text import numbered, parse, parse_program
 from eqsat.theory.extremes import MAX_MEMBERS
 from eqsat.theory.facts import Facts
 from eqsat.verify import check_equal
@@ -301,6 +314,32 @@ def test_explanations_end_when_their_time_is_up():
     assert time.process_time() - start < LIMIT / 2
 
 
+def test_what_is_shared_within_one_operation_is_printed_once():
+    term = V
+    for n in range(60):
+        term = (term + term) // (n % 7 + 2)
+    explanation = optimize(term).explain(seconds=0.5)
+    assert len(str(explanation)) < 100_000
+
+
+def test_many_roots_beyond_64_bits_are_looked_at_together(monkeypatch):
+    walks = []
+    monkeypatch.setattr(dtypes, "topological", lambda roots: walks.append(roots) or topological(roots))
+    roots = [var("x", 0, 2**62)]
+    for n in range(30):
+        roots.append((roots[-1] * 3 + n) // 4 % 2**62)
+    optimize(roots, budget=Budget(seconds=0.2))
+    assert 0 < len(walks) < 5
+
+
+def test_copies_of_terms_are_the_terms():
+    terms = [V]
+    for n in range(2000):
+        terms.append(terms[-1] % (n + 2) + 1)
+    assert calls(lambda: copy.deepcopy(terms)) < 20 * len(terms)
+    assert copy.deepcopy(terms) == terms
+
+
 NESTED = [
     lambda t, x: maximum(t - x, x - t),
     lambda t, x: maximum(t // 2 + x, t - x),
@@ -353,6 +392,41 @@ def test_maps_with_many_constraints_are_simplified_in_time():
     few, many = [calls(partial(coupled(count).simplify, budget=Budget(seconds=0.0))) for count in (12, 48)]
     assert many < 10 * few
     assert few < calls(coupled(12).simplify)
+
+
+def steep(count: int) -> list[Expr]:
+    """A chain of extremes of products that takes long to read."""
+    terms = [V + var("w", 0, 99)]
+    for n in range(1, count):
+        factor, modulus = (V % 4 + 1, 1009) if n % 2 else (V, 97)
+        terms.append(maximum(terms[-1] * factor % modulus - V, terms[n // 2] * 2) % 65521)
+    return terms
+
+
+def simplified_map(terms: list[Expr]) -> IndexingMap:
+    given = IndexingMap(variables(terms), (), terms[-1:], [t < t.vmax for t in terms[-9:]])
+    return given.simplify(budget=Budget(seconds=0.2))
+
+
+def cheapest_nest(terms: list[Expr]) -> ranges.Nest:
+    return ranges.cheapest(ranges.Nest((ranges.Axis(V),), (terms[-1], terms[len(terms) // 2])), seconds=0.2)
+
+
+@pytest.mark.parametrize("act", [simplified_map, cheapest_nest])
+def test_what_is_made_of_deep_terms_takes_little_longer_than_its_time(act):
+    terms = steep(2000)
+    start = time.process_time()
+    act(terms)
+    assert time.process_time() - start < LIMIT / 8
+
+
+def test_free_names_of_symbols_are_looked_for_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr(indexing, "numbered", lambda *given: asked.append(given) or numbered(*given))
+    symbols = [var(f"s{n}", 0, 3) for n in range(100)]
+    given = IndexingMap((V,), symbols, (sum(symbols, start=V) % 100,))
+    assert [s.value for s in given.then(given).symbols] == [f"s{n}" for n in range(200)]
+    assert len(asked) < 10
 
 
 def test_a_nest_with_many_conditions_takes_the_time_that_it_is_given():
