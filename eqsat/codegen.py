@@ -21,7 +21,10 @@ from typing import Any, ClassVar, cast
 from eqsat.dtypes import LIMITS, select_width, widths
 from eqsat.expr import Expr, brief, free_name, refuse_array, topological, use_counts, variables
 from eqsat.limits import list_of
+from eqsat.traversal import tree_size
 
+#: An expression that has no locals repeats no more operators and leaves than these.
+MAX_REPEATED = 10_000
 #: A text longer than this becomes a local of its own, which also bounds how deep C expressions nest.
 LONGEST = 60
 
@@ -202,10 +205,20 @@ def expression(root: Expr) -> str:
 
     It may call :data:`HELPERS`. Shared subterms are repeated.
 
+    Raises
+    ------
+    ValueError
+        If that makes more than ``MAX_REPEATED`` operators and leaves.
+
     >>> from eqsat.expr import var
     >>> expression(var("n", 0, 99) * 4 // 8 + 1)
     '((n * 4) >> 3) + 1'
     """
+    if tree_size(root) > MAX_REPEATED:
+        raise ValueError(
+            f"one C expression for {brief(root)!r} repeats what it shares, which makes over {MAX_REPEATED} operators: "
+            "compute it before, and give a variable"
+        )
     writer = Writer([root], "", variables([root]))
     for term in topological([root]):
         if term.op != "var":

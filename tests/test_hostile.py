@@ -322,6 +322,13 @@ def test_what_is_shared_within_one_operation_is_printed_once():
     assert len(str(explanation)) < 100_000
 
 
+def test_bounds_of_loops_are_not_written_out_for_ever():
+    term = V
+    for n in range(300):
+        term = minimum(term + 1, term // 2 + n) % 97
+    refused(lambda: loops.LoopHeader(V, const(0), term).to_c("i"), "before", "variable")
+
+
 def test_many_roots_beyond_64_bits_are_looked_at_together(monkeypatch):
     walks = []
     monkeypatch.setattr(dtypes, "topological", lambda roots: walks.append(roots) or topological(roots))
