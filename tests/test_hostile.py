@@ -47,6 +47,7 @@ from eqsat.spelling.speller import Speller
 from eqsat.spelling.value_graph import ValueGraph
 from eqsat.structure import Tree, normalized
 from eqsat.text import numbered, parse, parse_program
+from eqsat.theory import divisions
 from eqsat.theory.extremes import MAX_MEMBERS
 from eqsat.theory.facts import Facts
 from eqsat.verify import check_equal
@@ -293,6 +294,23 @@ def deep(step, count: int) -> tuple[Expr, Expr]:
 def test_facts_may_be_about_deep_terms(step, options):
     term, middle = deep(step, 4000)
     answered(term, constraints=[middle < 30], budget=Budget(seconds=0.5), **options)
+
+
+def test_quotients_are_asked_for_within_quotients_only_so_deep(monkeypatch):
+    asked, deepest, ask = [0], [0], Theory._division_of
+
+    def counted(theory: Theory, *pair: Expr):
+        asked[0] += 1
+        deepest[0] = max(deepest[0], asked[0])
+        found = ask(theory, *pair)
+        asked[0] -= 1
+        return found
+
+    monkeypatch.setattr(Theory, "_division_of", counted)
+    monkeypatch.setattr(divisions, "MAX_OPEN", 3)
+    once = IndexingMap((V, W), (), ((V * 3 + W) % 100, (V + W) // 2), ())
+    optimize(reduce(lambda before, _: before.then(once), range(150), once).results, budget=Budget(seconds=1.0))
+    assert 1 <= deepest[0] <= 4
 
 
 def test_without_time_exact_extraction_gives_back_what_it_starts_from():

@@ -111,9 +111,15 @@ class Divisions(ABC):
         if pair not in self._pairs:
             self._pairs[pair] = None
             m = self._periods(dividend, quotient)
-            form = atom_form(dividend)
-            if m > 1 and self.quotient_by(form, m) == atom_form(quotient):
-                self._pairs[pair] = Division(form, number(m), form.plus(Form({quotient: m}, 0), -1), m - 1)
+            # each may ask for those of the quotients in it, as deep as these nest
+            if m > 1 and self._open < MAX_OPEN:
+                form = atom_form(dividend)
+                self._open += 1
+                try:
+                    if self.quotient_by(form, m) == atom_form(quotient):
+                        self._pairs[pair] = Division(form, number(m), form.plus(Form({quotient: m}, 0), -1), m - 1)
+                finally:
+                    self._open -= 1
         return self._pairs[pair]
 
     def _periods(self, dividend: Expr, quotient: Expr) -> int:
