@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from eqsat.dtypes import LIMITS, select_width, widths
-from eqsat.expr import Expr, brief, free_name, refuse_array, topological, use_counts, variables
+from eqsat.expr import Expr, brief, free_name, refuse_array, topological, tree_size, use_counts, variables
 from eqsat.limits import list_of
-from eqsat.traversal import tree_size
 
 #: An expression that has no locals repeats no more operators and leaves than these.
 MAX_REPEATED = 10_000

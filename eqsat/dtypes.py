@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eqsat.expr import Expr, array_of, brief, outside_addresses, topological, variables
-from eqsat.traversal import with_users
+from eqsat.expr import Expr, array_of, brief, outside_addresses, topological, variables, with_users
 
 #: Inclusive bounds of the two's complement integers of each width.
 LIMITS = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}

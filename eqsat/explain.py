@@ -227,14 +227,14 @@ class _Explainer:
             if all(link.find(others, self.task.until(SPARING), ATTEMPTS) for link in spared):
                 for link, found in zip(concerned, spared, strict=True):
                     link.law, link.moves, link.opaque = found.law, found.moves, found.opaque
-        self.minimal = time.perf_counter() < self.task.until(SPARING)
+        self.minimal = not self.task.is_late(SPARING)
 
     def _make(self, plan: Plan) -> None:
         """Make the steps of a plan on its roots; where time runs out, or something is missing, one for each root."""
         roots = Roots(plan.before)
         made: dict[Expr, Expr] = {}
         for link in plan.links:
-            if time.perf_counter() > self.task.until(1):
+            if self.task.is_late(1):
                 break
             if link.before in roots or self._follow(link, made, roots):
                 self._take(link, plan, roots, made)

@@ -61,7 +61,6 @@ from eqsat.text import numbered, parse, split_list, to_text
 from eqsat.theory.facts import ContradictionError, OverdueError, Work
 from eqsat.theory.forms import Form, atom_form, read, to_expr
 from eqsat.verify import Check, check_equal
-from eqsat.walk import GRACE
 
 #: Narrower variables may decide more constraints, which narrow variables again: at most so often.
 MAX_ROUNDS = 8
@@ -488,11 +487,6 @@ def _simpler(constraints: Iterable[Expr], options: Mapping[str, Any], until: flo
         return given
 
 
-def _work(until: float) -> Work:
-    """No more work than until a time; what was begun by then is waited for a little longer."""
-    return Work(until=until, end=until + GRACE)
-
-
 def _without_implied(conditions: list[Expr], until: float) -> list[Expr]:
     """The conditions without those that two or more of the others imply together, as ``x <= y`` and ``y <= 4`` do."""
     kept = list(conditions)
@@ -503,7 +497,7 @@ def _without_implied(conditions: list[Expr], until: float) -> list[Expr]:
         others = [c for c in kept if c is not condition]
         if time.perf_counter() > until:
             break
-        if len(others) > 1 and Theory(others, work=_work(until)).condition(condition) is TRUE:
+        if len(others) > 1 and Theory(others, work=Work.ending(until)).condition(condition) is TRUE:
             kept = others
     return kept
 
@@ -530,7 +524,7 @@ def _simplified(
     # an equality is two bounds: those of a quotient are bounds of its numerator
     given = _all(half for c in together for half in _halves(c))
     # a late theory may not see that a divisor is never zero
-    theory = Theory(known, work=_work(inf if suspects(topological([given])) else until))
+    theory = Theory(known, work=Work.ending(inf if suspects(topological([given])) else until))
     normal = theory.condition(given)
     if normal.op == "bool":
         return [] if normal is TRUE else [FALSE]
@@ -562,7 +556,7 @@ def narrowed(given: Iterable[Expr], constraints: Sequence[Expr], until: float = 
     image = {v: v for v in given}
     for _ in range(MAX_ROUNDS):
         try:
-            theory = Theory(replaced(constraints, image), work=_work(until))
+            theory = Theory(replaced(constraints, image), work=Work.ending(until))
         except OverdueError:
             break
         narrower = {g: var(cast(str, v.value), *theory.range(v)) for g, v in image.items()}

@@ -55,7 +55,6 @@ from eqsat.spelling.terms import buffer_key
 from eqsat.spelling.value_graph import Value
 from eqsat.theory.facts import OverdueError, Work
 from eqsat.theory.forms import atom_form
-from eqsat.walk import GRACE
 
 #: So often a nest is changed for a cheaper one.
 MAX_CHANGES = 8
@@ -488,11 +487,10 @@ def cheapest(
     refuse_other(cost)
     refuse_below(0, gain, "as the least gain")
     refuse_seconds(seconds)
-    deadline = time.perf_counter() + seconds
     # costs of long loops are integers that no float holds
     most = 1 - Fraction(float(min(gain, 1)))
-    space = _Space(nest, cost, dict(inside or {}), deadline)
-    found = _found(nest, space, most, deadline)
+    space = _Space(nest, cost, dict(inside or {}), time.perf_counter() + seconds)
+    found = _found(nest, space, most)
     if found is nest:
         return nest
     # that price has no sums shared between terms, which may turn a narrow choice
@@ -501,7 +499,7 @@ def cheapest(
     return found if costs[1] < costs[0] * most else nest
 
 
-def _found(nest: Nest, space: _Space, most: Fraction, deadline: float) -> Nest:
+def _found(nest: Nest, space: _Space, most: Fraction) -> Nest:
     """The cheapest nest in a space, by steps that leave no more than a share ``most`` of the cost."""
     try:
         space.add(nest)
@@ -510,7 +508,7 @@ def _found(nest: Nest, space: _Space, most: Fraction, deadline: float) -> Nest:
         for _ in range(MAX_CHANGES):
             changed = []
             for equation in space.candidates(nest):
-                if len(space) > MAX_CLASSES or time.perf_counter() > deadline:
+                if len(space) > MAX_CLASSES or space.theory.is_late():
                     break
                 changed.append(space.changed(nest, equation))
             # what one adds to the graph, another may use
@@ -531,7 +529,7 @@ class _Space:
 
     def __init__(self, nest: Nest, model: CostModel, inside: dict[str, int], until: float) -> None:
         self.model, self.inside = model, inside
-        self.theory = Theory(work=Work(until=until, end=until + GRACE))
+        self.theory = Theory(work=Work.ending(until))
         self.speller = Speller(self.theory, {})
         #: Classes that are one.
         self.unions: list[Sequence[int]] = []

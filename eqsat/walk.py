@@ -32,7 +32,7 @@ from eqsat.result import Result
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
 from eqsat.spelling.terms import buffer_key
-from eqsat.theory.facts import ContradictionError, Work
+from eqsat.theory.facts import GRACE, ContradictionError, Work
 from eqsat.theory.guess import Guess
 from eqsat.traversal import VariableSets
 
@@ -40,9 +40,8 @@ from eqsat.traversal import VariableSets
 LARGE = 100
 #: The share of the time after which normal forms are simplified no further; what is left is for spelling them.
 FOR_NORMAL_FORMS = 0.75
-#: A walk goes on for so much of the time, and seconds more, if what it has begun is not done when the time is up.
+#: A walk goes on for so much of the time, and a little more, if what it has begun is not done when the time is up.
 MOST_SHARE = 1.2
-GRACE = 0.4
 
 
 @lru_cache

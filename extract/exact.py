@@ -51,7 +51,7 @@ def exact(priced: Priced, start: Choice | None = None, seconds: float = 10.0) ->
     start : Choice or None
         A choice without circles to start from; the answer is never dearer. By default that of :func:`dag`.
     seconds : float
-        Time in all, over 0.
+        Time in all.
 
     Raises
     ------
@@ -66,20 +66,18 @@ def exact(priced: Priced, start: Choice | None = None, seconds: float = 10.0) ->
     (1, 1)
     """
     solver = _solver()
-    started = perf_counter()
+    ends = perf_counter() + seconds
     start = dag(priced) if start is None else start
     cost = total_cost(priced, start)
-    reduction = _Reduction(priced, started + seconds)
+    reduction = _Reduction(priced, ends)
     if reduction.paid == cost:
         return Exact(start, cost, cost)
-    solution: dict[int, _Option] | None = {}
+    solution: dict[int, _Option] | None = None if reduction.options else {}
     least = 0
-    if reduction.options:
-        program = None if reduction.is_late() else _Program(reduction)
-        left = seconds - (perf_counter() - started)
-        if program is None or left <= 0:
-            return Exact(start, cost, min(cost, reduction.paid))
-        solution, least = program.solve(solver, reduction.reduced(start), left)
+    if reduction.options and not reduction.is_late():
+        program = _Program(reduction)
+        if (left := ends - perf_counter()) > 0:
+            solution, least = program.solve(solver, reduction.reduced(start), left)
     choice = {**start, **reduction.choice(solution)} if solution is not None else start
     if (found := total_cost(priced, choice)) < cost:
         return Exact(choice, found, min(found, reduction.paid + least))

@@ -223,27 +223,26 @@ def test_terms_that_hold_all_before_them_again_and_again(step):
     answered(folded(step, 60), budget=Budget(seconds=0.5))
 
 
-def chain(step) -> Expr:
-    """A term of 4000 steps, each from the one before and the one half as far."""
-    a, b = var("a", 0, 99), var("b", 0, 99)
-    terms = [a + b]
-    for n in range(1, 4000):
-        terms.append(step(terms[-1], terms[n // 2], a, b, n))
-    return terms[-1]
+def deep(step, count: int = 4000) -> list[Expr]:
+    """A term, and so many made of those before them, one after the other."""
+    terms = [V + W]
+    for n in range(1, count):
+        terms.append(step(terms, n))
+    return terms
 
 
 CHAINS = [
-    lambda t, half, a, b, n: minimum(t * 3 + b, half) % (n % 50 + 2),
-    lambda t, half, a, b, n: maximum(t * (half % 4 + 1) % 1009 - a, half),
-    lambda t, half, a, b, n: where((t < half) | ((t % 3).eq(0) & (half > b)), t, b + n),
-    lambda t, half, a, b, n: where(t < a + b, t + 1, a),
-    lambda t, half, a, b, n: where(t < a + b, t + 1, a) % (n % 50 + 2),
+    lambda t, n: minimum(t[-1] * 3 + W, t[n // 2]) % (n % 50 + 2),
+    lambda t, n: maximum(t[-1] * (t[n // 2] % 4 + 1) % 1009 - V, t[n // 2]),
+    lambda t, n: where((t[-1] < t[n // 2]) | ((t[-1] % 3).eq(0) & (t[n // 2] > W)), t[-1], W + n),
+    lambda t, n: where(t[-1] < V + W, t[-1] + 1, V),
+    lambda t, n: where(t[-1] < V + W, t[-1] + 1, V) % (n % 50 + 2),
 ]
 
 
 @pytest.mark.parametrize("step", CHAINS)
 def test_walks_that_are_overdue_give_the_input_back(step):
-    term = chain(step)
+    term = deep(step)[-1]
     start = time.process_time()
     result = optimize(term, budget=Budget(seconds=0.5))
     assert time.process_time() - start < LIMIT / 4
@@ -252,7 +251,7 @@ def test_walks_that_are_overdue_give_the_input_back(step):
 
 
 def test_walks_that_are_overdue_have_answers_for_every_weight():
-    result = optimize(chain(CHAINS[0]), budget=Budget(seconds=0.1), pareto="live")
+    result = optimize(deep(CHAINS[0])[-1], budget=Budget(seconds=0.1), pareto="live")
     assert [answer.exprs for answer in result.pareto or ()] == [result.before]
 
 
@@ -281,19 +280,11 @@ DEEP = [
 ]
 
 
-def deep(step, count: int) -> tuple[Expr, Expr]:
-    """A term of so many steps, and the one in the middle."""
-    terms = [V + W]
-    for n in range(1, count):
-        terms.append(step(terms, n))
-    return terms[-1], terms[count // 2]
-
-
 @pytest.mark.parametrize("options", [{}, {"theory": False}, {"engine": "greedy"}])
 @pytest.mark.parametrize("step", DEEP)
 def test_facts_may_be_about_deep_terms(step, options):
-    term, middle = deep(step, 4000)
-    answered(term, constraints=[middle < 30], budget=Budget(seconds=0.5), **options)
+    terms = deep(step)
+    answered(terms[-1], constraints=[terms[2000] < 30], budget=Budget(seconds=0.5), **options)
 
 
 def test_quotients_are_asked_for_within_quotients_only_so_deep(monkeypatch):
@@ -315,7 +306,7 @@ def test_quotients_are_asked_for_within_quotients_only_so_deep(monkeypatch):
 
 def test_without_time_exact_extraction_gives_back_what_it_starts_from():
     graph = Speller(Theory(()), {"v": V, "w": W})
-    graph.need_roots([graph.value_of(deep(DEEP[1], 40)[0])])
+    graph.need_roots([graph.value_of(deep(DEEP[1], 40)[-1])])
     graph.grow()
     priced = Priced.of(graph.graph, Latency())
     start = dag(priced)
@@ -326,7 +317,7 @@ def test_without_time_exact_extraction_gives_back_what_it_starts_from():
 
 
 def test_explanations_end_when_their_time_is_up():
-    result = optimize(chain(CHAINS[2]), budget=Budget(seconds=0.5))
+    result = optimize(deep(CHAINS[2])[-1], budget=Budget(seconds=0.5))
     start = time.process_time()
     result.explain(seconds=0.5)
     assert time.process_time() - start < LIMIT / 2
@@ -419,13 +410,10 @@ def test_maps_with_many_constraints_are_simplified_in_time():
     assert few < calls(coupled(12).simplify)
 
 
-def steep(count: int) -> list[Expr]:
-    """A chain of extremes of products that takes long to read."""
-    terms = [V + var("w", 0, 99)]
-    for n in range(1, count):
-        factor, modulus = (V % 4 + 1, 1009) if n % 2 else (V, 97)
-        terms.append(maximum(terms[-1] * factor % modulus - V, terms[n // 2] * 2) % 65521)
-    return terms
+def steep(terms: list[Expr], n: int) -> Expr:
+    """The next of a chain of extremes of products, which takes long to read."""
+    factor, modulus = (V % 4 + 1, 1009) if n % 2 else (V, 97)
+    return maximum(terms[-1] * factor % modulus - V, terms[n // 2] * 2) % 65521
 
 
 def simplified_map(terms: list[Expr]) -> IndexingMap:
@@ -439,7 +427,7 @@ def cheapest_nest(terms: list[Expr]) -> ranges.Nest:
 
 @pytest.mark.parametrize("act", [simplified_map, cheapest_nest])
 def test_what_is_made_of_deep_terms_takes_little_longer_than_its_time(act):
-    terms = steep(2000)
+    terms = deep(steep, 2000)
     start = time.process_time()
     act(terms)
     assert time.process_time() - start < LIMIT / 8

@@ -59,6 +59,10 @@ class Task:
         """When a share of the time is over."""
         return self.started + share * self.seconds
 
+    def is_late(self, share: float) -> bool:
+        """Whether a share of the time is over."""
+        return time.perf_counter() > self.until(share)
+
 
 class Plan:
     """The links that derive the roots of one gate, in the order in which they are to be made."""
@@ -136,7 +140,7 @@ class Plan:
                 target = now
             elif target is None:
                 # no laws that lead to a shorter form would be found later
-                simple = now if self._is_late() else _simple(theory, term)
+                simple = now if self.task.is_late(SEARCHING) else _simple(theory, term)
                 target = simple if self._size(simple) < self._size(now) else now
             if target is not now:
                 links += self._linked(now, target, theory, given, [becomes.get(o, o) for o in operands])
@@ -200,7 +204,7 @@ class Plan:
         link = Link(before, after, given, self._laws_of(theory), opaque)
         if link.find(self.task.only, self.task.until(SEARCHING), ATTEMPTS):
             return [link]
-        for condition in () if self._is_late(SEARCHING / 2) or not splits else _cases(before, after):
+        for condition in () if self.task.is_late(SEARCHING / 2) or not splits else _cases(before, after):
             links = self._by_cases(condition, before, after, theory, given, splits - 1)
             if links and not any(each.law in COARSE for each in links):
                 return links
@@ -226,9 +230,6 @@ class Plan:
             if links and links[-1].law in COARSE:
                 return []
         return links if joined is after else [*links, *self._linked(joined, after, theory, given, splits=0)]
-
-    def _is_late(self, share: float = SEARCHING) -> bool:
-        return time.perf_counter() > self.task.until(share)
 
     def _laws_of(self, theory: Theory) -> Laws:
         if theory not in self._laws:

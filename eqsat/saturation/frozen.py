@@ -212,12 +212,7 @@ class _Translation:
             return
         classes = self.graph.classes
         is_condition: dict[int, bool] = {}
-
-        def kind_of(number: int) -> bool | None:
-            kinds = (_kind(node, is_condition) for node in classes[number])
-            return next((kind for kind in kinds if kind is not None), None)
-
-        self._settle(kind_of, is_condition)
+        self._settle(lambda node: _kind(node, is_condition), is_condition)
         for number, nodes in list(classes.items()):
             kind = is_condition.get(number)
             if kind is None:
@@ -229,17 +224,12 @@ class _Translation:
         """The bounds of every class: the analysis's, else those of a node."""
         low, high = self.tables.low, self.tables.high
         bounds = {n: (low[n], high[n]) for n in self.graph.classes if n in low and n in high}
-
-        def bounds_of(number: int) -> Bounds | None:
-            each = (self._node_bounds(node, bounds) for node in self.graph.classes[number])
-            return next((found for found in each if found is not None), None)
-
-        self._settle(bounds_of, bounds)
+        self._settle(lambda node: self._node_bounds(node, bounds), bounds)
         if len(bounds) < len(self.graph.classes):
             raise AssertionError("an e-class has no term")
         self.graph.bounds = bounds
 
-    def _settle[T](self, find: Callable[[int], T | None], found: dict[int, T]) -> None:
+    def _settle[T](self, find: Callable[[Node], T | None], found: dict[int, T]) -> None:
         """Find of every class what one of its nodes says once enough of its operands is ``found``."""
         waiting = deque([number for number in self.graph.classes if number not in found])
         users: dict[int, list[int]] = {}
@@ -249,7 +239,8 @@ class _Translation:
         while waiting:
             number = waiting.popleft()
             if number not in found:
-                value = find(number)
+                each = map(find, self.graph.classes[number])
+                value = next((value for value in each if value is not None), None)
                 if value is not None:
                     found[number] = value
                     waiting += users.get(number, ())

@@ -77,19 +77,22 @@ class Divisions(ABC):
         if found is None:
             # what asks for the divisions of this atom while they are being found sees the plain one
             found = self._divisions[atom] = self._flat_division(atom)
-            self._open += 1
-            try:
-                if self._open % MAX_OPEN == 0:
-                    self._operands_first(atom, self._divisions, self.divisions)
-                found = self._divisions[atom] = (*found, *self._nested_divisions(atom))
-            finally:
-                self._open -= 1
+            nested = self._in_depth(atom, self._divisions, self.divisions, lambda a: tuple(self._nested_divisions(a)))
+            found = self._divisions[atom] = (*found, *nested)
         return found
 
-    def _operands_first(self, atom: Expr, memo: Mapping[Expr, object], find: Callable[[Expr], object]) -> None:
-        """Find for all below ``atom`` what ``memo`` does not know: asked for from above, it would nest too deep."""
-        for part in topological_until(atom.args, memo.__contains__):
-            find(part)
+    def _in_depth[T](
+        self, atom: Expr, memo: Mapping[Expr, object], ask: Callable[[Expr], object], find: Callable[[Expr], T]
+    ) -> T:
+        """What is found of ``atom``; deep inside such searches all below it that ``memo`` lacks is asked for first."""
+        self._open += 1
+        try:
+            if self._open % MAX_OPEN == 0:
+                for part in topological_until(atom.args, memo.__contains__):
+                    ask(part)
+            return find(atom)
+        finally:
+            self._open -= 1
 
     def divisions_in(self, form: Form, atom: Expr) -> Iterator[Division]:
         """The divisions of ``atom`` whose dividends ``form`` holds; its other quotients may be dividends too."""

@@ -50,6 +50,10 @@ class ContradictionError(ValueError):
     """Facts that cannot hold together, or a division by zero under them."""
 
 
+#: So many seconds what was begun is waited for when the time is up.
+GRACE = 0.4
+
+
 class OverdueError(Exception):
     """No normal form is waited for any longer."""
 
@@ -66,6 +70,11 @@ class Work:
     steps: int = MAX_STEPS
     until: float = inf
     end: float = inf
+
+    @classmethod
+    def ending(cls, until: float) -> Self:
+        """Work until a time; what was begun by then is waited for a little longer."""
+        return cls(until=until, end=until + GRACE)
 
 
 class Facts(Intervals):

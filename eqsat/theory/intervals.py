@@ -12,7 +12,7 @@ from typing import Self, cast
 
 from eqsat.expr import Expr, chain_members
 from eqsat.ops import Bounds
-from eqsat.theory.divisions import MAX_OPEN, Divisions
+from eqsat.theory.divisions import Divisions
 from eqsat.theory.forms import ZERO, Form, atom_form, scale_of
 
 #: Correlated bounds take out so many remainders or facts, one after another.
@@ -53,13 +53,7 @@ class Intervals(Divisions):
             if self.parent is not None and not self.variables.of(atom) & self.touched:
                 found = self.parent.range(atom)
             else:
-                self._open += 1
-                try:
-                    if self._open % MAX_OPEN == 0:
-                        self._operands_first(atom, self._ranges, self.range)
-                    found = self._range(atom)
-                finally:
-                    self._open -= 1
+                found = self._in_depth(atom, self._ranges, self.range, self._range)
             self._ranges[atom] = found
         return found
 
