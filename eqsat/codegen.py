@@ -14,7 +14,7 @@ both are taken to be arithmetic and modular, as gcc and clang define them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -98,7 +98,7 @@ _TAKEN = re.compile(
     rf"|({'|'.join(HELPERS)})_i(32|64)"
 )
 
-#: Names of functions that a C compiler knows, which arguments and static functions may have, but others may not.
+#: Names of functions that a C compiler knows or calls, which arguments may have, but functions may not.
 _FUNCTIONS = re.compile(
     r"([jy][01n]|l?gamma(_r)?|drem|finite|scalb|significand|exp10|pow10|sincos|roundeven|canonicalize|u?fromfpx?"
     r"|next(up|down)|llogb|f(max|min)mag|(set|get)payload(sig)?|totalorder(mag)?)[fl]?|signgam"
@@ -107,6 +107,7 @@ _FUNCTIONS = re.compile(
     r"|f?put[cs]|putchar|is(w?(alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|xdigit)|ascii)"
     r"|tow?(lower|upper)|toascii|r?index|mem(chr|pcpy)|b(cmp|copy|zero)|st[pr]n?cpy"
     r"|str(n?cat|r?chr|n?(case)?cmp|c?spn|n?len|pbrk|str|n?dup|fmon|ftime)|d?c?gettext|exec([lv][ep]?|vpe)|fork"
+    r"|(omp|GOMP)_\w*"
 )
 
 #: How tightly C's operators bind.
@@ -187,7 +188,7 @@ def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = No
     """The function that :func:`to_c` prints, without what it needs before it; ``storage`` may be ``"static "``."""
     if not roots:
         raise ValueError("there is no expression to lower: give at least one")
-    check_name(name, shared=not storage)
+    check_name(name)
     for root in roots:
         refuse_array(root)
     other = next((t for t in topological(roots) if t.op not in WRITE and t.op not in ("var", "buffer")), None)
@@ -199,10 +200,11 @@ def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = No
     return _RootsWriter(roots, name, arguments(roots, order)).function(storage)
 
 
-def expression(root: Expr) -> str:
+def expression(root: Expr, order: Sequence[Expr] = (), taken: str = "") -> str:
     """``root`` as one C expression over its variables, for a place where no local can stand, such as a loop header.
 
-    It may call :data:`HELPERS`. Shared subterms are repeated.
+    It may call :data:`HELPERS`. Shared subterms are repeated. Expressions that are given the same ``order``, which has
+    all of their variables, call them alike, and none what is ``taken``.
 
     Raises
     ------
@@ -218,7 +220,7 @@ def expression(root: Expr) -> str:
             f"one C expression for {brief(root)!r} repeats what it shares, which makes over {MAX_REPEATED} operators: "
             "compute it before, and give a variable"
         )
-    writer = Writer([root], "", variables([root]))
+    writer = Writer([root], taken, order or variables([root]))
     for term in topological([root]):
         if term.op != "var":
             writer.code[term] = WRITE[term.op](writer, term)
@@ -280,15 +282,27 @@ def _type(term: Expr) -> str:
     return "bool" if term.is_bool else f"int{select_width(term)}_t"
 
 
-def check_name(name: str, of: str = "function", shared: bool = False) -> None:
-    """Refuse what cannot name a function, or whatever ``of`` says, in C; one that is ``shared`` would replace C's."""
-    taken = _is_taken(name) or (shared and _FUNCTIONS.fullmatch(name))
-    if taken or not name.isascii() or not name.isidentifier():
+def check_name(name: str, of: str = "function") -> None:
+    """Refuse what cannot name a function, or whatever ``of`` says, in C."""
+    if _is_taken(name, of) or not name.isascii() or not name.isidentifier():
         raise ValueError(f"{name!r} cannot name a C {of}: use a-z, digits and underscores, but no word of C's")
 
 
-def _is_taken(name: str) -> bool:
-    return _TAKEN.fullmatch(name) is not None
+def _is_taken(name: str, of: str) -> bool:
+    """Whether C has the name; a function would replace one of C's, where an argument only hides it."""
+    return bool(_TAKEN.fullmatch(name) or (of == "function" and _FUNCTIONS.fullmatch(name)))
+
+
+def internal_name(name: str, taken: Collection[str] = (), of: str = "function") -> str:
+    """A name that neither C nor ``taken`` has, made of any text, for what only the same C file refers to.
+
+    >>> internal_name("softmax"), internal_name("exp"), internal_name("3x3 pool")
+    ('softmax', 'v_exp_', 'v_3x3u20pool_')
+    """
+    name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else f"u{ord(c):x}" for c in name)
+    while not name.isidentifier() or _is_taken(name, of) or name in taken:
+        name = f"v_{name}_"
+    return name
 
 
 class Writer:
@@ -310,10 +324,7 @@ class Writer:
 
     def argument_name(self, name: str) -> str:
         """A name that C and nothing else here has, made of that of a variable."""
-        if not name.isascii():
-            name = "".join(c if c.isascii() else f"u{ord(c):x}" for c in name)
-        while _is_taken(name) or name in self.names:
-            name = f"v_{name}_"
+        name = internal_name(name, self.names, "argument")
         self.names.add(name)
         return name
 

@@ -138,9 +138,10 @@ class LoopHeader:
         """
         name = str(self.variable.value) if counter is None else counter
         check_name(name, "counter")
-        if any(name == v.value for v in variables([self.start, self.end])):
+        order = variables([self.start, self.end])
+        if any(name == v.value for v in order):
             raise ValueError(f"the counter {name!r} has the name of a variable of its bounds: rename one of the two")
-        start, end = expression(self.start), expression(self.end)
+        start, end = [expression(bound, order, name) for bound in (self.start, self.end)]
         return f"for ({_C_TYPES[self.width]} {name} = {start}; {name} < {end}; {name}++) {{"
 
 

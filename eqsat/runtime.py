@@ -643,8 +643,7 @@ def compile_kernel(
     Raises
     ------
     ValueError
-        If an integer does not fit 64 bits, there cannot be so many lanes, C cannot take the kernel's name, or an
-        argument is called ``out``.
+        If an integer does not fit 64 bits, there cannot be so many lanes, or an argument is called ``out``.
     TypeError
         If ``kernel`` is no kernel.
     CompileError
@@ -665,7 +664,7 @@ def compile_kernel(
         raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
     compiled = optimized(kernel, reassociate=reassociate) if optimize else flattened(kernel)
     written = loop_function(compiled, parallel, reassociate, lanes, storage="static ")
-    calls = [_array_call(kernel, compiled), *[_ALONE] * parallel]
+    calls = [_array_call(kernel, compiled, written.name), *[_ALONE] * parallel]
     source = "\n".join(["#include <math.h>\n" + preamble([written]), written.text, *calls])
     order = () if "clang" in compiler_version() else GCC_FLAGS
     flags = (*ARRAY_FLAGS, *order, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
@@ -674,20 +673,22 @@ def compile_kernel(
     return Program(kernel, compiled, written.text, options, library)
 
 
-def _array_call(given: Kernel, compiled: Kernel) -> str:
+def _array_call(given: Kernel, compiled: Kernel, name: str) -> str:
     """A function of the same type for every kernel: the arrays and parameters of ``given``, inputs first.
 
-    The compiled kernel may do without some of them.
+    The compiled kernel, which C calls ``name``, may do without some of them.
     """
     arrays = [b.name for b in (*given.inputs, *given.outputs)]
     numbers = [v.value for v in given.parameters]
     arguments = [
-        *[f"(const {C_TYPES[b.element]} *)arrays[{arrays.index(b.name)}]" for b in compiled.inputs],
-        *[f"({C_TYPES[b.element]} *)arrays[{arrays.index(b.name)}]" for b in compiled.outputs],
-        *[f"numbers[{numbers.index(v.value)}]" for v in compiled.parameters],
+        *[f"(const {C_TYPES[b.element]} *)eqsat_arrays[{arrays.index(b.name)}]" for b in compiled.inputs],
+        *[f"({C_TYPES[b.element]} *)eqsat_arrays[{arrays.index(b.name)}]" for b in compiled.outputs],
+        *[f"eqsat_numbers[{numbers.index(v.value)}]" for v in compiled.parameters],
     ]
-    lines = ["void eqsat_call(void *const *arrays, const int64_t *numbers)", "{", "    (void)numbers;"]
-    return "\n".join([*lines, f"    {compiled.name}({', '.join(arguments)});", "}", ""])
+    # names that no kernel has
+    head = "void eqsat_call(void *const *eqsat_arrays, const int64_t *eqsat_numbers)"
+    lines = [head, "{", "    (void)eqsat_numbers;"]
+    return "\n".join([*lines, f"    {name}({', '.join(arguments)});", "}", ""])
 
 
 def _array(name: str, given: ArrayLike) -> NDArray[Any]:

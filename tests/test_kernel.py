@@ -110,6 +110,39 @@ def test_refused_with_one_line(make, error, message):
     assert "\n" not in str(caught.value)
 
 
+#: What the wrapper, the drivers, helpers, headers, compilers and the written function itself call something.
+NAMES_OF_C = [
+    *["arrays", "numbers", "eqsat_call", "eqsat_arrays", "omp_set_num_threads", "omp_get_num_threads", "GOMP_parallel"],
+    *["floor_div_i32", "x", "T", "f32x4", "t0", "acc0", "r1", "v0", "exp", "fabsf", "memcpy", "printf", "main"],
+    *["int32_t", "INT32_MIN", "INFINITY", "HUGE_VAL", "bool", "true", "for", "asm", "typeof", "linux", "_x"],
+    *["__LINE__", "__builtin_memcpy", "α", "u3b1"],
+]
+
+
+@pytest.mark.parametrize("n", range(len(NAMES_OF_C)), ids=NAMES_OF_C)
+def test_names_of_users_do_not_clash_with_those_of_c(n):
+    """Kernels called arrays or numbers did not compile: parameters of what calls them had these names."""
+    name, a, b, out, i, j, p = [NAMES_OF_C[(n + 5 * k) % len(NAMES_OF_C)] for k in range(7)]
+    row, column, least = var(i, 0, 7), var(j, 0, 3), var(p, -9, 9)
+    x, y = buffer(a, "f32", (8, 4))[row, column], buffer(b, "i32", (8, 4))[row, column]
+    summed = sum_over(x * buffer(a, "f32", (8, 4))[row, R % 4], R, 0, 4)
+    values = [where(y > least, summed, -math.inf), (y + least) // (y % 99 + 1)]
+    outs = [buffer(out, "f32", (8, 4)), buffer("other", "i64", (8, 4))]
+    stores = [Store(o[row, column], v, [row, column]) for o, v in zip(outs, values, strict=True)]
+    given = {a: f32((8, 4)), b: np.arange(32, dtype=np.int32).reshape(8, 4)}
+    kernel = Kernel(name, stores)
+    for options in ({}, {"parallel": True}, {"lanes": 4}):
+        found = eqsat.compile(kernel, **options)(**given, **{p: 2})
+        want = kernel.reference(given, **{p: 2})
+        assert all(np.array_equal(found[o], want[o]) for o in want)
+
+
+@pytest.mark.parametrize("name", ["", "3x3 pool", "a/*b", "π", "switch"])
+def test_a_kernel_may_have_any_name(name):
+    n = np.arange(16, dtype=np.int32)
+    assert np.array_equal(eqsat.compile(Kernel(name, TWICE.stores))(N=n)["OUT"], TWICE.reference({"N": n})["OUT"])
+
+
 def test_a_guard_keeps_an_index_inside():
     kernel = Kernel("shift", [Store(OUT[I + 1], N[I], [I], I < 15)])
     n = np.arange(16, dtype=np.int32)

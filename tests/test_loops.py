@@ -123,3 +123,9 @@ def test_unrolled_addresses() -> None:
     addresses = expand((ROW * 4 + V) // 2, [V])
     assert [str(e) for e in optimize(addresses).exprs] == ["i*2", "i*2"]
     assert [str(e) for e in optimize(expand(U * 3, [U])).exprs] == ["15", "18", "21"]
+
+
+def test_bounds_call_different_variables_differently() -> None:
+    """The start of a loop called α what its end called u3b1, and the end called a variable like the counter."""
+    header = LoopHeader(var("c", 0, 99), var("α", 0, 9), var("u3b1", 10, 19) + var("for", 0, 9))
+    assert header.to_c("v_for_") == "for (int v_for_ = v_u3b1_; v_for_ < u3b1 + v_v_for__; v_for_++) {"

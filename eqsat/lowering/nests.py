@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import SupportsIndex
 
-from eqsat.codegen import Function, check_name, preamble
+from eqsat.codegen import Function, check_name, internal_name, preamble
 from eqsat.dtypes import select_width
 from eqsat.expr import TRUE, array_of, brief, extent, substitute, topological, variables
 from eqsat.kernel import Kernel, Store
@@ -72,10 +72,15 @@ def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False, l
 def function(
     kernel: Kernel, parallel: bool = False, reassociate: bool = False, lanes: int = 1, storage: str = ""
 ) -> Function:
-    """The function that :func:`to_c` prints, without what it needs before it."""
+    """The function that :func:`to_c` prints, without what it needs before it.
+
+    One that is ``"static "`` has another name where C cannot take that of the kernel.
+    """
     if not isinstance(lanes, SupportsIndex) or lanes not in LANES:
         raise ValueError(f"{lanes} lanes: give one of {', '.join(map(str, LANES))}")
-    check_name(kernel.name, shared=not storage)
+    if storage:
+        kernel = Kernel(internal_name(kernel.name), kernel.stores)
+    check_name(kernel.name)
     return _Nests(kernel, parallel, reassociate, lanes).function(storage)
 
 
