@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -548,6 +549,7 @@ def _rewrite(rule: Rule) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code: 0, 2 after an error, 130 after Ctrl-C, 1 if a pipe closes."""
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    warnings.showwarning = lambda message, *_: click.echo(f"eqsat: warning: {one_line(message)}", err=True)
     try:
         sys.exit(app.main(args=arguments, prog_name="eqsat", standalone_mode=False))
     except click.exceptions.Abort as abort:

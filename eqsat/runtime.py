@@ -4,7 +4,7 @@ A library holds any number of kernels, so that hundreds cost one start of the co
 ``CC`` names, or else the first of cc, gcc and clang, into a cache (:func:`cache_directory`) under a name made of its
 source, its flags and the compiler's version; it is loaded through cffi. It appears there by one atomic rename, so any
 number of processes may build the same library at once, and ends with a digest of itself, so that one that was damaged
-is built again.
+is built again. Only what this user built, where nobody else may write, is loaded.
 
 By default the code is scalar (vectorisation is off): :meth:`CompiledExprs.measure` times one evaluation, not a vector
 lane.
@@ -16,6 +16,7 @@ import os
 import shlex
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence, Set
@@ -28,6 +29,7 @@ from pathlib import Path
 from statistics import median
 from time import thread_time_ns, time
 from typing import Any, cast
+from warnings import warn
 
 import cffi
 import numpy as np
@@ -70,6 +72,9 @@ COMPILE_SECONDS = 600
 
 #: Seconds after which a directory that a build left behind is removed: no build takes as long.
 ABANDONED_SECONDS = 24 * 3600
+
+#: The rights by which others than its owner write a file.
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 #: Bytes of the digest that ends a library; the loader does not look behind the last section.
 DIGEST_SIZE = 16
@@ -455,20 +460,60 @@ def _run(command: Sequence[str], scratch: str | None = None) -> str:
 def cache_directory() -> Path:
     """Where libraries are kept: ``EQSAT_CACHE_DIR``, or the user's cache directory. It may be deleted at any time.
 
-    Where that of the user cannot be written, as in many containers, it is one that is removed when the process ends.
+    Whoever can write there decides what this process runs. So what is made is private, and where other users own or may
+    write the directory, or one that it is in, it is one that is removed when the process ends, and a warning says why;
+    so it is where that of the user cannot be written, as in many containers.
     """
     chosen = os.environ.get("EQSAT_CACHE_DIR")
-    if chosen:
-        # the loader of libraries searches elsewhere for a name alone
-        return Path(chosen).absolute()
-    usual = Path(user_cache_dir("eqsat", appauthor=False))
+    # the loader of libraries searches elsewhere for a name alone
+    wanted = Path(chosen).absolute() if chosen else Path(user_cache_dir("eqsat", appauthor=False))
     # a user without a home has a path from `~`, which is no directory
-    if usual.is_absolute():
-        with suppress(OSError):
-            usual.mkdir(parents=True, exist_ok=True)
-        if os.access(usual, os.W_OK):
-            return usual
+    if wanted.is_absolute():
+        try:
+            _make_private(wanted)
+            # a link on the way may be changed by whoever owns it
+            directory = wanted.resolve(strict=True)
+            reason = _why_not_private(directory)
+        except OSError:
+            if chosen:
+                # the first library to be written says why it cannot be
+                return wanted
+        else:
+            if reason is None and (chosen or os.access(directory, os.W_OK)):
+                return directory
+            if reason is not None:
+                _warn_once(
+                    f"the cache directory {str(wanted)!r} is not used, as {reason}: take the right to write away from "
+                    "others, or set EQSAT_CACHE_DIR to a directory of your own"
+                )
     return Path(_directory_of_process().name)
+
+
+@cache
+def _warn_once(message: str) -> None:
+    # what the module of warnings counts begins anew when some other module sets a filter
+    warn(message, RuntimeWarning, stacklevel=3)
+
+
+def _make_private(directory: Path) -> None:
+    """Make a directory, and those that it is in, for this user alone; what is there already stays as it is."""
+    for missing in [d for d in (directory, *directory.parents) if not d.exists()][::-1]:
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
+def _why_not_private(directory: Path) -> str | None:
+    """Who but this user and root could change what is in a directory, as a clause; None if nobody could.
+
+    ``directory`` has no links in it. In one that is sticky, as /tmp is, others cannot take away what they do not own.
+    """
+    for place in (directory, *directory.parents):
+        status = place.stat()
+        above = place != directory
+        if status.st_uid != os.geteuid() and not (above and status.st_uid == 0):
+            return f"{str(place)!r} belongs to another user"
+        if status.st_mode & OTHERS_WRITE and not (above and status.st_mode & stat.S_ISVTX):
+            return f"other users may write {str(place)!r}"
+    return None
 
 
 @cache
@@ -491,7 +536,7 @@ def _build(source: str, flags: tuple[str, ...]) -> Path:
     try:
         if _is_whole(library):
             return library
-        directory.mkdir(parents=True, exist_ok=True)
+        _make_private(directory)
         _remove_abandoned(directory)
         with tempfile.TemporaryDirectory(dir=directory, prefix="build-") as scratch:
             file, built = Path(scratch, "kernels.c"), Path(scratch, "kernels.so")
@@ -501,6 +546,11 @@ def _build(source: str, flags: tuple[str, ...]) -> Path:
                 raise CompileError(f"the C compiler {compiler[0]!r} made no library: check CC and the flags")
             code = built.read_bytes()
             built.write_bytes(code + _digest(code))
+            built.chmod(0o700)
+            if library.is_dir() and not library.is_symlink():
+                # a file does not take the place of a directory, which goes with the scratch
+                with suppress(FileNotFoundError):
+                    library.rename(Path(scratch, "other"))
             os.replace(built, library)
     except OSError as error:
         raise CompileError(
@@ -514,12 +564,18 @@ def _digest(code: bytes) -> bytes:
 
 
 def _is_whole(library: Path) -> bool:
-    """Whether a library is there as it was built."""
+    """Whether a library is there as this user built it, and nobody else may write it."""
     try:
-        code = library.read_bytes()
+        # neither through a link, nor waiting for a writer of what is no file
+        descriptor = os.open(library, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & OTHERS_WRITE:
+                return False
+            code = file.read()
     except OSError:
         return False
-    return code.endswith(_digest(code[:-DIGEST_SIZE]))
+    return len(code) > DIGEST_SIZE and code.endswith(_digest(code[:-DIGEST_SIZE]))
 
 
 def _remove_abandoned(directory: Path) -> None:

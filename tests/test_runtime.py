@@ -330,6 +330,110 @@ def test_a_damaged_library_is_built_again(damage: str, tmp_path: Path) -> None:
     assert library.read_bytes() != changed[damage]
 
 
+@pytest.mark.parametrize("kind", ["only a digest", "FIFO", "directory", "link", "written by others"])
+def test_what_is_no_library_of_ours_is_built_again(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is only a digest was loaded, a FIFO waited for, a directory an error."""
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path / "cache"))
+    compile_exprs([const(5)], flags=QUICK)
+    (library,) = (tmp_path / "cache").iterdir()
+    whole = library.read_bytes()
+    before = library.stat().st_ino
+    library.rename(tmp_path / "kept")
+    if kind == "only a digest":
+        library.write_bytes(runtime._digest(b""))
+    elif kind == "FIFO":
+        os.mkfifo(library)
+    elif kind == "directory":
+        library.mkdir()
+        (library / "file").write_text("")
+    elif kind == "link":
+        library.symlink_to(tmp_path / "kept")
+    else:
+        library.write_bytes(whole)
+        library.chmod(0o666)
+    assert compile_exprs([const(5)], flags=QUICK)({})[0] == 5
+    assert list((tmp_path / "cache").iterdir()) == [library]
+    assert not library.is_symlink()
+    assert library.stat().st_ino != before
+    assert library.stat().st_mode == 0o100700
+
+
+def test_what_is_made_for_libraries_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path / "new" / "cache"))
+    before = os.umask(0)
+    try:
+        compile_exprs([const(5)], flags=QUICK)
+    finally:
+        os.umask(before)
+    made = [tmp_path / "new", *(tmp_path / "new").rglob("*")]
+    assert [path.stat().st_mode & 0o777 for path in made] == [0o700] * 3
+
+
+def plant(directory: Path, built: Path) -> Path:
+    """A library with a valid digest for the constant 5, which computes another; ``built`` holds what it takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EQSAT_CACHE_DIR", str(built))
+        compile_exprs([const(5)], flags=QUICK)
+        (honest,) = built.iterdir()
+        compile_exprs([const(666)], flags=QUICK)
+        (other,) = set(built.iterdir()) - {honest}
+    directory.mkdir(parents=True)
+    library = directory / honest.name
+    library.write_bytes(other.read_bytes())
+    return library
+
+
+#: The directory that is used, the one that others own or may write, its mode, and what the warning says of it.
+NOT_PRIVATE = [
+    ("cache", "cache", 0o777, "other users may write"),
+    ("cache", "cache", 0o770, "other users may write"),
+    ("cache", "cache", 0o1777, "other users may write"),
+    ("above/cache", "above", 0o777, "other users may write"),
+    ("link", "cache", 0o777, "other users may write"),
+    ("cache", "cache", None, "belongs to another user"),
+    ("above/cache", "above", None, "belongs to another user"),
+]
+
+
+@pytest.mark.parametrize(("used", "open_to_others", "mode", "reason"), NOT_PRIVATE)
+@pytest.mark.parametrize("chosen", [True, False])
+def test_a_library_planted_where_others_may_write_is_not_loaded(
+    used: str,
+    open_to_others: str,
+    mode: int | None,
+    reason: str,
+    chosen: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    directory = tmp_path / used
+    if used == "link":
+        directory.symlink_to(tmp_path / "cache")
+    library = plant(directory.resolve(), tmp_path / "built")
+    monkeypatch.setattr(runtime, "user_cache_dir", lambda name, appauthor: str(directory))
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(directory) if chosen else "")
+    # what was planted is loaded where only this user may write
+    assert compile_exprs([const(5)], flags=QUICK)({})[0] == 666
+    if mode is not None:
+        (tmp_path / open_to_others).chmod(mode)
+    elif os.geteuid() == 0:
+        os.chown(tmp_path / open_to_others, 65534, -1)
+    else:
+        pytest.skip("only root can give a directory away")
+    with pytest.warns(RuntimeWarning, match=f"is not used, as .*{reason}") as warned:
+        assert compile_exprs([const(5)], flags=QUICK)({})[0] == 5
+    assert "\n" not in str(warned[0].message)
+    assert "set EQSAT_CACHE_DIR to a directory of your own" in str(warned[0].message)
+    assert [*library.parent.iterdir()] == [library]
+
+
+def test_a_directory_of_ours_in_a_sticky_one_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o1777)
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path / "cache"))
+    compile_exprs([const(5)], flags=QUICK)
+    assert len([*(tmp_path / "cache").iterdir()]) == 1
+
+
 def test_what_killed_builds_left_behind_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path))
     for name, age in (("build-old", 2 * 24 * 3600), ("build-running", 60), ("other", 2 * 24 * 3600)):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,3 +112,14 @@ def test_no_c_compiler_is_said_in_one_line(stated, capsys, monkeypatch):
     code, out, err = run(capsys, f"{stated}:ramp")
     assert (code, out) == (2, "")
     assert err == "eqsat: the C compiler that CC names, 'no-such-compiler', is not installed: install it or set CC\n"
+
+
+def test_a_cache_that_is_not_used_is_one_line(stated: Path, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    command = [sys.executable, "-m", "eqsat", "run", str(stated), "--repeats", "1"]
+    environment = {**os.environ, "EQSAT_CACHE_DIR": str(tmp_path)}
+    found = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert found.returncode == 0
+    assert re.fullmatch(
+        r"eqsat: warning: the cache directory .* is not used, as other users may write .*\n", found.stderr
+    )
