@@ -55,9 +55,9 @@ from eqsat.expr import (
 from eqsat.extract.cost import CostModel, Latency, refuse_other
 from eqsat.limits import list_of, require, shown
 from eqsat.linear import Theory
-from eqsat.ops import DIVISIONS, Bounds
+from eqsat.ops import DIVISIONS, OPS, Bounds
 from eqsat.optimize import DEFAULT_BUDGET, optimize
-from eqsat.text import numbered, parse, split_list, to_text
+from eqsat.text import Pieces, numbered, parse, pieces, split_list, to_text
 from eqsat.theory.facts import ContradictionError, OverdueError, Work
 from eqsat.theory.forms import Form, atom_form, read, to_expr
 from eqsat.verify import Check, check_equal
@@ -75,8 +75,11 @@ _INTERVAL = re.compile(r"(.*)\bin\s*\[\s*(-?\d+)\s*,\s*(-?\d+)\s*\]")
 _HELD = re.compile(r"(\w+)\s+(in\s*\[[^\]]*\]),?\s*hlo:[ \t]*([^\n]*?)\s*\n\s*\(([^()]*)\)\s*->\s*\(([^\n]*)\),?\s*")
 _END = re.compile(r"(\bin\s*\[[^\]]*\])\s*,?\s*(?=\S)")
 _FLAG = re.compile(r",?\s*is_simplified:\s*(?:true|false)\s*$")
-_SPELLINGS = {"floordiv": "//", "mod": "%"}
-_WORDS = frozenset(_SPELLINGS) | {"ceildiv"}
+_SYMBOLS = {"floordiv": "//", "mod": "%"}
+_WORDS = frozenset(_SYMBOLS) | {"ceildiv"}
+_AS_PRINTED = {"//": " floordiv ", "%": " mod ", "*": " * "}
+#: How tightly the operators of maps bind.
+_ADD, _MUL, _NEG = [OPS[op].precedence for op in ("add", "mul", "neg")]
 
 #: A term, and its least and greatest value.
 Interval = tuple[Expr, int, int]
@@ -689,13 +692,52 @@ def _parse(text: str, names: Mapping[str, Expr]) -> Expr:
     if re.search(r"\bceildiv\b", text):
         raise ValueError(f"cannot parse {text!r}: write x ceildiv (n) as -((-x) floordiv (n))")
     return parse(
-        re.sub(r"\b(floordiv|mod)\b", lambda m: _SPELLINGS[m[0]], text), names, "name it among the dims or symbols"
+        re.sub(r"\b(floordiv|mod)\b", lambda m: _SYMBOLS[m[0]], text), names, "name it among the dims or symbols"
     )
 
 
 def _affine_text(term: Expr) -> str:
-    text = to_text(term).replace("//", " floordiv ").replace("%", " mod ")
-    return text.replace("*", " * ")
+    return to_text(term, pieces_of=_affine_pieces)
+
+
+def _affine_pieces(term: Expr) -> Pieces:
+    """What to print for ``term`` in MLIR's syntax, which has no negative divisors, but ``ceildiv``."""
+    if ceiling := _ceiling(term):
+        dividend, divisor, factor = ceiling
+        printed: list[str | tuple[Expr, int]] = [(dividend, _MUL), " ceildiv ", divisor]
+        if factor == -1:
+            return ["-(", *printed, ")"], _NEG
+        return [*printed, *[f" * {factor}"] * (factor != 1)], _MUL
+    if term.op in ("add", "sub") and (last := _ceiling(term.args[1])) and last[2] < 0:
+        # by the sign of the sum instead of one of its own
+        part = term.args[1]
+        opposite = -part if part.op == "floordiv" else part.args[0] * -part.args[1].vmin
+        return [(term.args[0], _ADD), {"add": " - ", "sub": " + "}[term.op], (opposite, _MUL)], _ADD
+    if term.op in _SYMBOLS and (positive := _opposite(term.args[1])) is not None:
+        if term.op == "mod":
+            # x mod -n is -(-x mod n)
+            return ["-(", (-term.args[0], _MUL), " mod ", (positive, _NEG), ")"], _NEG
+        return [(-term.args[0], _MUL), " floordiv ", (positive, _NEG)], _MUL
+    found, precedence = pieces(term)
+    return [_AS_PRINTED.get(p, p) if isinstance(p, str) else p for p in found], precedence
+
+
+def _ceiling(term: Expr) -> tuple[Expr, str, int] | None:
+    """x, n and a factor for a multiple of a quotient that is rounded up: ``x // -n`` is ``-(x ceildiv n)``."""
+    factor = -1
+    if term.op == "neg":
+        (term,), factor = term.args, 1
+    elif term.op == "mul" and term.args[1].op == "const":
+        term, factor = term.args[0], -term.args[1].vmin
+    if term.op != "floordiv":
+        return None
+    divisor = _opposite(term.args[1])
+    return None if divisor is None or divisor.args else (term.args[0], str(divisor), factor)
+
+
+def _opposite(divisor: Expr) -> Expr | None:
+    """What ``divisor`` is the opposite of, if it is always negative."""
+    return Theory().simplify(-divisor) if divisor.vmax < 0 else None
 
 
 def _interval_text(interval: Interval) -> str:

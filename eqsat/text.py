@@ -12,7 +12,7 @@ thousands of levels deep.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from itertools import count, pairwise
 from math import isfinite, isinf
@@ -371,10 +371,21 @@ def _as_integer(term: Expr) -> Expr:
     return make("where", term, const(1), const(0)) if term.is_bool and term.op != "buffer" else term
 
 
-def to_text(root: Expr, names: Mapping[Expr, str] | None = None, most: int | None = None) -> str:
+#: What to print for a term: strings and (operand, least precedence that needs no brackets); and its own precedence.
+Pieces = tuple[list[str | tuple[Expr, int]], int]
+
+
+def to_text(
+    root: Expr,
+    names: Mapping[Expr, str] | None = None,
+    most: int | None = None,
+    *,
+    pieces_of: Callable[[Expr], Pieces] | None = None,
+) -> str:
     """The text of ``root``; subterms in ``names`` are printed as their name.
 
-    ``most`` stops after about so many characters, for messages about huge terms.
+    ``most`` stops after about so many characters, for messages about huge terms. ``pieces_of`` prints another syntax
+    than Python's, by default :func:`pieces`.
 
     Raises
     ------
@@ -383,6 +394,7 @@ def to_text(root: Expr, names: Mapping[Expr, str] | None = None, most: int | Non
         written out each time.
     """
     names = names or {}
+    pieces_of = pieces_of or pieces
     indices: dict[int, str] = {}
     parts: list[str] = []
     length = 0
@@ -406,10 +418,10 @@ def to_text(root: Expr, names: Mapping[Expr, str] | None = None, most: int | Non
             parts.append(indices[index_level(term)])
             length += len(parts[-1])
             continue
-        pieces, precedence = _pieces(term)
+        printed, precedence = pieces_of(term)
         if precedence < floor:
-            pieces = ["(", *pieces, ")"]
-        stack.extend(reversed(pieces))
+            printed = ["(", *printed, ")"]
+        stack.extend(reversed(printed))
     if stack and most is None:
         raise ValueError(
             f"the text of {brief(root)!r} has over {MAX_LENGTH} characters: print it by eqsat.text.to_program"
@@ -417,8 +429,8 @@ def to_text(root: Expr, names: Mapping[Expr, str] | None = None, most: int | Non
     return "".join(parts)
 
 
-def _pieces(term: Expr) -> tuple[list[str | tuple[Expr, int]], int]:
-    """What to print for ``term``: strings and (operand, least precedence that needs no brackets)."""
+def pieces(term: Expr) -> Pieces:
+    """What to print for ``term`` in Python's syntax."""
     if term.op == "buffer":
         return [cast(Buffer, term.value).name], 100
     if not term.args:
@@ -462,7 +474,7 @@ def _index_names(root: Expr, taken: Iterable[str]) -> dict[int, str]:
         if term.op == "var" and is_index(term):
             levels.add(index_level(term))
         elif term.op in ("var", "buffer"):
-            used.add(_pieces(term)[0][0])  # type: ignore[arg-type]
+            used.add(pieces(term)[0][0])  # type: ignore[arg-type]
     return {level: free_name(f"r{level}", used) for level in sorted(levels)}
 
 
