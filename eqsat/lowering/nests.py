@@ -14,9 +14,10 @@ from functools import partial
 from typing import SupportsIndex
 
 from eqsat.codegen import Function, check_name, internal_name, preamble
+from eqsat.definedness import settled
 from eqsat.dtypes import select_width
-from eqsat.expr import TRUE, array_of, brief, extent, substitute, topological, variables
-from eqsat.kernel import Kernel, Store
+from eqsat.expr import TRUE, any_var, array_of, brief, extent, replaced, substitute, topological, variables
+from eqsat.kernel import DTYPES, Kernel, Store
 from eqsat.linear import Theory
 from eqsat.lowering.guarded import is_inside
 from eqsat.lowering.interior import Interior, interior_of
@@ -24,9 +25,20 @@ from eqsat.lowering.schedule import TILE, in_digits, sharing_loops, writes_once
 from eqsat.lowering.scopes import LoopWriter, indented
 from eqsat.lowering.vectors import LANES, Vectors
 from eqsat.ops import REDUCTIONS
+from eqsat.traversal import mentions
 
 #: Rows with fewer elements than this are not worth a pass of their own.
 MIN_ROW = 8
+
+#: Elements of a row whose sums are taken at a time, which vector registers hold; shorter rows are taken whole up to the
+#: second number.
+STRIP, MAX_STRIP = 16, 32
+
+#: Rows whose sums are taken at a time: each sum waits for its last step, and those of other rows are taken meanwhile.
+ROWS = (4, 2)
+
+#: Bytes of an array that rows are read from by strips: for more than a second-level cache holds, whole rows are better.
+MAX_STRIPPED = 1 << 18
 
 
 def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False, lanes: int = 1) -> str:
@@ -125,6 +137,8 @@ class _Nests:
             if block := _transposed_block(store):
                 return 2, partial(self._block, store, block)
             if _goes_by_rows(store):
+                if tile := _tile_of_sums(store):
+                    return 2, partial(self._sums, store, *tile)
                 return 1, partial(self._row, store)
             if interior := interior_of(store):
                 return 1, partial(self._in_parts, store, interior)
@@ -162,6 +176,43 @@ class _Nests:
         with writer.over_range(term), writer.whole(row, ["#pragma omp simd"]):
             place = writer.element(store.array, writer.need(target))
             writer.step(term, place, writer.need(body))
+
+    def _sums(self, store: Store, rows: int, strip: int) -> None:
+        """A reduction over strips of several rows of the output at a time, which are kept apart from it meanwhile.
+
+        Each element still takes its values in the same order.
+        """
+        writer, (outer, row) = self.writer, store.over[-2:]
+        block, part, lane = [
+            any_var(f"#{v.value}_{what}", 0, size - 1)
+            for v, what, size in (
+                (outer, "rows", extent(outer) // rows),
+                (row, "strip", extent(row) // strip),
+                (row, "in", strip),
+            )
+        ]
+        for v in (block, part, lane):
+            writer.loop_names[v] = writer.argument_name(str(v.value)[1:])
+        images = [{outer: block * rows + n, row: part * strip + lane} for n in range(rows)]
+        theory = Theory()
+        places, sums = zip(*[settled(replaced(store.parts[:2], image), theory) for image in images], strict=True)
+        outermost = self.parallel and len(store.over) == 2 and writes_once(store)
+        with writer.whole(block, ["#pragma omp parallel for"] * outermost), writer.whole(part):
+            names = [writer.local("acc") for _ in sums]
+            at = writer.loop_names[lane]
+            writer.emit(*[f"{writer.type_of(store.value)} {name}[{strip}];" for name in names])
+            with writer.whole(lane, ["#pragma omp simd"]):
+                writer.emit(*[f"{name}[{at}] = {writer.start(store.value)};" for name in names])
+            writer.expect([t for term in sums for t in (term.args[0], *term.args[2:])])
+            for end in sums[0].args[2:]:
+                writer.need(end)
+            with writer.over_range(sums[0]), writer.whole(lane, ["#pragma omp simd"]):
+                for name, term in zip(names, sums, strict=True):
+                    writer.step(term, f"{name}[{at}]", writer.need(term.args[0]))
+            writer.expect(places)
+            with writer.whole(lane, ["#pragma omp simd"]):
+                for name, place in zip(names, places, strict=True):
+                    writer.emit(f"{writer.element(store.array, writer.need(place))} = {name}[{at}];")
 
     def _in_parts(self, store: Store, interior: Interior) -> None:
         """The innermost loop in three: where a condition may fail, where all hold and none is tested, and again."""
@@ -207,6 +258,24 @@ def _transposed_block(store: Store) -> tuple[int, int] | None:
     if not in_line or not extent(row) == extent(column) == TILE or array_of(load).element != store.array.element:
         return None
     return source.terms.get(column, 0), target.terms.get(row, 0)
+
+
+def _tile_of_sums(store: Store) -> tuple[int, int] | None:
+    """How many rows, and elements of each, of a store that goes by rows are taken at a time; None for one whole row."""
+    if len(store.over) < 2:
+        return None
+    outer, row = store.over[-2:]
+    rows = next((n for n in ROWS if extent(outer) % n == 0), None)
+    strip = STRIP if extent(row) % STRIP == 0 else extent(row)
+    far = any(
+        array_of(t).size * DTYPES[array_of(t).element].itemsize > MAX_STRIPPED
+        for t in topological([store.value])
+        if t.op == "load" and mentions(t, row)
+    )
+    moving = any(outer in variables([end]) for end in store.value.args[2:])
+    if rows is None or strip > MAX_STRIP or outer.vmin or row.vmin or far or moving or not writes_once(store):
+        return None
+    return rows, strip
 
 
 def _goes_by_rows(store: Store) -> bool:
