@@ -16,8 +16,20 @@ from typing import SupportsIndex
 from eqsat.codegen import Function, check_name, internal_name, preamble
 from eqsat.definedness import settled
 from eqsat.dtypes import select_width
-from eqsat.expr import TRUE, any_var, array_of, brief, extent, replaced, substitute, topological, variables
-from eqsat.kernel import DTYPES, Kernel, Store
+from eqsat.expr import (
+    TRUE,
+    Expr,
+    any_var,
+    array_of,
+    brief,
+    extent,
+    maximum,
+    replaced,
+    substitute,
+    topological,
+    variables,
+)
+from eqsat.kernel import DTYPES, Kernel, Store, equal_store
 from eqsat.linear import Theory
 from eqsat.lowering.guarded import is_inside
 from eqsat.lowering.interior import Interior, interior_of
@@ -178,41 +190,62 @@ class _Nests:
             writer.step(term, place, writer.need(body))
 
     def _sums(self, store: Store, rows: int, strip: int) -> None:
-        """A reduction over strips of several rows of the output at a time, which are kept apart from it meanwhile.
+        """A reduction over strips of several rows of the output at a time, those between with an interior apart.
 
         Each element still takes its values in the same order.
         """
         writer, (outer, row) = self.writer, store.over[-2:]
-        block, part, lane = [
-            any_var(f"#{v.value}_{what}", 0, size - 1)
-            for v, what, size in (
-                (outer, "rows", extent(outer) // rows),
-                (row, "strip", extent(row) // strip),
-                (row, "in", strip),
-            )
-        ]
-        for v in (block, part, lane):
-            writer.loop_names[v] = writer.argument_name(str(v.value)[1:])
-        images = [{outer: block * rows + n, row: part * strip + lane} for n in range(rows)]
-        theory = Theory()
-        places, sums = zip(*[settled(replaced(store.parts[:2], image), theory) for image in images], strict=True)
+        block = self._loop_of(outer, "rows", extent(outer) // rows)
+        first, beyond = writer.ends(block)
+        parts: list[tuple[str, str, Store, tuple[Expr, ...]]] = [(first, beyond, store, ())]
         outermost = self.parallel and len(store.over) == 2 and writes_once(store)
-        with writer.whole(block, ["#pragma omp parallel for"] * outermost), writer.whole(part):
-            names = [writer.local("acc") for _ in sums]
-            at = writer.loop_names[lane]
-            writer.emit(*[f"{writer.type_of(store.value)} {name}[{strip}];" for name in names])
-            with writer.whole(lane, ["#pragma omp simd"]):
-                writer.emit(*[f"{name}[{at}] = {writer.start(store.value)};" for name in names])
-            writer.expect([t for term in sums for t in (term.args[0], *term.args[2:])])
-            for end in sums[0].args[2:]:
-                writer.need(end)
-            with writer.over_range(sums[0]), writer.whole(lane, ["#pragma omp simd"]):
-                for name, term in zip(names, sums, strict=True):
-                    writer.step(term, f"{name}[{at}]", writer.need(term.args[0]))
-            writer.expect(places)
-            with writer.whole(lane, ["#pragma omp simd"]):
-                for name, place in zip(names, places, strict=True):
-                    writer.emit(f"{writer.element(store.array, writer.need(place))} = {name}[{at}];")
+        interior = None if outermost else interior_of(equal_store(store, store.parts, [*store.over[:-2], row, outer]))
+        if interior:
+            # whole blocks that are inside
+            low = (interior.start + (rows - 1)) // rows
+            ends = list(map(Theory().simplify, (low, maximum(low, interior.stop // rows))))
+            writer.expect(ends)
+            start, stop = map(writer.named, ends)
+            inside = equal_store(store, interior.store.parts, store.over)
+            parts = [(first, start, store, ()), (start, stop, inside, interior.facts), (stop, beyond, store, ())]
+        strips = self._loop_of(row, "strip", extent(row) // strip)
+        lane = self._loop_of(row, "in", strip)
+        images = [{outer: block * rows + n, row: strips * strip + lane} for n in range(rows)]
+        for start, stop, part, facts in parts:
+            if start == stop:
+                continue
+            known = [fact for image in images for fact in replaced(facts, image)]
+            with writer.part(block, start, stop, ["#pragma omp parallel for"] * outermost), writer.whole(strips):
+                self._strip(part, images, lane, known, block)
+            writer.forget_inline()
+
+    def _loop_of(self, variable: Expr, part: str, size: int) -> Expr:
+        """A loop over a part of the values of ``variable``."""
+        loop = any_var(f"#{variable.value}_{part}", 0, size - 1)
+        self.writer.loop_names[loop] = self.writer.argument_name(f"{variable.value}_{part}")
+        return loop
+
+    def _strip(
+        self, store: Store, images: Sequence[dict[Expr, Expr]], lane: Expr, facts: Sequence[Expr], block: Expr
+    ) -> None:
+        """The sums of one strip of some rows, kept apart from the output until they are done."""
+        writer, theory = self.writer, Theory()
+        places, sums = zip(*[settled(replaced(store.parts[:2], image), theory) for image in images], strict=True)
+        at, simd = writer.loop_names[lane], ["#pragma omp simd"]
+        names = [writer.local("acc") for _ in sums]
+        writer.emit(*[f"{writer.type_of(store.value)} {name}[{extent(lane)}];" for name in names])
+        with writer.whole(lane, simd):
+            writer.emit(*[f"{name}[{at}] = {writer.start(store.value)};" for name in names])
+        writer.expect([t for term in sums for t in (term.args[0], *term.args[2:])], facts, block)
+        for end in sums[0].args[2:]:
+            writer.need(end)
+        with writer.over_range(sums[0]), writer.whole(lane, simd):
+            for name, term in zip(names, sums, strict=True):
+                writer.step(term, f"{name}[{at}]", writer.need(term.args[0]))
+        writer.expect(places)
+        with writer.whole(lane, simd):
+            for name, place in zip(names, places, strict=True):
+                writer.emit(f"{writer.element(store.array, writer.need(place))} = {name}[{at}];")
 
     def _in_parts(self, store: Store, interior: Interior) -> None:
         """The innermost loop in three: where a condition may fail, where all hold and none is tested, and again."""
