@@ -593,20 +593,48 @@ def test_the_c_of_a_kernel_reads_well():
 /* C[j + i*24] = sum(A[r1 + i*32]*B[r1*24 + j], r1, 0, 32) for i, j */
 void matmul(const float *restrict A, const float *restrict B, float *restrict C)
 {
-    for (int32_t i = 0; i < 16; i++) {
-        const int32_t t0 = i * 24;
+    for (int32_t i_rows = 0; i_rows < 4; i_rows++) {
+        float acc0[24];
+        float acc1[24];
+        float acc2[24];
+        float acc3[24];
 #pragma omp simd
-        for (int32_t j = 0; j < 24; j++) {
-            C[j + t0] = 0;
+        for (int32_t j_in = 0; j_in < 24; j_in++) {
+            acc0[j_in] = 0;
+            acc1[j_in] = 0;
+            acc2[j_in] = 0;
+            acc3[j_in] = 0;
         }
-        const int32_t t1 = i * 32;
+        const int32_t t4 = i_rows * 4;
+        const int32_t t5 = t4 * 32;
+        const int32_t t9 = (t4 + 1) * 32;
+        const int32_t t11 = (t4 + 2) * 32;
+        const int32_t t13 = (t4 + 3) * 32;
         for (int32_t r1 = 0; r1 < 32; r1++) {
-            const int32_t t2 = r1 * 24;
-            const float t3 = A[r1 + t1];
+            const int32_t t6 = r1 * 24;
+            const float t8 = A[r1 + t5];
+            const float t10 = A[r1 + t9];
+            const float t12 = A[r1 + t11];
+            const float t14 = A[r1 + t13];
 #pragma omp simd
-            for (int32_t j = 0; j < 24; j++) {
-                C[j + t0] += t3 * B[t2 + j];
+            for (int32_t j_in = 0; j_in < 24; j_in++) {
+                const float t7 = B[t6 + j_in];
+                acc0[j_in] += t8 * t7;
+                acc1[j_in] += t10 * t7;
+                acc2[j_in] += t12 * t7;
+                acc3[j_in] += t14 * t7;
             }
+        }
+        const int32_t t15 = t4 * 24;
+        const int32_t t16 = (t4 + 1) * 24;
+        const int32_t t17 = (t4 + 2) * 24;
+        const int32_t t18 = (t4 + 3) * 24;
+#pragma omp simd
+        for (int32_t j_in = 0; j_in < 24; j_in++) {
+            C[j_in + t15] = acc0[j_in];
+            C[j_in + t16] = acc1[j_in];
+            C[j_in + t17] = acc2[j_in];
+            C[j_in + t18] = acc3[j_in];
         }
     }
 }
@@ -831,3 +859,55 @@ def test_no_store_uses_the_loop_of_another():
     stores = [Store(z[m], (p + 1) % 2, [m]), Store(y[k], x[(p * 97 - k * 2 + 95) // 4], [k])]
     ran = eqsat.compile(Kernel("k", stores))(X=np.arange(300, dtype=np.int32), p=4)
     assert (ran["Z"].tolist(), ran["Y"].tolist()) == ([1] * 4, [120, 120, 119, 119])
+
+
+def padded_convolution(side: int, outputs: int) -> Kernel:
+    """A 3x3 window over (ky, kx, channel) by one flat index, at places (row, column) by another."""
+    image, weight = buffer("X", "f32", (side, side, 8)), buffer("W", "f32", (72, outputs))
+    p, q, o = var("p", 0, side * side - 1), var("q", 0, 71), var("o", 0, outputs - 1)
+    y, x = p // side + q // 24 - 1, p % side + q % 24 // 8 - 1
+    inside = (y >= 0) & (y < side) & (x >= 0) & (x < side)
+    taken = where(inside, image[y, x, q % 8], 0.0)
+    out = buffer("Y", "f32", (side * side, outputs))
+    return Kernel("convolution", [Store(out[p, o], sum_over(taken * weight[q, o], q, 0, 72), [p, o])])
+
+
+@pytest.mark.parametrize(
+    ("side", "outputs", "tile"),
+    [(12, 16, (4, 16)), (10, 48, (2, 16)), (12, 24, (4, 24)), (11, 16, None), (12, 40, None)],
+)
+@pytest.mark.parametrize("options", [{}, {"parallel": True}, {"reassociate": True}, {"optimize": False}])
+def test_sums_over_rows_are_taken_in_strips(side, outputs, tile, options):
+    kernel = padded_convolution(side, outputs)
+    given = {"X": f32((side, side, 8)), "W": f32((72, outputs), 1)}
+    program = eqsat.compile(kernel, **options)
+    assert np.array_equal(program(**given)["Y"], kernel.reference(given)["Y"])
+    if "optimize" not in options:
+        strips = re.findall(r"float acc\d+\[(\d+)\];", program.source)
+        parts = program.source.count("_rows++")
+        assert strips == [str(tile[1])] * tile[0] * parts if tile else not strips
+
+
+def test_strips_between_have_no_tests_and_large_arrays_none_at_all():
+    code = to_c(optimized(padded_convolution(28, 16)))
+    assert code.count("p_0_rows++") == 3
+    assert (code.count("X["), code.count(" ? X[")) == (12, 8)
+    a, b, c = buffer("A", "f32", (64, 64)), buffer("B", "f32", (64, 2048)), buffer("C", "f32", (64, 2048))
+    i, j, r = var("i", 0, 63), var("j", 0, 2047), var("r", 0, 63)
+    large = Kernel("large", [Store(c[i, j], sum_over(a[i, r] * b[r, j], r, 0, 64), [i, j])])
+    assert "float acc" not in to_c(optimized(large))
+
+
+def test_sums_are_reassociated_only_where_it_pays():
+    """A window cut short in places had no loops for its digits: its steps divided, and took five times as long."""
+    kernel = padded_convolution(28, 16)
+    loosely = to_c(optimized(kernel, reassociate=True), reassociate=True)
+    assert loosely == to_c(optimized(kernel))
+    assert "quotient" not in loosely
+
+
+@pytest.mark.parametrize(("steps", "in_lanes"), [(3, False), (15, False), (16, True), (64, True)])
+def test_sums_of_few_steps_are_not_taken_in_lanes(steps: int, in_lanes: bool):
+    a, b, i, r = buffer("A", "f32", (7, steps)), buffer("B", "f32", (7,)), var("i", 0, 6), var("r", 0, steps - 1)
+    kernel = Kernel("rows", [Store(b[i], sum_over(a[i, r], r, 0, steps), [i])])
+    assert ("reduction(+" in to_c(optimized(kernel, reassociate=True), reassociate=True)) == in_lanes

@@ -208,14 +208,18 @@ class _Nests:
             start, stop = map(writer.named, ends)
             inside = equal_store(store, interior.store.parts, store.over)
             parts = [(first, start, store, ()), (start, stop, inside, interior.facts), (stop, beyond, store, ())]
-        strips = self._loop_of(row, "strip", extent(row) // strip)
+        strips = [self._loop_of(row, "strip", extent(row) // strip)] if extent(row) > strip else []
         lane = self._loop_of(row, "in", strip)
-        images = [{outer: block * rows + n, row: strips * strip + lane} for n in range(rows)]
+        along = strips[0] * strip + lane if strips else lane
+        images = [{outer: block * rows + n if n else block * rows, row: along} for n in range(rows)]
         for start, stop, part, facts in parts:
             if start == stop:
                 continue
             known = [fact for image in images for fact in replaced(facts, image)]
-            with writer.part(block, start, stop, ["#pragma omp parallel for"] * outermost), writer.whole(strips):
+            with ExitStack() as loops:
+                loops.enter_context(writer.part(block, start, stop, ["#pragma omp parallel for"] * outermost))
+                for loop in strips:
+                    loops.enter_context(writer.whole(loop))
                 self._strip(part, images, lane, known, block)
             writer.forget_inline()
 

@@ -44,16 +44,30 @@ NEAR = 4
 def optimized(kernel: Kernel, *, reassociate: bool = False) -> Kernel:
     """What is compiled: the kernel split, simplified, split and simplified again if that helps, and arranged.
 
-    It is split first, since rules that do not know of the loops would mix the digits of an index.
+    It is split first, since rules that do not know of the loops would mix the digits of an index. Sums are reassociated
+    only where they do not divide more often for it: a range that is cut short in places has no loops for its digits.
 
     >>> from eqsat.expr import buffer, var
     >>> a, b, k = buffer("A", "f32", (4, 6)), buffer("B", "f32", (24,)), var("k", 0, 23)
     >>> optimized(Kernel("turn", [Store(b[k], a[k % 4, k // 4], [k])])).stores
     (Store('B[k_0 + k_1*4] = A[k_0*6 + k_1] for k_1, k_0'),)
     """
-    found = simplified(split(flattened(kernel)), reassociate=reassociate)
-    apart = split(found)
-    return arranged(found if apart is found else simplified(apart, reassociate=reassociate))
+    start = split(flattened(kernel))
+
+    def simplest(reassociate: bool) -> Kernel:
+        found = simplified(start, reassociate=reassociate)
+        apart = split(found)
+        return arranged(found if apart is found else simplified(apart, reassociate=reassociate))
+
+    in_order = simplest(False)
+    return min([simplest(True), in_order], key=_divisions_in_sums) if reassociate else in_order
+
+
+def _divisions_in_sums(kernel: Kernel) -> int:
+    """How many divisions the loops of reductions compute."""
+    stores, _ = in_digits(kernel.stores)
+    reductions = [t for t in topological([part for s in stores for part in s.parts]) if t.op in REDUCTIONS]
+    return sum(t.op in DIVISIONS for t in topological([r.args[0] for r in reductions]))
 
 
 def split(kernel: Kernel) -> Kernel:

@@ -30,6 +30,9 @@ from eqsat.lowering.elements import ElementWriter
 from eqsat.lowering.guarded import guarded_loads
 from eqsat.ops import REDUCTIONS
 
+#: Fewer steps of a sum than this are not taken in lanes: adding the lanes up costs more than they gain.
+MIN_IN_LANES = 16
+
 
 @dataclass
 class _Scope:
@@ -215,7 +218,9 @@ class LoopWriter(ElementWriter):
         self.depth = {t: d for t, d in self.depth.items() if d <= depth}
         names = {other: self.local("acc") for other in together}
         self.emit(*[f"{self.type_of(other)} {name} = {self.start(other)};" for other, name in names.items()])
-        in_lanes = self.reassociate and all(t.op == "fsum_over" for t in together)
+        innermost = self.digits.get(term.args[1], [term.args[1]])[-1]
+        in_lanes = self.reassociate and extent(innermost) >= MIN_IN_LANES
+        in_lanes = in_lanes and all(t.op == "fsum_over" for t in together)
         pragma = [f"#pragma omp simd reduction(+:{', '.join(names.values())})"] * in_lanes
         with self.over_range(term, pragma):
             for other, name in names.items():
