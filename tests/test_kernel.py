@@ -911,3 +911,14 @@ def test_sums_of_few_steps_are_not_taken_in_lanes(steps: int, in_lanes: bool):
     a, b, i, r = buffer("A", "f32", (7, steps)), buffer("B", "f32", (7,)), var("i", 0, 6), var("r", 0, steps - 1)
     kernel = Kernel("rows", [Store(b[i], sum_over(a[i, r], r, 0, steps), [i])])
     assert ("reduction(+" in to_c(optimized(kernel, reassociate=True), reassociate=True)) == in_lanes
+
+
+def test_an_interior_that_is_another_in_each_column_is_none_of_strips():
+    a, b, out = buffer("A", "f32", (32, 16)), buffer("B", "f32", (4, 16)), buffer("Y", "f32", (32, 16))
+    i, j, r = var("i", 0, 31), var("j", 0, 15), var("r", 0, 3)
+    value = sum_over(where(i >= j, a[i, j] * b[r, j], 0.0), r, 0, 4)
+    kernel = Kernel("below", [Store(out[i, j], value, [i, j])])
+    given = {"A": f32((32, 16)), "B": f32((4, 16), 1)}
+    program = eqsat.compile(kernel)
+    assert "float acc0[16]" in program.source
+    assert np.array_equal(program(**given)["Y"], kernel.reference(given)["Y"])

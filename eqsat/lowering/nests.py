@@ -200,7 +200,8 @@ class _Nests:
         parts: list[tuple[str, str, Store, tuple[Expr, ...]]] = [(first, beyond, store, ())]
         outermost = self.parallel and len(store.over) == 2 and writes_once(store)
         interior = None if outermost else interior_of(equal_store(store, store.parts, [*store.over[:-2], row, outer]))
-        if interior:
+        # ends that are another in each column are none of blocks
+        if interior and not any(mentions(end, row) for end in (interior.start, interior.stop)):
             # whole blocks that are inside
             low = (interior.start + (rows - 1)) // rows
             ends = list(map(Theory().simplify, (low, maximum(low, interior.stop // rows))))
