@@ -11,12 +11,9 @@ around it say, unless the input has that division too (:class:`AllowedDivisions`
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import reduce
-from typing import Any
+from functools import cached_property
 
-import numpy as np
-
-from eqsat.evaluation import evaluate
+from eqsat.evaluation import lost
 from eqsat.expr import (
     Expr,
     const,
@@ -71,24 +68,9 @@ def undefined(order: Sequence[Expr], theory: Theory) -> set[Expr]:
     """
     suspected = suspects(order)
     found = {term for term in suspected if any(unsafe_divisions([term], suspected, [theory]))}
-    parts = topological(found)
-    points = None if not found or any(part.op in REDUCTIONS for part in parts) else theory.every_point(found)
-    if points is None:
-        return found
-    values = dict(zip(parts, evaluate(parts, points), strict=True))
-    # at which points a value needs a quotient by zero
-    lost: dict[Expr, Any] = {}
-    for term in parts:
-        of_args = [lost[a] for a in term.args]
-        lost[term] = reduce(np.logical_or, of_args, np.False_)
-        if term.op in DIVISIONS:
-            lost[term] = lost[term] | (values[term.args[1]] == 0)
-        elif term.op == "where":
-            lost[term] = of_args[0] | np.where(values[term.args[0]], *of_args[1:])
-        elif term.op in ("and", "or"):
-            decisive = [(values[a] == (term.op == "or")) & ~of_a for a, of_a in zip(term.args, of_args, strict=True)]
-            lost[term] = lost[term] & ~reduce(np.logical_or, decisive)
-    return {term for term in found if np.any(lost[term])}
+    has_reductions = any(part.op in REDUCTIONS for part in topological(found))
+    points = None if not found or has_reductions else theory.every_point(found)
+    return found if points is None else found & lost(found, points)
 
 
 def without_dead_divisions(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
@@ -135,17 +117,17 @@ class AllowedDivisions:
     ----------
     roots : sequence of Expr
         The input.
+    suspected : collection of Expr
+        The :func:`suspects` among its terms.
     theory : Theory
         What the ranges and constraints say: no gates.
     """
 
-    def __init__(self, roots: Sequence[Expr], theory: Theory) -> None:
-        self.theory = theory
-        suspected = suspects(topological(roots))
+    def __init__(self, roots: Sequence[Expr], suspected: Collection[Expr], theory: Theory) -> None:
+        self.roots, self.theory = roots, theory
         found = unsafe_divisions(roots, suspected, [theory] * len(roots), lazy=False)
         self._of_input = {self._operands(division) for division, _ in found}
         self._never_zero: dict[Form, bool] = {}
-        self._of_roots = self._divisors(roots)
 
     def _operands(self, division: Expr) -> tuple[Form, Form]:
         dividend, divisor = division.args
@@ -159,6 +141,10 @@ class AllowedDivisions:
             if found or not self.theory.is_late():
                 self._never_zero[divisor] = found
         return found or (dividend, divisor) in self._of_input
+
+    @cached_property
+    def _of_roots(self) -> set[Form]:
+        return self._divisors(self.roots)
 
     def adds_divisor(self, root: Expr) -> bool:
         """Whether a divisor below ``root``, no literal, is none of the input."""

@@ -292,7 +292,8 @@ class Kernel:
         for store in self.stores:
             full = tuple([extent(v) for v in store.over])
             terms = [*store.target.args[1:], store.value, store.when]
-            values = evaluate(terms, {**parameters, **grid(store.over)}, arrays)
+            # what is not stored counts for nothing
+            values = evaluate(terms, {**parameters, **grid(store.over)}, arrays, total=True)
             *places, value, when = [np.broadcast_to(x, full) for x in values]
             found[store.array.name][tuple([p[when] for p in places])] = value[when]
         return found

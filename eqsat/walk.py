@@ -148,7 +148,7 @@ class Walk(ABC):
             raise self._contradiction(error) from None
         self.sets = base.variables
         if not self.lazy:
-            self.allowed = AllowedDivisions(self.roots, base)
+            self.allowed = AllowedDivisions(self.roots, self.suspected, base)
         self.sets.read(chain(self.order, self.known))
         of_gate: dict[Expr | None, Theory | None] = {None: base}
         for gate in self.gates:
