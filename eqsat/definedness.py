@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 
-from eqsat.evaluation import lost
+from eqsat.evaluation import undefined_somewhere
 from eqsat.expr import (
     Expr,
     const,
@@ -70,7 +70,7 @@ def undefined(order: Sequence[Expr], theory: Theory) -> set[Expr]:
     found = {term for term in suspected if any(unsafe_divisions([term], suspected, [theory]))}
     has_reductions = any(part.op in REDUCTIONS for part in topological(found))
     points = None if not found or has_reductions else theory.every_point(found)
-    return found if points is None else found & lost(found, points)
+    return found if points is None else found & undefined_somewhere(found, points)
 
 
 def without_dead_divisions(roots: Sequence[Expr], theory: Theory) -> list[Expr]:

@@ -113,8 +113,8 @@ def evaluate(
     evaluation = _Evaluation(known, {name: np.asarray(a) for name, a in (contents or {}).items()}, total)
     results = evaluation.run(roots)
     for root in roots:
-        if root in evaluation.lost:
-            division = evaluation.lost[root].division
+        if root in evaluation.undefined:
+            division = evaluation.undefined[root].division
             raise ZeroDivisionError(
                 f"division by zero: {brief(division)!r} is needed where {brief(division.args[1])!r} is 0; "
                 "give other values or guard it by where"
@@ -126,18 +126,18 @@ def evaluate(
 
 
 @dataclass(frozen=True)
-class _Lost:
+class _Undefined:
     """At which points a term needs a quotient by zero, and the first division that it is."""
 
     at: NDArray[Any]
     division: Expr
 
 
-def lost(roots: Iterable[Expr], values: Mapping[str, ArrayLike]) -> set[Expr]:
+def undefined_somewhere(roots: Iterable[Expr], values: Mapping[str, ArrayLike]) -> set[Expr]:
     """The terms below ``roots``, but for those in bodies of reductions, that need a quotient by zero at some point."""
     evaluation = _Evaluation({name: np.asarray(value) for name, value in values.items()}, {}, total=False)
     evaluation.run(list(roots))
-    return set(evaluation.lost)
+    return set(evaluation.undefined)
 
 
 class _Evaluation:
@@ -148,7 +148,7 @@ class _Evaluation:
         self.contents = contents
         self.total = total
         #: The terms that need a quotient by zero somewhere, unless such quotients are numbers.
-        self.lost: dict[Expr, _Lost] = {}
+        self.undefined: dict[Expr, _Undefined] = {}
         # how often the reductions around this evaluation need it
         self.repeats = 1
 
@@ -161,7 +161,7 @@ class _Evaluation:
         users.update(roots)
         results: dict[Expr, Any] = {}
         for term in order:
-            of_body: _Lost | None = None
+            of_body: _Undefined | None = None
             if term.op == "var":
                 if term.value not in self.values:
                     raise KeyError(f"no value for variable {term.value!r}")
@@ -180,19 +180,19 @@ class _Evaluation:
             else:
                 result = apply_operator(term, [results[a] for a in term.args])
             results[term] = _in_type(np.asarray(result), _BOOL if term.is_bool else number_type(term))
-            if not self.total and (self.lost or of_body or term.op in DIVISIONS):
-                self.note_lost(term, results, of_body)
+            if not self.total and (self.undefined or of_body or term.op in DIVISIONS):
+                self.note_undefined(term, results, of_body)
             for arg in operands(term):
                 users[arg] -= 1
                 if not users[arg]:
                     del results[arg]
         return [results[root] for root in roots]
 
-    def note_lost(self, term: Expr, results: Mapping[Expr, Any], of_body: _Lost | None) -> None:
+    def note_undefined(self, term: Expr, results: Mapping[Expr, Any], of_body: _Undefined | None) -> None:
         """Note where ``term`` needs a quotient by zero, if anywhere."""
         found = [of_body] if of_body else []
         for place, arg in enumerate(term.args):
-            of_arg = self.lost.get(arg)
+            of_arg = self.undefined.get(arg)
             if of_arg is None or (term.op in REDUCTIONS and not place):
                 continue
             at = of_arg.at
@@ -202,13 +202,13 @@ class _Evaluation:
             elif term.op in ("and", "or"):
                 for other in term.args:
                     decides = results[other] == (term.op == "or")
-                    at = at & ~(decides & ~self.lost[other].at if other in self.lost else decides)
-            found.append(_Lost(at, of_arg.division))
+                    at = at & ~(decides & ~self.undefined[other].at if other in self.undefined else decides)
+            found.append(_Undefined(at, of_arg.division))
         if term.op in DIVISIONS:
-            found.append(_Lost(np.equal(results[term.args[1]], 0), term))
+            found.append(_Undefined(np.equal(results[term.args[1]], 0), term))
         found = [each for each in found if each.at.any()]
         if found:
-            self.lost[term] = _Lost(reduce(np.logical_or, [each.at for each in found]), found[0].division)
+            self.undefined[term] = _Undefined(reduce(np.logical_or, [each.at for each in found]), found[0].division)
 
     def load(self, array: Buffer, indices: list[NDArray[Any]]) -> Any:
         if array.name in self.contents:
@@ -230,7 +230,7 @@ class _Evaluation:
         span = high - low + 1
         return mixed.astype(np.int64) if span >= 2**64 else (mixed % np.uint64(span)).astype(np.int64) + low
 
-    def reduce(self, term: Expr, low: NDArray[Any], high: NDArray[Any]) -> tuple[Any, _Lost | None]:
+    def reduce(self, term: Expr, low: NDArray[Any], high: NDArray[Any]) -> tuple[Any, _Undefined | None]:
         body, index = term.args[:2]
         name = str(index.value)
         combine = _COMBINE[term.op]
@@ -242,7 +242,7 @@ class _Evaluation:
         points = prod(shape)
         if not points:
             return np.zeros(shape, dtype=kind), None
-        lost: _Lost | None = None
+        of_body: _Undefined | None = None
         first, beyond = int(low.min()), int(high.max())
         # the index gets an axis of its own before all others
         axes = max(map(len, shapes), default=0)
@@ -257,14 +257,14 @@ class _Evaluation:
             inner.repeats = max(1, repeats // len(numbers))
             values = inner.run([body])[0].astype(kind, copy=False)
             inside = (numbers >= low) & (numbers < high)
-            if body in inner.lost:
-                at = np.any(inner.lost[body].at & inside, axis=0)
-                lost = _Lost(at if lost is None else lost.at | at, inner.lost[body].division)
+            if body in inner.undefined:
+                at = np.any(inner.undefined[body].at & inside, axis=0)
+                of_body = _Undefined(at if of_body is None else of_body.at | at, inner.undefined[body].division)
             values = np.where(inside, values, outside)
             total = combine(total, combine.reduce(values, axis=0, dtype=kind))
         if term.op in ("max_over", "min_over"):
             total = np.where(low < high, total, np.asarray(REDUCTIONS[term.op].identity, dtype=kind))
-        return total, lost
+        return total, of_body
 
 
 _COMBINE = {"sum_over": np.add, "prod_over": np.multiply, "max_over": np.maximum, "min_over": np.minimum}
