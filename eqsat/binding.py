@@ -80,7 +80,7 @@ def check(rule: Rule) -> Counterexample | None:
         given = [instance.left, instance.right]
         found = check_equal(given[:1], given[1:], gates=[instance.when])
         if found.counterexample is not None:
-            left, right = [str(int(side)) for side in evaluate(given, found.counterexample)]
+            left, right = [str(int(side)) for side in evaluate(given, found.counterexample, total=True)]
             values = {shown(name): value for name, value in (instance.fixed | found.counterexample).items()}
             return Counterexample(rule.name, values, left, right)
     return None

@@ -14,7 +14,7 @@ from math import inf
 from typing import cast
 
 from eqsat.costs import cost_of
-from eqsat.definedness import defined, undefined
+from eqsat.definedness import undefined
 from eqsat.expr import FALSE, Expr, substitute, topological
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, ProductPrices, reachable
@@ -95,7 +95,7 @@ class ByTheory(Walk):
 
     def _spelled(self, base: Theory, originals: Sequence[Expr], values: Sequence[Value]) -> Speller:
         """The spellings of some values, among them those of the ``originals``."""
-        speller = Speller(base, self._variables())
+        speller = Speller(base, self._variables(), self.allowed)
         if not all(map(_is_plain, values)):
             # what the input has besides sums of variables spells nothing of these
             speller.input.add(originals)
@@ -184,7 +184,7 @@ class ByTheory(Walk):
         work.until = inf
         for model, choice in chosen:
             spelled = speller.spell(choice)
-            exprs = self._within_64_bits(defined([spelled[c] for c in wanted], contexts), self.roots)
+            exprs = self._within_64_bits(self._defined([spelled[c] for c in wanted], contexts), self.roots)
             if not self._strays(exprs):
                 yield tuple(self._bracketed(exprs, model) if isinstance(model, LoopAware) else exprs)
 

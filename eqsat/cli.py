@@ -26,7 +26,7 @@ from eqsat.engine import Budget
 from eqsat.expr import Expr, buffer, extent, var
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import COST_MODELS, LoopAware
-from eqsat.optimize import DEFAULT_BUDGET, ENGINES, EXTRACTORS
+from eqsat.optimize import BRANCHES, DEFAULT_BUDGET, ENGINES, EXTRACTORS
 from eqsat.optimize import optimize as optimise
 from eqsat.pareto import SIZES
 from eqsat.text import parse, to_program, to_text
@@ -79,6 +79,14 @@ _ENGINE = click.option(
     help="How equal terms are found: all rules at once, linear arithmetic alone, or the rules one by one.",
 )
 _NO_THEORY = click.option("--no-theory", is_flag=True, help="Rules alone, without linear arithmetic beside them.")
+
+_BRANCHES = click.option(
+    "--branches",
+    type=click.Choice(BRANCHES),
+    default="eager",
+    help="Whether both branches of selections, and what gates mask, are evaluated everywhere: the answer does not "
+    "divide by zero there. lazy: only where they are chosen.",
+)
 
 
 def _a_time(context: click.Context, option: click.Parameter, seconds: float) -> float:
@@ -149,6 +157,7 @@ def app() -> None:
 @_EXTRACT
 @_ENGINE
 @_NO_THEORY
+@_BRANCHES
 @_SECONDS
 @_PROVE
 @_PROVE_SECONDS
@@ -167,6 +176,7 @@ def optimize(
     extract: Any,
     engine: Any,
     no_theory: bool,
+    branches: str,
     seconds: float,
     prove: bool,
     prove_seconds: float,
@@ -193,6 +203,7 @@ def optimize(
         theory=not no_theory,
         extract=extract,
         pareto=pareto,
+        branches=branches,
         budget=Budget(seconds=seconds),
     )
     check = result.check(prove=prove, seconds=prove_seconds)
@@ -304,6 +315,7 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
 @_EXTRACT
 @_ENGINE
 @_NO_THEORY
+@_BRANCHES
 @click.option("--no-gates", is_flag=True, help="Ignore gates: every root must be equal everywhere.")
 @_SECONDS
 @_PROVE
@@ -316,6 +328,7 @@ def corpus(
     extract: str,
     engine: str,
     no_theory: bool,
+    branches: str,
     no_gates: bool,
     seconds: float,
     prove: bool,
@@ -327,7 +340,7 @@ def corpus(
     A bad case becomes a row with an "error"; the others go on. Rows are written as they are ready.
     """
     budget = Budget(seconds=seconds)
-    settings = Settings(cost, extract, engine, not no_theory, not no_gates, budget, prove, prove_seconds)
+    settings = Settings(cost, extract, engine, not no_theory, not no_gates, budget, prove, prove_seconds, branches)
     if output is not None and output.exists() and source.exists() and output.samefile(source):
         raise click.UsageError(f"{output} would be overwritten by its own answers: give -o another file")
     data = _standard_input() if str(source) == "-" else source.read_bytes()

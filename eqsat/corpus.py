@@ -43,12 +43,14 @@ class Settings:
     budget: Budget = DEFAULT_BUDGET
     prove: bool = False
     prove_seconds: float = 10.0
+    branches: str = "eager"
 
     @property
     def optimizing(self) -> dict[str, Any]:
         """The options of :func:`eqsat.optimize.optimize` that all kinds of cases take."""
         cost = cost_model(self.cost)
-        return {"cost": cost, "engine": self.engine, "theory": self.theory, "budget": self.budget}
+        engine, theory, branches = self.engine, self.theory, self.branches
+        return {"cost": cost, "engine": engine, "theory": theory, "budget": self.budget, "branches": branches}
 
     @property
     def checking(self) -> dict[str, Any]:

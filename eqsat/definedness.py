@@ -1,19 +1,19 @@
 """Definedness: divisions by what may be zero, under all that is known where they are evaluated.
 
-A branch of a selection is evaluated where the condition decides for it, and a body where its reduction has a step: what
-is not evaluated there may divide by zero. Inputs that may are refused; answers that compute more than their input are
-given divisors that are never zero.
+Inputs are read lazily: a branch of a selection is evaluated where the condition decides for it, and a body where its
+reduction has a step. What is not evaluated there may divide by zero; inputs that divide by zero elsewhere are refused.
+
+Answers are held to more: code for vectors and GPUs evaluates both branches of a selection, and what a gate masks. So an
+answer divides by nothing that is zero at some point of the ranges and constraints, whatever the gates and conditions
+around it say, unless the input has that division too (:class:`AllowedDivisions`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import reduce
-from typing import Any
+from functools import cached_property
 
-import numpy as np
-
-from eqsat.evaluation import evaluate
+from eqsat.evaluation import undefined_somewhere
 from eqsat.expr import (
     Expr,
     const,
@@ -30,14 +30,16 @@ from eqsat.expr import (
 )
 from eqsat.linear import Theory
 from eqsat.ops import DIVISIONS, REDUCTIONS
+from eqsat.theory.forms import Form, to_expr
 
 
 def unsafe_divisions(
-    roots: Sequence[Expr], suspected: Collection[Expr], contexts: Sequence[Theory | None]
+    roots: Sequence[Expr], suspected: Collection[Expr], contexts: Sequence[Theory | None], lazy: bool = True
 ) -> Iterator[tuple[Expr, Theory]]:
     """The divisions below ``roots`` by what may be zero under all that is known there, and the theory of that.
 
-    ``suspected`` are the :func:`suspects` among the terms below the roots.
+    ``suspected`` are the :func:`suspects` among the terms below the roots. If ``lazy``, a branch of a selection is
+    evaluated only where it is chosen; else everywhere.
     """
     seen: set[tuple[Theory, Expr]] = set()
     pairs = zip(roots, contexts, strict=True)
@@ -49,7 +51,7 @@ def unsafe_divisions(
         seen.add((theory, term))
         if term.op in DIVISIONS and not _is_nonzero(term.args[1], theory):
             yield term, theory
-        if term.op == "where":
+        if term.op == "where" and lazy:
             stack += [(term.args[0], theory), *live_branches(term, theory)]
         elif term.op in REDUCTIONS:
             inside = theory.inside(term)
@@ -66,24 +68,9 @@ def undefined(order: Sequence[Expr], theory: Theory) -> set[Expr]:
     """
     suspected = suspects(order)
     found = {term for term in suspected if any(unsafe_divisions([term], suspected, [theory]))}
-    parts = topological(found)
-    points = None if not found or any(part.op in REDUCTIONS for part in parts) else theory.every_point(found)
-    if points is None:
-        return found
-    values = dict(zip(parts, evaluate(parts, points), strict=True))
-    # at which points a value needs a quotient by zero
-    lost: dict[Expr, Any] = {}
-    for term in parts:
-        of_args = [lost[a] for a in term.args]
-        lost[term] = reduce(np.logical_or, of_args, np.False_)
-        if term.op in DIVISIONS:
-            lost[term] = lost[term] | (values[term.args[1]] == 0)
-        elif term.op == "where":
-            lost[term] = of_args[0] | np.where(values[term.args[0]], *of_args[1:])
-        elif term.op in ("and", "or"):
-            decisive = [(values[a] == (term.op == "or")) & ~of_a for a, of_a in zip(term.args, of_args, strict=True)]
-            lost[term] = lost[term] & ~reduce(np.logical_or, decisive)
-    return {term for term in found if np.any(lost[term])}
+    has_reductions = any(part.op in REDUCTIONS for part in topological(found))
+    points = None if not found or has_reductions else theory.every_point(found)
+    return found if points is None else found & undefined_somewhere(found, points)
 
 
 def without_dead_divisions(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
@@ -121,31 +108,100 @@ def settled(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
     return found
 
 
-def defined(roots: Sequence[Expr], contexts: Sequence[Theory | None]) -> list[Expr]:
-    """Answers without divisions by zero: where such a quotient is computed it counts for nothing, so any will do."""
+class AllowedDivisions:
+    """The divisions that an answer may have if all of it is evaluated at every point of the ranges and constraints.
+
+    Those by what is never zero there, and those of the input: with the same dividend and the same divisor.
+
+    Parameters
+    ----------
+    roots : sequence of Expr
+        The input.
+    suspected : collection of Expr
+        The :func:`suspects` among its terms.
+    theory : Theory
+        What the ranges and constraints say: no gates.
+    """
+
+    def __init__(self, roots: Sequence[Expr], suspected: Collection[Expr], theory: Theory) -> None:
+        self.roots, self.theory = roots, theory
+        found = unsafe_divisions(roots, suspected, [theory] * len(roots), lazy=False)
+        self._of_input = {self._operands(division) for division, _ in found}
+        self._never_zero: dict[Form, bool] = {}
+
+    def _operands(self, division: Expr) -> tuple[Form, Form]:
+        dividend, divisor = division.args
+        return self.theory.form(dividend), self.theory.form(divisor)
+
+    def has(self, dividend: Form, divisor: Form) -> bool:
+        """Whether an answer may divide so."""
+        found = self._never_zero.get(divisor)
+        if found is None:
+            found = _is_nonzero(to_expr(divisor), self.theory)
+            if found or not self.theory.is_late():
+                self._never_zero[divisor] = found
+        return found or (dividend, divisor) in self._of_input
+
+    @cached_property
+    def _of_roots(self) -> set[Form]:
+        return self._divisors(self.roots)
+
+    def adds_divisor(self, root: Expr) -> bool:
+        """Whether a divisor below ``root``, no literal, is none of the input."""
+        return not self._divisors([root]) <= self._of_roots
+
+    def _divisors(self, roots: Sequence[Expr]) -> set[Form]:
+        found = {t.args[1] for t in topological(roots) if t.op in DIVISIONS and t.args[1].op != "const"}
+        return {self.theory.form(divisor) for divisor in found}
+
+    def instead_of(self, divisor: Form) -> Form:
+        """What equals ``divisor`` where that is not zero, and is never zero itself."""
+        found = self.theory.form(_kept_from_zero(to_expr(divisor)))
+        self._never_zero[found] = True
+        return found
+
+    def missing(self, roots: Sequence[Expr], suspected: Collection[Expr]) -> Iterator[Expr]:
+        """The divisions below ``roots`` that an answer may not have."""
+        for division, _ in unsafe_divisions(roots, suspected, [self.theory] * len(roots), lazy=False):
+            if not self.has(*self._operands(division)):
+                yield division
+
+
+def defined(
+    roots: Sequence[Expr], contexts: Sequence[Theory | None], allowed: AllowedDivisions | None = None
+) -> list[Expr]:
+    """Answers without divisions by zero: where such a quotient is computed it counts for nothing, so any will do.
+
+    With ``allowed``, without any that it does not have either.
+    """
     answers = list(roots)
     kept: set[Expr] = set()
 
     def never_zero(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        if term.op not in DIVISIONS or term.args[1] not in unsafe:
+        if term not in unsafe:
             return None
-        divisor = args[1]
-        if divisor.vmin < 0 < divisor.vmax:
-            divisor = where(divisor.eq(0), 1, divisor)
-        else:
-            divisor = maximum(divisor, 1) if divisor.vmin >= 0 else minimum(divisor, -1)
+        divisor = _kept_from_zero(args[1])
         kept.add(divisor)
         return make(term.op, args[0], divisor)
 
+    def unsafe_ones() -> set[Expr]:
+        suspected = suspects(topological(answers))
+        found = {division for division, _ in unsafe_divisions(answers, suspected, contexts)}
+        if suspected and allowed is not None:
+            found.update(allowed.missing(answers, suspected))
+        return {division for division in found if division.args[1] not in kept}
+
     # a quotient that counts for nothing may have kept another divisor from zero
-    while unsafe := _unsafe_divisors(answers, contexts) - kept:
+    while unsafe := unsafe_ones():
         answers = rebuild(answers, never_zero)
     return answers
 
 
-def _unsafe_divisors(roots: Sequence[Expr], contexts: Sequence[Theory | None]) -> set[Expr]:
-    suspected = suspects(topological(roots))
-    return {term.args[1] for term, _ in unsafe_divisions(roots, suspected, contexts)}
+def _kept_from_zero(divisor: Expr) -> Expr:
+    """``divisor`` where it is not zero, and a number of its range elsewhere."""
+    if divisor.vmin < 0 < divisor.vmax:
+        return where(divisor.eq(0), 1, divisor)
+    return maximum(divisor, 1) if divisor.vmin >= 0 else minimum(divisor, -1)
 
 
 def live_branches(selection: Expr, theory: Theory) -> list[tuple[Expr, Theory]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from hashlib import blake2b
 from itertools import chain
 from math import prod
@@ -12,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eqsat.expr import Expr, array_of, as_float, brief, evaluated_operands, may_divide_by_zero, neutral, topological
+from eqsat.expr import Expr, array_of, as_float, brief, evaluated_operands, neutral, topological
 from eqsat.limits import list_of, require
-from eqsat.ops import ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer, rounded_to_odd
+from eqsat.ops import DIVISIONS, ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer, rounded_to_odd
 
 _BOOL, _I32, _I64, _F32, _F64, _ANY_SIZE = map(np.dtype, ("bool", "int32", "int64", "float32", "float64", "object"))
 
@@ -57,7 +59,11 @@ MAX_STEPS = 2**30
 
 
 def evaluate(
-    roots: Iterable[Expr], values: Mapping[str, ArrayLike], contents: Mapping[str, ArrayLike] | None = None
+    roots: Iterable[Expr],
+    values: Mapping[str, ArrayLike],
+    contents: Mapping[str, ArrayLike] | None = None,
+    *,
+    total: bool = False,
 ) -> list[NDArray[Any]]:
     """The values of ``roots``: the reference semantics, vectorised.
 
@@ -71,15 +77,19 @@ def evaluate(
     contents : mapping from buffer name to array_like, optional
         What the buffers hold. A load outside of one, which is unspecified, gets a value from its edge; a buffer without
         contents holds fixed arbitrary elements.
+    total : bool
+        Whether a quotient by zero is some number of its bounds, for callers that look at other points alone.
 
     Returns
     -------
     list of ndarray
         One per root, of dtype bool or int64; of dtype object (Python ints) where its bounds do not fit int64.
-        Where a divisor is zero the result is unspecified.
 
     Raises
     ------
+    ZeroDivisionError
+        If a root needs a quotient by zero, unless ``total``; the message names it. A branch of a selection is needed
+        only where it is chosen, a member of ``and`` or ``or`` only where no other decides, a body only in its range.
     KeyError
         If a variable has no value; the message names it.
     ValueError
@@ -87,27 +97,58 @@ def evaluate(
     TypeError
         If the roots are no list of terms, the values no mapping, or those of a variable no integers.
 
-    >>> from eqsat import var
+    >>> from eqsat import var, where
     >>> i = var("i", 0, 100)
     >>> (i // 7).evaluate({"i": [6, 7, 50]})
     array([0, 1, 7])
+    >>> where(i.eq(0), 0, 100 // i).evaluate({"i": [0, 7]})
+    array([ 0, 14])
+    >>> (100 // i).evaluate({"i": [0, 7]})
+    Traceback (most recent call last):
+    ZeroDivisionError: division by zero: '100//i' is needed where 'i' is 0; give other values or guard it by where
     """
     roots = list_of(Expr, roots, "the roots to evaluate")
     require(values, Mapping, "the values of the variables")
     known = {name: np.asarray(value) for name, value in values.items()}
-    results = _Evaluation(known, {name: np.asarray(a) for name, a in (contents or {}).items()}).run(roots)
+    evaluation = _Evaluation(known, {name: np.asarray(a) for name, a in (contents or {}).items()}, total)
+    results = evaluation.run(roots)
+    for root in roots:
+        if root in evaluation.undefined:
+            division = evaluation.undefined[root].division
+            raise ZeroDivisionError(
+                f"division by zero: {brief(division)!r} is needed where {brief(division.args[1])!r} is 0; "
+                "give other values or guard it by where"
+            )
     return [
         x if r.is_bool or r.element or x.dtype == object else x.astype(np.int64)
         for r, x in zip(roots, results, strict=True)
     ]
 
 
+@dataclass(frozen=True)
+class _Undefined:
+    """At which points a term needs a quotient by zero, and the first division that it is."""
+
+    at: NDArray[Any]
+    division: Expr
+
+
+def undefined_somewhere(roots: Iterable[Expr], values: Mapping[str, ArrayLike]) -> set[Expr]:
+    """The terms below ``roots``, but for those in bodies of reductions, that need a quotient by zero at some point."""
+    evaluation = _Evaluation({name: np.asarray(value) for name, value in values.items()}, {}, total=False)
+    evaluation.run(list(roots))
+    return set(evaluation.undefined)
+
+
 class _Evaluation:
     """One evaluation: the values of the variables in scope, and what the buffers hold."""
 
-    def __init__(self, values: dict[str, NDArray[Any]], contents: dict[str, NDArray[Any]]) -> None:
+    def __init__(self, values: dict[str, NDArray[Any]], contents: dict[str, NDArray[Any]], total: bool) -> None:
         self.values = values
         self.contents = contents
+        self.total = total
+        #: The terms that need a quotient by zero somewhere, unless such quotients are numbers.
+        self.undefined: dict[Expr, _Undefined] = {}
         # how often the reductions around this evaluation need it
         self.repeats = 1
 
@@ -120,6 +161,7 @@ class _Evaluation:
         users.update(roots)
         results: dict[Expr, Any] = {}
         for term in order:
+            of_body: _Undefined | None = None
             if term.op == "var":
                 if term.value not in self.values:
                     raise KeyError(f"no value for variable {term.value!r}")
@@ -134,15 +176,39 @@ class _Evaluation:
             elif operands is evaluated_operands and term.op == "load":
                 result = self.load(array_of(term), [results[a] for a in term.args[1:]])
             elif operands is evaluated_operands and term.op in REDUCTIONS:
-                result = self.reduce(term, results[term.args[2]], results[term.args[3]])
+                result, of_body = self.reduce(term, results[term.args[2]], results[term.args[3]])
             else:
                 result = apply_operator(term, [results[a] for a in term.args])
             results[term] = _in_type(np.asarray(result), _BOOL if term.is_bool else number_type(term))
+            if not self.total and (self.undefined or of_body or term.op in DIVISIONS):
+                self.note_undefined(term, results, of_body)
             for arg in operands(term):
                 users[arg] -= 1
                 if not users[arg]:
                     del results[arg]
         return [results[root] for root in roots]
+
+    def note_undefined(self, term: Expr, results: Mapping[Expr, Any], of_body: _Undefined | None) -> None:
+        """Note where ``term`` needs a quotient by zero, if anywhere."""
+        found = [of_body] if of_body else []
+        for place, arg in enumerate(term.args):
+            of_arg = self.undefined.get(arg)
+            if of_arg is None or (term.op in REDUCTIONS and not place):
+                continue
+            at = of_arg.at
+            if term.op == "where" and place:
+                chosen = results[term.args[0]]
+                at = at & (chosen if place == 1 else ~chosen)
+            elif term.op in ("and", "or"):
+                for other in term.args:
+                    decides = results[other] == (term.op == "or")
+                    at = at & ~(decides & ~self.undefined[other].at if other in self.undefined else decides)
+            found.append(_Undefined(at, of_arg.division))
+        if term.op in DIVISIONS:
+            found.append(_Undefined(np.equal(results[term.args[1]], 0), term))
+        found = [each for each in found if each.at.any()]
+        if found:
+            self.undefined[term] = _Undefined(reduce(np.logical_or, [each.at for each in found]), found[0].division)
 
     def load(self, array: Buffer, indices: list[NDArray[Any]]) -> Any:
         if array.name in self.contents:
@@ -164,7 +230,7 @@ class _Evaluation:
         span = high - low + 1
         return mixed.astype(np.int64) if span >= 2**64 else (mixed % np.uint64(span)).astype(np.int64) + low
 
-    def reduce(self, term: Expr, low: NDArray[Any], high: NDArray[Any]) -> Any:
+    def reduce(self, term: Expr, low: NDArray[Any], high: NDArray[Any]) -> tuple[Any, _Undefined | None]:
         body, index = term.args[:2]
         name = str(index.value)
         combine = _COMBINE[term.op]
@@ -175,7 +241,8 @@ class _Evaluation:
         shape = np.broadcast_shapes(*shapes)
         points = prod(shape)
         if not points:
-            return np.zeros(shape, dtype=kind)
+            return np.zeros(shape, dtype=kind), None
+        of_body: _Undefined | None = None
         first, beyond = int(low.min()), int(high.max())
         # the index gets an axis of its own before all others
         axes = max(map(len, shapes), default=0)
@@ -185,16 +252,19 @@ class _Evaluation:
         step = max(1, _CHUNK // points)
         for start in range(first, beyond, step):
             numbers = integers(start, min(start + step, beyond)).reshape(-1, *[1] * axes)
-            inner = _Evaluation({**self.values, name: numbers}, self.contents)
+            inner = _Evaluation({**self.values, name: numbers}, self.contents, self.total)
             # the axis counts its own steps
             inner.repeats = max(1, repeats // len(numbers))
             values = inner.run([body])[0].astype(kind, copy=False)
             inside = (numbers >= low) & (numbers < high)
+            if body in inner.undefined:
+                at = np.any(inner.undefined[body].at & inside, axis=0)
+                of_body = _Undefined(at if of_body is None else of_body.at | at, inner.undefined[body].division)
             values = np.where(inside, values, outside)
             total = combine(total, combine.reduce(values, axis=0, dtype=kind))
         if term.op in ("max_over", "min_over"):
             total = np.where(low < high, total, np.asarray(REDUCTIONS[term.op].identity, dtype=kind))
-        return total
+        return total, of_body
 
 
 _COMBINE = {"sum_over": np.add, "prod_over": np.multiply, "max_over": np.maximum, "min_over": np.minimum}
@@ -230,8 +300,8 @@ def apply_operator(term: Expr, args: list[Any]) -> Any:
             return FLOATS[term.op].evaluate(*args)
     kind = number_type(term, *term.args)
     args = [x if a.is_bool else _in_type(x, kind) for x, a in zip(args, term.args, strict=True)]
-    if may_divide_by_zero(term):
-        # any divisor of the range will do there: the result is unspecified, but its bounds hold
+    if term.op in DIVISIONS and not np.all(args[1]):
+        # any divisor of the range will do there: the result counts for nothing, but its bounds hold
         other = term.args[1].vmin or term.args[1].vmax or 1
         args[1] = np.where(np.equal(args[1], 0), np.asarray(other, dtype=kind), args[1])
     return OPS[term.op].evaluate(*args)

@@ -45,6 +45,7 @@ from eqsat.expr import (
     substitute,
     topological,
     variables,
+    where,
 )
 from eqsat.extract.cost import CostModel, LoopAware, refuse_other
 from eqsat.limits import integer_of, require, shown
@@ -269,6 +270,8 @@ class Kernel:
         TypeError, ValueError
             If an input or a parameter is missing, an input has another shape or another kind of elements, or a
             parameter is out of range.
+        ZeroDivisionError
+            If an element that is stored, or its place, needs a quotient by zero; the message names it.
         """
         require(arrays, Mapping, f"what the arrays of kernel {self.name!r} hold")
         missing = [b.name for b in self.inputs if b.name not in arrays]
@@ -291,11 +294,17 @@ class Kernel:
         }
         for store in self.stores:
             full = tuple([extent(v) for v in store.over])
-            terms = [*store.target.args[1:], store.value, store.when]
-            values = evaluate(terms, {**parameters, **grid(store.over)}, arrays)
+            # what is not stored may divide by zero
+            stored = [where(store.when, t, _nothing(t)) for t in (*store.target.args[1:], store.value)]
+            values = evaluate([*stored, store.when], {**parameters, **grid(store.over)}, arrays)
             *places, value, when = [np.broadcast_to(x, full) for x in values]
             found[store.array.name][tuple([p[when] for p in places])] = value[when]
         return found
+
+
+def _nothing(term: Expr) -> bool | float:
+    """A literal of the kind of ``term``."""
+    return False if term.is_bool else 0.0 if term.element else 0
 
 
 def simplified(kernel: Kernel, *, cost: CostModel = LATENCY, reassociate: bool = False) -> Kernel:

@@ -22,6 +22,7 @@ from eqsat.text import parse
 
 ENGINES = ("egraph", "theory", "greedy")
 EXTRACTORS = ("tree", "dag", "exact")
+BRANCHES = ("eager", "lazy")
 
 DEFAULT_BUDGET = Budget()
 #: Proved by the tests, and so not checked again.
@@ -40,6 +41,7 @@ def optimize(
     theory: bool = True,
     extract: str = "dag",
     pareto: str | None = None,
+    branches: str = "eager",
     **ranges: tuple[int, int],
 ) -> Result:
     """Return the cheapest expressions found equal to ``exprs`` for every value of their variables.
@@ -69,6 +71,11 @@ def optimize(
         over the e-graph, or how far it may be off, in what is left of the budget's seconds (extra: exact).
     pareto : {"operations", "live"}, optional
         Also find answers that are dearer but smaller, in operations or in values held at once: ``Result.pareto``.
+    branches : {"eager", "lazy"}
+        Where the answer is evaluated. ``"eager"``: both branches of each selection, and each root with a gate, at every
+        point of the ranges and constraints, as selects and masked loads of GPUs and vectors are. The answer divides by
+        nothing that is zero at such a point, unless the input has that very division. ``"lazy"``: a branch only where
+        its condition chooses it, a root only where its gate holds, as ``if`` does; it may divide by zero elsewhere.
     **ranges : (int, int)
         Inclusive bounds of the variables of text; for one that is named as an option, see :func:`eqsat.parse`.
 
@@ -87,6 +94,8 @@ def optimize(
         raise ValueError(f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}")
     if extract not in EXTRACTORS:
         raise ValueError(f"unknown extractor {extract!r}: use one of {', '.join(EXTRACTORS)}")
+    if branches not in BRANCHES:
+        raise ValueError(f"unknown evaluation of branches {branches!r}: use one of {', '.join(BRANCHES)}")
     if pareto is not None and pareto not in list(SIZES):
         raise ValueError(f"unknown size {pareto!r} for pareto: use one of {', '.join(SIZES)}")
     if pareto is not None and (engine == "greedy" or not theory):
@@ -114,7 +123,7 @@ def optimize(
         refuse_repeated(rules)
         refuse_false(rule for rule in rules if rule not in _SHIPPED)
     kind = ByTheory if engine == "theory" or (theory and engine == "egraph") else ByRules
-    walk = kind(roots, facts, gated, rules, checked(cost), budget, extract, pareto)
+    walk = kind(roots, facts, gated, rules, checked(cost), budget, extract, pareto, branches == "lazy")
     if rounded := [t for t in walk.order if t.element]:
         shown = brief(rounded[0])
         raise ValueError(f"{shown!r} is a floating-point value: give it as a store of a kernel (eqsat.kernel)")

@@ -192,7 +192,7 @@ def _checked(rule: Rule) -> Counterexample | None:
 def _search(name: str, pattern: Pattern) -> Counterexample | None:
     pattern = _widened(pattern)
     values, allowed = _grid(pattern)
-    left, right, holds = evaluate([pattern.left, pattern.right, pattern.when], values)
+    left, right, holds = evaluate([pattern.left, pattern.right, pattern.when], values, total=True)
     defined = _nonzero_divisors(pattern.left, values) & _nonzero_divisors(pattern.when, values)
     unsafe = ~_nonzero_divisors(pattern.right, values)
     bad = np.broadcast_to(allowed & holds & defined & (unsafe | (left != right)), allowed.shape)
@@ -280,7 +280,7 @@ def _values(name: str, count: int, further: Iterable[int] = ()) -> Array:
 def _nonzero_divisors(term: Expr, values: Mapping[str, Array]) -> Array:
     """Where no divisor in ``term`` is zero."""
     result = np.asarray(True)
-    for value in evaluate(_divisors(term), values):
+    for value in evaluate(_divisors(term), values, total=True):
         result = result & (value != 0)
     return result
 
@@ -445,5 +445,5 @@ def _number(term: Expr, numbers: Mapping[Expr, Expr]) -> int | None:
     """The value of ``term``, or None where a divisor is zero."""
     try:
         return int(evaluate(substitute([term], numbers), {})[0])
-    except ValueError:
+    except (ValueError, ZeroDivisionError):
         return None

@@ -75,7 +75,7 @@ def select(points: Mapping[str, NDArray[Any]], chosen: NDArray[Any]) -> Points:
 def all_hold(conditions: Sequence[Expr], points: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
     """At which points all conditions hold; of the shape that the conditions broadcast to."""
     total: NDArray[Any] = np.asarray(True)
-    for value in evaluate(conditions, points):
+    for value in evaluate(conditions, points, total=True):
         total = total & value
     return total
 
@@ -111,7 +111,7 @@ def _search(points: Points, variables: Sequence[Expr], distance: Expr, random: n
     """Move the points, in place, until ``distance`` is zero or the rounds are over."""
     below = set(topological([distance]))
     movable = [v for v in variables if v.vmin < v.vmax and v in below]
-    far = evaluate([distance], points)[0]
+    far = evaluate([distance], points, total=True)[0]
     for turn in range(ROUNDS * len(movable)):
         away = np.flatnonzero(far)
         if not len(away):
@@ -121,7 +121,7 @@ def _search(points: Points, variables: Sequence[Expr], distance: Expr, random: n
         here = select(points, away)
         best, least = here[name], far[away]
         for move in _moves(here, variable, distance, least, random):
-            there = evaluate([distance], {**here, name: move})[0]
+            there = evaluate([distance], {**here, name: move}, total=True)[0]
             closer = there < least
             best, least = np.where(closer, move, best), np.where(closer, there, least)
         points[name][away] = best
@@ -134,7 +134,7 @@ def _moves(
     """New values to try: the zero of the secant through two neighbouring points, and a random one."""
     values = here[cast(str, variable.value)]
     step = np.where(values < variable.vmax, 1, -1)
-    slope = evaluate([distance], {**here, cast(str, variable.value): values + step})[0] - far
+    slope = evaluate([distance], {**here, cast(str, variable.value): values + step}, total=True)[0] - far
     secant = values - step * (far // np.where(slope == 0, 1, slope))
     moves = [secant, _candidates(variable, len(values), random)]
     return [np.clip(move, variable.vmin, variable.vmax).astype(values.dtype) for move in moves]

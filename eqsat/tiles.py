@@ -137,7 +137,7 @@ def elements_read(of: IndexingMap) -> int:
             raise ValueError(f"{error}, and its elements are too many to count") from None
     ranges = np.meshgrid(*(integers(v.vmin, v.vmax + 1) for v in inputs), indexing="ij")
     points = {str(v.value): axis.ravel() for v, axis in zip(inputs, ranges, strict=True)}
-    inside, *indices = evaluate([of.domain, *of.results], points)
+    inside, *indices = evaluate([of.domain, *of.results], points, total=True)
     read = np.stack(np.broadcast_arrays(*indices, inside))[:-1, inside]
     return len(set(map(tuple, read.T.tolist())))
 

@@ -328,14 +328,14 @@ def _probe(
     inside = set(group.variables)
     for gate in gates:
         if monotonic() < deadline and inside.issuperset(variables([gate])):
-            reached = sum(int(np.count_nonzero(evaluate([gate], batch)[0])) for batch in batches)
+            reached = sum(int(np.count_nonzero(evaluate([gate], batch, total=True)[0])) for batch in batches)
             if reached < samples // 100:
                 batches.append(sample(group.variables, [*group.constraints, gate], samples // 20, seed))
     points = 0
     for batch in batches:
         count = len(next(iter(batch.values())))
         points += count
-        for verdict in evaluate(group.differs, batch):
+        for verdict in evaluate(group.differs, batch, total=True):
             if verdict.any():
                 at = select(batch, np.flatnonzero(np.broadcast_to(verdict, count))[:1])
                 return points, {name: int(value[0]) for name, value in at.items()}

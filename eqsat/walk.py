@@ -15,7 +15,7 @@ from operator import or_
 from typing import cast
 
 from eqsat.costs import cost_of, cost_of_terms, costs_alone
-from eqsat.definedness import defined, suspects, unsafe_divisions
+from eqsat.definedness import AllowedDivisions, defined, suspects, unsafe_divisions
 from eqsat.dtypes import misfits
 from eqsat.engine import Budget, Saturation, Session
 from eqsat.expr import FALSE, Expr, brief, buffers, const, is_index, topological, variables
@@ -97,12 +97,16 @@ class Walk(ABC):
     budget: Budget
     extract: str
     pareto: str | None
+    #: Whether a branch of an answer is evaluated only where it is chosen, and a gated root only where its gate holds.
+    lazy: bool = False
     stop: str = "saturated"
     bound: int | None = None
     spent: Spent = field(default_factory=Spent)
     guesses: list[Guess] = field(default_factory=list)
     #: The variables of the terms of the input, and of others.
     sets: VariableSets = field(default_factory=VariableSets)
+    #: The divisions that the answer may have, if that is restricted.
+    allowed: AllowedDivisions | None = field(default=None, init=False)
 
     @cached_property
     def order(self) -> list[Expr]:
@@ -143,6 +147,8 @@ class Walk(ABC):
         except ContradictionError as error:
             raise self._contradiction(error) from None
         self.sets = base.variables
+        if not self.lazy:
+            self.allowed = AllowedDivisions(self.roots, self.suspected, base)
         self.sets.read(chain(self.order, self.known))
         of_gate: dict[Expr | None, Theory | None] = {None: base}
         for gate in self.gates:
@@ -298,12 +304,27 @@ class Walk(ABC):
         """``exprs`` with their sums added from the outermost loop to the innermost."""
         return self._within_64_bits(hoist(exprs, loops), exprs)
 
+    def _defined(self, found: Sequence[Expr], contexts: Sequence[Theory | None]) -> list[Expr]:
+        """``found`` without divisions that the answer may not have.
+
+        Roots that this changes, or that have other divisors than the input, are the input's if that costs no more.
+        """
+        safe = defined(found, contexts, self.allowed)
+        allowed = self.allowed
+        if allowed is None:
+            return safe
+        given = [
+            root if new is not old or (self.divides_by_terms and allowed.adds_divisor(new)) else new
+            for root, old, new in zip(self.roots, found, safe, strict=True)
+        ]
+        return safe if given == safe else self._cheapest(given, safe)
+
     def _result(self, found: Sequence[Expr], nodes: int, contexts: Sequence[Theory | None], engine: str) -> Result:
         found = [*found]
         for places in self._strays(found):
             for place, term in self._alone(places, engine).items():
                 found[place] = term
-        exprs = self._within_64_bits(defined(found, contexts), self.roots)
+        exprs = self._within_64_bits(self._defined(found, contexts), self.roots)
         if isinstance(self.model, LoopAware):
             exprs = self._cheapest(exprs, self._bracketed(exprs, self.model))
         cost_before, cost = self.cost_before, cost_of(exprs, self.model)

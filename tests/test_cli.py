@@ -46,6 +46,23 @@ def test_the_contract_example(eqsat):
     assert "exhaustive check at 32 points" in err
 
 
+@pytest.mark.parametrize(
+    ("branches", "wanted"),
+    [
+        ([], "where(1 <= x, z//max(x, 1), 0)"),
+        (["--branches", "eager"], "where(1 <= x, z//max(x, 1), 0)"),
+        (["--branches", "lazy"], "where(x < 1, 0, z//x)"),
+    ],
+)
+def test_branches_are_evaluated_eagerly_unless_lazily(eqsat, tmp_path, branches, wanted):
+    text = "where(0 < x, z//max(x, 1), 0)"
+    assert eqsat("optimize", text, "--var", "x=-9:12", "--var", "z=-50:50", *branches)[:2] == (0, f"{wanted}\n")
+    corpus, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    corpus.write_text(json.dumps({"id": "one", "vars": {"x": [-9, 12], "z": [-50, 50]}, "exprs": [text]}))
+    assert eqsat("corpus", str(corpus), "-o", str(out), *branches)[0] == 0
+    assert json.loads(out.read_text())["out"] == [wanted]
+
+
 def test_json(eqsat):
     code, out, err = eqsat("optimize", "x // 4 * 4 + x % 4", "x < 40", "--var", "x=0:31", "--json", "--explain", "--c")
     record = json.loads(out)

@@ -36,7 +36,7 @@ def points_of(terms: list[Expr], count: int = 400) -> dict[str, np.ndarray]:
 
 def assert_equal_where(conditions: list[Expr], before: Expr, after: Expr) -> None:
     points = points_of([before, after, *conditions])
-    *holds, x, y = np.broadcast_arrays(*evaluate([*conditions, before, after], points), np.zeros(400))[:-1]
+    *holds, x, y = np.broadcast_arrays(*evaluate([*conditions, before, after], points, total=True), np.zeros(400))[:-1]
     wrong = np.all([np.ones(400, dtype=bool), *holds], axis=0) & (x != y)
     assert not wrong.any(), f"{before} = {after} fails where {[{n: v[wrong][0] for n, v in points.items()}]}"
 

@@ -137,7 +137,7 @@ def test_bounds(term, low, high):
 @given(expressions())
 def test_bounds_hold_at_every_point(drawn):
     term, inputs = drawn
-    values = evaluate(topological([term]), grid(inputs))
+    values = evaluate(topological([term]), grid(inputs), total=True)
     for part, results in zip(topological([term]), values, strict=True):
         assert part.vmin <= results.min()
         assert results.max() <= part.vmax
@@ -200,6 +200,53 @@ def test_a_zero_divisor_that_does_not_matter_is_harmless():
     x, d = var("x", 0, 2**70), var("d", -2, 2)
     safe = where(d.ne(0), x // d + tmod(x, d), -1)
     assert safe.evaluate({"x": [7, 7, 2**70], "d": [0, 2, -1]}).tolist() == [-1, 4, -(2**70)]
+
+
+#: Terms at x = 8 and some values of y, and their values, or the division by zero that they need.
+DIVIDING = [
+    ("x//y", [1, 2], [8, 4]),
+    ("x//y", [1, 0], "x//y"),
+    ("x%y + 1", [0], "x%y"),
+    ("tdiv(x, y)", [0], "tdiv(x, y)"),
+    ("tmod(x, y*y)", [0, 1], "tmod(x, y*y)"),
+    # a variable that is given a value outside of its range
+    ("x//o", [0, 2], "x//o"),
+    ("where(y != 0, x//y, 7)", [0, 1], [7, 8]),
+    ("where(y == 0, x//y, 7)", [1, 2], [7, 7]),
+    ("where(y == 0, x//y, 7)", [1, 0], "x//y"),
+    ("where(x//y < 3, 1, 2)", [4, 0], "x//y"),
+    ("where(x < 9, 7, where(y == 0, x//y, 1))", [0, 1], [7, 7]),
+    ("y != 0 and x//y < 3", [0, 4], [False, True]),
+    ("x//y < 3 and y != 0", [0, 4], [False, True]),
+    ("y == 0 or x//y < 3", [0, 4], [True, True]),
+    ("y != 0 or x//y < 3", [1, 0], "x//y"),
+    ("min(x, x//y)", [0], "x//y"),
+    ("sum(x//r, r, y, 3)", [1, 2], [12, 4]),
+    ("sum(x//r, r, y, 3)", [1, 0], "x//r1"),
+    ("sum(x//y, r, 0, y)", [0, 2], [0, 8]),
+    ("sum(x//y, r, 0, y) + x//y", [0, 2], "x//y"),
+    ("sum(1, r, 0, x//y)", [0], "x//y"),
+    ("A[x//y]", [2, 0], "x//y"),
+    ("where(y == 0, 0, where(A[x//y] < A[x//y] + 1, 1, 0))", [2, 0], [1, 0]),
+]
+
+
+@pytest.mark.parametrize(("text", "values", "wanted"), DIVIDING)
+def test_a_needed_division_by_zero_is_refused(text, values, wanted):
+    names = {"x": var("x", 0, 9), "y": var("y", 0, 9), "o": var("o", 1, 9), "A": buffer("A", "i32", (9,))}
+    term = parse(text, names)
+    at = {"x": 8, "y": values, "o": values}
+    if isinstance(wanted, list):
+        assert np.broadcast_to(term.evaluate(at), len(values)).tolist() == wanted
+        return
+    with pytest.raises(ZeroDivisionError) as refused:
+        term.evaluate(at)
+    assert str(refused.value).startswith(f"division by zero: {wanted!r} is needed where ")
+    evaluate([term], at, total=True)
+
+
+def test_where_nothing_is_evaluated_nothing_is_divided():
+    assert (var("x", 0, 9) // var("y", 0, 9)).evaluate({"x": [], "y": []}).shape == (0,)
 
 
 def test_a_missing_value_is_named():

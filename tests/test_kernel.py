@@ -373,6 +373,14 @@ def test_the_reference_loads_by_indices_of_more_than_64_bits():
     assert kernel.reference({"N": np.arange(16)}, n=0)["OUT"].tolist() == list(range(16))
 
 
+def test_the_reference_divides_only_for_what_is_stored():
+    x, out = var("x", 0, 3), buffer("O", "i32", (4,))
+    stored = Kernel("some", [Store(out[x], 12 // x, [x], when=x > 0)])
+    assert stored.reference({})["O"].tolist() == [0, 12, 6, 4]
+    with pytest.raises(ZeroDivisionError, match="division by zero: '12//x' is needed where 'x' is 0"):
+        Kernel("all", [Store(out[x], 12 // x, [x])]).reference({})
+
+
 def test_loops_at_the_ends_of_64_bits():
     least = -(2**63)
     first, last = var("v", least, least + 15), var("v", 2**63 - 16, 2**63 - 1)

@@ -29,7 +29,7 @@ BIG = (-(2**31), 2**31 - 1)
 def wrong_points(before: Expr, after: Expr, facts: Iterable[Expr] = ()) -> list[dict[str, int]]:
     """Where the facts hold and the two differ."""
     points = grid(variables([before, after, *facts]) or [var("i", 0, 0)])
-    before_values, after_values, *holds = evaluate([before, after, *facts], points)
+    before_values, after_values, *holds = evaluate([before, after, *facts], points, total=True)
     count = len(next(iter(points.values())))
     differ = np.broadcast_to(before_values != after_values, (count,)).copy()
     for condition in holds:

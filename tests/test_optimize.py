@@ -720,6 +720,7 @@ def test_a_rule_for_numbers_beside_conditions_of_the_same_operator(left, right, 
     ("options", "message"),
     [
         ({"pareto": ["live"]}, "unknown size"),
+        ({"branches": "greedy"}, "unknown evaluation of branches 'greedy': use one of eager, lazy"),
         ({"cost": Latency}, "is no cost model"),
         ({"rules": [Rule("beyond", "min(x, 100)", "x")]}, "with x = 101 the left side is 100, the right side 101"),
         ({"rules": [Rule("unfree", "sum(x, i, u, v)", "x*max(v - u, 0)")]}, "rule 'unfree' is false"),

@@ -68,7 +68,7 @@ def assert_equal_values(left: Sequence[Expr], right: Sequence[Expr], facts: Sequ
     relevant = np.ones(count, dtype=bool)
     for fact in facts:
         relevant &= fact.evaluate(points)
-    values = evaluate([*left, *right], points)
+    values = evaluate([*left, *right], points, total=True)
     for index, term in enumerate(left):
         differs = np.broadcast_to(values[index] != values[len(left) + index], (count,)) & relevant
         assert not differs.any(), f"{term} is not {right[index]} at {at(points, differs)}"
@@ -106,7 +106,7 @@ def assert_within_bounds(speller: Speller, facts: Sequence[Expr] = ()) -> None:
     relevant = np.ones(len(next(iter(points.values()))), dtype=bool)
     for fact in facts:
         relevant &= fact.evaluate(points)
-    for (c, term), values in zip(terms.items(), evaluate(terms.values(), points), strict=True):
+    for (c, term), values in zip(terms.items(), evaluate(terms.values(), points, total=True), strict=True):
         low, high = speller.graph.bounds[c]
         outside = (np.broadcast_to((values < low) | (values > high), relevant.shape)) & relevant
         assert not outside.any(), f"{term} leaves [{low}, {high}]"

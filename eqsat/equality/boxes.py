@@ -54,7 +54,7 @@ def confirmed(conditions: Sequence[Expr], point: Point) -> Point:
     UndecidedError
         If one does not: who claims the point has made up a value that the language determines.
     """
-    if all(bool(holds) for holds in evaluate(conditions, point)):
+    if all(bool(holds) for holds in evaluate(conditions, point, total=True)):
         return point
     raise UndecidedError("products and quotients of variables matter")
 

@@ -54,7 +54,7 @@ def sweep(
         if monotonic() > deadline:
             raise TimeoutError(f"{domain_size(axes):.2g} points are more than there is time for")
         mesh = _open_mesh(axes, box)
-        verdicts = evaluate([*facts, *wanted], mesh)
+        verdicts = evaluate([*facts, *wanted], mesh, total=True)
         allowed = reduce(np.logical_and, verdicts[: len(facts)], np.asarray(True))
         size = prod(high - low + 1 for low, high in box)
         points += int(np.count_nonzero(allowed)) * (size // allowed.size)

@@ -491,7 +491,7 @@ def _intervals(
         terms = [condition for _, condition, _, _ in members] + [to_expr(f) for f in used]
         points = grid(names)
         shape = [extent(v) for v in names]
-        values = [np.broadcast_to(x, shape) for x in evaluate(terms, points)]
+        values = [np.broadcast_to(x, shape) for x in evaluate(terms, points, total=True)]
         of_sum = dict(zip(used, values[len(members) :], strict=True))
         for (c, _, directions, compared), holds in zip(members, values, strict=False):
             if holds.all() or not holds.any():

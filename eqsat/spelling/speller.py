@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import cast
 
+from eqsat.definedness import AllowedDivisions
 from eqsat.expr import Expr
 from eqsat.extract.graph import Node, Payload
 from eqsat.extract.select import Choice, reaches
@@ -36,8 +37,8 @@ from eqsat.theory.forms import Form, atom_form
 class Speller:
     """An e-graph over normal forms, grown on demand from the roots."""
 
-    def __init__(self, theory: Theory, variables: Mapping[str, Expr]) -> None:
-        classes = self.classes = ValueGraph(theory)
+    def __init__(self, theory: Theory, variables: Mapping[str, Expr], allowed: AllowedDivisions | None = None) -> None:
+        classes = self.classes = ValueGraph(theory, allowed)
         # what others ask of the classes
         self.theory, self.graph, self.values = theory, classes.graph, classes.values
         self.value_of, self.is_sum = classes.value_of, classes.is_sum

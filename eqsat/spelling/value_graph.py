@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
+from typing import cast
 
+from eqsat.definedness import AllowedDivisions
 from eqsat.expr import Expr
 from eqsat.extract.graph import EGraph, Node
 from eqsat.linear import Theory
-from eqsat.ops import REDUCTIONS
+from eqsat.ops import DIVISIONS, REDUCTIONS
 from eqsat.theory.forms import Form
 
 #: The value of a class: the normal form of an integer, or a condition in normal form.
@@ -28,8 +30,10 @@ MANY_CLASSES_LATE = 100
 class ValueGraph:
     """Classes by their values, with the nodes that compute them."""
 
-    def __init__(self, theory: Theory) -> None:
+    def __init__(self, theory: Theory, allowed: AllowedDivisions | None = None) -> None:
         self.theory = theory
+        #: The divisions that nodes may be, if not all.
+        self.allowed = allowed
         #: The class value of any term.
         self.value_of = theory.value
         self.graph = EGraph()
@@ -86,8 +90,13 @@ class ValueGraph:
     def offer(self, c: int, node: Node) -> bool:
         """Add a node to a class, unless it needs the class itself, or an index that the class does not speak of.
 
+        In place of a division that is not allowed, one by what is never zero: where the two differ, the value of the
+        class counts for nothing.
+
         Whether the class has the node now: an index may be used inside its reduction alone.
         """
+        if self.allowed is not None and node[0] in DIVISIONS:
+            node = self._safe(node, self.allowed)
         nodes = self.graph.classes[c]
         if node in nodes:
             return True
@@ -95,6 +104,13 @@ class ValueGraph:
             return False
         nodes.append(node)
         return True
+
+    def _safe(self, node: Node, allowed: AllowedDivisions) -> Node:
+        dividend, divisor = [cast(Form, self.values[a]) for a in node[2]]
+        # what keeps an index from being some number is its reduction, which is not known here
+        if not divisor.terms or self._indices_of(node[2][1]) or allowed.has(dividend, divisor):
+            return node
+        return node[0], node[1], (node[2][0], self.need(allowed.instead_of(divisor)))
 
     def _binds_all(self, c: int, node: Node) -> bool:
         """Whether ``node`` has no index of a reduction that the value of ``c`` does not speak of."""

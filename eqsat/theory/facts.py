@@ -19,6 +19,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from eqsat.evaluation import evaluate
 from eqsat.expr import FALSE, TRUE, Expr, chain_members, extent, topological, variables, with_users
 from eqsat.ops import SUMS
 from eqsat.sampling import Points, all_hold, domain_size, grid
@@ -407,7 +408,7 @@ class Facts(Intervals):
             return False
         points = self.every_point([condition])
         if points is not None:
-            return not condition.evaluate(points).any()
+            return not evaluate([condition], points, total=True)[0].any()
         try:
             type(self)([condition, *self.holding()])
         except ContradictionError:

@@ -260,7 +260,9 @@ class _Guesser:
         terms = [*self.atoms, *self.conditions, *(found.nested for found in self.sums)]
         terms += [member for chain in self.chains.values() for member in chain]
         count = len(next(iter(points.values())))
-        self.values = dict(zip(terms, [np.broadcast_to(x, count) for x in evaluate(terms, points)], strict=True))
+        self.values = dict(
+            zip(terms, [np.broadcast_to(x, count) for x in evaluate(terms, points, total=True)], strict=True)
+        )
 
     def guess_combinations(self, solved: Mapping[Expr, Form], names: Sequence[Expr], complete: bool) -> None:
         """Sums, then atoms, that are integer combinations of variables and of simpler atoms.
@@ -344,7 +346,9 @@ def _by_bounds(
     known = {member: values[member] for member in members}
     for variable in names:
         for bound in _bounds(variable, points[_name(variable)][inside]):
-            known[bound if op == "and" else _opposite(bound)] = bound.evaluate(points) == (op == "and")
+            known[bound if op == "and" else _opposite(bound)] = evaluate([bound], points, total=True)[0] == (
+                op == "and"
+            )
     return _joined(op, members, _needed(op, known, known, size), size)
 
 
@@ -517,7 +521,9 @@ def _as_remainders(
         stepped = [found for found in left if v in found.names]
         there = {**points, _name(v): np.minimum(points[_name(v)] + 1, v.vmax)}
         valid = (points[_name(v)] < v.vmax) & all_hold(members, there)
-        for found, changed in zip(stepped, evaluate([found.nested for found in stepped], there), strict=True):
+        for found, changed in zip(
+            stepped, evaluate([found.nested for found in stepped], there, total=True), strict=True
+        ):
             if not left[found].add(v, (changed - left[found].values)[valid]):
                 del left[found]
     for found, steps in left.items():
@@ -570,7 +576,7 @@ def holds_in_a_period(equation: Expr) -> bool:
     # with both ends of the period: from one to the other the sides change alike
     period = lcm(*[steps[side] for side in equation.args])
     names = [var(_name(v), 0, period) for v in variables([equation])]
-    return domain_size(names) <= MAX_PERIODIC and bool(equation.evaluate(grid(names)).all())
+    return domain_size(names) <= MAX_PERIODIC and bool(evaluate([equation], grid(names), total=True)[0].all())
 
 
 class _Decider:
@@ -600,5 +606,5 @@ class _Decider:
 
     def _holds(self, claim: Expr, facts: Sequence[Expr], names: Sequence[Expr]) -> bool:
         points = grid(names)
-        fails = ~claim.evaluate(points)
+        fails = ~evaluate([claim], points, total=True)[0]
         return not (fails & all_hold(facts, points)).any() if fails.any() else True

@@ -96,7 +96,7 @@ class Reducer(ABC):
         term = reduction(op, to_expr(body), self.over)
         steps = term.args[3].vmax - term.args[2].vmin
         if not self.theory.variables.of(term) and steps <= MAX_COMPUTED and not _loads(body):
-            return number(int(evaluate([term], {})[0]))
+            return number(int(evaluate([term], {}, total=True)[0]))
         return atom_form(term)
 
 

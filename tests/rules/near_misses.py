@@ -50,7 +50,7 @@ def near_miss(rule: Rule, conjunct: Expr) -> NearMiss | None:
     holds = np.ones(DRAWN, dtype=bool)
     for other in conjuncts_of(rule):
         if not _speaks_of_terms(other):
-            value = evaluate([other], drawn)[0] & _defined(other, drawn)
+            value = evaluate([other], drawn, total=True)[0] & _defined(other, drawn)
             holds = holds & (~value if other is conjunct else value)
     for index in np.flatnonzero(holds)[:TRIED]:
         for left, right, facts in _instance(rule, {name: int(v[index]) for name, v in drawn.items()}, conjunct):
@@ -93,7 +93,8 @@ def _speaks_of_terms(conjunct: Expr) -> bool:
 def _defined(term: Expr, values: dict[str, NDArray[Any]]) -> NDArray[Any]:
     """Where no divisor is zero."""
     divisors = [t.args[1] for t in topological([term]) if t.op in DIVISIONS]
-    return np.all([value != 0 for value in evaluate(divisors, values)], axis=0) if divisors else np.asarray(True)
+    nonzero = [value != 0 for value in evaluate(divisors, values, total=True)]
+    return np.all(nonzero, axis=0) if divisors else np.asarray(True)
 
 
 def _instance(rule: Rule, drawn: dict[str, int], conjunct: Expr) -> Iterator[tuple[Expr, Expr, tuple[Expr, ...]]]:
@@ -127,5 +128,5 @@ def _differ(left: Expr, right: Expr, facts: tuple[Expr, ...]) -> bool:
         return False
     axes = np.meshgrid(*[np.arange(v.vmin, v.vmax + 1) for v in free], indexing="ij")
     values = {str(v.value): axis for v, axis in zip(free, axes, strict=True)}
-    one, other, *known = evaluate([left, right, *facts], values)
+    one, other, *known = evaluate([left, right, *facts], values, total=True)
     return bool(np.any((one != other) & np.all(known, axis=0) if known else one != other))
