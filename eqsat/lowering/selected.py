@@ -1,9 +1,9 @@
 """Loads at one of two neighbours that a selection decides, as selections between two loads.
 
 ``X[where(c, 0, 1)]`` is ``where(c, X[0], X[1])``: both loads leave the loop, and every compiler gets it right. gcc 12
-makes ``X[c ? 0 : 1]`` an access at the offset ``!c``, and its vectoriser then takes the lanes of a comparison, which are
-0 and -1, for 0 and 1, so that it reads ``X[-1]``. It does so where nothing but a comparison is added to the address in
-the loop: in 32 bits the index is one of two neighbours then, as other sums are widened as a whole; in 64 bits some
+makes ``X[c ? 0 : 1]`` an access at the offset ``!c``, and its vectoriser then takes the lanes of a comparison, which
+are 0 and -1, for 0 and 1, so that it reads ``X[-1]``. It does so where nothing but a comparison is added to the address
+in the loop: in 32 bits the index is one of two neighbours then, as other sums are widened as a whole; in 64 bits some
 selection in it is.
 """
 
