@@ -710,9 +710,10 @@ def _trusted(
     check: Callable[[tuple[str, ...]], _Check], fast: tuple[str, ...], safe: tuple[str, ...]
 ) -> tuple[str, ...]:
     """The flags with which the compiled kernel is right."""
-    if check(fast).is_right():
+    first = check(fast)
+    if first.is_right():
         return fast
-    first, second = check(fast), check(safe)
+    second = check(safe)
     if second.is_right():
         warnings.warn(
             f"the C compiler {find_compiler()[0]!r} got kernel {first.owner.name!r} wrong, which is compiled without "

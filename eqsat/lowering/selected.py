@@ -2,9 +2,9 @@
 
 ``X[where(c, 0, 1)]`` is ``where(c, X[0], X[1])``: both loads leave the loop, and every compiler gets it right. gcc 12
 makes ``X[c ? 0 : 1]`` an access at the offset ``!c``, and its vectoriser then takes the lanes of a comparison, which
-are 0 and -1, for 0 and 1, so that it reads ``X[-1]``. It does so where nothing but a comparison is added to the address
-in the loop: in 32 bits the index is one of two neighbours then, as other sums are widened as a whole; in 64 bits some
-selection in it is.
+are 0 and -1, for 0 and 1, so that it reads ``X[-1]``. It does so where nothing but a comparison and literals are added
+to the address in the loop, perhaps after it has unrolled another loop, in which the index selected that. In 32 bits
+other sums are widened as a whole; in 64 bits any sum will do.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eqsat.dtypes import select_width
-from eqsat.expr import Expr, const, make, rebuild, replaced, topological
+from eqsat.expr import Expr, const, make, rebuild, replaced, substitute, topological
 from eqsat.kernel import Store, equal_store
 from eqsat.linear import Theory
 
@@ -30,20 +30,66 @@ def with_selected_loads(stores: Sequence[Store]) -> list[Store]:
         return [*stores]
     theory = Theory()
 
-    def between_loads(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        return _between_loads(theory, *args) if term.op == "load" else None
+    def among_loads(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        return _among_loads(theory, *args) if term.op == "load" else None
 
-    images = iter(rebuild(parts, between_loads))
+    images = iter(rebuild(parts, among_loads))
     return [equal_store(s, [next(images) for _ in s.parts], s.over) for s in stores]
 
 
-def _between_loads(theory: Theory, array: Expr, index: Expr) -> Expr | None:
-    """The selection that a load is, or ``None`` if there are not two places."""
-    selections = [t for t in topological([index]) if t.op == "where"]
-    for part in selections if select_width(index) == 64 else [index] * bool(selections):
-        low, high = theory.bounds_of(part)
+def _among_loads(theory: Theory, array: Expr, index: Expr) -> Expr | None:
+    """The selection that a load is, or ``None`` if no two neighbours are selected."""
+    order = topological([index])
+    selecting: set[Expr] = set()
+    for term in order:
+        if term.op == "where" or any(a in selecting for a in term.args):
+            selecting.add(term)
+    if index not in selecting:
+        return None
+    if select_width(index) == 64:
+        for term in order:
+            low, high = theory.bounds_of(term)
+            if term in selecting and high - low == 1:
+                loads = [make("load", array, *replaced([index], {term: const(end)})) for end in (low, high)]
+                return _choice(theory.condition(term.eq(low)), *loads)
+        return None
+    part = next(a for a in index.args if a.op != "const") if _adds_literal(index) else index
+
+    def at(place: Expr) -> Expr:
+        (there,) = substitute([index], {part: place})
+        return make("load", array, theory.simplify(there) if place.op == "const" else there)
+
+    # what the load is where the part is one of its alternatives
+    images: dict[Expr, Expr] = {}
+    alternatives = _alternatives(part)
+    for term in order:
+        if term not in selecting or term not in alternatives:
+            continue
+        low, high = theory.bounds_of(term)
         if high - low == 1:
-            first, second = [make("load", array, *replaced([index], {part: const(end)})) for end in (low, high)]
-            choice = "fwhere" if first.element else "where"
-            return make(choice, theory.condition(part.eq(low)), first, second)
-    return None
+            images[term] = _choice(theory.condition(term.eq(low)), at(const(low)), at(const(high)))
+        elif any(a in images for a in term.args[1:]):
+            images[term] = _choice(term.args[0], *[images[a] if a in images else at(a) for a in term.args[1:]])
+    return images.get(part)
+
+
+def _adds_literal(index: Expr) -> bool:
+    """Whether a term is the sum or the difference of a literal and something else."""
+    return index.op in ("add", "sub") and sum(a.op == "const" for a in index.args) == 1
+
+
+def _choice(condition: Expr, x: Expr, y: Expr) -> Expr:
+    """A selection between two loads."""
+    return make("fwhere" if x.element else "where", condition, x, y)
+
+
+def _alternatives(term: Expr) -> set[Expr]:
+    """A term, what it selects among, and so on."""
+    found: set[Expr] = set()
+    waiting = [term]
+    while waiting:
+        chosen = waiting.pop()
+        if chosen not in found:
+            found.add(chosen)
+            waiting += chosen.args[1:] if chosen.op == "where" else ()
+    return found
