@@ -62,6 +62,16 @@ def test_a_load_at_one_of_two_selected_neighbours_is_a_selection_of_loads(place,
     assert np.array_equal(run(**given)["Y"], kernel.reference(given)["Y"])
 
 
+def test_a_selection_in_a_sum_of_64_bits_is_one_of_loads_unless_a_reduction_binds_what_it_speaks_of():
+    wide, n, r = buffer("X", "f32", (2**33,)), var("n", 0, 2**32), var("r", 0, 2)
+    for place, line in [
+        (n + where(M < 3, 0, 1), "Y[m] = m < 3 ? t0 : t1;"),
+        (n + sum_over(where(r < M, 0, 1), r, 0, 3), "acc0 += r1 < m ? 0 : 1;"),
+    ]:
+        text = function(flattened(Kernel("k", [Store(Y[M], wide[place], [M])]))).text
+        assert line in text, text
+
+
 def random_kernel(seed):
     """A kernel of 1 to 3 stores of 2 to 16 elements each, of any element type."""
     rng = random.Random(seed)

@@ -9,12 +9,13 @@ other sums are widened as a whole; in 64 bits any sum will do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from eqsat.dtypes import select_width
 from eqsat.expr import Expr, const, make, rebuild, replaced, substitute, topological
 from eqsat.kernel import Store, equal_store
 from eqsat.linear import Theory
+from eqsat.ops import SUMS
 
 
 def with_selected_loads(stores: Sequence[Store]) -> list[Store]:
@@ -47,9 +48,10 @@ def _among_loads(theory: Theory, array: Expr, index: Expr) -> Expr | None:
     if index not in selecting:
         return None
     if select_width(index) == 64:
+        addends = _operands(index, SUMS | {"mul", "where"})
         for term in order:
-            low, high = theory.bounds_of(term)
-            if term in selecting and high - low == 1:
+            low, high = theory.bounds_of(term) if term in selecting and term in addends else (0, 0)
+            if high - low == 1:
                 loads = [make("load", array, *replaced([index], {term: const(end)})) for end in (low, high)]
                 return _choice(theory.condition(term.eq(low)), *loads)
         return None
@@ -61,7 +63,7 @@ def _among_loads(theory: Theory, array: Expr, index: Expr) -> Expr | None:
 
     # what the load is where the part is one of its alternatives
     images: dict[Expr, Expr] = {}
-    alternatives = _alternatives(part)
+    alternatives = _operands(part, {"where"})
     for term in order:
         if term not in selecting or term not in alternatives:
             continue
@@ -83,13 +85,14 @@ def _choice(condition: Expr, x: Expr, y: Expr) -> Expr:
     return make("fwhere" if x.element else "where", condition, x, y)
 
 
-def _alternatives(term: Expr) -> set[Expr]:
-    """A term, what it selects among, and so on."""
+def _operands(root: Expr, operators: Collection[str]) -> set[Expr]:
+    """A term, its operands if it is one of these operators, and so on; of a selection what it selects among."""
     found: set[Expr] = set()
-    waiting = [term]
+    waiting = [root]
     while waiting:
-        chosen = waiting.pop()
-        if chosen not in found:
-            found.add(chosen)
-            waiting += chosen.args[1:] if chosen.op == "where" else ()
+        term = waiting.pop()
+        if term not in found:
+            found.add(term)
+            if term.op in operators:
+                waiting += term.args[1:] if term.op == "where" else term.args
     return found
