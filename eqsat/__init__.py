@@ -56,11 +56,14 @@ def compile(
     parallel: bool = False,
     reassociate: bool = False,
     lanes: int = 1,
+    verify: bool = True,
 ) -> Program:
     """Compile a kernel into a function on NumPy arrays; see :func:`eqsat.runtime.compile_kernel`."""
     from eqsat.runtime import compile_kernel
 
-    return compile_kernel(kernel, optimize=optimize, parallel=parallel, reassociate=reassociate, lanes=lanes)
+    return compile_kernel(
+        kernel, optimize=optimize, parallel=parallel, reassociate=reassociate, lanes=lanes, verify=verify
+    )
 
 
 __all__ = [

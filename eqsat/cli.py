@@ -401,12 +401,21 @@ def _progress(total: int, what: str = "optimising") -> Iterator[Any]:
 @click.option("--parallel", is_flag=True, help="Run independent outer loops in parallel (OpenMP).")
 @click.option("--reassociate", is_flag=True, help="Let floating-point sums be taken in another order.")
 @click.option("--lanes", type=int, default=1, help="Elements stored at a time, by vector loads and stores: 1 to 16.")
+@click.option("--verify/--no-verify", default=True, help="Compare what the C compiler makes with the evaluator first.")
 @click.option("--repeats", type=click.IntRange(min=1), default=7, help="How often each is measured; medians count.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="For the random data.")
 @click.option("--c", "as_c", is_flag=True, help="Print the C function too.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object per kernel.")
 def run_kernels(
-    target: str, parallel: bool, reassociate: bool, lanes: int, repeats: int, seed: int, as_c: bool, as_json: bool
+    target: str,
+    parallel: bool,
+    reassociate: bool,
+    lanes: int,
+    verify: bool,
+    repeats: int,
+    seed: int,
+    as_c: bool,
+    as_json: bool,
 ) -> None:
     """Run the kernels of a Python file: optimised, compiled, compared with NumPy on random data, and timed.
 
@@ -429,6 +438,7 @@ def run_kernels(
                 parallel=parallel,
                 reassociate=reassociate,
                 lanes=lanes,
+                verify=verify,
                 repeats=repeats,
                 seed=seed,
             )

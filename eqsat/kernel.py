@@ -142,6 +142,10 @@ class Store:
         """Where a store to a flat array stores, what, and under which condition."""
         return self.target.args[1], self.value, self.when
 
+    def where_stored(self) -> list[Expr]:
+        """The place of each axis, the value and the condition: what is not stored is 0, as it may divide by zero."""
+        return [*[where(self.when, t, _nothing(t)) for t in (*self.target.args[1:], self.value)], self.when]
+
     def _check_value(self, array: Buffer) -> None:
         value = self.value
         if (array.element == "bool") is not value.is_bool:
@@ -294,9 +298,7 @@ class Kernel:
         }
         for store in self.stores:
             full = tuple([extent(v) for v in store.over])
-            # what is not stored may divide by zero
-            stored = [where(store.when, t, _nothing(t)) for t in (*store.target.args[1:], store.value)]
-            values = evaluate([*stored, store.when], {**parameters, **grid(store.over)}, arrays)
+            values = evaluate(store.where_stored(), {**parameters, **grid(store.over)}, arrays)
             *places, value, when = [np.broadcast_to(x, full) for x in values]
             found[store.array.name][tuple([p[when] for p in places])] = value[when]
         return found

@@ -19,7 +19,8 @@ import signal
 import stat
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence, Set
+import warnings
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
@@ -43,6 +44,7 @@ from eqsat.limits import list_of, shown
 from eqsat.lowering.elements import C_TYPES
 from eqsat.lowering.nests import function as loop_function
 from eqsat.lowering.schedule import optimized
+from eqsat.lowering.trusted import Arrays, differs, rounds_at_will, shortened
 from eqsat.ops import Buffer
 from eqsat.sampling import domain_size
 
@@ -57,6 +59,9 @@ ARRAY_FLAGS = (*VECTOR_FLAGS, "-fno-math-errno", "-fno-trapping-math", "-ffp-con
 
 #: What keeps gcc from changing the order of loops, which it does at the expense of vectors; clang does not.
 GCC_FLAGS = ("-fno-loop-interchange", "-fno-loop-unroll-and-jam")
+
+#: What a kernel is compiled with that comes out wrong with those: nothing that compilers have got wrong so far.
+SAFE_FLAGS = ("-std=c99", "-O1", "-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-ffp-contract=off")
 
 #: Points computed at a time over a domain.
 BLOCK = 1024
@@ -131,6 +136,10 @@ _PROCESS = os.getpid()
 
 class CompileError(RuntimeError):
     """No C compiler was found, or it failed; one line that says what to do."""
+
+
+class MiscompilationWarning(UserWarning):
+    """The C compiler got a kernel wrong, which was compiled again without vector instructions and runs slower."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -564,18 +573,23 @@ def _digest(code: bytes) -> bytes:
 
 
 def _is_whole(library: Path) -> bool:
-    """Whether a library is there as this user built it, and nobody else may write it."""
+    """Whether a library is there as this user built it."""
+    code = _own_file(library)
+    return len(code) > DIGEST_SIZE and code.endswith(_digest(code[:-DIGEST_SIZE]))
+
+
+def _own_file(path: Path) -> bytes:
+    """What a file holds that is this user's, and that nobody else may write; nothing if there is none."""
     try:
         # neither through a link, nor waiting for a writer of what is no file
-        descriptor = os.open(library, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & OTHERS_WRITE:
-                return False
-            code = file.read()
+            if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & OTHERS_WRITE:
+                return file.read()
     except OSError:
-        return False
-    return len(code) > DIGEST_SIZE and code.endswith(_digest(code[:-DIGEST_SIZE]))
+        pass
+    return b""
 
 
 def _remove_abandoned(directory: Path) -> None:
@@ -635,12 +649,8 @@ class Program:
         arrays = [a.view(np.uint8) != 0 if a.dtype == bool else a for a in arrays]
         arrays = [a if a.flags.c_contiguous and a.flags.aligned else a.copy() for a in arrays]
         results = self._results({} if out is None else out, arrays)
-        address, new = _array_ffi().from_buffer, _array_ffi().new
-        pointers = new("void *[]", [address(a) for a in (*arrays, *results.values())])
         numbers = [_number(v, arguments) for v in self.given.parameters]
-        if self.options["parallel"] and os.getpid() != _PROCESS:
-            self._library.eqsat_alone()
-        self._library.eqsat_call(pointers, new("int64_t[]", numbers))
+        _call(self._library, [*arrays, *results.values()], numbers, self.options["parallel"])
         return results
 
     @cached_property
@@ -681,6 +691,7 @@ def compile_kernel(
     parallel: bool = False,
     reassociate: bool = False,
     lanes: int = 1,
+    verify: bool = True,
 ) -> Program:
     """Compile a kernel into a function on NumPy arrays.
 
@@ -695,6 +706,15 @@ def compile_kernel(
     lanes : int
         How many elements an innermost loop without a reduction stores at a time, 1 to 16 and a power of two; with 1
         that is left to the C compiler.
+    verify : bool
+        Whether a new library is run on random arrays and compared with the evaluator, as :mod:`eqsat.lowering.trusted`
+        says. That takes some milliseconds; the verdict is kept beside the library. What differs is compiled again with
+        ``SAFE_FLAGS``.
+
+    Warns
+    -----
+    MiscompilationWarning
+        If the C compiler got the kernel wrong, and right with safer options.
 
     Raises
     ------
@@ -703,7 +723,7 @@ def compile_kernel(
     TypeError
         If ``kernel`` is no kernel.
     CompileError
-        If there is no C compiler, or it fails.
+        If there is no C compiler, it fails, or what it makes is wrong with every option.
 
     >>> from eqsat.expr import buffer, var
     >>> from eqsat.kernel import Kernel, Store
@@ -719,14 +739,124 @@ def compile_kernel(
     if "out" in {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}:
         raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
     compiled = optimized(kernel, reassociate=reassociate) if optimize else flattened(kernel)
-    written = loop_function(compiled, parallel, reassociate, lanes, storage="static ")
-    calls = [_array_call(kernel, compiled, written.name), *[_ALONE] * parallel]
-    source = "\n".join(["#include <math.h>\n" + preamble([written]), written.text, *calls])
+    unit = partial(_array_unit, parallel=parallel, reassociate=reassociate, lanes=lanes)
+    text, source = unit(kernel, compiled)
     order = () if "clang" in compiler_version() else GCC_FLAGS
     flags = (*ARRAY_FLAGS, *order, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
+    part = shortened(compiled) if verify else None
+    if part is not None:
+        owner = kernel if part is compiled else part
+        check = partial(_Check, source, source if part is compiled else unit(part, part)[1], owner, part, parallel)
+        flags = _trusted(check, flags, (*SAFE_FLAGS, *["-fopenmp"] * parallel, "-lm"))
     library = _load(_build(source, flags), _array_ffi(), "eqsat_call")
-    options = {"optimize": optimize, "parallel": parallel, "reassociate": reassociate, "lanes": lanes}
-    return Program(kernel, compiled, written.text, options, library)
+    options = {
+        "optimize": optimize,
+        "parallel": parallel,
+        "reassociate": reassociate,
+        "lanes": lanes,
+        "verify": verify,
+    }
+    return Program(kernel, compiled, text, options, library)
+
+
+def _array_unit(given: Kernel, compiled: Kernel, parallel: bool, reassociate: bool, lanes: int) -> tuple[str, str]:
+    """The C function of a kernel, and the file of its library."""
+    written = loop_function(compiled, parallel, reassociate, lanes, storage="static ")
+    calls = [_array_call(given, compiled, written.name), *[_ALONE] * parallel]
+    return written.text, "\n".join(["#include <math.h>\n" + preamble([written]), written.text, *calls])
+
+
+def _trusted(
+    check: Callable[[tuple[str, ...]], _Check], fast: tuple[str, ...], safe: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The flags with which the compiled kernel is right."""
+    first = check(fast)
+    if first.is_right():
+        return fast
+    second = check(safe)
+    if second.is_right():
+        warnings.warn(
+            f"the C compiler {find_compiler()[0]!r} got kernel {first.owner.name!r} wrong, which is compiled without "
+            "vector instructions instead: use another version of it, or set CC to another compiler",
+            MiscompilationWarning,
+            stacklevel=3,
+        )
+        return safe
+    if rounds_at_will(first.part) and not differs(first.part, first.run, second.run):
+        # two compilations agree: C's library only rounds otherwise than NumPy where that decides something
+        first.note(True)
+        return fast
+    raise CompileError(
+        f"the C compiler {find_compiler()[0]!r} gets kernel {first.owner.name!r} wrong with every option: set CC to "
+        "another compiler, or give verify=False to use it as it is"
+    )
+
+
+@dataclass(frozen=True)
+class _Check:
+    """What a library computes, and whether it is right: the verdict stands in a file beside it.
+
+    Attributes
+    ----------
+    source, shorter : str
+        The library, and the one that is run to judge it.
+    owner, part : eqsat.kernel.Kernel
+        The kernels whose arguments the latter takes, and which it computes.
+    """
+
+    source: str
+    shorter: str
+    owner: Kernel
+    part: Kernel
+    parallel: bool
+    flags: tuple[str, ...]
+
+    @cached_property
+    def _verdict(self) -> Path:
+        return _build(self.source, self.flags).with_suffix(".verdict")
+
+    @cached_property
+    def _digest(self) -> str:
+        return self._verdict.with_suffix(".so").read_bytes()[-DIGEST_SIZE:].hex()
+
+    def is_right(self) -> bool:
+        """Whether the library computes what the kernel says, as far as it was compared."""
+        for right in (True, False):
+            if _own_file(self._verdict) == self._statement(right):
+                return right
+        right = not differs(self.part, self.run)
+        self.note(right)
+        return right
+
+    def note(self, right: bool) -> None:
+        """Keep a verdict, which holds for this very library."""
+        with suppress(OSError), tempfile.TemporaryDirectory(dir=self._verdict.parent, prefix="build-") as scratch:
+            file = Path(scratch, "verdict")
+            file.write_bytes(self._statement(right))
+            file.chmod(0o600)
+            os.replace(file, self._verdict)
+
+    def _statement(self, right: bool) -> bytes:
+        return f"{self._digest} {'right' if right else 'wrong'}\n".encode()
+
+    @cached_property
+    def _library(self) -> Any:
+        return _load(_build(self.shorter, self.flags), _array_ffi(), "eqsat_call")
+
+    def run(self, arrays: Arrays, parameters: Mapping[str, int]) -> None:
+        """Run it; an array that it does not use may be missing."""
+        named = [arrays.get(b.name) for b in (*self.owner.inputs, *self.owner.outputs)]
+        numbers = [parameters.get(str(v.value), v.vmin) for v in self.owner.parameters]
+        _call(self._library, named, numbers, self.parallel)
+
+
+def _call(library: Any, arrays: Sequence[NDArray[Any] | None], numbers: Sequence[int], parallel: bool) -> None:
+    """Call a kernel on its arrays and parameters, in order."""
+    address, new, nothing = _array_ffi().from_buffer, _array_ffi().new, _array_ffi().NULL
+    pointers = new("void *[]", [nothing if a is None else address(a) for a in arrays])
+    if parallel and os.getpid() != _PROCESS:
+        library.eqsat_alone()
+    library.eqsat_call(pointers, new("int64_t[]", numbers))
 
 
 def _array_call(given: Kernel, compiled: Kernel, name: str) -> str:

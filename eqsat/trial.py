@@ -120,6 +120,7 @@ def try_kernel(
     parallel: bool = False,
     reassociate: bool = False,
     lanes: int = 1,
+    verify: bool = True,
     repeats: int = 7,
     seed: int = 0,
 ) -> Trial:
@@ -131,8 +132,8 @@ def try_kernel(
         If there cannot be so many lanes; if the optimised kernel differs from the unoptimised one at all (unless sums
         are reassociated), or from NumPy's result by more than rounding.
     """
-    program = compile_kernel(kernel, parallel=parallel, reassociate=reassociate, lanes=lanes)
-    plain = compile_kernel(kernel, optimize=False)
+    program = compile_kernel(kernel, parallel=parallel, reassociate=reassociate, lanes=lanes, verify=verify)
+    plain = compile_kernel(kernel, optimize=False, verify=verify)
     arguments = random_arguments(kernel, seed)
     found, before = program(**arguments), plain(**arguments)
     for name, values in found.items():

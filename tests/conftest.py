@@ -7,4 +7,9 @@ settings.load_profile("eqsat")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--kernels", type=int, default=40, help="how many random kernels run under the sanitizers")
+    parser.addoption(
+        "--kernels",
+        type=int,
+        default=40,
+        help="how many random kernels run under the sanitizers and with every compiler",
+    )

@@ -35,6 +35,7 @@ from eqsat.lowering.guarded import is_inside
 from eqsat.lowering.interior import Interior, interior_of
 from eqsat.lowering.schedule import TILE, in_digits, sharing_loops, writes_once
 from eqsat.lowering.scopes import LoopWriter, indented
+from eqsat.lowering.selected import with_selected_loads
 from eqsat.lowering.vectors import LANES, Vectors
 from eqsat.ops import REDUCTIONS
 from eqsat.traversal import mentions
@@ -132,7 +133,7 @@ class _Nests:
 
     def _nest(self, given: Sequence[Store]) -> None:
         """The loops of stores that share them."""
-        stores, self.writer.digits = in_digits(given)
+        stores, self.writer.digits = in_digits(with_selected_loads(given))
         self.writer.expect([t for s in stores for t in s.parts])
         own, write = self._innermost(stores)
         over = stores[0].over
