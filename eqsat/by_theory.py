@@ -7,7 +7,7 @@ findings join that e-graph and are normalised in turn; a cost model picks the an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from math import inf
