@@ -21,10 +21,7 @@ from eqsat.rule import Rule, grows, is_commutativity, only_reorders
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.spelling.terms import to_exprs
 from eqsat.theory.facts import ContradictionError, OverdueError
-from eqsat.walk import LARGE, Walk, anything
-
-#: How many e-nodes the rules alone may make before they start again from the best terms, and how that number grows.
-FIRST_NODES, NODES_GROW = 1500, 4
+from eqsat.walk import FIRST_NODES, LARGE, NODES_GROW, Walk, anything
 
 
 @dataclass

@@ -7,7 +7,7 @@ findings join that e-graph and are normalised in turn; a cost model picks the an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from math import inf
@@ -15,7 +15,7 @@ from typing import cast
 
 from eqsat.costs import cost_of
 from eqsat.definedness import undefined
-from eqsat.expr import FALSE, Expr, substitute, topological
+from eqsat.expr import FALSE, Expr, substitute, term_count, topological
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, ProductPrices, reachable
 from eqsat.linear import Theory
@@ -23,7 +23,7 @@ from eqsat.opaque import OPAQUE, hidden, meanings, stand_ins
 from eqsat.ops import COMPARISONS, FLOORS, SUMS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.result import Result
-from eqsat.saturation.beside import Edge, beside_with_needs, can_match
+from eqsat.saturation.beside import beside_with_needs, can_match, operators, operators_of_own
 from eqsat.spelling.choosing import Chooser, cheaper
 from eqsat.spelling.flat import MIN_WAYS, as_variable, flat_index
 from eqsat.spelling.joining import join
@@ -32,7 +32,7 @@ from eqsat.spelling.value_graph import MANY_CLASSES, Value
 from eqsat.theory.facts import OverdueError
 from eqsat.theory.forms import ZERO, Form, read, to_expr, without_quotients
 from eqsat.theory.guess import learn
-from eqsat.walk import FOR_NORMAL_FORMS, LARGE, Walk
+from eqsat.walk import FIRST_NODES, FOR_NORMAL_FORMS, LARGE, NODES_GROW, Walk
 
 #: The terms that a choice spells for the roots' classes.
 Spelled = dict[int, Expr]
@@ -246,42 +246,62 @@ class ByTheory(Walk):
         return values
 
     def _pulses(self, speller: Speller, choice: Choice, cost: int, spelled: Spelled) -> tuple[Choice, Spelled]:
-        """Let the rules start from the best terms, normalise what they find, and choose again, while that pays."""
-        rules, edge_sets = self._once(beside_with_needs, self.rules)
+        """Let the rules start from the best terms, normalise what they find, and choose again, while that pays.
+
+        Rules of the user's own run with all others, and from the input too: their left sides may match what only rules
+        lead to.
+        """
+        beside, edge_sets = self._once(beside_with_needs, self.rules)
+        own = self._once(operators_of_own, self.rules)
+        written = self._written(speller) if own else []
+        most = FIRST_NODES
         for _ in range(MAX_PULSES):
-            seeds, facts = self._seeds(speller, choice, spelled, edge_sets)
-            if not seeds:
+            seeds, facts = self._seeds(speller, choice, spelled, written)
+            # what they lead to at once is found now; that grows most
+            written = []
+            rules, limit = self.rules, self.budget.nodes
+            if matched := [(c, term) for c, term in seeds if any(some <= operators([term]) for some in own)]:
+                limit = min(limit, max(most, 2 * term_count(term for _, term in matched)))
+            else:
+                # selections that stand for quotients say nothing to the rules that those did not
+                rules, ignored = beside, speller.seen_through
+                if can_match(edge_sets, [term for _, term in seeds], ignored):
+                    matched = [(c, term) for c, term in seeds if can_match(edge_sets, [term], ignored)]
+            if not matched:
                 break
-            saturation = self._saturate(rules, list(seeds.values()), facts, self._seconds_left(), self.budget.nodes)
-            if saturation.stop != "saturated":
-                self.stop = saturation.stop
-            if not join(speller, list(seeds), saturation.graph):
+            saturation = self._saturate(rules, [t for _, t in matched], facts, self._seconds_left(), limit)
+            found = join(speller, [c for c, _ in matched], saturation.graph)
+            new_choice, new_cost = self._choose(speller, choice) if found else (choice, cost)
+            if new_cost < cost:
+                choice, cost, spelled = new_choice, new_cost, speller.spell(new_choice)
+            elif saturation.stop == "nodes" and limit < self.budget.nodes:
+                most *= NODES_GROW
+            else:
                 break
-            new_choice, new_cost = self._choose(speller, choice)
-            if new_cost >= cost:
-                break
-            choice, cost, spelled = new_choice, new_cost, speller.spell(new_choice)
+        if matched and saturation.stop != "saturated":
+            self.stop = saturation.stop
         return choice, spelled
 
+    def _written(self, speller: Speller) -> list[tuple[int, Expr]]:
+        """The classes of the roots without gates as the input has them, and of what their loads and reductions have."""
+        roots = [root for root, gate in zip(self.roots, self.gates, strict=True) if gate is None]
+        inside = [a for t in self.order if t.op in OPAQUE for a in t.args if a.op not in ("var", "buffer")]
+        found = [(speller.need(speller.value_of(term)), term) for term in dict.fromkeys([*roots, *inside])]
+        speller.grow()
+        return found
+
     def _seeds(
-        self, speller: Speller, choice: Choice, spelled: Spelled, edge_sets: Sequence[frozenset[Edge]]
-    ) -> tuple[dict[int, Expr], Sequence[Expr]]:
-        """The classes that some rule may match, with their terms, and the facts; loads and reductions are variables."""
-        facts: Sequence[Expr] = self.facts
-        terms: Mapping[int, Expr] = spelled
-        if self.has_opaque:
-            classes = _with_operands_of_opaque(choice, spelled)
-            spellings = speller.terms(choice, classes)
-            whole = [spellings[c] for c in classes]
-            images = stand_ins([*whole, *facts])
-            terms = dict(zip(classes, hidden(whole, images), strict=True))
-            facts = hidden(facts, images)
-            speller.variables.update(meanings(images))
-        # selections that stand for quotients say nothing to the rules that those did not
-        ignored = speller.seen_through
-        if not can_match(edge_sets, list(terms.values()), ignored):
-            return {}, facts
-        return {c: term for c, term in terms.items() if can_match(edge_sets, [term], ignored)}, facts
+        self, speller: Speller, choice: Choice, spelled: Spelled, written: Sequence[tuple[int, Expr]]
+    ) -> tuple[list[tuple[int, Expr]], Sequence[Expr]]:
+        """Classes with terms that the rules may start from, and the facts; loads and reductions are variables."""
+        if not self.has_opaque:
+            return [*spelled.items(), *written], self.facts
+        best = speller.terms(choice, classes := _with_operands_of_opaque(choice, spelled))
+        seeds = [*[(c, best[c]) for c in classes], *written]
+        whole = [term for _, term in seeds]
+        images = stand_ins([*whole, *self.facts])
+        speller.variables.update(meanings(images))
+        return [(c, t) for (c, _), t in zip(seeds, hidden(whole, images), strict=True)], hidden(self.facts, images)
 
 
 def _as_term(value: Value) -> Expr:

@@ -38,6 +38,8 @@ from eqsat.traversal import VariableSets
 
 #: Inputs of more terms than these are large: what takes long is left out, or comes later.
 LARGE = 100
+#: How many e-nodes all rules together may make before they start again from the best terms, and how that number grows.
+FIRST_NODES, NODES_GROW = 1500, 4
 #: The share of the time after which normal forms are simplified no further; what is left is for spelling them.
 FOR_NORMAL_FORMS = 0.75
 #: A walk goes on for so much of the time, and a little more, if what it has begun is not done when the time is up.

@@ -1,7 +1,8 @@
 """Which rules run beside the theory: those that its normal forms do not decide, and its spellings do not offer.
 
-That a rule is decided is found by trying it. Of eqsat's it is written down here, and the tests try them again; a user's
-own rules all run: what the theory knows to be equal it may not spell as they do.
+That a rule is decided is found by trying it. Of eqsat's it is written down here, and the tests try them again. A user's
+own rules all run, and all others with them: what theirs match may be one addend of a sum, or a form of a term that is
+not the cheapest, and only the rules lead there.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import pairwise
 from eqsat.expr import TRUE, Expr, substitute, topological
 from eqsat.rule import Rule, is_commutativity
 from eqsat.rules import DEFAULT
-from eqsat.saturation.patterns import is_condition_letter, pattern_of
+from eqsat.saturation.patterns import binds_index, is_condition_letter, pattern_of
 
 #: The names of the shipped rules that the theory does not decide.
 UNDECIDED = frozenset(
@@ -58,6 +59,7 @@ def _content(rule: Rule) -> object:
 
 #: What the theory decides or offers.
 _LEFT_OUT = frozenset(_content(rule) for rule in DEFAULT if rule.name not in UNDECIDED)
+_SHIPPED = frozenset(map(_content, DEFAULT))
 
 
 @lru_cache(maxsize=16)
@@ -72,6 +74,20 @@ def beside_with_needs(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], list[f
     beside = beside_theory(rules)
     needed = {needed_edges(rule) for rule in beside if not is_commutativity(rule)}
     return beside, [some for some in needed if not any(other < some for other in needed)]
+
+
+@lru_cache(maxsize=16)
+def operators_of_own(rules: tuple[Rule, ...]) -> list[frozenset[str]]:
+    """The operators in the left side of each rule that is not shipped; of one that goes both ways, of each side."""
+    own = [rule for rule in rules if _content(rule) not in _SHIPPED and not binds_index(rule)]
+    sides = [*own, *[rule.reverse() for rule in own if rule.both_ways]]
+    needed = {frozenset(op for outer, op in needed_edges(rule) if not outer) for rule in sides}
+    return [some for some in needed if not any(other < some for other in needed)]
+
+
+def operators(roots: Iterable[Expr]) -> frozenset[str]:
+    """The operators of terms, as the engine spells them."""
+    return frozenset(op for outer, op in edges(roots) if not outer)
 
 
 def edges(roots: Iterable[Expr], ignored: Collection[Expr] = ()) -> frozenset[Edge]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from eqsat.costs import LATENCY
 from eqsat.expr import Expr
 from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Priced, tree
-from eqsat.ops import OPS
+from eqsat.ops import OPS, SUMS
 from eqsat.spelling.speller import Speller
 from eqsat.spelling.terms import to_exprs
 from eqsat.spelling.value_graph import Value
-from eqsat.theory.forms import ZERO, Form
+from eqsat.theory.forms import ZERO, Form, atom_form, scale_of
 
 
 def join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:
@@ -26,7 +26,11 @@ def join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:
     terms = dict(zip(order, to_exprs(found, representatives, order, speller.variables), strict=True))
     values = _Values(speller, terms, dict(zip(found.roots, classes, strict=True)))
     before = len(speller.graph)
-    waiting = sorted((c for c in order if values.is_known(c)), key=lambda c: terms[c].key)
+    for root, c in zip(found.roots, classes, strict=True):
+        _offer_value(speller, c, speller.value_of(terms[root]))
+    within = list(_within_sums(speller, found, values, order))
+    waiting = [part for _, part, _ in within]
+    waiting += sorted((c for c in order if values.is_known(c)), key=lambda c: terms[c].key)
     done: set[int] = set()
     while waiting:
         c = waiting.pop()
@@ -38,7 +42,41 @@ def join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:
                 speller.offer(values.home(c), _in_one_order(op, value, tuple([values.home(a) for a in args])))
                 waiting.extend(args)
         speller.grow()
+    for c, part, scale in within:
+        form, of_part = cast(Form, speller.values[c]), cast(Form, values[part])
+        rest = [(atom_form(a), k) for a, k in form.plus(of_part, -scale).terms.items()]
+        speller.offer(c, speller.sum_node([*rest, (of_part, scale)], form.constant - scale * of_part.constant))
+    speller.grow()
     return len(speller.graph) > before
+
+
+def _offer_value(speller: Speller, c: int, value: Value) -> None:
+    """Offer to a class what the rules found equal to it, if the theory does not know that it is."""
+    if value == speller.values[c]:
+        return
+    if isinstance(value, Form):
+        speller.offer(c, speller.sum_node([(Form(value.terms, 0), 1)] if value.terms else [], value.constant))
+    else:
+        speller.offer(c, (value.op, cast(Payload, value.value), speller.operands(value)))
+
+
+def _within_sums(
+    speller: Speller, found: EGraph, values: _Values, order: Sequence[int]
+) -> Iterator[tuple[int, int, int]]:
+    """The speller's sums that have a multiple of a sum for which there is another operator, which, and how often.
+
+    The e-graph that was found may bracket the longer sum otherwise.
+    """
+    sums = [(c, v) for c, v in enumerate(speller.values) if isinstance(v, Form) and len(v.terms) > 2]
+    for part in order if sums else ():
+        if all(op in SUMS or not args for op, _, args in found.classes[part]):
+            continue
+        of_part = values[part]
+        if isinstance(of_part, Form) and len(of_part.terms) > 1:
+            for c, form in sums:
+                scale = scale_of(of_part, form)
+                if scale and all(form.terms.get(a) == scale * k for a, k in of_part.terms.items()) and form != of_part:
+                    yield c, part, scale
 
 
 def _in_one_order(op: str, value: Payload, args: tuple[int, ...]) -> Node:
