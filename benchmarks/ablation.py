@@ -23,6 +23,7 @@ from typing import Any
 from unittest.mock import patch
 
 from bench import BUNDLED, progress_bars, steps
+from comparison.orders import PATIENT
 from comparison.report import Run, table, what
 from comparison.run import Item, compare, machine, read_corpora
 from comparison.solvers import Solver, configured
@@ -38,7 +39,9 @@ from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT, FAMILIES
-from eqsat.spelling import choosing, given
+from eqsat.runtime import CompileError
+from eqsat.spelling import choosing
+from eqsat.spelling import given as input_terms
 from eqsat.spelling.choosing import Chooser
 from eqsat.spelling.conditions import ConditionSpeller
 from eqsat.spelling.products import ProductSpeller
@@ -79,8 +82,8 @@ FAMILY = {
 #: What switches off each provider: a source of alternatives that is no rule.
 PROVIDER: dict[str, list[Change]] = {
     "conjectures": [(by_theory, "learn", lambda roots, facts, *_, **__: Learned())],
-    "all alternatives from the input": [(given, "_WORTH_OFFERING", frozenset())],
-    "hidden-law rewrites of the input": [(given, "RESPELLED", frozenset())],
+    "all alternatives from the input": [(input_terms, "_WORTH_OFFERING", frozenset())],
+    "hidden-law rewrites of the input": [(input_terms, "RESPELLED", frozenset())],
     "a second start from the input's structure": [(Speller, "as_given", lambda self, choice: None)],
     "a search from the input where the answer costs more": [(Chooser, "from_input", lambda self, order: ({}, inf))],
     "sums as operands of longer sums": [(SumSpeller, "_parts_with", nothing)],
@@ -106,16 +109,17 @@ PROVIDER: dict[str, list[Change]] = {
 #: The engine with all its parts, which everything is compared with.
 NOTHING = "nothing"
 
-ALONE = {"theory": False}
+#: Options: a busy machine shall not stop the default engine; the rules alone would take minutes without a limit.
+WHOLE, ALONE = {"budget": PATIENT}, {"theory": False}
 
 #: By table, what is left out and how: options of :func:`eqsat.optimize`, and changes made while it runs.
 TABLES: dict[str, dict[str, tuple[Mapping[str, Any], Sequence[Change]]]] = {
     "default": {
-        NOTHING: ({}, ()),
-        **{name: ({}, changes) for name, changes in FAMILY.items()},
-        "all rules": ({}, with_rules(())),
+        NOTHING: (WHOLE, ()),
+        **{name: (WHOLE, changes) for name, changes in FAMILY.items()},
+        "all rules": (WHOLE, with_rules(())),
         "the theory (rules alone)": (ALONE, ()),
-        **{name: ({}, changes) for name, changes in PROVIDER.items()},
+        **{name: (WHOLE, changes) for name, changes in PROVIDER.items()},
     },
     "rules": {
         NOTHING: (ALONE, ()),
@@ -128,7 +132,8 @@ TITLES = {"default": "The default engine", "rules": "The rules alone"}
 LEGEND = """\
 Divisions and remainders left and cost without each part, in total over the cases; what that changes in cost; on how
 many cases the cost is higher, and lower, than with all parts; median and total time over those with all parts; and how
-many cases a budget stopped, of which a busy machine may have more. Empty cells are zero."""
+many cases a budget stopped: 2 seconds for the rules alone, where a busy machine may stop more, and 60 for all others.
+Empty cells are zero."""
 
 
 @contextmanager
@@ -154,7 +159,10 @@ def without(name: str, options: Mapping[str, Any], changes: Sequence[Change]) ->
 
 def ablated(name: str, items: Sequence[Item], model: CostModel, progress: Progress) -> list[Row]:
     """The rows of a table: each case answered without each part."""
-    solvers = {part: without(part, *how) for part, how in TABLES[name].items()}
+    parts = TABLES[name]
+    # each compiles its rules
+    started = ((part, without(part, *how)) for part, how in parts.items())
+    solvers = dict(steps(progress, "starting", len(parts), 0, started))
     rows = compare(items, solvers, True, model, repeats=0)
     return list(steps(progress, TITLES[name], len(items), 0, rows))
 
@@ -216,6 +224,8 @@ def parse() -> argparse.Namespace:
     given.tables = given.tables.split(",")
     if unknown := [name for name in given.tables if name not in TABLES]:
         parser.error(f"no table is called {unknown[0]!r}: choose from {', '.join(TABLES)}")
+    if given.limit is not None and given.limit < 1:
+        parser.error(f"--limit {given.limit} leaves no case: give 1 or more")
     return given
 
 
@@ -226,9 +236,9 @@ def main(given: argparse.Namespace) -> bool:
     with progress_bars() as progress:
         found = {name: ablated(name, items, model, progress) for name in given.tables}
     text = report(found, shlex.join(["python", "benchmarks/ablation.py", *sys.argv[1:]]))
+    print(text, end="")
     if given.output:
         given.output.write_text(text, encoding="utf-8")
-    print(text, end="")
     wrong = [
         f"{row['id']}, without {name}"
         for rows in found.values()
@@ -244,5 +254,5 @@ def main(given: argparse.Namespace) -> bool:
 if __name__ == "__main__":
     try:
         sys.exit(not main(parse()))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, CompileError) as error:
         sys.exit(f"ablation.py: {one_line(error)}")

@@ -97,7 +97,14 @@ def test_the_tables_have_every_part_and_the_whole_costs_least(command, tmp_path)
     assert "select rules" not in unchanged
 
 
-def test_an_unknown_table_is_refused(command, capsys):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--tables", "default,greedy"], "no table is called 'greedy': choose from default, rules"),
+        (["--limit", "0"], "--limit 0 leaves no case: give 1 or more"),
+    ],
+)
+def test_options_that_leave_nothing_to_measure_are_refused(command, options, message, capsys):
     with pytest.raises(SystemExit):
-        command("--tables", "default,greedy")
-    assert "no table is called 'greedy': choose from default, rules" in capsys.readouterr().err
+        command(*options)
+    assert message in capsys.readouterr().err
