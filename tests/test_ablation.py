@@ -51,6 +51,19 @@ def test_what_costs_more_without_a_part(part, exprs):
     assert answer(exprs, ablation.NOTHING).cost == whole
 
 
+@pytest.mark.parametrize("part", ablation.FAMILY)
+def test_without_a_family_too_the_rules_are_compiled_before_the_clock_runs(part, monkeypatch):
+    inputs = []
+
+    def spied(exprs, **options):
+        inputs.append(optimize(exprs, **options))
+        return inputs[-1]
+
+    monkeypatch.setattr("comparison.solvers.optimize", spied)
+    ablation.without(part, *ablation.TABLES["default"][part])
+    assert [found.rounds > 0 for found in inputs] == [True]
+
+
 #: Two kernels of the sample, and a term that only rules about selections simplify.
 KERNELS = ("tinygrad/pad_shrink_flip/pre_symbolic/2", "tinygrad/vit_patch/early_symbolic/0")
 MASKED = {"id": "masked", "vars": {"u": [-9, 9], "i": [0, 9]}, "exprs": ["u*where(i >= 4, 1, 0)"]}
