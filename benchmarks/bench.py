@@ -91,6 +91,13 @@ def parse() -> argparse.Namespace:
     return given
 
 
+def progress_bars() -> Progress:
+    """Bars for what takes long, if a person looks on."""
+    columns = (TextColumn("{task.description:<18}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    return Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
+
+
 def steps[T](progress: Progress, name: str, total: int, done: int, found: Iterable[T]) -> Iterable[T]:
     """``found`` with a bar for ``total`` of them, of which some were ``done`` before."""
     task = progress.add_task(name, total=total, completed=done)
@@ -163,9 +170,7 @@ def write(run: Run, path: Path, images: Path) -> str:
 def main(given: argparse.Namespace) -> bool:
     """Run the comparison and write the report; whether all answers of eqsat's are right."""
     items = read_corpora(given.corpora, given.limit, given.seed)
-    columns = (TextColumn("{task.description:<18}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as progress:
+    with progress_bars() as progress:
         log = answered(given, items, progress)
         studies = studied(given, items, progress) if given.orders else []
         chosen = walkthroughs(items, log.rows, cost_model(given.cost), EXPLAINED)

@@ -154,7 +154,7 @@ def markdown(run: Run, plots: Mapping[str, str]) -> str:
     """The report; ``plots`` are addresses of images by name."""
     parts = [
         "# eqsat, greedy rewriting and other simplifiers, compared",
-        _what(run),
+        what(run),
         f"    {run.command}",
         "## Result",
         headline(run),
@@ -244,7 +244,8 @@ def _inputs(rows: Sequence[Row]) -> list[str]:
     return ["1.000", f"{geometric_mean(ratios):.3f}"] if ratios else ["", ""]
 
 
-def _what(run: Run) -> str:
+def what(run: Run) -> str:
+    """What was run, and where: cases and corpora, the machine, and the peers that could not be had."""
     counts = Counter(row["corpus"] for row in run.rows)
     corpora = ", ".join(f"{count} of {name}" for name, count in counts.items())
     machine = run.head["machine"]

@@ -79,10 +79,10 @@ def cheapest_peers(row: Row) -> list[str]:
     return [name for name, cost in costs.items() if cost == min(costs.values())]
 
 
-def standing(rows: Sequence[Row], name: str) -> Standing:
-    """The standing of the solver ``name``."""
+def standing(rows: Sequence[Row], name: str, base: str = EQSAT) -> Standing:
+    """The standing of the solver ``name``, against ``base`` in place of eqsat."""
     given = [row["answers"][name] for row in rows]
-    ours = [row["answers"][EQSAT] for row in rows]
+    ours = [row["answers"][base] for row in rows]
     order = Counter(_sign(answer["cost"] - our["cost"]) for answer, our in zip(given, ours, strict=True))
     timed = [
         (row["before"]["ns"], our["ns"], answer["ns"])

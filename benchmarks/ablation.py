@@ -1,0 +1,258 @@
+"""Measure what each part of eqsat is worth: cost, divisions left and time without it, against all parts together.
+
+    python benchmarks/ablation.py [CORPUS.jsonl ...] [--limit N] [--tables default,rules] [-o FILE.md]
+
+Parts are families of rules, the theory, and what adds alternatives without being a rule (a provider). Two tables are
+written: the default engine without each part, and the rules alone without each family, since the theory decides most of
+what these say. Every answer is checked, and all parts are tried on a case before the next one begins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
+from importlib import import_module
+from math import inf
+from pathlib import Path
+from statistics import median
+from typing import Any
+from unittest.mock import patch
+
+from bench import BUNDLED, progress_bars, steps
+from comparison.orders import PATIENT
+from comparison.report import Run, table, what
+from comparison.run import Item, compare, machine, read_corpora
+from comparison.solvers import Solver, configured
+from comparison.summary import standing
+from peers.judge import Answer, Examiner
+from rich.progress import Progress
+
+from eqsat import by_rules, by_theory, walk
+from eqsat.by_theory import ByTheory
+from eqsat.cases import one_line
+from eqsat.corpus import Row
+from eqsat.extract.calibrated import cost_model
+from eqsat.extract.cost import CostModel
+from eqsat.rule import Rule
+from eqsat.rules import DEFAULT, FAMILIES
+from eqsat.runtime import CompileError
+from eqsat.spelling import choosing
+from eqsat.spelling import given as input_terms
+from eqsat.spelling.choosing import Chooser
+from eqsat.spelling.conditions import ConditionSpeller
+from eqsat.spelling.products import ProductSpeller
+from eqsat.spelling.quotients import QuotientSpeller
+from eqsat.spelling.selections import SelectionSpeller
+from eqsat.spelling.speller import Speller
+from eqsat.spelling.sums import SumSpeller
+from eqsat.theory.guess import Learned
+
+#: A module or class, the name of something in it, and what stands in its place.
+Change = tuple[Any, str, Any]
+
+#: Imported by its name, which in the package is that of the function.
+FRONT_DOOR = import_module("eqsat.optimize")
+
+
+def nothing(*_: object, **__: object) -> Iterator[Any]:
+    """No alternatives."""
+    return iter(())
+
+
+def with_rules(rules: tuple[Rule, ...]) -> list[Change]:
+    """What puts ``rules`` in the place of those that are shipped, prepared once as those are."""
+
+    @lru_cache
+    def prepared(prepare: Callable[[tuple[Rule, ...]], object]) -> object:
+        return prepare(rules)
+
+    return [*[(module, "DEFAULT", rules) for module in (FRONT_DOOR, walk, by_rules)], (walk, "_of_default", prepared)]
+
+
+#: What leaves out each family of rules.
+FAMILY = {
+    f"{name} rules": with_rules(tuple(rule for rule in DEFAULT if rule not in family))
+    for name, family in FAMILIES.items()
+}
+
+#: What switches off each provider: a source of alternatives that is no rule.
+PROVIDER: dict[str, list[Change]] = {
+    "conjectures": [(by_theory, "learn", lambda roots, facts, *_, **__: Learned())],
+    "all alternatives from the input": [(input_terms, "_WORTH_OFFERING", frozenset())],
+    "hidden-law rewrites of the input": [(input_terms, "RESPELLED", frozenset())],
+    "a second start from the input's structure": [(Speller, "as_given", lambda self, choice: None)],
+    "a search from the input where the answer costs more": [(Chooser, "from_input", lambda self, order: ({}, inf))],
+    "sums as operands of longer sums": [(SumSpeller, "_parts_with", nothing)],
+    "terms taken into floors": [(QuotientSpeller, "absorbing", nothing)],
+    "other nestings of quotients": [(QuotientSpeller, "offer_nested", nothing)],
+    "selections for quotients of two values": [(SelectionSpeller, "two_valued", lambda self, atom: None)],
+    "sums taken into selections": [(SelectionSpeller, "entered", nothing)],
+    "factored products": [(ProductSpeller, "factored", nothing)],
+    "other forms of a comparison": [
+        (ConditionSpeller, name, nothing) for name in ("_moved", "_between", "_digit_by_digit", "_multiplied")
+    ],
+    "several comparisons as one": [(ConditionSpeller, "merged", nothing)],
+    "shared partial sums": [(choosing, "share_sums", lambda speller, choice, prices: choice)],
+    "shared partial conditions": [(choosing, "share_junctions", lambda speller, choice: choice)],
+    "availability": [(Chooser, "reusing", lambda self, choice, cost, has_time: (choice, cost))],
+    "pulses of egglog after the first": [(by_theory, "MAX_PULSES", 1)],
+    "a flat index as one variable": [(ByTheory, "_through_flat_index", lambda self, base, terms: terms)],
+    "reading the answer again": [
+        (ByTheory, "_read_again", lambda self, base, contexts, values, terms, nodes: terms),
+    ],
+}
+
+#: The engine with all its parts, which everything is compared with.
+NOTHING = "nothing"
+
+#: Options: a busy machine shall not stop the default engine; the rules alone would take minutes without a limit.
+WHOLE, ALONE = {"budget": PATIENT}, {"theory": False}
+
+#: By table, what is left out and how: options of :func:`eqsat.optimize`, and changes made while it runs.
+TABLES: dict[str, dict[str, tuple[Mapping[str, Any], Sequence[Change]]]] = {
+    "default": {
+        NOTHING: (WHOLE, ()),
+        **{name: (WHOLE, changes) for name, changes in FAMILY.items()},
+        "all rules": (WHOLE, with_rules(())),
+        "the theory (rules alone)": (ALONE, ()),
+        **{name: (WHOLE, changes) for name, changes in PROVIDER.items()},
+    },
+    "rules": {
+        NOTHING: (ALONE, ()),
+        **{name: (ALONE, changes) for name, changes in FAMILY.items()},
+        "reduce rules": (ALONE, [(by_rules, "REDUCE", ())]),
+    },
+}
+TITLES = {"default": "The default engine", "rules": "The rules alone"}
+
+LEGEND = """\
+Divisions and remainders left and cost without each part, in total over the cases; what that changes in cost; on how
+many cases the cost is higher, and lower, than with all parts; median and total time over those with all parts; and how
+many cases a budget stopped: 2 seconds for the rules alone, where a busy machine may stop more, and 60 for all others.
+Empty cells are zero."""
+
+
+@contextmanager
+def changed(changes: Sequence[Change]) -> Iterator[None]:
+    """With the changes made; they are undone at the end."""
+    with ExitStack() as made:
+        for place, name, instead in changes:
+            made.enter_context(patch.object(place, name, instead))
+        yield
+
+
+def without(name: str, options: Mapping[str, Any], changes: Sequence[Change]) -> Solver:
+    """A solver with some options of eqsat's, and with ``changes`` while it runs."""
+    with changed(changes):
+        solver = configured(name, options)
+
+    def solve(examiner: Examiner) -> Answer:
+        with changed(changes):
+            return solver(examiner)
+
+    return solve
+
+
+def ablated(name: str, items: Sequence[Item], model: CostModel, progress: Progress) -> list[Row]:
+    """The rows of a table: each case answered without each part."""
+    parts = TABLES[name]
+    # each compiles its rules
+    started = ((part, without(part, *how)) for part, how in parts.items())
+    solvers = dict(steps(progress, "starting", len(parts), 0, started))
+    rows = compare(items, solvers, True, model, repeats=0)
+    return list(steps(progress, TITLES[name], len(items), 0, rows))
+
+
+def idle(rows: Sequence[Row]) -> list[str]:
+    """The parts without which all answers are the same."""
+
+    def said(row: Row, name: str) -> object:
+        answer = row["answers"][name]
+        return answer["out"], answer.get("lets")
+
+    names = list(rows[0]["answers"])[1:]
+    return [name for name in names if all(said(row, name) == said(row, NOTHING) for row in rows)]
+
+
+def section(name: str, rows: Sequence[Row]) -> str:
+    """One table, with its title and what it shows of parts that change nothing."""
+    times = [row["answers"][NOTHING]["ms"] for row in rows]
+    cost = standing(rows, NOTHING, NOTHING).cost
+    lines: list[list[object]] = []
+    for part in rows[0]["answers"]:
+        found = standing(rows, part, NOTHING)
+        ratios = [f"{ratio:.2f}" for ratio in (found.median, found.total)]
+        counts = [found.wins or "", found.losses or "", *ratios, found.failed or ""]
+        change = f"{(found.cost - cost) / max(cost, 1):+.2%}" if found.cost != cost else ""
+        lines.append([part, found.divisions, found.cost, change, *counts])
+    head = ["without", "div+mod", "cost", "change", "higher on", "lower on", "median", "total", "unfinished"]
+    parts = [
+        f"### {TITLES[name]}",
+        table(head, lines),
+        f"With all parts: {median(times):.1f} ms in the median, {sum(times) / 1000:.1f} s in all.",
+    ]
+    if unchanged := idle(rows):
+        parts.append(f"No answer changes without: {', '.join(unchanged)}.")
+    return "\n\n".join(parts)
+
+
+def report(found: Mapping[str, Sequence[Row]], command: str) -> str:
+    """All tables as Markdown."""
+    run = Run({"settings": {"gates": True}, "machine": machine(), "missing": {}}, next(iter(found.values())), command)
+    parts = [what(run), f"    {command}", LEGEND, *[section(name, rows) for name, rows in found.items()]]
+    if found.keys() == TABLES.keys():
+        nowhere = [name for name in FAMILY if all(name in idle(rows) for rows in found.values())]
+        parts.append(f"Families of rules that change no answer in either table: {', '.join(nowhere) or 'none'}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("corpora", nargs="*", type=Path, default=BUNDLED, help="files of cases (default: those of the checkout)")
+    add("-o", "--output", type=Path, help="write the Markdown here too")
+    add("--tables", default=",".join(TABLES), help=f"comma-separated (default: {','.join(TABLES)})")
+    add("--cost", default="latency", help="the cost model: a name, or a file of eqsat calibrate")
+    add("--limit", type=int, help="a random sample of so many cases")
+    add("--seed", type=int, default=0, help="for samples")
+    given = parser.parse_args()
+    given.tables = given.tables.split(",")
+    if unknown := [name for name in given.tables if name not in TABLES]:
+        parser.error(f"no table is called {unknown[0]!r}: choose from {', '.join(TABLES)}")
+    if given.limit is not None and given.limit < 1:
+        parser.error(f"--limit {given.limit} leaves no case: give 1 or more")
+    return given
+
+
+def main(given: argparse.Namespace) -> bool:
+    """Measure and write the tables; whether all answers are right."""
+    items = read_corpora(given.corpora, given.limit, given.seed)
+    model = cost_model(given.cost)
+    with progress_bars() as progress:
+        found = {name: ablated(name, items, model, progress) for name in given.tables}
+    text = report(found, shlex.join(["python", "benchmarks/ablation.py", *sys.argv[1:]]))
+    print(text, end="")
+    if given.output:
+        given.output.write_text(text, encoding="utf-8")
+    wrong = [
+        f"{row['id']}, without {name}"
+        for rows in found.values()
+        for row in rows
+        for name, answer in row["answers"].items()
+        if "wrong" in answer
+    ]
+    if wrong:
+        print("wrong answers:", "; ".join(wrong), file=sys.stderr)
+    return not wrong
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(not main(parse()))
+    except (ValueError, OSError, CompileError) as error:
+        sys.exit(f"ablation.py: {one_line(error)}")
