@@ -21,6 +21,7 @@ from eqsat.rule import Rule, grows, is_commutativity, only_reorders
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.spelling.terms import to_exprs
 from eqsat.theory.facts import ContradictionError, OverdueError
+from eqsat.trace import NO_ROOTS, ONE_BY_ONE
 from eqsat.walk import LARGE, Walk, anything
 
 #: How many e-nodes the rules alone may make before they start again from the best terms, and how that number grows.
@@ -62,6 +63,8 @@ class ByRules(Walk):
         alive = without_dead_divisions(self.roots, base) if self.suspected else self.roots
         found = [root if theory else anything(root) for root, theory in zip(alive, contexts, strict=True)]
         groups = self._groups(contexts)
+        if not groups:
+            self.spent.skip(NO_ROOTS)
         # gates start from what all roots together come to without them
         everything = _Group(self.facts, [i for group in groups for i in group.members])
         waiting = [everything, *groups] if len(groups) > 1 else groups
@@ -147,7 +150,8 @@ class ByRules(Walk):
         """
         if not any(term.op in REDUCTIONS for term in topological(roots)):
             return []
-        rewritten = rewrite(roots, self._with_reductions(), facts, seconds=self._seconds_left() / 2)
+        with self.spent.during("rewrite"):
+            rewritten = rewrite(roots, self._with_reductions(), facts, seconds=self._seconds_left() / 2)
         self.spent.matches.update(rewritten.matches)
         return rewritten.roots
 
@@ -156,6 +160,7 @@ class ByRules(Walk):
         return (*self.rules, *REDUCE) if self.has_opaque and set(DEFAULT) <= set(self.rules) else self.rules
 
     def _greedily(self) -> Result:
+        self.spent.skip(ONE_BY_ONE)
         base, contexts = self._theories()
         self._check_divisors(contexts)
         groups: dict[tuple[Expr, ...], list[int]] = {}
@@ -169,7 +174,8 @@ class ByRules(Walk):
         for facts, members in groups.items():
             given = [self.roots[i] for i in members]
             try:
-                rewritten = rewrite(given, self._with_reductions(), facts, seconds=self._seconds_left())
+                with self.spent.during("rewrite"):
+                    rewritten = rewrite(given, self._with_reductions(), facts, seconds=self._seconds_left())
             except ContradictionError as error:
                 if facts == self.facts:
                     raise self._contradiction(error) from None

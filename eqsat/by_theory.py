@@ -32,6 +32,7 @@ from eqsat.spelling.value_graph import MANY_CLASSES, Value
 from eqsat.theory.facts import OverdueError
 from eqsat.theory.forms import ZERO, Form, read, to_expr, without_quotients
 from eqsat.theory.guess import learn
+from eqsat.trace import NO_MATCH, NO_RULES, WITHOUT_RULES
 from eqsat.walk import FOR_NORMAL_FORMS, LARGE, Walk
 
 #: The terms that a choice spells for the roots' classes.
@@ -60,6 +61,8 @@ class ByTheory(Walk):
         terms: list[Expr] = list(self.roots)
         contexts: list[Theory | None] = [None] * len(terms)
         found: tuple[Speller, list[int]] | None = None
+        if engine == "theory" and limit == inf:
+            self.spent.skip(WITHOUT_RULES)
         try:
             base, theories = self._theories()
             self._check_divisors(theories)
@@ -68,18 +71,22 @@ class ByTheory(Walk):
             if base.is_late():
                 self.stop = "time"
             base.work.until = self._ends()
+            self.spent.enter("build")
             speller = self._spelled(base, self.order, values)
             choice, cost = self._first_choice(speller, limit)
             spelled = speller.spell(choice)
             wanted = [speller.need(v) for v in values]
             terms, contexts, found = [spelled[c] for c in wanted], theories, (speller, wanted)
             if engine == "egraph" and self._has_time():
+                self.spent.enter("match")
                 choice, spelled = self._pulses(speller, choice, cost, spelled)
                 terms = [spelled[c] for c in wanted]
             if self.extract == "exact":
                 terms = self._best_of_all(speller, choice, wanted, terms)
             if limit == inf:
+                self.spent.enter("flat index")
                 terms = self._through_flat_index(base, terms)
+            self.spent.enter("again")
             terms = self._read_again(base, contexts, values, terms, len(speller.graph))
         except OverdueError:
             # what was found until then is the answer, or else the input
@@ -95,7 +102,7 @@ class ByTheory(Walk):
 
     def _spelled(self, base: Theory, originals: Sequence[Expr], values: Sequence[Value]) -> Speller:
         """The spellings of some values, among them those of the ``originals``."""
-        speller = Speller(base, self._variables(), self.allowed)
+        speller = Speller(base, self._variables(), self.allowed, self.spent.alternatives)
         if not all(map(_is_plain, values)):
             # what the input has besides sums of variables spells nothing of these
             speller.input.add(originals)
@@ -119,7 +126,8 @@ class ByTheory(Walk):
             if self.extract == "tree":
                 return choice, cost
             if cost <= limit and self._has_time():
-                choice, cost = chooser.reusing(choice, cost, self._has_time)
+                with self.spent.during("reuse"):
+                    choice, cost = chooser.reusing(choice, cost, self._has_time)
             if cost > self.cost_before and not self.has_opaque and self._has_time():
                 choice, cost = cheaper((choice, cost), chooser.from_input(self.order))
             return choice, cost
@@ -230,7 +238,8 @@ class ByTheory(Walk):
             if not terms:
                 break
             unsafe = undefined(topological(terms.values()), theory) if self.divides_by_terms else ()
-            found = learn(terms.values(), facts, theory.solved, unsafe)
+            with self.spent.during("conjecture"):
+                found = learn(terms.values(), facts, theory.solved, unsafe)
             if found.impossible:
                 if facts is self.facts or learn(terms.values(), self.facts, undefined=unsafe).impossible:
                     raise self._contradiction("they hold nowhere")
@@ -251,11 +260,14 @@ class ByTheory(Walk):
         for _ in range(MAX_PULSES):
             seeds, facts = self._seeds(speller, choice, spelled, edge_sets)
             if not seeds:
+                self.spent.skip(NO_MATCH if edge_sets else NO_RULES)
                 break
             saturation = self._saturate(rules, list(seeds.values()), facts, self._seconds_left(), self.budget.nodes)
             if saturation.stop != "saturated":
                 self.stop = saturation.stop
-            if not join(speller, list(seeds), saturation.graph):
+            with self.spent.during("import"), speller.crediting("rules"):
+                is_new = join(speller, list(seeds), saturation.graph)
+            if not is_new:
                 break
             new_choice, new_cost = self._choose(speller, choice)
             if new_cost >= cost:

@@ -34,6 +34,7 @@ from eqsat.rules import DEFAULT
 from eqsat.spelling.terms import buffer_key
 from eqsat.theory.facts import GRACE, ContradictionError, Work
 from eqsat.theory.guess import Guess
+from eqsat.trace import NO_TIME, Round, RuleUse, Trace
 from eqsat.traversal import VariableSets
 
 #: Inputs of more terms than these are large: what takes long is left out, or comes later.
@@ -65,19 +66,79 @@ class Spent:
     engine_seconds: float = 0.0
     extraction_seconds: float = 0.0
     matches: Counter[str] = field(default_factory=Counter)
+    #: Of the rules that ran in egglog, the time of each.
+    rule_seconds: dict[str, float] = field(default_factory=dict)
+    #: Of the rounds of egglog, run by run.
+    traces: list[tuple[Round, ...]] = field(default_factory=list)
+    #: How many e-nodes what added, of the e-graphs over normal forms.
+    alternatives: Counter[str] = field(default_factory=Counter)
+    #: Why egglog was not entered; ``None`` once it was.
+    not_entered: str | None = NO_TIME
+    #: Seconds by phase, but for those of the phase since ``_since``.
+    _phases: dict[str, float] = field(default_factory=dict)
+    _phase: str = "normalise"
+    _since: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._since = self.started
+
+    def enter(self, phase: str) -> str:
+        """Count the time from now on as that of ``phase``; the phase before."""
+        now, before = time.perf_counter(), self._phase
+        self._phases[before] = self._phases.get(before, 0.0) + now - self._since
+        self._phase, self._since = phase, now
+        return before
+
+    @contextmanager
+    def during(self, phase: str) -> Iterator[None]:
+        """What belongs to a phase within another."""
+        before = self.enter(phase)
+        try:
+            yield
+        finally:
+            self.enter(before)
+
+    def skip(self, why: str) -> None:
+        """Note why egglog is not entered, unless it was before."""
+        if self.not_entered is not None:
+            self.not_entered = why
+
+    def add(self, saturation: Saturation) -> None:
+        """Count what egglog did."""
+        self.rounds += saturation.rounds
+        self.matches.update(saturation.matches)
+        for rule, seconds in saturation.seconds.items():
+            self.rule_seconds[rule] = self.rule_seconds.get(rule, 0.0) + seconds
+        self.traces.append(saturation.trace)
+
+    def trace(self, conjectures: int) -> Trace:
+        """What has been done until now."""
+        self.enter(self._phase)
+        seconds = self.rule_seconds
+        return Trace(
+            dict(self._phases),
+            dict(self.alternatives),
+            conjectures,
+            tuple([replace(r, run=run) for run, rounds in enumerate(self.traces, start=1) for r in rounds]),
+            {name: RuleUse(count, seconds.get(name)) for name, count in self.matches.items()},
+            self.not_entered,
+        )
 
     @contextmanager
     def off_the_clock(self) -> Iterator[None]:
         """What does not count: it is done once per process."""
         began = time.perf_counter()
         yield
-        self.started += time.perf_counter() - began
+        taken = time.perf_counter() - began
+        self.started += taken
+        self._since += taken
 
     @contextmanager
     def extracting(self) -> Iterator[None]:
         """What chooses among the terms found."""
         began = time.perf_counter()
-        yield
+        with self.during("extract"):
+            yield
         self.extraction_seconds += time.perf_counter() - began
 
     def seconds(self) -> float:
@@ -228,10 +289,11 @@ class Walk(ABC):
         budget = replace(self.budget, seconds=seconds, nodes=nodes)
         with self._session(rules) as session:
             began = time.perf_counter()
-            saturation = session.saturate(terms, facts, budget, without=without)
+            self.spent.not_entered = None
+            with self.spent.during("saturate"):
+                saturation = session.saturate(terms, facts, budget, without=without)
             self.spent.engine_seconds += time.perf_counter() - began
-        self.spent.rounds += saturation.rounds
-        self.spent.matches.update(saturation.matches)
+        self.spent.add(saturation)
         return saturation
 
     def _has_time(self) -> bool:
@@ -320,6 +382,7 @@ class Walk(ABC):
         return safe if given == safe else self._cheapest(given, safe)
 
     def _result(self, found: Sequence[Expr], nodes: int, contexts: Sequence[Theory | None], engine: str) -> Result:
+        self.spent.enter("finish")
         found = [*found]
         for places in self._strays(found):
             for place, term in self._alone(places, engine).items():
@@ -334,6 +397,7 @@ class Walk(ABC):
         elif cost > cost_before or (cost == cost_before and operations(exprs) > operations(self.roots)):
             exprs, cost = list(self.roots), cost_before
         spent = self.spent
+        trace = spent.trace(len(self.guesses))
         return Result(
             before=self.roots,
             exprs=tuple(exprs),
@@ -345,12 +409,13 @@ class Walk(ABC):
             stop=self.stop,
             nodes=nodes,
             rounds=spent.rounds,
-            milliseconds=1000 * spent.seconds(),
+            milliseconds=1000 * sum(trace.phases.values()),
             engine_milliseconds=1000 * spent.engine_seconds,
             extraction_milliseconds=1000 * spent.extraction_seconds,
             rules=dict(spent.matches),
             rule_set=self.rules,
             guesses=tuple(self.guesses),
+            trace=trace,
         )
 
 
