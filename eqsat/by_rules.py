@@ -57,6 +57,7 @@ class ByRules(Walk):
     def _saturated(self) -> Result:
         base, contexts = self._theories()
         self._check_divisors(contexts)
+        self.spent.enter("build")
         with self._session(self.rules):
             # compiled outside the clock
             pass
@@ -163,6 +164,7 @@ class ByRules(Walk):
         self.spent.skip(ONE_BY_ONE)
         base, contexts = self._theories()
         self._check_divisors(contexts)
+        self.spent.enter("rewrite")
         groups: dict[tuple[Expr, ...], list[int]] = {}
         found: dict[int, Expr] = {}
         for index, (gate, theory) in enumerate(zip(self.gates, contexts, strict=True)):
@@ -174,8 +176,7 @@ class ByRules(Walk):
         for facts, members in groups.items():
             given = [self.roots[i] for i in members]
             try:
-                with self.spent.during("rewrite"):
-                    rewritten = rewrite(given, self._with_reductions(), facts, seconds=self._seconds_left())
+                rewritten = rewrite(given, self._with_reductions(), facts, seconds=self._seconds_left())
             except ContradictionError as error:
                 if facts == self.facts:
                     raise self._contradiction(error) from None

@@ -285,7 +285,7 @@ class _Run:
     def note(self, number: int, matches: int, nodes: int, began: float) -> float:
         """Trace the round that has just ended; when that was."""
         now = time.perf_counter()
-        rows = sum(self.sizes.values()) - self.sizes["Ref"]
+        rows = sum(self.sizes.values()) - self.sizes.get("Ref", 0)
         # the analyses give every class a size
         self.trace.append(Round(1, number, nodes, rows, self.sizes.get("size", 0), matches, now - began))
         return now

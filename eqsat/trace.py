@@ -83,13 +83,20 @@ class Trace:
     Attributes
     ----------
     phases : dict from str to float
-        Seconds by phase; together they are all of ``Result.milliseconds``. ``normalise``: the normal forms of the
-        input, without ``conjecture``, the search for equalities in sample points and their proofs; ``build``: the
-        e-graph over normal forms; ``extract``: the choice among its e-nodes, with partial sums shared; ``reuse``:
-        alternatives that use what is computed anyway, and the choice among them; ``match``: which terms a rule may
-        match; ``saturate``: egglog; ``import``: what the rules found normalised and added; ``flat index``: another
-        try with one variable, which counts under the phases that it has; ``again``: the answer normalised once
-        more; ``rewrite``: rules applied one by one; ``finish``: divisions made safe, widths, the final cost.
+        Seconds by phase; together they are all of ``Result.milliseconds``.
+
+        * ``normalise``: what is known, and the normal forms of the input, without
+        * ``conjecture``: equalities read off sample points, and their proofs;
+        * ``build``: the e-graph over normal forms; of the rules alone, terms taken apart for egglog and put together;
+        * ``extract``: the choice among e-nodes, with partial sums shared;
+        * ``reuse``: alternatives that use what is computed anyway, and the choice among them;
+        * ``match``: which terms a rule may match;
+        * ``saturate``: egglog, with the insertion of terms and the export of its e-graph;
+        * ``import``: what the rules found, normalised and added;
+        * ``flat index``: whether to try a sum as one variable; that run counts under the phases that it has;
+        * ``again``: the answer normalised once more;
+        * ``rewrite``: rules applied one by one;
+        * ``finish``: divisions made safe, widths, the final cost.
     alternatives : dict from str to int
         E-nodes of the e-graphs over normal forms by what added them; empty without the theory. ``sums``,
         ``products``, ``quotients``, ``selections``, ``extremes``, ``conditions``: the laws of that kind of normal

@@ -136,10 +136,10 @@ class Spent:
     @contextmanager
     def extracting(self) -> Iterator[None]:
         """What chooses among the terms found."""
-        began = time.perf_counter()
-        with self.during("extract"):
-            yield
-        self.extraction_seconds += time.perf_counter() - began
+        before, began = self.enter("extract"), self._since
+        yield
+        self.enter(before)
+        self.extraction_seconds += self._since - began
 
     def seconds(self) -> float:
         """How long it has taken."""
@@ -201,6 +201,8 @@ class Walk(ABC):
 
     def _theories(self) -> tuple[Theory, list[Theory | None]]:
         """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""
+        # a run within another comes from a phase of that
+        self.spent.enter("normalise")
         # a late theory may not see that a divisor is never zero
         until = inf if self.suspected else self._ends(FOR_NORMAL_FORMS)
         try:

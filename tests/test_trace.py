@@ -41,6 +41,22 @@ def test_phases_are_all_of_the_time(text, way):
 
 
 @pytest.mark.parametrize(
+    ("way", "phases"),
+    [
+        ({}, ["normalise", "conjecture", "build", "extract", "reuse", "match", "saturate", "import", "flat index"]),
+        ({"engine": "theory"}, ["normalise", "conjecture", "build", "extract", "reuse", "flat index", "again"]),
+        ({"engine": "greedy"}, ["normalise", "rewrite", "finish"]),
+        ({"theory": False}, ["normalise", "build", "saturate", "extract", "finish"]),
+    ],
+    ids=str,
+)
+def test_every_way_has_its_own_phases(way, phases):
+    found = list(optimize(NESTED, **RANGES, **way).trace.phases)
+    assert found[: len(phases)] == phases
+    assert found[-1] == "finish"
+
+
+@pytest.mark.parametrize(
     ("text", "options", "why"),
     [
         ("(x*32 + y)//32", {}, NO_MATCH),

@@ -118,16 +118,23 @@ class Speller:
 
     def grow(self) -> None:
         """Spell every class that is needed and not yet spelled."""
+        classes, added = self.classes, self.added
         self._credit(self._source)
-        while self.classes.pending:
-            c = self.classes.pending.pop()
+        size = classes.size
+        while classes.pending:
+            c = classes.pending.pop()
             kind, nodes = self._nodes(self.values[c])
             for node in nodes:
                 self.offer(c, node)
-            self._credit(kind)
-            if not self.classes.is_crowded():
+            # as ``_credit`` does it, without a call for each class
+            before, size = size, classes.size
+            added[kind] += size - before
+            if not classes.is_crowded():
                 self.input.spell(c)
-                self._credit("input")
+                if classes.size > size:
+                    added["input"] += classes.size - size
+                    size = classes.size
+        self._credited = size
         self.quotients.offer_nested()
         self._credit("nested")
         if self.classes.pending:
