@@ -21,6 +21,7 @@ from eqsat.rule import Rule, grows, is_commutativity, only_reorders
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.spelling.terms import to_exprs
 from eqsat.theory.facts import ContradictionError, OverdueError
+from eqsat.trace import NO_ROOTS, ONE_BY_ONE
 from eqsat.walk import FIRST_NODES, LARGE, NODES_GROW, Walk, anything
 
 
@@ -53,12 +54,15 @@ class ByRules(Walk):
     def _saturated(self) -> Result:
         base, contexts = self._theories()
         self._check_divisors(contexts)
+        self.spent.enter("build")
         with self._session(self.rules):
             # compiled outside the clock
             pass
         alive = without_dead_divisions(self.roots, base) if self.suspected else self.roots
         found = [root if theory else anything(root) for root, theory in zip(alive, contexts, strict=True)]
         groups = self._groups(contexts)
+        if not groups:
+            self.spent.skip(NO_ROOTS)
         # gates start from what all roots together come to without them
         everything = _Group(self.facts, [i for group in groups for i in group.members])
         waiting = [everything, *groups] if len(groups) > 1 else groups
@@ -106,6 +110,7 @@ class ByRules(Walk):
             except ContradictionError:
                 if group.facts == self.facts:
                     raise
+                self.spent.enter("build")
                 group.stop = "saturated"
                 return _replaced(found, group.members, [anything(root) for root in given])
             group.graph, group.stop = saturation.graph, saturation.stop
@@ -144,7 +149,9 @@ class ByRules(Walk):
         """
         if not any(term.op in REDUCTIONS for term in topological(roots)):
             return []
+        phase = self.spent.enter("rewrite")
         rewritten = rewrite(roots, self._with_reductions(), facts, seconds=self._seconds_left() / 2)
+        self.spent.enter(phase)
         self.spent.matches.update(rewritten.matches)
         return rewritten.roots
 
@@ -153,8 +160,10 @@ class ByRules(Walk):
         return (*self.rules, *REDUCE) if self.has_opaque and set(DEFAULT) <= set(self.rules) else self.rules
 
     def _greedily(self) -> Result:
+        self.spent.skip(ONE_BY_ONE)
         base, contexts = self._theories()
         self._check_divisors(contexts)
+        self.spent.enter("rewrite")
         groups: dict[tuple[Expr, ...], list[int]] = {}
         found: dict[int, Expr] = {}
         for index, (gate, theory) in enumerate(zip(self.gates, contexts, strict=True)):

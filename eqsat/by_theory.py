@@ -23,6 +23,7 @@ from eqsat.opaque import OPAQUE, hidden, meanings, stand_ins
 from eqsat.ops import COMPARISONS, FLOORS, SUMS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.result import Result
+from eqsat.rule import Rule
 from eqsat.saturation.beside import beside_with_needs, can_match, operators, operators_of_own
 from eqsat.spelling.choosing import Chooser, cheaper
 from eqsat.spelling.flat import MIN_WAYS, as_variable, flat_index
@@ -32,6 +33,7 @@ from eqsat.spelling.value_graph import MANY_CLASSES, Value
 from eqsat.theory.facts import OverdueError
 from eqsat.theory.forms import ZERO, Form, read, to_expr, without_quotients
 from eqsat.theory.guess import learn
+from eqsat.trace import NO_MATCH, NO_RULES, WITHOUT_RULES
 from eqsat.walk import FIRST_NODES, FOR_NORMAL_FORMS, LARGE, NODES_GROW, Walk
 
 #: The terms that a choice spells for the roots' classes.
@@ -60,6 +62,8 @@ class ByTheory(Walk):
         terms: list[Expr] = list(self.roots)
         contexts: list[Theory | None] = [None] * len(terms)
         found: tuple[Speller, list[int]] | None = None
+        if engine == "theory" and limit == inf:
+            self.spent.skip(WITHOUT_RULES)
         try:
             base, theories = self._theories()
             self._check_divisors(theories)
@@ -68,18 +72,22 @@ class ByTheory(Walk):
             if base.is_late():
                 self.stop = "time"
             base.work.until = self._ends()
+            self.spent.enter("build")
             speller = self._spelled(base, self.order, values)
             choice, cost = self._first_choice(speller, limit)
             spelled = speller.spell(choice)
             wanted = [speller.need(v) for v in values]
             terms, contexts, found = [spelled[c] for c in wanted], theories, (speller, wanted)
             if engine == "egraph" and self._has_time():
+                self.spent.enter("match")
                 choice, spelled = self._pulses(speller, choice, cost, spelled)
                 terms = [spelled[c] for c in wanted]
             if self.extract == "exact":
                 terms = self._best_of_all(speller, choice, wanted, terms)
             if limit == inf:
+                self.spent.enter("flat index")
                 terms = self._through_flat_index(base, terms)
+            self.spent.enter("again")
             terms = self._read_again(base, contexts, values, terms, len(speller.graph))
         except OverdueError:
             # what was found until then is the answer, or else the input
@@ -95,7 +103,7 @@ class ByTheory(Walk):
 
     def _spelled(self, base: Theory, originals: Sequence[Expr], values: Sequence[Value]) -> Speller:
         """The spellings of some values, among them those of the ``originals``."""
-        speller = Speller(base, self._variables(), self.allowed)
+        speller = Speller(base, self._variables(), self.allowed, self.spent.alternatives)
         if not all(map(_is_plain, values)):
             # what the input has besides sums of variables spells nothing of these
             speller.input.add(originals)
@@ -119,7 +127,9 @@ class ByTheory(Walk):
             if self.extract == "tree":
                 return choice, cost
             if cost <= limit and self._has_time():
+                self.spent.enter("reuse")
                 choice, cost = chooser.reusing(choice, cost, self._has_time)
+                self.spent.enter("extract")
             if cost > self.cost_before and not self.has_opaque and self._has_time():
                 choice, cost = cheaper((choice, cost), chooser.from_input(self.order))
             return choice, cost
@@ -230,7 +240,9 @@ class ByTheory(Walk):
             if not terms:
                 break
             unsafe = undefined(topological(terms.values()), theory) if self.divides_by_terms else ()
+            self.spent.enter("conjecture")
             found = learn(terms.values(), facts, theory.solved, unsafe)
+            self.spent.enter("normalise")
             if found.impossible:
                 if facts is self.facts or learn(terms.values(), self.facts, undefined=unsafe).impossible:
                     raise self._contradiction("they hold nowhere")
@@ -251,27 +263,19 @@ class ByTheory(Walk):
         Rules of the user's own run with all others, and from the input too: their left sides may match what only rules
         lead to.
         """
-        beside, edge_sets = self._once(beside_with_needs, self.rules)
-        own = self._once(operators_of_own, self.rules)
-        written = self._written(speller) if own else []
+        written = self._written(speller) if self._once(operators_of_own, self.rules) else []
         most = FIRST_NODES
         for _ in range(MAX_PULSES):
-            seeds, facts = self._seeds(speller, choice, spelled, written)
+            matched, facts, rules, limit = self._matched(speller, choice, spelled, written, most)
             # what they lead to at once is found now; that grows most
             written = []
-            rules, limit = self.rules, self.budget.nodes
-            if matched := [(c, term) for c, term in seeds if any(some <= operators([term]) for some in own)]:
-                limit = min(limit, max(most, 2 * term_count(term for _, term in matched)))
-            else:
-                # selections that stand for quotients say nothing to the rules that those did not
-                rules, ignored = beside, speller.seen_through
-                if can_match(edge_sets, [term for _, term in seeds], ignored):
-                    matched = [(c, term) for c, term in seeds if can_match(edge_sets, [term], ignored)]
             if not matched:
                 break
             saturation = self._saturate(rules, [t for _, t in matched], facts, self._seconds_left(), limit)
-            found = join(speller, [c for c, _ in matched], saturation.graph)
-            new_choice, new_cost = self._choose(speller, choice) if found else (choice, cost)
+            self.spent.enter("import")
+            is_new = join(speller, [c for c, _ in matched], saturation.graph)
+            self.spent.enter("match")
+            new_choice, new_cost = self._choose(speller, choice) if is_new else (choice, cost)
             if new_cost < cost:
                 choice, cost, spelled = new_choice, new_cost, speller.spell(new_choice)
             elif saturation.stop == "nodes" and limit < self.budget.nodes:
@@ -281,6 +285,24 @@ class ByTheory(Walk):
         if matched and saturation.stop != "saturated":
             self.stop = saturation.stop
         return choice, spelled
+
+    def _matched(
+        self, speller: Speller, choice: Choice, spelled: Spelled, written: Sequence[tuple[int, Expr]], most: int
+    ) -> tuple[list[tuple[int, Expr]], Sequence[Expr], tuple[Rule, ...], int]:
+        """The classes and terms that rules may match, and the facts, the rules and how many e-nodes they may make."""
+        seeds, facts = self._seeds(speller, choice, spelled, written)
+        own = self._once(operators_of_own, self.rules)
+        if matched := [(c, term) for c, term in seeds if any(some <= operators([term]) for some in own)]:
+            size = term_count(term for _, term in matched)
+            return matched, facts, self.rules, min(self.budget.nodes, max(most, 2 * size))
+        beside, edge_sets = self._once(beside_with_needs, self.rules)
+        # selections that stand for quotients say nothing to the rules that those did not
+        ignored = speller.seen_through
+        if can_match(edge_sets, [term for _, term in seeds], ignored):
+            matched = [(c, term) for c, term in seeds if can_match(edge_sets, [term], ignored)]
+        else:
+            self.spent.skip(NO_MATCH if edge_sets else NO_RULES)
+        return matched, facts, beside, self.budget.nodes
 
     def _written(self, speller: Speller) -> list[tuple[int, Expr]]:
         """The classes of the roots without gates as the input has them, and of what their loads and reductions have."""

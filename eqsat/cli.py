@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -29,6 +30,7 @@ from eqsat.extract.cost import COST_MODELS, LoopAware
 from eqsat.optimize import BRANCHES, DEFAULT_BUDGET, ENGINES, EXTRACTORS
 from eqsat.optimize import optimize as optimise
 from eqsat.pareto import SIZES
+from eqsat.result import SHORT
 from eqsat.text import parse, to_program, to_text
 
 if TYPE_CHECKING:
@@ -37,9 +39,6 @@ if TYPE_CHECKING:
     from eqsat.result import Result
     from eqsat.rule import Rule
     from eqsat.verify import Check
-
-#: Results up to so many characters are printed without naming their shared subterms.
-SHORT = 160
 
 
 def _exact_allowed(context: click.Context, option: click.Parameter, extract: str) -> str:
@@ -153,6 +152,7 @@ def app() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--c", "as_c", is_flag=True, help="Print the result as a C function.")
 @click.option("--explain", is_flag=True, help="Print a checked derivation of the result.")
+@click.option("--stats", is_flag=True, help="Also say what took how long, what added e-nodes and which rules matched.")
 @_COST
 @_EXTRACT
 @_ENGINE
@@ -172,6 +172,7 @@ def optimize(
     as_json: bool,
     as_c: bool,
     explain: bool,
+    stats: bool,
     cost: Any,
     extract: Any,
     engine: Any,
@@ -211,7 +212,8 @@ def optimize(
         raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(map(to_text, result.exprs))}")
     derivation = result.explain(prove=prove) if explain else None
     if as_json:
-        click.echo(json.dumps(_record(result, check, names, as_c, derivation)))
+        found = _record(result, check, names, as_c, derivation)
+        click.echo(json.dumps(found | ({"trace": result.trace.record()} if stats else {})))
         return
     click.echo(_c(result) if as_c else _listing(result.exprs, names))
     # the first of them is the answer itself
@@ -220,6 +222,8 @@ def optimize(
     if derivation:
         click.echo(f"\n{derivation}")
     click.echo(_remark(result, check, pareto), err=True)
+    if stats:
+        click.echo(indent(str(result.trace), "# "), err=True)
 
 
 def _names(ranges: Iterable[str], variables: Iterable[str], buffers: Iterable[str]) -> dict[str, Expr]:

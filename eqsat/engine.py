@@ -26,6 +26,7 @@ from eqsat.saturation.analyses import ARITIES, FACT_RULES, SORTS, analysis, fenc
 from eqsat.saturation.compiling import compile_rule, encode
 from eqsat.saturation.frozen import LITERAL_OPERATORS, OPERATORS, Numbering, Tables, TwoValuesError, translated
 from eqsat.theory.facts import ContradictionError
+from eqsat.trace import Round
 
 _I64 = range(-(2**63), 2**63)
 _CONSTRUCTOR = re.compile(r"\(([A-Z]\w*)")
@@ -69,7 +70,9 @@ class Saturation:
     matches : dict from rule name to int
         How often each rule matched.
     seconds : dict from rule name to float
-        Time that each rule's search took.
+        Time that each rule's search and actions took.
+    trace : tuple of Round
+        What each round did, after the insertion; see :class:`eqsat.trace.Round`.
     """
 
     graph: EGraph
@@ -77,6 +80,7 @@ class Saturation:
     rounds: int
     matches: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    trace: tuple[Round, ...] = ()
 
 
 class UnsoundUnionError(RuntimeError):
@@ -245,18 +249,26 @@ class _Run:
         self.leaves: dict[str, Bounds] = {}
         self.live: frozenset[str] = frozenset()
         self.without = without
+        self.trace: list[Round] = []
+        # egglog's tables, and their rows, as they were counted last
+        self.sizes: dict[str, int] = {}
 
     def run(self) -> Saturation:
+        began = time.perf_counter()
         self.insert(self.roots, self.facts)
         rounds = 0
         stop = "iterations"
         nodes = before = self.size()
+        began = self.note(rounds, 0, nodes, began)
         while rounds < self.budget.rounds:
             rounds += 1
+            matched = self.matches.total()
             if not self.round():
+                self.note(rounds, self.matches.total() - matched, nodes, began)
                 stop = "saturated"
                 break
             nodes, before = self.size(), nodes
+            began = self.note(rounds, self.matches.total() - matched, nodes, began)
             # a round cannot be interrupted: one that would grow as the last did, far beyond the budget, is not begun
             if nodes > self.budget.nodes or nodes * nodes > 4 * self.budget.nodes * before:
                 stop = "nodes"
@@ -267,7 +279,16 @@ class _Run:
         graph = self.freeze()
         names = [rule.name for rule in self.session.rules]
         matches = {name: self.matches[name] for name in names if self.matches[name]}
-        return Saturation(graph, stop, rounds, matches, {n: self.seconds[n] for n in names if self.seconds[n]})
+        seconds: dict[str, float] = {name: self.seconds[name] for name in names if self.seconds[name]}
+        return Saturation(graph, stop, rounds, matches, seconds, tuple(self.trace))
+
+    def note(self, number: int, matches: int, nodes: int, began: float) -> float:
+        """Trace the round that has just ended; when that was."""
+        now = time.perf_counter()
+        rows = sum(self.sizes.values()) - self.sizes.get("Ref", 0)
+        # the analyses give every class a size
+        self.trace.append(Round(1, number, nodes, rows, self.sizes.get("size", 0), matches, now - began))
+        return now
 
     def round(self) -> bool:
         """Run every ruleset once; whether anything changed."""
@@ -284,7 +305,7 @@ class _Run:
     def size(self) -> int:
         """The number of e-nodes; stops the run if a tripwire has been touched."""
         (output,) = self.session._run("(print-size)")
-        sizes = {name: count for name, count in output.sizes if count}
+        self.sizes = sizes = {name: count for name, count in output.sizes if count}
         if "Contradiction" in sizes:
             # which says what contradicts what
             self.freeze()

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from eqsat.expr import Expr
+from eqsat.expr import Expr, brief
 from eqsat.pareto import Answer
 from eqsat.rule import Rule
 from eqsat.theory.guess import Guess
+from eqsat.trace import Trace
 from eqsat.verify import Check, check_equal, prove_equal
 
 if TYPE_CHECKING:
     from eqsat.explain import Explanation
+
+#: Answers of more characters than these are cut, or printed with their shared subterms named.
+SHORT = 160
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,8 @@ class Result:
         The rules that could be used.
     guesses : tuple of Guess
         Equalities that were read off sample points, and how each was proved; see :mod:`eqsat.theory.guess`.
+    trace : Trace
+        Where the time went, which e-nodes came from where, what each round and rule did; see :mod:`eqsat.trace`.
     pareto : tuple of Answer
         If asked for, the answers of which none is both cheaper and smaller than another, the cheapest first.
     """
@@ -65,7 +71,13 @@ class Result:
     rules: dict[str, int]
     rule_set: tuple[Rule, ...] = field(repr=False)
     guesses: tuple[Guess, ...] = ()
+    trace: Trace = field(default=Trace(), repr=False)
     pareto: tuple[Answer, ...] = ()
+
+    def __str__(self) -> str:
+        costs = f"cost {self.cost_before} -> {self.cost}, {self.stop}, {self.nodes} e-nodes"
+        answer = [brief(expr, SHORT) for expr in self.exprs]
+        return "\n".join([*answer, f"{costs}, {self.rounds} rounds, {self.milliseconds:.1f} ms", str(self.trace)])
 
     @property
     def expr(self) -> Expr:

@@ -34,6 +34,7 @@ from eqsat.rules import DEFAULT
 from eqsat.spelling.terms import buffer_key
 from eqsat.theory.facts import GRACE, ContradictionError, Work
 from eqsat.theory.guess import Guess
+from eqsat.trace import NO_TIME, Round, RuleUse, Trace
 from eqsat.traversal import VariableSets
 
 #: Inputs of more terms than these are large: what takes long is left out, or comes later.
@@ -67,20 +68,77 @@ class Spent:
     engine_seconds: float = 0.0
     extraction_seconds: float = 0.0
     matches: Counter[str] = field(default_factory=Counter)
+    #: Of the rules that ran in egglog, the time of each.
+    rule_seconds: dict[str, float] = field(default_factory=dict)
+    #: Of the rounds of egglog, run by run.
+    traces: list[tuple[Round, ...]] = field(default_factory=list)
+    #: How many e-nodes what added, of the e-graphs over normal forms.
+    alternatives: Counter[str] = field(default_factory=Counter)
+    #: Why egglog was not entered; ``None`` once it was.
+    not_entered: str | None = NO_TIME
+    #: The phase that counts the time, and when which ended before.
+    phase: str = "normalise"
+    laps: list[tuple[str, float]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.laps = [("", self.started)]
+
+    def enter(self, phase: str) -> str:
+        """Count the time from now on as that of ``phase``; the phase before."""
+        before, self.phase = self.phase, phase
+        self.laps.append((before, time.perf_counter()))
+        return before
+
+    def phases(self) -> dict[str, float]:
+        """Seconds by phase until now."""
+        self.enter(self.phase)
+        found: dict[str, float] = {}
+        since = self.laps[0][1]
+        for phase, until in self.laps:
+            found[phase] = found.get(phase, 0.0) + until - since
+            since = until
+        return {phase: seconds for phase, seconds in found.items() if phase}
+
+    def skip(self, why: str) -> None:
+        """Note why egglog is not entered, unless it was before."""
+        if self.not_entered is not None:
+            self.not_entered = why
+
+    def add(self, saturation: Saturation) -> None:
+        """Count what egglog did."""
+        self.rounds += saturation.rounds
+        self.matches.update(saturation.matches)
+        for rule, seconds in saturation.seconds.items():
+            self.rule_seconds[rule] = self.rule_seconds.get(rule, 0.0) + seconds
+        self.traces.append(saturation.trace)
+
+    def trace(self, conjectures: int) -> Trace:
+        """What has been done until now."""
+        seconds = self.rule_seconds
+        return Trace(
+            self.phases(),
+            {source: count for source, count in self.alternatives.items() if count},
+            conjectures,
+            tuple([replace(r, run=run) for run, rounds in enumerate(self.traces, start=1) for r in rounds]),
+            {name: RuleUse(count, seconds.get(name)) for name, count in self.matches.items()},
+            self.not_entered,
+        )
 
     @contextmanager
     def off_the_clock(self) -> Iterator[None]:
         """What does not count: it is done once per process."""
-        began = time.perf_counter()
+        before, began = self.enter(""), time.perf_counter()
         yield
         self.started += time.perf_counter() - began
+        self.enter(before)
 
     @contextmanager
     def extracting(self) -> Iterator[None]:
         """What chooses among the terms found."""
-        began = time.perf_counter()
+        before, began = self.enter("extract"), time.perf_counter()
         yield
         self.extraction_seconds += time.perf_counter() - began
+        self.enter(before)
 
     def seconds(self) -> float:
         """How long it has taken."""
@@ -142,6 +200,8 @@ class Walk(ABC):
 
     def _theories(self) -> tuple[Theory, list[Theory | None]]:
         """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""
+        # a run within another comes from a phase of that
+        self.spent.enter("normalise")
         # a late theory may not see that a divisor is never zero
         until = inf if self.suspected else self._ends(FOR_NORMAL_FORMS)
         try:
@@ -230,10 +290,12 @@ class Walk(ABC):
         budget = replace(self.budget, seconds=seconds, nodes=nodes)
         with self._session(rules) as session:
             began = time.perf_counter()
+            self.spent.not_entered = None
+            phase = self.spent.enter("saturate")
             saturation = session.saturate(terms, facts, budget, without=without)
+            self.spent.enter(phase)
             self.spent.engine_seconds += time.perf_counter() - began
-        self.spent.rounds += saturation.rounds
-        self.spent.matches.update(saturation.matches)
+        self.spent.add(saturation)
         return saturation
 
     def _has_time(self) -> bool:
@@ -322,6 +384,7 @@ class Walk(ABC):
         return safe if given == safe else self._cheapest(given, safe)
 
     def _result(self, found: Sequence[Expr], nodes: int, contexts: Sequence[Theory | None], engine: str) -> Result:
+        self.spent.enter("finish")
         found = [*found]
         for places in self._strays(found):
             for place, term in self._alone(places, engine).items():
@@ -336,6 +399,7 @@ class Walk(ABC):
         elif cost > cost_before or (cost == cost_before and operations(exprs) > operations(self.roots)):
             exprs, cost = list(self.roots), cost_before
         spent = self.spent
+        trace = spent.trace(len(self.guesses))
         return Result(
             before=self.roots,
             exprs=tuple(exprs),
@@ -347,12 +411,13 @@ class Walk(ABC):
             stop=self.stop,
             nodes=nodes,
             rounds=spent.rounds,
-            milliseconds=1000 * spent.seconds(),
+            milliseconds=1000 * sum(trace.phases.values()),
             engine_milliseconds=1000 * spent.engine_seconds,
             extraction_milliseconds=1000 * spent.extraction_seconds,
             rules=dict(spent.matches),
             rule_set=self.rules,
             guesses=tuple(self.guesses),
+            trace=trace,
         )
 
 

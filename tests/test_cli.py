@@ -46,6 +46,22 @@ def test_the_contract_example(eqsat):
     assert "exhaustive check at 32 points" in err
 
 
+@pytest.mark.parametrize("way", [[], ["--engine", "theory"], ["--engine", "greedy"], ["--no-theory"]], ids=" ".join)
+def test_stats_are_remarks_or_part_of_the_record(eqsat, way):
+    asked = ["optimize", "(x*7 + y*4)//7", "--range", "x=40", "--range", "y=20", *way]
+    plain, stats, data = [eqsat(*asked, *more) for more in ([], ["--stats"], ["--stats", "--json"])]
+    assert plain[:2] == stats[:2]
+    assert len(plain[2].splitlines()) == 1
+    first, *lines = stats[2].splitlines()
+    assert first.startswith("# cost ")
+    assert lines[0].startswith("# time      normalise ")
+    assert all(line.startswith("# ") for line in lines)
+    record = json.loads(data[1])
+    assert "trace" not in json.loads(eqsat(*asked, "--json")[1])
+    assert 1000 * sum(record["trace"]["phases"].values()) == pytest.approx(record["ms"], abs=0.001)
+    assert bool(record["trace"]["rounds"]) == (record["trace"]["not_entered"] is None) == (way == ["--no-theory"])
+
+
 @pytest.mark.parametrize(
     ("branches", "wanted"),
     [

@@ -26,6 +26,7 @@ def join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:
     terms = dict(zip(order, to_exprs(found, representatives, order, speller.variables), strict=True))
     values = _Values(speller, terms, dict(zip(found.roots, classes, strict=True)))
     before = len(speller.graph)
+    source = speller.enter("rules")
     for root, c in zip(found.roots, classes, strict=True):
         _offer_value(speller, c, speller.value_of(terms[root]))
     within = list(_within_sums(speller, found, values, order))
@@ -47,6 +48,7 @@ def join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:
         rest = [(atom_form(a), k) for a, k in form.plus(of_part, -scale).terms.items()]
         speller.offer(c, speller.sum_node([*rest, (of_part, scale)], form.constant - scale * of_part.constant))
     speller.grow()
+    speller.enter(source)
     return len(speller.graph) > before
 
 

@@ -14,6 +14,7 @@ the chosen sums so that they share what they can.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import cast
 
@@ -33,11 +34,29 @@ from eqsat.spelling.terms import buffer_key, terms_of
 from eqsat.spelling.value_graph import Value, ValueGraph
 from eqsat.theory.forms import Form, atom_form
 
+#: What adds the e-nodes of an atom, by its operator.
+_KINDS = {
+    "mul": "products",
+    "floordiv": "quotients",
+    "tdiv": "quotients",
+    "min": "extremes",
+    "where": "selections",
+}
+
 
 class Speller:
-    """An e-graph over normal forms, grown on demand from the roots."""
+    """An e-graph over normal forms, grown on demand from the roots.
 
-    def __init__(self, theory: Theory, variables: Mapping[str, Expr], allowed: AllowedDivisions | None = None) -> None:
+    ``added`` gains, by what added them, the numbers of its e-nodes.
+    """
+
+    def __init__(
+        self,
+        theory: Theory,
+        variables: Mapping[str, Expr],
+        allowed: AllowedDivisions | None = None,
+        added: Counter[str] | None = None,
+    ) -> None:
         classes = self.classes = ValueGraph(theory, allowed)
         # what others ask of the classes
         self.theory, self.graph, self.values = theory, classes.graph, classes.values
@@ -63,6 +82,22 @@ class Speller:
         }
         #: Selections of answers that stand for quotients.
         self.seen_through: set[Expr] = set()
+        self.added: Counter[str] = Counter() if added is None else added
+        # what adds e-nodes outside ``grow``, and how many are in ``added`` already
+        self._source, self._credited = "conditions", 0
+
+    def enter(self, source: str) -> str:
+        """Count e-nodes from now on as those of ``source``, but for those that ``grow`` adds; the source before."""
+        self._credit(self._source)
+        before, self._source = self._source, source
+        return before
+
+    def _credit(self, source: str) -> None:
+        """Count what has been added since the last time as e-nodes of ``source``."""
+        size = self.classes.size
+        if size > self._credited:
+            self.added[source] += size - self._credited
+            self._credited = size
 
     def need_roots(self, values: Iterable[Value]) -> None:
         """Make the classes of ``values`` the roots; junctions among them are also read member by member in context."""
@@ -77,25 +112,40 @@ class Speller:
 
     def grow(self) -> None:
         """Spell every class that is needed and not yet spelled."""
-        while self.classes.pending:
-            c = self.classes.pending.pop()
-            for node in self._nodes(self.values[c]):
+        classes, added = self.classes, self.added
+        self._credit(self._source)
+        size = classes.size
+        while classes.pending:
+            c = classes.pending.pop()
+            kind, nodes = self._nodes(self.values[c])
+            for node in nodes:
                 self.offer(c, node)
-            if not self.classes.is_crowded():
+            # as ``_credit`` does it, without a call for each class
+            before, size = size, classes.size
+            added[kind] += size - before
+            if not classes.is_crowded():
                 self.input.spell(c)
+                if classes.size > size:
+                    added["input"] += classes.size - size
+                    size = classes.size
+        self._credited = size
         self.quotients.offer_nested()
+        self._credit("nested")
         if self.classes.pending:
             self.grow()
         for variable, form in self.theory.solved.items():
             if form in self.classes:
                 self.offer(self.need(form), ("var", cast(str, variable.value), ()))
+        self._credit("nested")
 
-    def _nodes(self, value: Value) -> Iterator[Node]:
-        """The ways to compute a value by the laws of its kind."""
+    def _nodes(self, value: Value) -> tuple[str, Iterator[Node]]:
+        """The kind of a value, and the ways to compute it by the laws of that."""
         if isinstance(value, Expr):
-            return self.conditions.nodes(value)
+            return "conditions", self.conditions.nodes(value)
         atom = value.single()
-        return self.sums.nodes(value) if atom is None else self._atom_nodes(atom)
+        if atom is None:
+            return "sums", self.sums.nodes(value)
+        return _KINDS.get(atom.op, "leaves"), self._atom_nodes(atom)
 
     def _atom_nodes(self, atom: Expr) -> Iterator[Node]:
         """The ways to compute an atom by the laws of its operator."""
@@ -123,8 +173,10 @@ class Speller:
                 c, *operands = [self.need(self.value_of(part)) for part in (term, *term.args)]
                 nodes.setdefault(c, (term.op, None, tuple(operands)))
         self.grow()
+        source = self.enter("input")
         for c, node in nodes.items():
             self.offer(c, node)
+        self.enter(source)
         return nodes
 
     def with_nodes(self, choice: Choice, nodes: Mapping[int, Node]) -> Choice:

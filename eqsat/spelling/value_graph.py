@@ -37,6 +37,8 @@ class ValueGraph:
         #: The class value of any term.
         self.value_of = theory.value
         self.graph = EGraph()
+        #: The number of its e-nodes.
+        self.size = 0
         self.values: list[Value] = []
         self._ids: dict[Value, int] = {}
         # the classes of atoms that sums were made of
@@ -103,6 +105,7 @@ class ValueGraph:
         if c in node[2] or (self._extents and not self._binds_all(c, node)):
             return False
         nodes.append(node)
+        self.size += 1
         return True
 
     def _safe(self, node: Node, allowed: AllowedDivisions) -> Node:

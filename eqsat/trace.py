@@ -1,0 +1,167 @@
+"""What one optimisation did: where its time went, which e-nodes came from where, and what egglog did in each round.
+
+Every result has a :class:`Trace` (``Result.trace``). It holds counts and times that the run keeps anyway, or that cost
+next to nothing, so no option turns it on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+#: Why egglog was not entered.
+NO_MATCH = "no rule's operators occur nested as its left side needs"
+NO_RULES = "there are no rules to run modulo the theory"
+NO_TIME = "the time was up before"
+NO_ROOTS = "no root matters: no gate ever holds"
+WITHOUT_RULES = "the engine 'theory' runs no rules"
+ONE_BY_ONE = "the engine 'greedy' applies the rules one by one"
+
+#: At most so many rounds, and rules, are printed; the data has all of them.
+MOST_ROUNDS, MOST_RULES = 12, 8
+#: Phases below so many seconds are not printed.
+LEAST_SECONDS = 5e-6
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of saturation: all analyses, then all rules.
+
+    egglog counts neither unions nor the rows that a round changes; the growth of ``rows`` is what there is of that.
+
+    Attributes
+    ----------
+    run : int
+        Which e-graph it belongs to, from 1: the rules may start again from the best terms.
+    number : int
+        Which round of that run, from 1; 0 is the insertion of the terms.
+    nodes : int
+        E-nodes after the round.
+    rows : int
+        Rows of all of egglog's tables after the round: the e-nodes, and what the analyses know of their classes.
+    classes : int
+        Classes after the round that the analyses have reached: those that its rules made count from the next round on.
+        The last round of a run that saturates has them all.
+    matches : int
+        Matches of rules in the round; those of the analyses are not counted.
+    seconds : float
+        Its time.
+    """
+
+    run: int
+    number: int
+    nodes: int
+    rows: int
+    classes: int
+    matches: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RuleUse:
+    """What one rule did, over all rounds.
+
+    How many e-nodes are due to it is not known: egglog applies all rules of a round at once.
+
+    Attributes
+    ----------
+    matches : int
+        How often it matched; of the greedy engine, how often it was applied.
+    seconds : float or None
+        Time of its search and its actions in egglog; ``None`` if it ran outside.
+    """
+
+    matches: int
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What one optimisation did.
+
+    Attributes
+    ----------
+    phases : dict from str to float
+        Seconds by phase; together they are all of ``Result.milliseconds``.
+
+        * ``normalise``: what is known, and the normal forms of the input, without
+        * ``conjecture``: equalities read off sample points, and their proofs;
+        * ``build``: the e-graph over normal forms; of the rules alone, terms taken apart for egglog and put together;
+        * ``extract``: the choice among e-nodes, with partial sums shared;
+        * ``reuse``: alternatives that use what is computed anyway, and the choice among them;
+        * ``match``: which terms a rule may match;
+        * ``saturate``: egglog, with the insertion of terms and the export of its e-graph;
+        * ``import``: what the rules found, normalised and added;
+        * ``flat index``: whether to try a sum as one variable; that run counts under the phases that it has;
+        * ``again``: the answer normalised once more;
+        * ``rewrite``: rules applied one by one;
+        * ``finish``: divisions made safe, widths, the final cost.
+    alternatives : dict from str to int
+        E-nodes of the e-graphs over normal forms by what added them; empty without the theory. ``sums``,
+        ``products``, ``quotients``, ``selections``, ``extremes``, ``conditions``: the laws of that kind of normal
+        form; ``leaves``: variables, and operators without laws; ``nested``: quotients of quotients, and variables
+        that are known to equal something; ``input``: the terms of the input; ``sharing``: partial sums shared;
+        ``reuse``: what is computed anyway; ``rules``: what egglog found. A flat index and the answer normalised again
+        have e-graphs of their own, so the sum may be more than ``Result.nodes``.
+    conjectures : int
+        Equalities, and bounds, that were read off sample points and proved.
+    rounds : tuple of Round
+        The rounds of saturation in order.
+    rules : dict from rule name to RuleUse
+        The rules that matched.
+    not_entered : str or None
+        Why egglog was not entered; ``None`` if it was.
+    """
+
+    phases: Mapping[str, float] = field(default_factory=dict)
+    alternatives: Mapping[str, int] = field(default_factory=dict)
+    conjectures: int = 0
+    rounds: tuple[Round, ...] = ()
+    rules: Mapping[str, RuleUse] = field(default_factory=dict)
+    not_entered: str | None = None
+
+    def record(self) -> dict[str, Any]:
+        """The trace as JSON has it: the same names, times in seconds."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        long = {name: seconds for name, seconds in self.phases.items() if seconds >= LEAST_SECONDS}
+        lines = [f"time      {', '.join(f'{name} {_ms(seconds)}' for name, seconds in long.items())}"]
+        if self.alternatives:
+            lines.append(f"e-nodes   {', '.join(f'{name} {count}' for name, count in self.alternatives.items())}")
+        if self.conjectures:
+            lines.append(f"proved    {self.conjectures} conjectures")
+        if self.not_entered is not None:
+            lines.append(f"egglog    not entered: {self.not_entered}")
+        if self.rounds:
+            lines += _table(self.rounds)
+        if self.rules:
+            lines.append(f"rules     {', '.join(_uses(self.rules))}")
+        return "\n".join(lines)
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:.2f} ms"
+
+
+def _table(rounds: Sequence[Round]) -> Iterable[str]:
+    """A line for each round; where they are many, for the first and the last."""
+    yield f"egglog    {'round':>7} {'e-nodes':>8} {'classes':>8} {'rows':>8} {'matches':>8} {'ms':>9}"
+    half = MOST_ROUNDS // 2
+    for at, r in enumerate(rounds):
+        if len(rounds) <= MOST_ROUNDS or not half <= at < len(rounds) - half:
+            name = f"{r.run}.{r.number}"
+            yield f"{name:>17} {r.nodes:>8} {r.classes:>8} {r.rows:>8} {r.matches:>8} {1000 * r.seconds:>9.2f}"
+        elif at == half:
+            yield f"{'...':>17} {len(rounds) - 2 * half} more"
+
+
+def _uses(rules: Mapping[str, RuleUse]) -> Iterable[str]:
+    """The rules by matches, the most first."""
+    order = sorted(rules, key=lambda name: (-rules[name].matches, name))
+    for name in order[:MOST_RULES]:
+        seconds = rules[name].seconds
+        yield f"{name} {rules[name].matches}" + ("" if seconds is None else f" ({_ms(seconds)})")
+    if len(order) > MOST_RULES:
+        yield f"{len(order) - MOST_RULES} more"
