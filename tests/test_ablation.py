@@ -64,6 +64,17 @@ def test_without_a_family_too_the_rules_are_compiled_before_the_clock_runs(part,
     assert [found.rounds > 0 for found in inputs] == [True]
 
 
+def test_cases_that_the_budget_stopped_are_not_compared():
+    names = ablation.TABLES["rules"]
+    whole = {name: {"out": ["x"], "ms": 1.0, "divmod": 0, "cost": 2} for name in names}
+    late = {**whole, "select rules": {**whole[ablation.NOTHING], "cost": 9, "error": "stopped by the budget of time"}}
+    rows = [{"id": "whole", "answers": whole}, {"id": "late", "answers": late}]
+    found = cells(ablation.section("rules", rows))["select rules"]
+    assert found == ["0", "2", "", "", "", "1.00", "1.00", "1"]
+    with pytest.raises(ValueError, match="the budget stopped every case of the rules alone: give smaller ones"):
+        ablation.section("rules", rows[1:])
+
+
 #: Two kernels of the sample, and a term that only rules about selections simplify.
 KERNELS = ("tinygrad/pad_shrink_flip/pre_symbolic/2", "tinygrad/vit_patch/early_symbolic/0")
 MASKED = {"id": "masked", "vars": {"u": [-9, 9], "i": [0, 9]}, "exprs": ["u*where(i >= 4, 1, 0)"]}
