@@ -132,8 +132,8 @@ TITLES = {"default": "The default engine", "rules": "The rules alone"}
 LEGEND = """\
 Divisions and remainders left and cost without each part, in total over the cases; what that changes in cost; on how
 many cases the cost is higher, and lower, than with all parts; median and total time over those with all parts; and how
-many cases a budget stopped: 2 seconds for the rules alone, where a busy machine may stop more, and 60 for all others.
-Empty cells are zero."""
+many cases a budget stopped: 2 seconds for the rules alone, 60 for all others. What these cost is up to the machine: a
+case counts in no other column if it stopped the engine of the table, with or without a part. Empty cells are zero."""
 
 
 @contextmanager
@@ -178,23 +178,43 @@ def idle(rows: Sequence[Row]) -> list[str]:
     return [name for name in names if all(said(row, name) == said(row, NOTHING) for row in rows)]
 
 
-def section(name: str, rows: Sequence[Row]) -> str:
-    """One table, with its title and what it shows of parts that change nothing."""
+def finished(name: str, rows: Sequence[Row]) -> list[Row]:
+    """The cases of a table that no budget stopped, with and without each part; another engine may have been stopped."""
+    engine = TABLES[name][NOTHING][0]
+    parts = [part for part, (options, _) in TABLES[name].items() if options == engine]
+    return [row for row in rows if not any("error" in row["answers"][part] for part in parts)]
+
+
+def section(name: str, found: Sequence[Row]) -> str:
+    """One table, with its title and what it shows of parts that change nothing.
+
+    Raises
+    ------
+    ValueError
+        If a budget stopped every case.
+    """
+    rows = finished(name, found)
+    if not rows:
+        raise ValueError(f"the budget stopped every case of {TITLES[name].lower()}: give smaller ones")
     times = [row["answers"][NOTHING]["ms"] for row in rows]
     cost = standing(rows, NOTHING, NOTHING).cost
     lines: list[list[object]] = []
     for part in rows[0]["answers"]:
-        found = standing(rows, part, NOTHING)
-        ratios = [f"{ratio:.2f}" for ratio in (found.median, found.total)]
-        counts = [found.wins or "", found.losses or "", *ratios, found.failed or ""]
-        change = f"{(found.cost - cost) / max(cost, 1):+.2%}" if found.cost != cost else ""
-        lines.append([part, found.divisions, found.cost, change, *counts])
+        line = standing(rows, part, NOTHING)
+        ratios = [f"{ratio:.2f}" for ratio in (line.median, line.total)]
+        counts = [line.wins or "", line.losses or "", *ratios, standing(found, part, NOTHING).failed or ""]
+        change = f"{(line.cost - cost) / max(cost, 1):+.2%}" if line.cost != cost else ""
+        lines.append([part, line.divisions, line.cost, change, *counts])
     head = ["without", "div+mod", "cost", "change", "higher on", "lower on", "median", "total", "unfinished"]
     parts = [
         f"### {TITLES[name]}",
         table(head, lines),
         f"With all parts: {median(times):.1f} ms in the median, {sum(times) / 1000:.1f} s in all.",
     ]
+    if len(rows) < len(found):
+        parts.append(
+            f"Left out: {len(found) - len(rows)} cases that a budget stopped, all together or without some part."
+        )
     if unchanged := idle(rows):
         parts.append(f"No answer changes without: {', '.join(unchanged)}.")
     return "\n\n".join(parts)
@@ -205,7 +225,8 @@ def report(found: Mapping[str, Sequence[Row]], command: str) -> str:
     run = Run({"settings": {"gates": True}, "machine": machine(), "missing": {}}, next(iter(found.values())), command)
     parts = [what(run), f"    {command}", LEGEND, *[section(name, rows) for name, rows in found.items()]]
     if found.keys() == TABLES.keys():
-        nowhere = [name for name in FAMILY if all(name in idle(rows) for rows in found.values())]
+        unchanged = [idle(finished(name, rows)) for name, rows in found.items()]
+        nowhere = [family for family in FAMILY if all(family in names for names in unchanged)]
         parts.append(f"Families of rules that change no answer in either table: {', '.join(nowhere) or 'none'}.")
     return "\n\n".join(parts) + "\n"
 

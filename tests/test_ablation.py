@@ -37,18 +37,33 @@ WORTH = [
 ]
 
 
-def answer(exprs: list[str], part: str) -> Result:
-    options, changes = ablation.TABLES["default"][part]
+#: Families of rules, and what costs more for the rules alone without them.
+WORTH_ALONE = [
+    ("arithmetic rules", ["x + y - x"]),
+    ("divmod rules", ["x % 4 + x//4*4"]),
+    ("ranges rules", ["r % 7"]),
+    ("folding rules", ["x % 8 % 4"]),
+    ("division rules", ["x // 2 // 3"]),
+    ("compare rules", ["x + 3 < y + 3"]),
+    ("select rules", ["where(x < y, i, i)"]),
+    ("reduce rules", ["sum(x, r, 0, 4)"]),
+]
+
+
+def answer(exprs: list[str], part: str, table: str) -> Result:
+    options, changes = ablation.TABLES[table][part]
     with ablation.changed(changes):
         return optimize(exprs, **options, **RANGES)
 
 
-@pytest.mark.parametrize(("part", "exprs"), WORTH)
-def test_what_costs_more_without_a_part(part, exprs):
-    whole = answer(exprs, ablation.NOTHING).cost
-    assert answer(exprs, part).cost > whole
+@pytest.mark.parametrize(
+    ("table", "part", "exprs"), [*[("default", *line) for line in WORTH], *[("rules", *line) for line in WORTH_ALONE]]
+)
+def test_what_costs_more_without_a_part(table, part, exprs):
+    whole = answer(exprs, ablation.NOTHING, table).cost
+    assert answer(exprs, part, table).cost > whole
     # what was changed is as it was
-    assert answer(exprs, ablation.NOTHING).cost == whole
+    assert answer(exprs, ablation.NOTHING, table).cost == whole
 
 
 @pytest.mark.parametrize("part", ablation.FAMILY)
@@ -62,6 +77,17 @@ def test_without_a_family_too_the_rules_are_compiled_before_the_clock_runs(part,
     monkeypatch.setattr("comparison.solvers.optimize", spied)
     ablation.without(part, *ablation.TABLES["default"][part])
     assert [found.rounds > 0 for found in inputs] == [True]
+
+
+def test_cases_that_the_budget_stopped_are_not_compared():
+    names = ablation.TABLES["rules"]
+    whole = {name: {"out": ["x"], "ms": 1.0, "divmod": 0, "cost": 2} for name in names}
+    late = {**whole, "select rules": {**whole[ablation.NOTHING], "cost": 9, "error": "stopped by the budget of time"}}
+    rows = [{"id": "whole", "answers": whole}, {"id": "late", "answers": late}]
+    found = cells(ablation.section("rules", rows))["select rules"]
+    assert found == ["0", "2", "", "", "", "1.00", "1.00", "1"]
+    with pytest.raises(ValueError, match="the budget stopped every case of the rules alone: give smaller ones"):
+        ablation.section("rules", rows[1:])
 
 
 #: Two kernels of the sample, and a term that only rules about selections simplify.
