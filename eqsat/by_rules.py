@@ -113,6 +113,7 @@ class ByRules(Walk):
             except ContradictionError:
                 if group.facts == self.facts:
                     raise
+                self.spent.enter("build")
                 group.stop = "saturated"
                 return _replaced(found, group.members, [anything(root) for root in given])
             group.graph, group.stop = saturation.graph, saturation.stop
@@ -151,8 +152,9 @@ class ByRules(Walk):
         """
         if not any(term.op in REDUCTIONS for term in topological(roots)):
             return []
-        with self.spent.during("rewrite"):
-            rewritten = rewrite(roots, self._with_reductions(), facts, seconds=self._seconds_left() / 2)
+        phase = self.spent.enter("rewrite")
+        rewritten = rewrite(roots, self._with_reductions(), facts, seconds=self._seconds_left() / 2)
+        self.spent.enter(phase)
         self.spent.matches.update(rewritten.matches)
         return rewritten.roots
 

@@ -126,8 +126,9 @@ class ByTheory(Walk):
             if self.extract == "tree":
                 return choice, cost
             if cost <= limit and self._has_time():
-                with self.spent.during("reuse"):
-                    choice, cost = chooser.reusing(choice, cost, self._has_time)
+                self.spent.enter("reuse")
+                choice, cost = chooser.reusing(choice, cost, self._has_time)
+                self.spent.enter("extract")
             if cost > self.cost_before and not self.has_opaque and self._has_time():
                 choice, cost = cheaper((choice, cost), chooser.from_input(self.order))
             return choice, cost
@@ -238,8 +239,9 @@ class ByTheory(Walk):
             if not terms:
                 break
             unsafe = undefined(topological(terms.values()), theory) if self.divides_by_terms else ()
-            with self.spent.during("conjecture"):
-                found = learn(terms.values(), facts, theory.solved, unsafe)
+            self.spent.enter("conjecture")
+            found = learn(terms.values(), facts, theory.solved, unsafe)
+            self.spent.enter("normalise")
             if found.impossible:
                 if facts is self.facts or learn(terms.values(), self.facts, undefined=unsafe).impossible:
                     raise self._contradiction("they hold nowhere")
@@ -265,8 +267,9 @@ class ByTheory(Walk):
             saturation = self._saturate(rules, list(seeds.values()), facts, self._seconds_left(), self.budget.nodes)
             if saturation.stop != "saturated":
                 self.stop = saturation.stop
-            with self.spent.during("import"), speller.crediting("rules"):
-                is_new = join(speller, list(seeds), saturation.graph)
+            self.spent.enter("import")
+            is_new = join(speller, list(seeds), saturation.graph)
+            self.spent.enter("match")
             if not is_new:
                 break
             new_choice, new_cost = self._choose(speller, choice)

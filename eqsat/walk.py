@@ -74,29 +74,28 @@ class Spent:
     alternatives: Counter[str] = field(default_factory=Counter)
     #: Why egglog was not entered; ``None`` once it was.
     not_entered: str | None = NO_TIME
-    #: Seconds by phase, but for those of the phase since ``_since``.
-    _phases: dict[str, float] = field(default_factory=dict)
-    _phase: str = "normalise"
-    _since: float = field(init=False)
+    #: The phase that counts the time, and when which ended before.
+    phase: str = "normalise"
+    laps: list[tuple[str, float]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._since = self.started
+        self.laps = [("", self.started)]
 
     def enter(self, phase: str) -> str:
         """Count the time from now on as that of ``phase``; the phase before."""
-        now, before = time.perf_counter(), self._phase
-        self._phases[before] = self._phases.get(before, 0.0) + now - self._since
-        self._phase, self._since = phase, now
+        before, self.phase = self.phase, phase
+        self.laps.append((before, time.perf_counter()))
         return before
 
-    @contextmanager
-    def during(self, phase: str) -> Iterator[None]:
-        """What belongs to a phase within another."""
-        before = self.enter(phase)
-        try:
-            yield
-        finally:
-            self.enter(before)
+    def phases(self) -> dict[str, float]:
+        """Seconds by phase until now."""
+        self.enter(self.phase)
+        found: dict[str, float] = {}
+        since = self.laps[0][1]
+        for phase, until in self.laps:
+            found[phase] = found.get(phase, 0.0) + until - since
+            since = until
+        return {phase: seconds for phase, seconds in found.items() if phase}
 
     def skip(self, why: str) -> None:
         """Note why egglog is not entered, unless it was before."""
@@ -113,11 +112,10 @@ class Spent:
 
     def trace(self, conjectures: int) -> Trace:
         """What has been done until now."""
-        self.enter(self._phase)
         seconds = self.rule_seconds
         return Trace(
-            dict(self._phases),
-            dict(self.alternatives),
+            self.phases(),
+            {source: count for source, count in self.alternatives.items() if count},
             conjectures,
             tuple([replace(r, run=run) for run, rounds in enumerate(self.traces, start=1) for r in rounds]),
             {name: RuleUse(count, seconds.get(name)) for name, count in self.matches.items()},
@@ -127,19 +125,18 @@ class Spent:
     @contextmanager
     def off_the_clock(self) -> Iterator[None]:
         """What does not count: it is done once per process."""
-        began = time.perf_counter()
+        before, began = self.enter(""), time.perf_counter()
         yield
-        taken = time.perf_counter() - began
-        self.started += taken
-        self._since += taken
+        self.started += time.perf_counter() - began
+        self.enter(before)
 
     @contextmanager
     def extracting(self) -> Iterator[None]:
         """What chooses among the terms found."""
-        before, began = self.enter("extract"), self._since
+        before, began = self.enter("extract"), time.perf_counter()
         yield
+        self.extraction_seconds += time.perf_counter() - began
         self.enter(before)
-        self.extraction_seconds += self._since - began
 
     def seconds(self) -> float:
         """How long it has taken."""
@@ -292,8 +289,9 @@ class Walk(ABC):
         with self._session(rules) as session:
             began = time.perf_counter()
             self.spent.not_entered = None
-            with self.spent.during("saturate"):
-                saturation = session.saturate(terms, facts, budget, without=without)
+            phase = self.spent.enter("saturate")
+            saturation = session.saturate(terms, facts, budget, without=without)
+            self.spent.enter(phase)
             self.spent.engine_seconds += time.perf_counter() - began
         self.spent.add(saturation)
         return saturation

@@ -64,8 +64,9 @@ class Chooser:
 
     def reusing(self, choice: Choice, cost: int, has_time: Callable[[], bool]) -> tuple[Choice, int]:
         """The choice improved by spellings that use what is computed anyway."""
-        with self.speller.crediting("reuse"):
-            together = offer_reuse(self.speller, choice)
+        source = self.speller.enter("reuse")
+        together = offer_reuse(self.speller, choice)
+        self.speller.enter(source)
         if together is None:
             return choice, cost
         self.priced.refresh(self.of_products)
@@ -102,10 +103,11 @@ class Chooser:
         Sharing counts each operation once: where loops repeat some, it may be dearer.
         """
         speller = self.speller
-        with speller.crediting("sharing"):
-            shared = share_junctions(speller, share_sums(speller, choice, self.of_products))
-            speller.selections.absorb_constants(shared)
-            speller.grow()
+        source = speller.enter("sharing")
+        shared = share_junctions(speller, share_sums(speller, choice, self.of_products))
+        speller.selections.absorb_constants(shared)
+        speller.grow()
+        speller.enter(source)
         self.priced.refresh(self.of_products)
         # the brackets are the latest spellings
         rest = completed(self.priced, needed(shared, speller.graph.roots), latest=True)

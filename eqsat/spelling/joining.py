@@ -26,6 +26,7 @@ def join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:
     terms = dict(zip(order, to_exprs(found, representatives, order, speller.variables), strict=True))
     values = _Values(speller, terms, dict(zip(found.roots, classes, strict=True)))
     before = len(speller.graph)
+    source = speller.enter("rules")
     waiting = sorted((c for c in order if values.is_known(c)), key=lambda c: terms[c].key)
     done: set[int] = set()
     while waiting:
@@ -38,6 +39,7 @@ def join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:
                 speller.offer(values.home(c), _in_one_order(op, value, tuple([values.home(a) for a in args])))
                 waiting.extend(args)
         speller.grow()
+    speller.enter(source)
     return len(speller.graph) > before
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import cast
 
 from eqsat.definedness import AllowedDivisions
@@ -87,16 +86,11 @@ class Speller:
         # what adds e-nodes outside ``grow``, and how many are in ``added`` already
         self._source, self._credited = "conditions", 0
 
-    @contextmanager
-    def crediting(self, source: str) -> Iterator[None]:
-        """E-nodes that are added meanwhile count as those of ``source``, but for those of the laws for new classes."""
+    def enter(self, source: str) -> str:
+        """Count e-nodes from now on as those of ``source``, but for those that ``grow`` adds; the source before."""
         self._credit(self._source)
         before, self._source = self._source, source
-        try:
-            yield
-        finally:
-            self._credit(source)
-            self._source = before
+        return before
 
     def _credit(self, source: str) -> None:
         """Count what has been added since the last time as e-nodes of ``source``."""
@@ -179,9 +173,10 @@ class Speller:
                 c, *operands = [self.need(self.value_of(part)) for part in (term, *term.args)]
                 nodes.setdefault(c, (term.op, None, tuple(operands)))
         self.grow()
-        with self.crediting("input"):
-            for c, node in nodes.items():
-                self.offer(c, node)
+        source = self.enter("input")
+        for c, node in nodes.items():
+            self.offer(c, node)
+        self.enter(source)
         return nodes
 
     def with_nodes(self, choice: Choice, nodes: Mapping[int, Node]) -> Choice:
