@@ -33,7 +33,7 @@ def join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:
     waiting = [part for _, part, _ in within]
     waiting += sorted((c for c in order if values.is_known(c)), key=lambda c: terms[c].key)
     done: set[int] = set()
-    while waiting:
+    while waiting and not speller.theory.is_late():
         c = waiting.pop()
         if c in done:
             continue
@@ -73,6 +73,8 @@ def _within_sums(
     for part in order if sums else ():
         if all(op in SUMS or not args for op, _, args in found.classes[part]):
             continue
+        if speller.theory.is_late():
+            return
         of_part = values[part]
         if isinstance(of_part, Form) and len(of_part.terms) > 1:
             for c, form in sums:
