@@ -24,7 +24,7 @@ from eqsat.ops import COMPARISONS, FLOORS, SUMS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.result import Result
 from eqsat.rule import Rule
-from eqsat.saturation.beside import beside_with_needs, can_match, operators, operators_of_own
+from eqsat.saturation.beside import beside_with_needs, can_match, operators_of_own
 from eqsat.spelling.choosing import Chooser, cheaper
 from eqsat.spelling.flat import MIN_WAYS, as_variable, flat_index
 from eqsat.spelling.joining import join
@@ -292,7 +292,7 @@ class ByTheory(Walk):
         """The classes and terms that rules may match, and the facts, the rules and how many e-nodes they may make."""
         seeds, facts = self._seeds(speller, choice, spelled, written)
         own = self._once(operators_of_own, self.rules)
-        if matched := [(c, term) for c, term in seeds if any(some <= operators([term]) for some in own)]:
+        if matched := [(c, term) for c, term in seeds if own and can_match(own, [term])]:
             size = term_count(term for _, term in matched)
             return matched, facts, self.rules, min(self.budget.nodes, max(most, 2 * size))
         beside, edge_sets = self._once(beside_with_needs, self.rules)

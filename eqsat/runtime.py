@@ -30,7 +30,6 @@ from pathlib import Path
 from statistics import median
 from time import thread_time_ns, time
 from typing import Any, cast
-from warnings import warn
 
 import cffi
 import numpy as np
@@ -501,7 +500,7 @@ def cache_directory() -> Path:
 @cache
 def _warn_once(message: str) -> None:
     # what the module of warnings counts begins anew when some other module sets a filter
-    warn(message, RuntimeWarning, stacklevel=3)
+    warnings.warn(message, RuntimeWarning, stacklevel=3)
 
 
 def _make_private(directory: Path) -> None:
@@ -821,8 +820,9 @@ class _Check:
 
     def is_right(self) -> bool:
         """Whether the library computes what the kernel says, as far as it was compared."""
+        stated = _own_file(self._verdict)
         for right in (True, False):
-            if _own_file(self._verdict) == self._statement(right):
+            if stated == self._statement(right):
                 return right
         right = not differs(self.part, self.run)
         self.note(right)

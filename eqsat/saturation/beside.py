@@ -72,22 +72,21 @@ def beside_theory(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
 def beside_with_needs(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], list[frozenset[Edge]]]:
     """The rules that run beside the theory, and what terms must have for one to match: the smallest sets of edges."""
     beside = beside_theory(rules)
-    needed = {needed_edges(rule) for rule in beside if not is_commutativity(rule)}
-    return beside, [some for some in needed if not any(other < some for other in needed)]
+    return beside, _smallest(needed_edges(rule) for rule in beside if not is_commutativity(rule))
 
 
 @lru_cache(maxsize=16)
-def operators_of_own(rules: tuple[Rule, ...]) -> list[frozenset[str]]:
-    """The operators in the left side of each rule that is not shipped; of one that goes both ways, of each side."""
+def operators_of_own(rules: tuple[Rule, ...]) -> list[frozenset[Edge]]:
+    """The operators in the left side of each rule that is not shipped, as edges; of both sides if it goes both ways."""
     own = [rule for rule in rules if _content(rule) not in _SHIPPED and not binds_index(rule)]
     sides = [*own, *[rule.reverse() for rule in own if rule.both_ways]]
-    needed = {frozenset(op for outer, op in needed_edges(rule) if not outer) for rule in sides}
-    return [some for some in needed if not any(other < some for other in needed)]
+    return _smallest(frozenset(edge for edge in needed_edges(rule) if not edge[0]) for rule in sides)
 
 
-def operators(roots: Iterable[Expr]) -> frozenset[str]:
-    """The operators of terms, as the engine spells them."""
-    return frozenset(op for outer, op in edges(roots) if not outer)
+def _smallest(sets: Iterable[frozenset[Edge]]) -> list[frozenset[Edge]]:
+    """The sets that have no other among their subsets."""
+    distinct = set(sets)
+    return [some for some in distinct if not any(other < some for other in distinct)]
 
 
 def edges(roots: Iterable[Expr], ignored: Collection[Expr] = ()) -> frozenset[Edge]:

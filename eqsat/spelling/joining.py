@@ -44,9 +44,10 @@ def join(speller: Speller, classes: Sequence[int], found: EGraph) -> bool:
                 waiting.extend(args)
         speller.grow()
     for c, part, scale in within:
-        form, of_part = cast(Form, speller.values[c]), cast(Form, values[part])
-        rest = [(atom_form(a), k) for a, k in form.plus(of_part, -scale).terms.items()]
-        speller.offer(c, speller.sum_node([*rest, (of_part, scale)], form.constant - scale * of_part.constant))
+        of_part = cast(Form, values[part])
+        rest = cast(Form, speller.values[c]).plus(of_part, -scale)
+        operands = [(atom_form(a), k) for a, k in rest.terms.items()]
+        speller.offer(c, speller.sum_node([*operands, (of_part, scale)], rest.constant))
     speller.grow()
     speller.enter(source)
     return len(speller.graph) > before
