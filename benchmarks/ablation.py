@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from importlib import import_module
-from math import inf
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,7 +30,7 @@ from comparison.summary import standing
 from peers.judge import Answer, Examiner
 from rich.progress import Progress
 
-from eqsat import by_rules, by_theory, walk
+from eqsat import by_theory, walk
 from eqsat.by_theory import ByTheory
 from eqsat.cases import one_line
 from eqsat.corpus import Row
@@ -48,7 +47,6 @@ from eqsat.spelling.products import ProductSpeller
 from eqsat.spelling.quotients import QuotientSpeller
 from eqsat.spelling.selections import SelectionSpeller
 from eqsat.spelling.speller import Speller
-from eqsat.spelling.sums import SumSpeller
 from eqsat.theory.guess import Learned
 
 #: A module or class, the name of something in it, and what stands in its place.
@@ -70,7 +68,7 @@ def with_rules(rules: tuple[Rule, ...]) -> list[Change]:
     def prepared(prepare: Callable[[tuple[Rule, ...]], object]) -> object:
         return prepare(rules)
 
-    return [*[(module, "DEFAULT", rules) for module in (FRONT_DOOR, walk, by_rules)], (walk, "_of_default", prepared)]
+    return [*[(module, "DEFAULT", rules) for module in (FRONT_DOOR, walk)], (walk, "_of_default", prepared)]
 
 
 #: What leaves out each family of rules.
@@ -85,11 +83,7 @@ PROVIDER: dict[str, list[Change]] = {
     "all alternatives from the input": [(input_terms, "_WORTH_OFFERING", frozenset())],
     "hidden-law rewrites of the input": [(input_terms, "RESPELLED", frozenset())],
     "a second start from the input's structure": [(Speller, "as_given", lambda self, choice: None)],
-    "a search from the input where the answer costs more": [(Chooser, "from_input", lambda self, order: ({}, inf))],
-    "sums as operands of longer sums": [(SumSpeller, "_parts_with", nothing)],
-    "terms taken into floors": [(QuotientSpeller, "absorbing", nothing)],
     "other nestings of quotients": [(QuotientSpeller, "offer_nested", nothing)],
-    "selections for quotients of two values": [(SelectionSpeller, "two_valued", lambda self, atom: None)],
     "sums taken into selections": [(SelectionSpeller, "entered", nothing)],
     "factored products": [(ProductSpeller, "factored", nothing)],
     "other forms of a comparison": [
@@ -99,7 +93,7 @@ PROVIDER: dict[str, list[Change]] = {
     "shared partial sums": [(choosing, "share_sums", lambda speller, choice, prices: choice)],
     "shared partial conditions": [(choosing, "share_junctions", lambda speller, choice: choice)],
     "availability": [(Chooser, "reusing", lambda self, choice, cost, has_time: (choice, cost))],
-    "pulses of egglog after the first": [(by_theory, "MAX_PULSES", 1)],
+    "the e-graph with reductions": [(ByTheory, "_with_reductions", lambda self, contexts, terms: terms)],
     "a flat index as one variable": [(ByTheory, "_through_flat_index", lambda self, base, terms: terms)],
     "reading the answer again": [
         (ByTheory, "_read_again", lambda self, base, contexts, values, terms, nodes: terms),
@@ -124,7 +118,7 @@ TABLES: dict[str, dict[str, tuple[Mapping[str, Any], Sequence[Change]]]] = {
     "rules": {
         NOTHING: (ALONE, ()),
         **{name: (ALONE, changes) for name, changes in FAMILY.items()},
-        "reduce rules": (ALONE, [(by_rules, "REDUCE", ())]),
+        "reduce rules": (ALONE, [(walk, "REDUCE", ())]),
     },
 }
 TITLES = {"default": "The default engine", "rules": "The rules alone"}

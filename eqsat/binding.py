@@ -1,29 +1,44 @@
 """The truth of rules that bind an index, such as ``sum(x + y, i, u, v) == sum(x, i, u, v) + sum(y, i, u, v)``.
 
-A letter of a body stands for anything that may speak of the index: here for a load ``X[i]`` from an array of its own,
-whose elements are arbitrary. Over a range with fixed ends a rule is then an identity of finitely many unknowns. Every
-small range is tried, empty and backward ones included: by evaluation, and on request by z3, for all elements at once.
+A letter of a body stands for anything that may speak of the index: here for a load ``X[i]`` from an array of its own
+(``X[i, j]`` in two reductions), whose elements are arbitrary. Over a range with fixed ends a rule is then an identity
+of finitely many unknowns. Every small range is tried, empty and backward ones included: by evaluation, and on request
+by z3, for all elements at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from operator import and_
 
 from eqsat.evaluation import evaluate
-from eqsat.expr import FALSE, TRUE, Expr, buffer, const, make, rebuild, substitute, topological, var, variables
+from eqsat.expr import FALSE, TRUE, Expr, buffer, const, index_level, make, substitute, topological, var, variables
 from eqsat.ops import REDUCTIONS
 from eqsat.rule import Counterexample, Rule
-from eqsat.saturation.patterns import CONDITIONS, LITERALS, MEASURES, TERMS, Pattern, mentioned, pattern_of, shown
+from eqsat.saturation.patterns import (
+    CONDITIONS,
+    LITERALS,
+    MEASURES,
+    TERMS,
+    Pattern,
+    divided,
+    levels_around,
+    mentioned,
+    moved_letter,
+    pattern_of,
+    shown,
+)
 from eqsat.verify import check_equal, prove_equal
 
 #: The ends of the ranges that are tried, the values of other terms, and those of literals.
 ENDS = range(-2, 5)
 VALUES = (-3, 5)
 LITERAL_VALUES = range(-1, 4)
+#: Of rules that ask what a body is divided by, these too: a divisor that is not 1, of a number that is not itself.
+DIVIDED_VALUES = (4,)
 #: Values next to the literals that a rule mentions are tried too: so many, and as ends of ranges those up to this size.
 MOST_FURTHER = 6
 MOST_TRIPS = 64
@@ -51,12 +66,17 @@ def instances(rule: Rule) -> Iterator[Instance]:
     """``rule`` for every small range and every small value of its literals."""
     pattern = pattern_of(rule)
     inside, ends = _inside(pattern), _ends(pattern)
-    arrays = {letter: buffer(letter.upper(), "bool" if letter in CONDITIONS else "i32") for letter in inside}
-    literals = sorted({n for v in variables([pattern.left]) if (n := str(v.value)) in LITERALS})
+    arrays = {
+        letter: (buffer(letter.upper(), "bool" if letter in CONDITIONS else "i32"), levels)
+        for letter, levels in inside.items()
+    }
+    divisors = {divisor for _, divisor in divided(pattern)}
+    literals = sorted({n for v in variables([pattern.left]) if (n := str(v.value)) in LITERALS} | divisors)
     further = mentioned(pattern)
     near = [n for n in further if n not in ENDS and abs(n) <= MOST_TRIPS][:MOST_FURTHER]
     far = [n for n in further if n not in LITERAL_VALUES][:MOST_FURTHER]
-    choices = [[*ENDS, *near]] * len(ends) + [[*LITERAL_VALUES, *far]] * len(literals)
+    more = DIVIDED_VALUES if divisors else ()
+    choices = [[*ENDS, *near]] * len(ends) + [[*LITERAL_VALUES, *more, *far]] * len(literals)
     for values in product(*choices):
         fixed = dict(zip([*ends, *literals], values, strict=True))
         try:
@@ -96,14 +116,12 @@ def proved(rule: Rule) -> bool:
     return all(proof.equal and proof.kind not in ("sampled", "unchecked") for proof in proofs)
 
 
-def _inside(pattern: Pattern) -> list[str]:
-    """The letters that may speak of an index: those of a body, unless the guard says otherwise."""
-    found = set()
-    for term in topological([pattern.left]):
-        if term.op in REDUCTIONS:
-            found |= {str(v.value) for v in variables([term.args[0]])}
+def _inside(pattern: Pattern) -> dict[str, tuple[int, ...]]:
+    """The letters that may speak of an index, and of which: those around all their places, unless the guard says no."""
     said = {name[5:] for v in variables([pattern.when]) if (name := str(v.value)).startswith("free_")}
-    return sorted(n for n in found - said if n in TERMS + CONDITIONS)
+    around = levels_around(pattern.left)
+    letters = [letter for letter in sorted(around) if letter in TERMS + CONDITIONS and letter not in said]
+    return {letter: around[letter] for letter in letters if around[letter]}
 
 
 def _ends(pattern: Pattern) -> list[str]:
@@ -133,41 +151,42 @@ def _defined_measures(pattern: Pattern, arrays: Collection[str]) -> list[Expr]:
     return found
 
 
-def _instance(part: Expr, arrays: dict[str, Expr], fixed: dict[str, int]) -> Expr:
-    def letter(term: Expr, index: Expr) -> Expr:
-        """What a letter stands for where the index is ``index``."""
+def _instance(part: Expr, arrays: Mapping[str, tuple[Expr, tuple[int, ...]]], fixed: dict[str, int]) -> Expr:
+    def element(letter: str, indices: Sequence[Expr], term: Expr) -> Expr:
+        """What a letter stands for at these values of the indices around it."""
+        if letter not in arrays:
+            return term
+        loaded = arrays[letter][0][tuple(indices)]
+        # a condition letter is `p != 0`
+        return make("where", loaded, const(1), const(0)) if loaded.is_bool and not term.is_bool else loaded
+
+    def opened(term: Expr, scope: Mapping[int, Expr]) -> Expr:
+        """``term`` with the letters that may speak of indices replaced by elements of arrays."""
         name = str(term.value)
-        if name in arrays:
-            loaded = arrays[name][index]
-            # a condition letter is `p != 0`
-            return make("where", loaded, const(1), const(0)) if loaded.is_bool else loaded
-        return term
+        if term.op == "var" and name in arrays:
+            return element(name, [scope.get(level, const(0)) for level in arrays[name][1]], term)
+        if term.op == "load":
+            letter = moved_letter(term.args[0])
+            plain = var(letter, *VALUES)
+            places = [opened(index, scope) for index in term.args[1:]]
+            return element(letter, places, plain.ne(0) if term.is_bool else plain)
+        if term.op in REDUCTIONS:
+            body, index, low, high = term.args
+            inner = {**scope, index_level(index): index}
+            return make(term.op, opened(body, inner), index, opened(low, scope), opened(high, scope))
+        return make(term.op, *[opened(a, scope) for a in term.args]) if term.args else term
 
-    def bound(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        if term.op not in REDUCTIONS:
-            return None
-        body, index = args[:2]
-        images = {v: letter(v, index) for v in variables([body])}
-        return make(term.op, substitute([body], images)[0], *args[1:])
-
-    (opened,) = rebuild([part], bound)
+    whole = opened(part, {})
     images: dict[Expr, Expr] = {}
-    for v in variables([opened]):
+    for v in variables([whole]):
         name = str(v.value)
         if name in fixed:
             images[v] = const(fixed[name])
-        elif name.startswith("at_"):
-            _, body, place = name.split("_")
-            images[v] = letter(
-                var(body, v.vmin, v.vmax), const(fixed[place]) if place in fixed else var(place, *VALUES)
-            )
-        elif name.startswith("free_"):
+        elif name.startswith(("free_", "divides_")):
             images[v] = const(1)
-        elif name in arrays:
-            images[v] = letter(v, const(0))
         elif name in CONDITIONS:
             images[v] = var(name, 0, 1)
         else:
             images[v] = var(name, *MEASURED.get(name.split("_")[0], VALUES))
-    (closed,) = substitute([opened], images)
+    (closed,) = substitute([whole], images)
     return TRUE if closed.is_bool and closed.vmin else FALSE if closed.is_bool and not closed.vmax else closed

@@ -9,16 +9,15 @@ from functools import lru_cache
 
 from eqsat.costs import cost_of
 from eqsat.definedness import without_dead_divisions
-from eqsat.expr import Expr, term_count, topological
+from eqsat.expr import Expr, term_count
 from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, Priced, dag, tree
 from eqsat.greedy import rewrite
 from eqsat.linear import Theory
-from eqsat.opaque import Pieces
-from eqsat.ops import REDUCTIONS
 from eqsat.result import Result
 from eqsat.rule import Rule, grows, is_commutativity, only_reorders
-from eqsat.rules import DEFAULT, REDUCE
+from eqsat.saturation.reductions import scoped
+from eqsat.snapshot import Part, Snapshot
 from eqsat.spelling.terms import to_exprs
 from eqsat.theory.facts import ContradictionError, OverdueError
 from eqsat.trace import NO_ROOTS, ONE_BY_ONE
@@ -29,14 +28,17 @@ from eqsat.walk import FIRST_NODES, LARGE, NODES_GROW, Walk, anything
 class _Group:
     """Roots that matter under the same facts, for the rules alone.
 
-    ``pieces`` and ``graph`` are what was last saturated, and ``stop`` says why that ended.
+    ``graph`` is what was last saturated, and ``stop`` says why that ended.
     """
 
     facts: tuple[Expr, ...]
     members: list[int]
-    pieces: Pieces = field(default_factory=lambda: Pieces((), ()))
     graph: EGraph = field(default_factory=EGraph)
     stop: str = "time"
+
+    def part(self) -> Part:
+        """What choosing again needs of it: each root as given and, where that differs, with fewer reductions."""
+        return Part(self.graph, tuple(zip(self.members, self.graph.roots, strict=True)))
 
 
 class ByRules(Walk):
@@ -55,7 +57,7 @@ class ByRules(Walk):
         base, contexts = self._theories()
         self._check_divisors(contexts)
         self.spent.enter("build")
-        with self._session(self.rules):
+        with self._session(self.used):
             # compiled outside the clock
             pass
         alive = without_dead_divisions(self.roots, base) if self.suspected else self.roots
@@ -68,7 +70,7 @@ class ByRules(Walk):
         waiting = [everything, *groups] if len(groups) > 1 else groups
         nodes = FIRST_NODES
         if term_count(found) > LARGE:
-            found = self._pulsed(everything, found, nodes, self._seconds_left() / 2, _eager(self.rules))
+            found = self._pulsed(everything, found, nodes, self._seconds_left() / 2, _eager(self.used))
         while waiting:
             for place, group in enumerate(waiting):
                 sizes = [term_count([found[i] for i in of.members]) for of in waiting[place:]]
@@ -80,7 +82,9 @@ class ByRules(Walk):
                 if group.graph.roots:
                     found = self._with_best(group, found, self._exactly)
         self.stop = next((group.stop for group in groups if group.stop != "saturated"), "saturated")
-        return self._result(found, sum(len(group.graph) for group in groups), contexts, "egraph")
+        parts = tuple([group.part() for group in groups if group.graph.roots])
+        snapshot = Snapshot(parts, self.lazy) if parts else None
+        return self._result(found, sum(len(group.graph) for group in groups), contexts, "egraph", snapshot)
 
     def _groups(self, contexts: Sequence[Theory | None]) -> list[_Group]:
         """The roots by their gates, without those whose gate never holds."""
@@ -103,17 +107,16 @@ class ByRules(Walk):
         while (left := ends - time.perf_counter()) > 0:
             given = [found[i] for i in group.members]
             try:
-                reduced = [] if group.graph.roots else self._reduced(given, group.facts)
-                group.pieces = pieces = Pieces([*given, *reduced], group.facts)
-                limit = min(self.budget.nodes, max(nodes, 2 * term_count(pieces.terms)))
-                saturation = self._saturate(self.rules, pieces.terms, pieces.facts, left, limit, without)
+                limit = min(self.budget.nodes, max(nodes, 2 * term_count(given)))
+                saturation = self._saturate(self.used, given, group.facts, left, limit, without)
             except ContradictionError:
                 if group.facts == self.facts:
                     raise
                 self.spent.enter("build")
-                group.stop = "saturated"
+                # what was saturated before is not of these pieces
+                group.graph, group.stop = EGraph(), "saturated"
                 return _replaced(found, group.members, [anything(root) for root in given])
-            group.graph, group.stop = saturation.graph, saturation.stop
+            group.graph, group.stop = scoped(saturation.graph), saturation.stop
             best = self._with_best(group, found, lambda _, choice: choice)
             if best is found or group.stop in ("saturated", "time"):
                 return best
@@ -127,11 +130,12 @@ class ByRules(Walk):
         with self.spent.extracting():
             priced = Priced.of(graph, self.model)
             choice = tree(priced) if self.extract == "tree" else dag(priced)
-        terms = to_exprs(graph, better(graph, choice), graph.roots, self._variables() | group.pieces.variables)
-        joined = group.pieces.joined(terms)
-        count = len(group.members)
-        # as given, and with fewer reductions
-        best = [min(joined[at::count], key=lambda term: cost_of([term], self.model)) for at in range(count)]
+        variables = self._variables()
+        try:
+            best = to_exprs(graph, better(graph, choice), graph.roots, variables)
+        except ValueError:
+            # spelled so, a product has more digits than are accepted
+            return found
 
         def costs(exprs: list[Expr]) -> tuple[int, int]:
             return cost_of(exprs, self.model), cost_of([exprs[i] for i in group.members], self.model)
@@ -141,23 +145,6 @@ class ByRules(Walk):
             cheapest = self._cheapest(found, replaced)
             return found if cheapest == found else cheapest
         return min(found, replaced, key=costs)
-
-    def _reduced(self, roots: Sequence[Expr], facts: Sequence[Expr]) -> list[Expr]:
-        """``roots`` as the rules about reductions rewrite them; nothing if there are none.
-
-        Those speak of bound indices, which the e-graph has no classes for.
-        """
-        if not any(term.op in REDUCTIONS for term in topological(roots)):
-            return []
-        phase = self.spent.enter("rewrite")
-        rewritten = rewrite(roots, self._with_reductions(), facts, seconds=self._seconds_left() / 2)
-        self.spent.enter(phase)
-        self.spent.matches.update(rewritten.matches)
-        return rewritten.roots
-
-    def _with_reductions(self) -> tuple[Rule, ...]:
-        """The rules, and beside the shipped ones those about reductions if there are any."""
-        return (*self.rules, *REDUCE) if self.has_opaque and set(DEFAULT) <= set(self.rules) else self.rules
 
     def _greedily(self) -> Result:
         self.spent.skip(ONE_BY_ONE)
@@ -175,7 +162,7 @@ class ByRules(Walk):
         for facts, members in groups.items():
             given = [self.roots[i] for i in members]
             try:
-                rewritten = rewrite(given, self._with_reductions(), facts, seconds=self._seconds_left())
+                rewritten = rewrite(given, self.used, facts, seconds=self._seconds_left())
             except ContradictionError as error:
                 if facts == self.facts:
                     raise self._contradiction(error) from None

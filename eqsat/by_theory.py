@@ -8,33 +8,33 @@ findings join that e-graph and are normalised in turn; a cost model picks the an
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import inf
 from typing import cast
 
+from eqsat.by_reductions import WithReductions
 from eqsat.costs import cost_of
 from eqsat.definedness import undefined
-from eqsat.expr import FALSE, Expr, substitute, term_count, topological
+from eqsat.egraph.beside import beside_theory
+from eqsat.expr import FALSE, Expr, substitute, topological
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, ProductPrices, reachable
 from eqsat.linear import Theory
-from eqsat.opaque import OPAQUE, hidden, meanings, stand_ins
+from eqsat.opaque import OPAQUE
 from eqsat.ops import COMPARISONS, FLOORS, SUMS
 from eqsat.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.result import Result
-from eqsat.rule import Rule
-from eqsat.saturation.beside import beside_with_needs, can_match, operators_of_own
-from eqsat.spelling.choosing import Chooser, cheaper
+from eqsat.snapshot import of_theory
+from eqsat.spelling.choosing import Chooser
 from eqsat.spelling.flat import MIN_WAYS, as_variable, flat_index
-from eqsat.spelling.joining import join
 from eqsat.spelling.speller import Speller
 from eqsat.spelling.value_graph import MANY_CLASSES, Value
 from eqsat.theory.facts import OverdueError
 from eqsat.theory.forms import ZERO, Form, read, to_expr, without_quotients
 from eqsat.theory.guess import learn
-from eqsat.trace import NO_MATCH, NO_RULES, WITHOUT_RULES
-from eqsat.walk import FIRST_NODES, FOR_NORMAL_FORMS, LARGE, NODES_GROW, Walk
+from eqsat.trace import WITHOUT_RULES
+from eqsat.walk import FOR_NORMAL_FORMS, LARGE
 
 #: The terms that a choice spells for the roots' classes.
 Spelled = dict[int, Expr]
@@ -42,16 +42,20 @@ Spelled = dict[int, Expr]
 #: The operators of conditions on sums, and products, of variables.
 _PLAIN = COMPARISONS | SUMS | {"mul", "and", "or", "not", "var", "const", "bool"}
 
-#: How often the rules start again from the best term so far.
-MAX_PULSES = 3
+#: How often the rules run, each time with more e-nodes, while these run out.
+MAX_RUNS = 3
 #: How often what was guessed and proved leads to further guesses.
 MAX_GUESSES = 8
 #: A flat index is tried as one variable in inputs of at most so many terms, if an answer has many divisions left.
 MOST_TERMS = 130
 
 
-class ByTheory(Walk):
+@dataclass
+class ByTheory(WithReductions):
     """Optimisation by linear integer arithmetic and, beside it, the rules."""
+
+    #: Whether the rules run; if not, normal forms are all there is.
+    with_rules: bool = field(default=True, init=False)
 
     def run(self, engine: str, limit: float = inf) -> Result:
         """The answer, for the engine ``"egraph"`` with the rules beside the theory.
@@ -59,11 +63,14 @@ class ByTheory(Walk):
         With a ``limit`` this is a walk within another: what costs more after the first choice is not improved by
         reuse, and no flat index is looked for.
         """
+        self.with_rules = engine == "egraph"
         terms: list[Expr] = list(self.roots)
         contexts: list[Theory | None] = [None] * len(terms)
         found: tuple[Speller, list[int]] | None = None
+        choice: Choice = {}
         if engine == "theory" and limit == inf:
             self.spent.skip(WITHOUT_RULES)
+        base: Theory | None = None
         try:
             base, theories = self._theories()
             self._check_divisors(theories)
@@ -72,18 +79,15 @@ class ByTheory(Walk):
             if base.is_late():
                 self.stop = "time"
             base.work.until = self._ends()
-            self.spent.enter("build")
-            speller = self._spelled(base, self.order, values)
-            choice, cost = self._first_choice(speller, limit)
+            speller = self._saturated(base, self.order, values)
+            choice = self._first_choice(speller, limit)
             spelled = speller.spell(choice)
             wanted = [speller.need(v) for v in values]
             terms, contexts, found = [spelled[c] for c in wanted], theories, (speller, wanted)
-            if engine == "egraph" and self._has_time():
-                self.spent.enter("match")
-                choice, spelled = self._pulses(speller, choice, cost, spelled)
-                terms = [spelled[c] for c in wanted]
             if self.extract == "exact":
                 terms = self._best_of_all(speller, choice, wanted, terms)
+            if engine == "egraph" and self._has_time():
+                terms = self._with_reductions(theories, terms)
             if limit == inf:
                 self.spent.enter("flat index")
                 terms = self._through_flat_index(base, terms)
@@ -92,10 +96,11 @@ class ByTheory(Walk):
         except OverdueError:
             # what was found until then is the answer, or else the input
             self.stop = "time"
-        if found is not None:
+        if base is not None:
             # a late theory may not see that a divisor is never zero
             base.work.until = base.work.end = inf
-        result = self._result(terms, len(found[0].graph) if found else 0, contexts, engine)
+        snapshot = of_theory(*found, choice, self.lazy) if found else None
+        result = self._result(terms, len(found[0].graph) if found else 0, contexts, engine, snapshot)
         if self.pareto is None:
             return result
         blended = [] if found is None else self._blended(result, *found, contexts)
@@ -111,6 +116,17 @@ class ByTheory(Walk):
         speller.grow()
         return speller
 
+    def _saturated(self, base: Theory, originals: Sequence[Expr], values: Sequence[Value]) -> Speller:
+        """The e-graph of the values' normal forms and of the input, with what the rules find in it."""
+        phase = self.spent.enter("build")
+        speller = self._spelled(base, originals, values)
+        if self.with_rules and self._has_time():
+            found = self._modulo(speller, self._once(beside_theory, self.rules))
+            if found.stop != "saturated":
+                self.stop = found.stop
+        self.spent.enter(phase)
+        return speller
+
     def _chooser(self, speller: Speller, model: CostModel) -> Chooser:
         return Chooser(speller, ProductPrices(model), self.extract == "tree")
 
@@ -119,20 +135,18 @@ class ByTheory(Walk):
         with self.spent.extracting():
             return self._chooser(speller, self.model).choose(start)
 
-    def _first_choice(self, speller: Speller, limit: float) -> tuple[Choice, int]:
-        """The cheapest choice found among what the theory and the input spell, and its cost."""
+    def _first_choice(self, speller: Speller, limit: float) -> Choice:
+        """The cheapest choice found."""
         with self.spent.extracting():
             chooser = self._chooser(speller, self.model)
             choice, cost = chooser.choose()
             if self.extract == "tree":
-                return choice, cost
+                return choice
             if cost <= limit and self._has_time():
                 self.spent.enter("reuse")
                 choice, cost = chooser.reusing(choice, cost, self._has_time)
                 self.spent.enter("extract")
-            if cost > self.cost_before and not self.has_opaque and self._has_time():
-                choice, cost = cheaper((choice, cost), chooser.from_input(self.order))
-            return choice, cost
+            return choice
 
     def _best_of_all(self, speller: Speller, choice: Choice, wanted: Sequence[int], terms: list[Expr]) -> list[Expr]:
         """The terms by the best of all choices, unless these cost no more than those of ``choice``."""
@@ -152,11 +166,16 @@ class ByTheory(Walk):
         roots, facts = [tuple(substitute(given, images)) for given in (self.roots, self.facts)]
         gates = tuple(None if gate is None else gate.substitute(images) for gate in self.gates)
         walk = replace(self, roots=roots, facts=facts, gates=gates, pareto=None, guesses=[])
-        found = walk.run("theory", limit=cost_of(terms, self.model))
+        found = walk.run("egraph" if self.with_rules else "theory", limit=cost_of(terms, self.model))
         return self._cheapest(terms, substitute(found.exprs, {index: to_expr(flat)}))
 
     def _read_again(
-        self, base: Theory, contexts: Sequence[Theory | None], values: list[Value], terms: list[Expr], nodes: int
+        self,
+        base: Theory,
+        contexts: Sequence[Theory | None],
+        values: list[Value],
+        terms: list[Expr],
+        nodes: int,
     ) -> list[Expr]:
         """The answer spelled once more, if its own normal forms say more than those of the input."""
         if not self._has_time():
@@ -167,7 +186,7 @@ class ByTheory(Walk):
         ]
         if again == values or nodes > MANY_CLASSES:
             return terms
-        speller = self._spelled(base, topological(terms), again)
+        speller = self._saturated(base, topological(terms), again)
         spelled = speller.spell(self._choose(speller)[0])
         return self._cheapest(terms, [spelled[speller.need(value)] for value in again])
 
@@ -256,74 +275,6 @@ class ByTheory(Walk):
             roots = [learned.get(terms.get(value, root), root) for root, value in zip(roots, values, strict=True)]
             self.guesses += found.guesses
         return values
-
-    def _pulses(self, speller: Speller, choice: Choice, cost: int, spelled: Spelled) -> tuple[Choice, Spelled]:
-        """Let the rules start from the best terms, normalise what they find, and choose again, while that pays.
-
-        Rules of the user's own run with all others, and from the input too: their left sides may match what only rules
-        lead to.
-        """
-        written = self._written(speller) if self._once(operators_of_own, self.rules) else []
-        most = FIRST_NODES
-        for _ in range(MAX_PULSES):
-            matched, facts, rules, limit = self._matched(speller, choice, spelled, written, most)
-            # what they lead to at once is found now; that grows most
-            written = []
-            if not matched:
-                break
-            saturation = self._saturate(rules, [t for _, t in matched], facts, self._seconds_left(), limit)
-            self.spent.enter("import")
-            is_new = join(speller, [c for c, _ in matched], saturation.graph)
-            self.spent.enter("match")
-            new_choice, new_cost = self._choose(speller, choice) if is_new else (choice, cost)
-            if new_cost < cost:
-                choice, cost, spelled = new_choice, new_cost, speller.spell(new_choice)
-            elif saturation.stop == "nodes" and limit < self.budget.nodes:
-                most *= NODES_GROW
-            else:
-                break
-        if matched and saturation.stop != "saturated":
-            self.stop = saturation.stop
-        return choice, spelled
-
-    def _matched(
-        self, speller: Speller, choice: Choice, spelled: Spelled, written: Sequence[tuple[int, Expr]], most: int
-    ) -> tuple[list[tuple[int, Expr]], Sequence[Expr], tuple[Rule, ...], int]:
-        """The classes and terms that rules may match, and the facts, the rules and how many e-nodes they may make."""
-        seeds, facts = self._seeds(speller, choice, spelled, written)
-        own = self._once(operators_of_own, self.rules)
-        if matched := [(c, term) for c, term in seeds if own and can_match(own, [term])]:
-            size = term_count(term for _, term in matched)
-            return matched, facts, self.rules, min(self.budget.nodes, max(most, 2 * size))
-        beside, edge_sets = self._once(beside_with_needs, self.rules)
-        # selections that stand for quotients say nothing to the rules that those did not
-        ignored = speller.seen_through
-        if can_match(edge_sets, [term for _, term in seeds], ignored):
-            matched = [(c, term) for c, term in seeds if can_match(edge_sets, [term], ignored)]
-        else:
-            self.spent.skip(NO_MATCH if edge_sets else NO_RULES)
-        return matched, facts, beside, self.budget.nodes
-
-    def _written(self, speller: Speller) -> list[tuple[int, Expr]]:
-        """The classes of the roots without gates as the input has them, and of what their loads and reductions have."""
-        roots = [root for root, gate in zip(self.roots, self.gates, strict=True) if gate is None]
-        inside = [a for t in self.order if t.op in OPAQUE for a in t.args if a.op not in ("var", "buffer")]
-        found = [(speller.need(speller.value_of(term)), term) for term in dict.fromkeys([*roots, *inside])]
-        speller.grow()
-        return found
-
-    def _seeds(
-        self, speller: Speller, choice: Choice, spelled: Spelled, written: Sequence[tuple[int, Expr]]
-    ) -> tuple[list[tuple[int, Expr]], Sequence[Expr]]:
-        """Classes with terms that the rules may start from, and the facts; loads and reductions are variables."""
-        if not self.has_opaque:
-            return [*spelled.items(), *written], self.facts
-        best = speller.terms(choice, classes := _with_operands_of_opaque(choice, spelled))
-        seeds = [*[(c, best[c]) for c in classes], *written]
-        whole = [term for _, term in seeds]
-        images = stand_ins([*whole, *self.facts])
-        speller.variables.update(meanings(images))
-        return [(c, t) for (c, _), t in zip(seeds, hidden(whole, images), strict=True)], hidden(self.facts, images)
 
 
 def _as_term(value: Value) -> Expr:

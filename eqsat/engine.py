@@ -6,6 +6,11 @@ result is plain data: an :class:`eqsat.extract.graph.EGraph` (:mod:`eqsat.satura
 
 What a node means is in :mod:`eqsat.saturation.compiling`; ``Ref`` rows name the classes that Python knows, ``True`` is
 the class of all facts. Facts may be used anywhere in the graph: every equality found holds where all of them hold.
+
+Reductions are nodes like others, and an index is a leaf of its own: every equality of terms that speak of it holds for
+all the values that its name says, whatever is known of the range where it is bound. So classes of bodies may unite, and
+what is only true in a range does not leave it. What rules about reductions build of terms, by substitution for an
+index, comes in between the rounds (:mod:`eqsat.saturation.reductions`).
 """
 
 from __future__ import annotations
@@ -13,18 +18,19 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
-from eqsat.expr import Expr, brief, topological
+from eqsat.expr import Expr, brief, is_index, topological
 from eqsat.extract.graph import EGraph
 from eqsat.limits import refuse_below
-from eqsat.ops import Bounds
+from eqsat.ops import REDUCTIONS, Bounds
 from eqsat.rule import Rule, refuse_repeated
-from eqsat.saturation.analyses import ARITIES, FACT_RULES, SORTS, analysis, fence
-from eqsat.saturation.compiling import compile_rule, encode
-from eqsat.saturation.frozen import LITERAL_OPERATORS, OPERATORS, Numbering, Tables, TwoValuesError, translated
+from eqsat.saturation.analyses import ARITIES, FACT_RULES, SORTS, WITH_LITERAL, analysis, fence, of_reductions
+from eqsat.saturation.compiling import REDUCERS, CompiledRule, compile_rule, encode
+from eqsat.saturation.frozen import Numbering, Row, Tables, TwoValuesError, translated
+from eqsat.saturation.reductions import Asked, Found, Reductions
 from eqsat.theory.facts import ContradictionError
 from eqsat.trace import Round
 
@@ -32,6 +38,8 @@ _I64 = range(-(2**63), 2**63)
 _CONSTRUCTOR = re.compile(r"\(([A-Z]\w*)")
 #: egglog keeps every script, and looks at it again and again: after so many characters a session is worn out.
 MOST_SCRIPTS = 300_000
+#: Loops are merged and split once in so many rounds, or when nothing else is left to do.
+SETTLED = 4
 #: How often the analyses run in a round, each time one operator further up.
 ANALYSES = 5
 
@@ -97,10 +105,18 @@ class _Part:
     name: str = ""
 
     @classmethod
-    def of(cls, ruleset: str, body: str, head: str, name: str = "") -> _Part:
+    def of(cls, ruleset: str, body: str, head: str, name: str = "", also: Collection[str] = ()) -> _Part:
         label = f' :name "{name}@{ruleset}"' if name else ""
         text = f"(ruleset {ruleset}) (rule ({body}) ({head}) :ruleset {ruleset}{label})"
-        return cls(ruleset, text, frozenset(_CONSTRUCTOR.findall(body)), name)
+        return cls(ruleset, text, frozenset(_CONSTRUCTOR.findall(body)).union(also), name)
+
+    @classmethod
+    def asking(cls, ruleset: str, table: str, rule: CompiledRule) -> _Part:
+        """A rule whose matches are rows of ``table``."""
+        sorts = " ".join("T" if sort == "T" else "i64" for sort in rule.sorts())
+        row = f"({table} {' '.join(('e', *rule.columns))})"
+        part = cls.of(ruleset, rule.body, row, rule.name)
+        return replace(part, text=f"(relation {table} (T {sorts})) {part.text}")
 
 
 class Session:
@@ -136,9 +152,15 @@ class Session:
         self._egraph = bindings.EGraph()
         self._errors = (bindings.EggSmolError,)
         self._analysis = [_Part.of(f"a{n}", *rule) for n, rule in enumerate(analysis())]
+        self._analysis += [_Part.of(f"o{n}", *rule, also={"Idx"}) for n, rule in enumerate(of_reductions())]
         self._facts = [_Part.of(f"f{n}", *rule) for n, rule in enumerate(FACT_RULES)]
         compiled = [part for rule in self.rules for part in compile_rule(rule)]
-        self._parts = [_Part.of(f"r{n}", p.body + fence(p), p.head, p.name) for n, p in enumerate(compiled)]
+        #: By the name of its table what a rule asks for.
+        self.asked = {f"ask{n}": part for n, part in enumerate(compiled) if part.columns}
+        self._parts = [
+            _Part.asking(f"r{n}", f"ask{n}", p) if p.columns else _Part.of(f"r{n}", p.body + fence(p), p.head, p.name)
+            for n, p in enumerate(compiled)
+        ]
         self._schedules: dict[tuple[frozenset[str], bool, frozenset[str]], str] = {}
         lines = [SORTS, *[part.text for part in (*self._analysis, *self._facts, *self._parts)]]
         try:
@@ -169,6 +191,7 @@ class Session:
         facts: Sequence[Expr] = (),
         budget: Budget = Budget(),
         without: Collection[str] = (),
+        simplify: Callable[[Expr], Expr] | None = None,
     ) -> Saturation:
         """Insert ``roots``, apply the rules until nothing changes or a budget runs out, and freeze the e-graph.
 
@@ -178,6 +201,8 @@ class Session:
             Conditions known to hold.
         without : collection of str
             Names of rules to leave out this time.
+        simplify : function from Expr to Expr, optional
+            Gives terms equal to those that hold reductions, and to bodies of these: an index is a variable then.
 
         Raises
         ------
@@ -187,12 +212,13 @@ class Session:
             If two values end up in one class without that.
         """
         try:
-            return _Run(self, roots, facts, budget, frozenset(without)).run()
+            return _Run(self, roots, facts, budget, frozenset(without), simplify).run()
         except TwoValuesError as error:
             contradiction = error
         finally:
             self._run("(run clear 1)")
         if facts:
+            # what simplifies may know the facts
             self.saturate(roots, (), budget, without)
             shown = ", ".join(brief(fact) for fact in facts)
             raise ContradictionError(f"the constraints contradict each other: {shown} ({contradiction})") from None
@@ -236,6 +262,7 @@ class _Run:
         facts: Sequence[Expr],
         budget: Budget,
         without: frozenset[str],
+        simplify: Callable[[Expr], Expr] | None = None,
     ) -> None:
         self.session = session
         self.roots = list(roots)
@@ -252,6 +279,11 @@ class _Run:
         self.trace: list[Round] = []
         # egglog's tables, and their rows, as they were counted last
         self.sizes: dict[str, int] = {}
+        # the indices of reductions and the arrays of loads, and their numbers
+        self.indices: dict[Expr, int] = {}
+        self.arrays: dict[Expr, int] = {}
+        self.reductions = Reductions(simplify)
+        self.provided: tuple[int, ...] = ()
 
     def run(self) -> Saturation:
         began = time.perf_counter()
@@ -263,7 +295,10 @@ class _Run:
         while rounds < self.budget.rounds:
             rounds += 1
             matched = self.matches.total()
-            if not self.round():
+            changed = self.round()
+            if self.indices and nodes <= self.budget.nodes and time.perf_counter() < self.deadline:
+                changed = self.provide(changed, rounds) or changed
+            if not changed:
                 self.note(rounds, self.matches.total() - matched, nodes, began)
                 stop = "saturated"
                 break
@@ -302,6 +337,54 @@ class _Run:
                 self.seconds[rule] += times[name].total_seconds()
         return bool(report.updated)
 
+    def provide(self, changed: bool, rounds: int) -> bool:
+        """Add what rules ask for that only terms can say; whether that was anything.
+
+        While the rules go on that is done only if there are more reductions or more rows that ask; loops are merged and
+        split every :data:`SETTLED` rounds, when bodies have become what the rules make of them.
+        """
+        settled = not changed or rounds % SETTLED == 0
+        (output,) = self.session._run("(print-size)")
+        tables = (*REDUCERS.values(), *self.session.asked)
+        sizes = dict(output.sizes)
+        counts = tuple([sizes.get(table, 0) for table in tables])
+        if not settled and counts == self.provided:
+            return False
+        self.provided = counts
+        functions = self.session._egraph.freeze().functions
+        frozen = self.tables(functions)
+        try:
+            graph = translated(frozen, self.numbering)
+        except TwoValuesError:
+            # the next count of the nodes says so
+            return False
+        asking = [asked for asked in self.asking(functions) if settled or not asked.rule.reindexes]
+        found = self.reductions.found(graph, frozen, asking, settled, self.deadline)
+        if not found:
+            return False
+        self.add(found, frozen, functions)
+        return True
+
+    def asking(self, functions: Mapping[str, Any]) -> Iterable[Asked]:
+        """The rows of the tables that rules write their matches to."""
+        number, integer = self.numbering.__getitem__, self.session._egraph.value_to_i64
+        for table, rule in self.session.asked.items():
+            for row in functions[table].rows:
+                whole, *values = row.inputs
+                read = [number(v) if sort == "T" else integer(v) for v, sort in zip(values, rule.sorts(), strict=True)]
+                yield Asked(number(whole), rule, tuple(read))
+
+    def add(self, found: Sequence[Found], tables: Tables, functions: Mapping[str, Any]) -> None:
+        """Unite classes with terms that equal them."""
+        integer = self.session._egraph.value_to_i64
+        known = {self.numbering[row.output]: integer(row.inputs[0]) for row in functions["Ref"].rows}
+        script = _Script(self)
+        for name in script.names({c for c, _ in found}, tables.rows, known):
+            script.actions.append(name)
+        for c, term in found:
+            script.actions.append(f"(union (Ref {known[c]}) {script.refer(term)})")
+        script.run()
+
     def size(self) -> int:
         """The number of e-nodes; stops the run if a tripwire has been touched."""
         (output,) = self.session._run("(print-size)")
@@ -338,21 +421,15 @@ class _Run:
         """The rows of egglog's tables as plain data."""
         number = self.numbering.__getitem__
         integer, text = self.session._egraph.value_to_i64, self.session._egraph.value_to_string
-        tables = Tables(self.leaves)
-        for row in functions["Num"].rows:
-            tables.add(number(row.output), "Num", (str(integer(row.inputs[0])),))
-        for row in functions["Var"].rows:
-            tables.add(number(row.output), "Var", (f'"{text(row.inputs[0])}"',))
-        for name in ("True", "False"):
+        tables = Tables(self.leaves, list(self.indices), list(self.arrays))
+        for name, arity in ARITIES.items():
             for row in functions[name].rows:
-                tables.add(number(row.output), name, ())
-        for name in LITERAL_OPERATORS:
-            for row in functions[name].rows:
-                operand, literal = row.inputs
-                tables.add(number(row.output), name, (number(operand), str(integer(literal))))
-        for name in OPERATORS:
-            for row in functions[name].rows:
-                tables.add(number(row.output), name, tuple([number(value) for value in row.inputs]))
+                operands: list[int | str] = [number(value) for value in row.inputs[:arity]]
+                if name == "Var":
+                    operands = [f'"{text(row.inputs[0])}"']
+                elif name in WITH_LITERAL:
+                    operands.append(str(integer(row.inputs[arity])))
+                tables.add(number(row.output), name, tuple(operands))
         for name, bounds in (("lo", tables.low), ("hi", tables.high)):
             bounds.update({number(row.inputs[0]): integer(row.output) for row in functions[name].rows})
         return tables
@@ -361,7 +438,7 @@ class _Run:
 _LOCAL = re.compile(r"\bv\d+\b(?!\")")
 _LET = re.compile(r"\(let (v\d+) ")
 #: Operators whose bounds the interval analysis does not derive: they keep those that they were built with.
-_OPAQUE = frozenset({"tdiv", "tmod", "shl", "shr"})
+_OPAQUE = frozenset({"tdiv", "tmod", "shl", "shr", "load", *REDUCTIONS})
 
 
 class _Script:
@@ -389,12 +466,20 @@ class _Script:
         """Insert ``root``; the egglog text that names its class in this script."""
         text: dict[Expr, str] = dict(self.local)
         text |= {term: f"(Ref {number})" for term, number in self.owner.inserted.items() if term not in text}
+        # a reduction has the number of its index, not a class
+        text |= {index: f"(Idx {number})" for index, number in self.owner.indices.items()}
         order = [term for term in topological([root]) if term not in text]
         uses = Counter(arg for term in order for arg in term.args)
         depth: Counter[Expr] = Counter()
         for term in order:
             depth[term] = 1 + max((depth[arg] for arg in term.args), default=0)
+            if term.op == "buffer":
+                self.owner.arrays.setdefault(term, len(self.owner.arrays))
+                continue
             text[term] = self._text(term, text)
+            if term.op == "var" and is_index(term):
+                self._bound(text[term], term)
+                continue
             bounded = term.op == "var" or term.op in _OPAQUE
             if bounded or (term.args and (uses[term] > 1 or depth[term] > self.DEEP)):
                 self.local[term] = text[term] = self.name(text[term])
@@ -403,15 +488,49 @@ class _Script:
                 self._bound(text[term], term)
         return text[root]
 
+    def names(self, wanted: Iterable[int], rows: Mapping[int, Sequence[Row]], known: dict[int, int]) -> Iterator[str]:
+        """Actions that make classes known to Python by what they hold; ``known`` gains their numbers."""
+        nodes = _lowest(rows)
+        text = {c: f"(Ref {number})" for c, number in known.items()}
+        for c in sorted(wanted):
+            stack = [c]
+            while stack:
+                last = stack[-1]
+                constructor, operands = nodes[last]
+                missing = [] if last in text else [o for o in operands if isinstance(o, int) and o not in text]
+                stack += missing
+                if not missing:
+                    stack.pop()
+                    if last not in text:
+                        inputs = [text[o] if isinstance(o, int) else o for o in operands]
+                        text[last] = f"({' '.join([constructor, *inputs])})"
+                        if last != c:
+                            local = f"v{self.owner.numbering.fresh()}"
+                            yield f"(let {local} {text[last]})"
+                            text[last] = local
+            if c not in known:
+                known[c] = self.owner.numbering.fresh()
+                yield f"(union (Ref {known[c]}) {text[c]})"
+                text[c] = f"(Ref {known[c]})"
+
     def name(self, text: str) -> str:
         name = f"v{self.owner.numbering.fresh()}"
         self.actions.append(f"(let {name} {text})")
         return name
 
     def _text(self, term: Expr, text: Mapping[Expr, str]) -> str:
-        number = _literal(term)
-        if number is not None:
-            return f"(Num {number})"
+        literal = _literal(term)
+        if literal is not None:
+            return f"(Num {literal})"
+        if term.op == "var" and is_index(term):
+            number = self.owner.indices.setdefault(term, len(self.owner.indices))
+            self.owner.leaves[cast(str, term.value)] = (term.vmin, term.vmax)
+            return f"(Idx {number})"
+        if term.op == "load":
+            listed = "(Nil)"
+            for index in reversed(term.args[1:]):
+                listed = f"(Cons {text[index]} {listed})"
+            return f"(Load {listed} {self.owner.arrays[term.args[0]]})"
         if term.op in ("const", "var"):
             name = str(term.value)
             self.owner.leaves[name] = (term.vmin, term.vmax)
@@ -439,6 +558,33 @@ class _Script:
             text += "".join(f"(union (Ref {name[1:]}) {name})" for name in sorted(own & needed))
             self.owner.session._act(text)
             seen |= own
+
+
+def _lowest(rows: Mapping[int, Sequence[Row]]) -> dict[int, Row]:
+    """For each class a node none of whose terms holds the class itself."""
+    waiting: dict[int, list[tuple[int, Row]]] = {}
+    missing: dict[tuple[int, Row], int] = {}
+    found: dict[int, Row] = {}
+    ready = []
+    for c, nodes in rows.items():
+        for node in nodes:
+            operands = {operand for operand in node[1] if isinstance(operand, int)}
+            missing[c, node] = len(operands)
+            for operand in operands:
+                waiting.setdefault(operand, []).append((c, node))
+            if not operands:
+                ready.append((c, node))
+    while ready:
+        following = []
+        for c, node in ready:
+            if c not in found:
+                found[c] = node
+                for user in waiting.get(c, ()):
+                    missing[user] -= 1
+                    if not missing[user]:
+                        following.append(user)
+        ready = following
+    return found
 
 
 def _literal(term: Expr) -> str | None:

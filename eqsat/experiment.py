@@ -1,8 +1,9 @@
 """Experiments with cost models: does a model predict what compiled code takes, and what does extraction leave?
 
-Every case of a corpus is optimised under several models and extractors, all answers are compiled, and their time is
-measured in turns. A :class:`Row` is one answer with what each model predicts of it; rows go to a CSV file, from which
-:func:`spearman` and the plots follow.
+Every case of a corpus is optimised once, by default cost model and extractor; each model and each extractor then
+chooses from that e-graph (:meth:`eqsat.result.Result.extract`), so that answers differ by these alone, whatever the
+order of the models. All answers are compiled, and their time is measured in turns. A :class:`Row` is one answer with
+what each model predicts of it; rows go to a CSV file, from which :func:`spearman` and the plots follow.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from eqsat.costs import cost_of
 from eqsat.expr import Expr, term_count, topological
 from eqsat.extract.cost import CostModel
 from eqsat.optimize import optimize
+from eqsat.result import Result
 from eqsat.runtime import CompiledExprs, compile_many
 
 #: What answers are called that have not been optimised.
@@ -54,7 +56,8 @@ class Row:
     gap : float or None
         Of exact extraction; see :attr:`eqsat.result.Result.gap`.
     milliseconds, extraction_milliseconds : float
-        Of the optimisation, and of extraction alone.
+        Of choosing from the e-graph with all checks of the answer, and of extraction alone; of the input, those of the
+        optimisation that made the e-graph.
     nanoseconds : float
         To evaluate all roots once.
     predicted : dict
@@ -146,7 +149,7 @@ def answers(
     advance: Advance,
     leave_out: LeaveOut,
 ) -> list[Row]:
-    """Each case as it is, and optimised under each model by each extractor; ``advance`` is called after each case.
+    """Each case as it is, and the answer by each model and extractor; ``advance`` is called after each case.
 
     Raises
     ------
@@ -165,17 +168,29 @@ def answers(
 
 def _answers(case: Case, models: Mapping[str, CostModel], extractors: Sequence[str]) -> list[Row]:
     variables = tuple(sorted(case.variables.values(), key=str))
+    optimised = optimize(case.exprs, gates=case.gates, constraints=case.constraints)
     rows = [Row(str(case.id), INPUT, INPUT, tuple(case.exprs), variables)]
     for (name, model), extract in product(models.items(), extractors):
-        found = optimize(case.exprs, gates=case.gates, constraints=case.constraints, cost=model, extract=extract)
-        row = Row(str(case.id), name, extract, found.exprs, variables, found.cost, found.gap)
-        row.milliseconds, row.extraction_milliseconds = found.milliseconds, found.extraction_milliseconds
-        rows.append(row)
+        found = optimised.extract(model, extract)
+        rows.append(Row(str(case.id), name, extract, found.exprs, variables, found.cost, found.gap))
+        _add_times(rows[-1], found)
+    _add_times(rows[0], optimised)
     for row in rows:
         row.predicted = {name: predict(row.roots, model) for name, model in models.items()}
         # what cannot be lowered is known before the others are compiled with it
         function(row.roots, "probe", row.variables)
     return rows
+
+
+def _add_times(row: Row, result: Result) -> None:
+    row.milliseconds, row.extraction_milliseconds = result.milliseconds, result.extraction_milliseconds
+
+
+def times(rows: Iterable[Row]) -> tuple[float, float, int]:
+    """Seconds of the optimisations and of choosing from their e-graphs, and how often that was done."""
+    rows = [*rows]
+    chosen = [row.milliseconds for row in rows if row.extract != INPUT]
+    return sum(row.milliseconds for row in rows if row.extract == INPUT) / 1000, sum(chosen) / 1000, len(chosen)
 
 
 def measure(rows: Sequence[Row], repeats: int, seed: int, advance: Advance) -> None:

@@ -8,7 +8,7 @@ Order and brackets of commutative operators are fixed by :func:`canonical` inste
 like are sorted by their keys, literals folded and last, neutral ones dropped. Commutativity and associativity are left
 out. A rule that works both ways is used from left to right, and of two rules that undo each other (:data:`UNDOES`) the
 first: either pair would run in a circle. Other circles are left where they close, and counted. Rules that hide
-divisions (:data:`ONE_WAY`) are left out too: where both sides are kept they do no harm, but here no other rule for
+divisions are left out too: where both sides are kept they do no harm, but here no other rule for
 divisions would match again. ``sub``, ``neg``, ``le`` and ``ne`` are spelled with other operators, as in the e-graph.
 """
 
@@ -43,11 +43,10 @@ from eqsat.expr import (
 )
 from eqsat.limits import list_of, refuse_seconds
 from eqsat.linear import Theory
-from eqsat.ops import MAX_SHIFT, OPS, REDUCTIONS
+from eqsat.ops import DIVISIONS, MAX_SHIFT, OPS, REDUCTIONS
 from eqsat.rule import Rule
 from eqsat.rules import DEFAULT
-from eqsat.saturation.beside import SPELLED
-from eqsat.saturation.patterns import LITERALS, is_condition_letter, pattern_of
+from eqsat.saturation.patterns import LITERALS, is_condition_letter, moved_letter, pattern_of, reindexes
 from eqsat.theory.facts import Work
 
 #: Rules that undo another one, by name: of both, the later one is left out.
@@ -57,8 +56,13 @@ UNDOES = {
     "factor-term": "distribute-whole",
 }
 
-#: Rules that make selections of divisions, by name.
-ONE_WAY = SPELLED | {"symbolic-two-periods-mod"}
+
+@cache
+def _selects_divisions(rule: Rule) -> bool:
+    """Whether a rule makes a selection of a division."""
+    pattern = pattern_of(rule)
+    return pattern.left.op in DIVISIONS and any(t.op == "where" for t in topological([pattern.right]))
+
 
 #: Of a chain of up to so many operands a rule may match any two, and each with the others; else the last with the rest.
 MAX_OPERANDS = 16
@@ -145,7 +149,7 @@ def rewrite(
         # a variable that is always zero divides what is never evaluated
         narrowed = {}
     known = _canonical_terms(given[len(roots) :])
-    usable = tuple([rule for rule in rules if rule.name not in ONE_WAY])
+    usable = tuple([rule for rule in rules if not _selects_divisions(rule)])
     rewriter = _Rewriter(usable, frozenset(chain(*map(_conjuncts, known))), limit, deadline)
     found = [rewriter.normal_form(root) for root in given[: len(roots)]]
     wide = {narrow: wide for wide, narrow in narrowed.items()}
@@ -360,7 +364,8 @@ def _compiled(rules: tuple[Rule, ...]) -> dict[str, list[_Compiled]]:
     undone: set[str | None] = set()
     compiled = []
     for rule in rules:
-        if rule.name not in undone and not _is_order(rule):
+        # loops split would be merged again: which is cheaper is for extraction to say
+        if rule.name not in undone and not _is_order(rule) and not reindexes(rule):
             compiled.append(_compile(rule))
             undone |= {UNDOES.get(rule.name), *[other for other, name in UNDOES.items() if name == rule.name]}
     return {op: [c for c in compiled if c.left.op in ("", op)] for op in [*OPS, *REDUCTIONS, "var"]}
@@ -446,12 +451,13 @@ class Matcher:
             name = INDEX if is_index(pattern) else str(pattern.value)
             if name in binding:
                 return binding[name]
-            if name.startswith("at_"):
-                _, body, place = name.split("_")
-                return _canonical_terms([instantiate(binding[body], binding[INDEX], binding[place])])[0]
             return const(self._measure(name, binding))
         if not pattern.args:
             return pattern
+        if pattern.op == "load":
+            # `at(x, y)`
+            body, place = binding[moved_letter(pattern.args[0])], self._instance(pattern.args[1], binding)
+            return _canonical_terms([instantiate(body, binding[INDEX], place)])[0]
         return canonical(pattern.op, *[self._instance(a, binding) for a in pattern.args])
 
     def _measure(self, name: str, binding: Binding) -> int:

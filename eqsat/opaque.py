@@ -1,13 +1,12 @@
 """Loads and reductions as variables, for the engines that match rules.
 
 A rule speaks of arithmetic and of conditions; a load or a reduction is a value to it. :func:`hidden` puts a variable
-with the same bounds in the place of each, and :class:`Pieces` takes whole terms apart, so that indices, ranges and
-bodies become roots of their own, where rules apply too, and puts them together again.
+with the same bounds in the place of each. The e-graph of the rules alone has them as nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from eqsat.expr import Expr, any_var, const, make, replaced, topological
 from eqsat.ops import REDUCTIONS
@@ -48,35 +47,3 @@ def meanings(images: dict[Expr, Expr]) -> dict[str, Expr]:
     for term, image in images.items():
         found[str(_variable(image).value)] = make("where", term, const(1), const(0)) if term.is_bool else term
     return found
-
-
-class Pieces:
-    """Terms taken apart at their loads and reductions.
-
-    Attributes
-    ----------
-    terms : list of Expr
-        The terms, then the indices, bodies and ranges of everything hidden, each without loads and reductions.
-    facts : list of Expr
-        The facts in the same variables.
-    variables : dict
-        The variables that stand for loads and reductions, by name.
-    """
-
-    def __init__(self, roots: Sequence[Expr], facts: Sequence[Expr]) -> None:
-        self.images = stand_ins([*roots, *facts])
-        self.count = len(roots)
-        self.operands = [a for t in self.images for a in t.args if a.op not in ("var", "buffer")]
-        self.terms = hidden([*roots, *self.operands], self.images)
-        self.facts = hidden(facts, self.images)
-        self.variables = {str(v.value): v for v in map(_variable, self.images.values())}
-
-    def joined(self, terms: Sequence[Expr]) -> list[Expr]:
-        """The terms put together from what has become of the pieces."""
-        piece = dict(zip(self.operands, terms[self.count :], strict=True))
-        whole: dict[Expr, Expr] = {}
-        for term, image in self.images.items():
-            # operands come before their users
-            new = make(term.op, *hidden([piece.get(a, a) for a in term.args], whole))
-            whole[_variable(image)] = make("where", new, const(1), const(0)) if term.is_bool else new
-        return hidden(terms[: self.count], whole)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from eqsat.by_rules import ByRules
@@ -19,6 +17,7 @@ from eqsat.result import Result
 from eqsat.rule import Rule, refuse_repeated
 from eqsat.rules import DEFAULT
 from eqsat.text import parse
+from eqsat.walk import collection_paused
 
 ENGINES = ("egraph", "theory", "greedy")
 EXTRACTORS = ("tree", "dag", "exact")
@@ -127,20 +126,8 @@ def optimize(
     if rounded := [t for t in walk.order if t.element]:
         shown = brief(rounded[0])
         raise ValueError(f"{shown!r} is a floating-point value: give it as a store of a kernel (eqsat.kernel)")
-    with _collection_paused():
+    with collection_paused():
         return walk.run(engine)
-
-
-@contextmanager
-def _collection_paused() -> Iterator[None]:
-    """No search for cyclic garbage meanwhile: there is next to none, and looking takes an eighth of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _variable(name: str, bounds: tuple[int, int]) -> Expr:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from eqsat.expr import Expr, brief
+from eqsat.extract.cost import CostModel
+from eqsat.extract.graph import EGraph
+from eqsat.extract.select import Choice, Priced
 from eqsat.pareto import Answer
 from eqsat.rule import Rule
+from eqsat.snapshot import Built, Snapshot
 from eqsat.theory.guess import Guess
 from eqsat.trace import Trace
 from eqsat.verify import Check, check_equal, prove_equal
@@ -15,6 +20,11 @@ from eqsat.verify import Check, check_equal, prove_equal
 if TYPE_CHECKING:
     from eqsat.explain import Explanation
 
+#: An extractor of one's own: from a graph with the prices of its nodes to a node for each class that the roots need.
+Extractor = Callable[[Priced], Choice]
+
+#: The time that choosing again may take, in seconds.
+DEFAULT_SECONDS = 2.0
 #: Answers of more characters than these are cut, or printed with their shared subterms named.
 SHORT = 160
 
@@ -53,6 +63,8 @@ class Result:
         Where the time went, which e-nodes came from where, what each round and rule did; see :mod:`eqsat.trace`.
     pareto : tuple of Answer
         If asked for, the answers of which none is both cheaper and smaller than another, the cheapest first.
+    snapshot : Snapshot or None
+        What the run left of its e-graphs, for :attr:`graph` and :meth:`extract`.
     """
 
     before: tuple[Expr, ...]
@@ -73,6 +85,7 @@ class Result:
     guesses: tuple[Guess, ...] = ()
     trace: Trace = field(default=Trace(), repr=False)
     pareto: tuple[Answer, ...] = ()
+    snapshot: Snapshot | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         costs = f"cost {self.cost_before} -> {self.cost}, {self.stop}, {self.nodes} e-nodes"
@@ -101,6 +114,97 @@ class Result:
         if self.bound is None:
             return None
         return (self.cost - self.bound) / self.cost if self.cost else 0.0
+
+    @property
+    def graph(self) -> EGraph | None:
+        """The e-graph that the answer was chosen from, as plain data; see :mod:`eqsat.extract.graph`.
+
+        Its ``roots`` are the classes of the result's roots, in their order. The nodes of a class are equal wherever the
+        constraints hold; the class of a root equals that root where its gate holds, too. ``("sum", (0, (1,)), (c,))``
+        is class ``c`` itself. A load is ``("load", None, (buffer, *indices))``, a reduction ``("sum_over", None, (body,
+        index, low, high))``; :attr:`leaves` has what the nodes ``"var"`` and ``"buffer"`` name, but for the index of a
+        reduction, whose name says its range. It is made when first asked for, and holds all nodes of the answer
+        (:attr:`choice`). ``None`` from the engine ``"greedy"``, and where time ran out before there was one.
+
+        >>> from eqsat import optimize
+        >>> graph = optimize(["x // n", "x % n"], x=(0, 99), n=(1, 9)).graph
+        >>> [[op for op, _, _ in graph.classes[root]] for root in graph.roots]
+        [['floordiv'], ['mod', 'sum', 'sub']]
+        """
+        return None if self.snapshot is None else self.built().graph
+
+    @property
+    def leaves(self) -> dict[str, Expr]:
+        """The variables and buffers of :attr:`graph` by name; a buffer's name ends in ``[]``."""
+        return self.built().leaves
+
+    @property
+    def choice(self) -> Choice:
+        """The nodes of :attr:`graph` that spell the answer, by class."""
+        return self.built().choice
+
+    def terms(self, choice: Choice) -> tuple[Expr, ...]:
+        """The terms that a choice over :attr:`graph` spells for the roots.
+
+        They are equal to the input. :meth:`extract` also sees to it that they divide by nothing that may be zero, that
+        no root reads what only other roots have, and that 64 bits hold what they held before.
+
+        Raises
+        ------
+        ValueError
+            If the choice lacks a class that it needs, has a node of another class, or needs a class for itself; or if a
+            product of it can have more bits than are accepted.
+
+        >>> from eqsat import optimize
+        >>> result = optimize("(i*32 + j) // 32", i=(0, 63), j=(0, 31))
+        >>> result.terms(result.choice)
+        (Expr('i'),)
+        """
+        return tuple(self.built().terms(choice))
+
+    def extract(self, cost: CostModel, extract: str | Extractor = "dag", seconds: float = DEFAULT_SECONDS) -> Result:
+        """Choose anew from :attr:`graph` under another cost model, or by another extractor, without saturating again.
+
+        The answer is checked as that of :func:`eqsat.optimize` is. It costs no more than the input and no more than
+        this result's, under the model given; with ``extract="tree"`` that holds of each root alone.
+
+        Parameters
+        ----------
+        cost : CostModel
+            What is cheap.
+        extract : {"dag", "tree", "exact"} or function
+            As for :func:`eqsat.optimize`; or a function that takes an :class:`eqsat.extract.Priced`, the graph with the
+            price of each node, and returns a choice: a node for each class that the roots need.
+        seconds : float
+            Time that it may take.
+
+        Raises
+        ------
+        ValueError
+            If there is no e-graph, or a function returns what is no choice (see :meth:`terms`).
+
+        >>> from eqsat import optimize
+        >>> from eqsat.extract import OpCount
+        >>> result = optimize("x * 9", x=(0, 99))
+        >>> result.extract(OpCount()).cost
+        1
+        """
+        from eqsat.again import extracted
+
+        return extracted(self, cost, extract, seconds)
+
+    def built(self) -> Built:
+        """:attr:`graph` with all that is needed to read it.
+
+        Raises
+        ------
+        ValueError
+            If there is none.
+        """
+        if self.snapshot is None:
+            raise ValueError("there is no e-graph: the engine 'greedy' has none, or time ran out before there was one")
+        gates = [gate for gate in self.gates if gate is not None]
+        return self.snapshot.built(self.exprs, self.gates, [*self.before, *self.constraints, *gates])
 
     def check(self, **options: Any) -> Check:
         """Check that input and output are equal; see :func:`eqsat.verify.check_equal` for the options."""

@@ -6,7 +6,7 @@ A :class:`Rule` says that two patterns are equal where a guard holds, in the syn
 (:mod:`eqsat.proof`).
 
 Rules about reductions are what :mod:`eqsat.theory.reduce` rests on; they are proved for each small range
-(:mod:`eqsat.binding`). The e-graph has no classes for their indices: derivations and the greedy engine match them.
+(:mod:`eqsat.binding`). What the e-graph builds of terms for them is in :mod:`eqsat.saturation.reductions`.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ class Rule:
         Whether ``right`` is rewritten to ``left`` too.
     source : str
         What it implements: ids of lines in ``docs/requirements.md``, such as ``"A9 A13"``, or a publication.
+    beside_theory : bool
+        Of a shipped rule, whether it runs beside the theory too, because what it finds is not known there, or is
+        another way to compute what is. Rules of one's own always run.
     check : bool
         Whether :func:`eqsat.optimize` refuses the rule if a counterexample of small values refutes it.
 
@@ -67,6 +70,7 @@ class Rule:
     both_ways: bool = False
     source: str = ""
     check: bool = True
+    beside_theory: bool = False
 
     def __post_init__(self) -> None:
         for part in ("name", "left", "right", "when"):

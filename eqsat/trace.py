@@ -16,6 +16,7 @@ NO_RULES = "there are no rules to run modulo the theory"
 NO_TIME = "the time was up before"
 NO_ROOTS = "no root matters: no gate ever holds"
 WITHOUT_RULES = "the engine 'theory' runs no rules"
+FROM_RESULT = "the e-graph is that of another result"
 ONE_BY_ONE = "the engine 'greedy' applies the rules one by one"
 
 #: At most so many rounds, and rules, are printed; the data has all of them.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, reduce
@@ -17,6 +18,9 @@ from typing import cast
 from eqsat.costs import cost_of, cost_of_terms, costs_alone
 from eqsat.definedness import AllowedDivisions, defined, suspects, unsafe_divisions
 from eqsat.dtypes import misfits
+from eqsat.egraph.beside import is_shipped
+from eqsat.egraph.modulo import Saturated, present, saturate
+from eqsat.egraph.tables import Tables
 from eqsat.engine import Budget, Saturation, Session
 from eqsat.expr import FALSE, Expr, brief, buffers, const, is_index, topological, variables
 from eqsat.extract.cost import CostModel, LoopAware
@@ -30,11 +34,14 @@ from eqsat.ops import DIVISIONS, REDUCTIONS
 from eqsat.pareto import operations
 from eqsat.result import Result
 from eqsat.rule import Rule
-from eqsat.rules import DEFAULT
+from eqsat.rules import DEFAULT, REDUCE
+from eqsat.saturation.patterns import binds_index
+from eqsat.snapshot import Snapshot
+from eqsat.spelling.speller import Speller
 from eqsat.spelling.terms import buffer_key
 from eqsat.theory.facts import GRACE, ContradictionError, Work
 from eqsat.theory.guess import Guess
-from eqsat.trace import NO_TIME, Round, RuleUse, Trace
+from eqsat.trace import NO_MATCH, NO_RULES, NO_TIME, Round, RuleUse, Trace
 from eqsat.traversal import VariableSets
 
 #: Inputs of more terms than these are large: what takes long is left out, or comes later.
@@ -56,6 +63,12 @@ def _of_default[P](prepare: Callable[[tuple[Rule, ...]], P]) -> P:
 @lru_cache(maxsize=16)
 def _free_sessions(rules: tuple[Rule, ...]) -> list[Session]:
     """The sessions for these rules that no thread is using."""
+    return []
+
+
+@lru_cache(maxsize=16)
+def _free_tables(rules: tuple[Rule, ...]) -> list[Tables]:
+    """The e-graphs' tables for these rules that no thread is using."""
     return []
 
 
@@ -107,10 +120,14 @@ class Spent:
     def add(self, saturation: Saturation) -> None:
         """Count what egglog did."""
         self.rounds += saturation.rounds
-        self.matches.update(saturation.matches)
-        for rule, seconds in saturation.seconds.items():
-            self.rule_seconds[rule] = self.rule_seconds.get(rule, 0.0) + seconds
-        self.traces.append(saturation.trace)
+        self.count(saturation.matches, saturation.seconds, saturation.trace)
+
+    def count(self, matches: Mapping[str, int], seconds: Mapping[str, float], rounds: tuple[Round, ...]) -> None:
+        """Count the matches and seconds of rules, and the rounds in which they ran."""
+        self.matches.update(matches)
+        for rule, spent in seconds.items():
+            self.rule_seconds[rule] = self.rule_seconds.get(rule, 0.0) + spent
+        self.traces.append(rounds)
 
     def trace(self, conjectures: int) -> Trace:
         """What has been done until now."""
@@ -187,6 +204,13 @@ class Walk(ABC):
     def has_opaque(self) -> bool:
         """Whether loads or reductions occur, in roots or in what is known."""
         return not OPAQUE.isdisjoint([term.op for term in (*self.order, *self.known)])
+
+    @cached_property
+    def used(self) -> tuple[Rule, ...]:
+        """The rules; where reductions occur, those about them come with all the shipped ones unless some are given."""
+        reduces = self.has_opaque and not REDUCTIONS.keys().isdisjoint([t.op for t in (*self.order, *self.known)])
+        given = self.rules is not DEFAULT and (any(map(binds_index, self.rules)) or not set(DEFAULT) <= set(self.rules))
+        return self.rules if given or not reduces else (*self.rules, *REDUCE)
 
     @cached_property
     def suspected(self) -> set[Expr]:
@@ -278,6 +302,35 @@ class Walk(ABC):
         if not session.is_worn:
             free.append(session)
 
+    @contextmanager
+    def _tables(self, rules: tuple[Rule, ...]) -> Iterator[Tables]:
+        """Tables for this thread alone, compiled outside the clock if none are free."""
+        free = _free_tables(rules)
+        with self.spent.off_the_clock():
+            tables = free.pop() if free else Tables(rules)
+        yield tables
+        if not tables.is_worn:
+            free.append(tables)
+
+    def _modulo(self, speller: Speller, rules: tuple[Rule, ...]) -> Saturated:
+        """Let the rules match in egglog all that the graph of a speller has."""
+        with self._tables(rules) as tables:
+            if not tables.can_match(present(speller)):
+                self.spent.skip(NO_MATCH if rules else NO_RULES)
+                return Saturated("saturated", False, ())
+            began = time.perf_counter()
+            self.spent.not_entered = None
+            phase = self.spent.enter("saturate")
+            own = self.rules is not DEFAULT and not all(map(is_shipped, rules))
+            # half of the time that is left is for choosing
+            least = self._seconds_left() / 2
+            found = saturate(speller, tables, self.budget, lambda: self._seconds_left() <= least, own)
+            self.spent.enter(phase)
+            self.spent.engine_seconds += time.perf_counter() - began
+            self.spent.rounds += sum(r.number > 0 for r in found.rounds)
+            self.spent.count(tables.matches, tables.seconds, found.rounds)
+        return found
+
     def _saturate(
         self,
         rules: tuple[Rule, ...],
@@ -286,13 +339,14 @@ class Walk(ABC):
         seconds: float,
         nodes: int,
         without: frozenset[str] = frozenset(),
+        simplify: Callable[[Expr], Expr] | None = None,
     ) -> Saturation:
         budget = replace(self.budget, seconds=seconds, nodes=nodes)
         with self._session(rules) as session:
             began = time.perf_counter()
             self.spent.not_entered = None
             phase = self.spent.enter("saturate")
-            saturation = session.saturate(terms, facts, budget, without=without)
+            saturation = session.saturate(terms, facts, budget, without, simplify)
             self.spent.enter(phase)
             self.spent.engine_seconds += time.perf_counter() - began
         self.spent.add(saturation)
@@ -383,7 +437,14 @@ class Walk(ABC):
         ]
         return safe if given == safe else self._cheapest(given, safe)
 
-    def _result(self, found: Sequence[Expr], nodes: int, contexts: Sequence[Theory | None], engine: str) -> Result:
+    def _result(
+        self,
+        found: Sequence[Expr],
+        nodes: int,
+        contexts: Sequence[Theory | None],
+        engine: str,
+        snapshot: Snapshot | None = None,
+    ) -> Result:
         self.spent.enter("finish")
         found = [*found]
         for places in self._strays(found):
@@ -418,9 +479,22 @@ class Walk(ABC):
             rule_set=self.rules,
             guesses=tuple(self.guesses),
             trace=trace,
+            snapshot=snapshot,
         )
 
 
 def anything(root: Expr) -> Expr:
     """What a root becomes whose gate never holds: its value does not matter."""
     return FALSE if root.is_bool else const(0)
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """No search for cyclic garbage meanwhile: there is next to none, and looking takes an eighth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

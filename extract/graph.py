@@ -9,9 +9,9 @@ more than once: in the body of a reduction once per step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 Payload = int | str | tuple[int, tuple[int, ...]] | None
 Node = tuple[str, Payload, tuple[int, ...]]
@@ -30,6 +30,89 @@ class EGraph:
     def __len__(self) -> int:
         """The number of e-nodes."""
         return sum(map(len, self.classes.values()))
+
+    def copy(self) -> EGraph:
+        """The same graph, to which nodes may be added."""
+        classes = {c: [*nodes] for c, nodes in self.classes.items()}
+        return EGraph(classes, dict(self.bounds), [*self.roots], dict(self.weights))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The graph as JSON has it: numbers of classes as text, tuples as lists; see :meth:`from_dict`.
+
+        >>> graph = EGraph({0: [("var", "x", ())], 1: [("sum", (3, (2,)), (0,))]}, {0: (0, 9), 1: (3, 21)}, [1])
+        >>> graph.to_dict()["classes"]
+        {'0': [['var', 'x', []]], '1': [['sum', [3, [2]], [0]]]}
+        >>> EGraph.from_dict(graph.to_dict()) == graph
+        True
+        """
+        return {
+            "classes": {str(c): [_to_lists(node) for node in nodes] for c, nodes in self.classes.items()},
+            "bounds": {str(c): [low, high] for c, (low, high) in self.bounds.items()},
+            "roots": [*self.roots],
+            "weights": {str(c): weight for c, weight in self.weights.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> EGraph:
+        """The graph that :meth:`to_dict` wrote."""
+        return cls(
+            {int(c): [_to_node(*node) for node in nodes] for c, nodes in record["classes"].items()},
+            {int(c): (low, high) for c, (low, high) in record["bounds"].items()},
+            [*record["roots"]],
+            {int(c): weight for c, weight in record["weights"].items()},
+        )
+
+
+def _to_lists(node: Node) -> list[Any]:
+    op, value, operands = node
+    return [op, [value[0], [*value[1]]] if isinstance(value, tuple) else value, [*operands]]
+
+
+def _to_node(op: str, value: Any, operands: list[int]) -> Node:
+    return op, (value[0], tuple(value[1])) if isinstance(value, list) else value, tuple(operands)
+
+
+def reachable_part(graph: EGraph) -> EGraph:
+    """The classes that some term of a root needs, with the nodes that have a term.
+
+    >>> nodes = {0: [("var", "x", ())], 1: [("neg", None, (0,)), ("neg", None, (2,))], 2: [], 3: [("const", 5, ())]}
+    >>> reachable_part(EGraph(nodes, dict.fromkeys(nodes, (-9, 9)), [1])).classes
+    {1: [('neg', None, (0,))], 0: [('var', 'x', ())]}
+    """
+    finite = _finite(graph.classes)
+    found: dict[int, list[Node]] = {}
+    waiting = [*graph.roots]
+    while waiting:
+        c = waiting.pop()
+        if c not in found:
+            found[c] = [node for node in graph.classes[c] if all(map(finite.__contains__, node[2]))]
+            waiting += [a for node in found[c] for a in node[2]]
+    bounds = {c: graph.bounds[c] for c in found}
+    return EGraph(found, bounds, [*graph.roots], {c: w for c, w in graph.weights.items() if c in found})
+
+
+def _finite(classes: Mapping[int, Sequence[Node]]) -> set[int]:
+    """The classes that have a term."""
+    users: dict[int, list[list[int]]] = {}
+    ready: list[int] = []
+    for c, nodes in classes.items():
+        for _, _, operands in nodes:
+            distinct = set(operands)
+            waiting = [len(distinct), c]
+            for a in distinct:
+                users.setdefault(a, []).append(waiting)
+            if not distinct:
+                ready.append(c)
+    found: set[int] = set()
+    while ready:
+        c = ready.pop()
+        if c not in found:
+            found.add(c)
+            for waiting in users.get(c, ()):
+                waiting[0] -= 1
+                if not waiting[0]:
+                    ready.append(waiting[1])
+    return found
 
 
 def united(graph: EGraph, pairs: Iterable[Sequence[int]]) -> tuple[EGraph, dict[int, int]]:

@@ -162,6 +162,28 @@ def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
             user, operands = above.pop()
 
 
+def refuse_other_choice(graph: EGraph, choice: Mapping[int, Node]) -> None:
+    """Raise ``ValueError`` unless ``choice`` has a term for each root of ``graph``; the message names the class."""
+    done: set[int] = set()
+    open_classes: set[int] = set()
+    waiting = [*graph.roots]
+    while waiting:
+        c = waiting[-1]
+        if c in done:
+            waiting.pop()
+            continue
+        node = choice.get(c)
+        if node is None or node not in graph.classes.get(c, ()):
+            raise ValueError(f"the choice has {'no node' if node is None else f'{node}, no node of it,'} for class {c}")
+        missing = [a for a in node[2] if a not in done]
+        if c in open_classes and missing:
+            raise ValueError(f"by the choice class {c} needs itself")
+        open_classes.add(c)
+        waiting += missing
+        if not missing:
+            done.add(waiting.pop())
+
+
 def needed(choice: Choice, roots: Iterable[int]) -> Choice:
     """The part of ``choice`` that ``roots`` need."""
     return {c: choice[c] for c in reachable(choice, roots)}
@@ -179,6 +201,16 @@ def reaches(choice: Mapping[int, Node], start: Iterable[int], target: int, past:
             seen.add(c)
             waiting += operands
     return False
+
+
+def with_nodes(graph: EGraph, choice: Choice, nodes: Mapping[int, Node]) -> Choice:
+    """``choice`` with other nodes for some of its classes, but for those that would need themselves."""
+    changed = dict(choice)
+    for c, node in nodes.items():
+        known = node in graph.classes[c] and all(map(changed.__contains__, node[2]))
+        if known and changed.get(c) != node and not reaches(changed, node[2], c):
+            changed[c] = node
+    return changed
 
 
 def tree(priced: Priced) -> Choice:

@@ -33,6 +33,5 @@ FAMILIES = {
     "select": SELECT,
 }
 
-#: All rules that the e-graph matches. Those of ``REDUCE`` bind an index, for which it has no classes: derivations and the
-#: greedy engine match them, and the theory's normal forms of reductions rest on them.
+#: The rules of every walk. Those of ``REDUCE``, about reductions, come with them where these occur.
 DEFAULT = tuple(rule for family in FAMILIES.values() for rule in family)

@@ -13,6 +13,9 @@ DIVISION = [
     Rule("div-div-literal",    "(x // y) // d",    "x // (y*d)",        "d > 0",                          "floors compose if the outer divisor is positive", source="A54"),
     Rule("div-offset-div",     "(x//c + k) // d",  "(x + c*k) // (c*d)", "d > 0",                         "k whole steps of c go into the floor", source="A14 E1"),
     Rule("div-sum-div",        "(x//c + y) // d",  "(x + y*c) // (c*d)", "d > 0 and vmin(y) < vmax(y)",   "y whole steps of c go into the floor", source="A14"),
+    Rule("div-takes-literal",  "(x // y)*k + c",   "((x + y*(c//k)) // y)*k", "c % k == 0 and vmin(y) < vmax(y)", "whole multiples of y enter the floor", beside_theory=True),
+    Rule("div-negated",        "-(x // d)",        "(d - 1 - x) // d",  "d > 0 and vmin(x) < 0 and vmax(x) < d", "the floor of a negative is a ceiling", beside_theory=True),
+    Rule("div-negated-offset", "-((x + c) // d)",  "(-x) // d",         "d > 0 and c == d - 1",           "the floor of a negative is a ceiling", beside_theory=True),
     Rule("div-of-mod",         "(x % c) // d",     "(x // d) % (c//d)", "d > 0 and c > 0 and c % d == 0", "the upper digits of x%c"),
     Rule("symbolic-mod-div",   "(x % y) // y",     "0",                 why="a remainder is smaller than its divisor"),
     Rule("symbolic-mod-mod",   "(x % y) % y",      "x % y",             why="a remainder is its own remainder"),
@@ -28,7 +31,7 @@ DIVISION = [
     Rule("tmod-exact",         "tmod(x, d)",       "0",                 "gcd(x, d) == d",                 "nothing remains"),
     Rule("tmod-same-sign",     "tmod(x, y)",       "x % y",             "vmin(x) >= 0 and vmin(y) > 0",   "truncation is floor above zero", source="A52"),
     Rule("tmod-core",          "tdiv(x, n)*n + tmod(x, n)", "x",         why="x = tdiv(x, n)*n + tmod(x, n)"),
-    Rule("tmod-core-unit",     "tdiv(x, n)*d + x", "tmod(x, n)",        "d == -n",                        "tmod(x, n) = x - tdiv(x, n)*n"),
+    Rule("tmod-core-unit",     "tdiv(x, n)*d + x", "tmod(x, n)",        "d == -n",                        "tmod(x, n) = x - tdiv(x, n)*n", beside_theory=True),
     Rule("shl-is-mul",         "shl(x, s)",        "x * shl(1, s)",     why="a left shift multiplies"),
     Rule("shr-is-div",         "shr(x, s)",        "x // shl(1, s)",    why="an arithmetic right shift is a floor division"),
 ]

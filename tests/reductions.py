@@ -108,3 +108,58 @@ def reduction_terms(draw: st.DrawFn) -> tuple[Expr, list[Expr]]:
     if draw(st.booleans()):
         term = term + draw(reductions(names, 1)) * draw(st.sampled_from([1, -1, 2]))
     return term, names
+
+
+@st.composite
+def _sum_of_digits(draw: st.DrawFn, names: list[Expr]) -> Expr:
+    total: Expr = const(draw(st.sampled_from([0, 0, 1, -2, 3])))
+    for name in draw(st.lists(st.sampled_from(names), min_size=1, max_size=3)):
+        total = total + name * draw(st.sampled_from([1, 1, 2, 4, -1, 3]))
+    return total
+
+
+@st.composite
+def _inner_body(draw: st.DrawFn, names: list[Expr], depth: int) -> Expr:
+    one = draw(_sum_of_digits(names))
+    kind = draw(st.sampled_from(["sum", "sum", "//", "%", "where", "*", "min", "load"])) if depth else "sum"
+    match kind:
+        case "sum":
+            return one
+        case "//":
+            return one // draw(st.sampled_from([2, 4, 3]))
+        case "%":
+            return one % draw(st.sampled_from([2, 4, 3]))
+        case "load":
+            return A[one] % 5
+    other = draw(_inner_body(names, depth - 1))
+    match kind:
+        case "*":
+            return one * other
+        case "min":
+            return minimum(one, other)
+    condition = draw(_condition(names))
+    return where(condition, other, draw(st.just(const(0)) | _inner_body(names, depth - 1)))
+
+
+@st.composite
+def loop_nests(draw: st.DrawFn) -> Expr:
+    """Up to three loops that may merge, split or swap, over ranges of literal and of other lengths."""
+    n, m, x = var("n", -3, 6), var("m", 0, 5), var("x", -4, 4)
+    op = draw(st.sampled_from(["sum_over", "sum_over", "max_over", "min_over", "prod_over"]))
+    indices: list[Expr] = []
+    ends: list[tuple[Expr, Expr]] = []
+    for depth in range(draw(st.sampled_from([1, 2, 2, 3]))):
+        low = draw(st.sampled_from([const(0), const(0), const(-2), const(1), m, n]))
+        outer = [const(4), const(6), n, m * 4, n * 2, low + 4, const(0), m + 1]
+        inner = [low + 2, low + 4, low + 3, const(2), m]
+        high = draw(st.sampled_from([*inner, indices[0] + 1] if depth else outer))
+        if high.vmax - low.vmin > 24:
+            high = minimum(high, low + 24)
+        indices.append(var(f"i{depth}", low.vmin, max(low.vmin, high.vmax - 1)))
+        ends.append((low, high))
+    term = draw(_inner_body([*indices, *indices, n, m, x], 2))
+    if op == "prod_over":
+        term = term % 3 - 1
+    for depth in reversed(range(len(indices))):
+        term = make(op, term, indices[depth], *ends[depth])
+    return term

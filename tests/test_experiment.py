@@ -7,9 +7,10 @@ import pytest
 
 from eqsat import cli
 from eqsat.costs import cost_of
-from eqsat.experiment import INPUT, answers, chosen_cases, measure, plot, predict, spearman, summary
+from eqsat.experiment import INPUT, answers, chosen_cases, measure, plot, predict, spearman, summary, times
 from eqsat.expr import var
 from eqsat.extract import Latency, OpCount
+from eqsat.optimize import optimize
 
 CASES = [
     {"id": "flat", "vars": {"i": [0, 63], "j": [0, 31]}, "exprs": ["(i*32 + j) // 32", "(i*32 + j) % 32"]},
@@ -117,6 +118,27 @@ def test_a_row_for_each_input_model_and_extractor(rows):
     assert all(row.nanoseconds == times[row.roots, row.variables] for row in rows)
 
 
+def test_each_case_is_optimised_once(monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        "eqsat.experiment.optimize", lambda *args, **known: calls.append(args) or optimize(*args, **known)
+    )
+    models = {"latency": Latency(), "opcount": OpCount()}
+    forwards = answers(chosen_cases(LINES, None, 0, ignore), models, ["dag", "tree"], int, ignore)
+    assert len(calls) == 3
+    backwards = answers(
+        chosen_cases(LINES, None, 0, ignore), dict(reversed(models.items())), ["tree", "dag"], int, ignore
+    )
+    by_key = {(row.case, row.model, row.extract): row.roots for row in backwards}
+    assert {(row.case, row.model, row.extract): row.roots for row in forwards} == by_key
+
+
+def test_times_of_optimising_and_of_choosing(rows):
+    optimising, choosing, count = times(rows)
+    assert optimising == sum(row.milliseconds for row in rows if row.extract == INPUT) / 1000 > 0
+    assert (choosing > 0, count) == (True, 3 * 2 * 2)
+
+
 def test_a_summary_has_a_line_per_model(rows):
     lines = summary(rows)
     assert [line["model"] for line in lines] == ["latency", "opcount"]
@@ -152,7 +174,10 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     arguments = ["experiment", str(source), "-o", str(target), "--repeats", "1", "--costs", "opcount,latency"]
     with pytest.raises(SystemExit):
         cli.main([*arguments, "--extracts", "dag,tree"])
-    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == ["opcount", "latency"]
+    out, err = capsys.readouterr()
+    assert [line.split()[1] for line in out.splitlines()] == ["opcount", "latency"]
+    assert "# optimised once a case: " in err
+    assert " chosen from that 12 times: " in err
     with (target / "measurements.csv").open() as stream:
         lines = list(csv.DictReader(stream))
     assert {(line["case"], line["extract"]) for line in lines if line["model"] == "opcount"} == {

@@ -42,9 +42,7 @@ from eqsat.linear import Theory
 from eqsat.optimize import optimize
 from eqsat.proof import check_rule
 from eqsat.runtime import compile_exprs
-from eqsat.spelling.given import InputSpeller
 from eqsat.spelling.speller import Speller
-from eqsat.spelling.value_graph import ValueGraph
 from eqsat.structure import Tree, normalized
 from eqsat.text import numbered, parse, parse_program
 from eqsat.theory import divisions
@@ -476,17 +474,6 @@ def test_quotients_without_a_common_variable_are_not_compared():
     for atom in form.terms:
         assert all(division.dividend.terms for division in theory.divisions_in(form, atom))
     assert not theory._pairs
-
-
-def test_parts_of_long_sums_are_hashed_once():
-    theory = Theory()
-    total = minimum(sum([minimum(var(f"x{n}", 0, 63), V) for n in range(40)], start=V), 200) + V // 3
-    terms = topological([total])
-    theory.walk(terms)
-    speller = InputSpeller(ValueGraph(theory))
-    speller.add(terms)
-    forms = [form for parts in speller.parts.values() for form in parts]
-    assert len({id(form) for form in forms}) == len(set(forms))
 
 
 def test_the_outermost_of_nested_minima():

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import grid
 
+from eqsat.costs import cost_of
 from eqsat.evaluation import evaluate
 from eqsat.expr import Expr, const, var
+from eqsat.extract import Latency
 from eqsat.indexing import IndexingMap, RuntimeVariable, narrowed, simplify_constraints
 from eqsat.text import parse
 
@@ -229,7 +231,9 @@ def test_each_result_is_simplified_as_if_it_were_alone(source: list[int], target
     whole = reshape(source, target)
     found = whole.simplify()
     assert whole.check(found).equal
-    assert found.results == tuple(replace(whole, results=(r,)).simplify().results[0] for r in whole.results)
+    alone = [replace(whole, results=(r,)).simplify().results[0] for r in whole.results]
+    # in one e-graph each may find what it does not find alone
+    assert all(cost_of([r], Latency()) <= cost_of([a], Latency()) for r, a in zip(found.results, alone, strict=True))
     assert "floordiv 1 " not in str(found)
 
 
@@ -484,8 +488,8 @@ def test_numbers_and_lists_make_a_map() -> None:
 @pytest.mark.parametrize(
     ("results", "found"),
     [
-        ("(d0 + d1) floordiv -2 + d1 + 5", "(d1 - d0) floordiv 2 + 5"),
-        ("(d0 + 22) * -3 + (d0 + d1) floordiv 4", "(d1 - d0 * 11) floordiv 4 - 66"),
+        ("(d0 + d1) floordiv -2 + d1 + 5", "(d1 - d0 + 10) floordiv 2"),
+        ("(d0 + 22) * -3 + (d0 + d1) floordiv 4", "(d1 - d0 * 11 - 264) floordiv 4"),
         ("d0 mod -2 * 2, d0 * 4", "d0 mod 2 * -2, d0 * 4"),
     ],
 )

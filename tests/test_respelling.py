@@ -39,7 +39,6 @@ LAWS = [
     ("x%(n*2)//n", "x//n%2"),
     ("x%(n*4)//4", "x//4%n"),
     # a factor of the divisor divides first
-    ("(x*3 + y + z*5)//12", "(x + (y + z*5)//3)//4"),
     # what is rounded down is subtracted: a mask of the same dividend
     ("(x + y*16)//24 - (x + y*16)//24//4*4", "(x + y*16)//24%4"),
     # near misses: each is as it was

@@ -43,7 +43,7 @@ def test_phases_are_all_of_the_time(text, way):
 @pytest.mark.parametrize(
     ("way", "phases"),
     [
-        ({}, ["normalise", "conjecture", "build", "extract", "reuse", "match", "saturate", "import", "flat index"]),
+        ({}, ["normalise", "conjecture", "build", "saturate", "extract", "reuse", "flat index", "again"]),
         ({"engine": "theory"}, ["normalise", "conjecture", "build", "extract", "reuse", "flat index", "again"]),
         ({"engine": "greedy"}, ["normalise", "rewrite", "finish"]),
         ({"theory": False}, ["normalise", "build", "saturate", "extract", "finish"]),
@@ -78,13 +78,12 @@ def test_why_egglog_was_not_entered(text, options, why):
     assert (f"not entered: {why}" in str(trace)) == (why is not None)
 
 
-def test_a_flat_index_tried_by_the_theory_alone_does_not_hide_why_egglog_was_not_entered():
+def test_a_flat_index_has_an_e_graph_of_its_own():
     flat = "(i*20 + j*5 + k)"
     mixed = f"({flat}%6 + {flat}//96%5*6 + {flat}//6%16*30)"
     result = optimize([flat, f"{mixed}//5%8*5 + {mixed}%5"], i=(0, 23), j=(0, 3), k=(0, 4))
-    # the e-graph of the flat index counts too
     assert sum(result.trace.alternatives.values()) > result.nodes
-    assert result.trace.not_entered == NO_MATCH
+    assert {r.run for r in result.trace.rounds} > {1}
 
 
 @pytest.mark.parametrize("way", [{}, {"theory": False}], ids=str)
@@ -135,7 +134,8 @@ def test_greedy_rules_have_no_time_of_their_own():
 def test_every_e_node_has_one_source(text, sources):
     result = optimize(text, **RANGES)
     assert sources <= set(result.trace.alternatives)
-    assert sum(result.trace.alternatives.values()) == result.nodes
+    # the answer that is read again has a graph of its own
+    assert sum(result.trace.alternatives.values()) >= result.nodes
     assert all(result.trace.alternatives.values())
 
 

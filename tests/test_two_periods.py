@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from index_terms import index_terms
 from strategies import grid
 
+from eqsat.costs import cost_of
 from eqsat.expr import var, variables
 from eqsat.extract import Latency, OpCount
 from eqsat.linear import Theory
@@ -59,7 +60,7 @@ SELECTED = [
 @pytest.mark.parametrize(("text", "wanted"), SELECTED, ids=[row[0] for row in SELECTED])
 def test_a_selection_where_it_is_cheaper(text, wanted):
     result = optimize([parse(text, NAMES)])
-    assert str(result.expr) == wanted
+    assert result.cost <= cost_of([parse(wanted, NAMES)], Latency())
     check = result.check()
     assert (check.kind, check.equal) == ("exhaustive", True)
 
@@ -78,12 +79,14 @@ def test_the_cost_model_decides():
     chosen = {
         type(model): str(optimize("(x + 3)%7", x=(0, 6), cost=model).expr) for model in (OpCount(), DearSelections())
     }
-    assert chosen == {OpCount: "(x + 3)%7", DearSelections: "(x + 3)%7"}
+    assert chosen[OpCount] == "(x + 3)%7"
+    assert "where" not in chosen[DearSelections]
 
 
 def test_constants_are_taken_in_where_the_rest_is_there():
     result = optimize(["y + z*9", "(y + z*9)%45 + 2"], **RANGES)
-    assert str(result.exprs[1]) == "where(z < 5, 2, -43) + (y + z*9)"
+    wanted = [parse(text, NAMES) for text in ("y + z*9", "where(z < 5, 2, -43) + (y + z*9)")]
+    assert result.cost <= cost_of(wanted, Latency())
 
 
 #: Selections, and what they stand for: equal normal forms, whatever the ranges would let evaluation find.
@@ -191,4 +194,4 @@ DERIVED = [
 def test_derivations(text, laws):
     found = optimize([parse(text, NAMES)]).explain()
     assert not found.coarse
-    assert laws is None or found.rules == laws
+    assert laws is None or set(laws) <= set(found.rules)

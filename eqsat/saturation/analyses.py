@@ -11,8 +11,8 @@ only terms within :data:`SLACK` operators of the smallest equal one.
 
 from __future__ import annotations
 
-from eqsat.ops import OPS
-from eqsat.saturation.compiling import CONSTRUCTORS, CompiledRule, common_divisor, floor_parts
+from eqsat.ops import OPS, REDUCTIONS
+from eqsat.saturation.compiling import CONSTRUCTORS, REDUCERS, CompiledRule, common_divisor, floor_parts
 
 #: A rule that builds terms matches only those of up to so many operators more than the smallest equal one.
 SLACK = 2
@@ -29,7 +29,14 @@ SORTS = """
 (function remainder (T i64) i64 :merge (min old new))
 (function size (T) i64 :merge (min old new))
 (ruleset bounds)
-""" + "\n".join(f"(constructor {c} ({' '.join('T' * len(OPS[n].takes))}) T)" for n, c in CONSTRUCTORS.items())
+(constructor Idx (i64) T) (constructor Load (T i64) T) (constructor Cons (T T) T) (constructor Nil () T)
+(relation free (T i64)) (relation range (T T)) (relation extent (T T i64))
+""" + "\n".join(
+    [
+        *[f"(constructor {c} ({' '.join('T' * len(OPS[n].takes))}) T)" for n, c in CONSTRUCTORS.items()],
+        *[f"(constructor {c} (T T T i64) T)" for c in REDUCERS.values()],
+    ]
+)
 
 _FOUR = "(= p (* a c)) (= q (* a d)) (= r (* b c)) (= s (* b d))"
 _X, _Y = "(= a (lo x)) (= b (hi x))", "(= c (lo y)) (= d (hi y))"
@@ -155,16 +162,19 @@ FACT_RULES = [
 
 #: How many classes a node of each constructor refers to.
 ARITIES = {
-    **dict.fromkeys(("Num", "Var", "True", "False"), 0),
-    **dict.fromkeys(("AddK", "MulK", "DivK", "ModK"), 1),
+    **dict.fromkeys(("Num", "Var", "True", "False", "Idx", "Nil"), 0),
+    **dict.fromkeys(("AddK", "MulK", "DivK", "ModK", "Load"), 1),
+    "Cons": 2,
+    **dict.fromkeys(REDUCERS.values(), 3),
     **{CONSTRUCTORS[name]: len(OPS[name].takes) for name in CONSTRUCTORS},
 }
-_WITH_LITERAL = frozenset({"Num", "Var", "AddK", "MulK", "DivK", "ModK"})
+#: Constructors whose last operand is a literal or a number.
+WITH_LITERAL = frozenset({"Num", "Var", "AddK", "MulK", "DivK", "ModK", "Idx", "Load", *REDUCERS.values()})
 
 
 def _row(constructor: str, arity: int) -> str:
     operands = [f"x{index}" for index in range(arity)]
-    return f"({' '.join([constructor, *operands, *(['k'] if constructor in _WITH_LITERAL else [])])})"
+    return f"({' '.join([constructor, *operands, *(['k'] if constructor in WITH_LITERAL else [])])})"
 
 
 def _size(constructor: str, arity: int) -> tuple[str, str]:
@@ -173,6 +183,52 @@ def _size(constructor: str, arity: int) -> tuple[str, str]:
     for index in range(arity):
         total = f"(+ {total} (size x{index}))"
     return f"(= e {_row(constructor, arity)}) (= s {total})", "(set (size e) s)"
+
+
+#: How many steps a reduction has, at least and at most.
+_STEPS = "(= least (max 0 (- (lo v) (hi u)))) (= most (max 0 (- (hi v) (lo u))))"
+
+
+def _reduction_bounds() -> list[tuple[str, str]]:
+    """Bounds of reductions from those of the body and of the ends of the range; products keep those that they have."""
+    by_steps = "(= l (min (* least (lo x)) (* most (lo x)))) (= h (max (* least (hi x)) (* most (hi x))))"
+    found = [(f"(= e (SumOver x u v i)) {_STEPS} {by_steps}", "(set (lo e) l) (set (hi e) h)")]
+    for name in ("max_over", "min_over"):
+        node, identity = f"(= e ({REDUCERS[name]} x u v i))", REDUCTIONS[name].identity
+        found += [
+            (f"{node} (< (hi u) (lo v)) (= l (lo x)) (= h (hi x))", "(set (lo e) l) (set (hi e) h)"),
+            (f"{node} (= l (min (lo x) {identity})) (= h (max (hi x) {identity}))", "(set (lo e) l) (set (hi e) h)"),
+        ]
+    return found
+
+
+def of_reductions() -> list[tuple[str, str]]:
+    """What runs beside ``analysis`` in a graph with reductions; all of it only grows.
+
+    ``(free x i)``: one node of ``x`` does not speak of the index ``i``. ``(extent u v c)``: ``v - u == c``, for the
+    ends of a range, which are also compared, for guards to ask.
+    """
+    found = _reduction_bounds()
+    for constructor, arity in ARITIES.items():
+        row = _row(constructor, arity)
+        free = "".join([f" (free x{operand} i)" for operand in range(arity)])
+        if constructor in REDUCERS.values():
+            found += [
+                (f"(= e {row}){free}", "(free e i)"),
+                (f"(= e {row}) (free x1 k) (free x2 k)", "(free e k)"),
+                (f"(= e {row})", "(range x1 x2) (Lt x1 x2) (Lt x2 x1)"),
+            ]
+        elif constructor == "Idx":
+            found.append(("(= e (Idx k)) (= f (Idx i)) (!= k i)", "(free e i)"))
+        else:
+            found.append((f"(= f (Idx i)) (= e {row}){free}", "(free e i)"))
+    return [
+        *found,
+        ("(range u v) (= u (Num a)) (= v (Num b)) (= c (- b a))", "(extent u v c)"),
+        ("(range u v) (= v (AddK u c))", "(extent u v c)"),
+        ("(range u v) (= u (AddK v d)) (= c (- 0 d))", "(extent u v c)"),
+        ("(range u v) (= u (AddK w a)) (= v (AddK w b)) (= c (- b a))", "(extent u v c)"),
+    ]
 
 
 def fence(part: CompiledRule) -> str:
@@ -195,6 +251,6 @@ def analysis() -> list[tuple[str, str]]:
         found.append(_size(constructor, arity))
         found += [(f"(= x{operand} {row})", f"(subsume {row})") for operand in range(arity)]
         # a remainder known to be a literal still speaks of its operand
-        if constructor not in ("Num", "True", "False", "ModK"):
+        if constructor not in ("Num", "True", "False", "ModK", "Idx"):
             found.append((f"(= e {row}) (= e (Num value))", f"(subsume {row})"))
     return found

@@ -3,17 +3,35 @@
 In the e-graph a literal operand is part of the node: ``AddK MulK DivK ModK`` carry it. ``sub``, ``neg``, ``le``, ``ne``
 are spelled with ``add``, ``mul``, ``lt``, ``eq``. The right operand of the one sum under a ``//``, ``%`` or comparison
 of a left side may also be a literal or end in one: the compiler writes those cases out.
+
+A reduction has its body, the ends of its range, and the number of its index; ``(Idx n)`` is the index as a term of the
+body. A rule that only moves letters within the scope of an index, or out of it where they are ``free`` of it, unites
+classes. Any other rule about reductions (it substitutes for an index, or has a range of its own) has ``columns``
+instead: its match is a row of a table, from which :mod:`eqsat.saturation.reductions` builds the right side of terms.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain, product
 from typing import TYPE_CHECKING
 
-from eqsat.expr import Expr, substitute, topological, var, variables
+from eqsat.expr import (
+    Expr,
+    buffers,
+    chain_members,
+    const,
+    index_level,
+    is_index,
+    substitute,
+    topological,
+    var,
+    variables,
+)
+from eqsat.ops import REDUCTIONS
 from eqsat.saturation.patterns import (
     CONDITIONS,
     LARGEST,
@@ -22,7 +40,11 @@ from eqsat.saturation.patterns import (
     TERMS,
     Pattern,
     binds_index,
+    divided,
+    has_own_loops,
     is_condition_letter,
+    levels_around,
+    moved_letter,
     pattern_of,
 )
 from eqsat.text import to_text
@@ -50,6 +72,11 @@ class CompiledRule:
         The terms that the query binds, once per occurrence.
     operators : int
         How many operators the query matches.
+    columns : tuple of str
+        Of a rule whose right side is built of terms: what the row of a match has, the letters that the pattern's right
+        side needs and ``i1``, ``i2``, ... for the indices by their levels; else empty.
+    pattern : Pattern or None
+        Of such a rule its parts.
     """
 
     name: str
@@ -58,6 +85,17 @@ class CompiledRule:
     writes: frozenset[str]
     letters: tuple[str, ...]
     operators: int
+    columns: tuple[str, ...] = ()
+    pattern: Pattern | None = None
+
+    @property
+    def reindexes(self) -> bool:
+        """Whether the right side has loops of its own."""
+        return self.pattern is not None and has_own_loops(self.pattern)
+
+    def sorts(self) -> tuple[str, ...]:
+        """The sort of each of the ``columns``: a term or condition, or a number."""
+        return tuple(["T" if name in TERMS + CONDITIONS else "i64" for name in self.columns])
 
 
 #: Constructors by operator; those with a literal operand are written with a K.
@@ -80,6 +118,9 @@ CONSTRUCTORS = {
     "shr": "Shr",
 }
 
+#: Constructors of reductions: the body, the ends of the range, and the number of the index.
+REDUCERS = {"sum_over": "SumOver", "prod_over": "ProdOver", "max_over": "MaxOver", "min_over": "MinOver"}
+
 
 def encode(term: Expr, text: Mapping[Expr, str], literal: Callable[[Expr], str | None]) -> str:
     """``term`` as a nest of egglog constructors, given the texts of its operands.
@@ -87,6 +128,8 @@ def encode(term: Expr, text: Mapping[Expr, str], literal: Callable[[Expr], str |
     ``literal`` gives the egglog number that a term is, or ``None`` if it is not one.
     """
     args = [text[a] for a in term.args]
+    if term.op in REDUCERS:
+        return _encode_reduction(term.op, *args)
     numbers = [literal(a) for a in term.args]
     match term.op:
         case "bool":
@@ -106,6 +149,13 @@ def encode(term: Expr, text: Mapping[Expr, str], literal: Callable[[Expr], str |
         case "ne":
             return f"(Not (Eq {args[0]} {args[1]}))"
     return f"({CONSTRUCTORS[term.op]} {' '.join(args)})"
+
+
+def _encode_reduction(op: str, body: str, index: str, low: str, high: str) -> str:
+    number = index.removeprefix("(Idx ").removesuffix(")")
+    if number == index:
+        raise AssertionError(f"an index is written {index!r}")
+    return f"({REDUCERS[op]} {body} {low} {high} {number})"
 
 
 def _encode_sub(args: list[str], numbers: list[str | None]) -> str:
@@ -162,15 +212,38 @@ def compile_rule(rule: Rule) -> tuple[CompiledRule, ...]:
         If the rule is malformed; one line that names it.
     """
     pattern = pattern_of(rule)
-    if binds_index(rule):
-        return ()
     found = []
-    for variant in _with_offsets(pattern):
+    for variant in chain.from_iterable(map(_with_offsets, _with_literals(pattern))):
         for conjuncts in alternatives(variant.when):
-            found.append(_Compiler(rule.name, variant).run(conjuncts))
+            for known in product(*map(_ways_to_know, conjuncts)) if binds_index(rule) else [conjuncts]:
+                kind = _BinderCompiler if binds_index(rule) else _Compiler
+                found.append(kind(rule.name, variant).run(known))
     if rule.both_ways:
         found += compile_rule(rule.reverse())
     return tuple(found)
+
+
+def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
+    """``pattern``, and of one about reductions its copies in which an operand of a sum or product is a literal.
+
+    Other rules have letters of literals where that makes a difference.
+    """
+    yield pattern
+    order = topological([pattern.left])
+    if not any(t.op in REDUCTIONS for t in order):
+        return
+    below = {a for t in order if t.op in _SEES_OFFSETS for a in t.args}
+    ends = {end for t in order if t.op in REDUCTIONS for end in t.args[2:]}
+    moved = {moved_letter(array) for array in buffers([pattern.right])}
+    for term in order:
+        if term.op not in ("add", "mul") or term in below or term in ends:
+            continue
+        for letter in dict.fromkeys(term.args):
+            name = str(letter.value)
+            uses = sum(t.args.count(letter) for t in order)
+            if letter.op == "var" and name in TERMS and uses == 1 and name not in moved:
+                literal = {letter: var(f"{name}_k", letter.vmin, letter.vmax)}
+                yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], literal))
 
 
 def _with_offsets(pattern: Pattern) -> Iterator[Pattern]:
@@ -228,6 +301,20 @@ def alternatives(when: Expr) -> list[list[Conjunct]]:
     return holds[when]
 
 
+def _ways_to_know(conjunct: Conjunct) -> list[Conjunct]:
+    """How a comparison of terms may be known in a rule about reductions: as a fact, by a false one, or by bounds.
+
+    Of the ends of every range the graph has ``low < high`` and ``high < low``, so it is these that are asked for.
+    """
+    op, left, right = conjunct
+    if op != "lt" or not any(str(v.value) in TERMS for v in variables([left, right])):
+        return [conjunct]
+    found = [("bounds", left, right)]
+    if right.op == "add" and right.args[1] is const(1):
+        return [*found, ("refuted", right.args[0], left)]
+    return [*found, conjunct]
+
+
 class _Compiler:
     """Builds one egglog rule; every computed number is bound in the body, where overflow means no match."""
 
@@ -250,7 +337,7 @@ class _Compiler:
         head = f"(union e {right})"
         writes = frozenset(re.findall(r"\(([A-Z]\w*)", right))
         left_terms = [t for t in topological([self.pattern.left]) if t.op != "const"]
-        found = [t for t in left_terms if t.op == "var" and not _is_literal_letter(t)]
+        found = [t for t in left_terms if t.op == "var" and not is_index(t) and not _is_literal_letter(t)]
         counted = [str(t.value) for t in found for user in left_terms for a in user.args if a is t]
         operators = sum(bool(t.args) and not is_condition_letter(t) for t in left_terms)
         return CompiledRule(self.name, body, head, writes, tuple(counted), operators)
@@ -259,15 +346,18 @@ class _Compiler:
         """The left side as a query; a literal in it is a letter or a number."""
         text: dict[Expr, str] = {}
         for term in topological([self.pattern.left]):
-            if term.op == "const":
-                text[term] = f"(Num {term.value})"
-            elif term.op == "var":
-                text[term] = f"(Num {term.value})" if _is_literal_letter(term) else str(term.value)
-            elif is_condition_letter(term):
-                text[term] = str(term.args[0].value)
-            else:
-                text[term] = self.bind_payload(encode(term, text, _plain_number))
+            text[term] = self.match_term(term, text)
         return text[self.pattern.left]
+
+    def match_term(self, term: Expr, text: Mapping[Expr, str]) -> str:
+        """One term of the left side, given the texts of its operands."""
+        if term.op == "const":
+            return f"(Num {term.value})"
+        if term.op == "var":
+            return f"(Num {term.value})" if _is_literal_letter(term) else str(term.value)
+        if is_condition_letter(term):
+            return str(term.args[0].value)
+        return self.bind_payload(encode(term, text, _plain_number))
 
     def bind_payload(self, text: str) -> str:
         """Give a computed literal of a query a name of its own, and say what it is."""
@@ -305,7 +395,7 @@ class _Compiler:
             if (number := self.number_or_none(term)) is not None:
                 text[term] = f"(Num {number})"
             elif term.op == "var":
-                text[term] = str(term.value)
+                text[term] = f"(Idx i{index_level(term)})" if is_index(term) else str(term.value)
             elif is_condition_letter(term):
                 text[term] = str(term.args[0].value)
             else:
@@ -322,7 +412,7 @@ class _Compiler:
 
     def number_or_none(self, term: Expr) -> str | None:
         letters = [t for t in topological([term]) if t.op == "var"]
-        if term.is_bool or any(str(t.value) in TERMS + CONDITIONS for t in letters):
+        if term.is_bool or any(is_index(t) or str(t.value) in TERMS + CONDITIONS for t in letters):
             return None
         return self.number(term)
 
@@ -377,6 +467,158 @@ class _Compiler:
                 table = {"vmin": "lo", "vmax": "hi", "factor": "fac"}[function]
                 self.facts.append(f"(= {fact} ({table} {letters[0]}))")
         return self.measures[name]
+
+
+class _BinderCompiler(_Compiler):
+    """Builds one egglog rule about reductions."""
+
+    def __init__(self, name: str, pattern: Pattern) -> None:
+        super().__init__(name, pattern)
+        self.around = levels_around(pattern.left)
+
+    def run(self, conjuncts: Iterable[Conjunct]) -> CompiledRule:
+        if not self.needs_terms():
+            for letter, level in self.carried():
+                self.facts.append(f"(free {letter} i{level})")
+            return super().run(conjuncts)
+        conjuncts = list(conjuncts)
+        left = self.match()
+        found = {divisor for _, divisor in divided(self.pattern)} - self.around.keys()
+        for conjunct in conjuncts:
+            if not found.intersection(_letters(conjunct)):
+                self.guard(*conjunct)
+        body = f"(= e {left}) " + " ".join(self.facts)
+        return CompiledRule(self.name, body, "", frozenset(), (), 0, self.columns(found), self.pattern)
+
+    def columns(self, but: Collection[str]) -> tuple[str, ...]:
+        """The letters of the right side ``but`` some, and the indices of the left one."""
+        right = self.pattern.right
+        letters = {str(v.value) for v in variables([right])} | {moved_letter(array) for array in buffers([right])}
+        letters -= {*but}
+        levels = {index_level(t.args[1]) for t in topological([self.pattern.left]) if t.op in REDUCTIONS}
+        return (*sorted(letters), *[f"i{level}" for level in sorted(levels)])
+
+    def needs_terms(self) -> bool:
+        """Whether the right side is more than classes: it substitutes, or has a range beyond those of the left."""
+        left = [t for t in topological([self.pattern.left]) if t.op in REDUCTIONS]
+        right = topological([self.pattern.right])
+        return any(t.op == "load" for t in right) or not all(
+            any(_is_within(t, other) for other in left) for t in right if t.op in REDUCTIONS
+        )
+
+    def carried(self) -> Iterator[tuple[str, int]]:
+        """Letters that come into the scope of an index, or stand both inside and outside it, and its level.
+
+        An index of that number around the whole would be another one there.
+        """
+        sides = [_places(self.pattern.left), _places(self.pattern.right)]
+        levels = {index_level(t.args[1]) for t in topological([self.pattern.left]) if t.op in REDUCTIONS}
+        for letter, found in sides[0].items():
+            for level in sorted(levels):
+                inside = [level in around for around in (*found, *sides[1].get(letter, ()))]
+                if any(inside) and not all(level in around for around in found):
+                    yield letter, level
+
+    def match(self) -> str:
+        text: dict[Expr, str] = {}
+        for term in topological([self.pattern.left]):
+            if term.op == "var" and is_index(term):
+                text[term] = f"(Idx i{index_level(term)})"
+            elif term.op in REDUCTIONS:
+                text[term] = self.match_reduction(term, text)
+            else:
+                text[term] = self.match_term(term, text)
+        return text[self.pattern.left]
+
+    def match_reduction(self, term: Expr, text: Mapping[Expr, str]) -> str:
+        """A reduction; one over a range of literal length asks for that, however the ends are written."""
+        low, high = term.args[2:]
+        if high.op != "add" or high.args[0] is not low or (number := _plain_number(high.args[1])) is None:
+            return encode(term, text, _plain_number)
+        end = f"_{len(self.facts)}"
+        # each end is bound by the reduction
+        self.facts.append(f"(extent {text[low]} {end} {number})")
+        return encode(term, {**text, high: end}, _plain_number)
+
+    def guard(self, op: str, left: Expr, right: Expr) -> None:
+        asked, _, letter = str(left.value).partition("_")
+        if left.op == "var" and asked == "divides":
+            # what a body is divided by is read off its term
+            return
+        if left.op == "var" and asked == "free":
+            if op != "ne":
+                raise self.fail("a guard may not ask that free(...) is false: the absence of a fact proves nothing")
+            for level in self.around.get(letter, ()):
+                self.facts.append(f"(free {letter} i{level})")
+        elif op == "refuted":
+            self.facts.append(f"(= (False) (Lt {self.text(left)} {self.text(right)}))")
+        elif op == "bounds":
+            self.facts.append(f"(< {self.bound('hi', left)} {self.bound('lo', right)})")
+        else:
+            super().guard(op, left, right)
+
+    def text(self, term: Expr) -> str:
+        """A term of a guard in the graph."""
+        number = self.number_or_none(term)
+        if number is not None:
+            return f"(Num {number})"
+        text = {t: str(t.value) for t in variables([term])}
+        for part in topological([term]):
+            if part not in text:
+                literal = self.number_or_none(part)
+                text[part] = f"(Num {literal})" if literal is not None else encode(part, text, self.number_or_none)
+        return text[term]
+
+    def bound(self, table: str, term: Expr) -> str:
+        """The number that bounds a term of a guard."""
+        number = self.number_or_none(term)
+        if number is not None:
+            return number
+        if term.op == "add" and (offset := self.number_or_none(term.args[1])) is not None:
+            value = f"(+ {self.bound(table, term.args[0])} {offset})"
+        else:
+            value = f"({table} {self.text(term)})"
+        name = f"_{len(self.facts)}"
+        self.facts.append(f"(= {name} {value})")
+        return name
+
+
+def _letters(conjunct: Conjunct) -> set[str]:
+    """The literals that a conjunct of a guard speaks of."""
+    names = [str(v.value) for v in variables(conjunct[1:])]
+    return {letter for name in names for letter in (name.split("_")[1:] if name.startswith("divides_") else [name])}
+
+
+def _is_within(reduction: Expr, other: Expr) -> bool:
+    """Whether the range of a reduction, if it is not empty, is always a part of that of another over its index."""
+    _, index, low, high = reduction.args
+    _, like, least, most = other.args
+    return (
+        index_level(index) == index_level(like)
+        and least in chain_members(low, "max")
+        and most in chain_members(high, "min")
+    )
+
+
+def _places(side: Expr) -> dict[str, list[tuple[int, ...]]]:
+    """By letter of a side, the levels of the indices around each of its places."""
+    found: dict[str, list[tuple[int, ...]]] = {}
+
+    def visit(term: Expr, around: tuple[int, ...]) -> None:
+        if term.op == "var" and not is_index(term):
+            if not _is_literal_letter(term):
+                found.setdefault(str(term.value), []).append(around)
+        elif term.op in REDUCTIONS:
+            body, index, low, high = term.args
+            visit(body, (*around, index_level(index)))
+            visit(low, around)
+            visit(high, around)
+        else:
+            for operand in term.args:
+                visit(operand, around)
+
+    visit(side, ())
+    return found
 
 
 def _is_literal_letter(term: Expr) -> bool:

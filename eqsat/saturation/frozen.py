@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from eqsat.expr import Expr
 from eqsat.extract.graph import EGraph, Node
-from eqsat.ops import OPS, Bounds
-from eqsat.saturation.compiling import CONSTRUCTORS
+from eqsat.ops import OPS, REDUCTIONS, Bounds, reduction_bounds, trip_bounds
+from eqsat.saturation.compiling import CONSTRUCTORS, REDUCERS
+from eqsat.spelling.terms import buffer_key
 
 #: Operators by constructor: of terms alone, and of a term and a literal.
 OPERATORS = {constructor: op for op, constructor in CONSTRUCTORS.items()}
+REDUCTION_OPERATORS = {constructor: op for op, constructor in REDUCERS.items()}
 LITERAL_OPERATORS = {f"{CONSTRUCTORS[op]}K": op for op in ("add", "mul", "floordiv", "mod")}
 #: Constructors of conditions, and those of operands that may be conditions or numbers.
 _CONDITIONS = frozenset({"True", "False"} | {CONSTRUCTORS[name] for name in CONSTRUCTORS if OPS[name].gives == "b"})
@@ -57,9 +60,13 @@ class Tables:
         The bounds that the analysis has found.
     leaves : mapping from str to (int, int)
         The bounds of each variable, and of literals that are too large for egglog.
+    indices, arrays : sequence of Expr
+        The indices of reductions and the arrays of loads, by their numbers.
     """
 
     leaves: Mapping[str, Bounds]
+    indices: Sequence[Expr] = ()
+    arrays: Sequence[Expr] = ()
     rows: dict[int, list[Row]] = field(default_factory=dict)
     low: dict[int, int] = field(default_factory=dict)
     high: dict[int, int] = field(default_factory=dict)
@@ -87,6 +94,10 @@ def _kind(node: Node, is_condition: Mapping[int, bool]) -> bool | None:
         return op == "bool"
     if not all(operand in is_condition for operand in operands):
         return None
+    if op == "load":
+        return None if any(is_condition[operand] for operand in operands[1:]) else is_condition[operands[0]]
+    if op in REDUCTIONS:
+        return None if any(is_condition[operand] for operand in operands) else False
     sorts = [(sort, is_condition[operand]) for sort, operand in zip(OPS[op].takes, operands, strict=True)]
     shared = {kind for sort, kind in sorts if sort == "s"}
     if len(shared) > 1 or any((sort == "b") != kind for sort, kind in sorts if sort != "s"):
@@ -101,6 +112,7 @@ class _Translation:
         self.tables = tables
         self.numbering = numbering
         self.graph = EGraph()
+        self.leaves: dict[int, Expr] = {}
         self._translate()
         self._sort()
         self._bound()
@@ -119,6 +131,9 @@ class _Translation:
                 elif constructor == "Num":
                     self.literals[int(operands[0])] = number
         for number, rows in self.tables.rows.items():
+            if any(row[0] in ("Cons", "Nil") for row in rows):
+                # the indices of a load, which are no term
+                continue
             # a known value needs no other spelling
             known = [row for row in rows if row[0] in ("Num", "True", "False")]
             nodes = dict.fromkeys(node for row in known or rows for node in self._nodes(*row))
@@ -134,6 +149,15 @@ class _Translation:
                 name = operands[0].strip('"')
                 # a literal beyond egglog's integers travels under its digits
                 yield ("const", int(name), ()) if name.lstrip("-").isdigit() else ("var", name, ())
+            case "Idx":
+                yield "var", cast(str, self.tables.indices[int(operands[0])].value), ()
+            case "Load":
+                array = self.leaf("Load", self.tables.arrays[int(operands[1])])
+                yield from (("load", None, (array, *indices)) for indices in self._listed(operands[0]))
+            case _ if constructor in REDUCTION_OPERATORS:
+                body, low, high, index = operands
+                binder = self.leaf("Idx", self.tables.indices[int(index)])
+                yield REDUCTION_OPERATORS[constructor], None, (body, binder, low, high)
             case "AddK":
                 yield from self._offset(operands[0], int(operands[1]))
             case "MulK":
@@ -143,6 +167,24 @@ class _Translation:
             case _:
                 yield OPERATORS[constructor], None, operands
                 yield from self._second_spelling(constructor, operands)
+
+    def leaf(self, kind: str, term: Expr) -> int:
+        """The class of an array, or of an index where it is bound: it is no number there, whatever equals it."""
+        number = self.numbering[kind, term]
+        if number not in self.graph.classes:
+            name = buffer_key(term) if term.op == "buffer" else cast(str, term.value)
+            self.graph.classes[number] = [(term.op, name, ())]
+            self.leaves[number] = term
+        return number
+
+    def _listed(self, number: int) -> Iterable[tuple[int, ...]]:
+        """What the class of a list holds."""
+        for constructor, operands in self.tables.rows[number]:
+            if constructor == "Nil":
+                yield ()
+            else:
+                first, rest = cast(tuple[int, int], operands)
+                yield from ((first, *others) for others in self._listed(rest))
 
     def _offset(self, operand: int, offset: int) -> Iterable[Node]:
         yield "add", None, (operand, self.literal(offset))
@@ -207,14 +249,20 @@ class _Translation:
         """Leave out what is no term: a letter of a rule stands for either operand of ``==``, number or condition."""
         tables = self.tables.rows
         conditions = {n for n, rows in tables.items() if not _CONDITIONS.isdisjoint([name for name, _ in rows])}
+        if any(array.is_bool for array in self.tables.arrays):
+            arrays = self.tables.arrays
+            loads = ((n, row) for n, rows in tables.items() for row in rows if row[0] == "Load")
+            conditions |= {n for n, (_, operands) in loads if arrays[int(operands[1])].is_bool}
         either = (operands for rows in tables.values() for name, operands in rows if name in _OF_EITHER)
         if all(conditions.isdisjoint(operands) for operands in either):
             return
         classes = self.graph.classes
-        is_condition: dict[int, bool] = {}
+        is_condition = {number: term.is_bool for number, term in self.leaves.items()}
         self._settle(lambda node: _kind(node, is_condition), is_condition)
         for number, nodes in list(classes.items()):
             kind = is_condition.get(number)
+            if number in self.leaves:
+                continue
             if kind is None:
                 del classes[number]
             else:
@@ -224,10 +272,21 @@ class _Translation:
         """The bounds of every class: the analysis's, else those of a node."""
         low, high = self.tables.low, self.tables.high
         bounds = {n: (low[n], high[n]) for n in self.graph.classes if n in low and n in high}
+        bounds |= {number: (term.vmin, term.vmax) for number, term in self.leaves.items()}
         self._settle(lambda node: self._node_bounds(node, bounds), bounds)
+        if len(bounds) < len(self.graph.classes) and self.tables.indices:
+            self._leave_out(self.graph.classes.keys() - bounds.keys())
         if len(bounds) < len(self.graph.classes):
             raise AssertionError("an e-class has no term")
         self.graph.bounds = bounds
+
+    def _leave_out(self, numbers: Collection[int]) -> None:
+        """Leave out classes that have no term: products with more digits than are accepted."""
+        classes = self.graph.classes
+        for number in numbers:
+            del classes[number]
+        for number, nodes in classes.items():
+            classes[number] = [node for node in nodes if not any(operand in numbers for operand in node[2])]
 
     def _settle[T](self, find: Callable[[Node], T | None], found: dict[int, T]) -> None:
         """Find of every class what one of its nodes says once enough of its operands is ``found``."""
@@ -253,6 +312,11 @@ class _Translation:
             return self.tables.leaves[str(value)]
         if any(operand not in bounds for operand in operands):
             return None
+        if op == "load":
+            return bounds[operands[0]]
+        if op in REDUCTIONS:
+            body, _, low, high = [bounds[operand] for operand in operands]
+            return reduction_bounds(op, body, trip_bounds(low, high))
         return OPS[op].bounds(*[bounds[operand] for operand in operands])
 
     def _check(self) -> None:

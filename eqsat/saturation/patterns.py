@@ -8,7 +8,9 @@ known divisor of every value of ``x``), ``gcd(x, d)`` (that of ``factor(x)`` and
 assume that no divisor in its left side is zero.
 
 A pattern may have reductions, as in ``sum(x, i, u, v)``: a letter in the body may speak of the index, unless the guard
-says ``free(x)``; ``at(x, y)`` is ``x`` where its index is ``y``.
+says ``free(x)``; ``at(x, y)`` on the right is ``x`` where its index is ``y``, and in the body of two reductions
+``at(x, y, z)`` where that of the outer one is ``y`` and that of the inner one ``z``. A guard may ask for
+``divides(x, d)``: somewhere in ``x`` a number that depends on the index is divided by the literal ``d``.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from eqsat.expr import TRUE, Expr, const, make, topological, var, variables
+from eqsat.expr import TRUE, Expr, buffer, buffers, const, index_level, is_index, make, topological, var, variables
 from eqsat.ops import MAX_SHIFT, REDUCTIONS
 from eqsat.text import parse, to_text
 
@@ -39,7 +41,9 @@ _LETTERS = {
 #: What to do about a name that is none of them.
 _REMEDY = f"the letters of literals are {LITERALS}, of terms {TERMS}, of conditions {CONDITIONS}"
 #: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
-_MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|at)\(([^)]*)\)")
+_MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|divides)\(([^)]*)\)")
+#: ``at(x, y, z)`` is read as an element of an array, ``at_x[y, z]``.
+_AT = re.compile(r"\bat\(\s*(\w+)\s*,([^()]*)\)")
 #: What to do about a measure of something else.
 _MEASURED = f"measure one of {TERMS} as in vmin(x), or as in gcd(x, d) with one of {LITERALS}"
 MEASURES = {
@@ -54,7 +58,13 @@ _NARROW = {name: var(name, -_FEW, _FEW) if term.vmax == LARGEST else term for na
 _BINDING = {
     **{name: var(name, -_FEW, _FEW) if name[0] == "v" else term for name, term in MEASURES.items()},
     **{f"free_{x}": make("ne", var(f"free_{x}", 0, 1), const(0)) for x in TERMS + CONDITIONS},
-    **{f"at_{x}_{y}": var(f"at_{x}_{y}", -_FEW, _FEW) for x in TERMS for y in TERMS},
+    **{
+        f"divides_{x}_{d}": make("ne", var(f"divides_{x}_{d}", 0, 1), const(0))
+        for x in TERMS + CONDITIONS
+        for d in LITERALS
+    },
+    **{f"at_{x}": buffer(f"at_{x}") for x in TERMS},
+    **{f"at_{p}": buffer(f"at_{p}", "bool") for p in CONDITIONS},
 }
 
 
@@ -98,6 +108,11 @@ def pattern_of(rule: Rule) -> Pattern:
     if not when.is_bool:
         raise ValueError(f"rule {rule.name!r}: the guard {rule.when!r} is no condition: compare it, as in 'c > 0'")
     bound = {v.value for v in variables([left])}
+    # a guard may find the literals that a body divides by
+    bound |= {divisor for _, divisor in divided(Pattern(left, right, when))}
+    for array in buffers([right]):
+        if (letter := moved_letter(array)) not in bound:
+            raise ValueError(f"rule {rule.name!r}: the left side does not bind {letter!r}")
     for term in variables([right, when]):
         for letter in _letters_of(str(term.value)):
             if letter not in bound:
@@ -108,6 +123,54 @@ def pattern_of(rule: Rule) -> Pattern:
 def binds_index(rule: Rule) -> bool:
     """Whether the patterns of ``rule`` have reductions."""
     return re.search(r"\b(sum|prod|max_over|min_over)\(", rule.left) is not None
+
+
+def moved_letter(array: Expr) -> str:
+    """The letter that an array of a pattern stands for, whose elements are its values at other indices."""
+    return str(array.value.name).removeprefix("at_")  # type: ignore[union-attr]
+
+
+def divided(pattern: Pattern) -> list[tuple[str, str]]:
+    """What a guard says of divisions: the letters of bodies, and those of the literals that they divide by."""
+    names = [str(v.value).split("_") for v in variables([pattern.when])]
+    return [(letters[0], letters[1]) for asked, *letters in names if asked == "divides"]
+
+
+def levels_around(side: Expr) -> dict[str, tuple[int, ...]]:
+    """By letter of a side, the levels of the indices that it may speak of, the outermost first.
+
+    They are those of the reductions around every place where the letter stands.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+
+    def visit(term: Expr, around: tuple[int, ...]) -> None:
+        if term.op == "var" and not is_index(term):
+            known = found.setdefault(str(term.value), around)
+            found[str(term.value)] = tuple([level for level in known if level in around])
+        elif term.op in REDUCTIONS:
+            body, index, low, high = term.args
+            visit(body, (*around, index_level(index)))
+            visit(low, around)
+            visit(high, around)
+        else:
+            for operand in term.args:
+                visit(operand, around)
+
+    visit(side, ())
+    return found
+
+
+@cache
+def reindexes(rule: Rule) -> bool:
+    """Whether the right side of ``rule`` has loops of its own, over other indices than the left: splits and merges."""
+    return has_own_loops(pattern_of(rule))
+
+
+@cache
+def has_own_loops(pattern: Pattern) -> bool:
+    """As :func:`reindexes`, of the parts of a rule."""
+    loads = [t for t in topological([pattern.right]) if t.op == "load"]
+    return any(index.op != "var" or is_index(index) for load in loads for index in load.args[1:])
 
 
 def _reduces(term: Expr) -> bool:
@@ -123,7 +186,8 @@ def _parse_measured(text: str, binds: bool) -> Expr:
             raise ValueError(f"cannot parse {text!r}: {found[0]!r} is no measure: {_MEASURED}")
         return name
 
-    return parse(_MEASURE.sub(named, text), names, _REMEDY)
+    moved = _AT.sub(r"at_\1[\2]", text) if binds else text
+    return parse(_MEASURE.sub(named, moved), names, _REMEDY)
 
 
 def shown(name: str) -> str:

@@ -6,10 +6,9 @@ written, what is computed anyway. What costs less is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from eqsat.expr import Expr
 from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree, tree_cost
 from eqsat.spelling.reuse import offer_reuse
 from eqsat.spelling.sharing import share_junctions, share_sums
@@ -18,7 +17,7 @@ from eqsat.spelling.speller import Speller
 #: A choice that costs so much more than another may still be the cheaper once its sums share what they can.
 MAX_BEHIND = 3
 #: What is bracketed to share parts: choices of the same sums and junctions share the same.
-_BRACKETED = ("sum", "and", "or")
+BRACKETED = ("sum", "and", "or")
 
 
 @dataclass
@@ -56,7 +55,7 @@ class Chooser:
         shared: list[tuple[Choice, int]] = []
         seen: list[Choice] = []
         for choice, cost in starts:
-            parts = {c: node for c, node in choice.items() if node[0] in _BRACKETED}
+            parts = {c: node for c, node in choice.items() if node[0] in BRACKETED}
             if cost <= least + MAX_BEHIND and parts not in seen:
                 seen.append(parts)
                 shared.append(self._with_sharing(choice))
@@ -87,13 +86,6 @@ class Chooser:
                 ends += [(end, spent), self._with_sharing(end)]
         return min(ends, key=lambda pair: pair[1])
 
-    def from_input(self, order: Sequence[Expr]) -> tuple[Choice, int]:
-        """The choice found from the terms of the input as they are written."""
-        written = self.speller.as_written(order)
-        self.priced.refresh(self.of_products)
-        start = self.speller.with_nodes(tree(self.priced), written)
-        return self._with_sharing(self._improved(start)[0])
-
     def _improved(self, start: Choice, thorough: bool = False) -> tuple[Choice, int]:
         return improved(self.priced, start, thorough=thorough, late=self.speller.theory.is_late)
 
@@ -112,8 +104,3 @@ class Chooser:
         # the brackets are the latest spellings
         rest = completed(self.priced, needed(shared, speller.graph.roots), latest=True)
         return self._improved(rest, thorough=True)
-
-
-def cheaper(one: tuple[Choice, int], other: tuple[Choice, int]) -> tuple[Choice, int]:
-    """The choice that costs less, ``one`` if neither does."""
-    return one if one[1] <= other[1] else other

@@ -206,7 +206,8 @@ class ConditionSpeller(KindSpeller):
             return
         on_left = literal is term.args[0]
         form = self.theory.inner(term.args[on_left])
-        for operands in self.sums.splits(form):
+        operands = [(self.theory.inner(a), k) for a, k in form.terms.items()]
+        if operands:
             above = below = ZERO
             for part, k in operands:
                 above, below = (above.plus(part, k), below) if k > 0 else (above, below.plus(part, -k))

@@ -69,17 +69,3 @@ class ExtremeSpeller(KindSpeller):
             kept = form.plus(atom_form(minus), 1) if first else form.plus(atom_form(plus), -1)
             end = self.need(number(form.constant - width.constant))
             yield "max" if first else "min", None, (self.need(kept), end)
-
-    def parts(self, form: Form, atom: Expr) -> Iterator[Form]:
-        """Sums with a minimum that have what cancels in one of its operands: ``min(x, y)`` has the ``x``."""
-        k = form.terms[atom]
-        for other, opposite in form.terms.items():
-            if other.op == "min" and opposite == -k:
-                yield Form({atom: 1, other: -1}, 0)
-        for gap in self.theory.gaps(atom)[:MAX_LAST]:
-            for sign in (1, -1):
-                # of sign*min(gap, 0) + rest the cases are rest and sign*gap + rest
-                rest = {a: -sign * c for a, c in gap.terms.items() if k * c * form.terms.get(a, 0) < 0}
-                for constant in {0, -sign * gap.constant}:
-                    if rest or constant:
-                        yield Form({atom: sign, **rest}, constant)

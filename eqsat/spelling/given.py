@@ -40,8 +40,6 @@ class InputSpeller(KindSpeller):
         self.truncates = False
         #: For each class that the input spells, the node of its lowest term, which needs no other term of that class.
         self.nodes: dict[int, Node] = {}
-        #: By atom, the sums with it that a division or an extreme of the input stands for.
-        self.parts: dict[Expr, list[Form]] = {}
         # by normal form, the terms of the input, and those that equal them by laws that normal forms hide
         self._originals: dict[Value, list[Expr]] = {}
         self._respellings: dict[Value, list[Expr]] = {}
@@ -53,7 +51,6 @@ class InputSpeller(KindSpeller):
 
     def add(self, terms: Iterable[Expr]) -> None:
         """Let terms of the input, normalised before, spell the classes that they belong to; operands come first."""
-        parts: dict[Expr, dict[Form, None]] = {}
         self._input = list(terms)
         ops = [term.op for term in self._input]
         self._has_few = sum([op in FLOORS for op in ops]) < MANY_DIVISIONS
@@ -76,12 +73,6 @@ class InputSpeller(KindSpeller):
                 if self._has_few and op in RESPELLED and isinstance(value, Form) and not self.theory.is_late():
                     for before, after in self._respeller.respelled(term):
                         self._respellings.setdefault(self.classes.value_of(before), []).append(after)
-            if op in _PARTS and isinstance(value, Form) and value.single() is None:
-                without_constant = Form(value.terms, 0)
-                for atom in value.terms:
-                    if atom.op in ("floordiv", "min"):
-                        parts.setdefault(atom, {})[without_constant] = None
-        self.parts = {atom: sorted(forms, key=hash) for atom, forms in parts.items()}
 
     def spell(self, c: int) -> None:
         """Offer to a class the terms of the input with its value, and what follows from them."""
@@ -155,6 +146,11 @@ class InputSpeller(KindSpeller):
         if self._narrow is None:
             self._narrow = {self.classes.value_of(term): term for term in self._input if not is_wide(term)}
         return self._narrow.get(self.classes.values[c])
+
+    def narrowed(self) -> dict[int, Expr]:
+        """Of every class what :meth:`narrower` says, if it was asked before."""
+        found = {} if self._narrow is None else self._narrow
+        return {c: found[value] for c, value in enumerate(self.classes.values) if value in found} if found else {}
 
 
 def _meaning_order(meaning: tuple[str, Payload, tuple[Value, ...]]) -> tuple[str, int, tuple[int, ...]]:

@@ -12,7 +12,7 @@ from eqsat.extract.graph import Node
 from eqsat.spelling.given import InputSpeller
 from eqsat.spelling.selections import SelectionSpeller
 from eqsat.spelling.value_graph import KindSpeller, ValueGraph
-from eqsat.theory.forms import ZERO, Division, Form, atom_form, factors, number
+from eqsat.theory.forms import ZERO, Form, atom_form, number
 
 _REMAINDERS = {"floordiv": "mod", "tdiv": "tmod"}
 
@@ -24,8 +24,6 @@ class QuotientSpeller(KindSpeller):
         super().__init__(classes)
         self.selections = selections
         self.input = given
-        #: The classes that divisions have as dividends.
-        self.dividends: set[int] = set()
         #: By class the quotients, by literals, of sums with a constant.
         self.of_shifted: dict[int, Expr] = {}
         self._remainders: dict[Expr, Form] = {}
@@ -46,14 +44,14 @@ class QuotientSpeller(KindSpeller):
             self._nested += [(atom, other, number(d)) for other, d in self._beside_multiple(dividend, n)]
             return
         dividend, divisor = map(self.theory.inner, atom.args)
-        yield "floordiv", None, (self._need_dividend(dividend), self.need(divisor))
+        yield "floordiv", None, (self.need(dividend), self.need(divisor))
         yield from self.selections.by_either("floordiv", dividend, divisor)
         n = gcd(divisor.content(), divisor.constant)
         smaller = divisor.divided(n)
         if n > 1 and self.theory.bounds(smaller)[0] > 0:
             # by the literal first where that spares a product
             first = self.theory.quotient_by(dividend, n)
-            yield "floordiv", None, (self._need_dividend(first), self.need(smaller))
+            yield "floordiv", None, (self.need(first), self.need(smaller))
         if self.input.truncates and self.theory.bounds(dividend)[0] >= 0 and self.theory.bounds(divisor)[0] > 0:
             # of numbers that are not negative the two quotients are one
             yield "tdiv", None, self.operands(atom)
@@ -66,28 +64,6 @@ class QuotientSpeller(KindSpeller):
             if -n < self.theory.plain_bounds(dividend)[0] < 0:
                 # only what lies between -n and 0 is rounded up
                 yield "max", None, (self.need(self.theory.quotient_by(dividend, n)), self.need(ZERO))
-
-    def remainders(self, form: Form) -> Iterator[Node]:
-        """Sums that are remainders, and negated quotients toward zero."""
-        for quotient in form.terms:
-            for division in self.divisions(form, quotient):
-                if division.remainder == form:
-                    yield "mod", None, (self._need_dividend(division.dividend), self.need(division.divisor))
-                    if self.selections.two_valued(quotient):
-                        yield self.selections.beside(form, Form(division.dividend.terms, 0))
-                elif division.remainder.times(-1).shifted(division.most) == form and not division.divisor.terms:
-                    # -1 - A is the complement of A
-                    complement = division.dividend.times(-1).shifted(division.most)
-                    yield "mod", None, (self.need(complement), self.need(division.divisor))
-            for factor in factors(quotient):
-                if factor.op in _REMAINDERS and self.remainder_of(factor) == form:
-                    yield _REMAINDERS[factor.op], None, self.operands(factor)
-                    if factor.op == "floordiv":
-                        yield from self.selections.by_either("mod", *map(self.theory.inner, factor.args))
-            if quotient.op == "tdiv" and form == Form({quotient: -1}, 0):
-                dividend, divisor = map(self.theory.inner, quotient.args)
-                yield "tdiv", None, (self.need(dividend.times(-1)), self.need(divisor))
-                yield "tdiv", None, (self.need(dividend), self.need(divisor.times(-1)))
 
     def completed_remainders(self, form: Form) -> Iterator[Node]:
         """``k*(x - n*((x + z)//n))`` is ``k*((x + z)%n - z)``."""
@@ -119,7 +95,7 @@ class QuotientSpeller(KindSpeller):
                 if len(form.terms) == coefficient == 1:
                     whole = dividend.plus(divisor, form.constant)
                     if len(whole.terms) <= len(dividend.terms) or self._is_signed_unlike(dividend, whole):
-                        yield "floordiv", None, (self._need_dividend(whole), self.need(divisor))
+                        yield "floordiv", None, (self.need(whole), self.need(divisor))
                 continue
             n = cast(int, atom.args[1].value)
             inner = self.theory.inner(atom.args[0])
@@ -128,24 +104,6 @@ class QuotientSpeller(KindSpeller):
             # of a minimum the rest may cancel what one operand has
             if len(dividend.terms) <= len(inner.terms) + any(a.op == "min" for a in dividend.terms):
                 yield from self._by_literal(dividend, n)
-
-    def parts(self, form: Form, quotient: Expr) -> Iterator[Form]:
-        """Sums with a quotient that have what it takes in, or whose sign is better than its own."""
-        if quotient.op == "tdiv":
-            part = self.remainder_of(quotient)
-            if quotient in part.terms and part.terms.keys() <= form.terms.keys():
-                yield part
-        elif quotient.args[1].op == "const":
-            # with its negative terms inside, the numerator of A//n + a need not be negative
-            negative = {a: 1 for a, k in self.theory.inner(quotient.args[0]).terms.items() if k < 0}
-            if negative and negative.keys() <= form.terms.keys():
-                yield Form({quotient: 1, **negative}, 0)
-            yield from self._negated(form, quotient)
-        elif form.constant:
-            added, rest = divmod(form.constant, form.terms[quotient])
-            dividend, divisor = map(self.theory.inner, quotient.args)
-            if not rest and self._is_signed_unlike(dividend, dividend.plus(divisor, added)):
-                yield Form({quotient: 1}, added)
 
     def _is_signed_unlike(self, dividend: Form, other: Form) -> bool:
         """Whether a dividend may be negative, which costs more, unlike an ``other``."""
@@ -159,7 +117,7 @@ class QuotientSpeller(KindSpeller):
             return None
         # not as the old quotient and a constant, which would pay for both
         c = self.need(atom_form(atom).shifted(by), spell=False)
-        self.classes.offer(c, ("floordiv", None, (self._need_dividend(dividend), self.need(number(n)))))
+        self.classes.offer(c, ("floordiv", None, (self.need(dividend), self.need(number(n)))))
         return c
 
     def _negated(self, form: Form, quotient: Expr) -> Iterator[Form]:
@@ -173,14 +131,6 @@ class QuotientSpeller(KindSpeller):
             low, high = self.theory.plain_bounds(inner)
             if low < 0 and high < n:
                 yield Form({quotient: -1}, -shift)
-
-    def divisions(self, form: Form, atom: Expr) -> Iterator[Division]:
-        """The divisions with the quotient ``atom`` of which ``form`` may have the remainder."""
-        if atom.op != "var":
-            yield from self.theory.divisions_in(form, atom)
-            for division in self.theory.readings.get(atom, ()):
-                if division.remainder.terms.keys() <= form.terms.keys():
-                    yield division
 
     def remainder_of(self, quotient: Expr) -> Form:
         """``A % n`` of a quotient ``A // n``, as a sum."""
@@ -213,7 +163,7 @@ class QuotientSpeller(KindSpeller):
 
     def _by_literal(self, dividend: Form, n: int) -> Iterator[Node]:
         """``dividend // n``, and the same by other dividends."""
-        c = self._need_dividend(dividend)
+        c = self.need(dividend)
         # the sign of the numerator is worth knowing well: it decides the price
         self.classes.graph.bounds[c] = self.theory.bounds(dividend)
         yield "floordiv", None, (c, self.need(number(n)))
@@ -227,8 +177,3 @@ class QuotientSpeller(KindSpeller):
             divides = 1 < m < n and is_power_of_two(m) and n % m == 0
             if divides and [k for k in dividend.terms.values() if k % m] == [m + 1]:
                 yield "floordiv", None, (self.need(self.theory.quotient_by(dividend, m)), self.need(number(n // m)))
-
-    def _need_dividend(self, dividend: Form) -> int:
-        c = self.need(dividend)
-        self.dividends.add(c)
-        return c

@@ -7,16 +7,16 @@ what occurs in several is computed once; the new brackets are offered to the gra
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 from math import gcd
-from typing import cast
+from typing import Protocol, cast
 
 from eqsat.expr import Expr, make
-from eqsat.extract.graph import Node
+from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
-from eqsat.spelling.speller import Speller
+from eqsat.spelling.value_graph import Value
 from eqsat.theory.forms import ZERO, Form, number
 
 #: So many pairs of terms are compared: all those of 1000 terms; of longer sums those that are near each other.
@@ -30,7 +30,37 @@ Key = tuple[tuple[int, int], ...]
 Pair = tuple[int, int, int, int]
 
 
-def share_sums(speller: Speller, choice: Choice, prices: ProductPrices) -> Choice:
+class Values(Protocol):
+    """Class number to value."""
+
+    def __getitem__(self, c: int, /) -> Value: ...
+
+
+class Classes(Protocol):
+    """The classes of a graph by their values; they gain the brackets."""
+
+    @property
+    def graph(self) -> EGraph:
+        """The classes and their nodes."""
+
+    @property
+    def values(self) -> Values:
+        """The sum or the condition that each class is."""
+
+    @property
+    def need(self) -> Callable[[Value, bool], int]:
+        """The class of a value, made if there is none; the second argument says whether all its nodes are wanted."""
+
+    @property
+    def offer(self) -> Callable[[int, Node], bool]:
+        """Add a node to a class; whether the class has it now."""
+
+    @property
+    def is_late(self) -> Callable[[], bool]:
+        """Whether the time is up."""
+
+
+def share_sums(speller: Classes, choice: Choice, prices: ProductPrices) -> Choice:
     """Re-bracket the chosen sums so that they share partial sums; the new nodes are offered to the graph.
 
     Greedy pair extraction, as for multiple constant multiplication (Paar 1997, Hosangadi et al. 2006): the pair of
@@ -103,7 +133,7 @@ def _key(terms: dict[int, int]) -> Key:
     return tuple(sorted(terms.items()))
 
 
-def share_junctions(speller: Speller, choice: Choice) -> Choice:
+def share_junctions(speller: Classes, choice: Choice) -> Choice:
     """Re-bracket the chosen chains of ``and`` and of ``or`` so that they share what they can.
 
     As in :func:`share_sums`, the pair of members that most chains have becomes a condition of its own.
@@ -159,10 +189,10 @@ def _chain_members(choice: Choice, op: str, c: int) -> set[int]:
     return found
 
 
-def _junction_class(speller: Speller, choice: Choice, op: str, pair: tuple[int, int]) -> int:
+def _junction_class(speller: Classes, choice: Choice, op: str, pair: tuple[int, int]) -> int:
     """The class of two joined conditions, spelled and chosen so."""
     left, right = sorted([cast(Expr, speller.values[c]) for c in pair], key=lambda t: t.key)
-    c = speller.need(make(op, left, right), spell=False)
+    c = speller.need(make(op, left, right), False)
     choice[c] = (op, None, pair)
     speller.offer(c, choice[c])
     return c
@@ -180,7 +210,7 @@ def _primitive(terms: dict[int, int]) -> tuple[dict[int, int], int]:
 class _Pairing:
     """Greedy pair extraction over combinations of classes."""
 
-    def __init__(self, speller: Speller, prices: ProductPrices, choice: Choice) -> None:
+    def __init__(self, speller: Classes, prices: ProductPrices, choice: Choice) -> None:
         self.speller, self.choice, self.prices = speller, choice, prices
         self.left, self.stopped = PAIRS_PER_LOOK, False
         self.sums: list[dict[int, int]] = []
@@ -216,7 +246,7 @@ class _Pairing:
         self.left -= pairs
         if self.left < 0:
             self.left = PAIRS_PER_LOOK
-            self.stopped = self.speller.theory.is_late() or self.stopped
+            self.stopped = self.speller.is_late() or self.stopped
         return self.stopped
 
     def saving(self, pair: Pair) -> int:
@@ -312,7 +342,7 @@ class _Pairing:
         total = ZERO
         for c, coefficient in terms:
             total = total.plus(self._form(c), coefficient)
-        result = self.speller.need(total, spell=False)
+        result = self.speller.need(total, False)
         classes, coefficients = zip(*sorted(terms), strict=True)
         self._choose(result, ("sum", (0, coefficients), classes))
         return result
@@ -323,7 +353,7 @@ class _Pairing:
     def scaled(self, c: int, by: int) -> int:
         if by == 1:
             return c
-        result = self.speller.need(self._form(c).times(by), spell=False)
+        result = self.speller.need(self._form(c).times(by), False)
         if by == -1:
             self._choose(result, ("neg", None, (c,)))
         else:
@@ -333,13 +363,13 @@ class _Pairing:
     def _number(self, value: int) -> int:
         c = self._numbers.get(value)
         if c is None:
-            c = self._numbers[value] = self.speller.need(number(value), spell=False)
+            c = self._numbers[value] = self.speller.need(number(value), False)
             self.choice[c] = ("const", value, ())
             self.speller.offer(c, self.choice[c])
         return c
 
     def sum_of(self, left: int, right: int, sign: int) -> int:
-        result = self.speller.need(self._form(left).plus(self._form(right), sign), spell=False)
+        result = self.speller.need(self._form(left).plus(self._form(right), sign), False)
         self._choose(result, ("add" if sign > 0 else "sub", None, (left, right)))
         return result
 

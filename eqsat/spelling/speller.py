@@ -21,7 +21,7 @@ from typing import cast
 from eqsat.definedness import AllowedDivisions
 from eqsat.expr import Expr
 from eqsat.extract.graph import Node, Payload
-from eqsat.extract.select import Choice, reaches
+from eqsat.extract.select import Choice, with_nodes
 from eqsat.linear import Theory
 from eqsat.spelling.conditions import ConditionSpeller
 from eqsat.spelling.extremes import ExtremeSpeller
@@ -32,7 +32,7 @@ from eqsat.spelling.selections import SelectionSpeller
 from eqsat.spelling.sums import SumSpeller
 from eqsat.spelling.terms import buffer_key, terms_of
 from eqsat.spelling.value_graph import Value, ValueGraph
-from eqsat.theory.forms import Form, atom_form
+from eqsat.theory.forms import Form
 
 #: What adds the e-nodes of an atom, by its operator.
 _KINDS = {
@@ -63,6 +63,7 @@ class Speller:
         self.value_of, self.is_sum = classes.value_of, classes.is_sum
         self.need, self.offer = classes.need, classes.offer
         self.operands, self.sum_node = classes.operands, classes.sum_node
+        self.is_late = theory.is_late
         # by name the variables, and the buffers, whose names are followed by brackets
         self.variables = dict(variables)
         self.input = InputSpeller(classes)
@@ -78,7 +79,6 @@ class Speller:
             "floordiv": self.quotients.nodes,
             "tdiv": self.quotients.truncated,
             "min": self.extremes.nodes,
-            "where": self.selections.nodes,
         }
         #: Selections of answers that stand for quotients.
         self.seen_through: set[Expr] = set()
@@ -152,8 +152,6 @@ class Speller:
         if atom.op == "var":
             yield "var", cast(str, atom.value), ()
             return
-        if not self.classes.is_out_of_time():
-            yield from self.selections.of_quotients(atom_form(atom))
         if atom.op in self._kinds:
             yield from self._kinds[atom.op](atom)
         elif atom.op == "buffer":
@@ -165,28 +163,9 @@ class Speller:
         """``choice`` with the input's own nodes where it has any; ``None`` if that is nowhere."""
         return self.with_nodes(choice, self.input.nodes) if self.input.nodes else None
 
-    def as_written(self, terms: Iterable[Expr]) -> dict[int, Node]:
-        """By class, the first of ``terms`` that belongs to it, as a node over the classes of its operands."""
-        nodes: dict[int, Node] = {}
-        for term in terms:
-            if term.args:
-                c, *operands = [self.need(self.value_of(part)) for part in (term, *term.args)]
-                nodes.setdefault(c, (term.op, None, tuple(operands)))
-        self.grow()
-        source = self.enter("input")
-        for c, node in nodes.items():
-            self.offer(c, node)
-        self.enter(source)
-        return nodes
-
     def with_nodes(self, choice: Choice, nodes: Mapping[int, Node]) -> Choice:
         """``choice`` with other nodes for some of its classes, but for those that would need themselves."""
-        changed = dict(choice)
-        for c, node in nodes.items():
-            known = node in self.graph.classes[c] and all(map(changed.__contains__, node[2]))
-            if known and changed.get(c) != node and not reaches(changed, node[2], c):
-                changed[c] = node
-        return changed
+        return with_nodes(self.graph, choice, nodes)
 
     def spell(self, choice: Choice) -> dict[int, Expr]:
         """The terms of the graph's roots under a choice of nodes."""

@@ -233,21 +233,6 @@ class Conditions(Extremes):
         condition = self.at_least_zero(divisor.times(high).plus(dividend, -1).shifted(-1))
         return None if condition is TRUE or condition is FALSE else (condition, low)
 
-    def extreme_taken(self, condition: Expr, x: Form, y: Form) -> str | None:
-        """``"max"`` if ``where(condition, x, y)`` is the larger of a sum and a literal, ``"min"`` if the smaller."""
-        if condition.op not in ("lt", "le") or bool(x.terms) == bool(y.terms):
-            return None
-        difference = to_expr(x.plus(y, -1))
-        if self.variables.of(difference) & ~self.variables.of(condition):
-            return None
-        there, elsewhere = self.under(condition), self.under(self.negate(condition))
-        if there is not None and elsewhere is not None:
-            gaps = there.form(difference), elsewhere.form(difference).times(-1)
-            for op, sign in (("max", 1), ("min", -1)):
-                if there.is_never_negative(gaps[0].times(sign)):
-                    return op if elsewhere.is_never_negative(gaps[1].times(sign)) else None
-        return None
-
     def two_values(self, form: Form) -> tuple[Expr, int, int] | None:
         """Where a form of two values has the lower one, and both; ``None`` if it is not seen to have two."""
         low, high = self.bounds(form)

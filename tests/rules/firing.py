@@ -53,7 +53,8 @@ FIRING = [
     Firing("mod-core-open", "x//y*y*-1 + x", "x%y", {"x": (-20, -5), "y": (1, 16)}),
     Firing("mod-core-offset", "(x + 7)//3*-3 + x", "(x + 7)%3 - 7", {"x": (0, 3)}),
     Firing("mod-scaled", "x%2*2 + x//2*4", "x*2", {"x": (0, 99)}, besides=["factor-scale"]),
-    Firing("mod-scaled-rest", "x*3 - x//4*12", "x%4*3", {"x": (0, 99)}, besides=["factor-scale"]),
+    Firing("mod-scaled-rest", "x*3 - x//4*12", "x%4*3", {"x": (0, 99)}, besides=["factor-scale", "mod-part"]),
+    Firing("mod-part", "x//4*-6 + x*2", "x%4*2 + x//4*2", {"x": (-20, 20)}),
     Firing("mod-composed", "x//2%8 + x//16*8", "x//2", {"x": (-20, -5)}),
     Firing("mod-digits", "x//2%2*2 + x%2", "x%4", {"x": (0, 7)}),
     Firing("mod-digits-scaled", "x//3%2*6 + x%3*2", "x%6*2", {"x": (0, 99)}, besides=["factor-scale"]),
@@ -77,6 +78,7 @@ FIRING = [
     Firing("div-offset", "(x + 9)//2", "(x + 1)//2 + 4", {"x": (0, 3)}),
     Firing("mod-two-periods", "x%7", "x - where(x < 14, 7, 14)", {"x": (8, 18)}),
     Firing("div-two-periods", "x//7", "where(x < 14, 1, 2)", {"x": (8, 18)}),
+    Firing("mod-at-end", "x%7", "where(x < 7, x, 0)", {"x": (0, 7)}, besides=["mod-two-periods"]),
     Firing("mod-offset", "(x + 3)%3", "x%3", {"x": (0, 31)}),
     # folding
     Firing("cancel-mod", "x%7", "x - 7", {"x": (8, 11)}),
@@ -128,6 +130,9 @@ FIRING = [
     Firing("div-div-literal", "x//y//2", "x//(y*2)", {"x": (-8, 7), "y": (1, 16)}),
     Firing("div-offset-div", "(x//3 + 2)//5", "(x + 6)//15", {"x": (1, 16)}),
     Firing("div-sum-div", "(x//2 + y)//4", "(x + y*2)//8", {"x": (-20, -5), "y": (8, 11)}),
+    Firing("div-takes-literal", "x//y*2 + 4", "(x + y*2)//y*2", {"x": (0, 99), "y": (2, 9)}),
+    Firing("div-negated", "-(x//8)", "(7 - x)//8", {"x": (-99, 5)}),
+    Firing("div-negated-offset", "-((x + 7)//8)", "-x//8", {"x": (0, 99)}, besides=["div-negated"]),
     Firing("div-of-mod", "x%96//12", "x//12%8", {"x": (0, 999)}),
     Firing("symbolic-mod-div", "x%y//y", "0", {"x": (0, 31), "y": (2, 6)}),
     Firing("symbolic-mod-mod", "x%y%y", "x%y", {"x": (0, 31), "y": (8, 11)}),
@@ -162,6 +167,7 @@ FIRING = [
     Firing("lt-lift-term", "y*-4 + x < z", "x < y*4 + z", {"x": (0, 7), "y": (0, 7), "z": (0, 3)}),
     Firing("lt-lift-negative", "x*-2 < -2", "1 < x", {"x": (1, 16)}),
     Firing("negative-lt", "5 < x*-8", "x < 0", {"x": (-8, 7)}),
+    Firing("eq-lift-negative", "x*-2 == -6", "x == 3", {"x": (0, 9)}, besides=["eq-factor", "eq-scaled"]),
     Firing("eq-lift-literal", "x + 6 == 6", "x == 0", {"x": (0, 31)}),
     Firing("eq-cancel", "x + z == y + z", "x == y", {"x": (4, 5), "y": (4, 5), "z": (0, 3)}),
     Firing("eq-cancel-zero", "x + y == x", "False", {"x": (0, 3), "y": (1, 16)}),
@@ -305,12 +311,56 @@ FIRING = [
         {"i": (0, 9), "j": (0, 9), "w": (-8, 7), "x": (4, 5), "y": (0, 1), "z": (2, 6)},
     ),
     Firing(
-        "where-mul-mask-not", "where(i < j, 0, 1)*x", "where(i < j, 0, x)", {"i": (0, 9), "j": (0, 9), "x": (0, 31)}
+        "where-mul-mask-not",
+        "where(i < j, 0, 1)*x",
+        "where(i < j, 0, x)",
+        {"i": (0, 9), "j": (0, 9), "x": (0, 31)},
+        besides=["where-of-two-values"],
     ),
     Firing(
         "where-mul-scaled", "where(i < j, 3, 0)*x", "where(i < j, x*3, 0)", {"i": (0, 9), "j": (0, 9), "x": (1, 16)}
     ),
+    Firing(
+        "where-scale-literals",
+        "where(i < j, 6, 4)*3",
+        "where(i < j, 18, 12)",
+        {"i": (0, 9), "j": (0, 9)},
+        besides=["where-pull-scale"],
+    ),
     Firing("where-add-literals", "where(i < j, 6, 4) + 3", "where(i < j, 9, 7)", {"i": (0, 9), "j": (0, 9)}),
+    Firing(
+        "where-scale-add-literals",
+        "where(i < j, 6, 4)*3 + 1",
+        "where(i < j, 19, 13)",
+        {"i": (0, 9), "j": (0, 9)},
+        besides=["where-pull-scale", "where-scale-literals", "where-pull-offset", "where-add-literals"],
+    ),
+    Firing(
+        "where-less-then", "i - where(k < 3, i, j)", "where(k < 3, 0, i - j)", {"i": (0, 9), "j": (0, 9), "k": (0, 5)}
+    ),
+    Firing(
+        "where-less-else", "i - where(k < 3, j, i)", "where(k < 3, i - j, 0)", {"i": (0, 9), "j": (0, 9), "k": (0, 5)}
+    ),
+    Firing(
+        "where-less-offset-then",
+        "where(i < j, k + 2, 5)",
+        "where(i < j, k, 3) + 2",
+        {"i": (0, 9), "j": (0, 9), "k": (0, 9)},
+    ),
+    Firing(
+        "where-less-offset-else",
+        "where(i < j, 5, k + 2)",
+        "where(i < j, 3, k) + 2",
+        {"i": (0, 9), "j": (0, 9), "k": (0, 9)},
+    ),
+    Firing(
+        "where-halves",
+        "where(k < 3, i, 0) + where(k < 3, 0, j)",
+        "where(k < 3, i, j)",
+        {"i": (0, 9), "j": (0, 9), "k": (0, 5)},
+        besides=["where-add-where"],
+    ),
+    Firing("where-of-two-values", "x*y", "where(x < 1, 0, y)", {"x": (0, 1), "y": (0, 9)}),
     Firing(
         "where-div-literals",
         "where(i < j, 8, 4)//7",

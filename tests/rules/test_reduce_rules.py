@@ -35,9 +35,14 @@ FALSE_RULES = [
 #: Conjuncts without which a rule is still true: they say when it gains anything, or follow from the others.
 IDLE = {(f"lift-{name}", f"free({x})") for name in ("less", "not-less", "equal") for x in "xy"}
 IDLE |= {("count-residues", "d > 0")}
+SPLITS = {f"{name}-split-range" for name in ("sum", "max", "min")} | {"sum-split-multiple"}
+IDLE |= {(name, part) for name in SPLITS for part in ("divides(x, d)", "d < c")}
+#: Without it a product may be of more elements than there are digits for.
+IDLE |= {("prod-merge", "d > 0")}
 
 #: Rules that make more loops of one, or fewer: which is cheaper is for extraction to say.
-LEFT_TO_COST = {"sum-split", "prod-distributes"}
+LEFT_TO_COST = {"sum-split", "prod-distributes", "sum-where-apart", "bound-split", "sum-swap"}
+LEFT_TO_COST |= {*SPLITS, *[f"{name}-merge" for name in ("sum", "prod", "max", "min")]}
 
 
 def conjuncts(rule: Rule) -> list[str]:

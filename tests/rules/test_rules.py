@@ -58,7 +58,15 @@ FENCES = {
         ("gcd-div", "gcd_x_d < d"),
         ("gcd-mod", "gcd_x_d < d"),
         ("div-sum-div", "vmin_y < vmax_y"),
+        ("two-periods-div-symbolic", "vmin_y < vmax_y"),
+        ("two-periods-mod-symbolic", "vmin_y < vmax_y"),
+        ("symbolic-two-periods-div", "vmin_y < vmax_y"),
+        ("symbolic-two-periods-mod", "vmin_y < vmax_y"),
+        ("where-of-two-values", "vmin_y + 1 < vmax_y"),
+        ("div-takes-literal", "vmin_y < vmax_y"),
     ],
+    "less of the quotient is left": [("mod-part", "(c + n*k)*(c + n*k) < c*c")],
+    "the quotient is never positive": [("div-negated", "vmin_x < 0"), ("div-negated", "vmax_x < d")],
     "the literal is small enough already": [
         ("div-offset", "d <= c or c < 0"),
         ("mod-offset", "d <= c or c < 0"),
@@ -81,6 +89,7 @@ FENCES = {
         ("tdiv-negative", "d < 0"),
         ("tmod-negative", "d < 0"),
         ("lt-lift-term", "d < 0"),
+        ("eq-lift-negative", "d < 0"),
     ],
 }
 FENCED = {row for rows in FENCES.values() for row in rows}

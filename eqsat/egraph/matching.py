@@ -1,0 +1,816 @@
+"""Rules compiled to the encoding of :mod:`eqsat.egraph.program`: matching modulo associativity and commutativity.
+
+A sum in a pattern matches some of the terms of a longer one. At the top of the left side the others are kept, and the
+match may be up to a literal factor, as ``x - (x//n)*n`` is in ``a*5 - (a//8)*40 + b``; further down, a letter that
+stands nowhere else takes all the others. Products, junctions, minima and maxima match in the same way. A letter that is
+bound elsewhere to a sum of several terms matches these terms wherever a sum has them, or more of them (``ask`` and
+``piece``).
+
+A rule that measures what no node is yet (the rest of a sum) is compiled to two: the first makes the node and remembers
+its match in a table of its own, the second goes on once something is known of the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import count
+
+from eqsat.egraph.program import CONTAINERS, PLAIN, container_text
+from eqsat.expr import FALSE, Expr, const, make, topological, variables
+from eqsat.rule import Rule
+from eqsat.saturation.compiling import Conjunct, alternatives, common_divisor, floor_parts
+from eqsat.saturation.patterns import (
+    CONDITIONS,
+    LITERALS,
+    MEASURES,
+    TERMS,
+    Pattern,
+    binds_index,
+    is_condition_letter,
+    pattern_of,
+)
+
+_SUMS = frozenset({"add", "sub", "neg"})
+_FACTS = {"lt": "<", "le": "<=", "eq": "=", "ne": "!=", "ge": ">=", "gt": ">"}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One egglog rule of a compiled one: a query, actions, and what the tables that it needs are declared as."""
+
+    body: str
+    head: str
+    tables: str = ""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A way to match a rule: its stages in order, and the constructors that the first one reads."""
+
+    name: str
+    stages: tuple[Stage, ...]
+    reads: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A letter whose terms a sum is asked for: what is left then, and the constant of the letter's normal form.
+
+    ``after`` facts and ``columns`` names came before.
+    """
+
+    whole: str
+    letter: str
+    times: str
+    left: str
+    inside: str
+    after: int
+    columns: tuple[str, ...]
+    #: Whether any multiple will do that cancels a term.
+    is_open: bool
+
+
+@dataclass(frozen=True)
+class _Left:
+    """What is left of a sum: its terms, the factor of the match, and the letter that takes them, if one does."""
+
+    terms: str
+    factor: str = ""
+    taker: str = ""
+    negative: bool = False
+    asked: _Asked | None = None
+
+
+@dataclass(frozen=True)
+class _State:
+    """A match as far as it is compiled; branches share what they began with."""
+
+    facts: tuple[str, ...] = ()
+    #: Every name of the query by its sort.
+    sorts: dict[str, str] = field(default_factory=dict)
+    #: The class of each letter: a name, or the text that makes it.
+    letters: dict[str, str] = field(default_factory=dict)
+    #: Numbers that were computed, by what they are.
+    numbers: dict[Expr, str] = field(default_factory=dict)
+    asked: tuple[_Asked, ...] = ()
+    fresh: int = 0
+
+    def fact(self, *texts: str) -> _State:
+        return replace(self, facts=(*self.facts, *texts))
+
+    def named(self, *sorts: str) -> tuple[tuple[str, ...], _State]:
+        """Fresh names of these sorts."""
+        names = tuple([f"_{self.fresh + i}" for i in range(len(sorts))])
+        sorted_names = {**self.sorts, **dict(zip(names, sorts, strict=True))}
+        return names, replace(self, fresh=self.fresh + len(sorts), sorts=sorted_names)
+
+    def name(self, sort: str) -> tuple[str, _State]:
+        (name,), state = self.named(sort)
+        return name, state
+
+    def bind(self, letter: str, text: str) -> _State:
+        return replace(self, letters={**self.letters, letter: text})
+
+    def declare(self, name: str, sort: str) -> _State:
+        return replace(self, sorts={**self.sorts, name: sort})
+
+
+def _is_literal_letter(term: Expr) -> bool:
+    return term.op == "var" and str(term.value) in LITERALS
+
+
+@cache
+def _is_number(term: Expr) -> bool:
+    """Whether a part of a pattern is computed from literals and measures."""
+    if term.is_bool:
+        return False
+    return all(t.op != "var" or str(t.value) in LITERALS or str(t.value) in MEASURES for t in topological([term]))
+
+
+def _addends(term: Expr) -> tuple[Expr, list[tuple[Expr, Expr]]]:
+    """A pattern as a sum: its constant, and (coefficient, addend) pairs."""
+    constant: Expr = const(0)
+    found: list[tuple[Expr, Expr]] = []
+    stack: list[tuple[Expr, Expr]] = [(const(1), term)]
+    while stack:
+        scale, part = stack.pop()
+        if _is_number(part):
+            constant = _plus(constant, _times(scale, part))
+        elif part.op == "add":
+            stack += [(scale, part.args[1]), (scale, part.args[0])]
+        elif part.op == "sub":
+            stack += [(_times(scale, const(-1)), part.args[1]), (scale, part.args[0])]
+        elif part.op == "neg":
+            stack.append((_times(scale, const(-1)), part.args[0]))
+        elif part.op == "mul":
+            numbers = [f for f in _members(part, "mul") if _is_number(f)]
+            others = [f for f in _members(part, "mul") if not _is_number(f)]
+            for number in numbers:
+                scale = _times(scale, number)
+            if len(others) == 1 and (numbers or others[0].op in _SUMS):
+                stack.append((scale, others[0]))
+            else:
+                product = others[0]
+                for other in others[1:]:
+                    product = make("mul", product, other)
+                found.append((scale, product))
+        else:
+            found.append((scale, part))
+    return constant, found
+
+
+def _plus(x: Expr, y: Expr) -> Expr:
+    if x.op == "const" and y.op == "const":
+        return const(x.vmin + y.vmin)
+    return y if x.op == "const" and x.vmin == 0 else x if y.op == "const" and y.vmin == 0 else make("add", x, y)
+
+
+def _times(x: Expr, y: Expr) -> Expr:
+    if x.op == "const" and y.op == "const":
+        return const(x.vmin * y.vmin)
+    return y if x.op == "const" and x.vmin == 1 else x if y.op == "const" and y.vmin == 1 else make("mul", x, y)
+
+
+def _members(term: Expr, op: str) -> list[Expr]:
+    """The operands of a nest of one operator."""
+    if term.op != op:
+        return [term]
+    return [m for arg in term.args for m in _members(arg, op)]
+
+
+def _is_sum(term: Expr) -> bool:
+    return term.op in _SUMS or (term.op == "mul" and any(_is_number(f) for f in _members(term, "mul")))
+
+
+def _is_one_term(term: Expr) -> bool:
+    """Whether a sum in a pattern is a multiple of one term with an operator."""
+    constant, addends = _addends(term)
+    return len(addends) == 1 and constant.op == "const" and not constant.vmin and _letter(addends[0][1]) is None
+
+
+def _open_letter(term: Expr, state: _State) -> str | None:
+    """The literal letter, or its negative, that a coefficient or constant binds; none if all in it is known."""
+    found = [t for t in topological([term]) if _is_literal_letter(t) and str(t.value) not in state.sorts]
+    return str(found[0].value) if found else None
+
+
+def _letter(term: Expr) -> str | None:
+    if is_condition_letter(term):
+        return str(term.args[0].value)
+    return str(term.value) if term.op == "var" and str(term.value) in TERMS else None
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What a match at the top leaves of its class: of a sum its terms, constant and factor, of a container members."""
+
+    op: str = ""
+    members: str = ""
+    constant: str = "0"
+    factor: str = "1"
+    #: The class that is equal to the right side, or makes it.
+    of: str = "e"
+
+
+class _Matcher:
+    """Compiles one rule; ``run`` yields each way to match it."""
+
+    def __init__(self, rule: Rule, pattern: Pattern) -> None:
+        self.rule = rule
+        self.pattern = pattern
+
+    def fail(self, what: str) -> ValueError:
+        return ValueError(f"rule {self.rule.name!r}: {what}")
+
+    # ---- the query
+
+    def match(self, state: _State, term: Expr, at: str) -> Iterator[_State]:
+        """``term``, below the top, against the class ``at``."""
+        letter = _letter(term)
+        if letter is not None:
+            yield self.letter(state, letter, at)
+        elif term.op == "const" or _is_literal_letter(term):
+            yield self.number_at(state, term, at)
+        elif _is_number(term):
+            number, state = self.number(state, term)
+            yield state.fact(f"(= {number} (lit {at}))")
+        elif term.op == "bool":
+            yield state.fact(f"(= {at} ({'Yes' if term.value else 'No'}))")
+        elif _is_sum(term):
+            yield from self.sum(state, term, at)
+        elif term.op in CONTAINERS:
+            for matched, rest in self.container(state, term, at, at_top=False):
+                yield matched.fact(f"(= 0 (multiset-length {rest}))") if rest else matched
+        else:
+            yield from self.plain(state, term, at)
+
+    def letter(self, state: _State, letter: str, at: str) -> _State:
+        """A letter that stands for the class ``at``."""
+        known = state.letters.get(letter)
+        if known is None:
+            return state.bind(letter, at)
+        return state.fact(f"(= {known} {at})")
+
+    def number_at(self, state: _State, term: Expr, at: str) -> _State:
+        """A literal, or a letter for one, that the class ``at`` is."""
+        if term.op == "const":
+            return state.fact(f"(= {term.value} (lit {at}))")
+        return self.literal(state, str(term.value), f"(lit {at})")
+
+    def literal(self, state: _State, letter: str, text: str) -> _State:
+        return state.declare(letter, "i64").fact(f"(= {letter} {text})")
+
+    def plain(self, state: _State, term: Expr, at: str) -> Iterator[_State]:
+        """A node with a fixed number of operands."""
+        op, args, negated = term.op, list(term.args), False
+        if op in ("le", "ne"):
+            op, args, negated = ("lt", args[::-1], True) if op == "le" else ("eq", args, True)
+        if op not in PLAIN:
+            raise self.fail(f"{term.op!r} cannot be matched")
+        if negated:
+            inner, state = state.name("E")
+            state = state.fact(f"(= {at} (Not {inner}))")
+            at = inner
+        orders = [args, args[::-1]] if op == "eq" else [args]
+        for ordered in orders:
+            names = []
+            now = state
+            for _ in ordered:
+                name, now = now.name("E")
+                names.append(name)
+            now = now.fact(f"(= {at} ({PLAIN[op][0]} {' '.join(names)}))")
+            # what is written out is matched before letters, which may stand in it
+            pairs = sorted(zip(ordered, names, strict=True), key=lambda pair: _letter(pair[0]) is not None)
+            yield from self.all_of(now, pairs)
+
+    def all_of(self, state: _State, pairs: Sequence[tuple[Expr, str]]) -> Iterator[_State]:
+        if not pairs:
+            yield state
+            return
+        for matched in self.match(state, *pairs[0]):
+            yield from self.all_of(matched, pairs[1:])
+
+    def sum(self, state: _State, term: Expr, at: str) -> Iterator[_State]:
+        """A sum below the top against the class ``at``."""
+        for now, left, offset, constant in self.matched_sum(state, term, at, at_top=False):
+            kept = self.constant(now, constant, offset, left)
+            if kept is None:
+                continue
+            end, rest = kept
+            if left.taker:
+                text = f"(Sum {left.terms} {rest})"
+                yield end.bind(left.taker, f"(Sum (multiset-of (Sc -1 {text})) 0)" if left.negative else text)
+            else:
+                yield end.fact(f"(= 0 (multiset-length {left.terms}))", f"(= 0 {rest})")
+
+    def matched_sum(
+        self, state: _State, term: Expr, at: str, at_top: bool
+    ) -> Iterator[tuple[_State, _Left, str, Expr]]:
+        """The addends of a pattern among the terms of the class ``at``: what is left, the constants of both."""
+        constant, addends = _addends(term)
+        (whole, offset), state = state.named("MT", "i64")
+        state = state.fact(f"(= {at} (Sum {whole} {offset}))", f"(open {whole})")
+        written = [(c, a) for c, a in addends if _letter(a) is None]
+        letters = [(c, x) for c, a in addends if (x := _letter(a)) is not None]
+        for now, left in self.written(state, written, whole, _Left(whole, "" if at_top else "1")):
+            for end, rest in self.lettered(now, letters, whole, left, at_top):
+                yield end, rest, offset, constant
+
+    def one_term(self, state: _State, whole: str, left: _Left, at: str = "") -> tuple[_State, _Left, str, str]:
+        """One of the terms of a sum, of the class ``at`` if that is given: what is left, its class and coefficient."""
+        (term, scale, rest), state = state.named("T", "i64", "MT")
+        if not at:
+            at, state = state.name("E")
+        state = state.fact(f"(at {whole} {term} {at} {scale})", f"(= {rest} (multiset-remove {left.terms} {term}))")
+        return state, replace(left, terms=rest), at, scale
+
+    def written(
+        self, state: _State, addends: Sequence[tuple[Expr, Expr]], whole: str, left: _Left
+    ) -> Iterator[tuple[_State, _Left]]:
+        """Addends with an operator, each one of the terms."""
+        if not addends:
+            yield state, left
+            return
+        (coefficient, addend), *others = addends
+        state, left, atom, scale = self.one_term(state, whole, left)
+        for matched in self.match(state, addend, atom):
+            found = self.coefficient(matched, coefficient, scale, left)
+            if found is not None:
+                yield from self.written(found[0], others, whole, found[1])
+
+    def coefficient(self, state: _State, wanted: Expr, scale: str, left: _Left) -> tuple[_State, _Left] | None:
+        """``scale`` is ``wanted`` times the factor, which the first addend with a known coefficient gives."""
+        if letter := _open_letter(wanted, state):
+            if left.factor not in ("", "1"):
+                state = state.fact(f"(= {left.factor} 1)")
+            sign = "" if _is_literal_letter(wanted) else "-"
+            text = f"(- 0 {scale})" if sign else scale
+            return self.literal(state, letter, text), replace(left, factor="1")
+        number, state = self.number(state, wanted)
+        if left.factor == "1":
+            return state.fact(f"(= {scale} {number})"), left
+        if left.factor:
+            return state.fact(f"(= {scale} (* {left.factor} {number}))"), left
+        if number == "1":
+            return state, replace(left, factor=scale)
+        factor, state = state.name("i64")
+        facts = ["(= 0 (% {scale} {number}))", "(= {factor} (/ {scale} {number}))"]
+        if number == "-1":
+            facts = ["(= {factor} (- 0 {scale}))"]
+        elif not number.lstrip("-").isdigit():
+            facts.insert(0, "(!= 0 {number})")
+        state = state.fact(*[f.format(scale=scale, number=number, factor=factor) for f in facts])
+        return state, replace(left, factor=factor)
+
+    def lettered(
+        self, state: _State, addends: Sequence[tuple[Expr, str]], whole: str, left: _Left, at_top: bool
+    ) -> Iterator[tuple[_State, _Left]]:
+        """Addends that are letters: bound ones as one term or as several, open ones as one term or as all the rest."""
+        if bound := next((pair for pair in addends if pair[1] in state.letters), None):
+            coefficient, letter = bound
+            others = [pair for pair in addends if pair is not bound]
+            now, rest, _, scale = self.one_term(state, whole, left, state.letters[letter])
+            found = self.coefficient(now, coefficient, scale, rest)
+            if found is not None:
+                yield from self.lettered(found[0], others, whole, found[1], at_top)
+            if not others and (left.factor or _is_literal_letter(coefficient)):
+                yield self.asking(state, coefficient, state.letters[letter], whole, left)
+            return
+        left = replace(left, factor=left.factor or "1")
+        # each letter in turn takes all the rest; at the top that is kept instead
+        for taker in () if at_top else addends:
+            stands_once = sum(letter == taker[1] for _, letter in addends) == 1
+            if stands_once and taker[0].op == "const" and abs(taker[0].vmin) == 1:
+                for end, rest in self.terms(state, [pair for pair in addends if pair is not taker], whole, left):
+                    negative = taker[0].vmin < 0
+                    yield end.bind(taker[1], ""), replace(rest, taker=taker[1], negative=negative)
+        yield from self.terms(state, addends, whole, left)
+
+    def asking(self, state: _State, coefficient: Expr, letter: str, whole: str, left: _Left) -> tuple[_State, _Left]:
+        """A bound letter as the terms of its normal form, some multiple of which the sum has, or more."""
+        is_open = _open_letter(coefficient, state) is not None
+        cut, columns = len(state.facts), tuple(state.sorts)
+        if is_open:
+            times = str(coefficient.value)
+            state = state.declare(times, "i64")
+        else:
+            times, state = self.times(state, coefficient, left.factor)
+            cut, columns = len(state.facts), tuple(state.sorts)
+        (rest, inside, taken), state = state.named("MT", "i64", "MT")
+        # what was matched before is not in the letter's terms
+        asked = _Asked(whole, letter, times, rest, inside, cut, columns, is_open)
+        matched = f"(multiset-subtract {whole} {left.terms})"
+        # subtraction leaves out what is not there: all that was matched must be left
+        removed = f"(= {taken} (multiset-subtract {rest} {matched}))", f"(= {rest} (multiset-sum {taken} {matched}))"
+        state = replace(state.fact(*removed), asked=(*state.asked, asked))
+        return state, replace(left, terms=taken, asked=asked, factor=left.factor or "1")
+
+    def terms(
+        self, state: _State, addends: Sequence[tuple[Expr, str]], whole: str, left: _Left
+    ) -> Iterator[tuple[_State, _Left]]:
+        """Open letters, each as one term of the sum."""
+        if not addends:
+            yield state, left
+            return
+        (coefficient, letter), *others = addends
+        if letter in state.letters:
+            # the letter stands twice: both are of one class
+            state, left, _, scale = self.one_term(state, whole, left, state.letters[letter])
+            if (found := self.coefficient(state, coefficient, scale, left)) is not None:
+                yield from self.terms(found[0], others, whole, found[1])
+            return
+        state, left, atom, scale = self.one_term(state, whole, left)
+        if (open_letter := _open_letter(coefficient, state)) is not None:
+            if left.factor != "1" or not _is_literal_letter(coefficient):
+                return
+            state = self.literal(state, open_letter, scale).bind(letter, atom)
+        else:
+            times, state = self.times(state, coefficient, left.factor)
+            share = scale
+            if times != "1":
+                share, state = state.name("i64")
+                state = state.fact(f"(!= 0 {times})", f"(= 0 (% {scale} {times}))", f"(= {share} (/ {scale} {times}))")
+            state = state.bind(letter, f"(Sum (multiset-of (Sc {share} {atom})) 0)")
+        yield from self.terms(state, others, whole, left)
+
+    def constant(self, state: _State, constant: Expr, offset: str, left: _Left) -> tuple[_State, str] | None:
+        """The constant of a pattern against that of the sum: what is left of it."""
+        factor = left.factor or "1"
+        kept = offset
+        if (letter := _open_letter(constant, state)) is not None:
+            if not _is_literal_letter(constant) or left.asked is not None:
+                return None
+            if factor != "1":
+                state = state.fact(f"(= {factor} 1)")
+            state, kept = self.literal(state, letter, offset).fact(f"(!= 0 {offset})"), "0"
+        elif constant.op != "const" or constant.vmin:
+            times, state = self.times(state, constant, factor)
+            state, kept = state.fact(f"(= {offset} {times})"), "0"
+        if left.asked is not None:
+            whole, state = state.name("i64")
+            state = state.fact(f"(= {whole} (- {kept} (* {left.asked.times} {left.asked.inside})))")
+            kept = whole
+        return state, kept
+
+    def container(self, state: _State, term: Expr, at: str, at_top: bool) -> Iterator[tuple[_State, str]]:
+        """A product, junction, minimum or maximum against the class ``at``, and what is left if no letter takes it."""
+        members = _members(term, term.op)
+        whole, state = state.name("ME")
+        state = state.fact(f"(= {at} ({CONTAINERS[term.op]} {whole}))")
+        written = [m for m in members if _letter(m) is None]
+        letters = [x for m in members if (x := _letter(m)) is not None]
+        for now, left in self.members(state, written, whole, whole):
+            bound, free = [[x for x in letters if (x in now.letters) is known] for known in (True, False)]
+            for x in bound:
+                rest, now = now.name("ME")
+                now = now.fact(
+                    f"(in {whole} {now.letters[x]})", f"(= {rest} (multiset-remove {left} {now.letters[x]}))"
+                )
+                left = rest
+            takers = [] if at_top or len(set(free)) < len(free) else free
+            for taker in takers:
+                for end, rest in self.free(now, [x for x in free if x != taker], whole, left):
+                    yield end.fact(f"(< 1 (multiset-length {rest}))").bind(taker, f"({CONTAINERS[term.op]} {rest})"), ""
+            yield from self.free(now, free, whole, left)
+            if len(free) == len(members) > 1 and len(set(free)) == 1 and not at_top:
+                # a power of several members
+                root, now = now.name("ME")
+                power = root
+                for _ in free[1:]:
+                    power = f"(multiset-sum {power} {root})"
+                now = now.fact(f"(= {root} (multiset-reset-counts {whole}))", f"(= {whole} {power})")
+                yield now.fact(f"(< 1 (multiset-length {root}))").bind(free[0], f"({CONTAINERS[term.op]} {root})"), ""
+
+    def members(self, state: _State, members: Sequence[Expr], whole: str, left: str) -> Iterator[tuple[_State, str]]:
+        if not members:
+            yield state, left
+            return
+        member, state = state.name("E")
+        rest, state = state.name("ME")
+        state = state.fact(f"(in {whole} {member})", f"(= {rest} (multiset-remove {left} {member}))")
+        for now in self.match(state, members[0], member):
+            yield from self.members(now, members[1:], whole, rest)
+
+    def free(self, state: _State, letters: Sequence[str], whole: str, left: str) -> Iterator[tuple[_State, str]]:
+        """Open letters, each as one member."""
+        for x in letters:
+            member = state.letters.get(x)
+            if member is None:
+                member, state = state.name("E")
+                state = state.fact(f"(in {whole} {member})").bind(x, member)
+            rest, state = state.name("ME")
+            state = state.fact(f"(= {rest} (multiset-remove {left} {member}))")
+            left = rest
+        yield state, left
+
+    # ---- numbers
+
+    def number(self, state: _State, term: Expr) -> tuple[str, _State]:
+        """The name of a computed literal, bound by facts of the query, where overflow means no match."""
+        if term in state.numbers:
+            return state.numbers[term], state
+        if term.op == "const":
+            return str(term.value), state
+        if term.op == "var":
+            return self.measure(state, str(term.value))
+        args = []
+        for arg in term.args:
+            text, state = self.number(state, arg)
+            args.append(text)
+        name, state = state.name("i64")
+        match term.op:
+            case "floordiv" | "mod":
+                facts, quotient, remainder = floor_parts(name, *args)
+                state = state.fact(facts).declare(quotient, "i64").declare(remainder, "i64")
+                name = quotient if term.op == "floordiv" else remainder
+            case "neg":
+                state = state.fact(f"(= {name} (- 0 {args[0]}))")
+            case "add" | "sub" | "mul" | "min" | "max":
+                symbol = {"add": "+", "sub": "-", "mul": "*"}.get(term.op, term.op)
+                state = state.fact(f"(= {name} ({symbol} {args[0]} {args[1]}))")
+            case "shl":
+                state = state.fact(f"(< {args[1]} 62)", f"(= {name} (<< {args[0]} {args[1]}))")
+            case _:
+                raise self.fail(f"{term!r} cannot be computed from literals")
+        return name, replace(state, numbers={**state.numbers, term: name})
+
+    def measure(self, state: _State, name: str) -> tuple[str, _State]:
+        """A literal letter, or what is known of the class of a letter."""
+        if name not in MEASURES:
+            return name, state
+        fact = f"_{name}"
+        if fact in state.sorts:
+            return fact, state
+        function, letter, *others = name.split("_")
+        at = state.letters[letter]
+        state = state.declare(fact, "i64")
+        if function == "gcd":
+            first, state = self.measure(state, f"factor_{letter}")
+            return fact, state.fact(f"(= {fact} {common_divisor(first, others[0])})")
+        if function == "remainder":
+            first, state = self.measure(state, f"modulus_{letter}")
+            return fact, state.fact(f"(= {fact} (remainder {at} {first}))")
+        table = {"vmin": "lo", "vmax": "hi", "factor": "fac", "modulus": "modulus"}[function]
+        state = state.fact(f"(= {fact} ({table} {at}))")
+        return fact, state.fact(f"(> {fact} 0)") if function == "modulus" else state
+
+    # ---- the rest of the rule
+
+    def run(self) -> Iterator[tuple[Stage, ...]]:
+        """Every way to match the left side, for each alternative of the guard."""
+        left = self.pattern.left
+        for conjuncts in alternatives(self.pattern.when):
+            for state, head in self.top(left):
+                yield self.staged(state, conjuncts, head)
+
+    def top(self, left: Expr) -> Iterator[tuple[_State, _Kept]]:
+        """The left side matched, and what is kept of the class."""
+        state = _State().declare("e", "E")
+        if _is_sum(left) and _is_one_term(left):
+            yield from self.one_addend(state, left)
+        elif _is_sum(left):
+            for matched, rest, offset, constant in self.matched_sum(state, left, "e", at_top=True):
+                if (kept := self.constant(matched, constant, offset, rest)) is not None:
+                    yield kept[0], _Kept("sum", rest.terms, kept[1], rest.factor or "1")
+        elif left.op in CONTAINERS:
+            for matched, members in self.container(state, left, "e", at_top=True):
+                yield matched, _Kept(left.op, members)
+        else:
+            for matched in self.plain(state, left, "e"):
+                yield matched, _Kept()
+
+    def one_addend(self, state: _State, left: Expr) -> Iterator[tuple[_State, _Kept]]:
+        """A left side with one addend and no constant: a term of any sum, for itself.
+
+        What is found of the term then holds in every sum that has it, without a node for each of them.
+        """
+        [(coefficient, addend)] = _addends(left)[1]
+        state = replace(state, sorts={})
+        (whole, term, atom, scale), state = state.named("MT", "T", "E", "i64")
+        state = state.fact(f"(at {whole} {term} {atom} {scale})")
+        for matched in self.match(state, addend, atom):
+            found = self.coefficient(matched, coefficient, scale, _Left(whole, "1"))
+            if found is not None:
+                yield found[0], _Kept(of=f"(Sum (multiset-of {term}) 0)")
+
+    def staged(self, state: _State, conjuncts: Sequence[Conjunct], kept: _Kept) -> tuple[Stage, ...]:
+        """The rule in one stage, or in two if what it speaks of is made, or asked for, first."""
+        measured = _measured_letters(self.pattern, conjuncts)
+        made = {x: state.letters[x] for x in measured if state.letters[x].startswith("(")}
+        compared = [(x, y) for _, x, y in conjuncts if _has_terms(x) or _has_terms(y)]
+        if not made and not state.asked and not compared:
+            facts, action = self.finish(state, conjuncts, kept)
+            return (Stage(" ".join(facts), action),)
+        if not state.asked:
+            # what decides before anything is made
+            for conjunct in [c for c in conjuncts if c[1:] not in compared]:
+                if not made.keys() & set(_measured_letters(Pattern(FALSE, FALSE, FALSE), [conjunct])):
+                    state = self.guarded(state, conjunct)
+                    conjuncts = [c for c in conjuncts if c is not conjunct]
+        cut, columns = len(state.facts), [*state.sorts]
+        if state.asked:
+            cut, columns = state.asked[0].after, [*state.asked[0].columns]
+        actions = [f"(let made_{x} {text})" for x, text in made.items()]
+        for x in made:
+            state = state.bind(x, f"made_{x}").declare(f"made_{x}", "E")
+            columns.append(f"made_{x}")
+        for asked in state.asked:
+            wanted = "seek" if asked.is_open else "ask"
+            actions.append(f"({wanted} {asked.whole} {asked.letter}{'' if asked.is_open else ' ' + asked.times})")
+        for left, right in compared:
+            _, one = self.build(state, left)
+            _, two = self.build(state, right)
+            actions.append(f"(Lt {one} {two})")
+        table = f"found{next(_NUMBERS)}"
+        row = f"({table} {' '.join(columns)})"
+        declared = f"(relation {table} ({' '.join([state.sorts[n] for n in columns])}))"
+        first = Stage(" ".join(state.facts[:cut]), " ".join([*actions, row]), declared)
+        pieces = [f"(piece {a.whole} {a.letter} {a.times} {a.left} {a.inside})" for a in state.asked]
+        facts, action = self.finish(replace(state, facts=(row, *pieces, *state.facts[cut:])), conjuncts, kept)
+        return first, Stage(" ".join(facts), action)
+
+    def finish(self, state: _State, conjuncts: Sequence[Conjunct], kept: _Kept) -> tuple[tuple[str, ...], str]:
+        """The guard's facts, and the action."""
+        for op, x, y in conjuncts:
+            if _has_terms(x) or _has_terms(y):
+                state, one = self.build(state, x)
+                state, two = self.build(state, y)
+                state = state.fact(f"(= (Yes) (Lt {one} {two}))")
+                continue
+            state = self.guarded(state, (op, x, y))
+        right = self.pattern.right
+        if kept.op == "sum":
+            state, terms, added = self.flat(state, right, kept.factor)
+            total = kept.constant
+            if added != "0":
+                total, state = state.name("i64")
+                state = state.fact(f"(= {total} (+ {kept.constant} {added}))")
+            container = kept.members
+            for term in terms:
+                container = f"(multiset-insert {container} {term})"
+            return state.facts, f"(union e (Sum {container} {total}))"
+        state, text = self.build(state, right)
+        if kept.op:
+            text = container_text(kept.op, f"(multiset-insert {kept.members} {text})")
+        return state.facts, f"(union {kept.of} {text})"
+
+    def guarded(self, state: _State, conjunct: Conjunct) -> _State:
+        """A comparison of numbers in the guard."""
+        op, x, y = conjunct
+        left, state = self.number(state, x)
+        right, state = self.number(state, y)
+        return state.fact(f"({_FACTS[op]} {left} {right})")
+
+    def flat(self, state: _State, term: Expr, factor: str) -> tuple[_State, list[str], str]:
+        """The terms of the right side as a sum, times the factor, and its constant."""
+        constant, addends = _addends(term)
+        terms = []
+        for coefficient, addend in addends:
+            number, state = self.times(state, coefficient, factor)
+            state, text = self.build(state, addend)
+            terms.append(f"(Sc {number} {text})")
+        total, state = self.times(state, constant, factor)
+        return state, terms, total
+
+    def times(self, state: _State, term: Expr, factor: str) -> tuple[str, _State]:
+        number, state = self.number(state, term)
+        if factor == "1" or number == "0":
+            return number, state
+        if number == "1":
+            return factor, state
+        name, state = state.name("i64")
+        return name, state.fact(f"(= {name} (* {factor} {number}))")
+
+    def build(self, state: _State, term: Expr) -> tuple[_State, str]:
+        """The right side, or a part of it, as an action."""
+        letter = _letter(term)
+        if letter is not None:
+            return state, state.letters[letter]
+        if _is_number(term):
+            number, state = self.number(state, term)
+            return state, f"(Sum (multiset-of) {number})"
+        if term.op == "bool":
+            return state, "(Yes)" if term.value else "(No)"
+        if _is_sum(term):
+            state, terms, constant = self.flat(state, term, "1")
+            return state, f"(Sum (multiset-of {' '.join(terms)}) {constant})"
+        if term.op in CONTAINERS:
+            texts = []
+            for member in _members(term, term.op):
+                state, text = self.build(state, member)
+                texts.append(text)
+            return state, container_text(term.op, f"(multiset-of {' '.join(texts)})")
+        texts = []
+        for arg in term.args:
+            state, text = self.build(state, arg)
+            texts.append(text)
+        if term.op == "le":
+            return state, f"(Not (Lt {texts[1]} {texts[0]}))"
+        if term.op == "ne":
+            return state, f"(Not (Eq {texts[0]} {texts[1]}))"
+        if term.op not in PLAIN:
+            raise self.fail(f"{term.op!r} cannot be built")
+        return state, f"({PLAIN[term.op][0]} {' '.join(texts)})"
+
+
+_NUMBERS = count()
+
+
+def _has_terms(term: Expr) -> bool:
+    return any(str(v.value) in TERMS + CONDITIONS for v in variables([term]))
+
+
+def _measured_letters(pattern: Pattern, conjuncts: Sequence[Conjunct]) -> list[str]:
+    """The letters that the guard or the right side measure, and those that the guard compares."""
+    found: dict[str, None] = {}
+    sides = [pattern.right, *[side for _, x, y in conjuncts for side in (x, y)]]
+    for v in variables(sides):
+        name = str(v.value)
+        if name in MEASURES:
+            found[name.split("_")[1]] = None
+    for _, x, y in conjuncts:
+        found.update((str(v.value), None) for v in variables([x, y]) if str(v.value) in TERMS)
+    return [*found]
+
+
+@cache
+def by_representation(rule: Rule) -> bool:
+    """Whether both sides of ``rule`` are one node of the encoding, as those of commutativity are.
+
+    >>> by_representation(Rule("associates", "(x + y) + z", "x + (y + z)"))
+    True
+    >>> by_representation(Rule("distributes", "(x + y) * z", "x*z + y*z"))
+    False
+    """
+    if binds_index(rule):
+        return False
+    pattern = pattern_of(rule)
+    return _shape(pattern.left) == _shape(pattern.right)
+
+
+def _shape(term: Expr) -> object:
+    """A pattern as the encoding holds it."""
+    if _is_sum(term) or _is_number(term):
+        constant, addends = _addends(term)
+        shapes: dict[object, object] = {}
+        for coefficient, addend in addends:
+            shapes[repr(_shape(addend)), repr(coefficient)] = _shape(addend)
+        numbers = [(c, _shape(a)) for c, a in addends]
+        if all(c.op == "const" for c, _ in numbers):
+            total: dict[str, int] = {}
+            for c, shape in numbers:
+                total[repr(shape)] = total.get(repr(shape), 0) + c.vmin
+            if len(total) == 1 and constant.op == "const" and not constant.vmin and set(total.values()) == {1}:
+                return numbers[0][1]
+            return "sum", constant, tuple(sorted(total.items()))
+        return "sum", constant, tuple(sorted((repr(c), repr(shape)) for c, shape in numbers))
+    if term.op in CONTAINERS:
+        return term.op, tuple(sorted(repr(_shape(m)) for m in _members(term, term.op)))
+    return (term.op, term.value, tuple(map(_shape, term.args))) if term.args else term
+
+
+@cache
+def compiled(rule: Rule) -> tuple[Compiled, ...]:
+    """The ways to match ``rule``, in each direction that it has.
+
+    Raises
+    ------
+    ValueError
+        If the rule cannot be matched; one line that names it.
+    """
+    if binds_index(rule) or by_representation(rule):
+        return ()
+    directions = [rule, rule.reverse()] if rule.both_ways else [rule]
+    found = []
+    for one in directions:
+        pattern = pattern_of(one)
+        if _letter(pattern.left) is not None:
+            continue
+        for stages in _Matcher(one, pattern).run():
+            found.append(Compiled(rule.name, stages, _constructors(pattern.left)))
+    return tuple(found)
+
+
+def _constructors(left: Expr) -> frozenset[str]:
+    """The constructors of nodes that the left side of a rule needs."""
+    found: set[str] = set()
+    for term in topological([left]):
+        if is_condition_letter(term) or not term.args or _is_number(term):
+            continue
+        if term.op in ("le", "ne"):
+            found |= {"Not", "Lt" if term.op == "le" else "Eq"}
+        elif _is_sum(term):
+            found.add("Sum")
+            if any(
+                len([f for f in _members(a, "mul") if not _is_number(f)]) > 1
+                for _, a in _addends(term)[1]
+                if a.op == "mul"
+            ):
+                found.add("Prod")
+        elif term.op in CONTAINERS:
+            found.add(CONTAINERS[term.op])
+        elif term.op in PLAIN:
+            found.add(PLAIN[term.op][0])
+    return frozenset(found)

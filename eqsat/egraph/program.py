@@ -1,0 +1,195 @@
+"""The encoding: which sorts and tables the e-graph has, and the rules that build it from rows and keep its index.
+
+A class is an ``E``. A sum is ``(Sum terms constant)``, its terms a multiset of ``(Sc coefficient class)``; a product,
+conjunction, disjunction, minimum or maximum is a constructor over a multiset of classes. So commutativity and
+associativity hold by representation. Rules match the sums that are ``open``: of the ways to write one value as a sum
+there are exponentially many, so Python chooses some. The tables ``at`` and ``in`` index the members: which sum has a
+multiple of a class, which multiset has a class. ``(A n)`` is the class with that number in Python;
+``(nf class terms constant)`` is a class's normal form, and ``lo hi fac modulus remainder`` say what the theory knows of
+its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+#: Constructors over a multiset of classes, by operator.
+CONTAINERS = {"mul": "Prod", "and": "And", "or": "Or", "min": "Min", "max": "Max"}
+#: Constructors with a fixed number of operands, by operator.
+PLAIN = {
+    "floordiv": ("Div", 2),
+    "mod": ("Mod", 2),
+    "tdiv": ("TDiv", 2),
+    "tmod": ("TMod", 2),
+    "lt": ("Lt", 2),
+    "eq": ("Eq", 2),
+    "not": ("Not", 1),
+    "where": ("Where", 3),
+    "shl": ("Shl", 2),
+    "shr": ("Shr", 2),
+}
+#: Sums and containers of up to so many members have a table for each number of them; longer ones are text.
+MOST_COLUMNS = 12
+
+_SORTS = """
+(sort E) (datatype T (Sc i64 E))
+(sort MT (MultiSet T)) (sort ME (MultiSet E))
+(sort FT (UnstableFn (MT T) i64)) (sort FE (UnstableFn (ME E) i64))
+(sort FTT (UnstableFn (T) T)) (sort FTU (UnstableFn (T) Unit)) (sort FTE (UnstableFn (T) E))
+(constructor A (i64) E) (constructor Yes () E) (constructor No () E)
+(constructor Sum (MT i64) E)
+(relation nf (E MT i64)) (relation open (MT))
+(function lit (E) i64 :merge (min old new))
+(function lo (E) i64 :merge (max old new)) (function hi (E) i64 :merge (min old new))
+(function fac (E) i64 :merge (max old new))
+(function modulus (E) i64 :merge (max old new)) (function remainder (E i64) i64 :merge old)
+(function idx (MT T) i64 :merge (max old new)) (function midx (ME E) i64 :merge (max old new))
+(function atom-of (T) E :merge old) (relation at (MT T E i64)) (relation in (ME E))
+(relation ask (MT E i64)) (relation seek (MT E)) (relation piece (MT E i64 MT i64))
+(relation covers (MT E i64 MT i64))
+(function touched (MT MT i64 T) Unit :merge old) (function left (MT MT i64 T) T :merge old)
+(ruleset build) (ruleset fill) (ruleset index) (ruleset ones)
+(ruleset ask0) (ruleset ask1) (ruleset ask2) (ruleset ask3)
+"""
+
+#: By ruleset and name, the query and the actions of the rules that keep the index, and answer what others ask.
+_KEPT = [
+    ("fill", "fill", "(open m)", '(unstable-multiset-fill-index m (unstable-fn "idx"))'),
+    ("index", "index", "(= n (idx m t)) (= t (Sc c a))", "(at m t a c)"),
+    ("index", "atom-of", "(= t (Sc c a))", "(set (atom-of t) a)"),
+    ("index", "index-members", "(= n (midx m a))", "(in m a)"),
+    (
+        "ones",
+        "one-term",
+        "(= s (Sum m 0)) (= 1 (multiset-length m)) (= (Sc 1 a) (multiset-pick m))",
+        "(union s a)",
+    ),
+    ("ones", "literal", "(= s (Sum m k)) (= 0 (multiset-length m))", "(set (lit s) k)"),
+    (
+        "ask0",
+        "seek",
+        "(seek m x) (nf x p k) (at p t a c) (at m u a d) (= 0 (% d c)) (= s (/ d c))",
+        "(ask m x s)",
+    ),
+    ("ask1", "ask", "(ask m x s) (nf x p k) (< 0 (multiset-length p))", "(covers m x s p k)"),
+    ("ask2", "touched", "(covers m x s p k) (at p t a c) (at m u a d)", "(set (touched m p s u) ())"),
+    (
+        "ask2",
+        "left",
+        "(covers m x s p k) (at p t a c) (at m u a d) (= e (- d (* s c))) (!= 0 e)",
+        "(set (left m p s u) (Sc e a))",
+    ),
+    (
+        "ask3",
+        "piece",
+        # not where an atom stands twice after classes were united: what is left of it would be counted twice
+        """(covers m x s p k)
+        (= b (unstable-multiset-map (unstable-fn "atom-of") m)) (= (multiset-length m) (multiset-length b))
+        (= (multiset-length m) (multiset-length (multiset-reset-counts b)))
+        (= v (unstable-multiset-map (unstable-fn "atom-of") p)) (= (multiset-length p) (multiset-length v))
+        (= (multiset-length p) (multiset-length (multiset-reset-counts v)))
+        (= z (unstable-multiset-filter-not (unstable-fn "touched" m p s) m))
+        (= (multiset-length p) (- (multiset-length m) (multiset-length z)))
+        (= y (multiset-sum z (unstable-multiset-map (unstable-fn "left" m p s) m)))
+        (< (multiset-length y) (multiset-length m))""",
+        "(piece m x s y k)",
+    ),
+]
+#: Those that read what egglog does not see change: they run after what fills it, and each row of their query once.
+_UNTRACKED = ("fill", "piece")
+
+
+def program() -> str:
+    """The egglog text of the encoding."""
+    lines = [_SORTS]
+    for constructor, arity in PLAIN.values():
+        lines.append(f"(constructor {constructor} ({' '.join(['E'] * arity)}) E)")
+    for constructor in CONTAINERS.values():
+        lines.append(f"(constructor {constructor} (ME) E)")
+        lines.append(
+            f'(rule ((= s ({constructor} m))) ((unstable-multiset-fill-index m (unstable-fn "midx")))'
+            f' :ruleset fill :unsafe-seminaive :name "fill-{constructor}")'
+        )
+        lines.append(
+            f"(rule ((in m a) (= s ({constructor} m)) (= 1 (multiset-length m))) ((union s a))"
+            f' :ruleset ones :name "one-{constructor}")'
+        )
+    # a class that is known to be one value, or a node over its own class, needs no other node
+    rows = [(name, [f"x{i}" for i in range(arity)], "") for name, arity in PLAIN.values()]
+    rows += [(name, ["m"], "") for name in CONTAINERS.values()]
+    rows.append(("Sum", ["m", "k"], "(< 0 (multiset-length m))"))
+    for name, operands, guard in rows:
+        row = f"({name} {' '.join(operands)})"
+        lines.append(f'(rule ((= e {row}) (= v (lit e)) {guard}) ((subsume {row})) :ruleset ones :name "value-{name}")')
+    for name, arity in PLAIN.values():
+        for i in range(arity):
+            row = f"({name} {' '.join('e' if i == j else f'x{j}' for j in range(arity))})"
+            lines.append(f'(rule ((= e {row})) ((subsume {row})) :ruleset ones :name "own-{name}{i}")')
+    lines += _insertion()
+    for ruleset, name, query, actions in _KEPT:
+        mark = " :unsafe-seminaive" if name in _UNTRACKED else ""
+        lines.append(f'(rule ({query}) ({actions}) :ruleset {ruleset}{mark} :name "{name}")')
+    return "\n".join(lines)
+
+
+def sum_table(length: int) -> str:
+    """The table of normal forms of so many terms: class, constant, then coefficient and class of each atom."""
+    return f"s{length}"
+
+
+def alternative_table(length: int) -> str:
+    """The table of other sums of so many terms, with the same columns over any classes."""
+    return f"t{length}"
+
+
+def open_table(length: int) -> str:
+    """The table of other sums that rules match."""
+    return f"u{length}"
+
+
+def node_table(op: str, length: int) -> str:
+    """The table of nodes of an operator: class, then the operands."""
+    return f"{op}{length}"
+
+
+def container_text(op: str, members: str) -> str:
+    """The node of an operator over a multiset; but for products a member counts once."""
+    return f"({CONTAINERS[op]} {members if op == 'mul' else f'(multiset-reset-counts {members})'})"
+
+
+def _insertion() -> Iterator[str]:
+    """The tables that rows are read into, and the rules that build nodes of them."""
+    for n in range(MOST_COLUMNS + 1):
+        pairs = [(f"c{i}", f"a{i}") for i in range(n)]
+        columns = ["i64"] * (2 + 2 * n)
+        row = " ".join(["i", "k", *(name for pair in pairs for name in pair)])
+        terms = f"(multiset-of {' '.join(f'(Sc {c} (A {a}))' for c, a in pairs)})"
+        normal = f"(let m {terms}) (union (A i) (Sum m k)) (nf (A i) m k) (open m)"
+        yield _table(sum_table(n), columns, row, normal)
+        yield _table(alternative_table(n), columns, row, f"(union (A i) (Sum {terms} k))")
+        yield _table(open_table(n), columns, row, f"(let m {terms}) (union (A i) (Sum m k)) (open m)")
+    yield _table("atom", ["i64"], "i", "(nf (A i) (multiset-of (Sc 1 (A i))) 0)")
+    yield _table("condition", ["i64"], "i", "(A i)")
+    yield _table("holds", ["i64"], "i", "(union (A i) (Yes))")
+    yield _table("fails", ["i64"], "i", "(union (A i) (No))")
+    facts = "(set (lo (A i)) l) (set (hi (A i)) h) (set (fac (A i)) f)"
+    yield _table("known", ["i64"] * 4, "i l h f", facts)
+    yield _table("aligned", ["i64"] * 3, "i m r", "(set (modulus (A i)) m) (set (remainder (A i) m) r)")
+    for op, (constructor, arity) in PLAIN.items():
+        yield _nodes(op, arity, f"({constructor} {{}})")
+    # what is not below is at most, and what is not equal differs
+    yield _nodes("ne", 2, "(Not (Eq {}))")
+    yield _table(node_table("le", 2), ["i64"] * 3, "i a0 a1", "(union (A i) (Not (Lt (A a1) (A a0))))")
+    for op in CONTAINERS:
+        for n in range(2, MOST_COLUMNS + 1):
+            yield _nodes(op, n, container_text(op, "(multiset-of {})"))
+
+
+def _nodes(op: str, arity: int, built: str) -> str:
+    operands = " ".join(f"(A a{i})" for i in range(arity))
+    row = " ".join(["i", *[f"a{i}" for i in range(arity)]])
+    return _table(node_table(op, arity), ["i64"] * (arity + 1), row, f"(union (A i) {built.format(operands)})")
+
+
+def _table(name: str, columns: Sequence[str], row: str, actions: str) -> str:
+    return f'(relation {name} ({" ".join(columns)})) (rule (({name} {row})) ({actions}) :ruleset build :name "{name}")'

@@ -1,0 +1,200 @@
+"""The e-graph's egglog session: rows in, rounds of rules, rows out.
+
+A :class:`Tables` compiles its rules once. Rows are read by egglog from files in a folder of its own, which is several
+times faster than text; what is read out are the rows of its tables, by names of classes that mean nothing outside.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any, TextIO
+
+from eqsat.egraph.matching import Compiled, compiled
+from eqsat.egraph.program import (
+    CONTAINERS,
+    MOST_COLUMNS,
+    PLAIN,
+    alternative_table,
+    open_table,
+    program,
+    sum_table,
+)
+from eqsat.rule import Rule
+
+#: egglog keeps every script: after so many characters a session is worn out.
+MOST_SCRIPTS = 2_000_000
+
+_CONSTRUCTORS = frozenset({"Sum", *CONTAINERS.values(), *(name for name, _ in PLAIN.values())})
+_INDEX = "(run fill) (run index) (run ones)"
+#: Rules that need only part of their left side found more than once in a round are rare: so often a round repeats.
+ROUNDS = 1
+
+
+class Tables:
+    """A warm session for one set of rules.
+
+    Raises
+    ------
+    ValueError
+        If egglog refuses the rules.
+    """
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        from egglog import bindings
+
+        self._egraph = bindings.EGraph()
+        self._errors = (bindings.EggSmolError,)
+        self._folder = tempfile.TemporaryDirectory(prefix="eqsat-")
+        self._files: dict[str, TextIO] = {}
+        self._scripts = 0
+        ways = [way for rule in rules for way in compiled(rule)]
+        self._ways: list[tuple[Compiled, tuple[str, ...]]] = []
+        lines = [program()]
+        numbers = count()
+        for way in ways:
+            names = []
+            for stage in way.stages:
+                name = f"r{next(numbers)}"
+                names.append(name)
+                # a match is one of the last stage
+                label = f"{way.name}@{name}" if stage is way.stages[-1] else name
+                lines.append(
+                    f"{stage.tables} (ruleset {name})"
+                    f' (rule ({stage.body}) ({stage.head}) :ruleset {name} :name "{label}")'
+                )
+            self._ways.append((way, tuple(names)))
+        self._schedules: dict[frozenset[str], str] = {}
+        try:
+            self._run("\n".join(lines))
+            self._run(self._clearing())
+        except self._errors as error:
+            raise ValueError(f"egglog refuses the rules: {error}") from None
+        self._scripts = 0
+        self._rows: dict[str, list[tuple[int, ...]]] = defaultdict(list)
+        self._texts: list[str] = []
+        self.matches: Counter[str] = Counter()
+        self.seconds: Counter[str] = Counter()
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether a new session would be smaller and faster by now."""
+        return self._scripts > MOST_SCRIPTS
+
+    @property
+    def integer(self) -> Any:
+        """The Python number that a value of egglog's is."""
+        return self._egraph.value_to_i64
+
+    @property
+    def members(self) -> Any:
+        """The values in a multiset of egglog's."""
+        return self._egraph.value_to_multiset
+
+    def _run(self, text: str) -> list[Any]:
+        self._scripts += len(text)
+        return self._egraph.run_program(*self._egraph.parse_program(text))
+
+    def _clearing(self) -> str:
+        """The ruleset that empties every table: push and pop would copy all rules each time."""
+        lines = ["(ruleset clear)"]
+        for name, table in self._egraph.freeze().functions.items():
+            row = f"({name} {' '.join(f'x{index}' for index in range(len(table.input_sorts)))})"
+            if not table.is_let_binding:
+                lines.append(f"(rule ((= o {row})) ((delete {row})) :ruleset clear :internal-include-subsumed)")
+        return "\n".join(lines)
+
+    def add(self, table: str, *row: int) -> None:
+        """A row for the next insertion."""
+        self._rows[table].append(row)
+
+    def add_sum(
+        self, c: int, constant: int, terms: Sequence[tuple[int, int]], is_normal: bool, is_open: bool = True
+    ) -> None:
+        """A sum of (coefficient, class) pairs for the class ``c``: its normal form, over atoms, or another."""
+        if len(terms) <= MOST_COLUMNS:
+            table = sum_table if is_normal else open_table if is_open else alternative_table
+            self.add(table(len(terms)), c, constant, *[n for term in terms for n in term])
+        elif is_normal:
+            members = " ".join(f"(Sc {k} (A {a}))" for k, a in terms)
+            self._texts.append(
+                f"(union (A {c}) (Sum (multiset-of {members}) {constant}))"
+                f"(nf (A {c}) (multiset-of {members}) {constant}) (open (multiset-of {members}))"
+            )
+
+    def simplify(self, c: int, constant: int, terms: Sequence[tuple[int, int]]) -> None:
+        """Say with the next insertion that the class ``c`` has a sum whose terms are alike, or zero."""
+        members = " ".join(f"(Sc {k} (A {a}))" for k, a in terms)
+        self._texts.append(f"(union (A {c}) (Sum (multiset-of {members}) {constant}))")
+
+    def _written(self, table: str, rows: Iterable[tuple[int, ...]]) -> str:
+        """The path of a file with these rows."""
+        file = self._files.get(table)
+        if file is None:
+            file = self._files[table] = (Path(self._folder.name) / table).open("w")
+        # to open a file anew takes far longer
+        file.seek(0)
+        file.write("\n".join(["\t".join(map(str, row)) for row in rows]))
+        file.truncate()
+        file.flush()
+        return file.name
+
+    def can_match(self, live: frozenset[str]) -> bool:
+        """Whether a rule reads nodes of the constructors ``live`` alone."""
+        return any(way.reads <= live for way, _ in self._ways)
+
+    def begin(self) -> None:
+        """Count matches anew."""
+        self.matches, self.seconds = Counter(), Counter()
+
+    def insert(self) -> None:
+        """Read the rows that were added, and build their nodes."""
+        script = []
+        for table, rows in self._rows.items():
+            script.append(f'(input {table} "{self._written(table, rows)}")')
+        self._rows.clear()
+        self._run(f"{' '.join(script)} {' '.join(self._texts)} (run-schedule (run build) {_INDEX})")
+        self._texts.clear()
+
+    def round(self, live: frozenset[str]) -> bool:
+        """Run the rules that read nodes of the constructors ``live`` alone; whether anything changed."""
+        report = self._run(self._schedule(live))[-1].report
+        times = report.search_and_apply_time_per_rule
+        for name, matches in report.num_matches_per_rule.items():
+            rule, marked, _ = name.partition("@")
+            if marked and matches:
+                self.matches[rule] += matches
+                self.seconds[rule] += times[name].total_seconds()
+        return bool(report.updated)
+
+    def _schedule(self, live: frozenset[str]) -> str:
+        if live not in self._schedules:
+            number = len(self._schedules)
+            steps = []
+            able = [names for way, names in self._ways if way.reads <= live]
+            for place in range(max(map(len, able), default=0)):
+                combined = f"step{number}_{place}"
+                of_place = [names[place] for names in able if place < len(names)]
+                self._run(f"(unstable-combined-ruleset {combined} {' '.join(of_place)})")
+                asking = "(run ask0) (run ask1) (run ask2) (run ask3)" if place else ""
+                steps.append(f"{asking} (run {combined}) {_INDEX}")
+            self._schedules[live] = f"(run-schedule (repeat {ROUNDS} {' '.join(steps)}))"
+        return self._schedules[live]
+
+    def rows(self) -> Mapping[str, Any]:
+        """The rows of every table, as egglog gives them."""
+        return {name: table.rows for name, table in self._egraph.freeze().functions.items() if table.rows}
+
+    def clear(self) -> None:
+        """Empty every table."""
+        self._rows.clear()
+        self._texts.clear()
+        self._run("(run clear 1)")
+
+
+def constructors(rows: Iterable[str]) -> frozenset[str]:
+    """Those of the tables' names that are constructors."""
+    return _CONSTRUCTORS.intersection(rows)

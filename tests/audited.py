@@ -1,0 +1,73 @@
+"""E-graphs checked by evaluation: every node of a class has the value of the class, for all indices too."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from eqsat.costs import LATENCY
+from eqsat.evaluation import evaluate
+from eqsat.expr import Expr, is_index, make, topological, var
+from eqsat.extract.graph import EGraph
+from eqsat.extract.select import Priced, tree
+from eqsat.ops import REDUCTIONS
+from eqsat.spelling.terms import to_exprs
+
+#: At so many random points.
+POINTS = 40
+
+
+def freed(term: Expr, bound: frozenset[Expr] = frozenset()) -> Expr:
+    """``term`` with variables in the place of the indices that no reduction in it binds."""
+    if term.op == "var" and is_index(term) and term not in bound:
+        name = str(term.value).replace("$", "index_").replace(":", "_").replace("-", "m")
+        return var(name, term.vmin, term.vmax)
+    if term.op in REDUCTIONS:
+        body, index, low, high = term.args
+        return make(term.op, freed(body, bound | {index}), index, freed(low, bound), freed(high, bound))
+    return make(term.op, *[freed(a, bound) for a in term.args]) if term.args else term
+
+
+def unequal_nodes(graph: EGraph, variables: Mapping[str, Expr], seed: int = 0) -> list[tuple[str, str, dict[str, int]]]:
+    """Two terms of one class, and a point where they differ, for each node that does not have its class's value."""
+    choice = tree(Priced.of(graph, LATENCY))
+    terms: dict[int, Expr] = {}
+    for c in graph.classes:
+        if c in choice:
+            try:
+                (terms[c],) = to_exprs(graph, choice, [c], variables)
+            except ValueError:
+                # a product of too many digits
+                continue
+    rng = random.Random(seed)
+    points: dict[str, Any] = {}
+
+    def values(term: Expr) -> Any:
+        term = freed(term)
+        for v in topological([term]):
+            if v.op == "var" and not is_index(v) and v.value not in points:
+                drawn = [rng.choice([v.vmin, v.vmax, rng.randint(v.vmin, v.vmax)]) for _ in range(POINTS)]
+                points[str(v.value)] = np.array(drawn)
+        names = {str(v.value) for v in topological([term]) if v.op == "var"}
+        given = {name: at for name, at in points.items() if name in names}
+        return np.broadcast_to(evaluate([term], given, total=True)[0], (POINTS,)).astype(int)
+
+    found = []
+    for c, nodes in graph.classes.items():
+        of_class = None
+        for op, _, args in nodes:
+            if c not in terms or not args or not all(a in terms for a in args):
+                continue
+            try:
+                node = make(op, *[terms[a] for a in args])
+            except ValueError:
+                continue
+            of_class = values(terms[c]) if of_class is None else of_class
+            different = np.flatnonzero(values(node) != of_class)
+            if different.size:
+                point = {name: int(at[different[0]]) for name, at in points.items()}
+                found.append((str(terms[c]), str(node), point))
+    return found
