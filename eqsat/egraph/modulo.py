@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any, cast
 
-from eqsat.egraph.program import CONTAINERS, MOST_COLUMNS, PLAIN, node_table
+from eqsat.egraph.program import CONTAINERS, EQUAL, NORMAL, OPEN, PLAIN
 from eqsat.egraph.tables import Tables, constructors
 from eqsat.engine import Budget
 from eqsat.expr import FALSE, TRUE, TooWideError, make
@@ -112,7 +112,6 @@ class _Run:
         self.seen: set[tuple[str, Any]] = set()
         # whether egglog is to be told what its own nodes are
         self.has_links = False
-        self.multisets: dict[Any, Any] = {}
 
     def steps(self, budget: Budget, is_late: Callable[[], bool]) -> str:
         """Insert, match and normalise until nothing changes: why that ended."""
@@ -235,21 +234,23 @@ class _Run:
             add("holds" if value is TRUE else "fails" if value is FALSE else "condition", c)
             return
         low, high = self.speller.graph.bounds[c]
-        numbers = [value.constant, low, high, *value.terms.values()]
         if not value.terms:
             self.literals.add(c)
-        if value.single() is not None:
-            add("atom", c)
-        elif max(numbers) < _LARGEST and min(numbers) > -_LARGEST:
-            atoms = [(k, self.speller.classes.need_atom(a)) for a, k in value.terms.items()]
-            self.tables.add_sum(c, value.constant, atoms, is_normal=all(self._is_atom(a) for _, a in atoms))
-            self.normal[c] = sum_of([(a, k) for k, a in atoms], value.constant)
-        else:
+        if max(map(abs, (value.constant, low, high, *value.terms.values()))) >= _LARGEST:
             add("condition", c)
-            return
-        if max(low, -low, high, -high) < _LARGEST:
+        elif not value.terms:
+            add("literal", c, value.constant)
+        else:
             content = value.content()
-            add("known", c, low, high, max(1, gcd(content, value.constant)))
+            known = low, high, max(1, gcd(content, value.constant))
+            if value.single() is not None:
+                add("atom", c, *known)
+            else:
+                atoms = [(k, self.speller.classes.need_atom(a)) for a, k in value.terms.items()]
+                kind = NORMAL if all(self._is_atom(a) for _, a in atoms) else OPEN
+                self.tables.add_sum(c, value.constant, atoms, kind)
+                self.normal[c] = sum_of([(a, k) for k, a in atoms], value.constant)
+                add("known", c, *known)
             if content > 1:
                 add("aligned", c, content, value.constant % content)
 
@@ -267,8 +268,8 @@ class _Run:
         if op == "sum":
             constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
             if node != self.normal.get(c) and max(map(abs, (constant, *coefficients))) < _LARGEST:
-                terms = list(zip(coefficients, operands, strict=True))
-                self.tables.add_sum(c, constant, terms, is_normal=False, is_open=self._opens(c, len(terms)))
+                if self._opens(c, len(operands)):
+                    self.tables.add_sum(c, constant, list(zip(coefficients, operands, strict=True)), OPEN)
             return "Sum"
         if op in DIVISIONS:
             low, high = self.speller.graph.bounds[operands[1]]
@@ -276,12 +277,10 @@ class _Run:
                 # it counts only where the divisor is not zero, and a rule would take it out of there
                 return None
         if op in PLAIN or op in ("le", "ne"):
-            self.tables.add(node_table(op, len(operands)), c, *operands)
+            self.tables.add(op, c, *operands)
             return PLAIN[op][0] if op in PLAIN else "Not"
         if op in CONTAINERS:
-            members = [m for a in operands for m in self._members(op, a, MAX_NESTED)]
-            if len(members) <= MOST_COLUMNS:
-                self.tables.add(node_table(op, len(members)), c, *members)
+            self.tables.add_container(op, c, [m for a in operands for m in self._members(op, a, MAX_NESTED)])
             return CONTAINERS[op]
         return None
 
@@ -433,12 +432,11 @@ class _Run:
         if op == "sum":
             constant, coefficients = payload
             if max(map(abs, (constant, *coefficients))) < _LARGEST:
-                self.tables.add_sum(c, constant, list(zip(coefficients, args, strict=True)), False, is_open=False)
-        elif op in CONTAINERS:
-            if 1 < len(args) <= MOST_COLUMNS:
-                self.tables.add(node_table(op, len(args)), c, *args)
-        else:
-            self.tables.add(node_table(op, len(args)), c, *args)
+                self.tables.add_sum(c, constant, list(zip(coefficients, args, strict=True)), EQUAL)
+        elif op not in CONTAINERS:
+            self.tables.add(op, c, *args)
+        elif len(args) > 1:
+            self.tables.add_container(op, c, args)
         self.has_links = True
 
     def _add(self, c: int, node: Node, is_held: bool = False) -> None:

@@ -11,7 +11,7 @@ its values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 #: Constructors over a multiset of classes, by operator.
 CONTAINERS = {"mul": "Prod", "and": "And", "or": "Or", "min": "Min", "max": "Max"}
@@ -30,6 +30,11 @@ PLAIN = {
 }
 #: Sums and containers of up to so many members have a table for each number of them; longer ones are text.
 MOST_COLUMNS = 12
+#: The kinds of sums in rows: what equals a class, what rules match besides, and what is its normal form besides.
+EQUAL, OPEN, NORMAL = "equal", "open", "normal"
+#: The kinds of rows that have a table of their own; the others share tables of these widths, since each table costs.
+_COMMON = frozenset({"known", "atom"})
+_WIDTHS = (4, 8, 2 + 2 * MOST_COLUMNS)
 
 _SORTS = """
 (sort E) (datatype T (Sc i64 E))
@@ -132,64 +137,65 @@ def program() -> str:
     return "\n".join(lines)
 
 
-def sum_table(length: int) -> str:
-    """The table of normal forms of so many terms: class, constant, then coefficient and class of each atom."""
-    return f"s{length}"
-
-
-def alternative_table(length: int) -> str:
-    """The table of other sums of so many terms, with the same columns over any classes."""
-    return f"t{length}"
-
-
-def open_table(length: int) -> str:
-    """The table of other sums that rules match."""
-    return f"u{length}"
-
-
-def node_table(op: str, length: int) -> str:
-    """The table of nodes of an operator: class, then the operands."""
-    return f"{op}{length}"
-
-
 def container_text(op: str, members: str) -> str:
     """The node of an operator over a multiset; but for products a member counts once."""
     return f"({CONTAINERS[op]} {members if op == 'mul' else f'(multiset-reset-counts {members})'})"
 
 
-def _insertion() -> Iterator[str]:
-    """The tables that rows are read into, and the rules that build nodes of them."""
+def _built() -> Iterator[tuple[str, str, str]]:
+    """The kinds of rows by name: their columns, and what is done with one."""
+    facts = "(set (lo (A i)) l) (set (hi (A i)) h) (set (fac (A i)) f)"
+    yield "known", "i l h f", facts
+    yield "atom", "i l h f", f"(nf (A i) (multiset-of (Sc 1 (A i))) 0) {facts}"
+    measures = "(set (lo (A i)) k) (set (hi (A i)) k) (set (fac (A i)) (max 1 (abs k)))"
+    yield "literal", "i k", f"(let m (multiset-of)) (union (A i) (Sum m k)) (open m) (set (lit (A i)) k) {measures}"
+    yield "condition", "i", "(A i)"
+    yield "holds", "i", "(union (A i) (Yes))"
+    yield "fails", "i", "(union (A i) (No))"
+    yield "aligned", "i m r", "(set (modulus (A i)) m) (set (remainder (A i) m) r)"
+    for op, (constructor, arity) in PLAIN.items():
+        yield _node(op, arity, f"({constructor} {{}})")
+    # what is not below is at most, and what is not equal differs
+    yield _node("ne", 2, "(Not (Eq {}))")
+    yield "le", "i a0 a1", "(union (A i) (Not (Lt (A a1) (A a0))))"
     for n in range(MOST_COLUMNS + 1):
         pairs = [(f"c{i}", f"a{i}") for i in range(n)]
-        columns = ["i64"] * (2 + 2 * n)
-        row = " ".join(["i", "k", *(name for pair in pairs for name in pair)])
+        columns = " ".join(["i", "k", *(name for pair in pairs for name in pair)])
         terms = f"(multiset-of {' '.join(f'(Sc {c} (A {a}))' for c, a in pairs)})"
-        normal = f"(let m {terms}) (union (A i) (Sum m k)) (nf (A i) m k) (open m)"
-        yield _table(sum_table(n), columns, row, normal)
-        yield _table(alternative_table(n), columns, row, f"(union (A i) (Sum {terms} k))")
-        yield _table(open_table(n), columns, row, f"(let m {terms}) (union (A i) (Sum m k)) (open m)")
-    yield _table("atom", ["i64"], "i", "(nf (A i) (multiset-of (Sc 1 (A i))) 0)")
-    yield _table("condition", ["i64"], "i", "(A i)")
-    yield _table("holds", ["i64"], "i", "(union (A i) (Yes))")
-    yield _table("fails", ["i64"], "i", "(union (A i) (No))")
-    facts = "(set (lo (A i)) l) (set (hi (A i)) h) (set (fac (A i)) f)"
-    yield _table("known", ["i64"] * 4, "i l h f", facts)
-    yield _table("aligned", ["i64"] * 3, "i m r", "(set (modulus (A i)) m) (set (remainder (A i) m) r)")
-    for op, (constructor, arity) in PLAIN.items():
-        yield _nodes(op, arity, f"({constructor} {{}})")
-    # what is not below is at most, and what is not equal differs
-    yield _nodes("ne", 2, "(Not (Eq {}))")
-    yield _table(node_table("le", 2), ["i64"] * 3, "i a0 a1", "(union (A i) (Not (Lt (A a1) (A a0))))")
+        built = f"(let m {terms}) (union (A i) (Sum m k))"
+        yield f"{EQUAL}{n}", columns, built
+        yield f"{OPEN}{n}", columns, f"{built} (open m)"
+        yield f"{NORMAL}{n}", columns, f"{built} (open m) (nf (A i) m k)"
     for op in CONTAINERS:
         for n in range(2, MOST_COLUMNS + 1):
-            yield _nodes(op, n, container_text(op, "(multiset-of {})"))
+            kind, columns, action = _node(op, n, container_text(op, "(multiset-of {})"))
+            yield f"{kind}{n}", columns, action
 
 
-def _nodes(op: str, arity: int, built: str) -> str:
+def _node(op: str, arity: int, built: str) -> tuple[str, str, str]:
     operands = " ".join(f"(A a{i})" for i in range(arity))
-    row = " ".join(["i", *[f"a{i}" for i in range(arity)]])
-    return _table(node_table(op, arity), ["i64"] * (arity + 1), row, f"(union (A i) {built.format(operands)})")
+    return op, " ".join(["i", *[f"a{i}" for i in range(arity)]]), f"(union (A i) {built.format(operands)})"
 
 
-def _table(name: str, columns: Sequence[str], row: str, actions: str) -> str:
-    return f'(relation {name} ({" ".join(columns)})) (rule (({name} {row})) ({actions}) :ruleset build :name "{name}")'
+def _tables() -> Iterator[tuple[str, tuple[str, int, int]]]:
+    for number, (kind, columns, _) in enumerate(_built()):
+        width = len(columns.split())
+        if kind in _COMMON:
+            yield kind, (kind, number, width)
+        else:
+            width = next(most for most in _WIDTHS if most >= width)
+            yield kind, (f"rows{width}", number, width)
+
+
+#: By kind of row its table, the number that it begins with there, and how many numbers follow.
+ROWS = dict(_tables())
+
+
+def _insertion() -> Iterator[str]:
+    """The tables that rows are read into, and the rules that build nodes of them."""
+    for table, width in {table: width for table, _, width in ROWS.values()}.items():
+        yield f"(relation {table} ({' '.join(['i64'] * (width + 1))}))"
+    for kind, columns, actions in _built():
+        table, number, width = ROWS[kind]
+        row = " ".join([columns, *["0"] * (width - len(columns.split()))])
+        yield f'(rule (({table} {number} {row})) ({actions}) :ruleset build :name "{kind}")'

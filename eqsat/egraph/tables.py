@@ -14,24 +14,15 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from eqsat.egraph.matching import Compiled, compiled
-from eqsat.egraph.program import (
-    CONTAINERS,
-    MOST_COLUMNS,
-    PLAIN,
-    alternative_table,
-    open_table,
-    program,
-    sum_table,
-)
+from eqsat.egraph.program import CONTAINERS, MOST_COLUMNS, NORMAL, PLAIN, ROWS, program
 from eqsat.rule import Rule
 
 #: egglog keeps every script: after so many characters a session is worn out.
 MOST_SCRIPTS = 2_000_000
 
+_ZEROS = (0,) * (2 + 2 * MOST_COLUMNS)
 _CONSTRUCTORS = frozenset({"Sum", *CONTAINERS.values(), *(name for name, _ in PLAIN.values())})
 _INDEX = "(run fill) (run index) (run ones)"
-#: Rules that need only part of their left side found more than once in a round are rare: so often a round repeats.
-ROUNDS = 1
 
 
 class Tables:
@@ -107,28 +98,27 @@ class Tables:
                 lines.append(f"(rule ((= o {row})) ((delete {row})) :ruleset clear :internal-include-subsumed)")
         return "\n".join(lines)
 
-    def add(self, table: str, *row: int) -> None:
+    def add(self, kind: str, *row: int) -> None:
         """A row for the next insertion."""
-        self._rows[table].append(row)
+        table, number, width = ROWS[kind]
+        self._rows[table].append((number, *row, *_ZEROS[len(row) : width]))
 
-    def add_sum(
-        self, c: int, constant: int, terms: Sequence[tuple[int, int]], is_normal: bool, is_open: bool = True
-    ) -> None:
-        """A sum of (coefficient, class) pairs for the class ``c``: its normal form, over atoms, or another."""
+    def add_sum(self, c: int, constant: int, terms: Sequence[tuple[int, int]], kind: str) -> None:
+        """A sum of (coefficient, class) pairs for the class ``c``."""
         if len(terms) <= MOST_COLUMNS:
-            table = sum_table if is_normal else open_table if is_open else alternative_table
-            self.add(table(len(terms)), c, constant, *[n for term in terms for n in term])
-        elif is_normal:
-            members = " ".join(f"(Sc {k} (A {a}))" for k, a in terms)
-            self._texts.append(
-                f"(union (A {c}) (Sum (multiset-of {members}) {constant}))"
-                f"(nf (A {c}) (multiset-of {members}) {constant}) (open (multiset-of {members}))"
-            )
+            self.add(f"{kind}{len(terms)}", c, constant, *[n for term in terms for n in term])
+        elif kind == NORMAL:
+            members = _multiset(terms)
+            self._texts.append(f"{_sum(c, constant, terms)} (nf (A {c}) {members} {constant}) (open {members})")
+
+    def add_container(self, op: str, c: int, members: Sequence[int]) -> None:
+        """A product, junction, minimum or maximum for the class ``c``; a very long one is not matched."""
+        if len(members) <= MOST_COLUMNS:
+            self.add(f"{op}{len(members)}", c, *members)
 
     def simplify(self, c: int, constant: int, terms: Sequence[tuple[int, int]]) -> None:
         """Say with the next insertion that the class ``c`` has a sum whose terms are alike, or zero."""
-        members = " ".join(f"(Sc {k} (A {a}))" for k, a in terms)
-        self._texts.append(f"(union (A {c}) (Sum (multiset-of {members}) {constant}))")
+        self._texts.append(_sum(c, constant, terms))
 
     def _written(self, table: str, rows: Iterable[tuple[int, ...]]) -> str:
         """The path of a file with these rows."""
@@ -181,7 +171,7 @@ class Tables:
                 self._run(f"(unstable-combined-ruleset {combined} {' '.join(of_place)})")
                 asking = "(run ask0) (run ask1) (run ask2) (run ask3)" if place else ""
                 steps.append(f"{asking} (run {combined}) {_INDEX}")
-            self._schedules[live] = f"(run-schedule (repeat {ROUNDS} {' '.join(steps)}))"
+            self._schedules[live] = f"(run-schedule {' '.join(steps)})"
         return self._schedules[live]
 
     def rows(self) -> Mapping[str, Any]:
@@ -193,6 +183,14 @@ class Tables:
         self._rows.clear()
         self._texts.clear()
         self._run("(run clear 1)")
+
+
+def _multiset(terms: Sequence[tuple[int, int]]) -> str:
+    return f"(multiset-of {' '.join([f'(Sc {k} (A {a}))' for k, a in terms])})"
+
+
+def _sum(c: int, constant: int, terms: Sequence[tuple[int, int]]) -> str:
+    return f"(union (A {c}) (Sum {_multiset(terms)} {constant}))"
 
 
 def constructors(rows: Iterable[str]) -> frozenset[str]:
