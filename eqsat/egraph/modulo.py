@@ -9,9 +9,10 @@ theory does not know it, offer each other's nodes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
+from operator import itemgetter
 from typing import Any, cast
 
 from eqsat.egraph.program import CONTAINERS, EQUAL, NORMAL, OPEN, PLAIN
@@ -268,7 +269,7 @@ class _Run:
         if op == "sum":
             constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
             if node != self.normal.get(c) and max(map(abs, (constant, *coefficients))) < _LARGEST:
-                if self._opens(c, len(operands)):
+                if (self.most_short > MOST_OPEN or all(map(self._is_atom, operands))) and self._opens(c, len(operands)):
                     self.tables.add_sum(c, constant, list(zip(coefficients, operands, strict=True)), OPEN)
             return "Sum"
         if op in DIVISIONS:
@@ -320,13 +321,14 @@ class _Run:
         unsimplified: list[tuple[Any, int, list[tuple[int, Any]]]] = []
         waiting = list(self._nodes(rows, unsimplified))
         while waiting:
-            later = []
+            ready, later = [], []
             for row in waiting:
-                output, op, payload, operands = row
-                if not all(map(home.__contains__, operands)):
-                    later.append(row)
-                    continue
-                args = tuple([home[a] for a in operands])
+                (ready if all(map(home.__contains__, row[3])) else later).append(row)
+            if not ready:
+                break
+            # egglog's order of rows depends on what the session did before
+            found = [_sorted(op, payload, [home[a] for a in operands], output) for output, op, payload, operands in ready]
+            for op, payload, args, output in sorted(found, key=itemgetter(0, 1, 2)):
                 c = home.get(output)
                 if c is None:
                     value = self._value(op, payload, args)
@@ -335,12 +337,10 @@ class _Run:
                     c = home[output] = self.speller.need(value)
                     self._link(c, op, payload, args)
                 self._offer(c, op, payload, args, output in known)
-            if len(later) == len(waiting):
-                break
             waiting = later
         for output, constant, written in unsimplified:
             if output in home and all(a in home for _, a in written):
-                self.tables.simplify(home[output], constant, [(k, home[a]) for k, a in written])
+                self.tables.add_sum(home[output], constant, [(k, home[a]) for k, a in written], EQUAL)
         self.speller.enter(source)
 
     def _nodes(
@@ -469,3 +469,12 @@ class _Run:
         for x, y in ((c, other), (other, c)):
             for node in [*self.classes[y]]:
                 self._add(x, node)
+
+
+def _sorted(op: str, payload: Any, operands: Sequence[int], output: Any) -> tuple[str, Any, tuple[int, ...], Any]:
+    """A node whose operands are in order, where their order does not matter."""
+    if op == "sum":
+        constant, coefficients = payload
+        pairs = sorted(zip(operands, coefficients, strict=True))
+        return op, (constant, tuple([k for _, k in pairs])), tuple([a for a, _ in pairs]), output
+    return op, (), tuple(sorted(operands) if op in CONTAINERS else operands), output

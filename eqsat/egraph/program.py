@@ -43,7 +43,7 @@ _SORTS = """
 (sort FTT (UnstableFn (T) T)) (sort FTU (UnstableFn (T) Unit)) (sort FTE (UnstableFn (T) E))
 (constructor A (i64) E) (constructor Yes () E) (constructor No () E)
 (constructor Sum (MT i64) E)
-(relation nf (E MT i64)) (relation open (MT))
+(relation nf (E MT i64)) (relation open (MT)) (relation lone (E T))
 (function lit (E) i64 :merge (min old new))
 (function lo (E) i64 :merge (max old new)) (function hi (E) i64 :merge (min old new))
 (function fac (E) i64 :merge (max old new))
@@ -63,12 +63,9 @@ _KEPT = [
     ("index", "index", "(= n (idx m t)) (= t (Sc c a))", "(at m t a c)"),
     ("index", "atom-of", "(= t (Sc c a))", "(set (atom-of t) a)"),
     ("index", "index-members", "(= n (midx m a))", "(in m a)"),
-    (
-        "ones",
-        "one-term",
-        "(= s (Sum m 0)) (= 1 (multiset-length m)) (= (Sc 1 a) (multiset-pick m))",
-        "(union s a)",
-    ),
+    # a term found by a primitive is looked up by a rule of its own: in one rule every pair would be tried
+    ("fill", "lone", "(= s (Sum m 0)) (= 1 (multiset-length m))", "(lone s (multiset-pick m))"),
+    ("ones", "one-term", "(lone s t) (= t (Sc 1 a))", "(union s a)"),
     ("ones", "literal", "(= s (Sum m k)) (= 0 (multiset-length m))", "(set (lit s) k)"),
     (
         "ask0",

@@ -104,21 +104,19 @@ class Tables:
         self._rows[table].append((number, *row, *_ZEROS[len(row) : width]))
 
     def add_sum(self, c: int, constant: int, terms: Sequence[tuple[int, int]], kind: str) -> None:
-        """A sum of (coefficient, class) pairs for the class ``c``."""
+        """A sum of (coefficient, class) pairs for the class ``c``; a very long one that is no normal form is left out."""
         if len(terms) <= MOST_COLUMNS:
             self.add(f"{kind}{len(terms)}", c, constant, *[n for term in terms for n in term])
         elif kind == NORMAL:
-            members = _multiset(terms)
-            self._texts.append(f"{_sum(c, constant, terms)} (nf (A {c}) {members} {constant}) (open {members})")
+            members = f"(multiset-of {' '.join([f'(Sc {k} (A {a}))' for k, a in terms])})"
+            self._texts.append(
+                f"(union (A {c}) (Sum {members} {constant})) (nf (A {c}) {members} {constant}) (open {members})"
+            )
 
     def add_container(self, op: str, c: int, members: Sequence[int]) -> None:
-        """A product, junction, minimum or maximum for the class ``c``; a very long one is not matched."""
+        """A product, junction, minimum or maximum for the class ``c``; a very long one is left out."""
         if len(members) <= MOST_COLUMNS:
             self.add(f"{op}{len(members)}", c, *members)
-
-    def simplify(self, c: int, constant: int, terms: Sequence[tuple[int, int]]) -> None:
-        """Say with the next insertion that the class ``c`` has a sum whose terms are alike, or zero."""
-        self._texts.append(_sum(c, constant, terms))
 
     def _written(self, table: str, rows: Iterable[tuple[int, ...]]) -> str:
         """The path of a file with these rows."""
@@ -183,14 +181,6 @@ class Tables:
         self._rows.clear()
         self._texts.clear()
         self._run("(run clear 1)")
-
-
-def _multiset(terms: Sequence[tuple[int, int]]) -> str:
-    return f"(multiset-of {' '.join([f'(Sc {k} (A {a}))' for k, a in terms])})"
-
-
-def _sum(c: int, constant: int, terms: Sequence[tuple[int, int]]) -> str:
-    return f"(union (A {c}) (Sum {_multiset(terms)} {constant}))"
 
 
 def constructors(rows: Iterable[str]) -> frozenset[str]:
