@@ -317,7 +317,7 @@ class Walk(ABC):
         with self._tables(rules) as tables:
             if not tables.can_match(present(speller)):
                 self.spent.skip(NO_MATCH if rules else NO_RULES)
-                return Saturated("saturated", False, ())
+                return Saturated("saturated", ())
             began = time.perf_counter()
             self.spent.not_entered = None
             phase = self.spent.enter("saturate")

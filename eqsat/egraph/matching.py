@@ -47,11 +47,15 @@ class Stage:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A way to match a rule: its stages in order, and the constructors that the first one reads."""
+    """A way to match a rule: its stages in order, and the constructors that the first one reads.
+
+    A rule that is ``broad`` has nothing but letters under one operator: of a long product it takes every two factors.
+    """
 
     name: str
     stages: tuple[Stage, ...]
     reads: frozenset[str]
+    broad: bool
 
 
 @dataclass(frozen=True)
@@ -789,7 +793,8 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
         if _letter(pattern.left) is not None:
             continue
         for stages in _Matcher(one, pattern).run():
-            found.append(Compiled(rule.name, stages, _constructors(pattern.left)))
+            broad = pattern.left.op in CONTAINERS and all(_letter(m) for m in _members(pattern.left, pattern.left.op))
+            found.append(Compiled(rule.name, stages, _constructors(pattern.left), broad))
     return tuple(found)
 
 

@@ -22,7 +22,7 @@ from eqsat.expr import FALSE, TRUE, TooWideError, make
 from eqsat.extract.graph import Node
 from eqsat.ops import DIVISIONS
 from eqsat.spelling.speller import Speller
-from eqsat.spelling.value_graph import Value, sum_of
+from eqsat.spelling.value_graph import MANY_CLASSES, Value, sum_of
 from eqsat.theory.forms import ZERO, Form, to_expr
 from eqsat.trace import Round
 
@@ -30,6 +30,8 @@ from eqsat.trace import Round
 MOST_OPEN = 3
 #: With rules of a user's own, which may need each other's results, as many that are no longer than those before.
 MOST_SHORT = 12
+#: Rules match sums that have other sums among their terms if they are no longer.
+MOST_DERIVED = 3
 #: Nested operators are flattened so deep.
 MAX_NESTED = 8
 _LARGEST = 2**62
@@ -53,14 +55,11 @@ class Saturated:
     ----------
     stop : str
         ``"saturated"``, or which budget ran out: ``"nodes"``, ``"time"``, ``"iterations"``.
-    is_new : bool
-        Whether the rules found a node that the graph did not have.
     rounds : tuple of Round
         What each step did.
     """
 
     stop: str
-    is_new: bool
     rounds: tuple[Round, ...]
 
 
@@ -71,7 +70,7 @@ def saturate(
 
     With ``thorough`` more of the ways to write one value as a sum are matched.
     """
-    run = _Run(speller, tables, MOST_SHORT if thorough else MOST_OPEN)
+    run = _Run(speller, tables, thorough)
     tables.begin()
     try:
         stop = run.steps(budget, is_late)
@@ -80,7 +79,7 @@ def saturate(
         run.sort_dividends()
     finally:
         tables.clear()
-    return Saturated(stop, run.is_new, tuple(run.rounds))
+    return Saturated(stop, tuple(run.rounds))
 
 
 def present(speller: Speller) -> frozenset[str]:
@@ -94,12 +93,12 @@ def present(speller: Speller) -> frozenset[str]:
 class _Run:
     """One saturation of the graph of a speller."""
 
-    def __init__(self, speller: Speller, tables: Tables, most_short: int) -> None:
-        self.most_short = most_short
+    def __init__(self, speller: Speller, tables: Tables, thorough: bool) -> None:
+        self.thorough = thorough
+        self.most_short = MOST_SHORT if thorough else MOST_OPEN
         self.speller, self.tables = speller, tables
         self.classes, self.values = speller.graph.classes, speller.values
         self.live: frozenset[str] = frozenset({"Sum"})
-        self.is_new = False
         self.rounds: list[Round] = []
         # how many classes egglog has, of each the nodes of it, and the node of its normal form
         self.inserted = 0
@@ -119,22 +118,29 @@ class _Run:
         began = time.perf_counter()
         is_new = self.insert()
         self.note(0, 0, began)
+        # whether every rule was run
+        is_whole = True
         for number in range(1, budget.rounds + 1):
             if not is_new:
-                return "saturated"
+                break
             began, matched = time.perf_counter(), self.tables.matches.total()
-            changed = self.tables.round(self.live)
+            with_broad = self.thorough or len(self.values) < MANY_CLASSES
+            is_whole &= with_broad or not self.tables.has_broad(self.live)
+            changed = self.tables.round(self.live, with_broad)
             if changed:
                 self.read()
                 is_new = self.insert()
             self.note(number, self.tables.matches.total() - matched, began)
             if not changed:
-                return "saturated"
+                break
             if len(self.speller.graph) > budget.nodes:
                 return "nodes"
             if is_late():
                 return "time"
-        return "iterations" if is_new else "saturated"
+        else:
+            if is_new:
+                return "iterations"
+        return "saturated" if is_whole else "nodes"
 
     def note(self, number: int, matches: int, began: float) -> None:
         """Trace the round that has just ended."""
@@ -269,7 +275,7 @@ class _Run:
         if op == "sum":
             constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
             if node != self.normal.get(c) and max(map(abs, (constant, *coefficients))) < _LARGEST:
-                if (self.most_short > MOST_OPEN or all(map(self._is_atom, operands))) and self._opens(c, len(operands)):
+                if self._is_matched(operands) and self._opens(c, len(operands)):
                     self.tables.add_sum(c, constant, list(zip(coefficients, operands, strict=True)), OPEN)
             return "Sum"
         if op in DIVISIONS:
@@ -284,6 +290,10 @@ class _Run:
             self.tables.add_container(op, c, [m for a in operands for m in self._members(op, a, MAX_NESTED)])
             return CONTAINERS[op]
         return None
+
+    def _is_matched(self, operands: Sequence[int]) -> bool:
+        """Whether rules match a sum of these: in a long one what stands for a sum itself hides no term from them."""
+        return self.thorough or len(operands) <= MOST_DERIVED or all(map(self._is_atom, operands))
 
     def _may_open(self, c: int, length: int) -> bool:
         count, shortest = self.opened.get(c, (0, length))
@@ -444,7 +454,7 @@ class _Run:
             return
         nodes = self.classes[c]
         if node not in nodes:
-            self.is_new |= self.speller.offer(c, node)
+            self.speller.offer(c, node)
             if node[0] != "sum" and nodes[-1] == node and isinstance(self.values[c], Form):
                 # of equal prices the first wins: an operator reads better than the sum that it stands for
                 nodes.insert(0, nodes.pop())

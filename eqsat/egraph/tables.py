@@ -58,7 +58,7 @@ class Tables:
                     f' (rule ({stage.body}) ({stage.head}) :ruleset {name} :name "{label}")'
                 )
             self._ways.append((way, tuple(names)))
-        self._schedules: dict[frozenset[str], str] = {}
+        self._schedules: dict[tuple[frozenset[str], bool], str] = {}
         try:
             self._run("\n".join(lines))
             self._run(self._clearing())
@@ -130,6 +130,10 @@ class Tables:
         file.flush()
         return file.name
 
+    def has_broad(self, live: frozenset[str]) -> bool:
+        """Whether a broad rule reads nodes of the constructors ``live`` alone."""
+        return any(way.broad and way.reads <= live for way, _ in self._ways)
+
     def can_match(self, live: frozenset[str]) -> bool:
         """Whether a rule reads nodes of the constructors ``live`` alone."""
         return any(way.reads <= live for way, _ in self._ways)
@@ -147,9 +151,12 @@ class Tables:
         self._run(f"{' '.join(script)} {' '.join(self._texts)} (run-schedule (run build) {_INDEX})")
         self._texts.clear()
 
-    def round(self, live: frozenset[str]) -> bool:
-        """Run the rules that read nodes of the constructors ``live`` alone; whether anything changed."""
-        report = self._run(self._schedule(live))[-1].report
+    def round(self, live: frozenset[str], with_broad: bool = True) -> bool:
+        """Run the rules that read nodes of the constructors ``live`` alone; whether anything changed.
+
+        Broad rules may be left out.
+        """
+        report = self._run(self._schedule(live, with_broad))[-1].report
         times = report.search_and_apply_time_per_rule
         for name, matches in report.num_matches_per_rule.items():
             rule, marked, _ = name.partition("@")
@@ -158,19 +165,20 @@ class Tables:
                 self.seconds[rule] += times[name].total_seconds()
         return bool(report.updated)
 
-    def _schedule(self, live: frozenset[str]) -> str:
-        if live not in self._schedules:
+    def _schedule(self, live: frozenset[str], with_broad: bool) -> str:
+        key = live, with_broad
+        if key not in self._schedules:
             number = len(self._schedules)
             steps = []
-            able = [names for way, names in self._ways if way.reads <= live]
+            able = [names for way, names in self._ways if way.reads <= live and (with_broad or not way.broad)]
             for place in range(max(map(len, able), default=0)):
                 combined = f"step{number}_{place}"
                 of_place = [names[place] for names in able if place < len(names)]
                 self._run(f"(unstable-combined-ruleset {combined} {' '.join(of_place)})")
                 asking = "(run ask0) (run ask1) (run ask2) (run ask3)" if place else ""
                 steps.append(f"{asking} (run {combined}) {_INDEX}")
-            self._schedules[live] = f"(run-schedule {' '.join(steps)})"
-        return self._schedules[live]
+            self._schedules[key] = f"(run-schedule {' '.join(steps)})"
+        return self._schedules[key]
 
     def rows(self) -> Mapping[str, Any]:
         """The rows of every table, as egglog gives them."""
