@@ -1,4 +1,4 @@
-"""The only module that talks to egglog: compile rules, insert terms, saturate within a budget, freeze.
+"""The e-graph of terms as they are written: compile rules, insert terms, saturate within a budget, freeze.
 
 A :class:`Session` compiles its rules once; every :meth:`Session.saturate` is insert, rounds, freeze, clear. One round
 runs the analyses (:mod:`eqsat.saturation.analyses`), then all rules, as far as there are nodes for them to match. The
@@ -33,10 +33,11 @@ from eqsat.saturation.frozen import Numbering, Row, Tables, TwoValuesError, tran
 from eqsat.saturation.reductions import Asked, Found, Reductions
 from eqsat.theory.facts import ContradictionError
 from eqsat.trace import Round
+from eqsat.warm import WarmProgram
 
 _I64 = range(-(2**63), 2**63)
 _CONSTRUCTOR = re.compile(r"\(([A-Z]\w*)")
-#: egglog keeps every script, and looks at it again and again: after so many characters a session is worn out.
+#: After so many characters of script a session is worn out.
 MOST_SCRIPTS = 300_000
 #: Loops are merged and split once in so many rounds, or when nothing else is left to do.
 SETTLED = 4
@@ -144,13 +145,9 @@ class Session:
     """
 
     def __init__(self, rules: Sequence[Rule], extra: str = "") -> None:
-        from egglog import bindings
-
         refuse_repeated(rules)
         self.rules = tuple(rules)
-        self._actions = self._scripts = 0
-        self._egraph = bindings.EGraph()
-        self._errors = (bindings.EggSmolError,)
+        self._actions = 0
         self._analysis = [_Part.of(f"a{n}", *rule) for n, rule in enumerate(analysis())]
         self._analysis += [_Part.of(f"o{n}", *rule, also={"Idx"}) for n, rule in enumerate(of_reductions())]
         self._facts = [_Part.of(f"f{n}", *rule) for n, rule in enumerate(FACT_RULES)]
@@ -163,21 +160,13 @@ class Session:
         ]
         self._schedules: dict[tuple[frozenset[str], bool, frozenset[str]], str] = {}
         lines = [SORTS, *[part.text for part in (*self._analysis, *self._facts, *self._parts)]]
-        try:
-            self._run("\n".join(lines) + extra)
-            self._run(self._clearing())
-        except self._errors as error:
-            raise ValueError(f"egglog refuses the rules: {error}") from None
-        self._scripts = 0
+        self._program = WarmProgram("\n".join(lines) + extra, MOST_SCRIPTS)
+        self._run, self._egraph = self._program.run, self._program.egraph
 
     @property
     def is_worn(self) -> bool:
         """Whether a new session would be smaller and faster by now."""
-        return self._scripts > MOST_SCRIPTS
-
-    def _run(self, text: str) -> list[Any]:
-        self._scripts += len(text)
-        return self._egraph.run_program(*self._egraph.parse_program(text))
+        return self._program.is_worn
 
     def _act(self, actions: str) -> None:
         """Carry out actions once."""
@@ -216,22 +205,13 @@ class Session:
         except TwoValuesError as error:
             contradiction = error
         finally:
-            self._run("(run clear 1)")
+            self._program.clear()
         if facts:
             # what simplifies may know the facts
             self.saturate(roots, (), budget, without)
             shown = ", ".join(brief(fact) for fact in facts)
             raise ContradictionError(f"the constraints contradict each other: {shown} ({contradiction})") from None
         raise UnsoundUnionError(str(contradiction)) from None
-
-    def _clearing(self) -> str:
-        """The ruleset that empties every table: push and pop would copy all rules each time."""
-        lines = ["(ruleset clear)"]
-        for name, table in self._egraph.freeze().functions.items():
-            row = f"({name} {' '.join(f'x{index}' for index in range(len(table.input_sorts)))})"
-            if not table.is_let_binding:
-                lines.append(f"(rule ((= o {row})) ((delete {row})) :ruleset clear :internal-include-subsumed)")
-        return "\n".join(lines)
 
     def _schedule(self, live: frozenset[str], with_facts: bool, without: frozenset[str]) -> str:
         """One round of all that can match while there are nodes of the constructors ``live`` alone.

@@ -106,8 +106,6 @@ class _Run:
         self.normal: dict[int, Node] = {}
         # how many sums of a class rules match, and of how few terms
         self.opened: dict[int, tuple[int, int]] = {}
-        # the classes of literals need no other node
-        self.literals: set[int] = set()
         # the rows that were read
         self.seen: set[tuple[str, Any]] = set()
         # whether egglog is to be told what its own nodes are
@@ -222,7 +220,7 @@ class _Run:
         live = set(self.live)
         for c, nodes in self.classes.items():
             held = self.held[c]
-            if len(nodes) > len(held) and c not in self.literals:
+            if len(nodes) > len(held) and not self._is_literal(c):
                 for node in nodes:
                     if node not in held:
                         held.add(node)
@@ -241,8 +239,6 @@ class _Run:
             add("holds" if value is TRUE else "fails" if value is FALSE else "condition", c)
             return
         low, high = self.speller.graph.bounds[c]
-        if not value.terms:
-            self.literals.add(c)
         if max(map(abs, (value.constant, low, high, *value.terms.values()))) >= _LARGEST:
             add("condition", c)
         elif not value.terms:
@@ -262,6 +258,7 @@ class _Run:
                 add("aligned", c, content, value.constant % content)
 
     def _is_literal(self, c: int) -> bool:
+        """Whether a class is one number: it needs no other node."""
         value = self.values[c]
         return isinstance(value, Form) and not value.terms
 
@@ -272,24 +269,27 @@ class _Run:
     def _node(self, c: int, node: Node) -> str | None:
         """Insert one node: its constructor; none if rules do not read such nodes."""
         op, payload, operands = node
-        if op == "sum":
-            constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
-            if node != self.normal.get(c) and max(map(abs, (constant, *coefficients))) < _LARGEST:
-                if self._is_matched(operands) and self._opens(c, len(operands)):
-                    self.tables.add_sum(c, constant, list(zip(coefficients, operands, strict=True)), OPEN)
-            return "Sum"
         if op in DIVISIONS:
             low, high = self.speller.graph.bounds[operands[1]]
             if low <= 0 <= high:
                 # it counts only where the divisor is not zero, and a rule would take it out of there
                 return None
-        if op in PLAIN or op in ("le", "ne"):
-            self.tables.add(op, c, *operands)
-            return PLAIN[op][0] if op in PLAIN else "Not"
         if op in CONTAINERS:
-            self.tables.add_container(op, c, [m for a in operands for m in self._members(op, a, MAX_NESTED)])
-            return CONTAINERS[op]
-        return None
+            operands = tuple([m for a in operands for m in self._members(op, a, MAX_NESTED)])
+        if op != "sum" or (node != self.normal.get(c) and self._is_matched(operands) and self._opens(c, len(operands))):
+            self._row(c, op, payload, operands, OPEN)
+        return _CONSTRUCTOR.get(op)
+
+    def _row(self, c: int, op: str, payload: Any, operands: Sequence[int], kind: str) -> None:
+        """A row for a node of the class ``c``; ``kind`` says what a sum is for."""
+        if op == "sum":
+            constant, coefficients = payload
+            if max(map(abs, (constant, *coefficients))) < _LARGEST:
+                self.tables.add_sum(c, constant, list(zip(coefficients, operands, strict=True)), kind)
+        elif op in CONTAINERS:
+            self.tables.add_container(op, c, operands)
+        elif op in _CONSTRUCTOR:
+            self.tables.add(op, c, *operands)
 
     def _is_matched(self, operands: Sequence[int]) -> bool:
         """Whether rules match a sum of these: in a long one what stands for a sum itself hides no term from them."""
@@ -337,7 +337,7 @@ class _Run:
             if not ready:
                 break
             # egglog's order of rows depends on what the session did before
-            found = [_sorted(op, payload, [home[a] for a in operands], output) for output, op, payload, operands in ready]
+            found = [_sorted(op, payload, [home[a] for a in args], output) for output, op, payload, args in ready]
             for op, payload, args, output in sorted(found, key=itemgetter(0, 1, 2)):
                 c = home.get(output)
                 if c is None:
@@ -345,7 +345,9 @@ class _Run:
                     if value is None:
                         continue
                     c = home[output] = self.speller.need(value)
-                    self._link(c, op, payload, args)
+                    # egglog does not know yet what it has there
+                    self._row(c, op, payload, args, EQUAL)
+                    self.has_links = True
                 self._offer(c, op, payload, args, output in known)
             waiting = later
         for output, constant, written in unsimplified:
@@ -437,20 +439,8 @@ class _Run:
                 left = inner
             self._add(c, (op, None, tuple(sorted((left, args[-1])))))
 
-    def _link(self, c: int, op: str, payload: Any, args: tuple[int, ...]) -> None:
-        """Say with the next insertion that what egglog has as this node is the class ``c``."""
-        if op == "sum":
-            constant, coefficients = payload
-            if max(map(abs, (constant, *coefficients))) < _LARGEST:
-                self.tables.add_sum(c, constant, list(zip(coefficients, args, strict=True)), EQUAL)
-        elif op not in CONTAINERS:
-            self.tables.add(op, c, *args)
-        elif len(args) > 1:
-            self.tables.add_container(op, c, args)
-        self.has_links = True
-
     def _add(self, c: int, node: Node, is_held: bool = False) -> None:
-        if c in self.literals:
+        if self._is_literal(c):
             return
         nodes = self.classes[c]
         if node not in nodes:

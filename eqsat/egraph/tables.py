@@ -16,8 +16,9 @@ from typing import Any, TextIO
 from eqsat.egraph.matching import Compiled, compiled
 from eqsat.egraph.program import CONTAINERS, MOST_COLUMNS, NORMAL, PLAIN, ROWS, program
 from eqsat.rule import Rule
+from eqsat.warm import WarmProgram
 
-#: egglog keeps every script: after so many characters a session is worn out.
+#: After so many characters of script a session is worn out.
 MOST_SCRIPTS = 2_000_000
 
 _ZEROS = (0,) * (2 + 2 * MOST_COLUMNS)
@@ -35,13 +36,8 @@ class Tables:
     """
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        from egglog import bindings
-
-        self._egraph = bindings.EGraph()
-        self._errors = (bindings.EggSmolError,)
         self._folder = tempfile.TemporaryDirectory(prefix="eqsat-")
         self._files: dict[str, TextIO] = {}
-        self._scripts = 0
         ways = [way for rule in rules for way in compiled(rule)]
         self._ways: list[tuple[Compiled, tuple[str, ...]]] = []
         lines = [program()]
@@ -59,12 +55,8 @@ class Tables:
                 )
             self._ways.append((way, tuple(names)))
         self._schedules: dict[tuple[frozenset[str], bool], str] = {}
-        try:
-            self._run("\n".join(lines))
-            self._run(self._clearing())
-        except self._errors as error:
-            raise ValueError(f"egglog refuses the rules: {error}") from None
-        self._scripts = 0
+        self._program = WarmProgram("\n".join(lines), MOST_SCRIPTS)
+        self._run, self._egraph = self._program.run, self._program.egraph
         self._rows: dict[str, list[tuple[int, ...]]] = defaultdict(list)
         self._texts: list[str] = []
         self.matches: Counter[str] = Counter()
@@ -73,7 +65,7 @@ class Tables:
     @property
     def is_worn(self) -> bool:
         """Whether a new session would be smaller and faster by now."""
-        return self._scripts > MOST_SCRIPTS
+        return self._program.is_worn
 
     @property
     def integer(self) -> Any:
@@ -85,26 +77,13 @@ class Tables:
         """The values in a multiset of egglog's."""
         return self._egraph.value_to_multiset
 
-    def _run(self, text: str) -> list[Any]:
-        self._scripts += len(text)
-        return self._egraph.run_program(*self._egraph.parse_program(text))
-
-    def _clearing(self) -> str:
-        """The ruleset that empties every table: push and pop would copy all rules each time."""
-        lines = ["(ruleset clear)"]
-        for name, table in self._egraph.freeze().functions.items():
-            row = f"({name} {' '.join(f'x{index}' for index in range(len(table.input_sorts)))})"
-            if not table.is_let_binding:
-                lines.append(f"(rule ((= o {row})) ((delete {row})) :ruleset clear :internal-include-subsumed)")
-        return "\n".join(lines)
-
     def add(self, kind: str, *row: int) -> None:
         """A row for the next insertion."""
         table, number, width = ROWS[kind]
         self._rows[table].append((number, *row, *_ZEROS[len(row) : width]))
 
     def add_sum(self, c: int, constant: int, terms: Sequence[tuple[int, int]], kind: str) -> None:
-        """A sum of (coefficient, class) pairs for the class ``c``; a very long one that is no normal form is left out."""
+        """A sum of (coefficient, class) pairs for the class ``c``; a very long one only as a normal form."""
         if len(terms) <= MOST_COLUMNS:
             self.add(f"{kind}{len(terms)}", c, constant, *[n for term in terms for n in term])
         elif kind == NORMAL:
@@ -115,7 +94,7 @@ class Tables:
 
     def add_container(self, op: str, c: int, members: Sequence[int]) -> None:
         """A product, junction, minimum or maximum for the class ``c``; a very long one is left out."""
-        if len(members) <= MOST_COLUMNS:
+        if 1 < len(members) <= MOST_COLUMNS:
             self.add(f"{op}{len(members)}", c, *members)
 
     def _written(self, table: str, rows: Iterable[tuple[int, ...]]) -> str:
@@ -188,7 +167,7 @@ class Tables:
         """Empty every table."""
         self._rows.clear()
         self._texts.clear()
-        self._run("(run clear 1)")
+        self._program.clear()
 
 
 def constructors(rows: Iterable[str]) -> frozenset[str]:
