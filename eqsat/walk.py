@@ -21,7 +21,7 @@ from eqsat.dtypes import misfits
 from eqsat.egraph.beside import is_shipped
 from eqsat.egraph.modulo import Saturated, present, saturate
 from eqsat.egraph.tables import Tables
-from eqsat.engine import Budget, Saturation, Session
+from eqsat.engine import Budget, Saturation, Session, UnsoundUnionError
 from eqsat.expr import FALSE, Expr, brief, buffers, const, is_index, topological, variables
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.exact import exact
@@ -37,6 +37,7 @@ from eqsat.rule import Rule
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.saturation.patterns import binds_index
 from eqsat.snapshot import Snapshot
+from eqsat.spelling.congruent import CongruentRemainders
 from eqsat.spelling.speller import Speller
 from eqsat.spelling.terms import buffer_key
 from eqsat.theory.facts import GRACE, ContradictionError, Work
@@ -316,6 +317,8 @@ class Walk(ABC):
         """Let the rules match in egglog all that the graph of a speller has."""
         with self._tables(rules) as tables:
             if not tables.can_match(present(speller)):
+                CongruentRemainders(speller).offer()
+                speller.grow()
                 self.spent.skip(NO_MATCH if rules else NO_RULES)
                 return Saturated("saturated", ())
             began = time.perf_counter()
@@ -324,7 +327,13 @@ class Walk(ABC):
             own = self.rules is not DEFAULT and not all(map(is_shipped, rules))
             # half of the time that is left is for choosing
             least = self._seconds_left() / 2
-            found = saturate(speller, tables, self.budget, lambda: self._seconds_left() <= least, own)
+            try:
+                found = saturate(speller, tables, self.budget, lambda: self._seconds_left() <= least, own)
+            except UnsoundUnionError as error:
+                # what is shipped is proved: it is the constraints, or else a rule of the caller's
+                if not self.facts or own:
+                    raise
+                raise self._contradiction(error) from None
             self.spent.enter(phase)
             self.spent.engine_seconds += time.perf_counter() - began
             self.spent.rounds += sum(r.number > 0 for r in found.rounds)

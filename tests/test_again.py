@@ -196,7 +196,7 @@ def test_what_is_said_of_another_choice():
 def test_rules_of_the_user_are_in_the_graph():
     mine = Rule("difference-of-squares", "x*x - y*y", "(x + y) * (x - y)", why="x*y cancels")
     result = optimize("i*i - j*j", i=(0, 9), j=(0, 9), rules=[*DEFAULT, mine], cost=OpCount(weights={"mul": 0}))
-    assert str(result.extract(Latency()).expr) == "(i + j)*(i - j)"
+    assert str(result.extract(Latency()).expr) in ("(i + j)*(i - j)", "(i - j)*(i + j)")
 
 
 def test_no_root_reads_what_only_others_have():

@@ -4,6 +4,7 @@ import pytest
 
 from eqsat import Budget, Rule, optimize
 from eqsat.egraph.matching import by_representation, compiled
+from eqsat.engine import UnsoundUnionError
 from eqsat.rules import DEFAULT
 
 RANGES = dict.fromkeys("ijkl", (-3, 9))
@@ -95,3 +96,13 @@ def test_every_other_shipped_rule_is_compiled():
     # a value that is known is a literal in the e-graph, and ``(x + c)*d`` is ``x*d + c*d`` there
     besides = {"known-value", "distribute-offset"}
     assert {rule.name for rule in DEFAULT if not compiled(rule) and not by_representation(rule)} == besides
+
+
+FALSE = [("x//8", "x//8 - 50"), ("x//8", "x//9 - 50"), ("x//8 + y", "y")]
+
+
+@pytest.mark.parametrize(("left", "right"), FALSE)
+def test_a_false_rule_is_named_where_bounds_show_it(left, right):
+    rule = Rule("false-one", left, right, check=False)
+    with pytest.raises(UnsoundUnionError, match="false-one"):
+        optimize("x//8 + y", x=(64, 99), y=(0, 3), rules=[rule])

@@ -32,6 +32,10 @@ from eqsat.saturation.patterns import (
     pattern_of,
 )
 
+#: A shipped rule may take the constant of a sum that has fewer other terms left: the more there are, the more sums it
+#: would make, and the less each is worth.
+MOST_LEFT = 5
+
 _SUMS = frozenset({"add", "sub", "neg"})
 _FACTS = {"lt": "<", "le": "<=", "eq": "=", "ne": "!=", "ge": ">=", "gt": ">"}
 
@@ -449,6 +453,8 @@ class _Matcher:
             if factor != "1":
                 state = state.fact(f"(= {factor} 1)")
             state, kept = self.literal(state, letter, offset).fact(f"(!= 0 {offset})"), "0"
+            if self.rule.beside_theory:
+                state = state.fact(f"(< (multiset-length {left.terms}) {MOST_LEFT})")
         elif constant.op != "const" or constant.vmin:
             times, state = self.times(state, constant, factor)
             state, kept = state.fact(f"(= {offset} {times})"), "0"
@@ -758,9 +764,6 @@ def _shape(term: Expr) -> object:
     """A pattern as the encoding holds it."""
     if _is_sum(term) or _is_number(term):
         constant, addends = _addends(term)
-        shapes: dict[object, object] = {}
-        for coefficient, addend in addends:
-            shapes[repr(_shape(addend)), repr(coefficient)] = _shape(addend)
         numbers = [(c, _shape(a)) for c, a in addends]
         if all(c.op == "const" for c, _ in numbers):
             total: dict[str, int] = {}

@@ -17,12 +17,13 @@ from typing import Any, cast
 
 from eqsat.egraph.program import CONTAINERS, EQUAL, NORMAL, OPEN, PLAIN
 from eqsat.egraph.tables import Tables, constructors
-from eqsat.engine import Budget
-from eqsat.expr import FALSE, TRUE, TooWideError, make
+from eqsat.engine import Budget, UnsoundUnionError
+from eqsat.expr import FALSE, TRUE, TooWideError, brief, make
 from eqsat.extract.graph import Node
-from eqsat.ops import DIVISIONS
+from eqsat.ops import DIVISIONS, Bounds
+from eqsat.spelling.congruent import CongruentRemainders
 from eqsat.spelling.speller import Speller
-from eqsat.spelling.value_graph import MANY_CLASSES, Value, sum_of
+from eqsat.spelling.value_graph import Value, sum_of
 from eqsat.theory.forms import ZERO, Form, to_expr
 from eqsat.trace import Round
 
@@ -32,6 +33,8 @@ MOST_OPEN = 3
 MOST_SHORT = 12
 #: Rules match sums that have other sums among their terms if they are no longer.
 MOST_DERIVED = 3
+#: Broad rules run while there are no more products, junctions, minima and maxima.
+MANY_CONTAINERS = 500
 #: Nested operators are flattened so deep.
 MAX_NESTED = 8
 _LARGEST = 2**62
@@ -108,6 +111,9 @@ class _Run:
         self.opened: dict[int, tuple[int, int]] = {}
         # the rows that were read
         self.seen: set[tuple[str, Any]] = set()
+        self.congruent = CongruentRemainders(speller)
+        # how many products, junctions, minima and maxima egglog was given
+        self.containers = 0
         # whether egglog is to be told what its own nodes are
         self.has_links = False
 
@@ -122,7 +128,7 @@ class _Run:
             if not is_new:
                 break
             began, matched = time.perf_counter(), self.tables.matches.total()
-            with_broad = self.thorough or len(self.values) < MANY_CLASSES
+            with_broad = self.thorough or self.containers < MANY_CONTAINERS
             is_whole &= with_broad or not self.tables.has_broad(self.live)
             changed = self.tables.round(self.live, with_broad)
             if changed:
@@ -211,6 +217,8 @@ class _Run:
     def insert(self) -> bool:
         """Give egglog the classes and nodes that it does not have; whether there were any."""
         self.speller.grow()
+        self.congruent.offer()
+        self.speller.grow()
         any_new = self.inserted < len(self.values) or self.has_links
         self.has_links = False
         for c in range(self.inserted, len(self.values)):
@@ -239,6 +247,8 @@ class _Run:
             add("holds" if value is TRUE else "fails" if value is FALSE else "condition", c)
             return
         low, high = self.speller.graph.bounds[c]
+        if len(value.terms) > 1 and any(a.op == "floordiv" for a in value.terms):
+            low, high = self.speller.theory.bounds(value)
         if max(map(abs, (value.constant, low, high, *value.terms.values()))) >= _LARGEST:
             add("condition", c)
         elif not value.terms:
@@ -287,6 +297,7 @@ class _Run:
             if max(map(abs, (constant, *coefficients))) < _LARGEST:
                 self.tables.add_sum(c, constant, list(zip(coefficients, operands, strict=True)), kind)
         elif op in CONTAINERS:
+            self.containers += 1
             self.tables.add_container(op, c, operands)
         elif op in _CONSTRUCTOR:
             self.tables.add(op, c, *operands)
@@ -331,9 +342,8 @@ class _Run:
         unsimplified: list[tuple[Any, int, list[tuple[int, Any]]]] = []
         waiting = list(self._nodes(rows, unsimplified))
         while waiting:
-            ready, later = [], []
-            for row in waiting:
-                (ready if all(map(home.__contains__, row[3])) else later).append(row)
+            are_ready = [all(map(home.__contains__, row[3])) for row in waiting]
+            ready = [row for row, is_ready in zip(waiting, are_ready, strict=True) if is_ready]
             if not ready:
                 break
             # egglog's order of rows depends on what the session did before
@@ -349,7 +359,7 @@ class _Run:
                     self._row(c, op, payload, args, EQUAL)
                     self.has_links = True
                 self._offer(c, op, payload, args, output in known)
-            waiting = later
+            waiting = [row for row, is_ready in zip(waiting, are_ready, strict=True) if not is_ready]
         for output, constant, written in unsimplified:
             if output in home and all(a in home for _, a in written):
                 self.tables.add_sum(home[output], constant, [(k, home[a]) for k, a in written], EQUAL)
@@ -425,6 +435,10 @@ class _Run:
                 args, coefficients = tuple([a for a, _ in pairs]), tuple([k for _, k in pairs])
             if len(args) == 1 and coefficients == (1,) and not constant:
                 return
+            ends = [self.speller.graph.bounds[a] for a in args]
+            low = constant + sum(k * end[k < 0] for k, end in zip(coefficients, ends, strict=True))
+            high = constant + sum(k * end[k > 0] for k, end in zip(coefficients, ends, strict=True))
+            self._check(c, (low, high))
             self._add(c, sum_of(zip(args, coefficients, strict=True), constant), is_held)
         elif op not in CONTAINERS:
             self._add(c, (op, None, args), is_held)
@@ -459,9 +473,21 @@ class _Run:
         ):
             self.held[c].add(node)
 
+    def _check(self, c: int, bounds: Bounds) -> None:
+        """Refuse ``bounds`` in which no value of the class ``c`` lies, though rules say that it has them."""
+        known = self.speller.graph.bounds[c]
+        if known[1] < bounds[0] or bounds[1] < known[0]:
+            value = self.values[c]
+            term = brief(to_expr(value) if isinstance(value, Form) else value)
+            fired = ", ".join(name for name, count in self.tables.matches.items() if count) or "none"
+            raise UnsoundUnionError(
+                f"{term} lies in {[*known]}, and in {[*bounds]} by a false rule; rules that fired: {fired}"
+            )
+
     def _equal(self, c: int, other: int) -> None:
         """Two classes that the rules found equal offer each other's nodes."""
         one, two = self.values[c], self.values[other]
+        self._check(c, self.speller.graph.bounds[other])
         if isinstance(one, Form) and isinstance(two, Form):
             self._add(c, sum_of([(other, 1)] if two.terms else [], two.constant if not two.terms else 0))
             self._add(other, sum_of([(c, 1)] if one.terms else [], one.constant if not one.terms else 0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,6 +23,7 @@ MOST_SCRIPTS = 2_000_000
 
 _ZEROS = (0,) * (2 + 2 * MOST_COLUMNS)
 _CONSTRUCTORS = frozenset({"Sum", *CONTAINERS.values(), *(name for name, _ in PLAIN.values())})
+_NODES = ("A", "Sc", *sorted(_CONSTRUCTORS))
 _INDEX = "(run fill) (run index) (run ones)"
 
 
@@ -159,9 +160,12 @@ class Tables:
             self._schedules[key] = f"(run-schedule {' '.join(steps)})"
         return self._schedules[key]
 
-    def rows(self) -> Mapping[str, Any]:
-        """The rows of every table, as egglog gives them."""
-        return {name: table.rows for name, table in self._egraph.freeze().functions.items() if table.rows}
+    def rows(self) -> dict[str, Any]:
+        """The rows of the tables of nodes and their parts, as egglog gives them, but for empty tables."""
+        functions = self._egraph.freeze().functions
+        # the others are not asked for theirs: each asking copies them
+        found = ((name, functions[name].rows) for name in _NODES)
+        return {name: rows for name, rows in found if rows}
 
     def clear(self) -> None:
         """Empty every table."""

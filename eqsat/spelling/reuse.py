@@ -3,8 +3,8 @@
 A normal form is short on its own: ``i == 1 and j == 0`` says less than ``4*i + j == 4``, and ``(j - i) % 4`` has
 smaller coefficients than ``(3*i + j) % 4``. Where the program needs ``4*i + j`` or ``3*i + j`` besides, the longer one
 is the cheaper. So once all classes of a :class:`~eqsat.spelling.speller.Speller` are known and a first answer is
-chosen, each condition is offered as an interval of a sum over its variables, decided at every point, each remainder by
-every congruent sum, and each sum as a multiple of another and what that leaves.
+chosen, each condition is offered as an interval of a sum over its variables, decided at every point, and each sum as a
+multiple of another and what that leaves.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from eqsat.extract.graph import Node
 from eqsat.opaque import OPAQUE
 from eqsat.ops import COMPARISONS
 from eqsat.sampling import domain_size, grid
+from eqsat.spelling.congruent import CongruentRemainders, wider_remainders
 from eqsat.spelling.speller import Speller
 from eqsat.spelling.value_graph import Value, sum_of
 from eqsat.theory.facts import MAX_POINTS
@@ -36,8 +37,6 @@ MAX_PAIRS = 400
 MAX_PARTS = 16
 #: What conditions may be compared by is tried for all that could use it, if that is so many classes.
 MIN_USERS = 3
-#: A remainder is offered by so many congruent sums.
-MAX_CONGRUENT = 4
 
 
 def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, Node]] | None:
@@ -82,13 +81,13 @@ def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, 
         speller,
         _from_quotients(speller, needed),
         _in_two_steps(speller, forms),
-        _remainders(speller, needed),
         _shifted(speller),
         _taken_in(speller, needed),
         _of_bits(speller, values),
         _of_products(speller),
     )
-    if not found and not others:
+    is_divided = CongruentRemainders(speller).offer(needed)
+    if not found and not others and not is_divided:
         return None
     for c, node in others:
         speller.offer(c, node)
@@ -120,66 +119,12 @@ def _around(speller: Speller, needed: Mapping[int, Node], c: int) -> dict[int, N
     return found
 
 
-def _remainders(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
-    """``A % n`` as ``B % n`` for other classes ``B`` that differ from ``A`` by multiples of ``n``."""
-    divided: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for c, nodes in speller.graph.classes.items():
-        for op, _, args in nodes:
-            if op == "mod":
-                divisor = cast(Form, speller.values[args[1]])
-                if not divisor.terms and divisor.constant > 1:
-                    divided[divisor.constant].append((c, args[0]))
-    for n, remainders in divided.items():
-        residues = {dividend: _residues(cast(Form, speller.values[dividend]), n) for _, dividend in remainders}
-        # sums congruent to each dividend, but for a constant
-        wanted: dict[Form, list[int]] = {left: [] for left in residues.values()}
-        # they have the atoms that are left of the dividend
-        atoms = {next(iter(left.terms), None) for left in wanted}
-        for c, value in enumerate(speller.values):
-            if isinstance(value, Form) and len(value.terms) > 1 and not atoms.isdisjoint(value.terms):
-                found = wanted.get(_residues(value, n))
-                if found is not None:
-                    found.append(c)
-        for c, dividend in remainders:
-            constant = cast(Form, speller.values[dividend]).constant
-            others = [other for other in wanted[residues[dividend]] if other not in (c, dividend)]
-            shifts = {other: (constant - cast(Form, speller.values[other]).constant) % n for other in others}
-            for other in [other for other in others if not shifts[other]][:MAX_CONGRUENT]:
-                yield c, ("mod", None, (other, speller.need(number(n))))
-            for other in [other for other in others if shifts[other] and other in needed][:MAX_CONGRUENT]:
-                shifted = speller.need(cast(Form, speller.values[other]).shifted(shifts[other]), spell=False)
-                speller.offer(shifted, ("sum", (shifts[other], (1,)), (other,)))
-                yield c, ("mod", None, (shifted, speller.need(number(n))))
-                if not is_power_of_two(n):
-                    yield from _one_period_less(speller, c, other, shifts[other], n)
-
-
-def _one_period_less(speller: Speller, c: int, other: int, shift: int, n: int) -> Iterator[tuple[int, Node]]:
-    """``(B + k) % n`` as ``B`` and a selection between literals, if ``B + k`` is in two periods."""
-    form = cast(Form, speller.values[other])
-    first, last = [(end + shift) // n * n for end in speller.theory.bounds(form)]
-    if last == first + n:
-        condition = _class_of(speller, ("lt", None, (other, speller.need(number(last - shift)))))
-        added = speller.need(cast(Form, speller.values[c]).plus(form, -1))
-        ends = [speller.need(number(shift - period)) for period in (first, last)]
-        speller.offer(added, ("where", None, (condition, *ends)))
-        yield c, ("sum", (0, (1, 1)), (other, added))
-
-
 def _wider_remainders(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iterator[tuple[int, Node]]:
     """``k*(A % n) + r`` as ``(k*A + r) % (k*n)`` for ``r`` in ``[0, k)``."""
     for c, form in forms:
-        for quotient, coefficient in form.terms.items():
-            if quotient.op != "floordiv" or quotient.args[1].op != "const":
-                continue
-            k, left = divmod(-coefficient, quotient.args[1].vmin)
-            if k > 1 and not left:
-                low, high = speller.theory.bounds(form.plus(speller.quotients.remainder_of(quotient), -k))
-                if low >= 0 and high < k:
-                    dividend = form.plus(atom_form(quotient), -coefficient)
-                    shift = _periods_below_zero(speller.theory.plain_bounds(dividend)[0], -coefficient)
-                    divisor = speller.need(number(-coefficient))
-                    yield c, ("mod", None, (speller.need(dividend.shifted(shift)), divisor))
+        for dividend, n in wider_remainders(speller, form):
+            shift = _periods_below_zero(speller.theory.plain_bounds(dividend)[0], n)
+            yield c, ("mod", None, (speller.need(dividend.shifted(shift)), speller.need(number(n))))
 
 
 def _never_negative(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iterator[tuple[int, Node]]:

@@ -78,6 +78,13 @@ FIRING = [
     Firing("div-offset", "(x + 9)//2", "(x + 1)//2 + 4", {"x": (0, 3)}),
     Firing("mod-two-periods", "x%7", "x - where(x < 14, 7, 14)", {"x": (8, 18)}),
     Firing("div-two-periods", "x//7", "where(x < 14, 1, 2)", {"x": (8, 18)}),
+    Firing(
+        "mod-two-periods-offset",
+        "(x + 3)%7",
+        "x + where(x < 11, -4, -11)",
+        {"x": (8, 13)},
+        besides=["mod-two-periods"],
+    ),
     Firing("mod-at-end", "x%7", "where(x < 7, x, 0)", {"x": (0, 7)}, besides=["mod-two-periods"]),
     Firing("mod-offset", "(x + 3)%3", "x%3", {"x": (0, 31)}),
     # folding

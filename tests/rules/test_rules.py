@@ -65,6 +65,10 @@ FENCES = {
         ("where-of-two-values", "vmin_y + 1 < vmax_y"),
         ("div-takes-literal", "vmin_y < vmax_y"),
     ],
+    "of literals another rule takes the offset": [
+        ("where-less-offset-then", "vmin_x < vmax_x"),
+        ("where-less-offset-else", "vmin_x < vmax_x"),
+    ],
     "less of the quotient is left": [("mod-part", "(c + n*k)*(c + n*k) < c*c")],
     "the quotient is never positive": [("div-negated", "vmin_x < 0"), ("div-negated", "vmax_x < d")],
     "the literal is small enough already": [
