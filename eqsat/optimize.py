@@ -85,6 +85,8 @@ def optimize(
         two rules share a name, or the cost model gives a price below 0; the message names it.
     TypeError
         If an argument is of another type, or a price is no integer.
+    RuntimeError
+        If a rule that was not checked (``check=False``) is false, and what it adds to a value lies beyond its bounds.
 
     >>> optimize("(i*32 + j) // 32", i=(0, 63), j=(0, 31)).expr
     Expr('i')
