@@ -46,6 +46,7 @@ from eqsat.saturation.patterns import (
     levels_around,
     moved_letter,
     pattern_of,
+    places_of_letters,
 )
 from eqsat.text import to_text
 
@@ -511,10 +512,10 @@ class _BinderCompiler(_Compiler):
 
         An index of that number around the whole would be another one there.
         """
-        sides = [_places(self.pattern.left), _places(self.pattern.right)]
+        sides = [places_of_letters(self.pattern.left), places_of_letters(self.pattern.right)]
         levels = {index_level(t.args[1]) for t in topological([self.pattern.left]) if t.op in REDUCTIONS}
         for letter, found in sides[0].items():
-            for level in sorted(levels):
+            for level in () if _names_literal(letter) else sorted(levels):
                 inside = [level in around for around in (*found, *sides[1].get(letter, ()))]
                 if any(inside) and not all(level in around for around in found):
                     yield letter, level
@@ -600,30 +601,12 @@ def _is_within(reduction: Expr, other: Expr) -> bool:
     )
 
 
-def _places(side: Expr) -> dict[str, list[tuple[int, ...]]]:
-    """By letter of a side, the levels of the indices around each of its places."""
-    found: dict[str, list[tuple[int, ...]]] = {}
-
-    def visit(term: Expr, around: tuple[int, ...]) -> None:
-        if term.op == "var" and not is_index(term):
-            if not _is_literal_letter(term):
-                found.setdefault(str(term.value), []).append(around)
-        elif term.op in REDUCTIONS:
-            body, index, low, high = term.args
-            visit(body, (*around, index_level(index)))
-            visit(low, around)
-            visit(high, around)
-        else:
-            for operand in term.args:
-                visit(operand, around)
-
-    visit(side, ())
-    return found
-
-
 def _is_literal_letter(term: Expr) -> bool:
-    name = str(term.value)
-    return name in LITERALS or name.endswith("_k")
+    return _names_literal(str(term.value))
+
+
+def _names_literal(letter: str) -> bool:
+    return letter in LITERALS or letter.endswith("_k")
 
 
 def _plain_number(term: Expr) -> str | None:

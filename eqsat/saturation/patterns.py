@@ -141,12 +141,19 @@ def levels_around(side: Expr) -> dict[str, tuple[int, ...]]:
 
     They are those of the reductions around every place where the letter stands.
     """
-    found: dict[str, tuple[int, ...]] = {}
+    return {
+        letter: tuple([level for level in first if all(level in around for around in others)])
+        for letter, (first, *others) in places_of_letters(side).items()
+    }
+
+
+def places_of_letters(side: Expr) -> dict[str, list[tuple[int, ...]]]:
+    """By letter of a side, the levels of the indices around each of its places, the outermost first."""
+    found: dict[str, list[tuple[int, ...]]] = {}
 
     def visit(term: Expr, around: tuple[int, ...]) -> None:
         if term.op == "var" and not is_index(term):
-            known = found.setdefault(str(term.value), around)
-            found[str(term.value)] = tuple([level for level in known if level in around])
+            found.setdefault(str(term.value), []).append(around)
         elif term.op in REDUCTIONS:
             body, index, low, high = term.args
             visit(body, (*around, index_level(index)))

@@ -74,17 +74,17 @@ class CongruentRemainders:
         """Offer remainders by ``n`` of the first congruent class that is there, and of the first but for a literal."""
         speller = self.speller
         values = speller.values
-        wanted: dict[Form, list[int]] = {_residues(dividend, n): [] for _, dividend in dividends}
+        wanted: dict[Form, list[int]] = {residues(dividend, n): [] for _, dividend in dividends}
         # they have the atoms that are left of the dividend
         atoms = {next(iter(left.terms), None) for left in wanted}
         for c in there:
             value = values[c]
             if isinstance(value, Form) and len(value.terms) > 1 and not atoms.isdisjoint(value.terms):
-                found = wanted.get(_residues(value, n))
+                found = wanted.get(residues(value, n))
                 if found is not None:
                     found.append(c)
         for c, dividend in dividends:
-            others = [other for other in wanted[_residues(dividend, n)] if other != c and values[other] != dividend]
+            others = [other for other in wanted[residues(dividend, n)] if other != c and values[other] != dividend]
             shifts = {other: (dividend.constant - cast(Form, values[other]).constant) % n for other in others}
             divisor = speller.need(number(n))
             for other in [other for other in others if not shifts[other]][:1]:
@@ -107,6 +107,6 @@ def wider_remainders(speller: Speller, form: Form) -> Iterator[tuple[Form, int]]
                 yield form.plus(atom_form(quotient), -coefficient), -coefficient
 
 
-def _residues(form: Form, n: int) -> Form:
+def residues(form: Form, n: int) -> Form:
     """The coefficients modulo ``n``, without those that are zero and without the constant."""
     return Form({atom: k % n for atom, k in form.terms.items() if k % n}, 0)

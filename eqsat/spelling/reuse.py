@@ -25,7 +25,7 @@ from eqsat.extract.graph import Node
 from eqsat.opaque import OPAQUE
 from eqsat.ops import COMPARISONS
 from eqsat.sampling import domain_size, grid
-from eqsat.spelling.congruent import CongruentRemainders, wider_remainders
+from eqsat.spelling.congruent import CongruentRemainders, residues, wider_remainders
 from eqsat.spelling.speller import Speller
 from eqsat.spelling.value_graph import Value, sum_of
 from eqsat.theory.facts import MAX_POINTS
@@ -356,12 +356,12 @@ def _quotients_of(speller: Speller, sums: Iterable[int]) -> Iterator[tuple[int, 
     for atom in {a: None for form in forms.values() for a in form.terms if a.op == "floordiv"}:
         if atom.args[1].op == "const" and atom.args[1].vmin > 1:
             dividend, n = theory.inner(atom.args[0]), atom.args[1].vmin
-            wanted[n][_residues(dividend, n)].add(dividend.constant)
+            wanted[n][residues(dividend, n)].add(dividend.constant)
     for n, dividends in wanted.items():
         if theory.is_late():
             return
         for c, form in forms.items():
-            for constant in sorted(dividends.get(_residues(form, n), ())):
+            for constant in sorted(dividends.get(residues(form, n), ())):
                 dividend = Form(form.terms, constant)
                 quotient = theory.quotient_by(dividend, n)
                 if len(quotient.terms) > 1:
@@ -369,11 +369,6 @@ def _quotients_of(speller: Speller, sums: Iterable[int]) -> Iterator[tuple[int, 
                     if below != c:
                         yield below, ("sum", (constant - form.constant, (1,)), (c,))
                     yield speller.need(quotient), ("floordiv", None, (below, speller.need(number(n))))
-
-
-def _residues(form: Form, n: int) -> Form:
-    """The residues of the coefficients of a sum."""
-    return Form({a: k % n for a, k in form.terms.items() if k % n}, 0)
 
 
 def _entered_extremes(
