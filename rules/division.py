@@ -24,6 +24,8 @@ DIVISION = [
     Rule("mod-negative",       "x % d",            "-((-x) % (-d))",    "d < 0",                          "a remainder has the sign of its divisor"),
     Rule("tdiv-below-zero",    "tdiv(x, d)",       "-((-x) // d)",      "vmax(x) <= 0 and d > 0",         "truncation is ceiling below zero", source="A15 A28 A52"),
     Rule("tdiv-negative",      "tdiv(x, d)",       "-tdiv(x, -d)",      "d < 0",                          "truncation is symmetric"),
+    Rule("tdiv-negated",       "-tdiv(x, d)",      "tdiv(x, -d)",       why="truncation is symmetric", beside_theory=True),
+    Rule("tdiv-of-negated",    "tdiv(-x, d)",      "tdiv(x, -d)",       why="truncation is symmetric", beside_theory=True),
     Rule("tdiv-exact",         "tdiv(x, d)",       "x // d",            "gcd(x, d) == d",                 "nothing to round"),
     Rule("tdiv-same-sign",     "tdiv(x, y)",       "x // y",            "vmin(x) >= 0 and vmin(y) > 0",   "truncation is floor above zero", source="A15 A28 A52"),
     Rule("tmod-below-zero",    "tmod(x, d)",       "-((-x) % d)",       "vmax(x) <= 0 and d > 0",         "the remainder has the sign of x", source="A52"),

@@ -30,6 +30,7 @@ from eqsat.saturation.patterns import (
     binds_index,
     is_condition_letter,
     pattern_of,
+    places_of_letters,
 )
 
 #: A shipped rule may take the constant of a sum that has fewer other terms left: the more there are, the more sums it
@@ -100,6 +101,12 @@ class _State:
     sorts: dict[str, str] = field(default_factory=dict)
     #: The class of each letter: a name, or the text that makes it.
     letters: dict[str, str] = field(default_factory=dict)
+    #: Of the letters that are one term of a sum, its coefficient and class.
+    terms: dict[str, tuple[str, str]] = field(default_factory=dict)
+    #: The terms and constant of the first of two sums that share a letter, and its other letter, by that letter.
+    first: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    #: Of the letters that are all the terms that two sums share, these terms.
+    common: dict[str, str] = field(default_factory=dict)
     #: Numbers that were computed, by what they are.
     numbers: dict[Expr, str] = field(default_factory=dict)
     asked: tuple[_Asked, ...] = ()
@@ -120,6 +127,11 @@ class _State:
 
     def bind(self, letter: str, text: str) -> _State:
         return replace(self, letters={**self.letters, letter: text})
+
+    def bind_term(self, letter: str, coefficient: str, atom: str) -> _State:
+        """A letter that is one term of a sum."""
+        state = self.bind(letter, f"(Sum (multiset-of (Sc {coefficient} {atom})) 0)")
+        return replace(state, terms={**self.terms, letter: (coefficient, atom)})
 
     def declare(self, name: str, sort: str) -> _State:
         return replace(self, sorts={**self.sorts, name: sort})
@@ -228,6 +240,8 @@ class _Matcher:
     def __init__(self, rule: Rule, pattern: Pattern) -> None:
         self.rule = rule
         self.pattern = pattern
+        #: The letter that each of two operands of one node adds to another, by these operands.
+        self.shared = _shared(pattern.left) if rule.beside_theory else {}
 
     def fail(self, what: str) -> ValueError:
         return ValueError(f"rule {self.rule.name!r}: {what}")
@@ -246,6 +260,8 @@ class _Matcher:
             yield state.fact(f"(= {number} (lit {at}))")
         elif term.op == "bool":
             yield state.fact(f"(= {at} ({'Yes' if term.value else 'No'}))")
+        elif term in self.shared:
+            yield from self.sharing(state, term, at)
         elif _is_sum(term):
             yield from self.sum(state, term, at)
         elif term.op in CONTAINERS:
@@ -313,6 +329,21 @@ class _Matcher:
             else:
                 yield end.fact(f"(= 0 (multiset-length {left.terms}))", f"(= 0 {rest})")
 
+    def sharing(self, state: _State, term: Expr, at: str) -> Iterator[_State]:
+        """One of two sums that share a letter, which takes all the terms that both have."""
+        letter, other = self.shared[term]
+        (whole, offset), state = state.named("MT", "i64")
+        state = state.fact(f"(= {at} (Sum {whole} {offset}))", f"(open {whole})")
+        if letter not in state.first:
+            yield replace(state, first={**state.first, letter: (whole, offset, other)})
+            return
+        first, constant, one = state.first[letter]
+        common, state = state.name("MT")
+        state = state.fact(f"(= {common} (multiset-intersection {first} {whole}))", f"(< 0 (multiset-length {common}))")
+        state = replace(state.bind(letter, f"(Sum {common} 0)"), common={**state.common, letter: common})
+        state = state.bind(one, f"(Sum (multiset-subtract {first} {common}) {constant})")
+        yield state.bind(other, f"(Sum (multiset-subtract {whole} {common}) {offset})")
+
     def matched_sum(
         self, state: _State, term: Expr, at: str, at_top: bool
     ) -> Iterator[tuple[_State, _Left, str, Expr]]:
@@ -379,8 +410,7 @@ class _Matcher:
         if bound := next((pair for pair in addends if pair[1] in state.letters), None):
             coefficient, letter = bound
             others = [pair for pair in addends if pair is not bound]
-            now, rest, _, scale = self.one_term(state, whole, left, state.letters[letter])
-            found = self.coefficient(now, coefficient, scale, rest)
+            found = self.again(state, coefficient, letter, whole, left)
             if found is not None:
                 yield from self.lettered(found[0], others, whole, found[1], at_top)
             if not others and (left.factor or _is_literal_letter(coefficient)):
@@ -395,6 +425,19 @@ class _Matcher:
                     negative = taker[0].vmin < 0
                     yield end.bind(taker[1], ""), replace(rest, taker=taker[1], negative=negative)
         yield from self.terms(state, addends, whole, left)
+
+    def again(
+        self, state: _State, coefficient: Expr, letter: str, whole: str, left: _Left
+    ) -> tuple[_State, _Left] | None:
+        """A bound letter as one term of the sum."""
+        if letter not in state.terms:
+            state, left, _, scale = self.one_term(state, whole, left, state.letters[letter])
+            return self.coefficient(state, coefficient, scale, left)
+        times, atom = state.terms[letter]
+        state, left, _, scale = self.one_term(state, whole, left, atom)
+        share, state = state.name("i64")
+        state = state.fact(f"(= 0 (% {scale} {times}))", f"(= {share} (/ {scale} {times}))")
+        return self.coefficient(state, coefficient, share, left)
 
     def asking(self, state: _State, coefficient: Expr, letter: str, whole: str, left: _Left) -> tuple[_State, _Left]:
         """A bound letter as the terms of its normal form, some multiple of which the sum has, or more."""
@@ -425,8 +468,7 @@ class _Matcher:
         (coefficient, letter), *others = addends
         if letter in state.letters:
             # the letter stands twice: both are of one class
-            state, left, _, scale = self.one_term(state, whole, left, state.letters[letter])
-            if (found := self.coefficient(state, coefficient, scale, left)) is not None:
+            if (found := self.again(state, coefficient, letter, whole, left)) is not None:
                 yield from self.terms(found[0], others, whole, found[1])
             return
         state, left, atom, scale = self.one_term(state, whole, left)
@@ -440,7 +482,7 @@ class _Matcher:
             if times != "1":
                 share, state = state.name("i64")
                 state = state.fact(f"(!= 0 {times})", f"(= 0 (% {scale} {times}))", f"(= {share} (/ {scale} {times}))")
-            state = state.bind(letter, f"(Sum (multiset-of (Sc {share} {atom})) 0)")
+            state = state.bind_term(letter, share, atom)
         yield from self.terms(state, others, whole, left)
 
     def constant(self, state: _State, constant: Expr, offset: str, left: _Left) -> tuple[_State, str] | None:
@@ -657,10 +699,7 @@ class _Matcher:
             if added != "0":
                 total, state = state.name("i64")
                 state = state.fact(f"(= {total} (+ {kept.constant} {added}))")
-            container = kept.members
-            for term in terms:
-                container = f"(multiset-insert {container} {term})"
-            return state.facts, f"(union e (Sum {container} {total}))"
+            return state.facts, f"(union e (Sum {_gathered(terms, kept.members)} {total}))"
         state, text = self.build(state, right)
         if kept.op:
             text = container_text(kept.op, f"(multiset-insert {kept.members} {text})")
@@ -679,6 +718,9 @@ class _Matcher:
         terms = []
         for coefficient, addend in addends:
             number, state = self.times(state, coefficient, factor)
+            if number == "1" and (common := state.common.get(_letter(addend) or "")):
+                terms.append(common)
+                continue
             state, text = self.build(state, addend)
             terms.append(f"(Sc {number} {text})")
         total, state = self.times(state, constant, factor)
@@ -705,7 +747,7 @@ class _Matcher:
             return state, "(Yes)" if term.value else "(No)"
         if _is_sum(term):
             state, terms, constant = self.flat(state, term, "1")
-            return state, f"(Sum (multiset-of {' '.join(terms)}) {constant})"
+            return state, f"(Sum {_gathered(terms)} {constant})"
         if term.op in CONTAINERS:
             texts = []
             for member in _members(term, term.op):
@@ -726,6 +768,39 @@ class _Matcher:
 
 
 _NUMBERS = count()
+
+
+def _shared(left: Expr) -> dict[Expr, tuple[str, str]]:
+    """The operands of a node such as ``min(x + z, y + z)``: each with the letter that both have, and its own.
+
+    None if a letter of theirs stands elsewhere too.
+    """
+    found = {}
+    for term in left.args:
+        constant, addends = _addends(term)
+        letters = [x for k, a in addends if k == const(1) and (x := _letter(a))]
+        if len(letters) == len(addends) == 2 and constant == const(0):
+            found[term] = letters
+    if len(found) != 2:
+        return {}
+    one, two = found.values()
+    letter = next(iter({*one} & {*two}), "")
+    places = places_of_letters(left)
+    if any(len(places[x]) != (2 if x == letter else 1) for x in one + two):
+        return {}
+    return {term: (letter, next(x for x in letters if x != letter)) for term, letters in found.items()}
+
+
+def _gathered(terms: Sequence[str], members: str = "") -> str:
+    """A multiset of terms, besides some ``members``; names among them are of multisets themselves."""
+    alone = [t for t in terms if t.startswith("(")]
+    several = [t for t in terms if t not in alone]
+    text = members or f"(multiset-of {' '.join(alone)})"
+    for term in alone if members else ():
+        text = f"(multiset-insert {text} {term})"
+    for name in several:
+        text = f"(multiset-sum {text} {name})"
+    return text
 
 
 def _has_terms(term: Expr) -> bool:

@@ -24,7 +24,7 @@ from eqsat.ops import DIVISIONS, Bounds
 from eqsat.spelling.congruent import CongruentRemainders
 from eqsat.spelling.speller import Speller
 from eqsat.spelling.value_graph import Value, sum_of
-from eqsat.theory.forms import ZERO, Form, to_expr
+from eqsat.theory.forms import Form, to_expr
 from eqsat.trace import Round
 
 #: Rules match so many sums of a class, besides its normal form, and those that are shorter than all before.
@@ -164,15 +164,18 @@ class _Run:
         self.speller.enter(source)
 
     def move_terms(self) -> None:
-        """Offer comparisons of a difference with 0 that of its two terms: ``x - y < 0`` is ``x < y``."""
+        """Offer comparisons of a difference as those of its terms: ``x - y < 0`` is ``x < y``."""
         source = self.speller.enter("rules")
         for c, nodes in self.classes.items():
             for op, _, operands in [*nodes]:
                 if op in ("lt", "le"):
                     for place in (0, 1):
-                        if self.values[operands[1 - place]] == ZERO:
+                        limit = self._literal(operands[1 - place])
+                        # one more, or less, turns < into <= or back
+                        if limit == 0 or limit == (1 if (op == "lt") == (place == 0) else -1):
+                            other = op if limit == 0 else "le" if op == "lt" else "lt"
                             for x, y in self._differences(operands[place]):
-                                self._add(c, (op, None, (x, y) if place == 0 else (y, x)))
+                                self._add(c, (other, None, (x, y) if place == 0 else (y, x)))
         self.speller.enter(source)
 
     def sort_dividends(self) -> None:
@@ -267,10 +270,14 @@ class _Run:
             if content > 1:
                 add("aligned", c, content, value.constant % content)
 
+    def _literal(self, c: int) -> int | None:
+        """The number that a class is; ``None`` if it is not one."""
+        value = self.values[c]
+        return value.constant if isinstance(value, Form) and not value.terms else None
+
     def _is_literal(self, c: int) -> bool:
         """Whether a class is one number: it needs no other node."""
-        value = self.values[c]
-        return isinstance(value, Form) and not value.terms
+        return self._literal(c) is not None
 
     def _is_atom(self, c: int) -> bool:
         value = self.values[c]

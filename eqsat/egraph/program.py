@@ -143,7 +143,8 @@ def _built() -> Iterator[tuple[str, str, str]]:
     """The kinds of rows by name: their columns, and what is done with one."""
     facts = "(set (lo (A i)) l) (set (hi (A i)) h) (set (fac (A i)) f)"
     yield "known", "i l h f", facts
-    yield "atom", "i l h f", f"(nf (A i) (multiset-of (Sc 1 (A i))) 0) {facts}"
+    alone = "(let m (multiset-of (Sc 1 (A i)))) (union (A i) (Sum m 0)) (nf (A i) m 0)"
+    yield "atom", "i l h f", f"{alone} {facts}"
     measures = "(set (lo (A i)) k) (set (hi (A i)) k) (set (fac (A i)) (max 1 (abs k)))"
     yield "literal", "i k", f"(let m (multiset-of)) (union (A i) (Sum m k)) (open m) (set (lit (A i)) k) {measures}"
     yield "condition", "i", "(A i)"

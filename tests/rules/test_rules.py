@@ -69,7 +69,11 @@ FENCES = {
         ("where-less-offset-then", "vmin_x < vmax_x"),
         ("where-less-offset-else", "vmin_x < vmax_x"),
     ],
-    "less of the quotient is left": [("mod-part", "(c + n*k)*(c + n*k) < c*c")],
+    "less of the quotient is left": [
+        ("mod-part", "(c + n*k)*(c + n*k) < c*c"),
+        ("mod-part-inner", "(c + k*(b//a))*(c + k*(b//a)) < c*c"),
+    ],
+    "a factor of one changes nothing": [("min-common-factor", "1 < factor_x"), ("max-common-factor", "1 < factor_x")],
     "the quotient is never positive": [("div-negated", "vmin_x < 0"), ("div-negated", "vmax_x < d")],
     "the literal is small enough already": [
         ("div-offset", "d <= c or c < 0"),
