@@ -30,30 +30,30 @@ from comparison.summary import standing
 from peers.judge import Answer, Examiner
 from rich.progress import Progress
 
-from eqsat import by_theory, walk
-from eqsat.by_theory import ByTheory
-from eqsat.cases import one_line
-from eqsat.corpus import Row
+from eqsat.alternatives import choosing
+from eqsat.alternatives import given as input_terms
+from eqsat.alternatives.choosing import Chooser
+from eqsat.alternatives.conditions import ConditionSpeller
+from eqsat.alternatives.products import ProductSpeller
+from eqsat.alternatives.quotients import QuotientSpeller
+from eqsat.alternatives.selections import SelectionSpeller
+from eqsat.alternatives.speller import Speller
+from eqsat.cli.cases import one_line
+from eqsat.cli.corpus import Row
+from eqsat.egraph.rule import Rule
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel
-from eqsat.rule import Rule
+from eqsat.lang.errors import CompileError
+from eqsat.optimize import by_theory, walk
+from eqsat.optimize.by_theory import ByTheory
 from eqsat.rules import DEFAULT, FAMILIES
-from eqsat.runtime import CompileError
-from eqsat.spelling import choosing
-from eqsat.spelling import given as input_terms
-from eqsat.spelling.choosing import Chooser
-from eqsat.spelling.conditions import ConditionSpeller
-from eqsat.spelling.products import ProductSpeller
-from eqsat.spelling.quotients import QuotientSpeller
-from eqsat.spelling.selections import SelectionSpeller
-from eqsat.spelling.speller import Speller
 from eqsat.theory.guess import Learned
 
 #: A module or class, the name of something in it, and what stands in its place.
 Change = tuple[Any, str, Any]
 
 #: Imported by its name, which in the package is that of the function.
-FRONT_DOOR = import_module("eqsat.optimize")
+FRONT_DOOR = import_module("eqsat.optimize.front")
 
 
 def nothing(*_: object, **__: object) -> Iterator[Any]:

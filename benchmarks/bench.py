@@ -30,10 +30,11 @@ from peers import PEERS, USUAL
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from eqsat.cases import one_line
-from eqsat.corpus import Row
+from eqsat.cli.cases import one_line
+from eqsat.cli.corpus import Row
+from eqsat.codegen.runtime import cache_directory
 from eqsat.extract.calibrated import cost_model
-from eqsat.runtime import CompileError, cache_directory
+from eqsat.lang.errors import CompileError
 
 ROOT = Path(__file__).parent.parent
 BUNDLED = [

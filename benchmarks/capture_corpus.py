@@ -22,12 +22,12 @@ from peers import PEERS
 from peers.environment import UnavailableError, environment
 from peers.spelling import from_nodes
 
-from eqsat.cases import read_case
-from eqsat.corpus import Row
-from eqsat.expr import Expr, topological, var
-from eqsat.ops import DIVISIONS
-from eqsat.runtime import cache_directory
-from eqsat.text import to_program
+from eqsat.cli.cases import read_case
+from eqsat.cli.corpus import Row
+from eqsat.codegen.runtime import cache_directory
+from eqsat.lang.expr import Expr, topological, var
+from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.text import to_program
 
 CAPTURES = Path(__file__).parent / "capture"
 SYSTEMS = ("tinygrad", "inductor")

@@ -14,12 +14,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from eqsat.cases import one_line, read_case
-from eqsat.expr import division_count, variables
-from eqsat.optimize import optimize
-from eqsat.result import Result
-from eqsat.runtime import CompileError, compile_many
-from eqsat.verify import Check
+from eqsat.cli.cases import one_line, read_case
+from eqsat.codegen.runtime import compile_many
+from eqsat.lang.errors import CompileError
+from eqsat.lang.expr import division_count, variables
+from eqsat.optimize.front import optimize
+from eqsat.optimize.result import Result
+from eqsat.prove.verify import Check
 
 SAMPLE = Path(__file__).parent / "data" / "tinygrad_sample.jsonl"
 

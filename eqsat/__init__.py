@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eqsat.engine import Budget
-from eqsat.expr import (
+from eqsat.egraph.engine import Budget
+from eqsat.egraph.rule import Rule
+from eqsat.kernels.kernel import Kernel, Store
+from eqsat.lang.expr import (
     Expr,
     buffer,
     const,
@@ -25,14 +27,12 @@ from eqsat.expr import (
     var,
     where,
 )
-from eqsat.kernel import Kernel, Store
-from eqsat.optimize import optimize
-from eqsat.result import Result
-from eqsat.rule import Rule
-from eqsat.text import parse
+from eqsat.lang.text import parse
+from eqsat.optimize.front import optimize
+from eqsat.optimize.result import Result
 
 if TYPE_CHECKING:
-    from eqsat.runtime import Program
+    from eqsat.codegen.runtime import Program
 
     __version__: str
 else:
@@ -58,8 +58,8 @@ def compile(
     lanes: int = 1,
     verify: bool = True,
 ) -> Program:
-    """Compile a kernel into a function on NumPy arrays; see :func:`eqsat.runtime.compile_kernel`."""
-    from eqsat.runtime import compile_kernel
+    """Compile a kernel into a function on NumPy arrays; see :func:`eqsat.codegen.runtime.compile_kernel`."""
+    from eqsat.codegen.runtime import compile_kernel
 
     return compile_kernel(
         kernel, optimize=optimize, parallel=parallel, reassociate=reassociate, lanes=lanes, verify=verify

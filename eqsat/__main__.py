@@ -1,5 +1,5 @@
 """``python -m eqsat``: the command line."""
 
-from eqsat.cli import main
+from eqsat.cli.main import main
 
 main()

@@ -3,7 +3,7 @@
 Letters a b c d k m n match integer literals (s a shift amount); x y z match anything.
 """
 
-from eqsat.rule import Rule
+from eqsat.egraph.rule import Rule
 
 DIVISION = [
     #    name                  left                right                guard                             reason

@@ -3,7 +3,7 @@
 Letters a b c d k m n match integer literals; x y z match anything. ``factor(x)`` is a known divisor of x.
 """
 
-from eqsat.rule import Rule
+from eqsat.egraph.rule import Rule
 
 FOLDING = [
     # 1 cancel_divmod: the four corner quotients agree

@@ -3,7 +3,7 @@
 Letters a b c d k m n match integer literals; x y z match anything.
 """
 
-from eqsat.rule import Rule
+from eqsat.egraph.rule import Rule
 
 RANGES = [
     #    name                left            right                       guard                                      reason

@@ -7,7 +7,7 @@ The last rules merge two loops, split one, and swap two: which is cheaper is for
 become meanwhile for the other rules.
 """
 
-from eqsat.rule import Rule
+from eqsat.egraph.rule import Rule
 
 REDUCE = [
     #    name                  left                                          right                                            guard                    reason

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from eqsat.costs import LATENCY
-from eqsat.evaluation import evaluate
-from eqsat.expr import Expr, is_index, make, topological, var
 from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Priced, tree
-from eqsat.ops import REDUCTIONS
-from eqsat.spelling.terms import to_exprs
+from eqsat.lang.costs import LATENCY
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import Expr, is_index, make, topological, var
+from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.terms import to_exprs
 
 #: At so many random points.
 POINTS = 40

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from eqsat.cases import Case, case_of, kind_of
-from eqsat.expr import Expr, var
-from eqsat.text import parse
+from eqsat.cli.cases import Case, case_of, kind_of
+from eqsat.lang.expr import Expr, var
+from eqsat.lang.text import parse
 
 TESTS = Path(__file__).parent
 HAND, SEEDS, GATES = [TESTS / "data" / f"{name}.jsonl" for name in ("hand", "seeds", "gates")]

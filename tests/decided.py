@@ -6,10 +6,10 @@ import random
 from collections.abc import Iterator
 from math import gcd
 
-from eqsat.expr import Expr, const, substitute, var, variables, where
-from eqsat.linear import Theory
-from eqsat.rule import Rule
-from eqsat.saturation.patterns import CONDITIONS, LITERALS, pattern_of
+from eqsat.egraph.patterns import CONDITIONS, LITERALS, pattern_of
+from eqsat.egraph.rule import Rule
+from eqsat.lang.expr import Expr, const, substitute, var, variables, where
+from eqsat.theory.linear import Theory
 
 #: A rule is left to the theory if that decides at least this share of its instances.
 MOST_INSTANCES = 0.75

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from eqsat.expr import Expr, buffer, const, make, maximum, minimum, var, where
-from eqsat.ops import REDUCTIONS
+from eqsat.lang.expr import Expr, buffer, const, make, maximum, minimum, var, where
+from eqsat.lang.ops import REDUCTIONS
 
 A = buffer("A")
 B = buffer("B", "bool")

@@ -12,8 +12,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from eqsat.expr import FALSE, TRUE, Expr, const, make, maximum, minimum, var, variables, where
-from eqsat.ops import DIVISIONS, OPS
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, maximum, minimum, var, variables, where
+from eqsat.lang.ops import DIVISIONS, OPS
 
 #: The values that expressions stay within by default: symmetric, so that no magnitude overflows 64 bits.
 FITS_I64 = (-(2**63) + 1, 2**63 - 1)

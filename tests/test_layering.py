@@ -1,13 +1,33 @@
 """Dependencies point one way: eqsat -> extract, rules; slow packages are imported only where they are used."""
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+#: The rooms, those below first: each imports those before it alone.
+LAYERS = [
+    "extract",
+    "lang",
+    "theory",
+    "egraph",
+    "rules",
+    "prove",
+    "alternatives",
+    "optimize",
+    "explain",
+    "kernels",
+    "codegen",
+    "interop",
+    "cli",
+]
+#: What is imported from above, when it is asked for.
+LATE = {("eqsat/optimize/result.py", "explain")}
 OUTSIDE = {
     "egglog",
     "numpy",
@@ -51,8 +71,8 @@ def outside(names: set[str]) -> set[str]:
 @pytest.mark.parametrize(("path", "tree"), modules("rules"), ids=lambda value: value if isinstance(value, str) else "")
 def test_rules_are_tables_that_know_nothing_else(path, tree):
     own = {name for name in imports(tree) if name.startswith("eqsat")}
-    assert own <= {"eqsat.rule"} or path == "rules/__init__.py"
-    assert all(name == "eqsat.rule" or name.startswith("eqsat.rules") for name in own)
+    assert own <= {"eqsat.egraph.rule"} or path == "rules/__init__.py"
+    assert all(name == "eqsat.egraph.rule" or name.startswith("eqsat.rules") for name in own)
     assert not outside(imports(tree))
 
 
@@ -67,7 +87,7 @@ def test_extract_takes_plain_data(path, tree):
 
 def test_only_the_engine_talks_to_egglog():
     for path, tree in modules("eqsat"):
-        assert "egglog" not in outside(imports(tree)) or path == "eqsat/warm.py"
+        assert "egglog" not in outside(imports(tree)) or path == "eqsat/egraph/warm.py"
 
 
 @pytest.mark.parametrize("package", ["z3", "islpy", "highspy", "rich", "egglog", "matplotlib"])
@@ -76,35 +96,60 @@ def test_slow_or_optional_packages_are_imported_lazily(package):
         assert package not in outside(at_import(tree)), path
 
 
-@pytest.mark.parametrize(
-    ("package", "below"),
-    [
-        ("theory", set()),
-        ("equality", set()),
-        ("saturation", {"extract", "rules", "spelling"}),
-        ("spelling", {"extract", "theory"}),
-        ("egraph", {"extract", "rules", "saturation", "spelling", "theory"}),
-        ("lowering", {"theory"}),
-        ("explanation", {"rules", "saturation", "spelling", "theory"}),
-    ],
-)
-def test_packages_rest_on_those_below(package, below):
-    packages = {path.parent.name for path in (ROOT / "eqsat").glob("*/__init__.py")} | {"extract", "rules"}
-    for path, tree in modules(f"eqsat/{package}"):
-        known = {name.split(".")[1] for name in imports(tree) if name.startswith("eqsat.")}
-        assert known & packages <= below | {package}, path
+def rooms_of(tree: ast.AST) -> set[str]:
+    """The rooms from which a module imports, in functions too."""
+    return {name.split(".")[1] for name in imports(tree) if name.startswith("eqsat.")}
 
 
-def test_what_spells_values_knows_their_graph_and_not_the_other_way_round():
-    kinds = {f"eqsat.spelling.{k}" for k in ("sums", "quotients", "products", "selections", "extremes", "conditions")}
-    for path, tree in modules("eqsat/spelling"):
-        known, name = imports(tree), f"eqsat.spelling.{Path(path).stem}"
+@pytest.mark.parametrize("room", LAYERS)
+def test_a_room_imports_those_below(room):
+    folder = room if room in ("rules", "extract") else f"eqsat/{room}"
+    for path, tree in modules(folder):
+        above = rooms_of(tree) - {room} - set(LAYERS[: LAYERS.index(room)])
+        assert {(path, name) for name in above} <= LATE, path
+
+
+def test_every_room_has_a_place_a_door_and_nothing_stands_outside():
+    entries = {path.name for path in (ROOT / "eqsat").iterdir()} - {"__pycache__"}
+    assert entries == {"__init__.py", "__main__.py", "py.typed", *LAYERS} - {"rules", "extract"}
+    for room in entries - {"__init__.py", "__main__.py", "py.typed"}:
+        assert ast.get_docstring(ast.parse((ROOT / "eqsat" / room / "__init__.py").read_text())), room
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    graph = {name_of(path): at_import(tree) for path, tree in modules("eqsat") + modules("rules") + modules("extract")}
+    done: set[str] = set()
+    while ready := [name for name, needed in graph.items() if name not in done and not needed & graph.keys() - done]:
+        done.update(ready)
+    assert done == graph.keys()
+
+
+def name_of(path: str) -> str:
+    dotted = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return dotted if dotted.startswith("eqsat") else f"eqsat.{dotted}"
+
+
+def test_every_package_is_installed():
+    configured = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    found = {name_of(str(path.parent.relative_to(ROOT))) for path in (ROOT / "eqsat").rglob("__init__.py")}
+    assert set(configured) == found | {"eqsat.rules", "eqsat.extract"}
+
+
+def test_tests_mirror_the_rooms():
+    folders = {path.name for path in (ROOT / "tests").iterdir() if any(path.glob("test_*.py"))}
+    assert folders == {*LAYERS, "benchmarks"}
+
+
+def test_alternatives_of_a_kind_know_the_graph_and_not_what_grows_it():
+    kinds = {
+        f"eqsat.alternatives.{k}" for k in ("sums", "quotients", "products", "selections", "extremes", "conditions")
+    }
+    for path, tree in modules("eqsat/alternatives"):
+        known, name = imports(tree), name_of(path)
         if name in kinds:
-            assert "eqsat.spelling.speller" not in known, path
-        elif name != "eqsat.spelling.speller":
+            assert "eqsat.alternatives.speller" not in known, path
+        elif name != "eqsat.alternatives.speller":
             assert not known & kinds, path
-    (graph,) = [tree for path, tree in modules("eqsat/spelling") if path.endswith("/value_graph.py")]
-    assert "eqsat.spelling.speller" not in imports(graph)
 
 
 def test_private_names_stay_in_their_module():
@@ -114,10 +159,17 @@ def test_private_names_stay_in_their_module():
             assert not [name for name in taken if name.startswith("_")], path
 
 
-def test_every_module_is_in_the_layout():
-    layout = (ROOT / "docs" / "layout.md").read_text()
-    paths = [path.relative_to(ROOT / "eqsat") for path in (ROOT / "eqsat").rglob("*.py")]
-    assert [str(path) for path in paths if path.stem[0] != "_" and f"`{path}`" not in layout] == []
+def test_every_room_is_in_the_architecture():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    assert [room for room in LAYERS if f"\n| `{room}/`" not in text] == []
+    named = re.findall(rf"`(?:eqsat\.)?((?:{'|'.join(LAYERS)})\.[a-z_]+)", text)
+    assert named
+    assert [name for name in named if not list(ROOT.glob(f"**/{name.replace('.', '/')}.py"))] == []
+
+
+def test_every_module_says_what_it_is_for():
+    for path, tree in modules("eqsat") + modules("rules") + modules("extract"):
+        assert ast.get_docstring(tree), path
 
 
 def test_nothing_undeclared_is_imported():
@@ -127,6 +179,6 @@ def test_nothing_undeclared_is_imported():
 
 
 def test_the_command_line_starts_without_the_engine():
-    code = "import sys, eqsat.cli; print([m for m in ('egglog', 'z3', 'rich', 'cffi') if m in sys.modules])"
+    code = "import sys, eqsat.cli.main; print([m for m in ('egglog', 'z3', 'rich', 'cffi') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

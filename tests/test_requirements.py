@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from requirements import TABLE, Example, Line, read_lines, table
 
-from eqsat.costs import cost_of
-from eqsat.expr import Expr, buffer, substitute, var
+from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import Latency
-from eqsat.kernel import Kernel, Store, simplified
-from eqsat.linear import Theory
-from eqsat.optimize import optimize
-from eqsat.result import Result
-from eqsat.rule import Rule
+from eqsat.kernels.kernel import Kernel, Store, simplified
+from eqsat.lang.costs import cost_of
+from eqsat.lang.expr import Expr, buffer, substitute, var
+from eqsat.lang.text import parse
+from eqsat.optimize.front import optimize
+from eqsat.optimize.result import Result
+from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT, REDUCE
-from eqsat.text import parse
-from eqsat.verify import check_equal
+from eqsat.theory.linear import Theory
 
 LINES = read_lines()
 EXAMPLES = [(line, example) for line in LINES for example in line.examples]
@@ -78,7 +78,8 @@ def test_every_line_is_implemented_and_has_an_example(line: Line) -> None:
 
 @cache
 def functions(module: str) -> set[str]:
-    tree = ast.parse((TESTS / f"{module.replace('.', '/')}.py").read_text())
+    (path,) = TESTS.rglob(f"{module}.py")
+    tree = ast.parse(path.read_text())
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from comparison.orders import GREEDY, rules_in_order
 from comparison.run import Item, key_of
 from comparison.solvers import EQSAT
-from eqsat.corpus import Row
-from eqsat.costs import cost_of
-from eqsat.expr import Expr
+from eqsat.cli.corpus import Row
+from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import CostModel
-from eqsat.greedy import rewrite
-from eqsat.optimize import optimize
-from eqsat.rule import Rule
+from eqsat.lang.costs import cost_of
+from eqsat.lang.expr import Expr
+from eqsat.optimize.front import optimize
+from eqsat.optimize.greedy import rewrite
 
 #: The orders of rules that are tried from each step on (0: that of registration), and how many terms and steps a kernel
 #: may have: more cannot be read.

@@ -15,12 +15,12 @@ from typing import Any
 from comparison.run import Item
 from comparison.shuffle import reordered
 from comparison.solvers import EQSAT
-from eqsat.corpus import Row
-from eqsat.engine import Budget
-from eqsat.expr import term_count
+from eqsat.cli.corpus import Row
+from eqsat.egraph.engine import Budget
+from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import CostModel
-from eqsat.optimize import optimize
-from eqsat.rule import Rule
+from eqsat.lang.expr import term_count
+from eqsat.optimize.front import optimize
 from eqsat.rules import DEFAULT
 
 GREEDY = "greedy"

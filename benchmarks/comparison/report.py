@@ -34,10 +34,10 @@ from comparison.summary import (
     standing,
     with_best,
 )
-from eqsat.corpus import Row
-from eqsat.experiment import geometric_mean
-from eqsat.expr import Expr
-from eqsat.rule import Rule
+from eqsat.cli.corpus import Row
+from eqsat.cli.experiment import geometric_mean
+from eqsat.egraph.rule import Rule
+from eqsat.lang.expr import Expr
 
 #: Lines of a list before it is cut short, characters of a term in it, families, cases that make one, and slow cases.
 MOST_LINES, MOST_TEXT, MOST_FAMILIES, LEAST_MEMBERS, MOST_SLOW = 20, 70, 24, 5, 8

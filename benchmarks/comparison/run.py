@@ -23,15 +23,15 @@ from peers.judge import Answer, Examiner
 import eqsat.extract
 import eqsat.rules
 from comparison.solvers import Solver
-from eqsat.calibrate import processor
-from eqsat.cases import Case, case_of, kind_of, load
-from eqsat.corpus import Row
-from eqsat.costs import cost_of
-from eqsat.experiment import MOST_TERMS, measure
-from eqsat.experiment import Row as Measurement
-from eqsat.expr import division_count, term_count
+from eqsat.cli.calibrate import processor
+from eqsat.cli.cases import Case, case_of, kind_of, load
+from eqsat.cli.corpus import Row
+from eqsat.cli.experiment import MOST_TERMS, measure
+from eqsat.cli.experiment import Row as Measurement
+from eqsat.codegen.runtime import compiler_version
 from eqsat.extract.cost import CostModel
-from eqsat.runtime import compiler_version
+from eqsat.lang.costs import cost_of
+from eqsat.lang.expr import division_count, term_count
 
 #: How the input itself is called beside the solvers.
 INPUT = "input"

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from eqsat.cases import Case
-from eqsat.expr import Expr, make, use_counts
+from eqsat.cli.cases import Case
+from eqsat.lang.expr import Expr, make, use_counts
 
 ASSOCIATIVE = frozenset({"add", "mul", "and", "or", "min", "max"})
 COMMUTATIVE = ASSOCIATIVE | {"eq", "ne"}

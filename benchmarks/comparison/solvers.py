@@ -16,8 +16,8 @@ from peers.judge import Answer, Examiner
 from peers.session import Session
 from peers.spelling import to_request
 
-from eqsat.engine import Budget
-from eqsat.optimize import optimize
+from eqsat.egraph.engine import Budget
+from eqsat.optimize.front import optimize
 
 #: A solver answers the case that an examiner knows.
 Solver = Callable[[Examiner], Answer]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from eqsat.cases import Case
-from eqsat.corpus import Row
-from eqsat.costs import cost_of
-from eqsat.expr import Expr, division_count, topological
+from eqsat.cli.cases import Case
+from eqsat.cli.corpus import Row
 from eqsat.extract.cost import CostModel, Latency
-from eqsat.ops import DIVISIONS
-from eqsat.text import to_program
-from eqsat.verify import check_equal
+from eqsat.lang.costs import cost_of
+from eqsat.lang.expr import Expr, division_count, topological
+from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.text import to_program
+from eqsat.prove.verify import check_equal
 from peers.session import Reply
 from peers.spelling import from_nodes
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from eqsat.cases import Case
-from eqsat.expr import FALSE, TRUE, Expr, const, make, maximum, minimum, topological, where
+from eqsat.cli.cases import Case
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, maximum, minimum, topological, where
 
 Node = list[Any]
 
@@ -18,7 +18,7 @@ Node = list[Any]
 def to_nodes(roots: Sequence[Expr]) -> tuple[list[Node], dict[Expr, int]]:
     """Every term below ``roots``, operands before users, and the index of each.
 
-    >>> from eqsat.expr import var
+    >>> from eqsat.lang.expr import var
     >>> to_nodes([var("i", 0, 7) // 2])[0]
     [['var', 'i', 0, 7], ['const', 2], ['floordiv', 0, 1]]
     """
@@ -64,7 +64,7 @@ def from_nodes(
     ValueError
         If a variable or an operator is unknown.
 
-    >>> from eqsat.expr import var
+    >>> from eqsat.lang.expr import var
     >>> nodes = [["var", "i"], ["const", -8], ["mul", 0, 1], ["const", 3], ["add", 3, 2]]
     >>> from_nodes(nodes, [4], {"i": var("i", 0, 7)})
     [Expr('3 - i*8')]

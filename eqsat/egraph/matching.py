@@ -17,11 +17,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
 
-from eqsat.egraph.program import CONTAINERS, PLAIN, container_text
-from eqsat.expr import FALSE, Expr, const, make, topological, variables
-from eqsat.rule import Rule
-from eqsat.saturation.compiling import Conjunct, alternatives, common_divisor, floor_parts
-from eqsat.saturation.patterns import (
+from eqsat.egraph.compiling import Conjunct, alternatives, common_divisor, floor_parts
+from eqsat.egraph.patterns import (
     CONDITIONS,
     LITERALS,
     MEASURES,
@@ -32,6 +29,9 @@ from eqsat.saturation.patterns import (
     pattern_of,
     places_of_letters,
 )
+from eqsat.egraph.program import CONTAINERS, PLAIN, container_text
+from eqsat.egraph.rule import Rule
+from eqsat.lang.expr import FALSE, Expr, const, make, topological, variables
 
 #: A shipped rule may take the constant of a sum that has fewer other terms left: the more there are, the more sums it
 #: would make, and the less each is worth.

@@ -15,8 +15,8 @@ from typing import Any, TextIO
 
 from eqsat.egraph.matching import Compiled, compiled
 from eqsat.egraph.program import CONTAINERS, MOST_COLUMNS, NORMAL, PLAIN, ROWS, program
-from eqsat.rule import Rule
-from eqsat.warm import WarmProgram
+from eqsat.egraph.rule import Rule
+from eqsat.egraph.warm import WarmProgram
 
 #: After so many characters of script a session is worn out.
 MOST_SCRIPTS = 2_000_000

@@ -11,7 +11,7 @@ from functools import reduce
 from itertools import permutations
 from typing import Self, cast
 
-from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
+from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
 from eqsat.theory.extremes import Extremes
 from eqsat.theory.facts import Work
 from eqsat.theory.forms import ZERO, Form, atom_form, factors, number, partition, scale_of, to_expr

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from math import gcd
 from typing import Self
 
-from eqsat.expr import Expr
-from eqsat.ops import Bounds
+from eqsat.lang.expr import Expr
+from eqsat.lang.ops import Bounds
+from eqsat.lang.traversal import VariableSets, topological_until
 from eqsat.theory.forms import ZERO, Division, Form, atom_form, factors, number, product_form, read, without
-from eqsat.traversal import VariableSets, topological_until
 
 #: What is memoised of atoms is found inside the search for others so deep before that of all operands comes first.
 MAX_OPEN = 25

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import gcd
 
-from eqsat.expr import Expr
-from eqsat.ops import Bounds
+from eqsat.lang.expr import Expr
+from eqsat.lang.ops import Bounds
 from eqsat.theory.forms import Form
 
 #: Elimination stops where it would keep more rows than this.
@@ -30,7 +30,7 @@ class Rows:
     range_of : callable
         The inclusive bounds of an atom.
 
-    >>> from eqsat.expr import var
+    >>> from eqsat.lang.expr import var
     >>> from eqsat.theory.forms import atom_form
     >>> x, y, z = [atom_form(var(name, -99, 99)) for name in "xyz"]
     >>> Rows([y.plus(x, -1).shifted(-1), z.plus(y, -1).shifted(-1), x.plus(z, -1)], lambda a: (a.vmin, a.vmax)).clash()

@@ -13,7 +13,7 @@ from itertools import chain, combinations
 from math import gcd
 from typing import Self
 
-from eqsat.expr import Expr, const, make
+from eqsat.lang.expr import Expr, const, make
 from eqsat.theory.facts import Work
 from eqsat.theory.forms import Form, atom_form, number, to_expr
 from eqsat.theory.refutation import Refutations

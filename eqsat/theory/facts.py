@@ -19,14 +19,15 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.evaluation import evaluate
-from eqsat.expr import FALSE, TRUE, Expr, chain_members, extent, topological, variables, with_users
-from eqsat.ops import SUMS
-from eqsat.sampling import Points, all_hold, domain_size, grid
+from eqsat.lang.errors import ContradictionError
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, extent, topological, variables, with_users
+from eqsat.lang.ops import SUMS
+from eqsat.lang.sampling import Points, all_hold, domain_size, grid
+from eqsat.lang.traversal import Simplicity, mentions
 from eqsat.theory.forms import Division, Form, atom_form, factors, number, read, to_expr
 from eqsat.theory.intervals import Intervals
 from eqsat.theory.witnesses import Witnesses
-from eqsat.traversal import Simplicity, mentions
 
 #: Facts are assumed inside the branches of so many selections per theory; beyond, branches see the outer facts only.
 MAX_CONTEXTS = 1000
@@ -45,10 +46,6 @@ MAX_READINGS = 4
 _READ = {"le": 0, "lt": 0, "eq": 1, "ne": 2}
 #: What the facts that are read first consist of.
 _IN_SUMS = frozenset({"const", "var", "mul", *SUMS})
-
-
-class ContradictionError(ValueError):
-    """Facts that cannot hold together, or a division by zero under them."""
 
 
 #: So many seconds what was begun is waited for when the time is up.

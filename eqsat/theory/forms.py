@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 from math import gcd
 
-from eqsat.expr import Expr, const, make, rebuild
+from eqsat.lang.expr import Expr, const, make, rebuild
 
 #: What :func:`to_expr` spells a form with.
 _FORM_OPERATORS = frozenset({"add", "sub", "mul"})
@@ -178,7 +178,7 @@ def product(atoms: Iterable[Expr]) -> Expr:
 def product_form(parts: Sequence[Expr]) -> Form:
     """The form of a product of atoms; a sum left alone, of a product too long to be distributed, is no atom.
 
-    >>> from eqsat.expr import var
+    >>> from eqsat.lang.expr import var
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
     >>> product_form([x, y]), product_form([x - y]), product_form([])
     (Form(x*y), Form(x - y), Form(1))
@@ -189,7 +189,7 @@ def product_form(parts: Sequence[Expr]) -> Form:
 def without_factor(atom: Expr, factor: Expr) -> Form:
     """The form of a product of atoms without one of its factors.
 
-    >>> from eqsat.expr import var
+    >>> from eqsat.lang.expr import var
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
     >>> without_factor(product([x, x, y]), x)
     Form(x*y)
@@ -226,7 +226,7 @@ def read(term: Expr) -> Form:
 def without_quotients(term: Expr, equations: Sequence[Form]) -> Expr:
     """A term in normal form without quotients that the equations, of sums with zero, say to be sums.
 
-    >>> from eqsat.expr import var
+    >>> from eqsat.lang.expr import var
     >>> x, y = var("x", 0, 99), var("y", 0, 99)
     >>> without_quotients((x + y) // 2 * 2 // 3, [read(x + y - (x + y) // 2 * 2)])
     Expr('(x + y)//3')

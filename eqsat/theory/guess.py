@@ -18,12 +18,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.evaluation import evaluate
-from eqsat.expr import FALSE, TRUE, Expr, chain_members, const, extent, make, topological, var, variables
-from eqsat.ops import COMPARISONS, SUMS
-from eqsat.sampling import Points, all_hold, domain_size, grid, select
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, extent, make, topological, var, variables
+from eqsat.lang.ops import COMPARISONS, SUMS
+from eqsat.lang.sampling import Points, all_hold, domain_size, grid, select
+from eqsat.lang.traversal import Simplicity
 from eqsat.theory.forms import Form, atom_form, read, scale_of, to_expr
-from eqsat.traversal import Simplicity
 
 Array = NDArray[Any]
 
@@ -99,7 +99,7 @@ def learn(
         Terms that may divide by zero where the facts hold: their values there say nothing, so they are on neither side
         of a guess.
 
-    >>> from eqsat.expr import var
+    >>> from eqsat.lang.expr import var
     >>> i = var("i", 0, 99)
     >>> for guess in learn([(i + 1) // 2, i // 2], []).guesses:
     ...     print(guess.before, "is", guess.after)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Self, cast
 
-from eqsat.expr import Expr, chain_members
-from eqsat.ops import Bounds
+from eqsat.lang.expr import Expr, chain_members
+from eqsat.lang.ops import Bounds
 from eqsat.theory.divisions import Divisions
 from eqsat.theory.forms import ZERO, Form, atom_form, scale_of
 

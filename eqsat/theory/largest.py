@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import cast
 
-from eqsat.expr import TRUE, Expr, instantiate
-from eqsat.ops import REDUCTIONS
+from eqsat.lang.expr import TRUE, Expr, instantiate
+from eqsat.lang.ops import REDUCTIONS
 from eqsat.theory.extremes import MAX_NESTED
 from eqsat.theory.forms import Form, factors, number, product_form, to_expr
 from eqsat.theory.over import Reducer, chosen, has_reductions, reduction, selected, selection_in

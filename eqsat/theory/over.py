@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Self
 
-from eqsat.evaluation import evaluate
-from eqsat.expr import FALSE, TRUE, Expr, const, make, topological
-from eqsat.ops import REDUCTIONS
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, topological
+from eqsat.lang.ops import REDUCTIONS
 from eqsat.theory.conditions import Conditions
 from eqsat.theory.forms import ZERO, Form, atom_form, number, to_expr
 from eqsat.theory.solving import is_free_of, solved_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import gcd
 from typing import cast
 
-from eqsat.expr import Expr, instantiate
+from eqsat.lang.expr import Expr, instantiate
 from eqsat.theory.forms import ZERO, Form, common_factors, factors, number, product_form, to_expr, without
 from eqsat.theory.over import Reducer, chosen, selected, selection_in
 from eqsat.theory.solving import equated

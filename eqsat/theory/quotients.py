@@ -1,7 +1,7 @@
 """Floor division of forms: the lemmas that the theory rests on.
 
 Each numbered step of :class:`Quotients` is an identity of floor division, checked point by point in
-``tests/test_linear.py``. A remainder ``x % n`` is ``x - n*(x // n)``.
+``tests/theory/test_linear.py``. A remainder ``x % n`` is ``x - n*(x // n)``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from itertools import pairwise
 from math import gcd
 from typing import Self
 
-from eqsat.expr import Expr, const, make, shift_amount
-from eqsat.ops import truncated_div
+from eqsat.lang.expr import Expr, const, make, shift_amount
+from eqsat.lang.ops import truncated_div
 from eqsat.theory.facts import Facts, Work
 from eqsat.theory.forms import (
     ZERO,

@@ -4,18 +4,18 @@ The index is a variable of the body, and what is known of it there (the range) a
 nothing that is true only inside the range leaves it. Each kind of reduction has a module: :mod:`eqsat.theory.sums`,
 :mod:`eqsat.theory.products` and, for extremes, :mod:`eqsat.theory.largest`.
 
-The identities, each checked point by point in ``tests/test_reduce.py``, also stand as rules in ``rules/reduce.py``.
-A range may be empty (``high <= low``): each closed form says what it gives there.
+The identities, each checked point by point in ``tests/theory/test_reduce.py``, also stand as rules in
+``rules/reduce.py``. A range may be empty (``high <= low``): each closed form says what it gives there.
 """
 
 from __future__ import annotations
 
 from typing import Self
 
-from eqsat.expr import Expr, const, instantiate
-from eqsat.ops import REDUCTIONS
+from eqsat.lang.errors import ContradictionError
+from eqsat.lang.expr import Expr, const, instantiate
+from eqsat.lang.ops import REDUCTIONS
 from eqsat.theory.conditions import Conditions
-from eqsat.theory.facts import ContradictionError
 from eqsat.theory.forms import Form, atom_form, number, to_expr
 from eqsat.theory.largest import ExtremeOver
 from eqsat.theory.over import Range, chosen
@@ -61,8 +61,8 @@ class Reductions(Conditions):
     def reduced(self, op: str, body: Form, over: Range) -> Form:
         """The normal form of a reduction of ``body``, which is normal in the range.
 
-        >>> from eqsat.expr import var
-        >>> from eqsat.linear import Theory
+        >>> from eqsat.lang.expr import var
+        >>> from eqsat.theory.linear import Theory
         >>> i = var("i", 0, 9)
         >>> Theory().reduced("sum_over", Form({i: 2}, 1), Range(i, number(0), number(10)))
         Form(100)

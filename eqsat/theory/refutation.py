@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from eqsat.expr import FALSE, Expr, chain_members
+from eqsat.lang.expr import FALSE, Expr, chain_members
 from eqsat.theory.elimination import Rows
 from eqsat.theory.forms import Form, atom_form, factors, product, product_form
 from eqsat.theory.quotients import Quotients

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from eqsat.expr import Expr, chain_members
+from eqsat.lang.expr import Expr, chain_members
 from eqsat.theory.conditions import Conditions
 from eqsat.theory.forms import Form, atom_form
 

@@ -16,7 +16,7 @@ from itertools import product as cartesian
 from math import comb, gcd, lcm, prod
 from typing import cast
 
-from eqsat.expr import TRUE, Expr, chain_members, const, instantiate, make
+from eqsat.lang.expr import TRUE, Expr, chain_members, const, instantiate, make
 from eqsat.theory.forms import ZERO, Form, atom_form, factors, number, product_form, to_expr
 from eqsat.theory.over import Range, Reducer, chosen, has_reductions, reduction, selected, with_plain_condition
 from eqsat.theory.solving import difference, equated, solved_for
@@ -347,7 +347,7 @@ def _without(parts: Sequence[Expr], part: Expr) -> list[Expr]:
 def always_divisible(form: Form, n: int) -> bool:
     """Whether ``n`` divides a sum of products of atoms whatever integers the atoms are.
 
-    >>> from eqsat.expr import var
+    >>> from eqsat.lang.expr import var
     >>> x = var("x", 0, 9)
     >>> always_divisible(Form({x * x: 1, x: 1}, 0), 2), always_divisible(Form({x: 1}, 0), 2)
     (True, False)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.evaluation import apply_operator, number_type
-from eqsat.expr import Expr
-from eqsat.ops import FLOATS, REDUCTIONS
+from eqsat.lang.evaluation import apply_operator, number_type
+from eqsat.lang.expr import Expr
+from eqsat.lang.ops import FLOATS, REDUCTIONS
+from eqsat.lang.traversal import topological_until
 from eqsat.theory.forms import Form
-from eqsat.traversal import topological_until
 
 #: So many points; the first quarter has values close to zero, the next two wider ones, the last any.
 COUNT = 64
@@ -29,7 +29,7 @@ _DRAWN = frozenset({"var", "load", *FLOATS, *REDUCTIONS})
 class Witnesses:
     """The values of terms at the sample points.
 
-    >>> from eqsat.expr import var
+    >>> from eqsat.lang.expr import var
     >>> x, y = var("x", -99, 99), var("y", 0, 9)
     >>> bool(Witnesses().where_all([x < y, x.eq(3)]).any()), bool(Witnesses().where_all([x < y, y < x]).any())
     (True, False)

@@ -19,7 +19,7 @@ from eqsat.extract import (
     tree,
 )
 from eqsat.extract.calibrated import FIGURES, FORMAT, OPERATIONS, operation
-from eqsat.ops import OPS
+from eqsat.lang.ops import OPS
 
 BYTE, SIGNED, WIDE, FREE = (0, 255), (-128, 127), (0, 2**40), (1, 99)
 

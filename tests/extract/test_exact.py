@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from priced import is_finite, priced
 from strategies import expressions
 
-from eqsat import cli
+from eqsat.cli import main as cli
 from eqsat.extract import EGraph, Latency, Priced, dag, exact, reachable, total_cost, tree
 from eqsat.extract.graph import Node
-from eqsat.optimize import optimize
+from eqsat.optimize.front import optimize
 
 
 def brute_force(graph: Priced) -> int:

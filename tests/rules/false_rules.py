@@ -3,7 +3,7 @@
 A row says what is wrong, and for which values: both sides are computed there, by Python, to see that they differ.
 """
 
-from eqsat.rule import Rule
+from eqsat.egraph.rule import Rule
 
 # ruff: noqa: E501
 # fmt: off

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.evaluation import evaluate
-from eqsat.expr import Expr, const, make, substitute, topological, var, variables
-from eqsat.ops import DIVISIONS
-from eqsat.rule import Rule
-from eqsat.saturation.patterns import CONDITIONS, LITERALS, TERMS, pattern_of
+from eqsat.egraph.patterns import CONDITIONS, LITERALS, TERMS, pattern_of
+from eqsat.egraph.rule import Rule
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import Expr, const, make, substitute, topological, var, variables
+from eqsat.lang.ops import DIVISIONS
 
 #: Instances drawn for one conjunct, and how many of the fitting ones are tried.
 DRAWN, TRIED = 30_000, 40

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from decided import decides_most
 
-from eqsat.binding import instances, proved
-from eqsat.linear import Theory
-from eqsat.proof import check_rule, prove_rule
-from eqsat.rule import Rule
+from eqsat.egraph.rule import Rule
+from eqsat.prove.binding import instances, proved
+from eqsat.prove.proof import check_rule, prove_rule
 from eqsat.rules import REDUCE
+from eqsat.theory.linear import Theory
 
 # ruff: noqa: E501
 #: Forms found in print, or one step from a true rule.

@@ -12,15 +12,15 @@ from false_rules import COUNTEREXAMPLES, FALSE_RULES
 from firing import FIRING, Firing
 from near_misses import conjuncts_of, near_miss
 
-from eqsat.engine import Budget, Session
-from eqsat.expr import Expr, topological, var
+from eqsat.egraph.compiling import compile_rule
+from eqsat.egraph.engine import Budget, Session
+from eqsat.egraph.rule import Rule
 from eqsat.extract.graph import EGraph
-from eqsat.ops import truncated_div
-from eqsat.proof import prove_rule
-from eqsat.rule import Rule
+from eqsat.lang.expr import Expr, topological, var
+from eqsat.lang.ops import truncated_div
+from eqsat.lang.text import parse, to_text
+from eqsat.prove.proof import prove_rule
 from eqsat.rules import DEFAULT
-from eqsat.saturation.compiling import compile_rule
-from eqsat.text import parse, to_text
 
 BY_NAME = {rule.name: rule for rule in DEFAULT}
 GUARDS = [(rule, conjunct) for rule in DEFAULT for conjunct in conjuncts_of(rule)]

@@ -3,7 +3,7 @@
 A driver runs in its peer's environment, where eqsat is not installed: this module needs the standard library alone. It
 reads a case a line from standard input and writes lines of answers to the file descriptor that its last argument names,
 all JSON. Terms travel as a table of nodes, operands before users: ``["var", name, low, high]`` (inclusive),
-``["const", value]``, ``["bool", 0 or 1]``, or ``[operator, index, ...]`` with the operators of ``eqsat.ops``.
+``["const", value]``, ``["bool", 0 or 1]``, or ``[operator, index, ...]`` with the operators of ``eqsat.lang.ops``.
 
 A case is ``{"nodes", "roots", "constraints", "gates", "seconds", "grace"}``: indices of nodes, a gate or null per root,
 the CPU time that the peer may take, and how much more there is for conversions and steps that cannot be interrupted.

@@ -1,0 +1,272 @@
+"""Spellings of conditions: comparisons with terms moved across, and junctions of comparisons as one comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, combinations
+from typing import cast
+
+from eqsat.alternatives.sums import SumSpeller
+from eqsat.alternatives.value_graph import KindSpeller, ValueGraph
+from eqsat.extract.cost import is_power_of_two
+from eqsat.extract.graph import Node
+from eqsat.lang.expr import Expr, chain_members, const, make
+from eqsat.lang.ops import COMPARISONS
+from eqsat.lang.terms import buffer_key
+from eqsat.theory.forms import ZERO, Form, atom_form, number, partition, to_expr
+
+#: Comparisons of so many members of a junction are merged, two by two.
+MAX_MERGED = 4
+
+
+class ConditionSpeller(KindSpeller):
+    """What spells conditions."""
+
+    def __init__(self, classes: ValueGraph, sums: SumSpeller) -> None:
+        super().__init__(classes)
+        self.sums = sums
+
+    def nodes(self, term: Expr) -> Iterator[Node]:
+        """A condition as it is, and what is equal to a comparison or a junction."""
+        if term.op == "buffer":
+            yield "buffer", buffer_key(term), ()
+        else:
+            yield self._as(term)
+            if term.op in COMPARISONS and not term.args[0].is_bool:
+                yield from self._moved(term)
+                if term.op in ("eq", "ne"):
+                    yield from self._between(term)
+                elif not self.classes.is_crowded():
+                    yield from self._digit_by_digit(term)
+                yield from self._multiplied(term)
+            elif term.op in ("and", "or") and not self.classes.is_crowded():
+                yield from self.merged(term)
+
+    def at_ends(self, term: Expr) -> Iterator[Node]:
+        """``x == 3 and y == 7``, where these are the most, is ``10 <= x + y``; ``x < 3 or y < 7`` is ``x + y < 10``.
+
+        So is a comparison that holds where all terms of a sum are at an end, or fails only there, with any multiples.
+        """
+        members = chain_members(term, term.op) if term.op in ("and", "or") else [term]
+        for above in (True, False) if term in members else (term.op == "and",):
+            ends = [member for member in members if _is_at_end(member, above)]
+            forms = [cast(Form, self._above_zero(member)) for member in ends]
+            if len(ends) < 2 and all(abs(k) == 1 for form in forms for k in form.terms.values()):
+                continue
+            total = ZERO
+            for atom, k in chain(*[form.terms.items() for form in forms]):
+                sign, end = (1 if k > 0 else -1), (atom.vmax if (k > 0) == above else atom.vmin)
+                total = total.plus(atom_form(atom), sign).shifted(-sign * end)
+            joined = self.theory.at_least_zero(total if above else total.shifted(-1))
+            if len(ends) == len(members):
+                yield self._as(joined)
+            else:
+                rest = self.theory.junction(term.op, [member for member in members if member not in ends])
+                yield term.op, None, (self.need(joined), self.need(rest))
+
+    def merged(self, term: Expr, alike: bool = False) -> Iterator[Node]:
+        """``x < y and x < z`` is ``x < min(y, z)``, and ``0 <= x and x < 8`` is ``x//8 == 0``; so for ``or``.
+
+        Of comparisons that share a term, or, if ``alike``, that share nothing but a literal.
+        """
+        op, members = term.op, chain_members(term, term.op)
+        if len(members) > MAX_MERGED:
+            return
+        above = [(m, form) for m in sorted(members, key=lambda m: m.key) if (form := self._above_zero(m))]
+        for (one, f), (other, g) in combinations(above, 2):
+            bucket = None if alike else self._bucket(op, f, g)
+            if bucket is not None:
+                yield bucket if len(members) == 2 else self._apart(op, members, [one, other])
+            shared = sum(g.terms.get(a) == k for a, k in f.terms.items())
+            if alike:
+                if shared or not f.constant or f.constant != g.constant:
+                    continue
+            elif not shared or max(len(f.terms), len(g.terms)) > shared + 1:
+                continue
+            both = self.theory.extreme("min" if op == "and" else "max", [f, g])
+            merged = make("le", const(-both.constant), to_expr(Form(both.terms, 0)))
+            if len(members) == 2:
+                yield "le", None, self.operands(merged)
+                yield from self._moved(merged)
+            else:
+                yield self._apart(op, members, [one, other])
+
+    def _apart(self, op: str, members: Sequence[Expr], pair: Sequence[Expr]) -> Node:
+        """A junction as that of a pair of its members, and the others."""
+        rest = [member for member in members if member not in pair]
+        return op, None, tuple([self.need(self.theory.junction(op, part)) for part in (pair, rest)])
+
+    def _between(self, term: Expr) -> Iterator[Node]:
+        """``A//n == k`` is ``k*n <= A and A < k*n + n``."""
+        literal = next((a for a in term.args if a.op == "const"), None)
+        quotient = next((a for a in term.args if a.op == "floordiv" and a.args[1].op == "const"), None)
+        if literal is not None and quotient is not None:
+            dividend, n = self.theory.inner(quotient.args[0]), quotient.args[1].vmin
+            above = dividend.shifted(-literal.vmin * n)
+            both = [self.theory.at_least_zero(end) for end in (above, above.times(-1).shifted(n - 1))]
+            between = self.theory.junction("and", both)
+            if term.op == "ne":
+                between = self.theory.negate(between)
+            yield self._as(between)
+
+    def _multiplied(self, term: Expr) -> Iterator[Node]:
+        """``x <= A//n`` is ``n*x <= A``, and ``A//n <= x`` is ``A < n*x + n``, for a divisor that is no literal.
+
+        So for ``x == A//n``, which says both: a product costs less than such a division.
+        """
+        left, right = map(self.theory.inner, term.args)
+        form = right.plus(left, -1).shifted(-1 if term.op == "lt" else 0)
+        for quotient, k in form.terms.items():
+            if abs(k) != 1 or quotient.op != "floordiv" or quotient.args[1].op == "const":
+                continue
+            dividend, divisor = map(self.theory.inner, quotient.args)
+            if self.theory.bounds(divisor)[0] <= 0:
+                continue
+            end = form.plus(atom_form(quotient), -k).times(-k)
+            gap = dividend.plus(self.theory.times(end, divisor), -1)
+            at_least = self.theory.at_least_zero(gap)
+            at_most = self.theory.at_least_zero(divisor.plus(gap, -1).shifted(-1))
+            if term.op in ("lt", "le"):
+                found = at_least if k > 0 else at_most
+            else:
+                found = self.theory.junction("and", [at_least, at_most])
+                found = found if term.op == "eq" else self.theory.negate(found)
+            yield self._as(found)
+            yield from self._moved(found)
+
+    def _digit_by_digit(self, term: Expr) -> Iterator[Node]:
+        """``0 <= n*A + B`` is ``0 <= A + B//n``, where that spares products, a remainder or a constant.
+
+        Of a quotient of two values the lower digits choose how the higher compare.
+        """
+        form = cast(Form, self._above_zero(term))
+        n = max(map(abs, form.terms.values()))
+        above, below = partition(form, n)
+        has_two_sides = len({k > 0 for k in above.terms.values()}) == 2
+        has_remainder = len(form.terms) == 2 and next(iter(above.terms)).op == "floordiv"
+        if n == 1 or not below.terms or not (has_two_sides or has_remainder):
+            return
+        yield from self._divided(above, below, n)
+        low, high = self.theory.bounds(self.theory.quotient_by(below, n))
+        if high - low == 1 and has_two_sides:
+            ends = below.shifted(-high * n), above.shifted(high), above.shifted(low)
+            yield "where", None, tuple([self.need(self.theory.at_least_zero(end)) for end in ends])
+
+    def _divided(self, above: Form, below: Form, n: int) -> Iterator[Node]:
+        """``0 <= n*above + below`` by the quotient of what is ``below``, if that is one and a shift."""
+        quotient = self.theory.quotient_by(below, n) if is_power_of_two(n) and above.terms and below.terms else ZERO
+        if len(quotient.terms) == 1:
+            total = above.plus(quotient)
+            divided = make("le", const(-total.constant), to_expr(Form(total.terms, 0)))
+            yield "le", None, self.operands(divided)
+            yield from self._moved(divided)
+
+    def in_parts(self, term: Expr) -> Iterator[Node]:
+        """A comparison without the constant that a quotient takes, or by its two terms apart."""
+        form = self._above_zero(term)
+        if form is None or len(form.terms) < 2:
+            return
+        n = max(map(abs, form.terms.values()))
+        # between two sides a constant is added, but for one that says that they differ
+        period = max(-form.constant, form.constant + 1)
+        has_two_sides = len({k > 0 for k in form.terms.values()}) == 2
+        if has_two_sides and 1 < period <= n and is_power_of_two(period):
+            yield from self._divided(*partition(form, period), period)
+        if len(form.terms) == 2 and not is_power_of_two(n):
+            yield from self._at_last(*partition(form, n), n)
+
+    def _at_last(self, above: Form, below: Form, n: int) -> Iterator[Node]:
+        """``x*n + y < c`` is ``x < c//n or y < c%n`` where ``x`` is no more than that quotient."""
+        low, high = [end // n for end in self.theory.bounds(below)]
+        least, most = self.theory.bounds(above)
+        if high - low == 1 and (least + high >= 0 or most + low < 0):
+            op, value = ("or", low) if least + high >= 0 else ("and", high)
+            ends = above.shifted(value), below.shifted(-high * n)
+            yield op, None, tuple([self.need(self.theory.at_least_zero(end)) for end in ends])
+
+    def _bucket(self, op: str, f: Form, g: Form) -> Node | None:
+        """``0 <= A and A < n`` as ``A//n == 0``, if that is a shift of what is there or needs no constant."""
+        width = f.constant + g.constant + 1 if op == "and" else -f.constant - g.constant - 1
+        if not is_power_of_two(width) or len(f.terms) != len(g.terms):
+            return None
+        if any(f.terms.get(atom) != -k for atom, k in g.terms.items()):
+            return None
+        ends = (f, g) if op == "and" else [end.times(-1).shifted(-1) for end in (f, g)]
+        dividend = next((end for end in ends if not end.constant or end in self.classes), None)
+        if dividend is None:
+            return None
+        quotient = self.theory.quotient_by(dividend, width)
+        sides = self.need(Form(quotient.terms, 0)), self.need(number(-quotient.constant))
+        return ("eq" if op == "and" else "ne"), None, sides
+
+    def _moved(self, term: Expr) -> Iterator[Node]:
+        """Comparisons with negative terms moved across: ``1 <= x - y`` is ``y < x``; constants of remainders too."""
+        literal = next((a for a in term.args if a.op == "const"), None)
+        if literal is None:
+            return
+        on_left = literal is term.args[0]
+        form = self.theory.inner(term.args[on_left])
+        operands = [(self.theory.inner(a), k) for a, k in form.terms.items()]
+        if operands:
+            above = below = ZERO
+            for part, k in operands:
+                above, below = (above.plus(part, k), below) if k > 0 else (above, below.plus(part, -k))
+            limit = cast(int, literal.value) - form.constant + above.constant - below.constant
+            if not below.terms:
+                sides = (self.need(number(limit)), self.need(above))
+                yield term.op, None, sides if on_left else sides[::-1]
+            elif not above.terms:
+                yield self._negated(term.op, below, limit, on_left)
+            elif term.op in ("eq", "ne"):
+                if limit == 0:
+                    yield term.op, None, (self.need(above), self.need(below))
+            elif limit in (0, 1):
+                sides = (self.need(above), self.need(below))
+                strict = (limit == 1) == on_left
+                yield "lt" if strict else "le", None, sides[::-1] if on_left else sides
+            elif any(part.single() is None for part, _ in operands):
+                sides = (self.need(below.shifted(limit)), self.need(above))
+                yield term.op, None, sides if on_left else sides[::-1]
+
+    def by_needed(self, term: Expr, needed: Collection[int]) -> Iterator[Node]:
+        """``x - y < -1`` as ``x + 1 < y`` where ``x + 1`` is needed anyway."""
+        form = self._above_zero(term)
+        if form is None or len(form.terms) < 2:
+            return
+        above = Form({a: k for a, k in form.terms.items() if k > 0}, 0)
+        below = above.plus(Form(form.terms, 0), -1)
+        for op, shift in (("le", form.constant), ("lt", form.constant + 1)):
+            for left, right in ((below, above.shifted(shift)), (below.shifted(-shift), above)):
+                moved = right if right.constant else left
+                if moved in self.classes and self.need(moved) in needed:
+                    yield op, None, (self.need(left), self.need(right))
+
+    def _negated(self, op: str, form: Form, limit: int, on_left: bool) -> Node:
+        """The comparison of ``-form`` with a literal, ``limit``, as one of ``form``."""
+        if op in ("eq", "ne"):
+            return op, None, (self.need(form), self.need(number(-limit)))
+        if on_left:
+            return "lt", None, (self.need(form), self.need(number((op == "le") - limit)))
+        return "le", None, (self.need(number((op == "lt") - limit)), self.need(form))
+
+    def _as(self, condition: Expr) -> Node:
+        """A condition by its operator, or a literal: what is equal may be known where the condition itself is not."""
+        return condition.op, cast(bool | None, condition.value), self.operands(condition)
+
+    def _above_zero(self, comparison: Expr) -> Form | None:
+        """The form that is at least zero iff the comparison holds."""
+        if comparison.op not in ("lt", "le") or comparison.args[0].is_bool:
+            return None
+        left, right = map(self.theory.inner, comparison.args)
+        return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
+
+
+def _is_at_end(member: Expr, above: bool) -> bool:
+    """Whether a comparison with a literal holds at one end of the range alone; if not ``above``, all but there."""
+    if member.op == "le" and member.args[0].op == "const":
+        literal, form = member.args
+        return form.vmax == literal.vmin if above else form.vmin == literal.vmin - 1
+    if member.op == "lt" and member.args[1].op == "const":
+        form, literal = member.args
+        return form.vmin == literal.vmin - 1 if above else form.vmax == literal.vmin
+    return False

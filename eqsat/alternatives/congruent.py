@@ -1,0 +1,112 @@
+"""Remainders by congruent sums that are there: ``(A + n*B + k) % n`` as ``(A + k) % n``, found by their residues.
+
+What is in one period or in the next can then be told from a sum that is computed anyway, which rules do.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from typing import cast
+
+from eqsat.alternatives.speller import Speller
+from eqsat.theory.forms import Form, atom_form, number
+
+
+class CongruentRemainders:
+    """Offers the same remainders of other sums, for each remainder once."""
+
+    def __init__(self, speller: Speller) -> None:
+        self.speller = speller
+        # classes with the divisors of their remainders, and how many classes were read as wider remainders
+        self._offered: set[tuple[int, int]] = set()
+        self._read = 0
+
+    def offer(self, there: Collection[int] | None = None) -> bool:
+        """Add the congruent remainders of those that are new; whether there were any.
+
+        ``there`` are the classes to divide instead: what the roots are computed from, if none are given.
+        """
+        speller = self.speller
+        size = speller.classes.size
+        remainders: dict[int, list[tuple[int, Form]]] = defaultdict(list)
+        for c, n, dividend in [*self._remainders(), *self._wider_remainders()]:
+            remainders[n].append((c, dividend))
+        if remainders:
+            there = sorted(self._first() if there is None else there)
+            for n, dividends in remainders.items():
+                self._by_residues(n, dividends, there)
+        return speller.classes.size > size
+
+    def _remainders(self) -> Iterator[tuple[int, int, Form]]:
+        """Every new remainder: its class, its divisor and what is divided."""
+        values = self.speller.values
+        for c, nodes in self.speller.graph.classes.items():
+            for op, _, args in nodes:
+                if op == "mod" and (c, args[1]) not in self._offered:
+                    self._offered.add((c, args[1]))
+                    divisor = cast(Form, values[args[1]])
+                    if not divisor.terms and divisor.constant > 1:
+                        yield c, divisor.constant, cast(Form, values[args[0]])
+
+    def _wider_remainders(self) -> Iterator[tuple[int, int, Form]]:
+        """New classes as remainders by multiples of what they divide by."""
+        values = self.speller.values
+        classes, self._read = range(self._read, len(values)), len(values)
+        for c in classes:
+            value = values[c]
+            for dividend, n in wider_remainders(self.speller, value) if isinstance(value, Form) else ():
+                yield c, n, dividend
+
+    def _first(self) -> Collection[int]:
+        """The classes that the roots are computed from, each as it was spelled first."""
+        classes = self.speller.graph.classes
+        found: dict[int, None] = {}
+        pending = [*self.speller.graph.roots]
+        while pending:
+            c = pending.pop()
+            if c not in found:
+                found[c] = None
+                pending += classes[c][0][2] if classes[c] else ()
+        return found
+
+    def _by_residues(self, n: int, dividends: list[tuple[int, Form]], there: list[int]) -> None:
+        """Offer remainders by ``n`` of the first congruent class that is there, and of the first but for a literal."""
+        speller = self.speller
+        values = speller.values
+        wanted: dict[Form, list[int]] = {residues(dividend, n): [] for _, dividend in dividends}
+        # they have the atoms that are left of the dividend
+        atoms = {next(iter(left.terms), None) for left in wanted}
+        for c in there:
+            value = values[c]
+            if isinstance(value, Form) and len(value.terms) > 1 and not atoms.isdisjoint(value.terms):
+                found = wanted.get(residues(value, n))
+                if found is not None:
+                    found.append(c)
+        for c, dividend in dividends:
+            others = [other for other in wanted[residues(dividend, n)] if other != c and values[other] != dividend]
+            shifts = {other: (dividend.constant - cast(Form, values[other]).constant) % n for other in others}
+            divisor = speller.need(number(n))
+            for other in [other for other in others if not shifts[other]][:1]:
+                speller.offer(c, ("mod", None, (other, divisor)))
+            for other in [other for other in others if shifts[other]][:1]:
+                shifted = speller.need(cast(Form, values[other]).shifted(shifts[other]), spell=False)
+                speller.offer(shifted, ("sum", (shifts[other], (1,)), (other,)))
+                speller.offer(c, ("mod", None, (shifted, divisor)))
+
+
+def wider_remainders(speller: Speller, form: Form) -> Iterator[tuple[Form, int]]:
+    """The dividends and divisors of ``k*(A % n) + r`` as ``(k*A + r) % (k*n)``, for ``r`` in ``[0, k)``."""
+    for quotient, coefficient in form.terms.items():
+        if quotient.op != "floordiv" or quotient.args[1].op != "const":
+            continue
+        k, left = divmod(-coefficient, quotient.args[1].vmin)
+        if k > 1 and not left:
+            low, high = speller.theory.bounds(form.plus(speller.quotients.remainder_of(quotient), -k))
+            if low >= 0 and high < k:
+                yield form.plus(atom_form(quotient), -coefficient), -coefficient
+
+
+def residues(form: Form, n: int) -> Form:
+    """The coefficients modulo ``n``, without those that are zero and without the constant."""
+    return Form({atom: k % n for atom, k in form.terms.items() if k % n}, 0)

@@ -1,0 +1,71 @@
+"""Spellings of minima and maxima: a sum enters what it is added to, operands are taken together, intervals clamp."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+from eqsat.alternatives.value_graph import KindSpeller
+from eqsat.extract.graph import Node
+from eqsat.lang.expr import Expr
+from eqsat.theory.forms import Form, atom_form, number
+
+#: So many operands of a longer ``min`` or ``max`` may come last.
+MAX_LAST = 4
+#: Any operand may be the last of up to so many; of more, the parts would be thousands.
+MAX_PARTED = 8
+
+
+class ExtremeSpeller(KindSpeller):
+    """What spells minima, alone and in sums; a minimum that is subtracted is a maximum."""
+
+    def nodes(self, atom: Expr) -> Iterator[Node]:
+        """A minimum of several values."""
+        return self.of_sum(atom_form(atom))
+
+    def of_sum(self, form: Form) -> Iterator[Node]:
+        """``x + min(y - x, 0)`` is ``min(x, y)``; subtracted, a minimum is a maximum."""
+        atom = self.theory.outer_minimum(form)
+        if atom is None:
+            return
+        op = "min" if form.terms[atom] > 0 else "max"
+        yield from self._clamp(form)
+        step, cases, gaps = form.terms[atom], self.theory.cases(form, atom), self.theory.gaps(atom)
+        for (gap, _), (other, case) in permutations(zip(gaps, cases, strict=True), 2) if len(cases) == 2 else ():
+            # q + min(A - d*q, 1) is a quotient rounded up
+            rest = case.shifted(-step)
+            rounded_up = self.theory.rounded_up(gap.plus(other, -1), rest, step)
+            if rounded_up is not None:
+                yield self.sum_node([(rest.plus(rounded_up), 1)], 0)
+        many = self.classes.is_crowded()
+        if len(form.terms) > 1 and (many or sum(map(Form.addends, cases)) > sum(map(Form.addends, [*gaps, form]))):
+            # the rest would be computed in every operand
+            return
+        if len(cases) == 2:
+            yield op, None, (self.need(cases[0]), self.need(cases[1]))
+            return
+        if many or len(cases) > MAX_PARTED:
+            # one after the other there would be as many parts, each as long again
+            half = len(cases) // 2
+            halves = [self.theory.extreme_of_needed(op, part) for part in (cases[:half], cases[half:])]
+            yield op, None, (self.need(halves[0]), self.need(halves[1]))
+            return
+        for index, case in enumerate(cases[:MAX_LAST]):
+            others = self.theory.extreme_of_needed(op, cases[:index] + cases[index + 1 :])
+            yield op, None, (self.need(others), self.need(case))
+
+    def _clamp(self, form: Form) -> Iterator[Node]:
+        """``r + min(u - a, 0) - min(u - b, 0)`` is ``max(r + min(u - a, 0), r + b - a)`` if ``b <= a``."""
+        atoms = [(a, k) for a, k in form.terms.items() if a.op == "min"]
+        if len(atoms) != 2 or len(form.terms) > 2 or {k for _, k in atoms} != {1, -1}:
+            return
+        (plus, _), (minus, _) = sorted(atoms, key=lambda item: -item[1])
+        one, other = self.theory.gap(plus), self.theory.gap(minus)
+        if one is None or other is None:
+            return
+        width = other.plus(one, -1)
+        if not width.terms:
+            first = width.constant >= 0
+            kept = form.plus(atom_form(minus), 1) if first else form.plus(atom_form(plus), -1)
+            end = self.need(number(form.constant - width.constant))
+            yield "max" if first else "min", None, (self.need(kept), end)

@@ -1,0 +1,158 @@
+"""Spellings by the terms of the input: their operators over the normal forms of their operands.
+
+The input's quotients, remainders and products are also spelled as laws say that normal forms hide
+(:mod:`eqsat.alternatives.respelling`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import cast
+
+from eqsat.alternatives.respelling import RESPELLED, Respeller
+from eqsat.alternatives.value_graph import KindSpeller, Value, ValueGraph, sum_of
+from eqsat.extract.graph import Node, Payload
+from eqsat.lang.expr import Expr, is_wide
+from eqsat.lang.ops import COMPARISONS, FLOORS, REDUCTIONS, SUMS
+from eqsat.theory.forms import Form
+
+#: So many terms of the input are offered as spellings of one class.
+MAX_ORIGINALS = 6
+#: And so many that follow from these.
+MAX_RESPELLINGS = 4
+#: Of inputs with so many divisions, none is, nor is an answer looked for that has them as they are written.
+MANY_DIVISIONS = 120
+_PARTS = frozenset({"floordiv", "mod", "min", "max"})
+#: Conjunctions and disjunctions of the input have no spelling that the normal form has not.
+_WORTH_OFFERING = SUMS | frozenset(
+    {"floordiv", "mod", "tdiv", "tmod", "mul", "where", "min", "max", "shl", "shr", "lt", "le", "eq", "ne", *REDUCTIONS}
+)
+
+
+class InputSpeller(KindSpeller):
+    """What the terms of an input spell."""
+
+    def __init__(self, classes: ValueGraph) -> None:
+        super().__init__(classes)
+        self._respeller = Respeller(self.theory)
+        #: Whether the input divides toward zero: an answer divides as its input does.
+        self.truncates = False
+        #: For each class that the input spells, the node of its lowest term, which needs no other term of that class.
+        self.nodes: dict[int, Node] = {}
+        # by normal form, the terms of the input, and those that equal them by laws that normal forms hide
+        self._originals: dict[Value, list[Expr]] = {}
+        self._respellings: dict[Value, list[Expr]] = {}
+        # the input, and by normal form the terms of it that are not too wide, once one is asked for
+        self._input: list[Expr] = []
+        self._narrow: dict[Value, Expr] | None = None
+        # whether the input has so few divisions that they are respelled, and taken as they are written
+        self._has_few = True
+
+    def add(self, terms: Iterable[Expr]) -> None:
+        """Let terms of the input, normalised before, spell the classes that they belong to; operands come first."""
+        self._input = list(terms)
+        ops = [term.op for term in self._input]
+        self._has_few = sum([op in FLOORS for op in ops]) < MANY_DIVISIONS
+        self.truncates |= "tdiv" in ops
+        for term, op in zip(self._input, ops, strict=True):
+            if op not in _WORTH_OFFERING or (op in REDUCTIONS and term.args[1].vmin == term.args[1].vmax):
+                # the form of an index with one value is that value, which binds nothing
+                continue
+            value = self.classes.value_of(term)
+            if isinstance(value, Form):
+                worth = not value.is_affine() or op in REDUCTIONS
+            else:
+                worth = op == "where" or any(self._has_quotient(a) for a in term.args)
+            if worth:
+                self._originals.setdefault(value, []).append(term)
+                if op in COMPARISONS and not term.args[0].is_bool:
+                    # the complement of what is written is often what is meant
+                    negated, written = map(self.theory.negate, (cast(Expr, value), term))
+                    self._originals.setdefault(negated, []).append(written)
+                if self._has_few and op in RESPELLED and isinstance(value, Form) and not self.theory.is_late():
+                    for before, after in self._respeller.respelled(term):
+                        self._respellings.setdefault(self.classes.value_of(before), []).append(after)
+
+    def spell(self, c: int) -> None:
+        """Offer to a class the terms of the input with its value, and what follows from them."""
+        value = self.classes.values[c]
+        if originals := self._originals.get(value):
+            for node in self._nodes(originals, MAX_ORIGINALS):
+                if self.classes.offer(c, node) and self._has_few:
+                    self.nodes.setdefault(c, node)
+        if self._respellings and (respellings := self._respellings.get(value)):
+            for node in self._nodes(respellings, MAX_RESPELLINGS):
+                self.classes.offer(c, node)
+
+    def _nodes(self, terms: Sequence[Expr], most: int) -> list[Node]:
+        # terms that differ in the order of operands give the same node: take them by what their operands mean
+        heights = self._heights if len(terms) > 1 and self._has_few else {}
+        highest_first = sorted(terms, key=lambda term: -heights.get(term, 0))
+        meanings = {self._meaning(term): heights.get(term, 0) for term in highest_first}
+        chosen = [*meanings]
+        if len(chosen) > 1:
+            chosen = sorted(chosen, key=lambda m: (meanings[m], _meaning_order(m)))[:most]
+        nodes: list[Node] = []
+        for op, payload, operands in chosen:
+            if op == "sum":
+                constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
+                nodes.append(sum_of([(self.need(a), k) for a, k in zip(operands, coefficients, strict=True)], constant))
+            else:
+                nodes.append((op, None, tuple([self.need(a) for a in operands])))
+        return nodes
+
+    @cached_property
+    def _heights(self) -> dict[Expr, int]:
+        """How many operators are on the longest path below each term of the input."""
+        found: dict[Expr, int] = {}
+        for term in self._input:
+            found[term] = max([found[arg] for arg in term.args]) + 1 if term.args else 0
+        return found
+
+    def _meaning(self, term: Expr) -> tuple[str, Payload, tuple[Value, ...]]:
+        """A term of the input as an operator over normal forms; sums as wide as they are written."""
+        if term.op not in SUMS and term.args:
+            return term.op, None, tuple(map(self.classes.value_of, term.args))
+        total: dict[Value, int] = {}
+        constant = 0
+        stack = [(term, 1)]
+        while stack:
+            part, scale = stack.pop()
+            if part.op in SUMS:
+                stack += [(part.args[0], -scale if part.op == "neg" else scale)]
+                stack += [(arg, -scale if part.op == "sub" else scale) for arg in part.args[1:]]
+            elif part.op == "mul" and part.args[1].op == "const":
+                stack.append((part.args[0], scale * part.args[1].vmin))
+            elif part.op == "mul" and part.args[0].op == "const":
+                stack.append((part.args[1], scale * part.args[0].vmin))
+            elif part.op == "const":
+                constant += scale * part.vmin
+            else:
+                value = self.classes.value_of(part)
+                if isinstance(value, Form) and not value.terms:
+                    constant += scale * value.constant
+                else:
+                    total[value] = total.get(value, 0) + scale
+        operands = sorted([v for v, k in total.items() if k], key=hash)
+        return "sum", (constant, tuple([total[v] for v in operands])), tuple(operands)
+
+    def _has_quotient(self, term: Expr) -> bool:
+        value = self.classes.value_of(term)
+        return isinstance(value, Form) and not value.is_affine()
+
+    def narrower(self, c: int) -> Expr | None:
+        """A term of the input with the value of a class that is not too wide."""
+        if self._narrow is None:
+            self._narrow = {self.classes.value_of(term): term for term in self._input if not is_wide(term)}
+        return self._narrow.get(self.classes.values[c])
+
+    def narrowed(self) -> dict[int, Expr]:
+        """Of every class what :meth:`narrower` says, if it was asked before."""
+        found = {} if self._narrow is None else self._narrow
+        return {c: found[value] for c, value in enumerate(self.classes.values) if value in found} if found else {}
+
+
+def _meaning_order(meaning: tuple[str, Payload, tuple[Value, ...]]) -> tuple[str, int, tuple[int, ...]]:
+    op, payload, operands = meaning
+    return op, hash(payload), tuple(map(hash, operands))

@@ -1,0 +1,191 @@
+"""Sums and conditions of a plain e-graph, so that what is chosen from it can be bracketed.
+
+While a graph is built, a partial sum has the class of its normal form (:mod:`eqsat.alternatives.value_graph`). Of a
+graph that is read later only classes and nodes are left: here a class is the sum of other classes that its cheapest
+node is, and a partial sum has the class of the sum that is equal, term for term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from math import prod
+from operator import or_
+from typing import cast
+
+from eqsat.alternatives.value_graph import Value
+from eqsat.extract.graph import Bounds, EGraph, Node
+from eqsat.extract.select import Choice, reachable
+from eqsat.lang.expr import Expr, any_var
+from eqsat.lang.ops import REDUCTIONS
+from eqsat.theory.forms import Form, atom_form, number
+
+#: What :func:`eqsat.alternatives.sharing.share_junctions` brackets.
+_JUNCTIONS = ("and", "or")
+#: What is a sum if its operands are.
+_SUMS = frozenset({"sum", "add", "sub", "neg", "mul"})
+
+
+class PlainClasses:
+    """The classes of a graph as sums over each other; nodes and classes that are added go into the graph.
+
+    Parameters
+    ----------
+    graph : EGraph
+        What gains the brackets.
+    everywhere : Choice
+        A node for every class that may be chosen.
+    is_late : function
+        Whether the time is up.
+    """
+
+    def __init__(self, graph: EGraph, everywhere: Choice, is_late: Callable[[], bool]) -> None:
+        self.graph, self.is_late = graph, is_late
+        self.values: dict[int, Value] = {}
+        self._ids: dict[Value, int] = {}
+        # the indices of reductions that a class, or the class of an atom, speaks of, as bits; by bit their values
+        self._bits: dict[int, int] = {}
+        self._of_atom: dict[Expr, int] = {}
+        self._extents: dict[int, int] = {}
+        self._next = max(graph.classes, default=-1) + 1
+        conditions: set[int] = set()
+        for c, nodes in graph.classes.items():
+            for op, _, operands in nodes:
+                if op in _JUNCTIONS:
+                    conditions.update((c, *operands))
+        for c in reachable(everywhere, everywhere):
+            node = everywhere[c]
+            if graph.weights:
+                self._bits[c] = self._bits_below(c, node)
+            found = self._condition(c) if c in conditions else self._sum(c, node)
+            self.values[c] = found
+            self._ids.setdefault(found, c)
+
+    def _bits_below(self, c: int, node: Node) -> int:
+        op, value, operands = node
+        if op == "var" and cast(str, value)[0] == "$":
+            low, high = self.graph.bounds[c]
+            bit = 1 << len(self._extents)
+            self._extents[bit] = high - low + 1
+            return bit
+        return _below(op, [self._bits[a] for a in operands])
+
+    def _condition(self, c: int) -> Expr:
+        return any_var(f"class {c}", 0, 1).ne(0)
+
+    def _sum(self, c: int, node: Node) -> Form:
+        """The class as the sum that a node is, or else as an atom."""
+        op, value, operands = node
+        if op == "const":
+            return number(cast(int, value))
+        parts = [self.values[a] for a in operands] if op in _SUMS and not self.is_late() else []
+        forms = [part for part in parts if isinstance(part, Form)]
+        if forms and len(forms) == len(parts):
+            if op == "sum":
+                constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
+                return _combined(forms, coefficients, constant)
+            if op in ("add", "sub"):
+                return forms[0].plus(forms[1], 1 if op == "add" else -1)
+            if op == "neg":
+                return forms[0].times(-1)
+            for form, other in (forms, forms[::-1]):
+                if not other.terms:
+                    return form.times(other.constant)
+        atom = any_var(f"class {c}", *self.graph.bounds[c])
+        if self._bits:
+            self._of_atom[atom] = self._bits[c]
+        return atom_form(atom)
+
+    def need(self, value: Value, spell: bool = False) -> int:
+        """The class of a sum or of a joined condition, made if there is none; it has no nodes yet."""
+        found = self._ids.get(value)
+        if found is None:
+            found = self._ids[value] = self._next
+            self._next += 1
+            self.values[found] = value
+            self.graph.classes[found] = []
+            self.graph.bounds[found] = _bounds(value) if isinstance(value, Form) else (0, 1)
+            if self._bits and isinstance(value, Form):
+                self._bits[found] = reduce(or_, [self._of_atom.get(atom, 0) for atom in value.terms], 0)
+                self.graph.weights[found] = prod([n for bit, n in self._extents.items() if bit & self._bits[found]])
+        return found
+
+    def offer(self, c: int, node: Node) -> bool:
+        """Add a node to a class, unless it needs the class itself or an index that the class does not speak of.
+
+        Whether the class has the node now.
+        """
+        nodes = self.graph.classes[c]
+        if node in nodes:
+            return True
+        if self._bits and c not in self._bits:
+            # a joined condition is new, and has the indices of its members
+            self._bits[c] = _below(node[0], [self._bits[a] for a in node[2]])
+            self.graph.weights[c] = prod([n for bit, n in self._extents.items() if bit & self._bits[c]])
+        if c in node[2] or (self._bits and _below(node[0], [self._bits[a] for a in node[2]]) & ~self._bits[c]):
+            return False
+        nodes.append(node)
+        return True
+
+
+def _combined(forms: Sequence[Form], coefficients: Sequence[int], constant: int) -> Form:
+    """The sum of multiples of forms and a constant."""
+    terms: dict[Expr, int] = {}
+    for form, k in zip(forms, coefficients, strict=True):
+        constant += k * form.constant
+        for atom, coefficient in form.terms.items():
+            terms[atom] = terms.get(atom, 0) + k * coefficient
+    return Form({atom: k for atom, k in terms.items() if k}, constant)
+
+
+def bind_indices(graph: EGraph) -> None:
+    """Weigh the classes by the indices of reductions that they speak of, and keep indices inside their reductions.
+
+    A class speaks of the indices of the node that has the fewest. Nodes with an index that their class does not speak
+    of are dropped.
+    """
+    bits: dict[int, int] = {}
+    bit_of: dict[str, int] = {}
+    extents: dict[int, int] = {}
+
+    def below(c: int, node: Node) -> int:
+        op, value, operands = node
+        if op == "var" and str(value)[0] == "$":
+            bit = bit_of.setdefault(str(value), 1 << len(bit_of))
+            low, high = graph.bounds[c]
+            extents[bit] = high - low + 1
+            return bit
+        return _below(op, [bits[a] for a in operands])
+
+    changed = True
+    while changed:
+        changed = False
+        for c, nodes in graph.classes.items():
+            found = [below(c, node) for node in nodes if all(map(bits.__contains__, node[2]))]
+            least = min(found, key=int.bit_count, default=None)
+            if least is not None and (c not in bits or least.bit_count() < bits[c].bit_count()):
+                bits[c], changed = least, True
+    for c in bits:
+        nodes = graph.classes[c]
+        inside = [node for node in nodes if all(map(bits.__contains__, node[2])) and not below(c, node) & ~bits[c]]
+        if inside:
+            graph.classes[c] = inside
+        if weight := prod([extent for bit, extent in extents.items() if bits[c] & bit]):
+            graph.weights[c] = weight
+
+
+def _below(op: str, bits: Sequence[int]) -> int:
+    """The indices that a node speaks of whose operands speak of these."""
+    if op in REDUCTIONS and len(bits) == 4:
+        body, index, low, high = bits
+        return (body & ~index) | low | high
+    return reduce(or_, bits, 0)
+
+
+def _bounds(form: Form) -> Bounds:
+    """What the bounds of its atoms say of a sum."""
+    low = high = form.constant
+    for atom, k in form.terms.items():
+        ends = (atom.vmin * k, atom.vmax * k)
+        low, high = low + min(ends), high + max(ends)
+    return low, high

@@ -1,0 +1,106 @@
+"""Spellings by selections: sums that enter branches, and quotients of two values as selections between these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from eqsat.alternatives.value_graph import KindSpeller, ValueGraph
+from eqsat.extract.cost import is_power_of_two
+from eqsat.extract.graph import Node
+from eqsat.extract.select import Choice, reachable
+from eqsat.lang.expr import Expr, const, make
+from eqsat.theory.forms import ZERO, Form, atom_form, factors, number, to_expr
+
+
+class SelectionSpeller(KindSpeller):
+    """What spells selections, alone and in sums, and what they spell."""
+
+    def __init__(self, classes: ValueGraph) -> None:
+        super().__init__(classes)
+        # by atom, what is known of the factor of two values in it
+        self._quotients: dict[Expr, tuple[Expr, int, Expr] | None] = {}
+        # by comparison, what is zero where it holds and where it fails
+        self._ends: dict[Expr, tuple[Form, Form]] = {}
+
+    def entered(self, form: Form) -> Iterator[Node]:
+        """The rest of a sum may enter a selection: ``where(c, x, y) + z`` is ``where(c, x + z, y + z)``.
+
+        If it is short, or cancels what a branch has. Selections by one condition are one.
+        """
+        parts: dict[Expr, Form] = {}
+        for atom, k in form.terms.items():
+            if atom.op == "where":
+                parts[atom.args[0]] = parts.get(atom.args[0], ZERO).plus(atom_form(atom), k)
+        for condition, part in parts.items():
+            rest = form.plus(part, -1)
+            branches = [rest, rest]
+            for atom, k in part.terms.items():
+                branches = [b.plus(self.theory.inner(arg), k) for b, arg in zip(branches, atom.args[1:], strict=True)]
+            if not branches[0].plus(branches[1], -1).terms:
+                wrapped = self.theory.selection(condition, *branches)
+                if wrapped != form:
+                    yield self.sum_node([(wrapped, 1)], 0)
+            shorter = min([len(branch.terms) for branch in branches]) < len(rest.terms)
+            if rest.addends() <= 2 or shorter:
+                yield "where", None, (self.need(condition), *map(self.need, branches))
+            elif len(part.terms) > 1:
+                yield self.sum_node([*((atom_form(a), k) for a, k in rest.terms.items()), (part, 1)], form.constant)
+
+    def wrapped(self, form: Form) -> Iterator[Node]:
+        """Sums with a factor of two values that makes them remainders of bits, or that rounds a quotient up."""
+        for atom, k in form.terms.items() if len(form.terms) > 1 else ():
+            if (found := self.two_valued(atom)) and found[2] is atom:
+                condition, low, _ = found
+                common = form.plus(atom_form(atom), -k)
+                cases = [common.shifted(k * value) for value in (low, low + 1)]
+                if atom.op == "min" or (abs(k) > 1 and is_power_of_two(abs(k))):
+                    ends = [number(case.constant) for case in cases]
+                    added = self.theory.wrapped(condition, Form(common.terms, 0), *ends)
+                    if added is not None and Form(common.terms, 0).plus(added) != form:
+                        yield self.sum_node([(Form(common.terms, 0).plus(added), 1)], 0)
+
+    def two_valued(self, atom: Expr) -> tuple[Expr, int, Expr] | None:
+        """If a factor of ``atom`` is a quotient of two values: where it is the lower, that value, and the quotient.
+
+        Of a product, which costs more than a selection, the factor may also be a variable.
+        """
+        if atom not in self._quotients:
+            parts = factors(atom)
+            quotients = [factor for factor in parts if factor.op == "floordiv"]
+            found = [(*below, quotient) for quotient in quotients if (below := self.theory.lower_value(quotient))]
+            if not found and not self.classes.is_crowded():
+                bits = [factor for factor in parts if factor.op == "min" or (factor.op == "var" and len(parts) > 1)]
+                values = [(self.theory.two_values(atom_form(bit)), bit) for bit in bits]
+                found = [(*of_bit[:2], bit) for of_bit, bit in values if of_bit and of_bit[2] == of_bit[1] + 1]
+            self._quotients[atom] = found[0] if found else None
+        return self._quotients[atom]
+
+    def by_either(self, op: str, dividend: Form, divisor: Form) -> Iterator[Node]:
+        """A division by what has two values as a selection between divisions by literals."""
+        values = self.theory.two_values(divisor) if divisor.terms else None
+        if values is not None and values[1] > 0:
+            by_lower, by_higher = [make(op, to_expr(dividend), const(n)) for n in values[1:]]
+            selected = self.classes.value_of(make("where", values[0], by_lower, by_higher))
+            yield self.sum_node([(cast(Form, selected), 1)], 0)
+            lower, higher = [self.need(self.classes.value_of(quotient)) for quotient in (by_lower, by_higher)]
+            yield "where", None, (self.need(values[0]), lower, higher)
+
+    def beside(self, form: Form, rest: Form) -> Node:
+        """``form`` as ``rest`` and a selection between literals."""
+        part = form.plus(rest, -1)
+        sign = -1 if not part.constant and part.sign() < 0 else 1
+        return self.sum_node([(rest, 1), (part.times(sign), sign)], 0)
+
+    def absorb_constants(self, choice: Choice) -> None:
+        """Offer ``x + where(p, a + c, b + c)`` for ``x + where(p, a, b) + c`` with an ``x`` that is there.
+
+        Only for what ``choice`` needs, and once that is bracketed: before, it would keep sums from sharing.
+        """
+        for c in reachable(choice, self.classes.graph.roots):
+            form = self.classes.values[c]
+            if isinstance(form, Form) and form.constant and len(form.terms) > 1:
+                for atom, k in form.terms.items():
+                    rest = Form(form.terms, 0).plus(atom_form(atom), -k) if self.two_valued(atom) else None
+                    if rest is not None and rest in self.classes:
+                        self.classes.offer(c, self.beside(form, rest))

@@ -1,0 +1,410 @@
+"""Sharing: partial sums and partial conditions that several chosen terms can use.
+
+Extraction chooses n-ary sums, and chains of ``and`` and ``or``, one by one. Here they are bracketed together, so that
+what occurs in several is computed once; the new brackets are offered to the graph and chosen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import combinations
+from math import gcd
+from typing import Protocol, cast
+
+from eqsat.alternatives.value_graph import Value
+from eqsat.extract.graph import EGraph, Node
+from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
+from eqsat.lang.expr import Expr, make
+from eqsat.theory.forms import ZERO, Form, number
+
+#: So many pairs of terms are compared: all those of 1000 terms; of longer sums those that are near each other.
+MAX_PAIRS = 500_000
+#: What is left of longer sums is no chain, whose parts are as long again, but one node.
+MAX_CHAIN = 1000
+#: The clock is read once in so many of them, so that short sums are shared whatever it says.
+PAIRS_PER_LOOK = 1000
+
+Key = tuple[tuple[int, int], ...]
+Pair = tuple[int, int, int, int]
+
+
+class Values(Protocol):
+    """Class number to value."""
+
+    def __getitem__(self, c: int, /) -> Value: ...
+
+
+class Classes(Protocol):
+    """The classes of a graph by their values; they gain the brackets."""
+
+    @property
+    def graph(self) -> EGraph:
+        """The classes and their nodes."""
+
+    @property
+    def values(self) -> Values:
+        """The sum or the condition that each class is."""
+
+    @property
+    def need(self) -> Callable[[Value, bool], int]:
+        """The class of a value, made if there is none; the second argument says whether all its nodes are wanted."""
+
+    @property
+    def offer(self) -> Callable[[int, Node], bool]:
+        """Add a node to a class; whether the class has it now."""
+
+    @property
+    def is_late(self) -> Callable[[], bool]:
+        """Whether the time is up."""
+
+
+def share_sums(speller: Classes, choice: Choice, prices: ProductPrices) -> Choice:
+    """Re-bracket the chosen sums so that they share partial sums; the new nodes are offered to the graph.
+
+    Greedy pair extraction, as for multiple constant multiplication (Paar 1997, Hosangadi et al. 2006): the pair of
+    terms, up to a common factor, that saves most over all sums becomes a partial sum of its own; until the time is up.
+
+    Parameters
+    ----------
+    choice : Choice
+        What the roots need, operands before users.
+
+    Returns
+    -------
+    Choice
+        ``choice`` with the new brackets in place; it may be dearer than ``choice``.
+    """
+    sums: dict[int, tuple[dict[int, int], int]] = {}
+    for c, (op, value, args) in choice.items():
+        if op == "sum":
+            constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
+            sums[c] = (dict(zip(args, coefficients, strict=True)), constant)
+    if not sums:
+        return choice
+    new_choice = dict(choice)
+    pairing = _Pairing(speller, prices, new_choice)
+    parts = _bodies([terms for terms, _ in sums.values()], prices)
+    keys = [_key(body) for body, _ in parts]
+    bodies = {key: body for key, (body, _) in zip(keys, parts, strict=True)}
+    for body, scale in parts:
+        if len(body) == 1:
+            pairing.products[next(iter(body)), abs(scale)] += 1
+    # a sum that is only ever subtracted is built the other way round
+    added = {key for key, (_, scale) in zip(keys, parts, strict=True) if scale > 0}
+    signs = {key: 1 if key in added else -1 for key in bodies}
+    pairing.run({c: k * signs[key] for c, k in body.items()} for key, body in bodies.items())
+    built: dict[Key, tuple[int, int]] = {}
+    for key, left in zip(bodies, pairing.sums, strict=True):
+        # nor is a sum negated before it is subtracted
+        sign = -1 if all(k < 0 for k in left.values()) else 1
+        built[key] = pairing.chain({c: k * sign for c, k in left.items()}), sign * signs[key]
+    for key, (_, scale), (_, constant) in zip(keys, parts, sums.values(), strict=True):
+        c, sign = built[key]
+        pairing.finish(c, scale * sign, constant)
+    return choice if pairing.has_lost else new_choice
+
+
+def _bodies(sums: Sequence[dict[int, int]], prices: ProductPrices) -> list[tuple[dict[int, int], int]]:
+    """Each sum as a body times a factor: the common one, unless the products with it are there anyway."""
+    parts = [_primitive(terms) for terms in sums]
+    if all(abs(scale) == 1 or len(body) == 1 for body, scale in parts):
+        return parts
+    scales: dict[Key, set[int]] = {}
+    for body, scale in parts:
+        scales.setdefault(_key(body), set()).add(abs(scale))
+    products = Counter(
+        (c, abs(k)) for terms in {_key(terms): terms for terms in sums}.values() for c, k in terms.items()
+    )
+    found = []
+    for terms, (body, scale) in zip(sums, parts, strict=True):
+        if abs(scale) > 1 and len(body) > 1 and len(scales[_key(body)]) == 1:
+            factored = prices[abs(scale)] + sum([prices[abs(k)] for k in body.values()])
+            alone = sum([prices[abs(k)] for c, k in terms.items() if products[c, abs(k)] == 1])
+            if alone < factored:
+                sign = 1 if scale > 0 else -1
+                body, scale = {c: k * sign for c, k in terms.items()}, sign
+        found.append((body, scale))
+    return found
+
+
+def _key(terms: dict[int, int]) -> Key:
+    return tuple(sorted(terms.items()))
+
+
+def share_junctions(speller: Classes, choice: Choice) -> Choice:
+    """Re-bracket the chosen chains of ``and`` and of ``or`` so that they share what they can.
+
+    As in :func:`share_sums`, the pair of members that most chains have becomes a condition of its own.
+    """
+    new_choice = dict(choice)
+    present = {node[0] for node in choice.values()}
+    for op in ("and", "or"):
+        if op not in present:
+            continue
+        order = reachable(new_choice, speller.graph.roots)
+        demanded = dict.fromkeys(speller.graph.roots)
+        for c in order:
+            if new_choice[c][0] != op:
+                demanded.update(dict.fromkeys(new_choice[c][2]))
+        chains = {c: _chain_members(new_choice, op, c) for c in demanded if new_choice[c][0] == op}
+        pairs = Counter(pair for members in chains.values() for pair in combinations(sorted(members), 2))
+        while pairs:
+            # of the most frequent pairs, the first
+            pair, count = min(pairs.items(), key=lambda item: (-item[1], item[0]))
+            if count < 2:
+                break
+            # a chain of just these two is that condition already
+            joined = next((c for c, members in chains.items() if members == set(pair)), None)
+            if joined is None:
+                joined = _junction_class(speller, new_choice, op, pair)
+            pairs.pop(pair)
+            for members in chains.values():
+                if members > set(pair):
+                    pairs.subtract(combinations(sorted(members), 2))
+                    members.difference_update(pair)
+                    members.add(joined)
+                    pairs.update(combinations(sorted(members), 2))
+        for c, members in chains.items():
+            *rest, last = sorted(members)
+            if rest:
+                total = rest[0]
+                for member in rest[1:]:
+                    total = _junction_class(speller, new_choice, op, (total, member))
+                new_choice[c] = (op, None, (total, last))
+                speller.offer(c, new_choice[c])
+    return new_choice
+
+
+def _chain_members(choice: Choice, op: str, c: int) -> set[int]:
+    found: set[int] = set()
+    stack = list(choice[c][2])
+    while stack:
+        member = stack.pop()
+        if choice[member][0] == op:
+            stack.extend(choice[member][2])
+        else:
+            found.add(member)
+    return found
+
+
+def _junction_class(speller: Classes, choice: Choice, op: str, pair: tuple[int, int]) -> int:
+    """The class of two joined conditions, spelled and chosen so."""
+    left, right = sorted([cast(Expr, speller.values[c]) for c in pair], key=lambda t: t.key)
+    c = speller.need(make(op, left, right), False)
+    choice[c] = (op, None, pair)
+    speller.offer(c, choice[c])
+    return c
+
+
+def _primitive(terms: dict[int, int]) -> tuple[dict[int, int], int]:
+    """A combination divided by its content, the sign chosen so that equal directions are equal."""
+    content = gcd(*terms.values())
+    positive = sum(1 if k > 0 else -1 for k in terms.values())
+    if positive < 0 or (positive == 0 and terms[min(terms)] < 0):
+        content = -content
+    return {c: k // content for c, k in terms.items()}, content
+
+
+class _Pairing:
+    """Greedy pair extraction over combinations of classes."""
+
+    def __init__(self, speller: Classes, prices: ProductPrices, choice: Choice) -> None:
+        self.speller, self.choice, self.prices = speller, choice, prices
+        self.left, self.stopped = PAIRS_PER_LOOK, False
+        self.sums: list[dict[int, int]] = []
+        self.where: dict[Pair, dict[int, int]] = {}
+        #: Whether some bracket would use the index of a reduction outside it.
+        self.has_lost = False
+        # how many sums have each product by a literal
+        self.products: Counter[tuple[int, int]] = Counter()
+        # the classes of literals
+        self._numbers: dict[int, int] = {}
+
+    def _count(self, index: int, new: list[int], terms: dict[int, int]) -> None:
+        """Record the pairs of sum ``index`` that contain a class of ``new``."""
+        seen: set[int] = set()
+        others = list(terms)
+        few = len(new) * len(others) <= 2 * MAX_PAIRS
+        if not few and len(self.sums) == 1:
+            # a factor is shared by what differs by a shift
+            new = others = sorted(terms, key=lambda c: (_odd_part(terms[c]), c))
+        for place, a in enumerate(new):
+            if self._is_late(len(others)) or len(self.where) > MAX_PAIRS:
+                return
+            seen.add(a)
+            for b in others if few else others[place + 1 : place + 1 + MAX_PAIRS // len(others)]:
+                if b not in seen:
+                    pair, scale = _pair(a, terms[a], b, terms[b])
+                    # in a sum without others it is a common factor that saves
+                    if abs(scale) > 1 or len(self.sums) > 1:
+                        self.where.setdefault(pair, {})[index] = scale
+
+    def _is_late(self, pairs: int) -> bool:
+        """Whether there is no time for so many pairs more."""
+        self.left -= pairs
+        if self.left < 0:
+            self.left = PAIRS_PER_LOOK
+            self.stopped = self.speller.is_late() or self.stopped
+        return self.stopped
+
+    def saving(self, pair: Pair) -> int:
+        """What making ``pair`` a partial sum saves: a product by a literal only where no other sum has it."""
+        found = self.where.get(pair)
+        if not found:
+            return 0
+        if len(found) == 1 and abs(next(iter(found.values()))) == 1:
+            # one sum has the pair, with the very products
+            return 0
+        a, j, b, k = pair
+        scales: dict[int, int] = {}
+        for signed in found.values():
+            scales[abs(signed)] = scales.get(abs(signed), 0) + 1
+        saved = (len(found) - 1) * self.prices.addition - sum([self.prices[scale] for scale in scales])
+        for c, by in ((a, abs(j)), (b, abs(k))):
+            for scale, count in scales.items():
+                if self.products.get((c, by * scale)) == count:
+                    saved += self.prices[by * scale]
+            if self.products.get((c, by), 0) == scales.get(1, 0):
+                saved -= self.prices[by]
+        return saved
+
+    def run(self, bodies: Iterable[dict[int, int]]) -> None:
+        """Extract pairs from the bodies until none saves anything; :attr:`sums` has what is left of them."""
+        self.sums = [dict(body) for body in bodies]
+        for index, terms in enumerate(self.sums):
+            self._count(index, list(terms), terms)
+            self.products.update((c, abs(k)) for c, k in terms.items())
+        # what is extracted makes products that others may use
+        while not self.stopped and (heap := [(-saving, p) for p in self.where if (saving := self.saving(p)) > 0]):
+            heapify(heap)
+            while heap and not self._is_late(1):
+                estimate, pair = heappop(heap)
+                saving = self.saving(pair)
+                if saving <= 0:
+                    continue
+                if -estimate > saving:
+                    heappush(heap, (-saving, pair))
+                    continue
+                for touched in self._extract(pair):
+                    saving = self.saving(touched)
+                    if saving > 0:
+                        heappush(heap, (-saving, touched))
+
+    def _extract(self, pair: Pair) -> list[Pair]:
+        a, j, b, k = pair
+        uses = {
+            index: scale
+            for index, scale in self.where.pop(pair).items()
+            if self.sums[index].get(a) == j * scale and self.sums[index].get(b) == k * scale
+        }
+        # a difference that is mostly subtracted is built the other way round
+        turned = -1 if k < 0 and sum([scale < 0 for scale in uses.values()]) * 2 > len(uses) else 1
+        c = self.chain({a: j * turned, b: k * turned})
+        self.products.update([(a, abs(j)), (b, abs(k))])
+        touched: dict[Pair, None] = {}
+        for index, scale in uses.items():
+            terms = self.sums[index]
+            for old in (a, b):
+                for other in terms:
+                    if other != old:
+                        stale, _ = _pair(old, terms[old], other, terms[other])
+                        self.where.get(stale, {}).pop(index, None)
+            self.products.subtract((x, abs(terms.pop(x))) for x in (a, b))
+            if c in terms:
+                self.products[c, abs(terms[c])] -= 1
+            terms[c] = terms.get(c, 0) + scale * turned
+            self.products[c, abs(terms[c])] += 1
+            for other in terms:
+                if other != c:
+                    touched[_pair(c, terms[c], other, terms[other])[0]] = None
+            self._count(index, [c], terms)
+        return list(touched)
+
+    def chain(self, terms: dict[int, int]) -> int:
+        """The class of a combination, spelled term by term, and chosen so."""
+        # dearest multipliers first would not change the cost; positive terms first avoids a negation
+        ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
+        # each of its parts is nearly as long
+        if len(ordered) > MAX_CHAIN or self._is_late(len(ordered) ** 2):
+            return self._wide(ordered)
+        total: int | None = None
+        for c, coefficient in ordered:
+            if total is None:
+                total = self.scaled(c, coefficient)
+            else:
+                total = self.sum_of(total, self.scaled(c, abs(coefficient)), 1 if coefficient > 0 else -1)
+        return cast(int, total)
+
+    def _wide(self, terms: Sequence[tuple[int, int]]) -> int:
+        """The class of a combination, as one node."""
+        total = ZERO
+        for c, coefficient in terms:
+            total = total.plus(self._form(c), coefficient)
+        result = self.speller.need(total, False)
+        classes, coefficients = zip(*sorted(terms), strict=True)
+        self._choose(result, ("sum", (0, coefficients), classes))
+        return result
+
+    def _form(self, c: int) -> Form:
+        return cast(Form, self.speller.values[c])
+
+    def scaled(self, c: int, by: int) -> int:
+        if by == 1:
+            return c
+        result = self.speller.need(self._form(c).times(by), False)
+        if by == -1:
+            self._choose(result, ("neg", None, (c,)))
+        else:
+            self._choose(result, ("mul", None, (c, self._number(by))))
+        return result
+
+    def _number(self, value: int) -> int:
+        c = self._numbers.get(value)
+        if c is None:
+            c = self._numbers[value] = self.speller.need(number(value), False)
+            self.choice[c] = ("const", value, ())
+            self.speller.offer(c, self.choice[c])
+        return c
+
+    def sum_of(self, left: int, right: int, sign: int) -> int:
+        result = self.speller.need(self._form(left).plus(self._form(right), sign), False)
+        self._choose(result, ("add" if sign > 0 else "sub", None, (left, right)))
+        return result
+
+    def finish(self, body: int, scale: int, constant: int) -> None:
+        """Choose ``scale*body + constant`` for its class."""
+        # each may ask what all of the choice needs
+        self._is_late(len(self.choice))
+        if constant and scale < 0:
+            self.sum_of(self._number(constant), self.scaled(body, -scale), -1)
+        elif constant:
+            self.sum_of(self.scaled(body, scale), self._number(abs(constant)), 1 if constant > 0 else -1)
+        else:
+            self.scaled(body, scale)
+
+    def _choose(self, c: int, node: Node) -> None:
+        """Offer ``node`` and choose it, unless the class would then need itself."""
+        if c in node[2]:
+            return
+        self.has_lost |= not self.speller.offer(c, node)
+        old = self.choice.get(c)
+        self.choice[c] = node
+        # what the node before used does not need the class
+        if old is not None and old != node and reaches(self.choice, [a for a in node[2] if a not in old[2]], c):
+            self.choice[c] = old
+
+
+def _odd_part(number: int) -> int:
+    return abs(number) // (number & -number)
+
+
+def _pair(a: int, j: int, b: int, k: int) -> tuple[Pair, int]:
+    """Two terms up to a common factor, and that factor."""
+    if b < a:
+        a, j, b, k = b, k, a, j
+    scale = gcd(j, k)
+    if j < 0:
+        scale = -scale
+    return (a, j // scale, b, k // scale), scale

@@ -1,0 +1,186 @@
+"""Spellings: the e-nodes that the theory offers for its normal forms.
+
+A normal form says *what* a term is; its spellings are ways to compute it, the nodes of its class in a plain e-graph
+(:mod:`eqsat.alternatives.value_graph`). Each kind of value has a module that knows them:
+:mod:`eqsat.alternatives.sums`, :mod:`eqsat.alternatives.quotients`, :mod:`eqsat.alternatives.products`,
+:mod:`eqsat.alternatives.selections`, :mod:`eqsat.alternatives.extremes` and :mod:`eqsat.alternatives.conditions`; the
+terms of the input that have the same normal form are spellings too (:mod:`eqsat.alternatives.given`). Their ``nodes``
+spell an atom alone; other methods spell sums that have one, and :meth:`eqsat.alternatives.sums.SumSpeller.nodes` asks
+them in order: of equal prices the first wins. Their ``parts`` are sums that may be an operand of a longer sum.
+
+This module grows the graph from its roots. Extraction chooses; :func:`eqsat.alternatives.sharing.share_sums` then
+brackets the chosen sums so that they share what they can.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import cast
+
+from eqsat.alternatives.conditions import ConditionSpeller
+from eqsat.alternatives.extremes import ExtremeSpeller
+from eqsat.alternatives.given import InputSpeller
+from eqsat.alternatives.products import ProductSpeller
+from eqsat.alternatives.quotients import QuotientSpeller
+from eqsat.alternatives.selections import SelectionSpeller
+from eqsat.alternatives.sums import SumSpeller
+from eqsat.alternatives.value_graph import Value, ValueGraph
+from eqsat.extract.graph import Node, Payload
+from eqsat.extract.select import Choice, with_nodes
+from eqsat.lang.expr import Expr
+from eqsat.lang.terms import buffer_key, terms_of
+from eqsat.theory.definedness import AllowedDivisions
+from eqsat.theory.forms import Form
+from eqsat.theory.linear import Theory
+
+#: What adds the e-nodes of an atom, by its operator.
+_KINDS = {
+    "mul": "products",
+    "floordiv": "quotients",
+    "tdiv": "quotients",
+    "min": "extremes",
+    "where": "selections",
+}
+
+
+class Speller:
+    """An e-graph over normal forms, grown on demand from the roots.
+
+    ``added`` gains, by what added them, the numbers of its e-nodes.
+    """
+
+    def __init__(
+        self,
+        theory: Theory,
+        variables: Mapping[str, Expr],
+        allowed: AllowedDivisions | None = None,
+        added: Counter[str] | None = None,
+    ) -> None:
+        classes = self.classes = ValueGraph(theory, allowed)
+        # what others ask of the classes
+        self.theory, self.graph, self.values = theory, classes.graph, classes.values
+        self.value_of, self.is_sum = classes.value_of, classes.is_sum
+        self.need, self.offer = classes.need, classes.offer
+        self.operands, self.sum_node = classes.operands, classes.sum_node
+        self.is_late = theory.is_late
+        # by name the variables, and the buffers, whose names are followed by brackets
+        self.variables = dict(variables)
+        self.input = InputSpeller(classes)
+        self.products = ProductSpeller(classes)
+        self.selections = SelectionSpeller(classes)
+        self.extremes = ExtremeSpeller(classes)
+        self.quotients = QuotientSpeller(classes, self.selections, self.input)
+        self.sums = SumSpeller(classes, self.quotients, self.products, self.selections, self.extremes, self.input)
+        self.conditions = ConditionSpeller(classes, self.sums)
+        # by operator, what spells an atom; others have their own node alone
+        self._kinds: dict[str, Callable[[Expr], Iterator[Node]]] = {
+            "mul": self.products.nodes,
+            "floordiv": self.quotients.nodes,
+            "tdiv": self.quotients.truncated,
+            "min": self.extremes.nodes,
+        }
+        #: Selections of answers that stand for quotients.
+        self.seen_through: set[Expr] = set()
+        self.added: Counter[str] = Counter() if added is None else added
+        # what adds e-nodes outside ``grow``, and how many are in ``added`` already
+        self._source, self._credited = "conditions", 0
+
+    def enter(self, source: str) -> str:
+        """Count e-nodes from now on as those of ``source``, but for those that ``grow`` adds; the source before."""
+        self._credit(self._source)
+        before, self._source = self._source, source
+        return before
+
+    def _credit(self, source: str) -> None:
+        """Count what has been added since the last time as e-nodes of ``source``."""
+        size = self.classes.size
+        if size > self._credited:
+            self.added[source] += size - self._credited
+            self._credited = size
+
+    def need_roots(self, values: Iterable[Value]) -> None:
+        """Make the classes of ``values`` the roots; junctions among them are also read member by member in context."""
+        self.graph.roots = sorted({self.need(value) for value in values})
+        for c in self.graph.roots:
+            value = self.values[c]
+            if isinstance(value, Expr) and value.op in ("and", "or"):
+                simpler = self.theory.in_context(value)
+                if simpler is not value:
+                    self.grow()
+                    self.offer(c, (simpler.op, cast(Payload, simpler.value), self.operands(simpler)))
+
+    def grow(self) -> None:
+        """Spell every class that is needed and not yet spelled."""
+        classes, added = self.classes, self.added
+        self._credit(self._source)
+        size = classes.size
+        while classes.pending:
+            c = classes.pending.pop()
+            kind, nodes = self._nodes(self.values[c])
+            for node in nodes:
+                self.offer(c, node)
+            # as ``_credit`` does it, without a call for each class
+            before, size = size, classes.size
+            added[kind] += size - before
+            if not classes.is_crowded():
+                self.input.spell(c)
+                if classes.size > size:
+                    added["input"] += classes.size - size
+                    size = classes.size
+        self._credited = size
+        self.quotients.offer_nested()
+        self._credit("nested")
+        if self.classes.pending:
+            self.grow()
+        for variable, form in self.theory.solved.items():
+            if form in self.classes:
+                self.offer(self.need(form), ("var", cast(str, variable.value), ()))
+        self._credit("nested")
+
+    def _nodes(self, value: Value) -> tuple[str, Iterator[Node]]:
+        """The kind of a value, and the ways to compute it by the laws of that."""
+        if isinstance(value, Expr):
+            return "conditions", self.conditions.nodes(value)
+        atom = value.single()
+        if atom is None:
+            return "sums", self.sums.nodes(value)
+        return _KINDS.get(atom.op, "leaves"), self._atom_nodes(atom)
+
+    def _atom_nodes(self, atom: Expr) -> Iterator[Node]:
+        """The ways to compute an atom by the laws of its operator."""
+        if atom.op == "var":
+            yield "var", cast(str, atom.value), ()
+            return
+        if atom.op in self._kinds:
+            yield from self._kinds[atom.op](atom)
+        elif atom.op == "buffer":
+            yield "buffer", buffer_key(atom), ()
+        else:
+            yield atom.op, None, self.operands(atom)
+
+    def as_given(self, choice: Choice) -> Choice | None:
+        """``choice`` with the input's own nodes where it has any; ``None`` if that is nowhere."""
+        return self.with_nodes(choice, self.input.nodes) if self.input.nodes else None
+
+    def with_nodes(self, choice: Choice, nodes: Mapping[int, Node]) -> Choice:
+        """``choice`` with other nodes for some of its classes, but for those that would need themselves."""
+        return with_nodes(self.graph, choice, nodes)
+
+    def spell(self, choice: Choice) -> dict[int, Expr]:
+        """The terms of the graph's roots under a choice of nodes."""
+        terms = self.terms(choice, self.graph.roots)
+        for c, term in terms.items():
+            value = self.values[c]
+            if term.op == "where" and isinstance(value, Form) and all(atom.op != "where" for atom in value.terms):
+                self.theory.read_as(term, value)
+                self.seen_through.add(term)
+        return {root: terms[root] for root in self.graph.roots}
+
+    def terms(self, choice: Choice, classes: Iterable[int]) -> dict[int, Expr]:
+        """The terms that a choice spells for all classes that ``classes`` need.
+
+        Where one would be wider than a term of the input with the same values, that stands for it: spelled without
+        remainders, products could grow beyond what is accepted.
+        """
+        return terms_of(self.graph, choice, classes, self.variables, self.input.narrower)

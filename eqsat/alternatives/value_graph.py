@@ -1,0 +1,163 @@
+"""An e-graph whose classes are normal forms and conditions: one class for each value that is needed.
+
+Classes are numbered in the order in which they are first needed, which depends on the normal forms alone. An n-ary
+node is ``("sum", (constant, coefficients), operands)``: one row where associativity and commutativity would make
+exponentially many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import cast
+
+from eqsat.extract.graph import EGraph, Node
+from eqsat.lang.expr import Expr
+from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.theory.definedness import AllowedDivisions
+from eqsat.theory.forms import Form
+from eqsat.theory.linear import Theory
+
+#: The value of a class: the normal form of an integer, or a condition in normal form.
+Value = Form | Expr
+
+#: So many classes are many.
+MANY_CLASSES = 600
+#: So many are many once the time is up.
+MANY_CLASSES_LATE = 100
+
+
+class ValueGraph:
+    """Classes by their values, with the nodes that compute them."""
+
+    def __init__(self, theory: Theory, allowed: AllowedDivisions | None = None) -> None:
+        self.theory = theory
+        #: The divisions that nodes may be, if not all.
+        self.allowed = allowed
+        #: The class value of any term.
+        self.value_of = theory.value
+        self.graph = EGraph()
+        #: The number of its e-nodes.
+        self.size = 0
+        self.values: list[Value] = []
+        self._ids: dict[Value, int] = {}
+        # the classes of atoms that sums were made of
+        self._atoms: dict[Expr, int] = {}
+        #: The classes that have no spellings yet.
+        self.pending: list[int] = []
+        # the number of values of each index of a reduction, by its bit
+        self._extents = theory.variables.index_extents
+        self._indices: dict[int, int] = {}
+
+    def need(self, value: Value, spell: bool = True) -> int:
+        """The class of a normal form; it waits for its spellings, unless ``spell`` is false."""
+        count = len(self.values)
+        found = self._ids.setdefault(value, count)
+        if found == count:
+            self.values.append(value.ordered() if isinstance(value, Form) else value)
+            self.graph.classes[found] = []
+            self.graph.bounds[found] = (
+                self.theory.plain_bounds(value) if isinstance(value, Form) else (value.vmin, value.vmax)
+            )
+            if self._extents:
+                bits = self._indices_of(found)
+                self.graph.weights[found] = prod([extent for bit, extent in self._extents.items() if bits & bit])
+            if spell:
+                self.pending.append(found)
+        return found
+
+    def need_atom(self, atom: Expr) -> int:
+        """The class of an atom, which may be known to equal another form."""
+        found = self._atoms.get(atom)
+        if found is None:
+            found = self._atoms[atom] = self.need(self.theory.inner(atom))
+        return found
+
+    def __contains__(self, value: Value) -> bool:
+        return value in self._ids
+
+    def is_sum(self, c: int) -> bool:
+        """Whether a class has several terms."""
+        value = self.values[c]
+        return isinstance(value, Form) and len(value.terms) > 1
+
+    def operands(self, term: Expr) -> tuple[int, ...]:
+        """The classes of the operands of a term in normal form."""
+        return tuple([self.need(a if a.is_bool else self.theory.inner(a)) for a in term.args])
+
+    def sum_node(self, operands: Iterable[tuple[Form, int]], constant: int) -> Node:
+        """The node that adds multiples of classes and a constant."""
+        return sum_of([(self.need(part), k) for part, k in operands], constant)
+
+    def offer(self, c: int, node: Node) -> bool:
+        """Add a node to a class, unless it needs the class itself, or an index that the class does not speak of.
+
+        In place of a division that is not allowed, one by what is never zero: where the two differ, the value of the
+        class counts for nothing.
+
+        Whether the class has the node now: an index may be used inside its reduction alone.
+        """
+        if self.allowed is not None and node[0] in DIVISIONS:
+            node = self._safe(node, self.allowed)
+        nodes = self.graph.classes[c]
+        if node in nodes:
+            return True
+        if c in node[2] or (self._extents and not self._binds_all(c, node)):
+            return False
+        nodes.append(node)
+        self.size += 1
+        return True
+
+    def _safe(self, node: Node, allowed: AllowedDivisions) -> Node:
+        dividend, divisor = [cast(Form, self.values[a]) for a in node[2]]
+        # what keeps an index from being some number is its reduction, which is not known here
+        if not divisor.terms or self._indices_of(node[2][1]) or allowed.has(dividend, divisor):
+            return node
+        return node[0], node[1], (node[2][0], self.need(allowed.instead_of(divisor)))
+
+    def _binds_all(self, c: int, node: Node) -> bool:
+        """Whether ``node`` has no index of a reduction that the value of ``c`` does not speak of."""
+        below = 0
+        for a in node[2]:
+            below |= self._indices_of(a)
+        return node[0] in REDUCTIONS or not below & ~self._indices_of(c)
+
+    def _indices_of(self, c: int) -> int:
+        """The indices that a class speaks of, as bits: it is computed once for each of their values."""
+        found = self._indices.get(c)
+        if found is None:
+            value, found = self.values[c], 0
+            for atom in value.terms if isinstance(value, Form) else (value,):
+                found |= self.theory.variables.of(atom)
+            found = self._indices[c] = found & sum(self._extents)
+        return found
+
+    def is_crowded(self) -> bool:
+        """Whether there are many classes, for the time that is left."""
+        return len(self.values) >= MANY_CLASSES or self.is_out_of_time()
+
+    def is_out_of_time(self, terms: int = 0) -> bool:
+        """Whether the time is up and there are so many classes, and ``terms``, that one spelling of each must do."""
+        return len(self.values) + terms >= MANY_CLASSES_LATE and self.theory.is_late()
+
+
+def sum_of(multiples: Iterable[tuple[int, int]], constant: int) -> Node:
+    """The node that adds multiples of classes, each given with its coefficient, and a constant; a literal without."""
+    pairs = sorted(multiples)
+    if not pairs:
+        return "const", constant, ()
+    return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
+
+
+class KindSpeller:
+    """What offers spellings of one kind: the classes, and by short names what it asks of them most.
+
+    The classes hold no speller: two that hold each other are cyclic garbage, which nobody looks for during a walk.
+    """
+
+    def __init__(self, classes: ValueGraph) -> None:
+        self.classes = classes
+        self.theory = classes.theory
+        self.need = classes.need
+        self.operands = classes.operands
+        self.sum_node = classes.sum_node

@@ -1,0 +1,313 @@
+"""Cases of a corpus: JSON objects read into expressions, one object a line.
+
+A case names its variables with inclusive ranges, its roots as text, and what is known (constraints, gates). Some kinds
+of case spell their roots in another way, and are read into the same: a masked index (``gate``), an access through a
+view (``shapetracker``), a term that is unrolled (``expand``). The keys of each are in ``docs/corpora.md``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any, cast
+
+from eqsat.codegen.loops import expand
+from eqsat.interop.views import INVALID, Access, View, split_gate
+from eqsat.lang.expr import WORDS, Expr, buffer, shortened, topological, var
+from eqsat.lang.text import array_names, parse_program
+
+Record = Mapping[str, Any]
+Gates = list[Expr | None]
+Id = str | int | float
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case of a corpus.
+
+    Attributes
+    ----------
+    variables : dict
+        Name to variable.
+    lets : list of (str, str)
+        Named subterms, in order; ``exprs``, ``constraints`` and gates use them.
+    exprs, constraints : list of Expr
+        The roots, and the conditions known to hold.
+    gates : list of (Expr or None)
+        Per root the condition under which its value matters; empty if there are none.
+    expected, forbidden : list of (str or None)
+        Per root what the source expects, and what must not be produced.
+    """
+
+    id: Id
+    variables: dict[str, Expr]
+    lets: list[tuple[str, str]]
+    exprs: list[Expr]
+    constraints: list[Expr] = field(default_factory=list)
+    gates: list[Expr | None] = field(default_factory=list)
+    expected: list[str | None] = field(default_factory=list)
+    forbidden: list[str | None] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+
+    def parse(self, text: str) -> Expr:
+        """The expression that ``text`` spells, in the names of this case."""
+        return parse_program(self.lets, [text], self.variables)[0]
+
+
+def read_case(line: str | bytes) -> Case:
+    """The case that one line of a corpus holds.
+
+    Raises
+    ------
+    ValueError
+        If it is not a case: half-written JSON, missing keys, an empty range, a syntax error; one line that says what.
+
+    >>> case = read_case('{"id": "a", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8"]}')
+    >>> case.id, case.exprs
+    ('a', [Expr('i*8//8')])
+    """
+    return case_of(load(line))
+
+
+def case_of(record: Record, name: str = "") -> Case:
+    """The case that a JSON object holds, called ``name`` if it has no id; see :func:`read_case`."""
+    kind = kind_of(record)
+    if kind == "reduce":
+        kind, record = "plain", _reduction(record)
+    if kind not in _KINDS:
+        raise ValueError(f"cases of kind {kind!r} are unknown: docs/corpora.md lists the kinds")
+    texts_of, roots_of = _KINDS[kind]
+    texts = texts_of(record)
+    conditions = get_texts(record, "constraints", [])
+    variables = get_variables(record)
+    arrays = get_texts(record, "buffers", [])
+    lets = [_let(pair) for pair in get(record, "lets", list, [])]
+    names = [*variables, *arrays, *[name for name, _ in lets]]
+    if repeated := _repeated(names):
+        raise ValueError(f"the name {repeated[0]!r} is given twice among vars, buffers and lets")
+    if kind == "gate" and "INVALID" in names:
+        raise ValueError("'INVALID' is the index of an access that does not happen: rename the variable")
+    variables |= {name: buffer(name) for name in arrays}
+    terms = parse_program(
+        lets, [*texts, *conditions], variables | {"INVALID": INVALID} if kind == "gate" else variables
+    )
+    exprs, gates = roots_of(record, terms[: len(texts)], variables)
+    return Case(
+        id=id_of(record, name),
+        variables=variables,
+        lets=lets,
+        exprs=exprs,
+        constraints=as_conditions(terms[len(texts) :], conditions),
+        gates=gates,
+        expected=get(record, "expected", list, []),
+        forbidden=get(record, "forbidden", list, []),
+        tags=get(record, "tags", list, []),
+    )
+
+
+def _reduction(record: Record) -> Record:
+    """A case of kind "reduce" as one of roots; its opaque functions, as in ``f(r)``, are loads of unknown buffers."""
+    texts = [get(record, key, str) for key in ("before", "after") if key == "before" or record.get(key) is not None]
+    forbidden = [record["forbidden"]] if "forbidden" in record else []
+    names = array_names([*texts, *forbidden])
+    return {**record, "exprs": texts[:1], "expected": texts[1:], "forbidden": forbidden, "buffers": names}
+
+
+def load(line: str | bytes) -> dict[str, Any]:
+    """The JSON object on one line of a corpus."""
+    try:
+        text = line if isinstance(line, str) else line.decode()
+        # some editors begin a file with a mark of its encoding
+        record = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_without_repeats)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not a line of JSON: {one_line(error)}") from None
+    if not isinstance(record, dict):
+        raise ValueError(f"not a case: a JSON object is wanted, not {type(record).__name__}")
+    return record
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if repeated := _repeated(key for key, _ in pairs):
+        raise ValueError(f"the key {repeated[0]!r} is given twice")
+    return dict(pairs)
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def id_of(record: Record, name: str) -> Id:
+    """The id of a case as it is given, or ``name`` if it has none."""
+    given = record.get("id")
+    if given is None:
+        return name
+    if not isinstance(given, Id):
+        raise ValueError(f"'id' must be a text or a number, not {type(given).__name__}")
+    if isinstance(given, float) and not isfinite(given):
+        raise ValueError(f"'id' must be a text or a number, not {given}")
+    return given
+
+
+def one_line(message: object) -> str:
+    """``message`` as one line of up to 300 characters."""
+    return shortened(" ".join(str(message).split()), 300)
+
+
+def reason(error: Exception) -> str:
+    """What is wrong with a case, in one line; what is no ``ValueError`` is named by its type too."""
+    return one_line(error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}")
+
+
+def kind_of(record: Record) -> str:
+    """The kind of a case."""
+    return str(record.get("kind", "plain"))
+
+
+def get(record: Record, key: str, kind: type, default: Any = None) -> Any:
+    """The value of ``key``, which must be of type ``kind``; ``null`` is as if it were not there."""
+    value = record.get(key)
+    value = default if value is None else value
+    if value is None:
+        raise ValueError(f"the key {key!r} is missing")
+    if not isinstance(value, kind):
+        raise ValueError(f"{key!r} must be a {kind.__name__}, not {type(value).__name__}")
+    return value
+
+
+def get_texts(record: Record, key: str, default: Any = None) -> list[str]:
+    """The list of texts at ``key``."""
+    texts = get(record, key, list, default)
+    for text in texts:
+        if not isinstance(text, str):
+            raise ValueError(f"{key!r} must be a list of texts, not of {type(text).__name__}")
+    return cast(list[str], texts)
+
+
+def get_variables(record: Record) -> dict[str, Expr]:
+    """The variables of a case by name."""
+    return {name: variable(name, bounds) for name, bounds in get(record, "vars", dict).items()}
+
+
+def as_conditions(terms: Sequence[Expr], texts: Sequence[str]) -> list[Expr]:
+    """``terms`` if each of them is a condition; ``texts`` are what to call them otherwise."""
+    for term, text in zip(terms, texts, strict=True):
+        if not term.is_bool:
+            raise ValueError(f"the constraint {text!r} is not a condition")
+    return list(terms)
+
+
+def variable(name: str, bounds: Any) -> Expr:
+    """The variable with the two ``bounds`` of a JSON list."""
+    return var(name, *ends(name, bounds))
+
+
+def ends(name: str, bounds: Any) -> tuple[int, int]:
+    """The two ``bounds`` of a variable in a JSON list; the first may be greater."""
+    match bounds:
+        case [int(low), int(high)] if not isinstance(low, bool) and not isinstance(high, bool):
+            return low, high
+    raise ValueError(f"the range of variable {name!r} must be two integers, not {bounds!r}")
+
+
+def _let(pair: Any) -> tuple[str, str]:
+    match pair:
+        case [str(name), str(text)]:
+            if not name.isidentifier() or name in WORDS:
+                raise ValueError(f"{name!r} is no name for one of 'lets': use letters, digits and underscores")
+            return name, text
+    raise ValueError(f"each of 'lets' must be a name and a text, not {str(pair)[:60]!r}")
+
+
+def _gates(indices: list[Any], exprs: list[Expr]) -> Gates:
+    gates: Gates = []
+    for index in indices:
+        if index is not None and (type(index) is not int or not 0 <= index < len(exprs)):
+            raise ValueError(f"the gate {index!r} is not the index of one of the {len(exprs)} roots")
+        gate = None if index is None else exprs[index]
+        if gate is not None and not gate.is_bool:
+            raise ValueError(f"the gate {index} is root {str(gate)[:60]!r}, which is not a condition")
+        gates.append(gate)
+    if gates and len(gates) != len(exprs):
+        raise ValueError(f"{len(gates)} gates for {len(exprs)} roots: give one, or null, for each")
+    return gates
+
+
+def _plain_texts(record: Record) -> list[str]:
+    texts = get_texts(record, "exprs")
+    if not texts:
+        raise ValueError("'exprs' is empty: give at least one root")
+    return texts
+
+
+def _plain(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tuple[list[Expr], Gates]:
+    return terms, _gates(get(record, "gates", list, []), terms)
+
+
+def _gated(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tuple[list[Expr], Gates]:
+    """A masked index as two roots: the index, gated by the condition, and the condition."""
+    return _access(split_gate(terms[0]))
+
+
+def _access(access: Access) -> tuple[list[Expr], Gates]:
+    return [access.index, access.valid], [access.valid, None]
+
+
+def _view_texts(record: Record) -> list[str]:
+    limits: list[Any] = []
+    for pair in get(record, "mask", list, []):
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ValueError(f"each of 'mask' must be a low and a high index, not {pair!r}")
+        limits += pair
+    offset = record.get("offset")
+    parts = {
+        "offset": [0 if offset is None else offset],
+        "shape": get(record, "shape", list),
+        "strides": get(record, "strides", list),
+        "mask": limits,
+    }
+    return [number_text(n, key) for key, numbers in parts.items() for n in numbers]
+
+
+def number_text(number: Any, key: str) -> str:
+    """The text of a number that a case gives at ``key`` as an integer or a text."""
+    if isinstance(number, bool) or not isinstance(number, int | str):
+        raise ValueError(f"numbers of {key!r} must be integers or texts, not {number!r}")
+    return str(number)
+
+
+def _viewed(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tuple[list[Expr], Gates]:
+    """An access through a view; its indices are the variables, in order, that the view itself does not mention."""
+    for term in terms:
+        if term.is_bool or term.element:
+            raise ValueError(f"the part {str(term)[:60]!r} of a view must be an integer")
+    end = 1 + len(record["shape"])
+    limits_start = end + len(record["strides"])
+    offset, shape, strides, limits = terms[0], terms[1:end], terms[end:limits_start], terms[limits_start:]
+    mask = list(zip(limits[::2], limits[1::2], strict=True)) if limits else None
+    mentioned = set(topological(terms))
+    indices = [v for v in variables.values() if v not in mentioned]
+    return _access(View(shape, strides, offset, mask).access(indices[: len(shape)]))
+
+
+def _unrolled(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tuple[list[Expr], Gates]:
+    """One root for each combination of values of the variables that ``unroll`` names."""
+    names = get_texts(record, "unroll", [])
+    for name in names:
+        if name not in variables:
+            raise ValueError(f"the variable {name!r} of 'unroll' has no range in 'vars'")
+    return expand(terms[0], [variables[name] for name in names]), []
+
+
+#: Per kind the texts to parse, and what to make of the terms: roots and gates.
+_KINDS: dict[
+    str,
+    tuple[Callable[[Record], list[str]], Callable[[Record, list[Expr], dict[str, Expr]], tuple[list[Expr], Gates]]],
+] = {
+    "plain": (_plain_texts, _plain),
+    "gate": (lambda record: [get(record, "before", str)], _gated),
+    "shapetracker": (_view_texts, _viewed),
+    "expand": (lambda record: [get(record, "expr", str)], _unrolled),
+}

@@ -1,0 +1,392 @@
+"""Kinds of cases whose answer is no list of expressions, and their rows.
+
+``constraints`` are simplified together, ``indexing`` maps with their domain; ``dtype-lowering`` asks for widths,
+``render-loop`` for the header of a loop. ``structural`` cases are brought into normal form; ``range-split``,
+``range-merge``, ``split-reduce-decision`` and ``buffer-decision`` ask what the published policies do. The keys of the
+cases and of their rows are in ``docs/corpora.md``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from eqsat.cli.cases import Record, as_conditions, ends, get, get_texts, get_variables, number_text, variable
+from eqsat.codegen.loops import LoopHeader, check_bounds, loop_variable
+from eqsat.extract.calibrated import cost_model
+from eqsat.interop import hlo, relations
+from eqsat.interop.indexing import IndexingMap, narrowed, simplify_constraints
+from eqsat.interop.indexing_analysis import DIRECTIONS, indexing_maps
+from eqsat.interop.relations import Relation
+from eqsat.interop.structure import Tree, in_stages, normalized
+from eqsat.interop.views import View
+from eqsat.kernels.ranges import Axis, Nest, cheapest, consider_merge, split_at_modulo
+from eqsat.kernels.staging import LEAST_RATIO, SPLIT_LIMITS, Intermediate, SplitLimits, decide, output_ratio, two_stages
+from eqsat.lang.costs import cost_of
+from eqsat.lang.dtypes import select_width, widths
+from eqsat.lang.expr import FALSE, Expr, substitute, topological, var
+from eqsat.lang.text import parse, parse_program, to_text
+from eqsat.optimize.front import optimize
+from eqsat.prove.verify import CHECKS, Check, check_equal
+
+if TYPE_CHECKING:
+    from eqsat.cli.corpus import Row, Settings
+
+
+def _constraints(record: Record, settings: Settings) -> Row:
+    """Conditions that hold together, simplified, and the ranges that they leave the variables."""
+    variables = get_variables(record)
+    texts = get_texts(record, "before")
+    given = as_conditions(parse_program([], texts, variables), texts)
+    before = IndexingMap(tuple(variables.values()), (), (), tuple(given))
+    started = time.perf_counter()
+    found = simplify_constraints(given, **settings.optimizing)
+    elapsed = time.perf_counter() - started
+    ranges = {} if FALSE in found else narrowed(variables.values(), found)
+    check = before.check(IndexingMap(before.dims, (), (), tuple(found)), **settings.checking)
+    return {
+        **_row([to_text(c) for c in found], settings, given, found, elapsed, check),
+        "vars": {name: [ranges[v].vmin, ranges[v].vmax] for name, v in variables.items() if v in ranges},
+    }
+
+
+def _indexing(record: Record, settings: Settings) -> Row:
+    """A map, composed with those that follow it, simplified on its domain; or the maps of an operation."""
+    attributes = get(record, "attrs", dict, {})
+    if "map" not in record and "map" not in attributes:
+        return _operation(record, attributes, settings)
+    # an empty range makes an empty map
+    ranges = {name: ends(name, bounds) for name, bounds in get(record, "vars", dict, {}).items()}
+    before = IndexingMap.parse(get({**attributes, **record}, "map", str), ranges)
+    for following in get_texts(record, "compose", []):
+        before = before.then(IndexingMap.parse(following, ranges))
+    started = time.perf_counter()
+    after = before.simplify(**settings.optimizing)
+    elapsed = time.perf_counter() - started
+    given, found = [[*m.results, *m.constraints] for m in (before, after)]
+    return _row([str(after)], settings, given, found, elapsed, before.check(after, **settings.checking))
+
+
+def _operation(record: Record, attributes: Record, settings: Settings) -> Row:
+    """The maps of an instruction or computation of HLO, or of an operation on views, in both directions."""
+    simplifier = _Simplifier(settings)
+    if record.get("hlo") is not None:
+        of = _analysed(record)
+        maps = {str(direction): indexing_maps(of, direction, simplify=simplifier) for direction in DIRECTIONS}
+    else:
+        relation = _moved(record, attributes)
+        given = {"output_to_input": relation.to_operand, "input_to_output": relation.to_output}
+        simplest = {direction: simplifier(m) for direction, m in given.items()}
+        maps = {direction: {0: () if m.is_empty else (m,)} for direction, m in simplest.items()}
+    found = [m for by_operand in maps.values() for several in by_operand.values() for m in several]
+    costs = [cost_of(_terms(m), cost_model(settings.cost)) for m in found]
+    spelled = {
+        direction: {str(number): [_spelled(m) for m in several] for number, several in by_operand.items()}
+        for direction, by_operand in maps.items()
+    }
+    return {
+        "out": spelled,
+        "cost_before": sum(simplifier.before.get(_terms(m), cost) for m, cost in zip(found, costs, strict=True)),
+        "cost": sum(costs),
+        "ms": round(1000 * simplifier.seconds, 3),
+        **simplifier.weakest.row,
+    }
+
+
+def _analysed(record: Record) -> hlo.Instruction | hlo.Computation:
+    """The instruction that a case is about: the root of the entry; or the computation that it names."""
+    module, name = hlo.parse(get(record, "hlo", str)), get(record, "computation", str, "")
+    if not name:
+        return module.entry.root
+    if name not in module.computations:
+        raise ValueError(f"there is no computation {name!r}: name one of {', '.join(module.computations)}")
+    return module.computations[name]
+
+
+class _Simplifier:
+    """Simplifies maps and checks each. ``before`` is what they cost, by the terms found; ``seconds`` what that took."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.before: dict[tuple[Expr, ...], int] = {}
+        self.seconds = 0.0
+        self.weakest = Check("exhaustive", 0)
+
+    def __call__(self, given: IndexingMap) -> IndexingMap:
+        started = time.perf_counter()
+        found = given.simplify(**self.settings.optimizing)
+        self.seconds += time.perf_counter() - started
+        check = given.check(found, **self.settings.checking)
+        if not check.equal:
+            raise ValueError(f"the result is wrong at {check.counterexample}: {found}")
+        self.weakest = max(self.weakest, check, key=lambda c: CHECKS.index(c.kind))
+        for spelled in (found, found.trimmed()):
+            self.before.setdefault(_terms(spelled), cost_of(_terms(given), cost_model(self.settings.cost)))
+        return found
+
+
+def _terms(m: IndexingMap) -> tuple[Expr, ...]:
+    return (*m.results, *m.constraints)
+
+
+def _spelled(m: IndexingMap) -> str | dict[str, Any]:
+    """A map as text, with what its runtime variables read if it has any."""
+    if not m.runtime:
+        return str(m)
+    reads = []
+    for r in m.runtime:
+        used = topological(r.indices)
+        others = tuple(o for o in m.runtime if o.variable in used)
+        element = IndexingMap(m.dims, tuple(t for t in used if t in m.symbols), r.indices, runtime=others)
+        reads.append({"var": str(r.variable), "hlo": str(r.hlo), "map": str(element)})
+    return {"map": str(m), "runtime_variables": reads}
+
+
+def _moved(record: Record, attributes: Record) -> Relation:
+    """The relation of an operation on views, of tinygrad's kind, or of a ``chain`` of them."""
+    found = []
+    for step in get({**attributes, **record}, "chain", list, []):
+        match step:
+            case [str(op), *values] if len(values) == len(_keys(op)):
+                found.append(_view(op, dict(zip(_keys(op), values, strict=True))))
+            case _:
+                raise ValueError(f"each of 'chain' must be an op and all its attributes in order, not {step!r}")
+    return reduce(Relation.then, found) if found else _view(get(record, "op", str), attributes)
+
+
+def _keys(op: str) -> tuple[str, ...]:
+    """The attributes of an operation on views."""
+    if op not in _VIEWS:
+        raise ValueError(f"op {op!r} needs its 'hlo' or 'map': without, give one of {', '.join(_VIEWS)}")
+    return _VIEWS[op][0]
+
+
+def _view(op: str, attributes: Record) -> Relation:
+    keys = _keys(op)
+    if op == "flip":
+        attributes = {**attributes, "axes": _flipped(get(attributes, "axes", list), _integers(attributes, "in"))}
+    return _VIEWS[op][1](*[_integers(attributes, key) for key in keys])
+
+
+def _flipped(axes: list[Any], sizes: Sequence[int]) -> list[Any]:
+    """The numbers of the axes to flip, which may be given by one flag per dimension."""
+    if not axes or not all(isinstance(flips, bool) for flips in axes):
+        return axes
+    if len(axes) != len(sizes):
+        raise ValueError(
+            f"{len(axes)} flags for {len(sizes)} dimensions: give one for each, or the numbers of the axes"
+        )
+    return [n for n, flips in enumerate(axes) if flips]
+
+
+def _row(
+    out: list[str], settings: Settings, before: Sequence[Expr], after: Sequence[Expr], seconds: float, check: Check
+) -> Row:
+    if not check.equal:
+        raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(out)}")
+    model = cost_model(settings.cost)
+    return {
+        "out": out,
+        "cost_before": cost_of(before, model),
+        "cost": cost_of(after, model),
+        "ms": round(1000 * seconds, 3),
+        **check.row,
+    }
+
+
+def _widths(record: Record, settings: Settings) -> Row:
+    """The type of each value, and the type that it is computed at."""
+    if "exprs" in record:
+        terms = [parse(text, get_variables(record)) for text in get_texts(record, "exprs")]
+    elif "shape" in record:
+        shape = _integers(record, "shape")
+        indices = [loop_variable(f"i{n}", size) for n, size in enumerate(shape)]
+        terms = [View.contiguous(shape).access(indices).index]
+    else:
+        terms = [variable("value", record.get("bounds"))]
+    computed = widths(terms)
+    return {"out": [f"i{select_width(t)}" for t in terms], "computed": [f"i{computed[t]}" for t in terms]}
+
+
+def _loop(record: Record, settings: Settings) -> Row:
+    """The header of a loop; its bounds are numbers, or texts over the variables of ``vars``."""
+    match get(record, "variable", list):
+        case [str(name), start, last]:
+            names = get_variables({"vars": {}, **record})
+            first, final = [parse(number_text(bound, "variable"), names) for bound in (start, last)]
+        case other:
+            raise ValueError(f"'variable' must be a name and two bounds, not {other!r}")
+    check_bounds([first, final])
+    header = LoopHeader.of(var(name, first.vmin, final.vmax), first, final)
+    counter = get(record, "counter", str, "ridx0")
+    return {"out": header.operations, "code": header.to_c(counter), "trips": header.trip_count}
+
+
+def _structure(record: Record, settings: Settings) -> Row:
+    """A tree of operations, in normal form."""
+    variables = get_variables({"vars": {}, **record})
+    ranges = {name: (v.vmin, v.vmax) for name, v in variables.items()}
+    started = time.perf_counter()
+    found = normalized(Tree.parse(get(record, "before", str)), ranges, **settings.optimizing)
+    return {"out": [str(found)], "ms": round(1000 * (time.perf_counter() - started), 3)}
+
+
+def _split(record: Record, settings: Settings) -> Row:
+    """Ranges split where the roots take them modulo a divisor; ``after`` says what each becomes."""
+    extents = get({"ranges": {"r": record.get("end")}, **record}, "ranges", dict)
+    given = _nest(extents, record)
+    found = split_at_modulo(given)
+    made = [a for a in found.axes if a not in given.axes]
+    after: Any = {}
+    for axis in given.axes:
+        if axis.variable in found.images:
+            parts = [a for a in found.axes if a.variable in topological([found.images[axis.variable]])]
+            after[str(axis.variable.value)] = [(str(a.variable.value), a.extent) for a in parts]
+    row = {"split": bool(made), **_of_nest(given, found, settings)}
+    if not made:
+        return row
+    if "ranges" in record:
+        return {**row, "after": {name: _digits(parts) for name, parts in after.items()}, "fresh_ids": len(made)}
+    return {**row, "after": _digits([(f"RANGE({size})", size) for _, size in after["r"]]), "fresh_ids": len(made)}
+
+
+def _digits(parts: Sequence[tuple[str, int]]) -> str:
+    """A range in terms of its parts, outermost first."""
+    text, most = parts[0][0], len(parts) - 1
+    for place, (name, size) in enumerate(parts[1:], start=1):
+        text = f"{text} * {size} + {name}"
+        text = f"({text})" if place < most else text
+    return text
+
+
+def _merge(record: Record, settings: Settings) -> Row:
+    """Whether two adjacent ranges, ``i`` and ``j``, become one."""
+    extents = get(record, "ranges", list)
+    if len(extents) != 2:
+        raise ValueError(f"'ranges' must be the extents of two adjacent ranges, not {extents!r}")
+    given = _nest(dict(zip("ij", extents, strict=True)), record)
+    found = consider_merge(given, 0, **settings.optimizing)
+    row = {"merge": found.accepted, **_of_nest(given, found.nest, settings)}
+    counts = {"divmods_before": found.before, "divmods_after": found.after}
+    return {**row, **({"merged": found.nest.axes[0].extent} if found.accepted else {"reason": found.reason}), **counts}
+
+
+def _nest(extents: Mapping[str, Any], record: Record) -> Nest:
+    """The loops over ranges from 0 of these extents around the roots of ``body``."""
+    if not all(isinstance(extent, int) and extent > 0 for extent in extents.values()):
+        raise ValueError(f"the extents of ranges must be positive integers, not {list(extents.values())!r}")
+    loops = {name: loop_variable(name, extent) for name, extent in extents.items()}
+    names = get_variables({"vars": {}, **record}) | loops
+    texts = [record["body"]] if isinstance(record.get("body"), str) else get_texts(record, "body")
+    kinds = get_texts(record, "axis_types", ["output"] * len(loops))
+    scopes = get(record, "reduce_scopes", list, [[]] * len(loops))
+    if not len(kinds) == len(scopes) == len(loops):
+        raise ValueError(f"give 'axis_types' and 'reduce_scopes' for each of the {len(loops)} ranges")
+    if not all(isinstance(scope, list) for scope in scopes):
+        raise ValueError(f"'reduce_scopes' must be a list of names for each range, not {scopes!r}")
+    axes = [
+        Axis(v, kind, frozenset(map(str, scope))) for v, kind, scope in zip(loops.values(), kinds, scopes, strict=True)
+    ]
+    return Nest(tuple(axes), tuple([parse(text, names) for text in texts]))
+
+
+def _of_nest(given: Nest, found: Nest, settings: Settings) -> Row:
+    """The roots in a nest, simplified and checked; and which nest costs least."""
+    started = time.perf_counter()
+    result = optimize(found.roots, **settings.optimizing)
+    elapsed = time.perf_counter() - started
+    check = check_equal(given.roots, substitute(result.exprs, found.origins), **settings.checking)
+    cheap = cheapest(given, cost_model(settings.cost), seconds=settings.budget.seconds)
+    return {
+        **_row([to_text(e) for e in result.exprs], settings, given.roots, result.exprs, elapsed, check),
+        "axes": [a.extent for a in found.axes],
+        "cheapest": [a.extent for a in cheap.axes],
+    }
+
+
+def _integers(record: Record, key: str, default: list[int] | None = None) -> list[int]:
+    """The list of integers at ``key``."""
+    numbers: list[int] = get(record, key, list, default)
+    if not all(type(n) is int for n in numbers):
+        raise ValueError(f"{key!r} must be a list of integers, not {numbers!r}")
+    return numbers
+
+
+def _stages(record: Record, settings: Settings) -> Row:
+    """Whether a reduction is done in two stages."""
+    shape, axes = _integers(record, "input_shape"), _integers(record, "reduce_axes")
+    copies = _integers(record, "expanded_axes", [])
+    given = {"split_threshold": record.get("threshold", SPLIT_LIMITS.threshold), **get(record, "config", dict, {})}
+    limits = SplitLimits(
+        threshold=get(given, "split_threshold", int),
+        least_factor=get(given, "min_divisor", int, SPLIT_LIMITS.least_factor),
+        most_factor=get(given, "max_divisor", int, SPLIT_LIMITS.most_factor),
+        most_outputs=get(given, "max_output_size", int, SPLIT_LIMITS.most_outputs),
+    )
+    found = two_stages(shape, axes, copies, limits)
+    if found is None:
+        return {"split": False, "out": [f"REDUCE(data{shape}, axes={axes})"]}
+    return {
+        "split": True,
+        "out": [str(in_stages("data", found))],
+        "factors": [found.outer, found.inner],
+        "axis": found.axis,
+    }
+
+
+def _buffer(record: Record, settings: Settings) -> Row:
+    """What the published decision tree does with an intermediate result."""
+    limit = get(record, "limit", int, 0)
+    buffers = get(record, "buffers", int, limit)
+    if "exceeds_buffer_limit" in record:
+        buffers = limit + bool(record["exceeds_buffer_limit"])
+    ratio = record.get("ratio", 0)
+    if "output_size" in record:
+        ratio = output_ratio(get(record, "output_size", int), _integers(record, "input_sizes"))
+    if isinstance(ratio, str):
+        ratio = _RATIOS.get(ratio, ratio)
+    if not isinstance(ratio, int | float):
+        raise ValueError(f"'ratio' must be a number, 'low' or 'high', not {ratio!r}")
+    found = decide(
+        Intermediate(
+            op=get(record, "op", str),
+            unary=get(record, "unary", bool, False),
+            reduce_in_scope=get(record, "reduce_in_scope", bool, False),
+            buffers=buffers,
+            limit=limit,
+            partial_level=get(record, "pcontig", int, 0),
+            ratio=ratio,
+        )
+    )
+    return {"out": [str(found)]}
+
+
+#: Operations on views, as tinygrad names them: their attributes, and what is read by these.
+_VIEWS: Mapping[str, tuple[tuple[str, ...], Callable[..., Relation]]] = {
+    "reshape": (("in", "out"), relations.reshaped),
+    "expand": (("in", "out"), relations.expanded),
+    "permute": (("in", "axes"), relations.transposed),
+    "flip": (("in", "axes"), relations.reversed_along),
+    "shrink": (("in", "begin", "end"), relations.sliced),
+    "pad": (("in", "begin", "end"), relations.padded),
+    "linearize": (("shape",), lambda shape: relations.reshaped([prod(shape)], shape)),
+}
+
+#: A ratio of each kind.
+_RATIOS = {"low": 0, "high": LEAST_RATIO}
+
+#: The answer to each kind, as a row without its id.
+ANSWERS: Mapping[str, Callable[[Record, Settings], Row]] = {
+    "constraints": _constraints,
+    "indexing": _indexing,
+    "dtype-lowering": _widths,
+    "render-loop": _loop,
+    "structural": _structure,
+    "range-split": _split,
+    "range-merge": _merge,
+    "split-reduce-decision": _stages,
+    "buffer-decision": _buffer,
+}

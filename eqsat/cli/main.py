@@ -1,0 +1,610 @@
+"""The command line: ``eqsat optimize``, ``eqsat corpus``, ``eqsat run`` and others.
+
+Results go to standard output, remarks to standard error. Every error is one line on standard error and exit code 2.
+What is slow to import (egglog, z3, rich, the compiler) is imported by the command that needs it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from textwrap import indent
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from eqsat.cli.cases import one_line, reason
+from eqsat.cli.corpus import Row, Settings, record, run
+from eqsat.egraph.engine import Budget
+from eqsat.extract.calibrated import cost_model
+from eqsat.extract.cost import COST_MODELS, LoopAware
+from eqsat.lang.errors import CompileError
+from eqsat.lang.expr import Expr, buffer, extent, var
+from eqsat.lang.text import parse, to_program, to_text
+from eqsat.optimize.front import BRANCHES, DEFAULT_BUDGET, ENGINES, EXTRACTORS
+from eqsat.optimize.front import optimize as optimise
+from eqsat.optimize.pareto import SIZES
+from eqsat.optimize.result import SHORT
+
+if TYPE_CHECKING:
+    from eqsat.egraph.rule import Rule
+    from eqsat.explain.derivation import Explanation
+    from eqsat.optimize.pareto import Answer
+    from eqsat.optimize.result import Result
+    from eqsat.prove.verify import Check
+
+
+def _exact_allowed(context: click.Context, option: click.Parameter, extract: str) -> str:
+    if extract == "exact" and find_spec("highspy") is None:
+        raise click.UsageError("--extract exact needs HiGHS: pip install 'eqsat[exact]'")
+    return extract
+
+
+def _extractors(context: click.Context, option: click.Parameter, given: str) -> list[str]:
+    allowed = click.Choice(EXTRACTORS)
+    return [_exact_allowed(context, option, allowed.convert(name, option, context)) for name in given.split(",")]
+
+
+def _known_cost(context: click.Context, option: click.Parameter, cost: str) -> str:
+    cost_model(cost)
+    return cost
+
+
+_COST = click.option(
+    "--cost",
+    metavar="MODEL",
+    default="latency",
+    callback=_known_cost,
+    help=f"What is cheap: {', '.join(COST_MODELS)}, or a file FILE.json that eqsat calibrate has written.",
+)
+_EXTRACT = click.option(
+    "--extract",
+    type=click.Choice(EXTRACTORS),
+    default="dag",
+    callback=_exact_allowed,
+    help="How the cheapest terms are picked; exact proves it (extra: exact).",
+)
+_ENGINE = click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="egraph",
+    help="How equal terms are found: all rules at once, linear arithmetic alone, or the rules one by one.",
+)
+_NO_THEORY = click.option("--no-theory", is_flag=True, help="Rules alone, without linear arithmetic beside them.")
+
+_BRANCHES = click.option(
+    "--branches",
+    type=click.Choice(BRANCHES),
+    default="eager",
+    help="Whether both branches of selections, and what gates mask, are evaluated everywhere: the answer does not "
+    "divide by zero there. lazy: only where they are chosen.",
+)
+
+
+def _a_time(context: click.Context, option: click.Parameter, seconds: float) -> float:
+    # a range has no objection to nan
+    if not seconds > 0:
+        raise click.BadParameter(f"{seconds} is no time: give a number of seconds over 0")
+    return seconds
+
+
+_SECONDS = click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    callback=_a_time,
+    default=DEFAULT_BUDGET.seconds,
+    show_default=True,
+    help="How long one optimisation may take; the best found by then is the answer.",
+)
+_PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
+#: What arrays of index expressions hold; floating-point values are for kernels.
+_ELEMENTS = ("i32", "i64", "bool")
+_PROVE_SECONDS = click.option(
+    "--prove-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    callback=_a_time,
+    default=10.0,
+    show_default=True,
+    help="How long a proof may take.",
+)
+
+
+def _version(context: click.Context, option: click.Parameter, asked: bool) -> None:
+    if asked:
+        import eqsat
+
+        installed = getattr(eqsat, "__version__", None)
+        click.echo(f"eqsat {installed or f'from {Path(__file__).parent}, not installed'}")
+        context.exit()
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print it.")
+def app() -> None:
+    """Optimise integer index expressions by equality saturation."""
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+@click.argument("expressions", nargs=-1, required=True, metavar="EXPR...")
+@click.option("--range", "ranges", multiple=True, metavar="NAME=N", help="A loop variable: 0 <= NAME < N.")
+@click.option("--var", "variables", multiple=True, metavar="NAME=LOW:HIGH", help="A variable: LOW <= NAME <= HIGH.")
+@click.option(
+    "--buffer",
+    "buffers",
+    multiple=True,
+    metavar="NAME=TYPE",
+    help=f"An array, its elements one of {', '.join(_ELEMENTS)}.",
+)
+@click.option("--constraint", "constraints", multiple=True, metavar="COND", help="A condition known to hold.")
+@click.option("--loops", metavar="NAME,...", help="Loops from the outermost in: what is invariant is paid less often.")
+@click.option(
+    "--pareto",
+    type=click.Choice(list(SIZES)),
+    help="Also print dearer answers that have fewer operations, or fewer values live at once.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--c", "as_c", is_flag=True, help="Print the result as a C function.")
+@click.option("--explain", is_flag=True, help="Print a checked derivation of the result.")
+@click.option("--stats", is_flag=True, help="Also say what took how long, what added e-nodes and which rules matched.")
+@_COST
+@_EXTRACT
+@_ENGINE
+@_NO_THEORY
+@_BRANCHES
+@_SECONDS
+@_PROVE
+@_PROVE_SECONDS
+def optimize(
+    expressions: tuple[str, ...],
+    ranges: tuple[str, ...],
+    variables: tuple[str, ...],
+    buffers: tuple[str, ...],
+    constraints: tuple[str, ...],
+    loops: str | None,
+    pareto: str | None,
+    as_json: bool,
+    as_c: bool,
+    explain: bool,
+    stats: bool,
+    cost: Any,
+    extract: Any,
+    engine: Any,
+    no_theory: bool,
+    branches: str,
+    seconds: float,
+    prove: bool,
+    prove_seconds: float,
+) -> None:
+    """Print the cheapest expressions equal to EXPR... for every value of their variables.
+
+    Several expressions are optimised together: what they share is paid once.
+    """
+    for text in expressions:
+        if text.startswith("--"):
+            raise click.UsageError(f"No such option: {text}")
+    names = _names(ranges, variables, buffers)
+    roots = [parse(text, names) for text in expressions]
+    known = [parse(text, names) for text in constraints]
+
+    model = cost_model(cost)
+    if loops is not None:
+        model = LoopAware(_trip_counts(loops, names), model)
+    result = optimise(
+        roots,
+        constraints=known,
+        cost=model,
+        engine=engine,
+        theory=not no_theory,
+        extract=extract,
+        pareto=pareto,
+        branches=branches,
+        budget=Budget(seconds=seconds),
+    )
+    check = result.check(prove=prove, seconds=prove_seconds)
+    if not check.equal:
+        raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(map(to_text, result.exprs))}")
+    derivation = result.explain(prove=prove) if explain else None
+    if as_json:
+        found = _record(result, check, names, as_c, derivation)
+        click.echo(json.dumps(found | ({"trace": result.trace.record()} if stats else {})))
+        return
+    click.echo(_c(result) if as_c else _listing(result.exprs, names))
+    # the first of them is the answer itself
+    for answer in result.pareto[1:]:
+        click.echo(f"# cost {answer.cost}, {answer.size} {pareto}\n{_listing(answer.exprs, names)}")
+    if derivation:
+        click.echo(f"\n{derivation}")
+    click.echo(_remark(result, check, pareto), err=True)
+    if stats:
+        click.echo(indent(str(result.trace), "# "), err=True)
+
+
+def _names(ranges: Iterable[str], variables: Iterable[str], buffers: Iterable[str]) -> dict[str, Expr]:
+    """The variables that ``--range`` and ``--var`` give, and the arrays that ``--buffer`` does."""
+    names: dict[str, Expr] = {}
+    for option, items, form in (("--range", ranges, "NAME=N"), ("--var", variables, "NAME=LOW:HIGH")):
+        for item in items:
+            name, _, bounds = item.partition("=")
+            low, _, high = bounds.partition(":") if option == "--var" else ("0", "", bounds)
+            try:
+                first, last = int(low), int(high)
+            except ValueError as error:
+                if "digits" in str(error):
+                    digits = sys.get_int_max_str_digits()
+                    raise click.UsageError(f"{option} {name}: a bound has more than {digits} digits") from None
+                raise click.UsageError(f"{option} {item!r} is not of the form {form}") from None
+            if name in names:
+                raise click.UsageError(f"variable {name!r} is given twice")
+            names[name] = var(name, first, last - (option == "--range"))
+    for item in buffers:
+        name, equals, element = item.partition("=")
+        if not equals:
+            raise click.UsageError(f"--buffer {item!r} is not of the form NAME=TYPE")
+        if element not in _ELEMENTS:
+            raise click.UsageError(
+                f"--buffer {item!r}: the elements are one of {', '.join(_ELEMENTS)}, not {element!r}"
+            )
+        if name in names:
+            raise click.UsageError(f"{name!r} is given twice")
+        names[name] = buffer(name, element)
+    return names
+
+
+def _trip_counts(loops: str, names: dict[str, Expr]) -> dict[str, int]:
+    """How often each loop of a comma-separated list runs: once per value of its variable."""
+    chosen = [name.strip() for name in loops.split(",")]
+    unknown = [name for name in chosen if name not in names or names[name].op != "var"]
+    if unknown:
+        raise click.UsageError(f"--loops names {unknown[0]!r}, which is no variable: give it a --range or --var")
+    if len(set(chosen)) < len(chosen):
+        raise click.UsageError(f"--loops names a variable twice: {loops!r}; name each loop once")
+    return {name: extent(names[name]) for name in chosen}
+
+
+def _listing(exprs: Sequence[Expr], taken: Iterable[str]) -> str:
+    """One line per root; if they are long, shared subterms are named on lines before them."""
+    lines = [to_text(expr, most=SHORT) for expr in exprs]
+    if all(len(line) <= SHORT for line in lines):
+        return "\n".join(lines)
+    lets, texts = to_program(exprs, taken)
+    return "\n".join([*(f"{name} = {text}" for name, text in lets), *texts])
+
+
+def _c(result: Result) -> str:
+    from eqsat.codegen.expressions import to_c
+
+    return to_c(result.exprs)
+
+
+def _record(result: Result, check: Check, taken: Iterable[str], as_c: bool, derivation: Explanation | None) -> Row:
+    return {
+        **record(result, check, taken),
+        "points": check.points,
+        **({"c": _c(result)} if as_c else {}),
+        **({"rules": dict(result.rules), "explanation": derivation.record()} if derivation else {}),
+        **({"pareto": [_answer(answer, taken) for answer in result.pareto]} if result.pareto else {}),
+    }
+
+
+def _answer(answer: Answer, taken: Iterable[str]) -> Row:
+    lets, out = to_program(answer.exprs, taken)
+    return {"cost": answer.cost, "size": answer.size, "out": out, **({"lets": [list(x) for x in lets]} if lets else {})}
+
+
+def _remark(result: Result, check: Check, size: str | None) -> str:
+    checked = f"{check.kind} check at {check.points} points" if check.kind in ("exhaustive", "sampled") else check.kind
+    if result.exprs == result.before:
+        checked = "unchanged"
+    if check.proof:
+        checked += f" ({check.proof})"
+    bound = "" if result.bound is None else f" (at least {result.bound})"
+    sizes = f", {result.pareto[0].size} {size}" if result.pareto else ""
+    return (
+        f"# cost {result.cost_before} -> {result.cost}{bound}{sizes}, {result.stop}, {result.nodes} nodes, "
+        f"{result.milliseconds:.1f} ms, {checked}"
+    )
+
+
+@app.command()
+@click.argument("source", metavar="IN.jsonl", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("-o", "--output", metavar="OUT.jsonl", type=click.Path(path_type=Path), help="Default: standard output.")
+@_COST
+@_EXTRACT
+@_ENGINE
+@_NO_THEORY
+@_BRANCHES
+@click.option("--no-gates", is_flag=True, help="Ignore gates: every root must be equal everywhere.")
+@_SECONDS
+@_PROVE
+@_PROVE_SECONDS
+@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Worker processes.")
+def corpus(
+    source: Path,
+    output: Path | None,
+    cost: str,
+    extract: str,
+    engine: str,
+    no_theory: bool,
+    branches: str,
+    no_gates: bool,
+    seconds: float,
+    prove: bool,
+    prove_seconds: float,
+    jobs: int,
+) -> None:
+    """Optimise every case of a JSON Lines file; write one row each, in order.
+
+    A bad case becomes a row with an "error"; the others go on. Rows are written as they are ready.
+    """
+    budget = Budget(seconds=seconds)
+    settings = Settings(cost, extract, engine, not no_theory, not no_gates, budget, prove, prove_seconds, branches)
+    if output is not None and output.exists() and source.exists() and output.samefile(source):
+        raise click.UsageError(f"{output} would be overwritten by its own answers: give -o another file")
+    data = _standard_input() if str(source) == "-" else source.read_bytes()
+    lines: list[str | bytes] = [*data.split(b"\n")]
+    errors = written = 0
+    with _opened(output) as stream, _progress(sum(1 for line in lines if line.strip())) as advance:
+        try:
+            for row in run(lines, settings, jobs):
+                stream.write(json.dumps(row) + "\n")
+                stream.flush()
+                written += 1
+                errors += "error" in row
+                advance()
+        except KeyboardInterrupt:
+            raise click.exceptions.Abort(f"interrupted after {written} rows") from None
+    click.echo(f"# {written} cases, {errors} errors", err=True)
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise click.UsageError("standard input is closed: give it a file, or name one")
+    return sys.stdin.buffer.read()
+
+
+@contextmanager
+def _opened(output: Path | None) -> Iterator[TextIO]:
+    if output is None and sys.stdout is None:
+        raise click.UsageError("standard output is closed: give -o a file")
+    try:
+        if output is None:
+            yield sys.stdout
+            return
+        with output.open("w", encoding="utf-8") as stream:
+            yield stream
+    except OSError as error:
+        # what fails to be written does not say where
+        error.filename = error.filename or str(output or "standard output")
+        raise
+
+
+@contextmanager
+def _progress(total: int, what: str = "optimising") -> Iterator[Any]:
+    """A function to call once per step; it moves a bar if standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda: progress.advance(task)
+
+
+@app.command(name="run")
+@click.argument("target", metavar="FILE.py[:KERNEL]")
+@click.option("--parallel", is_flag=True, help="Run independent outer loops in parallel (OpenMP).")
+@click.option("--reassociate", is_flag=True, help="Let floating-point sums be taken in another order.")
+@click.option("--lanes", type=int, default=1, help="Elements stored at a time, by vector loads and stores: 1 to 16.")
+@click.option("--verify/--no-verify", default=True, help="Compare what the C compiler makes with the evaluator first.")
+@click.option("--repeats", type=click.IntRange(min=1), default=7, help="How often each is measured; medians count.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="For the random data.")
+@click.option("--c", "as_c", is_flag=True, help="Print the C function too.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per kernel.")
+def run_kernels(
+    target: str,
+    parallel: bool,
+    reassociate: bool,
+    lanes: int,
+    verify: bool,
+    repeats: int,
+    seed: int,
+    as_c: bool,
+    as_json: bool,
+) -> None:
+    """Run the kernels of a Python file: optimised, compiled, compared with NumPy on random data, and timed.
+
+    The file assigns eqsat.Kernel objects to global names. For a kernel k it may define k_numpy(**inputs), to compare
+    with; otherwise NumPy evaluates the kernel as it is stated. After a kernel that fails the others go on; the exit
+    code is 2 then.
+    """
+    from eqsat.cli.trial import load_kernels, try_kernel
+    from eqsat.codegen.vectors import LANES
+
+    if lanes not in LANES:
+        raise click.UsageError(f"{lanes} lanes: give one of {', '.join(map(str, LANES))}")
+    wrong = 0
+    for kernel, reference in load_kernels(target):
+        try:
+            trial = try_kernel(
+                kernel,
+                reference,
+                parallel=parallel,
+                reassociate=reassociate,
+                lanes=lanes,
+                verify=verify,
+                repeats=repeats,
+                seed=seed,
+            )
+        except CompileError:
+            # no other kernel compiles either
+            raise
+        except Exception as error:
+            message = reason(error)
+            click.echo(f"eqsat: {'' if kernel.name in message else f'kernel {kernel.name!r}: '}{message}", err=True)
+            wrong += 1
+            continue
+        if as_json:
+            click.echo(json.dumps(trial.record() | ({"c": trial.program.source} if as_c else {})))
+        else:
+            click.echo((f"{trial.program.source}\n" if as_c else "") + str(trial))
+    if wrong:
+        raise click.exceptions.Exit(2)
+
+
+@app.command()
+@click.option(
+    "-o", "--output", required=True, metavar="FILE.json", type=click.Path(path_type=Path), help="The model file."
+)
+@click.option(
+    "--repeats", type=click.IntRange(min=1), default=15, help="How often everything is measured; medians count."
+)
+def calibrate(output: Path, repeats: int) -> None:
+    """Measure what operations take on this machine; write a cost model for --cost.
+
+    Takes about two seconds a repeat, after compiling the probes the first time.
+    """
+    from eqsat.cli.calibrate import calibrate as measure
+
+    if output.suffix != ".json":
+        raise click.UsageError(f"{output} is no name for a cost model: --cost takes files that end in .json")
+    with _progress(repeats, "measuring") as advance:
+        measure(output, repeats, advance)
+    click.echo(f"# use it: eqsat optimize --cost {output} ...", err=True)
+
+
+@app.command()
+@click.argument("source", metavar="CORPUS.jsonl", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", required=True, metavar="DIR", type=click.Path(path_type=Path), help="For CSV and plots."
+)
+@click.option("--costs", default="latency,throughput,opcount", help="Models and model files, comma-separated.")
+@click.option("--extracts", default="dag,tree", callback=_extractors, help="Extractors, comma-separated.")
+@click.option("--limit", type=click.IntRange(min=1), help="Take so many cases, chosen by the seed.")
+@click.option(
+    "--repeats", type=click.IntRange(min=1), default=5, help="How often everything is measured; medians count."
+)
+@click.option("--seed", type=int, default=0, help="For the choice of cases and the order of measurements.")
+def experiment(
+    source: Path, output: Path, costs: str, extracts: list[str], limit: int | None, repeats: int, seed: int
+) -> None:
+    """Optimise a corpus, choose by several cost models, compile and measure every answer; write a CSV file and plots.
+
+    Each case is optimised once; every model and extractor chooses from the same e-graph.
+
+    Prints for each model the rank correlation of its predictions with measured time, and the time of its answers over
+    that of the inputs. Cases that cannot be measured are left out, each with a line on standard error. Plots need the
+    extra plots.
+    """
+    from eqsat.cli import experiment as experiments
+
+    models = {name: cost_model(name) for name in costs.split(",")}
+
+    def leave_out(line: str) -> None:
+        click.echo(f"# left out: {line}", err=True)
+
+    cases = experiments.chosen_cases(source.read_bytes().split(b"\n"), limit, seed, leave_out)
+    output.mkdir(parents=True, exist_ok=True)
+    with _progress(len(cases)) as advance:
+        rows = experiments.answers(cases, models, extracts, advance, leave_out)
+    with _progress(repeats, "compiling and measuring") as advance:
+        experiments.measure(rows, repeats, seed, advance)
+    experiments.write_csv(rows, output / "measurements.csv")
+    for line in experiments.summary(rows):
+        click.echo("  ".join(f"{key} {'-' if value is None else value}" for key, value in line.items()))
+    optimising, choosing, count = experiments.times(rows)
+    click.echo(
+        f"# optimised once a case: {optimising:.2f} s; chosen from that {count} times: {choosing:.2f} s", err=True
+    )
+    if find_spec("matplotlib") is None:
+        click.echo("# no plots: pip install 'eqsat[plots]'", err=True)
+    else:
+        experiments.plot(rows, output)
+
+
+@app.command()
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+@click.option("--prove", is_flag=True, help="Prove each rule by z3, and say how (extra: check).")
+def rules(as_json: bool, prove: bool) -> None:
+    """List the rules: what they rewrite, under which guard, and why they are true."""
+    from eqsat.rules import DEFAULT, REDUCE
+
+    if prove and find_spec("z3") is None:
+        raise click.UsageError("rules --prove needs z3: pip install 'eqsat[check]'")
+    rows: list[Row] = []
+    for rule in (*DEFAULT, *REDUCE):
+        row = {key: getattr(rule, key) for key in ("name", "left", "right", "when", "why", "both_ways")}
+        rows.append(row | _proved(rule) if prove else row)
+        if not as_json:
+            click.echo(_proof_line(rows[-1]) if prove else _rule_line(rule))
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+    elif prove:
+        kinds = Counter(" and ".join(row["proof"]) for row in rows)
+        click.echo(f"# {len(rows)} rules: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}", err=True)
+
+
+def _proved(rule: Rule) -> Row:
+    """The proof of ``rule`` as columns."""
+    from eqsat.prove.proof import prove_rule
+
+    started = time.perf_counter()
+    proof = prove_rule(rule)
+    if proof.counterexample is not None:
+        raise ValueError(str(proof.counterexample))
+    elapsed = round(1000 * (time.perf_counter() - started), 1)
+    return {"proof": list(proof.kinds), "how": proof.how, "ms": elapsed}
+
+
+def _proof_line(row: Row) -> str:
+    return f"{row['name']:<28} {' and '.join(row['proof']):<28} {row['ms']:>8.1f} ms  {row['how']}"
+
+
+def _rule_line(rule: Rule) -> str:
+    guard = f"  when {rule.when}" if rule.when else ""
+    return f"{rule.name:<28} {_rewrite(rule)}{guard}  # {rule.why}"
+
+
+def _rewrite(rule: Rule) -> str:
+    return f"{rule.left} {'<->' if rule.both_ways else '->'} {rule.right}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code: 0, 2 after an error, 130 after Ctrl-C, 1 if a pipe closes."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    warnings.showwarning = lambda message, *_: click.echo(f"eqsat: warning: {one_line(message)}", err=True)
+    try:
+        sys.exit(app.main(args=arguments, prog_name="eqsat", standalone_mode=False))
+    except click.exceptions.Abort as abort:
+        # what was half built when the signal came may say that it cannot be dropped
+        sys.unraisablehook = lambda _: None
+        _fail(str(abort) or "interrupted", 130)
+    except BrokenPipeError:
+        # the reader has left, as head does: nothing more to say, and nothing to flush at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except click.ClickException as error:
+        _fail(error.format_message())
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except ValueError as error:
+        _fail(str(error))
+    except MemoryError as error:
+        _fail(f"out of memory: {str(error) or 'give a smaller input'}")
+    except Exception as error:
+        _fail(str(error) if isinstance(error, CompileError) else f"internal error: {type(error).__name__}: {error}")
+
+
+def _fail(message: str, code: int = 2) -> None:
+    click.echo(f"eqsat: {one_line(message)}", err=True)
+    sys.exit(code)

@@ -1,0 +1,622 @@
+"""C99 source for expressions: one function that computes any number of roots over shared variables.
+
+Every operation is exact: it is emitted at the width that :mod:`eqsat.lang.dtypes` gives it, so nothing overflows, and
+floor division is spelled by what the bounds allow: a shift or mask for a power of two; for another literal a product
+and a shift, whose multiplier is exact on the range of the dividend (a C compiler, not knowing the range, must correct
+the product); plain ``/`` and ``%`` for operands that are never negative, else a small helper. Every operation is also
+total, so terms may be computed where a ``where`` would not need them: a divisor whose range contains 0 is replaced by 1
+or -1 where it is 0.
+
+A right shift of a negative value is implementation-defined in C99, and so is the conversion of a large unsigned value;
+both are taken to be arithmetic and modular, as gcc and clang define them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+from eqsat.lang.dtypes import LIMITS, select_width, widths
+from eqsat.lang.expr import Expr, brief, free_name, refuse_array, topological, tree_size, use_counts, variables
+from eqsat.lang.limits import list_of
+
+#: An expression that has no locals repeats no more operators and leaves than these.
+MAX_REPEATED = 10_000
+#: A text longer than this becomes a local of its own, which also bounds how deep C expressions nest.
+LONGEST = 60
+
+#: Helper functions by name: parameters and statements. ``T`` stands for the type of the width, ``U`` for its unsigned
+#: twin.
+HELPERS = {
+    "floor_div_by_positive": ("T x, T y", ["return x / y - (x % y < 0);"]),
+    "floor_mod_by_positive": ("T x, T y", ["const T r = x % y;", "return r < 0 ? r + y : r;"]),
+    "floor_div": ("T x, T y", ["return x / y - (x % y != 0 && (x < 0) != (y < 0));"]),
+    # the least integer % -1 overflows, though its value is 0
+    "floor_mod": (
+        "T x, T y",
+        ["const T r = y == -1 ? 0 : x % y;", "return r != 0 && (r < 0) != (y < 0) ? r + y : r;"],
+    ),
+    "trunc_mod": ("T x, T y", ["return y == -1 ? 0 : x % y;"]),
+    # for a dividend that is never negative, which C would have to find out
+    "unsigned_quotient": ("T x, T y", ["return (T)((U)x / (U)y);"]),
+    "unsigned_remainder": ("T x, T y", ["return (T)((U)x % (U)y);"]),
+    # by a product that is exact for every dividend that occurs
+    "quotient": ("T x, T y, U multiplier, int shift", ["(void)y;", "return (T)((U)x * multiplier >> shift);"]),
+    "remainder": ("T x, T y, U multiplier, int shift", ["return x - (T)((U)x * multiplier >> shift) * y;"]),
+    "long_quotient": (
+        "T x, T y, uint64_t multiplier, int shift",
+        ["(void)y;", "return (T)((uint64_t)x * multiplier >> shift);"],
+    ),
+    "long_remainder": (
+        "T x, T y, uint64_t multiplier, int shift",
+        ["return x - (T)((uint64_t)x * multiplier >> shift) * y;"],
+    ),
+    "nonzero": ("T y, T otherwise", ["return y != 0 ? y : otherwise;"]),
+    "shift_left": ("T x, int y", ["return (T)((U)x << y);"]),
+    "min": ("T x, T y", ["return x < y ? x : y;"]),
+    "max": ("T x, T y", ["return x > y ? x : y;"]),
+    # a tile of 8 rows of 8 elements, by what vector instructions do best: neighbours, pairs and halves change places
+    "transpose_block": (
+        "const void *from, int64_t from_stride, void *to, int64_t to_stride",
+        [
+            "typedef T row __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));",
+            "row x[8], y[8];",
+            "for (int i = 0; i < 8; i++)",
+            "    x[i] = *(const row *)((const T *)from + i * from_stride);",
+            "for (int i = 0; i < 8; i += 2) {",
+            "    y[i] = __builtin_shufflevector(x[i], x[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);",
+            "    y[i + 1] = __builtin_shufflevector(x[i], x[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);",
+            "}",
+            "for (int i = 0; i < 8; i += i % 4 == 1 ? 3 : 1) {",
+            "    x[i] = __builtin_shufflevector(y[i], y[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);",
+            "    x[i + 2] = __builtin_shufflevector(y[i], y[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);",
+            "}",
+            "for (int i = 0; i < 4; i++) {",
+            "    *(row *)((T *)to + i * to_stride) = "
+            "__builtin_shufflevector(x[i], x[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);",
+            "    *(row *)((T *)to + (i + 4) * to_stride) = "
+            "__builtin_shufflevector(x[i], x[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);",
+            "}",
+        ],
+    ),
+}
+
+#: Names that a C compiler (C99 to C23), ``<stdbool.h>``, ``<stdint.h>``, ``<math.h>`` or a helper may have taken.
+_TAKEN = re.compile(
+    r"_.*|eqsat_\w*|[if](32|64)x\d+|\w*_t|(U?INT|PTRDIFF|SIG_ATOMIC|SIZE|WCHAR|WINT)\w*|main"
+    r"|alignas|alignof|asm|auto|bool|break|case|char|const|constexpr|continue|default|do|double|else|enum|extern|false"
+    r"|float|for|fortran|goto|if|inline|int|long|nullptr|register|restrict|return|short|signed|sizeof|static"
+    r"|static_assert|struct|switch|thread_local|true|typedef|typeof|typeof_unqual|union|unsigned|void|volatile|while"
+    r"|(a?(cos|sin|tan)h?|atan2|cbrt|ceil|copysign|erfc?|exp(2|m1)?|fabs|fdim|floor|fma|fmax|fmin|fmod|frexp|hypot"
+    r"|ilogb|ldexp|lgamma|(l?l)?r(int|ound)|log(10|1p|2|b)?|modf|nan|nearbyint|nextafter|nexttoward|pow|remainder"
+    r"|remquo|scalbl?n|sqrt|tgamma|trunc)[fl]?"
+    r"|fpclassify|is(finite|inf|nan|normal|unordered|(greater|less)(equal)?|lessgreater)|signbit|math_errhandling"
+    r"|is(zero|eqsig|signaling|subnormal|canonical)|linux|unix|i386|HUGE|MAXFLOAT|DOMAIN|SING|(OVER|UNDER)FLOW|[PT]LOSS"
+    r"|INFINITY|NAN|HUGE_VAL[FL]?|(FP|MATH|M|X)_\w*|mem(cmp|cpy|move|set)"
+    rf"|({'|'.join(HELPERS)})_i(32|64)"
+)
+
+#: Names of functions that a C compiler knows or calls, which arguments may have, but functions may not.
+_FUNCTIONS = re.compile(
+    r"([jy][01n]|l?gamma(_r)?|drem|finite|scalb|significand|exp10|pow10|sincos|roundeven|canonicalize|u?fromfpx?"
+    r"|next(up|down)|llogb|f(max|min)mag|(set|get)payload(sig)?|totalorder(mag)?)[fl]?|signgam"
+    r"|c(abs|arg|imag|real|proj|pow|sqrt|exp|log(10)?|a?(cos|sin|tan)h?)[fl]?|conj[fl]?"
+    r"|(ll?|imax)?abs|ffs(ll?)?|abort|exit|malloc|[cr]ealloc|calloc|free|alloca|v?(f|s|sn)?(printf|scanf)"
+    r"|f?put[cs]|putchar|is(w?(alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|xdigit)|ascii)"
+    r"|tow?(lower|upper)|toascii|r?index|mem(chr|pcpy)|b(cmp|copy|zero)|st[pr]n?cpy"
+    r"|str(n?cat|r?chr|n?(case)?cmp|c?spn|n?len|pbrk|str|n?dup|fmon|ftime)|d?c?gettext|exec([lv][ep]?|vpe)|fork"
+    r"|(omp|GOMP)_\w*"
+)
+
+#: How tightly C's operators bind.
+TERNARY, OR, AND, MASK, EQUAL, LESS, SHIFT, ADD, MUL, PREFIX, ATOM = 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A C expression: its text, how tightly its outermost operator binds, and the width of its C type."""
+
+    text: str
+    precedence: int
+    width: int
+
+    def within(self, least: int) -> str:
+        """The text as an operand that must bind at least as tightly as ``least``."""
+        return self.text if self.precedence >= least else f"({self.text})"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A C function: its name, its text without what it includes, and the helpers (name, width) that it calls."""
+
+    name: str
+    text: str
+    helpers: frozenset[tuple[str, int]]
+
+
+def to_c(roots: Sequence[Expr], name: str = "kernel", order: Sequence[Expr] | None = None) -> str:
+    """C99 source of a function ``void name(variables..., pointers to the results...)``; it compiles on its own.
+
+    Parameters
+    ----------
+    roots : sequence of Expr
+        Terms used more than once, by one root or by several, are computed once.
+    name : str
+        The name of the function: a C identifier.
+    order : sequence of Expr, optional
+        The variables in the order of the arguments, by default sorted by name; may name variables that no root uses.
+        An argument is called like its variable, unless C has taken that name.
+
+    Raises
+    ------
+    ValueError
+        If a term does not fit 64 bits, if ``name`` cannot name a C function, if ``roots`` is empty, if ``order``
+        lacks a variable, or if there are loads, reductions or floating-point values: those take a kernel.
+    TypeError
+        If ``roots`` is no list of expressions.
+
+    >>> from eqsat.lang.expr import var
+    >>> i, j = var("i", 0, 7), var("j", -4, 31)
+    >>> print(to_c([(i*32 + j) // 32, (i*32 + j) % 7]))
+    #include <stdbool.h>
+    #include <stdint.h>
+    <BLANKLINE>
+    static inline int32_t remainder_i32(int32_t x, int32_t y, uint32_t multiplier, int shift)
+    {
+        return x - (int32_t)((uint32_t)x * multiplier >> shift) * y;
+    }
+    <BLANKLINE>
+    /* for i in [0, 7], j in [-4, 31]:
+     *   out0 = (i*32 + j)//32
+     *   out1 = (i*32 + j)%7
+     */
+    void kernel(int32_t i, int32_t j, int32_t *out0, int32_t *out1)
+    {
+        const int32_t t0 = i * 32 + j;
+        *out0 = t0 >> 5;
+        *out1 = remainder_i32(t0 + 7, 7, 293u, 11);
+    }
+    <BLANKLINE>
+    """
+    written = function(list_of(Expr, roots, "the expressions to lower"), name, order)
+    return preamble([written]) + "\n" + written.text
+
+
+def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = None, storage: str = "") -> Function:
+    """The function that :func:`to_c` prints, without what it needs before it; ``storage`` may be ``"static "``."""
+    if not roots:
+        raise ValueError("there is no expression to lower: give at least one")
+    check_name(name)
+    for root in roots:
+        refuse_array(root)
+    other = next((t for t in topological(roots) if t.op not in WRITE and t.op not in ("var", "buffer")), None)
+    if other is not None:
+        raise ValueError(
+            f"{brief(other)!r} needs an array, a loop or floating-point values: "
+            "give it as a store of a kernel (eqsat.Kernel)"
+        )
+    return _RootsWriter(roots, name, arguments(roots, order)).function(storage)
+
+
+def expression(root: Expr, order: Sequence[Expr] = (), taken: str = "") -> str:
+    """``root`` as one C expression over its variables, for a place where no local can stand, such as a loop header.
+
+    It may call :data:`HELPERS`. Shared subterms are repeated. Expressions that are given the same ``order``, which has
+    all of their variables, call them alike, and none what is ``taken``.
+
+    Raises
+    ------
+    ValueError
+        If that makes more than ``MAX_REPEATED`` operators and leaves.
+
+    >>> from eqsat.lang.expr import var
+    >>> expression(var("n", 0, 99) * 4 // 8 + 1)
+    '((n * 4) >> 3) + 1'
+    """
+    if tree_size(root) > MAX_REPEATED:
+        raise ValueError(
+            f"one C expression for {brief(root)!r} repeats what it shares, which makes over {MAX_REPEATED} operators: "
+            "compute it before, and give a variable"
+        )
+    writer = Writer([root], taken, order or variables([root]))
+    for term in topological([root]):
+        if term.op != "var":
+            writer.code[term] = WRITE[term.op](writer, term)
+    return writer.value(root)
+
+
+def arguments(roots: Sequence[Expr], order: Sequence[Expr] | None) -> list[Expr]:
+    """The variables of a function in the order of its arguments: ``order``, or those of ``roots`` sorted by name.
+
+    Raises
+    ------
+    ValueError
+        If ``order`` lacks a variable of ``roots``, or a name has two ranges.
+    """
+    used = variables(roots)
+    if order is None:
+        return used
+    variables([*used, *order])
+    missing = [str(v.value) for v in used if v not in set(order)]
+    if missing:
+        raise ValueError(f"the order of arguments lacks the variables {', '.join(missing)}")
+    return list(dict.fromkeys(order))
+
+
+def preamble(functions: Iterable[Function]) -> str:
+    """What must precede ``functions`` in one C file: headers and the helpers that they call."""
+    parts = ["#include <stdbool.h>\n#include <stdint.h>\n"]
+    for helper, width in sorted({h for f in functions for h in f.helpers}):
+        parameters, statements = HELPERS[helper]
+        kind = "T" if any("return" in statement for statement in statements) else "void"
+        head = f"static inline {kind} {helper}_i{width}({parameters})"
+        text = "\n".join([head, "{", *["    " + s for s in statements], "}", ""])
+        parts.append(re.sub(r"\bT\b", f"int{width}_t", re.sub(r"\bU\b", f"uint{width}_t", text)))
+    return "\n".join(parts)
+
+
+def points_function(roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> str:
+    """C source of ``name_points``: the function ``name`` applied to ``count`` points held in arrays.
+
+    Its type is the same for every kernel: ``(start, count, in, out)``, with one array of int64 per argument in ``in``,
+    and one of int64 or bool per root in ``out``, filled from index ``start``.
+    """
+    results = [f"o{index}" for index in range(len(roots))]
+    inputs = [f"({_type(v)})in[{index}][p]" for index, v in enumerate(order)]
+    lines = [
+        f"static void {name}_points(int64_t start, int64_t count, const int64_t *const *in, void *const *out)",
+        "{",
+        *["    (void)in;"] * (not inputs),
+        "    for (int64_t p = 0; p < count; p++) {",
+        *[f"        {_type(root)} {result};" for root, result in zip(roots, results, strict=True)],
+        f"        {name}({', '.join(inputs + ['&' + result for result in results])});",
+    ]
+    for index, (root, result) in enumerate(zip(roots, results, strict=True)):
+        lines.append(f"        (({'bool' if root.is_bool else 'int64_t'} *)out[{index}])[start + p] = {result};")
+    return "\n".join([*lines, "    }", "}", ""])
+
+
+def _type(term: Expr) -> str:
+    return "bool" if term.is_bool else f"int{select_width(term)}_t"
+
+
+def check_name(name: str, of: str = "function") -> None:
+    """Refuse what cannot name a function, or whatever ``of`` says, in C."""
+    if _is_taken(name, of) or not name.isascii() or not name.isidentifier():
+        raise ValueError(f"{name!r} cannot name a C {of}: use a-z, digits and underscores, but no word of C's")
+
+
+def _is_taken(name: str, of: str) -> bool:
+    """Whether C has the name; a function would replace one of C's, where an argument only hides it."""
+    return bool(_TAKEN.fullmatch(name) or (of == "function" and _FUNCTIONS.fullmatch(name)))
+
+
+def internal_name(name: str, taken: Collection[str] = (), of: str = "function") -> str:
+    """A name that neither C nor ``taken`` has, made of any text, for what only the same C file refers to.
+
+    >>> internal_name("softmax"), internal_name("exp"), internal_name("3x3 pool")
+    ('softmax', 'v_exp_', 'v_3x3u20pool_')
+    """
+    name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else f"u{ord(c):x}" for c in name)
+    while not name.isidentifier() or _is_taken(name, of) or name in taken:
+        name = f"v_{name}_"
+    return name
+
+
+class Writer:
+    """Writes the terms of one function: what each is in C, over the variables ``order``."""
+
+    #: How each operator is written.
+    writers: ClassVar[dict[str, Callable[[Any, Expr], Code]]]
+
+    def __init__(self, roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> None:
+        self.name = name
+        self.order = order
+        self.widths = widths([*roots, *order])
+        self.helpers: set[tuple[str, int]] = set()
+        self.names: set[str] = {name}
+        self.code: dict[Expr, Code] = {}
+        self.locals = 0
+        for variable in order:
+            self.code[variable] = Code(self.argument_name(cast(str, variable.value)), ATOM, select_width(variable))
+
+    def argument_name(self, name: str) -> str:
+        """A name that C and nothing else here has, made of that of a variable."""
+        name = internal_name(name, self.names, "argument")
+        self.names.add(name)
+        return name
+
+    def local(self, prefix: str) -> str:
+        """The name of a new local; locals are numbered one after the other."""
+        self.locals += 1
+        return free_name(f"{prefix}{self.locals - 1}", self.names)
+
+    def head(self, start: str, parameters: Iterable[str]) -> str:
+        """The line that declares the function, broken between parameters where it is long."""
+        lines = [start]
+        for parameter in parameters:
+            if len(lines[-1]) + len(parameter) > 110:
+                lines.append(" " * len(start))
+            lines[-1] += parameter + ", "
+        return "\n".join([line.rstrip() for line in lines])[:-1] + ")"
+
+    def value(self, term: Expr) -> str:
+        """The text of ``term``, cast where its C type is wider than its value."""
+        return self.at(term, select_width(term)).text if not term.is_bool else self.code[term].text
+
+    def at(self, term: Expr, width: int) -> Code:
+        """``term`` as an expression of type ``width``, which must hold its value."""
+        code = self.code[term]
+        return code if code.width == width else Code(f"(int{width}_t){code.within(PREFIX)}", PREFIX, width)
+
+    def operands(self, term: Expr) -> list[Code]:
+        """The operands of an arithmetic term, cast so that C computes it at its width."""
+        width = self.widths[term]
+        if width == 32:
+            return [self.at(a, 32) for a in term.args]
+        codes = [self.code[a] for a in term.args]
+        if not any(c.width == 64 for c in codes):
+            # C widens the others; a literal is never the one to cast if there is another
+            index = next((i for i, a in enumerate(term.args) if a.op != "const"), 0)
+            codes[index] = self.at(term.args[index], 64)
+        return codes
+
+    def call(self, helper: str, width: int, *operands: str) -> Code:
+        """A call of a helper, which is then defined in the preamble."""
+        self.helpers.add((helper, width))
+        return Code(f"{helper}_i{width}({', '.join(operands)})", ATOM, width)
+
+    def helper(self, term: Expr, name: str) -> Code:
+        """A call of helper ``name`` on the operands of ``term``; C converts the arguments."""
+        return self.call(name, self.widths[term], *[self.code[a].text for a in term.args])
+
+    def literal(self, term: Expr) -> Code:
+        number = cast(int, term.value)
+        width = select_width(term)
+        if number == LIMITS[width][0]:
+            return Code(f"INT{width}_MIN", ATOM, width)
+        digits = _digits(abs(number))
+        return Code("-" + digits, PREFIX, width) if number < 0 else Code(digits, ATOM, width)
+
+    def literal_bool(self, term: Expr) -> Code:
+        return Code("true" if term.value else "false", ATOM, 32)
+
+    def infix(self, term: Expr, symbol: str, precedence: int) -> Code:
+        """Arithmetic that associates to the left."""
+        left, right = self.operands(term)
+        text = f"{left.within(precedence)} {symbol} {right.within(precedence + 1)}"
+        return Code(text, precedence, self.widths[term])
+
+    def compare(self, term: Expr, symbol: str, precedence: int) -> Code:
+        left, right = [self.code[a].within(SHIFT) for a in term.args]
+        return Code(f"{left} {symbol} {right}", precedence, 32)
+
+    def negate(self, term: Expr) -> Code:
+        (operand,) = self.operands(term)
+        # C would read two signs in a row as a decrement
+        text = operand.within(ATOM if operand.text.startswith("-") else PREFIX)
+        return Code("-" + text, PREFIX, self.widths[term])
+
+    def both(self, term: Expr) -> Code:
+        return Code(" && ".join(self.code[a].within(AND) for a in term.args), AND, 32)
+
+    def either(self, term: Expr) -> Code:
+        operands = [self.code[a] for a in term.args]
+        texts = [c.text if c.precedence == OR else c.within(MASK) for c in operands]
+        return Code(" || ".join(texts), OR, 32)
+
+    def invert(self, term: Expr) -> Code:
+        return Code("!" + self.code[term.args[0]].within(PREFIX), PREFIX, 32)
+
+    def choose(self, term: Expr) -> Code:
+        condition, yes, no = [self.code[a] for a in term.args]
+        text = f"{condition.within(OR)} ? {yes.within(OR)} : {no.within(TERNARY)}"
+        return Code(text, TERNARY, max(yes.width, no.width))
+
+    def smaller(self, term: Expr) -> Code:
+        return self.both(term) if term.is_bool else self.helper(term, "min")
+
+    def larger(self, term: Expr) -> Code:
+        return self.either(term) if term.is_bool else self.helper(term, "max")
+
+    def floor_div(self, term: Expr) -> Code:
+        x, y = term.args
+        shift = _log2(y)
+        if shift is not None:
+            return self.shift_right(term, str(shift))
+        by_literal = self.divide_by_literal(term, "quotient")
+        if by_literal is not None:
+            return by_literal
+        if x.vmin >= 0 and y.vmin >= 0:
+            return self.divide(term, "/")
+        return self.divide_by_helper(term, "floor_div_by_positive" if y.vmin >= 0 else "floor_div")
+
+    def floor_mod(self, term: Expr) -> Code:
+        x, y = term.args
+        if _log2(y) is not None:
+            code = self.at(x, self.widths[term])
+            return Code(f"{code.within(PREFIX)} & {_digits(y.vmax - 1)}", MASK, code.width)
+        by_literal = self.divide_by_literal(term, "remainder")
+        if by_literal is not None:
+            return by_literal
+        if x.vmin >= 0 and y.vmin >= 0:
+            return self.divide(term, "%")
+        return self.divide_by_helper(term, "floor_mod_by_positive" if y.vmin >= 0 else "floor_mod")
+
+    def trunc_div(self, term: Expr) -> Code:
+        by_literal = self.divide_by_literal(term, "quotient") if term.args[0].vmin >= 0 else None
+        return by_literal or self.divide(term, "/")
+
+    def trunc_mod(self, term: Expr) -> Code:
+        x, y = term.args
+        if x.vmin == LIMITS[self.widths[term]][0] and y.vmin <= -1 <= y.vmax:
+            return self.divide_by_helper(term, "trunc_mod")
+        by_literal = self.divide_by_literal(term, "remainder") if x.vmin >= 0 else None
+        return by_literal or self.divide(term, "%")
+
+    def divide_by_literal(self, term: Expr, helper: str) -> Code | None:
+        """Floor division by a positive literal, ``"quotient"`` or ``"remainder"``; None where plain C is as good.
+
+        A product and a shift, at the width of the product. A dividend that may be negative is raised by a multiple of
+        the divisor first, and is unsigned where the product does not fit 64 bits.
+        """
+        x, y = term.args
+        width, divisor = self.widths[term], y.vmin
+        if y.op != "const" or divisor < 2:
+            return None
+        raised = max(0, -(x.vmin // divisor))
+        most = x.vmax + raised * divisor
+        if most > LIMITS[width][1]:
+            return None
+        multiplier, shift = exact_multiplier(divisor, most)
+        # the product must fit, and C cannot shift by a whole width
+        bits = max((most * multiplier).bit_length(), shift + 1)
+        dividend = self.at(x, width)
+        operands = [dividend.text, self.code[y].text]
+        if raised:
+            operands[0] = f"{dividend.within(ADD)} + {_digits(raised * divisor)}"
+        if bits <= 64:
+            code = self.call("long_" * (bits > width) + helper, width, *operands, f"{multiplier}u", str(shift))
+        elif raised:
+            code = self.call(f"unsigned_{helper}", width, *operands)
+        else:
+            return None
+        if raised and helper == "quotient":
+            return Code(f"{code.text} - {_digits(raised)}", ADD, width)
+        return code
+
+    def divide(self, term: Expr, symbol: str) -> Code:
+        """A division that C has an operator for."""
+        if not _may_be_zero(term.args[1]):
+            return self.infix(term, symbol, MUL)
+        left = self.at(term.args[0], self.widths[term])
+        return Code(f"{left.within(MUL)} {symbol} {self.divisor(term).text}", MUL, left.width)
+
+    def divide_by_helper(self, term: Expr, helper: str) -> Code:
+        """A division that C has none for, as that which rounds down."""
+        return self.call(helper, self.widths[term], self.code[term.args[0]].text, self.divisor(term).text)
+
+    def divisor(self, term: Expr) -> Code:
+        """The divisor of ``term``, with 1 or -1, whichever its range holds, in place of 0."""
+        y = term.args[1]
+        if not _may_be_zero(y):
+            return self.code[y]
+        return self.call("nonzero", self.widths[term], self.code[y].text, "1" if y.vmax > 0 else "-1")
+
+    def shift_left(self, term: Expr) -> Code:
+        x, y = term.args
+        width = self.widths[term]
+        factor = 1 << y.vmax
+        if y.op == "const" and factor <= LIMITS[width][1]:
+            # a shifted negative value is undefined in C, a multiplied one is not
+            return Code(f"{self.at(x, width).within(MUL)} * {_digits(factor)}", MUL, width)
+        return self.call("shift_left", width, self.code[x].text, self.code[y].text)
+
+    def shift_right(self, term: Expr, amount: str | None = None) -> Code:
+        code = self.at(term.args[0], self.widths[term])
+        amount = amount or self.code[term.args[1]].within(PREFIX)
+        return Code(f"{code.within(PREFIX)} >> {amount}", SHIFT, code.width)
+
+
+class _RootsWriter(Writer):
+    """Writes the function that stores the value of each root through a pointer."""
+
+    def __init__(self, roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> None:
+        super().__init__(roots, name, order)
+        self.roots = roots
+        self.outputs = [free_name(f"out{index}", self.names) for index in range(len(roots))]
+
+    def function(self, storage: str) -> Function:
+        users = use_counts(self.roots)
+        outputs: dict[Expr, list[str]] = {}
+        for root, output in zip(self.roots, self.outputs, strict=True):
+            outputs.setdefault(root, []).append(output)
+        lines: list[str] = []
+        for term in users:
+            if term.op != "var":
+                self.code[term] = self.writers[term.op](self, term)
+            if term.args and (users[term] > 1 or len(self.code[term].text) > LONGEST):
+                name = self.local("t")
+                lines.append(f"const {_type(term)} {name} = {self.value(term)};")
+                self.code[term] = Code(name, ATOM, select_width(term))
+            lines += [f"*{output} = {self.value(term)};" for output in outputs.get(term, ())]
+        head = self.head(f"{storage}void {self.name}(", self.parameters())
+        text = "\n".join([*self.comment(), head, "{", *["    " + line for line in lines], "}", ""])
+        return Function(self.name, text, frozenset(self.helpers))
+
+    def parameters(self) -> list[str]:
+        results = [f"{_type(root)} *{output}" for root, output in zip(self.roots, self.outputs, strict=True)]
+        return [*[f"{_type(v)} {self.code[v].text}" for v in self.order], *results]
+
+    def comment(self) -> list[str]:
+        ranges = ", ".join(f"{v.value} in [{v.vmin}, {v.vmax}]" for v in self.order)
+        texts = [f" *   {out} = {brief(root, 200)}" for out, root in zip(self.outputs, self.roots, strict=True)]
+        return [f"/* for {ranges}:" if ranges else "/* constant:", *texts, " */"]
+
+
+def exact_multiplier(divisor: int, most: int) -> tuple[int, int]:
+    """A multiplier ``m`` and shift ``s`` with ``n // divisor == n*m >> s`` for every ``n`` in ``[0, most]``.
+
+    They are the least if ``most >= divisor - 1``. For ``m = ceil(2**s / divisor)`` the product errs by
+    ``n*(m*divisor - 2**s)``, and is nearest to the next quotient where ``n % divisor == divisor - 1``. Source: Granlund
+    and Montgomery, Division by Invariant Integers using Multiplication (1994).
+
+    >>> exact_multiplier(7, 100)
+    (147, 10)
+    >>> all(n * 147 >> 10 == n // 7 for n in range(101))
+    True
+    """
+    critical = most - (most + 1) % divisor if most >= divisor - 1 else most
+    shift = 0
+    while True:
+        multiplier = -(-(1 << shift) // divisor)
+        if critical * (multiplier * divisor - (1 << shift)) < 1 << shift:
+            return multiplier, shift
+        shift += 1
+
+
+def _log2(divisor: Expr) -> int | None:
+    """The exponent of a literal power of two."""
+    number = divisor.vmin
+    if divisor.op != "const" or number <= 0 or number & (number - 1):
+        return None
+    return number.bit_length() - 1
+
+
+def _digits(number: int) -> str:
+    """A literal that is not negative, of the narrowest type that holds it."""
+    return str(number) if number <= LIMITS[32][1] else f"INT64_C({number})"
+
+
+def _may_be_zero(divisor: Expr) -> bool:
+    return divisor.vmin <= 0 <= divisor.vmax
+
+
+#: How each operator is written.
+WRITE: dict[str, Callable[[Writer, Expr], Code]] = {
+    "const": Writer.literal,
+    "bool": Writer.literal_bool,
+    "or": Writer.either,
+    "and": Writer.both,
+    "not": Writer.invert,
+    "lt": lambda writer, term: writer.compare(term, "<", LESS),
+    "le": lambda writer, term: writer.compare(term, "<=", LESS),
+    "eq": lambda writer, term: writer.compare(term, "==", EQUAL),
+    "ne": lambda writer, term: writer.compare(term, "!=", EQUAL),
+    "add": lambda writer, term: writer.infix(term, "+", ADD),
+    "sub": lambda writer, term: writer.infix(term, "-", ADD),
+    "mul": lambda writer, term: writer.infix(term, "*", MUL),
+    "neg": Writer.negate,
+    "floordiv": Writer.floor_div,
+    "mod": Writer.floor_mod,
+    "tdiv": Writer.trunc_div,
+    "tmod": Writer.trunc_mod,
+    "shl": Writer.shift_left,
+    "shr": Writer.shift_right,
+    "min": Writer.smaller,
+    "max": Writer.larger,
+    "where": Writer.choose,
+}
+Writer.writers = WRITE

@@ -1,0 +1,182 @@
+"""The interior of a row: the part of an innermost loop in which conditions hold, so that they need not be tested.
+
+A padded window, say, tests whether it is inside its image. Along one row of the output that is so from some element to
+some other, which can be computed before the row: in between the loop has no tests, which is what vector instructions
+need. Conditions over the indices of reductions are asked to hold for all of their values; a reduction whose range is
+cut short in places is one over the whole range where it is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+from eqsat.kernels.kernel import Store, equal_store
+from eqsat.lang.dtypes import misfits
+from eqsat.lang.errors import ContradictionError
+from eqsat.lang.expr import (
+    FALSE,
+    TRUE,
+    Expr,
+    chain_members,
+    const,
+    extent,
+    is_index,
+    make,
+    maximum,
+    minimum,
+    rebuild,
+    topological,
+    variables,
+    where,
+)
+from eqsat.lang.ops import FLOATS, REDUCTIONS
+from eqsat.lang.traversal import mentions
+from eqsat.theory.forms import Form, to_expr
+from eqsat.theory.linear import Theory
+from eqsat.theory.solving import solved_for
+
+#: Rows with fewer elements than this have no loop for their interior.
+MIN_INTERIOR = 8
+
+
+@dataclass(frozen=True)
+class Interior:
+    """The part ``start <= row < stop`` of the innermost loop of a store, within its range.
+
+    Attributes
+    ----------
+    start, stop : Expr
+        Terms that do not change in the loop.
+    store : Store
+        What is stored there, without the tests.
+    facts : tuple of Expr
+        What holds there.
+    """
+
+    start: Expr
+    stop: Expr
+    store: Store
+    facts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """A selection whose branch ``args[taken]`` is the value where all of ``members`` hold."""
+
+    members: tuple[Expr, ...]
+    taken: int
+
+
+def interior_of(store: Store) -> Interior | None:
+    """The interior of the innermost loop of ``store``; ``None`` if no condition tells it from the rest.
+
+    >>> from eqsat.lang.expr import buffer, var
+    >>> a, b, i = buffer("A", "f32", (30,)), buffer("B", "f32", (32,)), var("i", 0, 31)
+    >>> found = interior_of(Store(b[i], where((i >= 1) & (i < 31), a[i - 1], 0.0), [i]))
+    >>> found.start, found.stop, found.store
+    (Expr('1'), Expr('31'), Store('B[i] = A[i - 1] for i'))
+    """
+    if not store.over or extent(store.over[-1]) < MIN_INTERIOR:
+        return None
+    row = store.over[-1]
+    theory = Theory()
+    terms = topological([store.value])
+    choices = {t: _choice(theory, t) for t in terms if t.op in ("where", "fwhere")}
+    # a parameter may be nowhere near its bounds, and what leaves an empty interior is still computed
+    ends = {
+        (r, place): _whole_end(theory, r, place)
+        for r in terms
+        for place in (2, 3)
+        if r.op in REDUCTIONS and set(variables(r.args[place : place + 1])) <= set(store.over)
+    }
+    members = [*[condition for condition, _ in ends.values()], *[m for c in choices.values() for m in c.members]]
+    everywhere = {m: _for_all_indices(theory, m) for m in members}
+    holds = {m: c for m, c in everywhere.items() if c not in (None, TRUE, FALSE) and _is_solved(theory, row, c)}
+    if not holds:
+        return None
+    condition = theory.condition(reduce(lambda x, y: x & y, holds.values()))
+    first, beyond, rest = solved_for(theory, row, condition) or (None, None, condition)
+    try:
+        Theory(holds)
+    except ContradictionError:
+        return None
+
+    def without_tests(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op in REDUCTIONS:
+            whole = [ends.get((term, place), (FALSE, FALSE)) for place in (2, 3)]
+            low, high = [end if c in holds else arg for (c, end), arg in zip(whole, args[2:], strict=True)]
+            return make(term.op, *args[:2], low, high)
+        choice = choices.get(term)
+        if choice is None or not holds.keys() & set(choice.members):
+            return None
+        left = [m for m in choice.members if m not in holds]
+        inside, outside = args[choice.taken], args[3 - choice.taken]
+        return make(term.op, reduce(lambda x, y: x & y, left), inside, outside) if left else inside
+
+    (value,) = rebuild([store.value], without_tests)
+    start, stop = _within(theory, row, first, beyond, rest)
+    parts = (store.target.args[1], value, store.when)
+    if misfits([start, stop, *parts]):
+        # normal forms may leave 64 bits where what is given does not
+        return None
+    return Interior(start, stop, equal_store(store, parts, store.over), tuple(holds))
+
+
+def _choice(theory: Theory, selection: Expr) -> _Choice:
+    """The conditions of a selection, or of its complement if that is the conjunction or the one that loads."""
+    condition, yes, no = selection.args
+    condition, taken = theory.condition(condition), 1
+    loads = [any(t.op == "load" for t in topological([branch])) for branch in (yes, no)]
+    if condition.op == "or" or (condition.op != "and" and loads == [False, True]):
+        condition, taken = theory.negate(condition), 2
+    return _Choice(tuple(chain_members(condition, "and")), taken)
+
+
+def _whole_end(theory: Theory, reduction: Expr, place: int) -> tuple[Expr, Expr]:
+    """Where an end of a range, its operand in that place, is as far out as it gets; and where that is."""
+    end = reduction.args[place]
+    if place == 2:
+        return theory.condition(end <= end.vmin), const(end.vmin)
+    return theory.condition(end >= end.vmax), const(end.vmax)
+
+
+def _for_all_indices(theory: Theory, member: Expr) -> Expr | None:
+    """A comparison that holds only if ``member`` does for all values of its indices of reductions."""
+    terms = topological([member])
+    if any(t.op == "load" or t.op in REDUCTIONS or t.op in FLOATS for t in terms):
+        return None
+    if not any(t.op == "var" and is_index(t) for t in terms):
+        return member
+    if member.op not in ("lt", "le") or member.args[0].is_bool:
+        return None
+    slack = theory.form(member.args[1]).plus(theory.form(member.args[0]), -1)
+    least = slack.constant - (member.op == "lt")
+    outer = {}
+    for atom, coefficient in slack.terms.items():
+        if atom.op == "var" and is_index(atom):
+            least += coefficient * (atom.vmin if coefficient > 0 else atom.vmax)
+        elif any(t.op == "var" and is_index(t) for t in topological([atom])):
+            return None
+        else:
+            outer[atom] = coefficient
+    return theory.condition(const(0) <= to_expr(Form(outer, least)))
+
+
+def _is_solved(theory: Theory, row: Expr, condition: Expr) -> bool:
+    """Whether ``condition`` says from where to where in the row it holds, for long enough, or does not change in it."""
+    first, beyond, rest = solved_for(theory, row, condition) or (None, None, condition)
+    low, high = row.vmin, row.vmax + 1
+    start = low if first is None else max(low, theory.bounds(first)[0])
+    stop = high if beyond is None else min(high, theory.bounds(beyond)[1])
+    return stop - start >= MIN_INTERIOR and not mentions(rest, row)
+
+
+def _within(theory: Theory, row: Expr, first: Form | None, beyond: Form | None, rest: Expr) -> tuple[Expr, Expr]:
+    """Where the interior starts and stops: in the range of the row, and empty at its end unless ``rest`` holds."""
+    end = const(row.vmax + 1)
+    start = const(row.vmin) if first is None else minimum(maximum(to_expr(first), row.vmin), end)
+    stop = end if beyond is None else maximum(minimum(to_expr(beyond), end), start)
+    if rest is not TRUE:
+        start, stop = where(rest, start, end), where(rest, stop, end)
+    return theory.simplify(start), theory.simplify(stop)

@@ -1,0 +1,186 @@
+"""Loops over index variables: their headers, how often they run, and unrolling by substitution.
+
+A loop variable is an ordinary variable; its loop runs from its least value to its greatest. The counter of the loop
+also reaches the end, one past the last value, so its type must hold that too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from eqsat.codegen.expressions import check_name, expression
+from eqsat.lang.dtypes import LIMITS, common_width
+from eqsat.lang.expr import Expr, ExprLike, as_expr, const, replaced, topological, var, variables
+from eqsat.lang.limits import integer_of, list_of, require
+from eqsat.lang.sampling import domain_size
+from eqsat.lang.text import to_text
+from eqsat.theory.definedness import settled
+from eqsat.theory.linear import Theory
+
+#: A term is unrolled into at most so many.
+MAX_LANES = 2**16
+
+_C_TYPES = {32: "int", 64: "int64_t"}
+
+
+def loop_variable(name: str, end: int) -> Expr:
+    """The variable of a loop over ``[0, end)``.
+
+    Raises
+    ------
+    ValueError
+        If the loop never runs.
+    TypeError
+        If ``end`` is no integer.
+
+    >>> r = loop_variable("r", 3)
+    >>> r.vmin, r.vmax
+    (0, 2)
+    """
+    return var(name, 0, integer_of(end, f"the end of the loop over {name!r}") - 1)
+
+
+def launch_variable(name: str, end: int) -> Expr:
+    """The index of a thread or block of a launch grid of ``end``, which hardware counts in 32 bits.
+
+    Raises
+    ------
+    ValueError
+        If ``end`` does not fit 32 bits, or is not positive.
+    TypeError
+        If ``end`` is no integer.
+
+    >>> launch_variable("group", 256).vmax
+    255
+    """
+    end = integer_of(end, f"the launch size of {name!r}")
+    if end > LIMITS[32][1]:
+        raise ValueError(f"the launch size {end} of {name!r} does not fit 32 bits: split the grid")
+    return loop_variable(name, end)
+
+
+@dataclass(frozen=True)
+class LoopHeader:
+    """``for (variable = start; variable < end; variable++)``.
+
+    Attributes
+    ----------
+    variable : Expr
+        The loop variable.
+    start, end : Expr
+        The first value, and one past the last: literals, or terms over variables of outer loops.
+
+    >>> header = LoopHeader.of(var("x", 0, 10))
+    >>> header.operations
+    ['CONST 0', 'CONST 11', 'LOOP [0, 1]']
+    >>> header.to_c("ridx0")
+    'for (int ridx0 = 0; ridx0 < 11; ridx0++) {'
+    >>> LoopHeader.of(var("j", 0, 9), last=var("n", 1, 10) - 1).to_c()
+    'for (int j = 0; j < n; j++) {'
+    """
+
+    variable: Expr
+    start: Expr
+    end: Expr
+
+    @classmethod
+    def of(cls, variable: Expr, start: ExprLike | None = None, last: ExprLike | None = None) -> LoopHeader:
+        """The loop over all values of ``variable``, or over those from ``start`` to ``last``, both included.
+
+        Raises
+        ------
+        ValueError
+            If ``variable`` is no variable, a bound is no integer, or the loop has values outside of its range.
+        """
+        require(variable, Expr, "the variable of a loop")
+        if variable.op != "var":
+            raise ValueError(f"a loop needs a variable, not {to_text(variable, most=60)!r}")
+        first = const(variable.vmin) if start is None else as_expr(start)
+        final = const(variable.vmax) if last is None else as_expr(last)
+        check_bounds([first, final])
+        if first.vmin < variable.vmin or final.vmax > variable.vmax:
+            raise ValueError(
+                f"the loop over {variable.value!r} runs from {first.vmin} to {final.vmax}, outside of its range "
+                f"[{variable.vmin}, {variable.vmax}]"
+            )
+        return cls(variable, first, Theory().simplify(final + 1))
+
+    @property
+    def width(self) -> int:
+        """The width of the counter, which takes the values of ``start`` and ``end`` too."""
+        return common_width(self.start, self.end)
+
+    @property
+    def trip_count(self) -> int:
+        """How often the loop runs at most: what a decision to unroll it goes by."""
+        return max(0, self.end.vmax - self.start.vmin)
+
+    @property
+    def operations(self) -> list[str]:
+        """The loop in linear form: its bounds, then the loop that names them by position."""
+        bounds = [f"CONST {b.value}" if b.op == "const" else to_text(b) for b in (self.start, self.end)]
+        return [*bounds, "LOOP [0, 1]"]
+
+    def to_c(self, counter: str | None = None) -> str:
+        """The line of C that opens the loop; a closing bracket must match it.
+
+        Parameters
+        ----------
+        counter : str, optional
+            The name of the counter, by default that of the variable.
+
+        Raises
+        ------
+        ValueError
+            If that is no name in C, or the name of a variable of the bounds.
+        """
+        name = str(self.variable.value) if counter is None else counter
+        check_name(name, "counter")
+        order = variables([self.start, self.end])
+        if any(name == v.value for v in order):
+            raise ValueError(f"the counter {name!r} has the name of a variable of its bounds: rename one of the two")
+        start, end = [expression(bound, order, name) for bound in (self.start, self.end)]
+        return f"for ({_C_TYPES[self.width]} {name} = {start}; {name} < {end}; {name}++) {{"
+
+
+def check_bounds(bounds: Sequence[Expr]) -> None:
+    """Refuse bounds of a loop that are no integers."""
+    for bound in bounds:
+        if bound.is_bool or bound.element:
+            raise ValueError(f"the bound {to_text(bound, most=60)!r} of a loop must be an integer")
+
+
+def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
+    """One term for each combination of values of the ``unrolled`` variables, the last one changing fastest.
+
+    Variables that do not occur in ``root`` do not count; terms without variables become literals.
+
+    Raises
+    ------
+    ValueError
+        If a variable is unrolled twice, or that makes more than ``MAX_LANES`` terms, or a division by zero that is
+        evaluated.
+
+    >>> u, i = var("u", 5, 7), var("i", 0, 15)
+    >>> expand(u * 3, [u]), expand(i, [u])
+    ([Expr('15'), Expr('18'), Expr('21')], [Expr('i')])
+    """
+    require(root, Expr, "what is unrolled")
+    unrolled = list_of(Expr, unrolled, "the variables that are unrolled")
+    leaves = {t for t in topological([root]) if t.op == "var"}
+    present = [v for v in unrolled if v in leaves]
+    for v in present:
+        if present.count(v) > 1:
+            raise ValueError(f"the variable {v.value!r} is unrolled twice: name it once")
+    count = domain_size(present)
+    if count > MAX_LANES:
+        raise ValueError(f"unrolling makes {count} terms, more than {MAX_LANES}: unroll fewer or shorter loops")
+    closed = leaves <= set(present)
+    theory = Theory()
+    lanes = []
+    for values in product(*[range(v.vmin, v.vmax + 1) for v in present]):
+        lane = settled(replaced([root], dict(zip(present, map(const, values), strict=True))), theory)[0]
+        lanes.append(theory.simplify(lane) if closed else lane)
+    return lanes

@@ -1,0 +1,349 @@
+"""C99 source for kernels: the loops around the expressions of :mod:`eqsat.codegen.expressions`.
+
+Most stores are one statement in the loops over their variables. Some are written as a whole with the innermost of these
+loops: a tile that is turned around, a row of reductions, a row with an interior, and a row in vector lanes. No element
+outside an array is ever touched: a load whose index can leave its array is either in the branch of a selection that
+keeps it inside (:mod:`eqsat.codegen.guarded`), or it carries a test of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import SupportsIndex
+
+from eqsat.codegen.expressions import Function, check_name, internal_name, preamble
+from eqsat.codegen.guarded import is_inside
+from eqsat.codegen.interior import Interior, interior_of
+from eqsat.codegen.schedule import TILE, in_digits, sharing_loops, writes_once
+from eqsat.codegen.scopes import LoopWriter, indented
+from eqsat.codegen.selected import with_selected_loads
+from eqsat.codegen.vectors import LANES, Vectors
+from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store
+from eqsat.lang.dtypes import select_width
+from eqsat.lang.expr import (
+    TRUE,
+    Expr,
+    any_var,
+    array_of,
+    brief,
+    extent,
+    maximum,
+    replaced,
+    substitute,
+    topological,
+    variables,
+)
+from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.traversal import mentions
+from eqsat.theory.definedness import settled
+from eqsat.theory.linear import Theory
+
+#: Rows with fewer elements than this are not worth a pass of their own.
+MIN_ROW = 8
+
+#: Elements of a row whose sums are taken at a time, which vector registers hold; shorter rows are taken whole up to the
+#: second number.
+STRIP, MAX_STRIP = 16, 32
+
+#: Rows whose sums are taken at a time: each sum waits for its last step, and those of other rows are taken meanwhile.
+ROWS = (4, 2)
+
+#: Bytes of an array that rows are read from by strips: for more than a second-level cache holds, whole rows are better.
+MAX_STRIPPED = 1 << 18
+
+
+def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False, lanes: int = 1) -> str:
+    """C99 source of a function ``void name(inputs..., outputs..., parameters...)``; it compiles on its own.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        One whose buffers have one axis each, as :func:`eqsat.kernels.kernel.simplified` makes them.
+    parallel : bool
+        Whether outermost loops that write every element once become OpenMP loops.
+    reassociate : bool
+        Whether floating-point sums may be taken in several lanes at once.
+    lanes : int
+        How many elements an innermost loop without a reduction stores at a time: a power of two. Those that are
+        neighbours in memory become vector loads and stores.
+
+    Raises
+    ------
+    ValueError
+        If an integer does not fit 64 bits, the name cannot name a C function, or ``lanes`` is no power of two.
+
+    >>> from eqsat.lang.expr import buffer, var
+    >>> a, b, i = buffer("A", "f32", (8,)), buffer("B", "f32", (8,)), var("i", 0, 7)
+    >>> print(to_c(Kernel("copy", [Store(b[i], a[i] * 2.0, [i])])))
+    #include <math.h>
+    #include <stdbool.h>
+    #include <stdint.h>
+    <BLANKLINE>
+    /* B[i] = A[i]*2.0 for i */
+    void copy(const float *restrict A, float *restrict B)
+    {
+        for (int32_t i = 0; i < 8; i++) {
+            B[i] = A[i] * 2.0f;
+        }
+    }
+    <BLANKLINE>
+    """
+    written = function(kernel, parallel, reassociate, lanes)
+    return "#include <math.h>\n" + preamble([written]) + "\n" + written.text
+
+
+def function(
+    kernel: Kernel, parallel: bool = False, reassociate: bool = False, lanes: int = 1, storage: str = ""
+) -> Function:
+    """The function that :func:`to_c` prints, without what it needs before it.
+
+    One that is ``"static "`` has another name where C cannot take that of the kernel.
+    """
+    if not isinstance(lanes, SupportsIndex) or lanes not in LANES:
+        raise ValueError(f"{lanes} lanes: give one of {', '.join(map(str, LANES))}")
+    if storage:
+        kernel = Kernel(internal_name(kernel.name), kernel.stores)
+    check_name(kernel.name)
+    return _Nests(kernel, parallel, reassociate, lanes).function(storage)
+
+
+class _Nests:
+    """Writes the loop nests of one kernel."""
+
+    def __init__(self, kernel: Kernel, parallel: bool, reassociate: bool, lanes: int) -> None:
+        self.kernel, self.parallel = kernel, parallel
+        self.writer = LoopWriter(kernel, reassociate)
+        self.vectors = Vectors(self.writer, lanes)
+
+    def function(self, storage: str) -> Function:
+        for together in sharing_loops(self.kernel.stores):
+            self._nest(together)
+        writer = self.writer
+        lines = [
+            *[f"/* {brief(s.target)} = {_said(s)} */" for s in self.kernel.stores],
+            writer.head(f"{storage}void {writer.name}(", writer.parameters()),
+            "{",
+            *indented([*self.vectors.types(), *writer.lines]),
+            "}",
+            "",
+        ]
+        return Function(writer.name, "\n".join(lines), frozenset(writer.helpers))
+
+    def _nest(self, given: Sequence[Store]) -> None:
+        """The loops of stores that share them."""
+        stores, self.writer.digits = in_digits(with_selected_loads(given))
+        self.writer.expect([t for s in stores for t in s.parts])
+        own, write = self._innermost(stores)
+        over = stores[0].over
+        with ExitStack() as loops:
+            for place, variable in enumerate(over[: len(over) - own]):
+                independent = place == 0 and self.parallel and all(map(writes_once, stores))
+                loops.enter_context(self.writer.whole(variable, ["#pragma omp parallel for"] * independent))
+            write()
+
+    def _innermost(self, stores: Sequence[Store]) -> tuple[int, Callable[[], None]]:
+        """What writes the body of the loops, and how many of the innermost loops it writes itself."""
+        if len(stores) == 1:
+            (store,) = stores
+            if block := _transposed_block(store):
+                return 2, partial(self._block, store, block)
+            if _goes_by_rows(store):
+                if tile := _tile_of_sums(store):
+                    return 2, partial(self._sums, store, *tile)
+                return 1, partial(self._row, store)
+            if interior := interior_of(store):
+                return 1, partial(self._in_parts, store, interior)
+            if self.vectors.can_write(store):
+                return 1, partial(self.vectors.write, store)
+        return 0, partial(self.writer.assign, *stores)
+
+    def _block(self, store: Store, strides: tuple[int, int]) -> None:
+        """A square tile of a transposition, by vector instructions."""
+        load = store.value
+        corner = {v: v.vmin for v in store.over[-2:]}
+        starts = list(map(Theory().simplify, substitute([load.args[1], store.target.args[1]], corner)))
+        self.writer.expect(starts)
+        arrays = (array_of(load), store.array)
+        places = [
+            f"&{self.writer.element(array, self.writer.need(start))}, {stride}"
+            for array, start, stride in zip(arrays, starts, strides, strict=True)
+        ]
+        self.writer.emit(self.writer.call("transpose_block", 32, *places).text + ";")
+
+    def _row(self, store: Store) -> None:
+        """A reduction with its loop outside the innermost one, over a whole row of the output at a time.
+
+        Each element still takes its values in the same order; but a row is contiguous, and what the elements share is
+        computed once.
+        """
+        writer, term = self.writer, store.value
+        row, target = store.over[-1], store.target.args[1]
+        body, _, low, high = term.args
+        with writer.whole(row, ["#pragma omp simd"]):
+            writer.emit(f"{writer.element(store.array, writer.need(target))} = {writer.start(term)};")
+        writer.expect([low, high, target, body])
+        for end in (low, high):
+            writer.need(end)
+        with writer.over_range(term), writer.whole(row, ["#pragma omp simd"]):
+            place = writer.element(store.array, writer.need(target))
+            writer.step(term, place, writer.need(body))
+
+    def _sums(self, store: Store, rows: int, strip: int) -> None:
+        """A reduction over strips of several rows of the output at a time, those between with an interior apart.
+
+        Each element still takes its values in the same order.
+        """
+        writer, (outer, row) = self.writer, store.over[-2:]
+        block = self._loop_of(outer, "rows", extent(outer) // rows)
+        first, beyond = writer.ends(block)
+        parts: list[tuple[str, str, Store, tuple[Expr, ...]]] = [(first, beyond, store, ())]
+        outermost = self.parallel and len(store.over) == 2 and writes_once(store)
+        interior = None if outermost else interior_of(equal_store(store, store.parts, [*store.over[:-2], row, outer]))
+        # ends that are another in each column are none of blocks
+        if interior and not any(mentions(end, row) for end in (interior.start, interior.stop)):
+            # whole blocks that are inside
+            low = (interior.start + (rows - 1)) // rows
+            ends = list(map(Theory().simplify, (low, maximum(low, interior.stop // rows))))
+            writer.expect(ends)
+            start, stop = map(writer.named, ends)
+            inside = equal_store(store, interior.store.parts, store.over)
+            parts = [(first, start, store, ()), (start, stop, inside, interior.facts), (stop, beyond, store, ())]
+        strips = [self._loop_of(row, "strip", extent(row) // strip)] if extent(row) > strip else []
+        lane = self._loop_of(row, "in", strip)
+        along = strips[0] * strip + lane if strips else lane
+        images = [{outer: block * rows + n if n else block * rows, row: along} for n in range(rows)]
+        for start, stop, part, facts in parts:
+            if start == stop:
+                continue
+            known = [fact for image in images for fact in replaced(facts, image)]
+            with ExitStack() as loops:
+                loops.enter_context(writer.part(block, start, stop, ["#pragma omp parallel for"] * outermost))
+                for loop in strips:
+                    loops.enter_context(writer.whole(loop))
+                self._strip(part, images, lane, known, block)
+            writer.forget_inline()
+
+    def _loop_of(self, variable: Expr, part: str, size: int) -> Expr:
+        """A loop over a part of the values of ``variable``."""
+        loop = any_var(f"#{variable.value}_{part}", 0, size - 1)
+        self.writer.loop_names[loop] = self.writer.argument_name(f"{variable.value}_{part}")
+        return loop
+
+    def _strip(
+        self, store: Store, images: Sequence[dict[Expr, Expr]], lane: Expr, facts: Sequence[Expr], block: Expr
+    ) -> None:
+        """The sums of one strip of some rows, kept apart from the output until they are done."""
+        writer, theory = self.writer, Theory()
+        places, sums = zip(*[settled(replaced(store.parts[:2], image), theory) for image in images], strict=True)
+        at, simd = writer.loop_names[lane], ["#pragma omp simd"]
+        names = [writer.local("acc") for _ in sums]
+        writer.emit(*[f"{writer.type_of(store.value)} {name}[{extent(lane)}];" for name in names])
+        with writer.whole(lane, simd):
+            writer.emit(*[f"{name}[{at}] = {writer.start(store.value)};" for name in names])
+        writer.expect([t for term in sums for t in (term.args[0], *term.args[2:])], facts, block)
+        for end in sums[0].args[2:]:
+            writer.need(end)
+        with writer.over_range(sums[0]), writer.whole(lane, simd):
+            for name, term in zip(names, sums, strict=True):
+                writer.step(term, f"{name}[{at}]", writer.need(term.args[0]))
+        writer.expect(places)
+        with writer.whole(lane, simd):
+            for name, place in zip(names, places, strict=True):
+                writer.emit(f"{writer.element(store.array, writer.need(place))} = {name}[{at}];")
+
+    def _in_parts(self, store: Store, interior: Interior) -> None:
+        """The innermost loop in three: where a condition may fail, where all hold and none is tested, and again."""
+        writer, row = self.writer, store.over[-1]
+        writer.expect([interior.start, interior.stop])
+        start, stop = [writer.named(end) for end in (interior.start, interior.stop)]
+        first, beyond = writer.ends(row)
+        parts = [(first, start, store), (start, stop, interior.store), (stop, beyond, store)]
+        for low, high, part in parts:
+            if low == high:
+                continue
+            writer.expect(part.parts, interior.facts if part is interior.store else (), row)
+            with writer.part(row, low, high):
+                writer.assign(part)
+            # what stands in a branch here may not in the next part
+            writer.forget_inline()
+
+
+def _said(store: Store) -> str:
+    """What a store does, for a comment."""
+    over = ", ".join(str(v) for v in store.over)
+    text = brief(store.value, 80) + f" for {over}" * bool(over)
+    return text if store.when is TRUE else f"{text} where {brief(store.when)}"
+
+
+def _transposed_block(store: Store) -> tuple[int, int] | None:
+    """The strides of the columns of input and output, if the two innermost loops turn a square tile around.
+
+    Elements are moved as they are, 32 bits each; the input goes along the innermost loop, the output along the other.
+    """
+    load = store.value
+    if len(store.over) < 2 or load.op != "load" or store.when is not TRUE or store.array.element not in ("i32", "f32"):
+        return None
+    column, row = store.over[-2:]
+    theory = Theory()
+    # a tile is not stored in the order of the loops, which counts where an element is stored twice
+    if not is_inside(theory, load) or not writes_once(store):
+        return None
+    source, target = [theory.form(t.args[1]) for t in (load, store.target)]
+    if any({row, column} & set(variables([a for a in f.terms if a.op != "var"])) for f in (source, target)):
+        return None
+    in_line = source.terms.get(row) == target.terms.get(column) == 1
+    if not in_line or not extent(row) == extent(column) == TILE or array_of(load).element != store.array.element:
+        return None
+    return source.terms.get(column, 0), target.terms.get(row, 0)
+
+
+def _tile_of_sums(store: Store) -> tuple[int, int] | None:
+    """How many rows, and elements of each, of a store that goes by rows are taken at a time; None for one whole row."""
+    if len(store.over) < 2:
+        return None
+    outer, row = store.over[-2:]
+    rows = next((n for n in ROWS if extent(outer) % n == 0), None)
+    strip = STRIP if extent(row) % STRIP == 0 else extent(row)
+    far = any(
+        array_of(t).size * DTYPES[array_of(t).element].itemsize > MAX_STRIPPED
+        for t in topological([store.value])
+        if t.op == "load" and mentions(t, row)
+    )
+    moving = any(outer in variables([end]) for end in store.value.args[2:])
+    if rows is None or strip > MAX_STRIP or outer.vmin or row.vmin or far or moving or not writes_once(store):
+        return None
+    return rows, strip
+
+
+def _goes_by_rows(store: Store) -> bool:
+    """Whether a store of a reduction reads and writes contiguous rows along its innermost loop.
+
+    That is: each load moves by one element or not at all, some by one, and the range is the same for the whole row.
+    """
+    term = store.value
+    if (
+        not store.over
+        or term.op not in REDUCTIONS
+        or store.when is not TRUE
+        or term.op.endswith(("max_over", "min_over"))
+    ):
+        return False
+    row = store.over[-1]
+    # partial results stand in the output
+    if extent(row) < MIN_ROW or store.array.element != (term.element or f"i{select_width(term)}"):
+        return False
+    theory = Theory()
+    strides = []
+    for part in topological([store.target, *term.args]):
+        if part.op == "load":
+            form = theory.form(part.args[1])
+            step = theory.form(substitute([part.args[1]], {row: row + 1})[0]).plus(form, -1)
+            if step.terms:
+                return False
+            strides.append((part, step.constant))
+    inner = [stride for part, stride in strides if part is not store.target]
+    nested = any(t.op in REDUCTIONS for t in topological([term.args[0]]))
+    moving = any(row in variables([end]) for end in term.args[2:])
+    return dict(strides)[store.target] == 1 and 1 in inner and set(inner) <= {0, 1} and not nested and not moving

@@ -1,0 +1,365 @@
+"""How the loops of a kernel run: the same stores over other loops, before they become C.
+
+:func:`split` gives the digits of a flat index loops of their own, so that its ``//`` and ``%`` disappear;
+:func:`arranged` merges loops that run through memory as one, takes the others in the order of the output, and walks
+a transposition in tiles. Both map kernels over flat arrays to equal ones: every element is given the same value by the
+same operations, in whatever order of elements. What the loops of a reduction do is left alone, since the order of a
+floating-point sum counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+from eqsat.kernels.kernel import Kernel, Store, equal_store, flattened, simplified
+from eqsat.kernels.ranges import fresh
+from eqsat.lang.expr import (
+    FALSE,
+    TRUE,
+    Expr,
+    any_var,
+    const,
+    extent,
+    index_level,
+    make,
+    outside_addresses,
+    rebuild,
+    substitute,
+    topological,
+    variables,
+)
+from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.theory.forms import Form, to_expr
+from eqsat.theory.linear import Theory
+
+#: Elements per side of a tile of a transposition: so many rows of it are in the first-level cache at once.
+TILE = 8
+
+#: Steps in memory, in elements, that a row of vector instructions still takes well.
+NEAR = 4
+
+
+def optimized(kernel: Kernel, *, reassociate: bool = False) -> Kernel:
+    """What is compiled: the kernel split, simplified, split and simplified again if that helps, and arranged.
+
+    It is split first, since rules that do not know of the loops would mix the digits of an index. Sums are reassociated
+    only where they do not divide more often for it: a range that is cut short in places has no loops for its digits.
+
+    >>> from eqsat.lang.expr import buffer, var
+    >>> a, b, k = buffer("A", "f32", (4, 6)), buffer("B", "f32", (24,)), var("k", 0, 23)
+    >>> optimized(Kernel("turn", [Store(b[k], a[k % 4, k // 4], [k])])).stores
+    (Store('B[k_0 + k_1*4] = A[k_0*6 + k_1] for k_1, k_0'),)
+    """
+    start = split(flattened(kernel))
+
+    def simplest(reassociate: bool) -> Kernel:
+        found = simplified(start, reassociate=reassociate)
+        apart = split(found)
+        return arranged(found if apart is found else simplified(apart, reassociate=reassociate))
+
+    in_order = simplest(False)
+    return min([simplest(True), in_order], key=_divisions_in_sums) if reassociate else in_order
+
+
+def _divisions_in_sums(kernel: Kernel) -> int:
+    """How many divisions the loops of reductions compute."""
+    stores, _ = in_digits(kernel.stores)
+    reductions = [t for t in topological([part for s in stores for part in s.parts]) if t.op in REDUCTIONS]
+    return sum(t.op in DIVISIONS for t in topological([r.args[0] for r in reductions]))
+
+
+def split(kernel: Kernel) -> Kernel:
+    """The kernel with a loop for each digit of a variable that ``//`` and ``%`` take apart; else ``kernel`` itself.
+
+    A loop over ``[0, n)`` is split at ``d`` if some quotient or remainder changes its behaviour every ``d`` steps and
+    ``d`` divides ``n``. Terms are substituted, not simplified.
+
+    >>> from eqsat.lang.expr import buffer, var
+    >>> a, b, k = buffer("A", "f32", (24,)), buffer("B", "f32", (24,)), var("k", 0, 23)
+    >>> split(Kernel("turn", [Store(b[k], a[k % 4 * 6 + k // 4], [k])])).stores[0].over
+    (Expr('k_1'), Expr('k_0'))
+    """
+    taken = kernel.names
+    stores: list[Store] = []
+    for over, group in groupby(kernel.stores, lambda s: s.over):
+        together = list(group)
+        terms = [part for s in together for part in s.parts]
+        digits = {v: _digits(v, _steps(v, terms), str(v.value), taken) for v in over}
+        replacement = {v: _from_digits(parts) for v, parts in digits.items() if len(parts) > 1}
+        loops = [digit for v in over for digit, _ in digits[v]]
+        stores += [_substituted(s, loops, replacement) if replacement else s for s in together]
+    return kernel if stores == [*kernel.stores] else Kernel(kernel.name, tuple(stores))
+
+
+def arranged(kernel: Kernel) -> Kernel:
+    """The kernel with its loops merged, in the order of the output, and transpositions in tiles.
+
+    Stores that share loops keep them, to share what they compute; so do those that give an element several values, of
+    which the last counts.
+
+    >>> from eqsat.lang.expr import buffer, var
+    >>> a, b, i, j = buffer("A", "f32", (512,)), buffer("B", "f32", (512,)), var("i", 0, 15), var("j", 0, 31)
+    >>> arranged(Kernel("copy", [Store(b[i*32 + j], a[i*32 + j], [i, j])]))
+    Kernel(name='copy', stores=(Store('B[i_j] = A[i_j] for i_j'),))
+    """
+    taken = kernel.names
+    stores: list[Store] = []
+    for together in sharing_loops(kernel.stores):
+        if len(together) > 1 or not writes_once(together[0]):
+            stores += together
+            continue
+        stores += _tiled(_merged(_in_output_order(together[0]), taken), taken)
+    return Kernel(kernel.name, tuple(stores))
+
+
+def sharing_loops(stores: Iterable[Store]) -> list[list[Store]]:
+    """The stores in order, those together that may share their loops: what the arrays hold at the end is the same.
+
+    They range over the same variables, and where they store to one array it is to the same element in every iteration,
+    or never to the same one.
+
+    >>> from eqsat.lang.expr import buffer, var
+    >>> b, i = buffer("B", "i32", (8,)), var("i", 0, 3)
+    >>> stores = [Store(b[i*2], 0, [i]), Store(b[i*2 + 1], 1, [i]), Store(b[i], 2, [i])]
+    >>> [len(together) for together in sharing_loops(stores)]
+    [2, 1]
+    """
+    nests: list[list[Store]] = []
+    for store in stores:
+        if nests and nests[-1][0].over == store.over and all(_may_take_turns(s, store) for s in nests[-1]):
+            nests[-1].append(store)
+        else:
+            nests.append([store])
+    return nests
+
+
+def _may_take_turns(first: Store, second: Store) -> bool:
+    """Whether two stores over the same loops may be done in turn, instead of all of ``first`` before ``second``."""
+    if first.array.name != second.array.name or not first.over:
+        return True
+    place, other = first.target.args[1], second.target.args[1]
+    theory = Theory()
+    if theory.condition(place.eq(other)) is TRUE:
+        # a later iteration could store to the element again what ``second`` then leaves
+        return second.when is TRUE or writes_once(first)
+    elsewhere = {v: any_var(f"#{v.value}", v.vmin, v.vmax) for v in second.over}
+    return theory.condition(place.eq(substitute([other], elsewhere)[0])) is FALSE
+
+
+def writes_once(store: Store) -> bool:
+    """Whether no two iterations store to the same element: each stride is more than all smaller ones reach."""
+    form = Theory().form(store.target.args[1])
+    strides = {v: abs(form.terms.get(v, 0)) for v in store.over if v.vmin < v.vmax}
+    rest = Form({a: c for a, c in form.terms.items() if a not in strides}, 0)
+    if any(v in set(variables(rest.terms)) for v in strides):
+        return False
+    reach = 0
+    for variable, stride in sorted(strides.items(), key=lambda item: item[1]):
+        if stride <= reach:
+            return False
+        reach += stride * (extent(variable) - 1)
+    return True
+
+
+def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Expr]) -> Store:
+    """The store over other loops, its addresses in the plain spelling of linear forms where they are linear."""
+    theory = Theory()
+
+    def linear(term: Expr) -> Expr:
+        form = theory.form(term)
+        return to_expr(form) if form.is_affine() else term
+
+    def with_linear_address(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        return make("load", args[0], linear(args[1])) if term.op == "load" else None
+
+    place, value, when = rebuild(substitute(store.parts, replacement), with_linear_address)
+    return equal_store(store, [linear(place), value, when], over)
+
+
+def _steps(variable: Expr, terms: Iterable[Expr]) -> set[int]:
+    """After how many steps of ``variable`` quotients and remainders begin anew."""
+    theory = Theory()
+    # how many steps a term takes to grow by one
+    steps = {variable: 1}
+    found = set()
+    for term in topological(terms):
+        if term.op not in DIVISIONS or term.args[1].op != "const" or term.args[1].vmin < 2:
+            continue
+        moving = [(steps[a], abs(c)) for a, c in theory.form(term.args[0]).terms.items() if a in steps]
+        if len(moving) == 1:
+            ((step, stride),) = moving
+            divisor = term.args[1].vmin
+            if divisor % stride == 0:
+                found.add(step * (divisor // stride))
+                whole = theory.form(term).single()
+                if term.op == "floordiv" and whole is not None:
+                    steps[whole] = step * (divisor // stride)
+    return found
+
+
+def _digits(variable: Expr, steps: Iterable[int], stem: str, taken: set[str]) -> list[tuple[Expr, int]]:
+    """A variable and its weight for each digit, the most significant first; their names begin with ``stem``."""
+    if variable.vmin != 0:
+        return [(variable, 1)]
+    weights = [1]
+    for step in sorted(steps):
+        if step > weights[-1] and step % weights[-1] == 0 and extent(variable) % step == 0 and step < extent(variable):
+            weights.append(step)
+    if len(weights) == 1:
+        return [(variable, 1)]
+    sizes = [high // low for low, high in pairwise([*weights, extent(variable)])]
+    places = list(enumerate(zip(sizes, weights, strict=True)))[::-1]
+    return [(fresh(f"{stem}_{n}", taken, size), weight) for n, (size, weight) in places]
+
+
+def in_digits(stores: Sequence[Store]) -> tuple[list[Store], dict[Expr, list[Expr]]]:
+    """The stores with the digits of an index in its place, and the loops of each such index, outermost first.
+
+    That is done for the indices of floating-point sums and products from 0 to a literal, whose values are still taken
+    in the same order; other reductions may nest instead (:func:`eqsat.kernels.ranges.in_cheapest_ranges`).
+
+    >>> from eqsat.lang.expr import buffer, sum_over, var
+    >>> a, b, r = buffer("A", "f32", (24,)), buffer("B", "f32", (1,)), var("r", 0, 23)
+    >>> (store,), loops = in_digits([Store(b[0], sum_over(a[r % 4 * 6 + r // 4], r, 0, 24))])
+    >>> [[str(digit.value) for digit in digits] for digits in loops.values()]
+    [['$r1_1', '$r1_0']]
+    """
+    reductions: dict[Expr, list[Expr]] = {}
+    for term in topological([part for s in stores for part in s.parts]):
+        if term.op in REDUCTIONS:
+            reductions.setdefault(term.args[1], []).append(term)
+    loops: dict[Expr, list[Expr]] = {}
+    images: dict[Expr, Expr] = {}
+    for index, own in reductions.items():
+        in_order = any(t.op in ("fsum_over", "fprod_over") for t in own)
+        if not in_order or {t.args[2:] for t in own} != {(const(0), const(extent(index)))}:
+            continue
+        # names that no variable of a kernel can have
+        digits = _digits(index, _steps(index, [t.args[0] for t in own]), f"$r{index_level(index)}", set())
+        if len(digits) > 1:
+            loops[index] = [digit for digit, _ in digits]
+            images[index] = _from_digits(digits)
+    theory = Theory()
+
+    def apart(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op in REDUCTIONS:
+            return make(term.op, args[0], term.args[1], *args[2:])
+        if term.op == "load" and args[1] is not term.args[1]:
+            return make("load", args[0], theory.simplify(args[1]))
+        if term.op == "fwhere" and args[0] is not term.args[0]:
+            return make("fwhere", theory.condition(args[0]), *args[1:])
+        return images.get(term)
+
+    if loops:
+        stores = [equal_store(s, [s.parts[0], *rebuild(s.parts[1:], apart)], s.over) for s in stores]
+    return [*stores], loops
+
+
+def _from_digits(digits: Sequence[tuple[Expr, int]]) -> Expr:
+    total: Expr = const(0)
+    for digit, weight in digits:
+        total = total + digit * weight
+    return total
+
+
+@dataclass(frozen=True)
+class _Accesses:
+    """The addresses of a store as linear forms, the target's first; and the variables that matter elsewhere."""
+
+    forms: list[Form]
+    elsewhere: frozenset[Expr]
+
+    @classmethod
+    def of(cls, store: Store) -> _Accesses:
+        theory = Theory()
+        loads = [t for t in topological([store.value, store.when]) if t.op == "load"]
+        forms = [theory.form(t.args[1]) for t in (store.target, *loads)]
+        atoms = variables([a for f in forms for a in f.terms if a.op != "var"])
+        elsewhere = [t for t in outside_addresses([store.value, store.when]) if t.op == "var"]
+        return cls(forms, frozenset([*atoms, *elsewhere]))
+
+    def strides(self, variable: Expr) -> list[int]:
+        """How far each address moves with ``variable``."""
+        return [form.terms.get(variable, 0) for form in self.forms]
+
+
+def _has_reduction(store: Store) -> bool:
+    return any(t.op in REDUCTIONS for t in topological([store.value, store.when]))
+
+
+def _in_output_order(store: Store) -> Store:
+    """The loops by their strides in the output, unless that could put what is summed up into more loops."""
+    if _has_reduction(store):
+        return store
+    form = Theory().form(store.target.args[1])
+    over = sorted(store.over, key=lambda v: -abs(form.terms.get(v, 0)))
+    return equal_store(store, store.parts, over)
+
+
+def _merged(store: Store, taken: set[str]) -> Store:
+    """One loop in place of two wherever all addresses go on, from one row to the next, as they do within a row."""
+    place = 0
+    while place + 1 < len(store.over):
+        outer, inner = store.over[place : place + 2]
+        accesses = _Accesses.of(store)
+        steps = zip(accesses.strides(outer), accesses.strides(inner), strict=True)
+        goes_on = all(x == y * extent(inner) for x, y in steps)
+        if goes_on and outer.vmin == inner.vmin == 0 and not {outer, inner} & accesses.elsewhere:
+            name = _name_of_both(str(outer.value), str(inner.value))
+            both = fresh(name, taken, extent(outer) * extent(inner))
+            over = [*store.over[:place], both, *store.over[place + 2 :]]
+            store = _substituted(store, over, {outer: const(0), inner: both})
+            # it may go on in the loop around it, too
+            place = max(0, place - 1)
+        else:
+            place += 1
+    return store
+
+
+def _name_of_both(outer: str, inner: str) -> str:
+    """``k_21`` for the digits ``k_2`` and ``k_1``, else both names."""
+    outer_stem, _, digits = outer.rpartition("_")
+    inner_stem, _, digit = inner.rpartition("_")
+    return f"{outer}{digit}" if outer_stem == inner_stem and (digits + digit).isdigit() else f"{outer}_{inner}"
+
+
+def _tiled(store: Store, taken: set[str]) -> list[Store]:
+    """The store in square tiles if it goes along the rows of its output but the columns of an input, else as it is.
+
+    What the tiles do not cover is stored separately.
+    """
+    if _has_reduction(store) or len(store.over) < 2:
+        return [store]
+    row = store.over[-1]
+    far = [f for f in _Accesses.of(store).forms[1:] if abs(f.terms.get(row, 0)) > NEAR]
+    column = next((v for v in store.over[:-1] if any(abs(f.terms.get(v, 0)) == 1 for f in far)), None)
+    if column is None or min(extent(row), extent(column)) < TILE or row.vmin or column.vmin:
+        return [store]
+    rest = []
+    nests = []
+    for v in (column, row):
+        tiles = extent(v) // TILE
+        if tiles * TILE < extent(v):
+            uncovered = fresh(f"{v.value}_rest", taken, extent(v) - tiles * TILE)
+            rest.append(_over_instead(store, v, [uncovered], uncovered + tiles * TILE))
+        # tiles in blocks, so that few pages of memory are in use at a time
+        together = max(n for n in range(1, TILE + 1) if tiles % n == 0)
+        sizes = {"block": tiles // together, "tile": together, "in": TILE}
+        nest = [fresh(f"{v.value}_{part}", taken, size) if size > 1 else const(0) for part, size in sizes.items()]
+        loops = [loop for loop in nest if loop.op == "var"]
+        store = _over_instead(store, v, loops, (nest[0] * together + nest[1]) * TILE + nest[2])
+        nests.append(nest)
+    columns, rows = nests
+    # within a tile the input goes along its rows
+    inner = [columns[0], rows[0], columns[1], rows[1], rows[2], columns[2]]
+    over = [*[v for v in store.over if v not in inner], *[v for v in inner if v.op == "var"]]
+    return [equal_store(store, store.parts, over), *rest]
+
+
+def _over_instead(store: Store, variable: Expr, loops: Sequence[Expr], value: Expr) -> Store:
+    """The store with other loops in the place of that over ``variable``."""
+    place = store.over.index(variable)
+    over = [*store.over[:place], *loops, *store.over[place + 1 :]]
+    return _substituted(store, over, {variable: value})

@@ -1,0 +1,98 @@
+"""Loads at one of two neighbours that a selection decides, as selections between two loads.
+
+``X[where(c, 0, 1)]`` is ``where(c, X[0], X[1])``: both loads leave the loop, and every compiler gets it right. gcc 12
+makes ``X[c ? 0 : 1]`` an access at the offset ``!c``, and its vectoriser then takes the lanes of a comparison, which
+are 0 and -1, for 0 and 1, so that it reads ``X[-1]``. It does so where nothing but a comparison and literals are added
+to the address in the loop, perhaps after it has unrolled another loop, in which the index selected that. In 32 bits
+other sums are widened as a whole; in 64 bits any sum will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from eqsat.kernels.kernel import Store, equal_store
+from eqsat.lang.dtypes import select_width
+from eqsat.lang.expr import Expr, const, make, rebuild, replaced, substitute, topological
+from eqsat.lang.ops import SUMS
+from eqsat.theory.linear import Theory
+
+
+def with_selected_loads(stores: Sequence[Store]) -> list[Store]:
+    """The same stores with every load at a selected one of two neighbours as a selection between two loads.
+
+    >>> from eqsat.lang.expr import buffer, var, where
+    >>> x, y, m = buffer("X", "f32", (2,)), buffer("Y", "f32", (4,)), var("m", 0, 3)
+    >>> with_selected_loads([Store(y[m], x[where(m < 3, 0, 1)], [m])])
+    [Store('Y[m] = where(m < 3, X[0], X[1]) for m')]
+    """
+    parts = [part for s in stores for part in s.parts]
+    if not any(t.op == "where" for t in topological(parts)):
+        return [*stores]
+    theory = Theory()
+
+    def among_loads(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        return _among_loads(theory, *args) if term.op == "load" else None
+
+    images = iter(rebuild(parts, among_loads))
+    return [equal_store(s, [next(images) for _ in s.parts], s.over) for s in stores]
+
+
+def _among_loads(theory: Theory, array: Expr, index: Expr) -> Expr | None:
+    """The selection that a load is, or ``None`` if no two neighbours are selected."""
+    order = topological([index])
+    selecting: set[Expr] = set()
+    for term in order:
+        if term.op == "where" or any(a in selecting for a in term.args):
+            selecting.add(term)
+    if index not in selecting:
+        return None
+    if select_width(index) == 64:
+        addends = _operands(index, SUMS | {"mul", "where"})
+        for term in order:
+            low, high = theory.bounds_of(term) if term in selecting and term in addends else (0, 0)
+            if high - low == 1:
+                loads = [make("load", array, *replaced([index], {term: const(end)})) for end in (low, high)]
+                return _choice(theory.condition(term.eq(low)), *loads)
+        return None
+    part = next(a for a in index.args if a.op != "const") if _adds_literal(index) else index
+
+    def at(place: Expr) -> Expr:
+        (there,) = substitute([index], {part: place})
+        return make("load", array, theory.simplify(there) if place.op == "const" else there)
+
+    # what the load is where the part is one of its alternatives
+    images: dict[Expr, Expr] = {}
+    alternatives = _operands(part, {"where"})
+    for term in order:
+        if term not in selecting or term not in alternatives:
+            continue
+        low, high = theory.bounds_of(term)
+        if high - low == 1:
+            images[term] = _choice(theory.condition(term.eq(low)), at(const(low)), at(const(high)))
+        elif any(a in images for a in term.args[1:]):
+            images[term] = _choice(term.args[0], *[images[a] if a in images else at(a) for a in term.args[1:]])
+    return images.get(part)
+
+
+def _adds_literal(index: Expr) -> bool:
+    """Whether a term is the sum or the difference of a literal and something else."""
+    return index.op in ("add", "sub") and sum(a.op == "const" for a in index.args) == 1
+
+
+def _choice(condition: Expr, x: Expr, y: Expr) -> Expr:
+    """A selection between two loads."""
+    return make("fwhere" if x.element else "where", condition, x, y)
+
+
+def _operands(root: Expr, operators: Collection[str]) -> set[Expr]:
+    """A term, its operands if it is one of these operators, and so on; of a selection what it selects among."""
+    found: set[Expr] = set()
+    waiting = [root]
+    while waiting:
+        term = waiting.pop()
+        if term not in found:
+            found.add(term)
+            if term.op in operators:
+                waiting += term.args[1:] if term.op == "where" else term.args
+    return found

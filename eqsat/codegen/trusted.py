@@ -1,0 +1,234 @@
+"""Whether a compiled kernel does what its terms say: it is run once on random arrays and compared with the evaluator.
+
+What is compared: every output element if evaluating them takes at most ``Limits.evaluated`` steps; otherwise, of each
+store that gives every element one value and has its array to itself, the elements at random points of its loops,
+their ends among them. What is not: stores that others overwrite in kernels beyond that, reductions so long that one
+element takes more steps, inputs that random ones do not resemble, and inputs whose elements it would divide by are
+zero. Elements beside the arrays are watched too: what is read there is arbitrary, and what is written there is seen.
+
+Floating-point elements are exactly equal unless the kernel takes sums or products, whose order counts, or calls
+``exp`` or ``log``, of which C's library has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eqsat.codegen.schedule import writes_once
+from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import Expr, any_var, array_of, as_float, const, extent, make, rebuild, replaced, topological
+from eqsat.lang.ops import ELEMENTS, REDUCTIONS, Buffer
+from eqsat.lang.sampling import sample
+
+Arrays = dict[str, NDArray[Any]]
+
+#: A compiled kernel: it takes all arrays and parameters by name, and stores to the outputs.
+Run = Callable[[Arrays, Mapping[str, int]], None]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What comparing a kernel may cost.
+
+    Attributes
+    ----------
+    run : int
+        Steps of its innermost loops that the compiled kernel takes at most; beyond, a kernel with shorter outer loops
+        is compiled and compared in its place (:func:`shortened`).
+    evaluated : int
+        Steps that the evaluator takes at most, for each store.
+    held : int
+        Bytes of all arrays; a kernel with more is not compared.
+    """
+
+    run: int = 2**23
+    evaluated: int = 2**16
+    held: int = 2**27
+
+
+LIMITS = Limits()
+
+#: Elements before and behind every array.
+MARGIN = 64
+
+#: How often a kernel is run, with other arrays and parameters; once if its arrays have more bytes than LARGE.
+ROUNDS = 2
+LARGE = 2**22
+
+#: How far elements whose rounding is not fixed may differ, relative to the greatest of them.
+TOLERANCE = {"f32": 1e-3, "f64": 1e-9}
+
+#: The most iterations of a store that are evaluated where not all are.
+POINTS = 256
+
+#: Random elements; longer arrays repeat them.
+PERIOD = 2**16 - 17
+
+#: What the bytes beside the outputs hold.
+WATCHED = 0xA5
+
+_ROUNDED_AT_WILL = {"exp", "log", "fsum_over", "fprod_over"}
+
+
+def rounds_at_will(kernel: Kernel) -> bool:
+    """Whether compilers may round the kernel's elements differently."""
+    return any(t.op in _ROUNDED_AT_WILL for t in topological(kernel.roots))
+
+
+def shortened(kernel: Kernel) -> Kernel | None:
+    """The kernel, or one with fewer values of its outer variables that can be compared; ``None`` if there is none."""
+    if _held(kernel) > LIMITS.held:
+        return None
+    shorter: dict[Expr, Expr] = {}
+    for store in kernel.stores:
+        steps = _steps(store)
+        for v in store.over:
+            now = shorter.get(v, v)
+            steps = steps // extent(v) * extent(now)
+            if steps > LIMITS.run:
+                count = max(2, extent(now) * LIMITS.run // steps)
+                steps = steps // extent(now) * min(count, extent(now))
+                shorter[v] = any_var(str(v.value), now.vmin, now.vmin + min(count, extent(now)) - 1)
+        if steps > LIMITS.run:
+            return None
+    if not shorter:
+        return kernel
+    stores = [equal_store(s, replaced(s.parts, shorter), [shorter.get(v, v) for v in s.over]) for s in kernel.stores]
+    return Kernel(kernel.name, stores)
+
+
+def differs(kernel: Kernel, run: Run, other: Run | None = None) -> bool:
+    """Whether a compiled kernel over flat arrays stores anything else than the evaluator says, or than another."""
+    exact, stated = not rounds_at_will(kernel), _with_tests(kernel)
+    points = sample(kernel.parameters, [], ROUNDS + 1, seed=0)
+    for number in range(ROUNDS if _held(kernel) <= LARGE else 1):
+        random = np.random.default_rng(number)
+        # the lowest values of all parameters come first, then the highest, then random ones
+        parameters = {name: int(values[ROUNDS - number]) for name, values in points.items()}
+        inputs = {b.name: _random_input(b, random) for b in kernel.inputs}
+        found, intact = _run_beside_margins(kernel, run, inputs, parameters)
+        if not intact:
+            return True
+        if other is None:
+            pairs = _expected(stated, inputs, parameters, found, number)
+        else:
+            pairs = iter(
+                zip(found.values(), _run_beside_margins(kernel, other, inputs, parameters)[0].values(), strict=True)
+            )
+        try:
+            if not all(_is_close(values, expected, exact) for values, expected in pairs):
+                return True
+        except ZeroDivisionError:
+            # by an element that happens to be zero: the kernel says nothing of such inputs
+            continue
+    return False
+
+
+def _with_tests(kernel: Kernel) -> Kernel:
+    """The kernel with 0 for loads outside of their arrays, as in C: the evaluator takes an element of the edge."""
+
+    def tested(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op != "load":
+            return None
+        load, index, size = make("load", *args), args[1], array_of(term).size
+        if index.vmin >= 0 and index.vmax < size:
+            return load
+        there = (index >= 0) & (index < size)
+        if load.is_bool:
+            return there & load
+        return make("fwhere", there, load, as_float(0, load)) if load.element else make("where", there, load, const(0))
+
+    def with_tests(store: Store) -> Store:
+        place, *rest = store.parts
+        return equal_store(store, [place, *rebuild(rest, tested)], store.over)
+
+    return Kernel(kernel.name, map(with_tests, kernel.stores))
+
+
+def _run_beside_margins(kernel: Kernel, run: Run, inputs: Arrays, parameters: Mapping[str, int]) -> tuple[Arrays, bool]:
+    """The outputs of a kernel, and whether nothing was stored beside them."""
+    outputs: Arrays = {}
+    margins = []
+    for b in kernel.outputs:
+        whole = np.zeros(b.size + 2 * MARGIN, DTYPES[b.element])
+        outputs[b.name] = whole[MARGIN:-MARGIN]
+        margins += [end.view(np.uint8) for end in (whole[:MARGIN], whole[-MARGIN:])]
+    for margin in margins:
+        margin[:] = WATCHED
+    run({**inputs, **outputs}, parameters)
+    return outputs, all(bool((margin == WATCHED).all()) for margin in margins)
+
+
+def _expected(
+    kernel: Kernel, inputs: Arrays, parameters: Mapping[str, int], found: Arrays, seed: int
+) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Elements that were stored, and what the evaluator says that they are."""
+    if sum(map(_steps, kernel.stores)) <= LIMITS.evaluated:
+        for name, expected in kernel.reference(inputs, **parameters).items():
+            yield found[name], expected
+        return
+    for store in kernel.stores:
+        name, count = store.array.name, LIMITS.evaluated // _steps_of_one(store)
+        if not count or sum(s.array.name == name for s in kernel.stores) > 1 or not writes_once(store):
+            continue
+        at = sample(store.over, [], min(count, POINTS), seed)
+        shape = np.broadcast_shapes(*[values.shape for values in at.values()])
+        values = evaluate(store.where_stored(), {**parameters, **at}, inputs)
+        place, value, when = [np.broadcast_to(x, shape) for x in values]
+        yield found[name][place[when].astype(np.intp)], value[when].astype(DTYPES[store.array.element])
+
+
+def _steps(store: Store) -> int:
+    """How often the innermost body of a store's loops is evaluated at most."""
+    return prod(map(extent, store.over)) * _steps_of_one(store)
+
+
+def _steps_of_one(store: Store) -> int:
+    """How often the innermost body of the reductions of a store is evaluated at most, for one element."""
+    steps: dict[Expr, int] = {}
+    for term in topological(store.parts):
+        below = max([steps[a] for a in term.args], default=1)
+        if term.op in REDUCTIONS:
+            body, _, low, high = term.args
+            below = max(below, steps[body] * max(1, high.vmax - low.vmin))
+        steps[term] = below
+    return max(steps[part] for part in store.parts)
+
+
+def _held(kernel: Kernel) -> int:
+    """The bytes of all arrays."""
+    return sum(DTYPES[b.element].itemsize * b.size for b in (*kernel.inputs, *kernel.outputs))
+
+
+def _random_input(array: Buffer, random: np.random.Generator) -> NDArray[Any]:
+    """Elements of an input, amid others: small multiples of 1/8, whose sums are exact; indices; any integer."""
+    size = array.size + 2 * MARGIN
+    count = min(size, PERIOD)
+    values: NDArray[Any]
+    if array.element.startswith("f"):
+        values = random.integers(-64, 65, count) / 8
+    elif array.element == "bool":
+        values = random.integers(0, 2, count)
+    else:
+        low, high = ELEMENTS[array.element]
+        kinds = [random.integers(-1, 9, count), random.integers(-1, 65, count), random.integers(low, high, count)]
+        values = np.choose(random.integers(3, size=count), kinds)
+    return np.resize(values.astype(DTYPES[array.element]), size)[MARGIN:-MARGIN]
+
+
+def _is_close(values: NDArray[Any], expected: NDArray[Any], exact: bool) -> bool:
+    real = values.dtype.kind == "f"
+    if not real or exact or np.array_equal(values, expected, equal_nan=True):
+        return np.array_equal(values, expected, equal_nan=real)
+    element = next(name for name, kind in DTYPES.items() if kind == values.dtype)
+    finite = np.isfinite(expected)
+    greatest = float(np.max(np.abs(expected[finite]), initial=0))
+    tolerance = TOLERANCE[element] * greatest
+    return bool(np.allclose(values, expected, rtol=TOLERANCE[element], atol=tolerance, equal_nan=True))

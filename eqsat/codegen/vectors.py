@@ -1,0 +1,104 @@
+"""Stores of several elements at a time: neighbours in memory are loaded and stored as vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eqsat.codegen.elements import C_TYPES
+from eqsat.codegen.expressions import ATOM, Code
+from eqsat.codegen.lanes import Run, contiguous_runs
+from eqsat.codegen.scopes import LoopWriter
+from eqsat.kernels.kernel import Store
+from eqsat.lang.expr import TRUE, Expr, any_var, array_of, extent, replaced, topological
+from eqsat.lang.ops import REDUCTIONS, Buffer
+from eqsat.theory.definedness import settled
+from eqsat.theory.linear import Theory
+
+#: How many lanes there may be.
+LANES = (1, 2, 4, 8, 16)
+
+
+class Vectors:
+    """Writes innermost loops in so many lanes."""
+
+    def __init__(self, writer: LoopWriter, lanes: int) -> None:
+        self.writer, self.lanes = writer, lanes
+        self._types: set[tuple[str, int]] = set()
+        # the types of vectors by name
+        self._loaded: dict[str, str] = {}
+
+    def types(self) -> list[str]:
+        """The declarations of the vectors that were used."""
+        return [_declaration(element, length) for element, length in sorted(self._types)]
+
+    def can_write(self, store: Store) -> bool:
+        """Whether the innermost loop of a store has so many elements, each with a value of its own."""
+        if self.lanes == 1 or not store.over or store.over[-1].vmin or extent(store.over[-1]) < self.lanes:
+            return False
+        plain = store.when is TRUE and store.array.element != "bool"
+        return plain and not any(t.op in REDUCTIONS for t in topological([store.value]))
+
+    def write(self, store: Store) -> None:
+        """The innermost loop, several elements at a time, and after it the elements that are left."""
+        writer, row = self.writer, store.over[-1]
+        whole = extent(row) // self.lanes
+        step = any_var(f"#{row.value}", 0, whole - 1)
+        writer.loop_names[step] = writer.argument_name(f"{row.value}_lanes")
+        first = step * self.lanes
+        lanes = [{row: first + lane if lane else first} for lane in range(self.lanes)]
+        theory = Theory()
+        places, values = zip(*[settled(replaced(store.parts[:2], lane), theory) for lane in lanes], strict=True)
+        writer.expect([*places, *values])
+        with writer.whole(step):
+            for load in [t for t in topological([store.value]) if t.op == "load"]:
+                self._load([replaced([load], lane)[0] for lane in lanes])
+            for run in contiguous_runs(places):
+                chosen = slice(run.first, run.first + run.length)
+                self._store(store.array, run, [writer.need(v) for v in values[chosen]], places[chosen])
+        if whole * self.lanes < extent(row):
+            writer.expect(store.parts)
+            with writer.part(row, str(whole * self.lanes), writer.ends(row)[1]):
+                writer.assign(store)
+
+    def _load(self, loads: Sequence[Expr]) -> None:
+        """One vector for each run of neighbours among elements that may be loaded at once."""
+        writer, array = self.writer, array_of(loads[0])
+        # a lane that is not inside its array, or only in some branch, is loaded where it is needed
+        safe = all(load in writer.inside and load not in writer.inline for load in loads)
+        if not safe or array.element == "bool" or len(set(loads)) < len(loads):
+            return
+        for run in contiguous_runs([load.args[1] for load in loads]):
+            if run.length not in LANES[1:]:
+                continue
+            kind, name = self._type(array, run.length), writer.local("v")
+            self._loaded[name] = kind
+            element = writer.element(array, writer.need(run.base))
+            writer.emit(f"const {kind} {name} = *(const {kind} *)&{element};")
+            for lane, load in enumerate(loads[run.first :][: run.length]):
+                writer.bind(load, Code(f"{name}[{lane}]", ATOM, writer.element_width(load)))
+
+    def _store(self, array: Buffer, run: Run, texts: Sequence[str], places: Sequence[Expr]) -> None:
+        """One vector store for a run of neighbours, or a store for each."""
+        writer = self.writer
+        if run.length not in LANES[1:]:
+            for place, text in zip(places, texts, strict=True):
+                writer.emit(f"{writer.element(array, writer.need(place))} = {text};")
+            return
+        kind, vector = self._type(array, run.length), texts[0].removesuffix("[0]")
+        in_order = all(text == f"{vector}[{lane}]" for lane, text in enumerate(texts))
+        moved = in_order and self._loaded.get(vector) == kind
+        start = f"*({kind} *)&{writer.element(array, writer.need(run.base))} = "
+        values = [f"    {text}," for text in texts]
+        writer.emit(*[f"{start}{vector};"] if moved else [f"{start}({kind}){{", *values, "};"])
+
+    def _type(self, array: Buffer, length: int) -> str:
+        """The name of the type of so many elements."""
+        self._types.add((array.element, length))
+        return f"{array.element}x{length}"
+
+
+def _declaration(element: str, length: int) -> str:
+    """The declaration of a vector that may stand anywhere in an array."""
+    kind = C_TYPES[element]
+    layout = f"vector_size({length} * sizeof({kind})), aligned(sizeof({kind})), may_alias"
+    return f"typedef {kind} {element}x{length} __attribute__(({layout}));"

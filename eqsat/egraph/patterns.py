@@ -1,0 +1,219 @@
+"""The language of rules: patterns over letters, guards over what is measured of them.
+
+In a pattern ``a b c d k m n s`` match integer literals (``s`` a shift amount), ``u v w x y z`` any term, ``p q r`` any
+condition, and a repeated letter means the same term. A guard may ask for ``vmin(x)``, ``vmax(x)``, ``factor(x)`` (a
+known divisor of every value of ``x``), ``gcd(x, d)`` (that of ``factor(x)`` and ``d``), for ``modulus(x)`` and
+``remainder(x)`` (each value of ``x`` is ``remainder(x)`` modulo ``modulus(x)``, and
+``0 <= remainder(x) < modulus(x)``), and for a comparison of two terms (``x < y``) that must be a known fact. A rule may
+assume that no divisor in its left side is zero.
+
+A pattern may have reductions, as in ``sum(x, i, u, v)``: a letter in the body may speak of the index, unless the guard
+says ``free(x)``; ``at(x, y)`` on the right is ``x`` where its index is ``y``, and in the body of two reductions
+``at(x, y, z)`` where that of the outer one is ``y`` and that of the inner one ``z``. A guard may ask for
+``divides(x, d)``: somewhere in ``x`` a number that depends on the index is divided by the literal ``d``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from eqsat.lang.expr import TRUE, Expr, buffer, buffers, const, index_level, is_index, make, topological, var, variables
+from eqsat.lang.ops import MAX_SHIFT, REDUCTIONS
+from eqsat.lang.text import parse, to_text
+
+if TYPE_CHECKING:
+    from eqsat.egraph.rule import Rule
+
+LITERALS = "abcdkmns"
+TERMS = "uvwxyz"
+CONDITIONS = "pqr"
+
+#: Letters are parsed as variables of up to this magnitude, small enough for the truth test to stay in machine integers.
+LARGEST = 2**15
+_LETTERS = {
+    **{name: var(name, -LARGEST, LARGEST) for name in LITERALS + TERMS},
+    "s": var("s", 0, MAX_SHIFT),
+    **{name: make("ne", var(name, 0, 1), const(0)) for name in CONDITIONS},
+}
+#: What to do about a name that is none of them.
+_REMEDY = f"the letters of literals are {LITERALS}, of terms {TERMS}, of conditions {CONDITIONS}"
+#: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
+_MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|divides)\(([^)]*)\)")
+#: ``at(x, y, z)`` is read as an element of an array, ``at_x[y, z]``.
+_AT = re.compile(r"\bat\(\s*(\w+)\s*,([^()]*)\)")
+#: What to do about a measure of something else.
+_MEASURED = f"measure one of {TERMS} as in vmin(x), or as in gcd(x, d) with one of {LITERALS}"
+MEASURES = {
+    **{f"{f}_{x}": var(f"{f}_{x}", -LARGEST, LARGEST) for f in ("vmin", "vmax") for x in TERMS},
+    **{f"{f}_{x}": var(f"{f}_{x}", 1, LARGEST) for f in ("factor", "modulus") for x in TERMS},
+    **{f"remainder_{x}": var(f"remainder_{x}", 0, LARGEST) for x in TERMS},
+    **{f"gcd_{x}_{y}": var(f"gcd_{x}_{y}", 0, LARGEST) for x in TERMS for y in LITERALS},
+}
+#: In patterns with reductions the letters stand for few values, so that their products have bounds.
+_FEW = 8
+_NARROW = {name: var(name, -_FEW, _FEW) if term.vmax == LARGEST else term for name, term in _LETTERS.items()}
+_BINDING = {
+    **{name: var(name, -_FEW, _FEW) if name[0] == "v" else term for name, term in MEASURES.items()},
+    **{f"free_{x}": make("ne", var(f"free_{x}", 0, 1), const(0)) for x in TERMS + CONDITIONS},
+    **{
+        f"divides_{x}_{d}": make("ne", var(f"divides_{x}_{d}", 0, 1), const(0))
+        for x in TERMS + CONDITIONS
+        for d in LITERALS
+    },
+    **{f"at_{x}": buffer(f"at_{x}") for x in TERMS},
+    **{f"at_{p}": buffer(f"at_{p}", "bool") for p in CONDITIONS},
+}
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A rule's three parts as terms over letters."""
+
+    left: Expr
+    right: Expr
+    when: Expr
+
+
+@cache
+def pattern_of(rule: Rule) -> Pattern:
+    """The parts of ``rule`` parsed.
+
+    Raises
+    ------
+    ValueError
+        If a part does not parse or a letter is unbound; one line that names the rule.
+    """
+    try:
+        binds = binds_index(rule)
+        left = parse(rule.left, _NARROW if binds else _LETTERS, _REMEDY)
+        right = _parse_measured(rule.right, binds)
+        when = _parse_measured(rule.when, binds) if rule.when else TRUE
+    except ValueError as error:
+        raise ValueError(f"rule {rule.name!r}: {error}") from None
+    if left.is_bool is not right.is_bool:
+        raise ValueError(f"rule {rule.name!r}: one side is a condition, the other a number")
+    if is_condition_letter(left) or (left.op == "var" and right.args):
+        raise ValueError(f"rule {rule.name!r}: the left side is a letter, which matches all terms: give it an operator")
+    if not binds and _reduces(right):
+        raise ValueError(f"rule {rule.name!r}: the right side has a reduction, the left side {rule.left!r} none")
+    if binds and rule.both_ways and not _reduces(right):
+        raise ValueError(f"rule {rule.name!r}: both ways the right side {rule.right!r} needs a reduction too")
+    if _reduces(when):
+        raise ValueError(f"rule {rule.name!r}: the guard {rule.when!r} has a reduction: measure letters instead")
+    if left is right:
+        raise ValueError(f"rule {rule.name!r}: both sides are {to_text(left)!r}")
+    if not when.is_bool:
+        raise ValueError(f"rule {rule.name!r}: the guard {rule.when!r} is no condition: compare it, as in 'c > 0'")
+    bound = {v.value for v in variables([left])}
+    # a guard may find the literals that a body divides by
+    bound |= {divisor for _, divisor in divided(Pattern(left, right, when))}
+    for array in buffers([right]):
+        if (letter := moved_letter(array)) not in bound:
+            raise ValueError(f"rule {rule.name!r}: the left side does not bind {letter!r}")
+    for term in variables([right, when]):
+        for letter in _letters_of(str(term.value)):
+            if letter not in bound:
+                raise ValueError(f"rule {rule.name!r}: the left side does not bind {letter!r}")
+    return Pattern(left, right, when)
+
+
+def binds_index(rule: Rule) -> bool:
+    """Whether the patterns of ``rule`` have reductions."""
+    return re.search(r"\b(sum|prod|max_over|min_over)\(", rule.left) is not None
+
+
+def moved_letter(array: Expr) -> str:
+    """The letter that an array of a pattern stands for, whose elements are its values at other indices."""
+    return str(array.value.name).removeprefix("at_")  # type: ignore[union-attr]
+
+
+def divided(pattern: Pattern) -> list[tuple[str, str]]:
+    """What a guard says of divisions: the letters of bodies, and those of the literals that they divide by."""
+    names = [str(v.value).split("_") for v in variables([pattern.when])]
+    return [(letters[0], letters[1]) for asked, *letters in names if asked == "divides"]
+
+
+def levels_around(side: Expr) -> dict[str, tuple[int, ...]]:
+    """By letter of a side, the levels of the indices that it may speak of, the outermost first.
+
+    They are those of the reductions around every place where the letter stands.
+    """
+    return {
+        letter: tuple([level for level in first if all(level in around for around in others)])
+        for letter, (first, *others) in places_of_letters(side).items()
+    }
+
+
+def places_of_letters(side: Expr) -> dict[str, list[tuple[int, ...]]]:
+    """By letter of a side, the levels of the indices around each of its places, the outermost first."""
+    found: dict[str, list[tuple[int, ...]]] = {}
+
+    def visit(term: Expr, around: tuple[int, ...]) -> None:
+        if term.op == "var" and not is_index(term):
+            found.setdefault(str(term.value), []).append(around)
+        elif term.op in REDUCTIONS:
+            body, index, low, high = term.args
+            visit(body, (*around, index_level(index)))
+            visit(low, around)
+            visit(high, around)
+        else:
+            for operand in term.args:
+                visit(operand, around)
+
+    visit(side, ())
+    return found
+
+
+@cache
+def reindexes(rule: Rule) -> bool:
+    """Whether the right side of ``rule`` has loops of its own, over other indices than the left: splits and merges."""
+    return has_own_loops(pattern_of(rule))
+
+
+@cache
+def has_own_loops(pattern: Pattern) -> bool:
+    """As :func:`reindexes`, of the parts of a rule."""
+    loads = [t for t in topological([pattern.right]) if t.op == "load"]
+    return any(index.op != "var" or is_index(index) for load in loads for index in load.args[1:])
+
+
+def _reduces(term: Expr) -> bool:
+    return any(t.op in REDUCTIONS for t in topological([term]))
+
+
+def _parse_measured(text: str, binds: bool) -> Expr:
+    names = _NARROW | _BINDING if binds else _LETTERS | MEASURES
+
+    def named(found: re.Match[str]) -> str:
+        name = "_".join([found[1], *[letter.strip() for letter in found[2].split(",")]])
+        if name not in names:
+            raise ValueError(f"cannot parse {text!r}: {found[0]!r} is no measure: {_MEASURED}")
+        return name
+
+    moved = _AT.sub(r"at_\1[\2]", text) if binds else text
+    return parse(_MEASURE.sub(named, moved), names, _REMEDY)
+
+
+def shown(name: str) -> str:
+    """``vmin_x`` and ``gcd_x_d`` as a guard writes them."""
+    function, *letters = name.split("_")
+    return f"{function}({', '.join(letters)})" if letters else name
+
+
+def _letters_of(name: str) -> list[str]:
+    """The letters that a scalar such as ``vmin_x`` or ``gcd_x_d`` speaks of."""
+    return name.split("_")[1:] if name in MEASURES or name in _BINDING else [name]
+
+
+def mentioned(pattern: Pattern) -> list[int]:
+    """The literals of ``pattern`` and the numbers next to them, the small ones first."""
+    literals = {t.vmin for t in topological([pattern.left, pattern.right, pattern.when]) if t.op == "const"}
+    return sorted({n + step for n in literals for step in (-1, 0, 1)}, key=lambda n: (abs(n), n))
+
+
+def is_condition_letter(term: Expr) -> bool:
+    """Whether a term of a pattern is a condition letter, which is read as ``p != 0``."""
+    return term.op == "ne" and term.args[0].op == "var" and str(term.args[0].value) in CONDITIONS

@@ -1,0 +1,167 @@
+"""Rules: one line of data each.
+
+A :class:`Rule` says that two patterns are equal where a guard holds, in the syntax of expressions:
+:mod:`eqsat.egraph.patterns` has their language. From that line come the egglog rules
+(:mod:`eqsat.egraph.compiling`), the matcher of the greedy engine (:mod:`eqsat.optimize.greedy`) and the proof
+(:mod:`eqsat.prove.proof`).
+
+Rules about reductions are what :mod:`eqsat.theory.reduce` rests on; they are proved for each small range
+(:mod:`eqsat.prove.binding`). What the e-graph builds of terms for them is in :mod:`eqsat.egraph.reductions`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from eqsat.egraph.compiling import compile_rule
+from eqsat.egraph.patterns import CONDITIONS, TERMS, is_condition_letter, pattern_of
+from eqsat.lang.expr import Expr, topological, variables
+
+#: What egglog's text and the engine's profiles can carry as a name.
+_NAME = re.compile(r'[^"@\\\r\n]+')
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``left`` equals ``right`` for all values of the letters for which ``when`` holds.
+
+    Parameters
+    ----------
+    name : str
+        Unique in a rule set; shown in profiles and explanations. Without quotes, backslashes, ``@`` and line breaks.
+    left, right : str
+        The patterns, as in :mod:`eqsat.egraph.patterns`. A literal on the right may be computed, as in
+        ``x*(c//d)``.
+    when : str
+        The guard; empty means always.
+    why : str
+        The reason, for a reader.
+    both_ways : bool
+        Whether ``right`` is rewritten to ``left`` too.
+    source : str
+        What it implements: ids of lines in ``docs/requirements.md``, such as ``"A9 A13"``, or a publication.
+    beside_theory : bool
+        Of a shipped rule, whether it runs beside the theory too, because what it finds is not known there, or is
+        another way to compute what is. Rules of one's own always run.
+    check : bool
+        Whether :func:`eqsat.optimize` refuses the rule if a counterexample of small values refutes it.
+
+    Raises
+    ------
+    ValueError
+        If a pattern or the guard does not parse, or uses a letter that the left side does not bind; if both sides
+        are the same; if the left side is a letter alone, which matches all there is; or if the name will not do.
+    TypeError
+        If the name, a pattern or the guard is no text.
+
+    >>> Rule("div-multiple", "(x*c + y) // d", "x*(c//d) + y//d", "d > 0 and c % d == 0", "x*(c/d) is whole").name
+    'div-multiple'
+    """
+
+    name: str
+    left: str
+    right: str
+    when: str = ""
+    why: str = ""
+    both_ways: bool = False
+    source: str = ""
+    check: bool = True
+    beside_theory: bool = False
+
+    def __post_init__(self) -> None:
+        for part in ("name", "left", "right", "when"):
+            if not isinstance(getattr(self, part), str):
+                raise TypeError(f"the {part} of a rule is a text, not {getattr(self, part)!r}")
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(
+                f"a rule is named {self.name!r}: give it a name without quotes, backslashes, @ and line breaks"
+            )
+        compile_rule(self)
+
+    def reverse(self) -> Rule:
+        """The rule from right to left."""
+        return Rule(self.name, self.right, self.left, self.when, self.why)
+
+
+def refuse_repeated(rules: Iterable[Rule]) -> None:
+    """Raise ``ValueError`` if two of ``rules`` share a name, by which profiles and explanations know them."""
+    names = Counter(rule.name for rule in rules)
+    repeated = next((name for name, count in names.items() if count > 1), None)
+    if repeated is not None:
+        raise ValueError(f"two rules are named {repeated!r}: give each rule of a set a name of its own")
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """Values of the letters (and what is known of them) for which the guard holds and the sides differ.
+
+    Attributes
+    ----------
+    values : dict from str to int
+        By letter, or by measure as a guard writes it: ``"vmin(x)"``.
+    left, right : str
+        The value of each side; ``"undefined"`` where a divisor is zero.
+    """
+
+    rule: str
+    values: dict[str, int]
+    left: str
+    right: str
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{name} = {value}" for name, value in self.values.items())
+        return f"rule {self.rule!r} is false: with {values} the left side is {self.left}, the right side {self.right}"
+
+
+@cache
+def is_commutativity(rule: Rule) -> bool:
+    """Whether ``rule`` only swaps the operands of one operator."""
+    pattern = pattern_of(rule)
+    left, right = pattern.left, pattern.right
+    return len(left.args) == 2 and right.op == left.op and right.args == left.args[::-1]
+
+
+@cache
+def grows(rule: Rule) -> bool:
+    """Whether ``rule`` makes terms bigger: more operators, terms or conditions on the right; literals are not counted.
+
+    >>> grows(Rule("distribute", "(x + y) * z", "x*z + y*z")), grows(Rule("scales-multiply", "(x*c)*d", "x*(c*d)"))
+    (True, False)
+    """
+    pattern = pattern_of(rule)
+    left, right = _nodes(pattern.left), _nodes(pattern.right)
+    return not right <= left or (rule.both_ways and left != right)
+
+
+def _nodes(side: Expr) -> Counter[str]:
+    """How often each term and condition occurs in one side of a rule, and under ``""`` how many operators on them."""
+    found: Counter[str] = Counter()
+    stack = [side]
+    while stack:
+        term = stack.pop()
+        if is_condition_letter(term) or str(term.value) in TERMS:
+            found[str(variables([term])[0].value)] += 1
+        elif any(str(v.value) in TERMS + CONDITIONS for v in variables([term])):
+            found[""] += 1
+            stack += term.args
+    return found
+
+
+@cache
+def only_reorders(rule: Rule) -> bool:
+    """Whether both sides apply one operator to the same terms or conditions: commutativity, associativity.
+
+    >>> only_reorders(Rule("associates", "(x + y) + z", "x + (y + z)"))
+    True
+    >>> only_reorders(Rule("offset-outward", "(x + c) + y", "(x + y) + c"))
+    False
+    """
+    pattern = pattern_of(rule)
+    counts = _nodes(pattern.left)
+    ops = {t.op for t in topological([pattern.left, pattern.right]) if t.args and not is_condition_letter(t)}
+    letters = {str(v.value) for v in variables([pattern.left, pattern.right])}
+    return len(ops) == 1 and counts == _nodes(pattern.right) and {""} < counts.keys() == letters | {""}

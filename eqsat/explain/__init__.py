@@ -1,0 +1,5 @@
+"""Derivations: how a result follows from its input, one law at a time, in steps that are checked.
+
+The door is :func:`eqsat.explain.derivation.explain`. Imports ``optimize``, ``alternatives``, ``prove``, ``egraph``,
+``theory``, ``lang`` and ``rules``.
+"""

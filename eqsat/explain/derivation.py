@@ -1,0 +1,306 @@
+"""Why a result equals its input: a derivation, one law at a time, that a person can read and that is checked.
+
+How the answer was found does not matter here. Operands first, each subterm of the input is brought into the form that
+the answer has for it, or into a shorter one if the theory knows one (:mod:`eqsat.explain.plan`), and
+:mod:`eqsat.explain.derive` looks for a short chain of laws between the two. Then laws are dropped, one after the
+other, as long as a derivation by the others remains.
+
+Every step is compared by :func:`eqsat.prove.verify.check_equal` when it is made, wherever its constraints, its gate and
+the conditions around it hold. The steps are made on the input one by one, and what they leave is the answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from eqsat.egraph.rule import Rule
+from eqsat.explain.derive import READINGS, laws_with
+from eqsat.explain.links import ATTEMPTS, COARSE, Link, coarse_law
+from eqsat.explain.page import Page
+from eqsat.explain.plan import Plan, Task
+from eqsat.explain.roots import Roots, replaced_within
+from eqsat.lang.errors import UnsoundStepError
+from eqsat.lang.expr import (
+    Expr,
+    ExprLike,
+    brief,
+    make,
+    rebuild,
+    substitute,
+    variables,
+)
+from eqsat.lang.limits import refuse_seconds
+from eqsat.prove.verify import Check, check_equal, prove_equal
+
+if TYPE_CHECKING:
+    from eqsat.optimize.result import Result
+
+#: Steps are checked at every point if there are up to so many, else at chosen ones.
+MAX_POINTS = 2**18
+SAMPLES = 2000
+#: The share of the time after which laws are dropped no more.
+SPARING = 0.8
+
+
+@dataclass(frozen=True)
+class Step:
+    """One application of one law.
+
+    Attributes
+    ----------
+    roots : tuple of int
+        The roots that it changes.
+    before, after : Expr
+        ``before`` becomes ``after`` wherever it occurs in them, inside the branches that ``given`` names.
+    given : tuple of bool Expr
+        The conditions of enclosing selections that are used, outermost first; ``not c`` names the other branch of
+        ``where(c, ...)``. Empty if the step holds wherever the constraints, and the gate of its roots, do.
+    law : str
+        The name of a rule, of a lemma of :mod:`eqsat.explain.derive`, or of a coarse step
+        (:data:`eqsat.explain.links.COARSE`).
+    why : str
+        The law's reason.
+    instance : tuple of two Expr, or None
+        The part of ``before`` to which the law was applied, and what it became, if that is not all of it.
+    check : Check
+        How both sides were compared.
+    """
+
+    roots: tuple[int, ...]
+    before: Expr
+    after: Expr
+    given: tuple[Expr, ...]
+    law: str
+    why: str
+    instance: tuple[Expr, Expr] | None
+    check: Check
+
+    def apply(self, root: Expr) -> Expr:
+        """``root`` after the step."""
+        return replaced_within(root, self.before, self.after, self.given)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A checked derivation of a result from its input; as text, it reads like a calculation.
+
+    Attributes
+    ----------
+    before, exprs : tuple of Expr
+        The roots at the start and at the end.
+    constraints, gates
+        The known facts under which they are equal.
+    steps : tuple of Step
+        Made in order, they turn ``before`` into ``exprs``.
+    laws : dict from str to str
+        The laws that the steps cite, in the order of first use, and what they say.
+    minimal : bool
+        Whether every law is needed: without any one of them the search finds no derivation. False if time ran out.
+    """
+
+    before: tuple[Expr, ...]
+    exprs: tuple[Expr, ...]
+    constraints: tuple[Expr, ...]
+    gates: tuple[Expr | None, ...]
+    steps: tuple[Step, ...]
+    laws: dict[str, str]
+    minimal: bool
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the laws that the steps cite."""
+        return tuple(self.laws)
+
+    @property
+    def coarse(self) -> int:
+        """How many steps are larger than one application of a law."""
+        return sum(step.law in COARSE for step in self.steps)
+
+    def __str__(self) -> str:
+        return "\n".join(Page(self).lines())
+
+    def record(self) -> dict[str, Any]:
+        """The explanation as JSON data; ``lets`` names large subterms, in order, as in the format of corpora."""
+        page = Page(self)
+        return {
+            "steps": [
+                {
+                    "roots": list(step.roots),
+                    "before": page.text(step.before),
+                    "after": page.text(step.after),
+                    "given": [page.text(condition) for condition in step.given],
+                    "law": step.law,
+                    "why": step.why,
+                    "instance": step.instance and [page.text(part) for part in step.instance],
+                    "checked": step.check.kind,
+                    "points": step.check.points,
+                }
+                for step in self.steps
+            ],
+            "lets": [[name, page.definition(term)] for term, name in page.names.items()],
+            "laws": self.laws,
+            "minimal": self.minimal,
+            "coarse": self.coarse,
+        }
+
+
+def explain(
+    result: Result, *, only: Collection[str] | None = None, prove: bool = False, seconds: float = 5.0
+) -> Explanation:
+    """Derive the output of ``result`` from its input in small checked steps, by few laws.
+
+    Parameters
+    ----------
+    only : collection of str, or None
+        The names of the laws that may be cited; None for all. What they do not reach takes coarse steps.
+    prove : bool
+        Prove each step that has too many points to be checked at every one (more with the extra: check).
+    seconds : float
+        About how long it may take. What is not derived by then is one coarse step per root.
+
+    Raises
+    ------
+    UnsoundStepError
+        If the sides of a step differ.
+    ValueError
+        If there are less than 0 seconds.
+
+    >>> from eqsat.optimize.front import optimize
+    >>> print(explain(optimize("R0//8*8 + R0%8", R0=(0, 31))))
+    R0//8*8 + R0%8
+      = R0    mod-core: x = (x//n)*n + x%n  [at all 32 points]
+    <BLANKLINE>
+    By one law:
+      mod-core  x % n + (x // n)*n = x
+    """
+    refuse_seconds(seconds)
+    return _Explainer(result, only, prove, seconds).run()
+
+
+class _Explainer:
+    """One derivation of all roots."""
+
+    def __init__(self, result: Result, only: Collection[str] | None, prove: bool, seconds: float) -> None:
+        self.result, self.prove = result, prove
+        gates = [gate for gate in result.gates if gate is not None]
+        names = [str(v.value) for v in variables([*result.before, *result.exprs, *result.constraints, *gates])]
+        prefix = "_" * (1 + max([len(n) - len(n.lstrip("_")) for n in names], default=0))
+        self.task = Task(result, None if only is None else frozenset(only), seconds, prefix)
+        self.steps: list[Step] = []
+        self.cited: frozenset[str] = frozenset()
+        self.minimal = False
+        rules = laws_with(result.rule_set)
+        self.why = {**READINGS, **COARSE, **{rule.name: rule.why for rule in rules}}
+        self.statements = {**READINGS, **COARSE, **{rule.name: _statement(rule) for rule in rules}}
+
+    def run(self) -> Explanation:
+        result = self.result
+        members: dict[Expr | None, list[int]] = {}
+        for index, gate in enumerate(result.gates):
+            members.setdefault(gate, []).append(index)
+        plans = [Plan(self.task, gate, indices) for gate, indices in members.items()]
+        links = [link for plan in plans for link in plan.links]
+        self._spare_laws(links)
+        self.cited = frozenset({law for link in links for law in link.cites()})
+        for plan in plans:
+            self._make(plan)
+        cited = dict.fromkeys(step.law for step in self.steps)
+        laws = {law: self.statements[law] for law in cited}
+        known = (result.before, result.exprs, result.constraints, result.gates)
+        return Explanation(*known, tuple(self.steps), laws, self.minimal)
+
+    def _spare_laws(self, links: Sequence[Link]) -> None:
+        """Drop laws one after the other, the least used first, where those that remain suffice."""
+        uses = Counter(law for link in links for law in link.cites() if law not in COARSE)
+        for law in sorted(uses, key=lambda name: (uses[name], name)):
+            concerned = [link for link in links if law in link.cites()]
+            others = frozenset({name for link in links for name in link.cites()} - {law})
+            spared = [replace(link) for link in concerned]
+            if all(link.find(others, self.task.until(SPARING), ATTEMPTS) for link in spared):
+                for link, found in zip(concerned, spared, strict=True):
+                    link.law, link.moves, link.opaque = found.law, found.moves, found.opaque
+        self.minimal = not self.task.is_late(SPARING)
+
+    def _make(self, plan: Plan) -> None:
+        """Make the steps of a plan on its roots; where time runs out, or something is missing, one for each root."""
+        roots = Roots(plan.before)
+        made: dict[Expr, Expr] = {}
+        for link in plan.links:
+            if self.task.is_late(1):
+                break
+            if link.before in roots or self._follow(link, made, roots):
+                self._take(link, plan, roots, made)
+        for before, after in zip(roots.terms, plan.after, strict=True):
+            # steps elsewhere may have changed what a link was for
+            if before is not after and (rest := plan.link(before, after)) and self._find_again(rest):
+                self._take(rest, plan, roots, made)
+        for index, before, after in zip(plan.members, roots.terms, plan.after, strict=True):
+            if before is not after:
+                law = "never" if plan.theory is None else coarse_law(plan.theory, before, after)
+                check = self._check(plan.gate, (), law, [(before, after)])
+                if check.kind == "exhaustive" and not check.points:
+                    law = "never"
+                self.steps.append(Step((index,), before, after, (), law, self.why[law], None, check))
+
+    def _take(self, link: Link, plan: Plan, roots: Roots, made: dict[Expr, Expr]) -> None:
+        """Take the steps of a link on the roots, and remember them in ``made``."""
+        whole: dict[Expr, ExprLike] = {cut: operand for operand, cut in link.opaque.items()}
+        for before, after, law, instance in link.steps():
+            try:
+                old, new, *part = substitute([before, after, *(instance or ())], whole)
+                changed = roots.replace(old, new, link.given)
+            except ValueError:
+                # what is never evaluated would divide by what is always zero
+                break
+            if changed:
+                made[old] = new
+                check = self._check(plan.gate, link.given, law, [(before, after), (old, new)])
+                members = tuple([plan.members[i] for i in changed])
+                applied = (part[0], part[1]) if part else None
+                self.steps.append(Step(members, old, new, link.given, law, self.why[law], applied, check))
+
+    def _follow(self, link: Link, made: Mapping[Expr, Expr], roots: Roots) -> bool:
+        """Start ``link`` from what other steps have made of its left side; whether it is still to be made."""
+
+        def follow(term: Expr, args: tuple[Expr, ...]) -> Expr:
+            now = term if args == term.args else make(term.op, *args)
+            return made.get(now, now)
+
+        (link.before,) = rebuild([link.before], follow)
+        link.opaque = {}
+        return link.before is not link.after and link.before in roots and self._find_again(link)
+
+    def _find_again(self, link: Link) -> bool:
+        """Find the moves of a link that was not planned, by the laws that are cited already if these do."""
+        for laws in (self.cited, self.task.only):
+            if link.find(laws, self.task.until(SPARING), ATTEMPTS):
+                self.minimal = self.minimal and laws is self.cited
+                return True
+        return False
+
+    def _check(self, gate: Expr | None, given: Sequence[Expr], law: str, sides: Sequence[tuple[Expr, Expr]]) -> Check:
+        """Compare both sides: with operands cut out, which shows more, or else as they are."""
+        conditions = [*given] if gate is None else [gate, *given]
+        context = reduce(lambda x, y: x & y, conditions) if conditions else None
+        for before, after in dict.fromkeys(sides):
+            check = self._compare(before, after, context)
+            if check.equal:
+                return check
+        raise UnsoundStepError(f"by {law}, {brief(before)!r} is not {brief(after)!r}: see {check.counterexample}")
+
+    def _compare(self, before: Expr, after: Expr, context: Expr | None) -> Check:
+        known: dict[str, Any] = {"constraints": self.result.constraints, "gates": [context]}
+        check = check_equal([before], [after], **known, most=MAX_POINTS, samples=SAMPLES)
+        if self.prove and check.equal and check.kind in ("sampled", "unchecked"):
+            left = max(0.1, self.task.until(1) - time.perf_counter())
+            return prove_equal([before], [after], **known, seconds=left)
+        return check
+
+
+def _statement(rule: Rule) -> str:
+    return f"{rule.left} = {rule.right}" + (f"  when {rule.when}" if rule.when else "")

@@ -1,0 +1,445 @@
+"""Chains of laws between two equal terms: what :mod:`eqsat.explain.derivation` strings together.
+
+The laws are the rules, and the lemmas of the theory: those that are patterns are rules too (:data:`LEMMAS`), the others
+are listed in :data:`READINGS`. Terms are searched *as read*: operands in any order, like terms collected, literals and
+exact quotients computed. So one move is one application of one law, tidied up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache, partial, reduce
+from heapq import heappop, heappush
+from itertools import count
+from math import gcd
+from typing import NamedTuple
+
+from eqsat.egraph.patterns import TERMS, pattern_of
+from eqsat.egraph.rule import Rule
+from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, instantiate, make, rebuild, term_count, topological
+from eqsat.lang.ops import OPS, REDUCTIONS, SUMS
+from eqsat.lang.terms import spell_sum
+from eqsat.lang.traversal import topological_until
+from eqsat.optimize.greedy import Matcher, canonical, joined, presentable
+from eqsat.rules import DEFAULT, REDUCE
+from eqsat.rules.arithmetic import ARITHMETIC
+from eqsat.theory.forms import Form, read
+from eqsat.theory.guess import Guess
+from eqsat.theory.linear import Theory
+
+#: Lemmas of the theory that are patterns: some say more simply, for a reader, what a rule says for the e-graph.
+LEMMAS = (
+    Rule("div-whole", "(x*c + y) // d", "x*(c//d) + y//d", "d > 0 and c % d == 0", "whole multiples leave the floor"),
+    Rule("mod-whole", "(x*c + y) % d", "y % d", "d > 0 and c % d == 0", "whole multiples vanish"),
+    Rule("mod-definition", "x % y", "x - x//y*y", why="what a remainder is"),
+    Rule("div-reflected", "x // d", "-((d - 1 - x) // d)", "d > 0", "minus the ceiling of -x/d"),
+    Rule("factor-out", "x*z + y*z", "(x + y)*z", why="multiplication distributes over addition"),
+    Rule("eq-lowest", "x == d", "x < d + 1", "vmin(x) == d", "x is nowhere less"),
+    Rule("eq-highest", "x == d", "d - 1 < x", "vmax(x) == d", "x is nowhere more"),
+    Rule(
+        "lt-unit", "x*c + y < 1", "x + y < 1", "c > 1 and vmin(x) >= 0 and vmin(y) >= 0", "both are 0 or neither sum is"
+    ),
+    Rule(
+        "unit-lt", "0 < x*c + y", "0 < x + y", "c > 1 and vmin(x) >= 0 and vmin(y) >= 0", "both are 0 or neither sum is"
+    ),
+    Rule("mod-reflected", "x % d", "d - 1 - (-x - 1) % d", "d > 0", "the digits of -x - 1 are those of x from above"),
+    Rule("min-offset-out", "min(x + c, y)", "min(x, y - c) + c", why="c shifts both"),
+    Rule("max-offset-out", "max(x + c, y)", "max(x, y - c) + c", why="c shifts both"),
+    Rule("min-reflected", "min(c - x, y)", "c - max(x, c - y)", why="the sign turns the order"),
+    Rule("max-reflected", "max(c - x, y)", "c - min(x, c - y)", why="the sign turns the order"),
+    Rule("min-ordered", "min(x, y)", "x", "x < y + 1", "x is the smaller"),
+    Rule("max-ordered", "max(x, y)", "y", "x < y + 1", "y is the larger"),
+    Rule("max-of-min", "max(x, y)", "x + y - min(x, y)", why="one is the larger, the other the smaller"),
+    Rule("min-div", "min(x, y) // d", "min(x//d, y//d)", "d > 0", "quotients keep the order"),
+    Rule("max-div", "max(x, y) // d", "max(x//d, y//d)", "d > 0", "quotients keep the order"),
+    Rule("min-offset-in", "min(x, y) + c", "min(x + c, y + c)", why="c shifts both"),
+    Rule("max-offset-in", "max(x, y) + c", "max(x + c, y + c)", why="c shifts both"),
+    Rule("min-opposite", "min(x, y)", "-max(-x, -y)", why="the sign turns the order"),
+    Rule("min-times-max", "min(x, y) * max(x, y)", "x*y", why="one is x, the other y"),
+    Rule("max-in-min-in-max", "max(y, min(z, max(x, y)))", "max(y, min(z, x))", why="what is above y decides"),
+    Rule("min-in-max-in-min", "min(y, max(z, min(x, y)))", "min(y, max(z, x))", why="what is below y decides"),
+    Rule("min-tdiv", "min(tdiv(x, d), tdiv(y, d))", "tdiv(min(x, y), d)", "d > 0", "quotients keep the order"),
+    Rule("max-tdiv", "max(tdiv(x, d), tdiv(y, d))", "tdiv(max(x, y), d)", "d > 0", "quotients keep the order"),
+    Rule("tmod-definition", "tmod(x, y)", "x - tdiv(x, y)*y", why="what a remainder is"),
+    Rule("tdiv-tdiv", "tdiv(tdiv(x, c), d)", "tdiv(x, c*d)", "c > 0 and d > 0", "truncations compose"),
+    Rule("tdiv-opposite", "tdiv(x, d)", "-tdiv(-x, d)", why="truncation is symmetric"),
+    Rule(
+        "gcd-tdiv",
+        "tdiv(x, d)",
+        "tdiv(x//gcd(x, d), d//gcd(x, d))",
+        "1 < gcd(x, d) and gcd(x, d) < d",
+        "a common divisor cancels",
+    ),
+    Rule("cancel-factor-tdiv", "tdiv(x*z, y*z)", "tdiv(x, y)", why="z cancels"),
+    Rule("cancel-factor-tmod", "tmod(x*z, y*z)", "tmod(x, y)*z", why="z moves out"),
+    Rule("tdiv-lt", "tdiv(x, d) < c", "x < c*d", "d > 0 and c > 0", "the bucket ends at c*d"),
+    Rule("tdiv-lt-below", "tdiv(x, d) < c", "x < c*d - d + 1", "d > 0 and c <= 0", "the bucket begins above (c-1)*d"),
+    Rule("lt-tdiv", "c < tdiv(x, d)", "c*d + d - 1 < x", "d > 0 and c >= 0", "the next bucket starts at (c+1)*d"),
+    Rule("lt-tdiv-below", "c < tdiv(x, d)", "c*d < x", "d > 0 and c < 0", "the bucket ends at c*d"),
+    Rule("zero-product", "x*y == 0", "x == 0 or y == 0", why="no other factors have the product 0"),
+    Rule("div-reflected-by", "x // z", "-1 - (-x - 1)//z", "vmin(z) > 0", "minus the ceiling of -x/z"),
+    Rule("div-opposite", "x // (z*c)", "(-x) // (z*(-c))", "c < 0", "a fraction's sign may move"),
+    Rule("factor-literal", "(x*c + d) * z", "(x + d//c)*z*c", "c > 1 and d % c == 0", "c divides both terms"),
+    Rule("where-and", "where(p and q, x, y)", "where(p, where(q, x, y), y)", why="both conditions are needed"),
+    Rule("lt-div-term", "x//d < y", "x < y*d", "d > 0", "the bucket before y ends at y*d"),
+    Rule("div-lt-term", "y < x//d", "y*d + d - 1 < x", "d > 0", "the bucket after y starts at (y + 1)*d"),
+    Rule(
+        "cancel-literal-rest",
+        "(x + y) // (z*c)",
+        "(x//c + y//c) // z",
+        "c > 1 and gcd(x, c) == c and vmin(z) > 0",
+        "y's rest by c never decides",
+    ),
+    Rule("where-offset-out", "where(p, x, c)", "where(p, x - c, 0) + c", why="both branches less c"),
+    Rule("where-swap", "where(x < y, z, w)", "where(y <= x, w, z)", why="the complement swaps the branches"),
+)
+
+#: Laws that are no patterns, and what they say.
+READINGS = {
+    "reorder": "operands may come in any order and brackets",
+    "collect": "like terms are collected, products by literals multiplied out",
+    "compute": "literals and exact quotients are computed, neutral operands dropped",
+    "sides": "terms move to the other side of a comparison",
+    "shift": "a term moves all operands of an extreme",
+    "scale": "a common factor of all operands of an extreme moves out",
+    "given": "another condition says what a term is",
+    "unroll": "the values of the index, one after the other",
+    "solve": "a known equation replaces a variable",
+    "decided": "what is known decides the condition",
+    "choice": "a condition is whether it holds",
+    "dead-branch": "the condition of the other branch cannot hold",
+    "implied": "the other conditions decide it",
+    "guess": "equal at every point at which the facts hold, found and proved by evaluation",
+    "never": "the facts and the gate never hold together, so any value will do",
+}
+
+#: Reductions of up to so many steps are written out; of up to so many operands of an extreme any may shift the others.
+MAX_STEPS = 8
+MAX_SHIFTED = 6
+
+#: Rules on sums that reading a term does not cover.
+_SYMBOLIC = frozenset({"known-value", "distribute", "distribute-whole", "factor-term"})
+#: Reading covers the others; the last says at once what div-whole and div-bucket say more simply.
+_LEFT_OUT = frozenset({rule.name for rule in ARITHMETIC} - _SYMBOLIC | {"div-small-rest"})
+
+#: The operators that :meth:`Laws.read` merges into sums.
+LINEAR = SUMS | {"mul"}
+
+
+@cache
+def laws_with(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Every rule that a derivation may cite, ``rules`` among them, the most specific first: it is cited before others.
+
+    Of equally specific ones those that are not shipped come first.
+
+    >>> {"div-whole", "div-bucket"} <= {rule.name for rule in laws_with(())}
+    True
+    """
+    shipped = (*LEMMAS, *DEFAULT, *REDUCE)
+    own = [rule for rule in rules if rule not in shipped]
+    named = {rule.name: rule for rule in (*own, *shipped) if rule.name not in _LEFT_OUT}
+
+    def generality(rule: Rule) -> tuple[int, int]:
+        terms = topological([pattern_of(rule).left])
+        return -sum(bool(t.args) for t in terms), sum(t.op == "var" and str(t.value) in TERMS for t in terms)
+
+    return tuple(sorted(named.values(), key=generality))
+
+
+class Move(NamedTuple):
+    """``law`` makes ``new`` of ``part``, a subterm of a term as read, and thereby ``state`` of the term."""
+
+    law: str
+    part: Expr
+    new: Expr
+    state: Expr
+
+
+class Laws(Matcher):
+    """All that can be done to terms under the facts of ``theory``, ``guesses`` that were proved there among it."""
+
+    def __init__(self, rules: tuple[Rule, ...], theory: Theory, guesses: Iterable[Guess] = ()) -> None:
+        super().__init__(laws_with(rules))
+        self.theory = theory
+        #: Whether guards may use all bounds that the theory can find, not only those that a reader sees at once, and
+        #: a search may rewrite what both ends have.
+        self.deep = False
+        self._bounds: dict[Expr, tuple[int, int]] = {}
+        self._read: dict[tuple[str | Expr, ...], Expr] = {}
+        #: The laws that may be used; None for all.
+        self.only: frozenset[str] | None = None
+        self._rewrites: dict[tuple[Expr, bool, frozenset[str] | None], list[tuple[str, Expr]]] = {}
+        self._guesses = {self.read(guess.before): guess.after for guess in guesses}
+
+    def bounds(self, term: Expr) -> tuple[int, int]:
+        """Bounds by those of the operands and, if :attr:`deep`, by the theory."""
+        for part in topological_until([term], self._bounds.__contains__):
+            if part.op == "var":
+                self._bounds[part] = self.theory.range(part)
+            elif part.op in OPS:
+                self._bounds[part] = OPS[part.op].bounds(*[self._bounds[a] for a in part.args])
+            else:
+                self._bounds[part] = part.vmin, part.vmax
+        low, high = self._bounds[term]
+        if self.deep and not term.is_bool:
+            least, most = self.theory.bounds(self.theory.form(term))
+            return max(low, least), min(high, most)
+        return low, high
+
+    def holds(self, condition: Expr) -> bool:
+        """Whether the facts decide the condition."""
+        return condition.vmin == 1 or self.theory.condition(condition) is TRUE
+
+    def read(self, term: Expr) -> Expr:
+        """The term as read.
+
+        Raises
+        ------
+        ValueError
+            If it divides by zero where it is never evaluated.
+        """
+        return rebuild([term], lambda part, args: self._operator(part.op, args) if args else part)[0]
+
+    def _operator(self, op: str, args: tuple[Expr, ...]) -> Expr:
+        """An operator on terms as read."""
+        key: tuple[str | Expr, ...] = (op, *args)
+        found = self._read.get(key)
+        if found is None:
+            found = canonical(op, *args)
+            if found.op == "not" and found.args[0].op == "lt":
+                low, high = found.args[0].args
+                found = canonical("le", high, low)
+            if found.op in ("add", "mul"):
+                found = _sum(read(found))
+            elif found.op == "floordiv" and found.args[1].op == "const":
+                form, n = read(found.args[0]), found.args[1].vmin
+                if form.content() % n == 0 == form.constant % n:
+                    found = _sum(form.divided(n))
+            self._read[key] = found
+        return found
+
+    def moves(self, state: Expr, fixed: Collection[Expr]) -> Iterator[Move]:
+        """Every application of a law to a subterm of ``state`` that is not in ``fixed``, larger ones first."""
+        for part in reversed(topological([state])):
+            if part in fixed:
+                continue
+            for law, new in self._rewrites_of(part):
+                try:
+                    yield Move(law, part, new, self._exchanged(state, part, new))
+                except ValueError:
+                    # it would divide by zero, so it is never evaluated
+                    continue
+
+    def _exchanged(self, state: Expr, part: Expr, new: Expr) -> Expr:
+        def exchange(term: Expr, args: tuple[Expr, ...]) -> Expr:
+            return new if term is part else term if args == term.args else self._operator(term.op, args)
+
+        return rebuild([state], exchange)[0]
+
+    def _rewrites_of(self, term: Expr) -> list[tuple[str, Expr]]:
+        key = (term, self.deep, self.only)
+        if key not in self._rewrites:
+            found: dict[Expr, str] = {}
+            for law, new in self._applications(term):
+                if self.only is not None and law not in self.only:
+                    continue
+                try:
+                    found.setdefault(self.read(new), law)
+                except ValueError:
+                    continue
+            found.pop(term, None)
+            self._rewrites[key] = [(law, new) for new, law in found.items()]
+        return self._rewrites[key]
+
+    def _applications(self, term: Expr) -> Iterator[tuple[str, Expr]]:
+        yield from self.rewrites(term, self.only)
+        if term in self._guesses:
+            yield "guess", self._guesses[term]
+        if term in self.theory.solved:
+            yield "solve", self.theory.simplify(term)
+        if term.op in ("lt", "eq") and not term.args[0].is_bool:
+            yield "sides", _on_one_side(term)
+        if term.op in ("min", "max"):
+            yield from self._shifted(term)
+            yield from _scaled(term)
+        if term.op in REDUCTIONS and not term.element and all(end.op == "const" for end in term.args[2:]):
+            yield from _written_out(term)
+        if term.op == "where":
+            yield from self._dead_branches(term)
+        if term.op in ("and", "or"):
+            yield from self._implied_members(term)
+        if term.op == "and":
+            yield from self._given_members(term)
+        if term.op == "where" and term.is_bool and {*term.args[1:]} == {TRUE, FALSE}:
+            condition = term.args[0]
+            yield "choice", condition if term.args[1] is TRUE else canonical("not", condition)
+        if term.is_bool and term.args:
+            decided = self.theory.condition(term)
+            if decided is TRUE or decided is FALSE:
+                yield "decided", decided
+
+    def _shifted(self, term: Expr) -> Iterator[tuple[str, Expr]]:
+        members = sorted(chain_members(term, term.op), key=lambda m: m.key)
+        for member in members if len(members) <= MAX_SHIFTED else ():
+            if member.op != "const":
+                others = [self.read(other - member) for other in members]
+                yield "shift", canonical("add", joined(term.op, others), member)
+
+    def _dead_branches(self, term: Expr) -> Iterator[tuple[str, Expr]]:
+        holds = self.theory.condition(term.args[0])
+        if self.theory.under(holds) is None:
+            yield "dead-branch", term.args[2]
+        if self.theory.under(self.theory.negate(holds)) is None:
+            yield "dead-branch", term.args[1]
+
+    def _given_members(self, term: Expr) -> Iterator[tuple[str, Expr]]:
+        members = sorted(chain_members(term, "and"), key=lambda m: m.key)
+        for member in members:
+            if member.op == "eq" and member.args[1].op == "const" and member.args[0].args:
+                rest = [m if m is member else self._exchanged(m, *member.args) for m in members]
+                yield "given", joined("and", rest)
+
+    def _implied_members(self, term: Expr) -> Iterator[tuple[str, Expr]]:
+        neutral = TRUE if term.op == "and" else FALSE
+        members = sorted(chain_members(term, term.op), key=lambda m: m.key)
+        for member in members:
+            rest = neutral
+            for other in members:
+                rest = canonical(term.op, rest, other) if other is not member else rest
+            known = self.theory.condition(rest)
+            inside = self.theory.under(known if neutral is TRUE else self.theory.negate(known))
+            if inside is not None and inside.condition(member) is neutral:
+                yield "implied", rest
+
+
+def _scaled(extreme: Expr) -> Iterator[tuple[str, Expr]]:
+    forms = [read(member) for member in chain_members(extreme, extreme.op)]
+    factor = gcd(*[gcd(form.content(), form.constant) for form in forms])
+    if factor > 1:
+        smaller = joined(extreme.op, [_sum(form.divided(factor)) for form in forms])
+        yield "scale", canonical("mul", smaller, const(factor))
+
+
+def _on_one_side(comparison: Expr) -> Expr:
+    """A comparison of two sums as one of a sum with a literal; which side the sum is on, its terms decide."""
+    left, right = comparison.args
+    form = read(left).plus(read(right), -1)
+    bound = -form.constant
+    total = form.shifted(bound)
+    if total.terms and min(total.terms.items(), key=lambda term: term[0].key)[1] > 0:
+        return canonical(comparison.op, _sum(total), const(bound))
+    return canonical(comparison.op, const(-bound), _sum(total.times(-1)))
+
+
+def _written_out(reduction: Expr) -> Iterator[tuple[str, Expr]]:
+    body, index, low, high = reduction.args
+    steps = range(low.vmin, high.vmin)
+    if 0 < len(steps) <= MAX_STEPS:
+        try:
+            values = [instantiate(body, index, const(step)) for step in steps]
+        except ValueError:
+            # it would divide by zero, so it is never evaluated
+            return
+        yield "unroll", reduce(partial(make, REDUCTIONS[reduction.op].combine), values)
+
+
+def _sum(form: Form) -> Expr:
+    """The canonical sum of a form whose atoms are canonical."""
+    addends = [canonical("mul", atom, const(coefficient)) for atom, coefficient in form.terms.items()]
+    return joined("add", [*addends, const(form.constant)])
+
+
+def spelled(state: Expr) -> Expr:
+    """A term as read, for a reader.
+
+    >>> from eqsat import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> spelled(Laws((), Theory()).read(y - 4*x + 8*y))
+    Expr('y*9 - x*4')
+    """
+
+    def spell(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op not in LINEAR or term.is_bool:
+            return None
+        form = read(make(term.op, *args))
+        return spell_sum(form.terms.items(), form.constant)
+
+    return rebuild(presentable([state]), spell)[0]
+
+
+def reading(before: Expr, after: Expr) -> str:
+    """The law by which two terms that are the same as read are equal."""
+    sizes = [term_count([term]) for term in (before, after)]
+    if sizes[0] == sizes[1]:
+        return "reorder"
+    return "collect" if {before.op, after.op} & LINEAR and not before.is_bool else "compute"
+
+
+class Search:
+    """A short chain of moves between two terms as read, looked for from both ends, near states first.
+
+    Parameters
+    ----------
+    deadline : float
+        When to give up, by ``time.perf_counter``.
+    """
+
+    def __init__(self, laws: Laws, start: Expr, goal: Expr, deadline: float) -> None:
+        self.laws, self.deadline = laws, deadline
+        self.shapes = (frozenset(topological([start])), frozenset(topological([goal])))
+        # what both ends have is left alone at first, but for variables, which an equation may replace
+        shared = set() if laws.deep else self.shapes[0] & self.shapes[1]
+        self.fixed = {t for t in shared if t.args} - {start, goal}
+        self.largest = 12 + 2 * max(map(len, self.shapes))
+        #: Per end the states reached: the number of moves, the state before, and the move from there.
+        self.reached: tuple[dict[Expr, tuple[int, Expr, Move | None]], ...] = ({}, {})
+        self.waiting: tuple[list[tuple[int, int, Expr]], ...] = ([], [])
+        self.order = count()
+        self.best: tuple[int, Expr] | None = None
+        self._reach(0, 0, start, start, None)
+        self._reach(1, 0, goal, goal, None)
+
+    def _reach(self, side: int, depth: int, state: Expr, previous: Expr, move: Move | None) -> None:
+        if state in self.reached[side]:
+            return
+        shape = frozenset(topological([state]))
+        if len(shape) > self.largest:
+            return
+        self.reached[side][state] = depth, previous, move
+        other = self.reached[1 - side].get(state)
+        if other is not None and (self.best is None or depth + other[0] < self.best[0]):
+            self.best = depth + other[0], state
+        distance = len(shape ^ self.shapes[1 - side])
+        heappush(self.waiting[side], (distance + 2 * depth, next(self.order), state))
+
+    def run(self, most: int) -> list[Move] | None:
+        """The moves from start to goal; ``None`` if they are not found within ``most`` states and the time."""
+        expanded = 0
+        while (self.waiting[0] or self.waiting[1]) and expanded < most and time.perf_counter() < self.deadline:
+            near, far = self.waiting
+            side = 0 if near and (not far or near[0] <= far[0]) else 1
+            _, _, state = heappop(self.waiting[side])
+            expanded += 1
+            depth = self.reached[side][state][0] + 1
+            for move in self.laws.moves(state, self.fixed):
+                self._reach(side, depth, move.state, state, move)
+            if self.best is not None:
+                if self.best[0] <= 2:
+                    break
+                # a shorter chain may be near
+                most = min(most, 2 * expanded + 16)
+        return None if self.best is None else self._path(self.best[1])
+
+    def _path(self, middle: Expr) -> list[Move]:
+        path: list[Move] = []
+        _, state, move = self.reached[0][middle]
+        while move is not None:
+            path.append(move)
+            _, state, move = self.reached[0][state]
+        path.reverse()
+        _, state, move = self.reached[1][middle]
+        while move is not None:
+            path.append(Move(move.law, move.new, move.part, state))
+            _, state, move = self.reached[1][state]
+        return path

@@ -1,0 +1,113 @@
+"""Links: two equal terms, and the moves by single laws that lead from one to the other, or one law for all of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from eqsat.explain.derive import Laws, Move, Search, reading, spelled
+from eqsat.lang.expr import Expr, make
+from eqsat.lang.traversal import topological_until
+from eqsat.theory.linear import Theory
+
+#: Laws for steps between which no chain of smaller ones was found.
+COARSE = {
+    "normal-form": "both have the same normal form in linear integer arithmetic",
+    "unexplained": "no laws were found that lead from one to the other; both sides were only compared",
+}
+
+
+class Attempt(NamedTuple):
+    """One search: whether large operands are opaque to it, whether it is deep, and how many states it may look at."""
+
+    opaque: bool
+    deep: bool
+    states: int
+
+
+#: One after the other; nine searches of ten that succeed look at less than 30 states.
+ATTEMPTS = (
+    Attempt(True, False, 40),
+    Attempt(False, False, 40),
+    Attempt(False, True, 40),
+    Attempt(False, False, 150),
+)
+#: For what may do without simplifying operands first.
+AT_ONCE = (Attempt(False, False, 12),)
+
+
+@dataclass
+class Link:
+    """``before`` becomes ``after``: by moves between them as read, or by one law alone.
+
+    ``opaque`` holds large operands, each with a variable of its range that stands for it while moves are sought.
+    """
+
+    before: Expr
+    after: Expr
+    given: tuple[Expr, ...]
+    laws: Laws
+    opaque: dict[Expr, Expr]
+    moves: Sequence[Move] = ()
+    law: str = ""
+
+    def cites(self) -> set[str]:
+        """The laws that it uses."""
+        return {self.law} if self.law else {move.law for move in self.moves}
+
+    def find(self, only: frozenset[str] | None, deadline: float, attempts: Sequence[Attempt]) -> bool:
+        """Find moves by the laws in ``only``; whether there are any."""
+        self.laws.only = only
+        whole = self.opaque
+        for attempt in attempts:
+            opaque = whole if attempt.opaque else {}
+            if attempt.opaque and not whole:
+                continue
+            if time.perf_counter() > deadline:
+                # to read a term takes as long as it is large
+                return False
+            before, after = cut(self.before, opaque), cut(self.after, opaque)
+            try:
+                start, goal = self.laws.read(before), self.laws.read(after)
+            except ValueError:
+                # it divides by zero, where it is never evaluated
+                return False
+            if start is goal:
+                law = reading(before, after)
+                if only is None or law in only:
+                    self.law, self.moves, self.opaque = law, (), opaque
+                    return True
+                continue
+            self.laws.deep = attempt.deep
+            moves = Search(self.laws, start, goal, deadline).run(attempt.states)
+            if moves is not None:
+                self.law, self.moves, self.opaque = "", moves, opaque
+                return True
+        return False
+
+    def steps(self) -> Iterator[tuple[Expr, Expr, str, tuple[Expr, Expr] | None]]:
+        """Both sides of each step with opaque operands cut out, its law, and to what part that was applied."""
+        now, end = cut(self.before, self.opaque), cut(self.after, self.opaque)
+        if self.law:
+            yield now, end, self.law, None
+        for move in self.moves:
+            following = end if move is self.moves[-1] else spelled(move.state)
+            part = spelled(move.part), spelled(move.new)
+            yield now, following, move.law, None if part[1] in (following, now) else part
+            now = following
+
+
+def cut(term: Expr, opaque: Mapping[Expr, Expr]) -> Expr:
+    """``term`` with what is opaque replaced, and not looked into."""
+    new = dict(opaque)
+    for part in topological_until([term], new.__contains__):
+        args = tuple([new[a] for a in part.args])
+        new[part] = part if args == part.args else make(part.op, *args)
+    return new[term]
+
+
+def coarse_law(theory: Theory, before: Expr, after: Expr) -> str:
+    """The law for a step between terms that no chain of smaller ones was found for."""
+    return "normal-form" if theory.value(before) == theory.value(after) else "unexplained"

@@ -1,0 +1,314 @@
+"""The plan of a derivation: which subterm becomes which, operands first, and in what order.
+
+Each subterm of the input is brought into the form that the answer has for it, or into a shorter one if the theory
+knows one. What lies between the two is a link (:mod:`eqsat.explain.links`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from eqsat.alternatives.value_graph import Value
+from eqsat.explain.derive import LINEAR, Laws
+from eqsat.explain.links import AT_ONCE, ATTEMPTS, COARSE, Link, coarse_law
+from eqsat.lang.expr import Expr, const, make, topological, use_counts, var, with_operands
+from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.lang.traversal import Simplicity
+from eqsat.optimize.greedy import CHAINED
+from eqsat.theory.definedness import live_branches, undefined
+from eqsat.theory.facts import Work
+from eqsat.theory.forms import to_expr, without_quotients
+from eqsat.theory.linear import Theory
+
+if TYPE_CHECKING:
+    from eqsat.optimize.result import Result
+
+#: Terms of up to so many nodes are tried at once.
+MAX_AT_ONCE = 40
+#: Operands of more nodes are first taken as they are: the search does not see into them.
+MAX_TRANSPARENT = 12
+#: Branches within so many branches are entered to use their conditions.
+MAX_NESTED = 8
+#: Cases are told apart within so many other cases, by so many conditions in turn.
+MAX_SPLITS = 2
+MAX_CASES = 3
+#: The share of the time after which laws are searched no more.
+SEARCHING = 0.65
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be derived, by which laws (``None`` for all), and until when.
+
+    Attributes
+    ----------
+    prefix : str
+        How the names of new variables begin.
+    """
+
+    result: Result
+    only: frozenset[str] | None
+    seconds: float
+    prefix: str
+    started: float = field(default_factory=time.perf_counter)
+
+    def until(self, share: float) -> float:
+        """When a share of the time is over."""
+        return self.started + share * self.seconds
+
+    def is_late(self, share: float) -> bool:
+        """Whether a share of the time is over."""
+        return time.perf_counter() > self.until(share)
+
+
+class Plan:
+    """The links that derive the roots of one gate, in the order in which they are to be made."""
+
+    def __init__(self, task: Task, gate: Expr | None, members: Sequence[int]) -> None:
+        self.task, self.gate, self.members = task, gate, members
+        result = task.result
+        self.before = [result.before[i] for i in members]
+        self.after = [result.exprs[i] for i in members]
+        base = Theory(result.constraints, work=Work(until=task.until(1)))
+        fact = () if gate is None else (base.condition(gate),)
+        # None under a gate that never holds
+        self.theory = base.under(fact[0]) if fact else base
+        self.guesses = [guess for guess in result.guesses if {*guess.facts} <= {*result.constraints, *fact}]
+        self._laws: dict[Theory, Laws] = {}
+        # how many nodes a term has, written out
+        self._size = Simplicity().size
+        self._variables: dict[Expr, Expr] = {}
+        #: By value, the form that the answer has for it.
+        self._answers: dict[Value, Expr] = {}
+        #: The same in branches whose conditions say that sums are equal, where other terms have that value.
+        self._equated: dict[Theory, dict[Value, Expr]] = {}
+        self.links: list[Link] = []
+        if self.theory is not None:
+            self.theory.learn([(guess.before, guess.after) for guess in self.guesses])
+            if read := _selections_read(self.theory, self.before):
+                self.theory.learn([(self.theory.simplify(before), after) for before, after in read])
+            sets = base.variables
+            # an index means nothing outside of its reduction
+            outside = [part for part in topological(self.after) if not sets.of(part) & sum(sets.index_extents)]
+            for theory in (base, self.theory):
+                for part in outside:
+                    self._answers.setdefault(theory.value(part), part)
+            wanted = dict(zip(self.before, self.after, strict=True))
+            self.links = self._walk(self.before, wanted, self.theory, ())[1]
+
+    def _walk(
+        self, roots: Sequence[Expr], wanted: Mapping[Expr, Expr], theory: Theory, given: tuple[Expr, ...]
+    ) -> tuple[dict[Expr, Expr], list[Link]]:
+        """What the terms below ``roots`` become, and by which links; operands are left out where it goes at once."""
+        users = use_counts(roots)
+        # what only the conditions around it keep from dividing by zero is linked where these are known
+        unsafe = undefined(list(users), theory)
+        becomes: dict[Expr, Expr] = {}
+        # what is linked as it is given comes before its operands can have changed elsewhere, the largest first
+        first: list[Link] = []
+        links: list[Link] = []
+        stack = [(root, False) for root in reversed(roots)]
+        while stack:
+            term, ready = stack.pop()
+            if term in becomes:
+                continue
+            target = wanted[term] if term in wanted else self._answer(term, theory)
+            chain, operands = _chain(term, users)
+            if not ready:
+                if target is term:
+                    becomes[term] = term
+                elif target is not None and term not in unsafe and (link := self._at_once(term, target, theory, given)):
+                    first.append(link)
+                    becomes[term] = target
+                else:
+                    stack.append((term, True))
+                    live = operands
+                    if term.op == "where":
+                        live = [term.args[0], *[branch for branch, _ in live_branches(term, theory)]]
+                    if term.op in REDUCTIONS:
+                        # steps in a body are steps of the whole reduction
+                        live = list(term.args[2:])
+                    stack += [(operand, False) for operand in reversed(live)]
+                continue
+            now = _rebuilt(chain, becomes)
+            if term.op == "where":
+                now = self._enter_branches(now, theory, given, links)
+            if term in unsafe:
+                target = now
+            elif target is None:
+                # no laws that lead to a shorter form would be found later
+                simple = now if self.task.is_late(SEARCHING) else _simple(theory, term)
+                target = simple if self._size(simple) < self._size(now) else now
+            if target is not now:
+                links += self._linked(now, target, theory, given, [becomes.get(o, o) for o in operands])
+            becomes[term] = target
+        first.sort(key=lambda link: self._size(link.before), reverse=True)
+        return becomes, first + links
+
+    def _answer(self, term: Expr, theory: Theory) -> Expr | None:
+        """The form that the answer has for the value of ``term``, or the literal that it is."""
+        value = theory.value(term)
+        found = self._answers.get(value)
+        equal = self._equated[theory].get(value) if theory in self._equated else None
+        if equal is not None and self._size(equal) < self._size(term):
+            found = equal
+        if found is None:
+            simple = theory.simplify(term)
+            return None if simple.args or simple.op == "var" else simple
+        return found
+
+    def _at_once(self, term: Expr, target: Expr, theory: Theory, given: tuple[Expr, ...]) -> Link | None:
+        """A link from ``term`` as it is, if it is small and few states lead there."""
+        if self._size(term) > MAX_AT_ONCE or not term.args:
+            return None
+        link = Link(term, target, given, self._laws_of(theory), {})
+        deadline = self.task.until(SEARCHING / 2)
+        return link if link.find(self.task.only, deadline, AT_ONCE) else None
+
+    def _enter_branches(self, now: Expr, theory: Theory, given: tuple[Expr, ...], links: list[Link]) -> Expr:
+        """A selection with its branches brought to what they are where its condition decides for them."""
+        condition, *branches = now.args
+        holds = theory.condition(condition)
+        contexts = ((holds, condition), (theory.negate(holds), make("not", condition)))
+        for at, (fact, shown) in enumerate(contexts):
+            inside = theory.under(fact)
+            if inside is not None and inside is not theory and len(given) < MAX_NESTED:
+                if inside.equations(self.theory) and inside not in self._equated:
+                    equal: dict[Value, Expr] = {}
+                    self._equated[inside] = equal
+                    for part in topological(self.after):
+                        equal.setdefault(inside.value(part), part)
+                becomes, found = self._walk([branches[at]], {}, inside, (*given, shown))
+                branches[at] = becomes[branches[at]]
+                links += found
+        return make("where", condition, *branches)
+
+    def link(self, before: Expr, after: Expr) -> Link | None:
+        """The link between two roots, whose moves are still to be found; None if the gate never holds."""
+        return None if self.theory is None else Link(before, after, (), self._laws_of(self.theory), {})
+
+    def _linked(
+        self,
+        before: Expr,
+        after: Expr,
+        theory: Theory,
+        given: tuple[Expr, ...],
+        operands: Sequence[Expr] = (),
+        splits: int = MAX_SPLITS,
+    ) -> list[Link]:
+        """The link between two terms; where no laws lead from one to the other, links by cases if these do."""
+        opaque = {o: self._variable(o) for o in operands if not o.is_bool and self._size(o) > MAX_TRANSPARENT}
+        link = Link(before, after, given, self._laws_of(theory), opaque)
+        if link.find(self.task.only, self.task.until(SEARCHING), ATTEMPTS):
+            return [link]
+        for condition in () if self.task.is_late(SEARCHING / 2) or not splits else _cases(before, after):
+            links = self._by_cases(condition, before, after, theory, given, splits - 1)
+            if links and not any(each.law in COARSE for each in links):
+                return links
+        link.law, link.opaque = coarse_law(theory, before, after), {}
+        return [link]
+
+    def _by_cases(
+        self, condition: Expr, before: Expr, after: Expr, theory: Theory, given: tuple[Expr, ...], splits: int
+    ) -> list[Link]:
+        """Links from ``before`` to ``after`` where ``condition`` holds, and where it does not; none if one fails."""
+        holds = theory.condition(condition)
+        if len(given) >= MAX_NESTED:
+            return []
+        starts, ends = [t.args[1:] if t.op == "where" and t.args[0] is condition else (t, t) for t in (before, after)]
+        split, joined = make("where", condition, *starts), make("where", condition, *ends)
+        links = [] if before is split else self._linked(before, split, theory, given, splits=0)
+        cases = ((holds, condition), (theory.negate(holds), make("not", condition)))
+        for (fact, case), start, end in zip(cases, starts, ends, strict=True):
+            inside = theory.under(fact)
+            if inside is None or inside is theory:
+                return []
+            links += self._linked(start, end, inside, (*given, case), splits=splits) if start is not end else []
+            if links and links[-1].law in COARSE:
+                return []
+        return links if joined is after else [*links, *self._linked(joined, after, theory, given, splits=0)]
+
+    def _laws_of(self, theory: Theory) -> Laws:
+        if theory not in self._laws:
+            self._laws[theory] = Laws(self.task.result.rule_set, theory, self.guesses)
+        return self._laws[theory]
+
+    def _variable(self, operand: Expr) -> Expr:
+        """The variable that stands for an opaque operand."""
+        if operand not in self._variables:
+            name = f"{self.task.prefix}{len(self._variables)}"
+            self._variables[operand] = var(name, operand.vmin, operand.vmax)
+        return self._variables[operand]
+
+
+def _selections_read(theory: Theory, roots: Sequence[Expr]) -> list[tuple[Expr, Expr]]:
+    """Selections between 0 and 1 that are a quotient of two values below ``roots``, and that quotient."""
+    found: list[tuple[Expr, Expr]] = []
+    quotients = {a for term in topological(roots) if term.op in DIVISIONS for a in theory.form(term).terms}
+    for quotient in sorted((a for a in quotients if a.op == "floordiv"), key=lambda a: a.key):
+        below = theory.lower_value(quotient)
+        if below is not None:
+            condition, low = below
+            risen = condition.op == "lt"
+            selection = make("where", condition if risen else theory.negate(condition), const(0), const(1))
+            step = quotient - low if risen else low + 1 - quotient
+            if theory.form(selection) != theory.form(step):
+                found.append((selection, step))
+    return found
+
+
+def _cases(before: Expr, after: Expr) -> list[Expr]:
+    """Conditions in whose cases less is left: of selections, the outermost of ``after`` first, and of two values."""
+    parts = [t for end in (after, before) for t in reversed(topological([end]))]
+    selections = [t.args[0] for t in parts if t.op == "where"]
+    values = [t < t.vmax for t in parts if t.op == "var" and t.vmax == t.vmin + 1]
+    return list(dict.fromkeys([*selections, *values]))[:MAX_CASES]
+
+
+def _simple(theory: Theory, term: Expr) -> Expr:
+    """The normal form of ``term``, with remainders, and without quotients that are sums, where that is shorter."""
+    if term.is_bool:
+        return theory.condition(term)
+    return without_quotients(to_expr(theory.in_digits(theory.form(term))[0]), theory.equations())
+
+
+def _chain(term: Expr, users: Mapping[Expr, int]) -> tuple[list[Expr], list[Expr]]:
+    """The nodes of the sum, or other chain, that ``term`` is, operands first, and its operands.
+
+    What others use too is an operand.
+    """
+    chained = (
+        _is_sum if _is_sum(term) else (lambda part: part.op == term.op) if term.op in CHAINED else (lambda _: False)
+    )
+    nodes: list[Expr] = []
+    operands: list[Expr] = []
+    stack = [term]
+    while stack:
+        part = stack.pop()
+        if part is term or (users[part] == 1 and chained(part)):
+            nodes.append(part)
+            stack.extend(reversed(part.args))
+        else:
+            operands.append(part)
+    return nodes[::-1], operands
+
+
+def _is_sum(term: Expr) -> bool:
+    if term.op == "mul":
+        return term.args[0].op == "const" or term.args[1].op == "const"
+    return term.op in LINEAR
+
+
+def _rebuilt(chain: Sequence[Expr], becomes: Mapping[Expr, Expr]) -> Expr:
+    """The last node of a chain over what its operands become, if these divide by nothing that is always zero."""
+    new: dict[Expr, Expr] = {}
+    for node in chain:
+        args = tuple([new[a] if a in new else becomes.get(a, a) for a in node.args])
+        try:
+            new[node] = with_operands(node, args)
+        except ValueError:
+            return chain[-1]
+    return new[chain[-1]]

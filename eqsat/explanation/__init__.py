@@ -1,1 +1,0 @@
-"""Derivations: from an input to its result, step by step."""

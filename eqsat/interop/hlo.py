@@ -1,0 +1,310 @@
+"""XLA's HLO text, read into instructions.
+
+A :class:`Module` has computations, a :class:`Computation` instructions in order, an :class:`Instruction` its operands,
+attributes and the shapes of its outputs. What is read is what XLA prints: every name is defined before it is used, each
+instruction gives its shape, and operands may repeat theirs. Literals and metadata are skipped. What the operations
+read is said in :mod:`eqsat.interop.indexing_analysis`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import cast
+
+from eqsat.lang.limits import require
+from eqsat.lang.text import split_list
+
+_NAME = r"%?([\w.\-]+)"
+_ARRAY = r"[a-z]\w*\[[\d,\s]*\](?:\{[^}]*\})?"
+_SHAPE = re.compile(r"([a-z]\w*)\[([\d,\s]*)\](?:\{([^}]*)\})?")
+#: What follows the dimensions of a layout: tiles and a memory space, as in T(8,128)(2,1)S(1).
+_PLACEMENT = re.compile(r"(?:[A-Z#*]+(?:\([^()]*\))+)*")
+_TILES = re.compile(r"T((?:\([^()]*\))+)")
+_HEADER = re.compile(rf"(ENTRY\s+)?{_NAME}\s*(?:\(.*\)\s*->.*)?\{{")
+_INSTRUCTION = re.compile(rf"(ROOT\s+)?{_NAME}\s*=\s*({_ARRAY}|\((?:{_ARRAY}|[,\s])*\))\s*([a-z][\w\-]*)\((.*)")
+_OPERAND = re.compile(rf"(?:(?:{_ARRAY}|\(.*\))\s*)?{_NAME}")
+_SKIPPED = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|/\*.*?(?:\*/|\Z)|//[^\n]*', re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The type of an array.
+
+    Attributes
+    ----------
+    element : str
+        The type of its elements, as ``f32``.
+    sizes : tuple of int
+        Per dimension its size.
+    layout : tuple of int
+        The dimensions from the fastest in memory to the slowest.
+    tiles : str
+        The tiles in which the layout stores the elements, as ``(8,128)(2,1)``; ``""`` if it has none.
+
+    >>> Shape.parse("f32[51, 16]{0,1}")
+    Shape(element='f32', sizes=(51, 16), layout=(0, 1))
+    >>> print(Shape.parse("s32[8,3]"), Shape.parse("s32[8,3]").layout)
+    s32[8,3] (1, 0)
+    """
+
+    element: str
+    sizes: tuple[int, ...]
+    layout: tuple[int, ...]
+    tiles: str = field(default="", repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Shape:
+        """The shape that ``text`` spells; the last dimension is the fastest unless it says otherwise.
+
+        A memory space behind the layout is skipped.
+
+        Raises
+        ------
+        ValueError
+            If it is none, or its layout does not name each dimension once.
+        """
+        require(text, str, "a shape")
+        found = _SHAPE.fullmatch(text.strip())
+        if not found:
+            raise ValueError(f"cannot parse the shape {text[:60]!r}: write it as f32[10,20]{{1,0}}")
+        sizes = integers(found[2])
+        order, _, placement = (found[3] or "").partition(":")
+        if not _PLACEMENT.fullmatch(placement.strip()):
+            raise ValueError(
+                f"cannot parse the layout of {text[:60]!r}: write tiles and memory as {{1,0:T(8,128)S(1)}}"
+            )
+        layout = tuple(reversed(range(len(sizes)))) if found[3] is None else integers(order)
+        if sorted(layout) != list(range(len(sizes))):
+            raise ValueError(f"the layout of {text!r} must name each of its {len(sizes)} dimensions once")
+        tiles = _TILES.search(placement)
+        return cls(found[1], sizes, layout, tiles[1] if tiles else "")
+
+    def __str__(self) -> str:
+        return f"{self.element}[{','.join(map(str, self.sizes))}]"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Instruction:
+    """One operation.
+
+    Attributes
+    ----------
+    opcode : str
+        The operation, as ``dynamic-slice``.
+    shapes : tuple of Shape
+        Of its outputs: one, unless it gives a tuple.
+    operands : tuple of Instruction
+        Earlier instructions of the same computation.
+    attributes : mapping of str to str
+        What is written behind the operands, by name; ``called`` is the computation that they name, if any.
+    number : int or None
+        Which parameter it is.
+    text : str
+        The instruction as it was written.
+    """
+
+    name: str
+    opcode: str
+    shapes: tuple[Shape, ...]
+    operands: tuple[Instruction, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    called: Computation | None = None
+    number: int | None = None
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"{self.opcode} {self.name!r}"
+
+    def dimensions(self, key: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
+        """The integers of the attribute ``key``; ``default`` if it is not there."""
+        return default if key not in self.attributes and default is not None else integers(self.attribute(key))
+
+    def dimension(self, key: str) -> int:
+        """The one integer of the attribute ``key``."""
+        found = self.dimensions(key)
+        if len(found) != 1:
+            raise ValueError(f"{key} must be one dimension, not {list(found)}")
+        return found[0]
+
+    def attribute(self, key: str) -> str:
+        """The text of the attribute ``key``, without its braces."""
+        if key not in self.attributes:
+            raise ValueError(f"there is no {key}: write it behind the operands, as in {key}={{0}}")
+        return self.attributes[key].removeprefix("{").removesuffix("}").strip()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Computation:
+    """Instructions in order; its value is that of ``root``, its arguments are ``parameters``, by number."""
+
+    name: str
+    instructions: tuple[Instruction, ...]
+    root: Instruction
+    parameters: tuple[Instruction, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Module:
+    """Computations by name, in order; ``entry`` is the one to start with."""
+
+    computations: Mapping[str, Computation]
+    entry: Computation
+
+
+def parse(text: str) -> Module:
+    """The module that HLO text spells.
+
+    Raises
+    ------
+    ValueError
+        With the number of the line: if it is no instruction, defines a name twice, or uses one that is not yet
+        defined; if no computation is the entry.
+
+    >>> module = parse('''
+    ... ENTRY e {
+    ...   p0 = f32[20] parameter(0)
+    ...   ROOT bc0 = f32[10,20,30] broadcast(p0), dimensions={1}
+    ... }''')
+    >>> module.entry.root, module.entry.root.dimensions("dimensions")
+    (broadcast 'bc0', (1,))
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"HLO is read from a text, not from {text!r}")
+    computations: dict[str, Computation] = {}
+    entries = []
+    lines = _lines(text)
+    for number, line in lines:
+        with _located(number):
+            found = _HEADER.fullmatch(line)
+            if not found:
+                raise ValueError(
+                    f"{line[:60]!r} is outside of a computation: put it on a line between 'ENTRY name {{' and '}}'"
+                )
+            is_entry, name = found.groups()
+            if name in computations:
+                raise ValueError(f"the computation {name!r} is defined twice: rename one of the two")
+            computations[name] = _computation(name, lines, computations)
+            entries += [name] if is_entry else []
+    if len(computations) == 1:
+        entries = list(computations)
+    if len(entries) != 1:
+        raise ValueError(f"{len(entries)} of {len(computations)} computations are marked as ENTRY: mark one")
+    return Module(computations, computations[entries[0]])
+
+
+@contextmanager
+def _located(number: int) -> Iterator[None]:
+    """Says in which line an error is, unless that is known."""
+    try:
+        yield
+    except ValueError as error:
+        known = str(error).startswith("line ")
+        raise ValueError(str(error) if known else f"line {number} of the HLO text: {error}") from None
+
+
+def _computation(name: str, lines: Iterator[tuple[int, str]], known: Mapping[str, Computation]) -> Computation:
+    """The computation whose instructions are the next of ``lines``, up to its end."""
+    body: dict[str, Instruction] = {}
+    root: Instruction | None = None
+    for number, line in lines:
+        if line == "}":
+            break
+        with _located(number):
+            is_root, instruction = _instruction(line, body, known)
+            if instruction.name in body:
+                raise ValueError(f"{instruction.name!r} is defined twice: rename one of the two")
+            if is_root and root:
+                raise ValueError(f"a second ROOT beside {root.name!r}: leave one")
+            body[instruction.name] = instruction
+            root = instruction if is_root else root
+    else:
+        raise ValueError(f"the computation {name!r} has no end: close it with '}}'")
+    if not body:
+        raise ValueError(f"the computation {name!r} is empty: give it a ROOT instruction")
+    parameters = sorted((i for i in body.values() if i.number is not None), key=lambda i: cast(int, i.number))
+    if [i.number for i in parameters] != list(range(len(parameters))):
+        raise ValueError(f"the parameters of {name!r} must be numbered from 0, each once")
+    last = next(reversed(body.values()))
+    return Computation(name, tuple(body.values()), root or last, tuple(parameters))
+
+
+def integers(text: str) -> tuple[int, ...]:
+    """The integers of a list such as ``0,2``."""
+    parts = split_list(text)
+    if not all(re.fullmatch(r"-?\d+", part) for part in parts):
+        raise ValueError(f"{text[:60]!r} is no list of integers: write it as {{0,2}}")
+    return tuple(map(int, parts))
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Numbered lines of the text, those that open brackets or end in a comma joined with what follows."""
+    bare = _SKIPPED.sub(lambda m: '""' if m[0][0] == '"' else "\n" * m[0].count("\n"), text)
+    parts: list[str] = []
+    first, depth = 0, 0
+    for number, line in enumerate(map(str.strip, bare.split("\n")), start=1):
+        if not line or line.startswith("HloModule"):
+            continue
+        first = first if parts else number
+        parts.append(line)
+        depth += sum((c in "([{") - (c in ")]}") for c in line)
+        begins_or_ends = len(parts) == 1 and (line == "}" or _HEADER.fullmatch(line))
+        if begins_or_ends or (depth <= 0 and line[-1] != ","):
+            yield first, " ".join(parts)
+            parts, depth = [], 0
+    if parts:
+        yield first, " ".join(parts)
+
+
+def _instruction(
+    line: str, earlier: Mapping[str, Instruction], known: Mapping[str, Computation]
+) -> tuple[bool, Instruction]:
+    """Whether it is the root, and the instruction that ``line`` spells."""
+    found = _INSTRUCTION.fullmatch(line)
+    if not found:
+        raise ValueError(f"cannot parse {line[:60]!r}: write it as 'name = f32[10,20] op(operands), attribute={{0}}'")
+    is_root, name, shape, opcode, rest = found.groups()
+    arguments, attributes = _arguments(rest)
+    called = attributes.get("calls", attributes.get("to_apply", "")).removeprefix("%")
+    if called and called not in known:
+        raise ValueError(f"the computation {called!r} is not defined: define it above {name!r}")
+    number = None
+    if opcode == "parameter":
+        if not arguments.strip().isdecimal():
+            raise ValueError(f"parameter {name!r} has no number: write parameter(0)")
+        number = int(arguments)
+    # what a constant holds is no operand
+    texts = [] if opcode in ("parameter", "constant") else split_list(arguments)
+    return bool(is_root), Instruction(
+        name=name,
+        opcode=opcode,
+        shapes=tuple(map(Shape.parse, split_list(shape[1:-1]) if shape[0] == "(" else [shape])),
+        operands=tuple(_operand(text, earlier, name) for text in texts),
+        attributes=attributes,
+        called=known.get(called),
+        number=number,
+        text=line.removeprefix("ROOT").strip(),
+    )
+
+
+def _arguments(rest: str) -> tuple[str, dict[str, str]]:
+    """What stands before the closing bracket, and the attributes behind it."""
+    depth = 1
+    for found in re.finditer(r"[][(){}]", rest):
+        depth += 1 if found[0] in "([{" else -1
+        if not depth:
+            pairs = [part.partition("=") for part in split_list(rest[found.end() :])]
+            return rest[: found.start()], {key.strip(): value.strip() for key, _, value in pairs}
+    raise ValueError(f"the operands {rest[:60]!r} have no end: close them with ')'")
+
+
+def _operand(text: str, earlier: Mapping[str, Instruction], name: str) -> Instruction:
+    found = _OPERAND.fullmatch(text)
+    if not found or found[1] not in earlier:
+        raise ValueError(f"the operand {text[:60]!r} of {name!r} is not defined: define it above")
+    return earlier[found[1]]

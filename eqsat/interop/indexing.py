@@ -1,0 +1,750 @@
+"""Indexing maps: which indices of one tensor belong to an index of another, as in MLIR and XLA.
+
+An :class:`IndexingMap` is a function ``(dims)[symbols]{runtime} -> (results)`` on a domain. Dims are the indices of
+the tensor that the map starts from; symbols run over all the values that belong to one of them (a reduced dimension);
+a runtime variable is a value that is read from a tensor (a dynamic offset). The domain is the box of their ranges, cut
+by constraints. Simplification uses all of it: results are optimised under the constraints, constraints are normalised,
+those that always hold go, and the others narrow the ranges of the variables.
+
+The text form is MLIR's, with the domain behind it::
+
+    (d0, d1)[s0] -> (d0 floordiv 2, d1 + s0), domain: d0 in [0, 7], d1 in [0, 3], s0 in [0, 1], d0 mod 2 in [0, 0]
+
+    (d0)[s0]{rt0} -> (d0 + rt0, s0), domain: d0 in [0, 3], s0 in [0, 1], rt0 in [0, 6]
+
+In text the intervals of a domain may also stand one behind the other, as XLA prints them, with what holds the value
+of a runtime variable, and where, behind its interval::
+
+    (d0)[s0] -> (d0 + s0)
+    domain:
+    d0 in [0, 3]
+    s0 in [0, 6]
+      hlo: at = s32[] parameter(1)
+      (d0) -> ()
+
+A variable without a range has ``[-2**31, 2**31 - 1]``. A constraint is a term in an interval, or any condition.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from math import gcd, inf, lcm
+from typing import Any, cast
+
+from eqsat.egraph.engine import Budget
+from eqsat.extract.cost import CostModel, Latency, refuse_other
+from eqsat.lang.dtypes import LIMITS
+from eqsat.lang.errors import ContradictionError
+from eqsat.lang.expr import (
+    FALSE,
+    TRUE,
+    Expr,
+    as_expr,
+    chain_members,
+    const,
+    divides_by_zero,
+    make,
+    replaced,
+    topological,
+    var,
+    variables,
+)
+from eqsat.lang.limits import list_of, require, shown
+from eqsat.lang.ops import DIVISIONS, OPS, Bounds
+from eqsat.lang.text import Pieces, numbered, parse, pieces, split_list, to_text
+from eqsat.optimize.front import DEFAULT_BUDGET, optimize
+from eqsat.prove.verify import Check, check_equal
+from eqsat.theory.definedness import settled, suspects, unsafe_divisions
+from eqsat.theory.facts import OverdueError, Work
+from eqsat.theory.forms import Form, atom_form, read, to_expr
+from eqsat.theory.linear import Theory
+
+#: Narrower variables may decide more constraints, which narrow variables again: at most so often.
+MAX_ROUNDS = 8
+
+#: Of more conditions than this together it is not asked which of them the others imply.
+MAX_IMPLYING = 8
+
+_WRAPPED = re.compile(r"(?:affine_map|#xla\.indexing_map)\s*<\s*\"?(.*?)\"?\s*>", re.DOTALL)
+_MAP = re.compile(r"\(([^()]*)\)\s*(?:\[([^\]]*)\])?\s*(?:\{([^}]*)\})?\s*->\s*\((.*)\)")
+_INTERVAL = re.compile(r"(.*)\bin\s*\[\s*(-?\d+)\s*,\s*(-?\d+)\s*\]")
+#: Behind the interval of a runtime variable: what holds it, and where in that.
+_HELD = re.compile(r"(\w+)\s+(in\s*\[[^\]]*\]),?\s*hlo:[ \t]*([^\n]*?)\s*\n\s*\(([^()]*)\)\s*->\s*\(([^\n]*)\),?\s*")
+_END = re.compile(r"(\bin\s*\[[^\]]*\])\s*,?\s*(?=\S)")
+_FLAG = re.compile(r",?\s*is_simplified:\s*(?:true|false)\s*$")
+_SYMBOLS = {"floordiv": "//", "mod": "%"}
+_WORDS = frozenset(_SYMBOLS) | {"ceildiv"}
+_AS_PRINTED = {"//": " floordiv ", "%": " mod ", "*": " * "}
+#: How tightly the operators of maps bind.
+_ADD, _MUL, _NEG = [OPS[op].precedence for op in ("add", "mul", "neg")]
+
+#: A term, and its least and greatest value.
+Interval = tuple[Expr, int, int]
+
+#: What MLIR's affine maps are made of, and the price of anything else: more than any term of these.
+_AFFINE = ("add", "sub", "neg", "mul", "floordiv", "mod")
+_NOT_AFFINE = 10**6
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Another model's prices, but a selection or an extreme only where nothing affine is equal.
+
+    >>> IndexingMap.parse("(d0) -> (d0 floordiv 60), domain: d0 in [0, 119]").simplify().results
+    (Expr('d0//60'),)
+    """
+
+    model: CostModel
+
+    def __post_init__(self) -> None:
+        refuse_other(self.model)
+
+    def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+        """The cost of one node."""
+        return self.model.price(op, operands, result) + (0 if op in _AFFINE else _NOT_AFFINE)
+
+
+@dataclass(frozen=True)
+class RuntimeVariable:
+    """A value in an indexing map that is known at run time only.
+
+    Attributes
+    ----------
+    variable : Expr
+        Stands for the value; its range is the feasible values.
+    hlo : object
+        The instruction whose result holds the value, or any name for it; None if unknown.
+    indices : tuple of Expr
+        Which element of that result is read, in the dims, symbols and other runtime variables of the map.
+    """
+
+    variable: Expr
+    hlo: object = None
+    indices: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class IndexingMap:
+    """A map between the indices of two tensors, and its domain.
+
+    Attributes
+    ----------
+    dims, symbols : tuple of Expr
+        Variables; their ranges are the box of the domain.
+    results : tuple of Expr
+        One index per dimension of the tensor that the map leads to.
+    constraints : tuple of bool Expr
+        What else holds on the domain. ``(False,)`` says that the domain is empty.
+    runtime : tuple of RuntimeVariable
+        Values that are read.
+
+    Raises
+    ------
+    TypeError
+        If a dim or symbol is no variable, a result no term, or a constraint no condition.
+
+    >>> print(IndexingMap.parse("(d0, d1) -> (d0 + d1 floordiv 16), domain: d0 in [0, 6], d1 in [0, 14]").simplify())
+    (d0, d1) -> (d0), domain: d0 in [0, 6], d1 in [0, 14]
+    """
+
+    dims: tuple[Expr, ...]
+    symbols: tuple[Expr, ...]
+    results: tuple[Expr, ...]
+    constraints: tuple[Expr, ...] = ()
+    runtime: tuple[RuntimeVariable, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("dims", "symbols", "results", "constraints", "runtime"):
+            given = getattr(self, name)
+            if isinstance(given, str) or not isinstance(given, Iterable):
+                raise TypeError(f"the {name} of a map are given as {shown(given)}: give a list")
+            object.__setattr__(self, name, tuple(given))
+        list_of(RuntimeVariable, self.runtime, "the runtime variables of a map")
+        for variable in self.variables:
+            if not isinstance(variable, Expr) or variable.op != "var":
+                raise TypeError(f"{variable!r} is no variable: dims and symbols of a map are made by var")
+        object.__setattr__(self, "results", tuple(map(as_expr, self.results)))
+        object.__setattr__(self, "constraints", tuple(_conditions(self.constraints)))
+
+    @property
+    def variables(self) -> tuple[Expr, ...]:
+        """Dims, symbols and runtime variables."""
+        return (*self.dims, *self.symbols, *(r.variable for r in self.runtime))
+
+    @classmethod
+    def parse(cls, text: str, ranges: Mapping[str, tuple[int, int]] | None = None) -> IndexingMap:
+        """The map that ``text`` spells; ``ranges`` are those of variables that its domain does not mention.
+
+        Where a range is empty the domain is: the variable has the range the other way round, and ``False`` says it.
+
+        Raises
+        ------
+        ValueError
+            If the text is not a map, or names a variable twice.
+
+        >>> print(IndexingMap.parse("(d0)[s0] -> (s0 + 5, d0 * 2)", {"d0": (0, 3), "s0": (0, 1)}))
+        (d0)[s0] -> (s0 + 5, d0 * 2), domain: d0 in [0, 3], s0 in [0, 1]
+        >>> print(IndexingMap.parse("(d0) -> (d0 * 2), domain: d0 in [0, -1]"))
+        (d0) -> (d0 * 2), domain: d0 in [-1, 0], False
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"a map is read from a text, not from {text!r}")
+        wrapped = _WRAPPED.fullmatch(text.strip())
+        head, _, domain = _FLAG.sub("", wrapped[1] if wrapped else text).partition("domain:")
+        held = {name: (hlo, split_list(of), split_list(at)) for name, _, hlo, of, at in _HELD.findall(domain)}
+        domain = _END.sub(r"\1, ", " ".join(_HELD.sub(r"\1 \2, ", domain).split()))
+        found = _MAP.fullmatch(" ".join(head.split()).strip(" ,"))
+        if not found:
+            raise ValueError(f"cannot parse the map {text[:60]!r}: it must read '(dims)[symbols] -> (results)'")
+        dims, symbols, runtime, results = [split_list(part or "") for part in found.groups()]
+        spelled = (*dims, *symbols, *runtime)
+        if len(set(spelled)) != len(spelled):
+            raise ValueError(f"cannot parse the map {text[:60]!r}: it names a variable twice")
+        if words := _WORDS.intersection(spelled):
+            raise ValueError(f"cannot parse the map {text[:60]!r}: {min(words)!r} is an operator, not a variable name")
+        box: dict[str, tuple[int, int]] = {}
+        cut = []
+        for item in split_list(domain):
+            interval = _INTERVAL.fullmatch(item)
+            name = interval[1].strip() if interval else ""
+            if interval and name in spelled and name not in box:
+                box[name] = int(interval[2]), int(interval[3])
+            else:
+                cut.append((interval[1], (int(interval[2]), int(interval[3]))) if interval else (item, None))
+        for name, ends in (ranges or {}).items():
+            if not isinstance(ends, Sequence) or len(ends) != 2:
+                raise ValueError(f"the range of variable {name!r} must be (low, high), not {ends!r}")
+        known = {**(ranges or {}), **box}
+        bounds = {name: known.get(name, LIMITS[32]) for name in spelled}
+        names = {name: var(name, min(ends), max(ends)) for name, ends in bounds.items()}
+        constraints: list[Expr] = [FALSE] if any(low > high for low, high in bounds.values()) else []
+        for item, limits in cut:
+            term = _parse(item, names)
+            if limits is None and not term.is_bool:
+                raise ValueError(f"{item!r} in the domain is no condition: write {item} in [low, high], or compare it")
+            constraints += [term] if limits is None else within(term, *limits)
+        runtime += [s for s in symbols if s in held]
+        reads = []
+        for name in runtime:
+            hlo, of, at = held.get(name, (None, [], []))
+            here = names | dict(zip(of, [names[d] for d in dims], strict=False))
+            reads.append(RuntimeVariable(names[name], hlo, tuple(_parse(index, here) for index in at)))
+        return cls(
+            tuple(names[d] for d in dims),
+            tuple(names[s] for s in symbols if s not in held),
+            tuple(_parse(result, names) for result in results),
+            tuple(constraints),
+            tuple(reads),
+        )
+
+    def __str__(self) -> str:
+        symbols = f"[{_listed(map(str, self.symbols))}]" if self.symbols else ""
+        runtime = f"{{{_listed(str(r.variable) for r in self.runtime)}}}" if self.runtime else ""
+        head = f"({_listed(map(str, self.dims))}){symbols}{runtime} -> ({_listed(map(_affine_text, self.results))})"
+        domain = [*((v, v.vmin, v.vmax) for v in self.variables), *_intervals(self.constraints)]
+        return f"{head}, domain: {_listed(map(_interval_text, domain))}" if domain else head
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the domain is known to be empty."""
+        return FALSE in self.constraints
+
+    @property
+    def domain(self) -> Expr:
+        """The condition that holds on the domain alone: the ranges of the variables, and the constraints."""
+        box = [c for v in self.variables for c in (const(v.vmin) <= v, v <= const(v.vmax))]
+        return _all([*box, *self.constraints])
+
+    def then(self, following: IndexingMap) -> IndexingMap:
+        """The composition: first this map, then ``following`` on its results; not simplified.
+
+        Its domain is where this map is defined and its results lie in the domain of ``following``. Its symbols and
+        runtime variables are those of ``following``, then those of this map; one whose name is taken is named ``s``
+        or ``rt`` and a number.
+
+        Raises
+        ------
+        ValueError
+            If ``following`` does not take as many dims as this map has results, or divides by one that is always 0.
+
+        >>> split = IndexingMap.parse("(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]")
+        >>> join = IndexingMap.parse("(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]")
+        >>> print(split.then(join).simplify())
+        (d0) -> (d0), domain: d0 in [0, 31]
+        """
+        _refuse_other_map(following)
+        if len(following.dims) != len(self.results):
+            raise ValueError(
+                f"the maps do not compose: one has {len(self.results)} results, the next takes {len(following.dims)}"
+            )
+        taken = {str(d.value) for d in self.dims}
+        theirs, mine = [_renamed(m, taken) for m in (following, self)]
+        here = self._substituted(mine)
+        there = following._substituted({**theirs, **dict(zip(following.dims, here.results, strict=True))})
+        boxes = [c for d, r in zip(following.dims, here.results, strict=True) for c in within(r, d.vmin, d.vmax)]
+        return IndexingMap(
+            self.dims,
+            (*there.symbols, *here.symbols),
+            there.results,
+            (*here.constraints, *boxes, *there.constraints),
+            (*there.runtime, *here.runtime),
+        )._settled()
+
+    def _settled(self) -> IndexingMap:
+        """The map with zero in place of divisions by zero that its domain, or a selection, keeps from evaluation."""
+        indices = [i for r in self.runtime for i in r.indices]
+        if not any(map(divides_by_zero, topological([*self.constraints, *self.results, *indices]))):
+            return self
+        constraints: list[Expr] = []
+        try:
+            for some in _in_order(self.constraints):
+                constraints += settled(some, Theory(constraints))
+            theory = Theory(constraints)
+        except ContradictionError:
+            return self._emptied()
+        found = iter(settled([*self.results, *indices], theory))
+        results = tuple(next(found) for _ in self.results)
+        runtime = [replace(r, indices=tuple(next(found) for _ in r.indices)) for r in self.runtime]
+        return replace(self, results=results, constraints=tuple(constraints), runtime=tuple(runtime))
+
+    def _emptied(self) -> IndexingMap:
+        """The map on an empty domain."""
+        runtime = tuple(replace(r, indices=(const(0),) * len(r.indices)) for r in self.runtime)
+        return replace(self, results=(const(0),) * len(self.results), constraints=(FALSE,), runtime=runtime)
+
+    def _substituted(self, image: Mapping[Expr, Expr]) -> IndexingMap:
+        """The map with other terms for its variables; each symbol and runtime variable becomes a variable."""
+        runtime = [RuntimeVariable(image[r.variable], r.hlo, tuple(replaced(r.indices, image))) for r in self.runtime]
+        return IndexingMap(
+            self.dims,
+            tuple(image[s] for s in self.symbols),
+            tuple(replaced(self.results, image)),
+            tuple(replaced(self.constraints, image)),
+            tuple(runtime),
+        )
+
+    def simplify(self, **options: Any) -> IndexingMap:
+        """The same map on the same domain, both simpler; takes the options of :func:`eqsat.optimize.optimize`.
+
+        Where the domain is empty the results are 0. Each result is as cheap as it can be alone, unless ``extract``
+        says otherwise, and affine if it can be: the price of a node is :class:`Affine`'s.
+
+        Source: XLA's indexing maps.
+
+        >>> print(IndexingMap.parse("(d0) -> (d0 mod 8), domain: d0 in [0, 99], d0 floordiv 8 in [5, 11]").simplify())
+        (d0) -> (d0 mod 8), domain: d0 in [40, 95]
+        """
+        if own := {"constraints", "gates"}.intersection(options):
+            raise TypeError(f"{min(own)} is no option here: what holds on the domain are the constraints of the map")
+        options = {"extract": "tree", **options, "cost": Affine(options.get("cost", Latency()))}
+        until = _end(options)
+        # the range of a runtime variable is that of the value, wherever the map is defined
+        narrow = {v: v for v in (*self.dims, *self.symbols)}
+        constraints = list(self.constraints)
+        for _ in range(MAX_ROUNDS):
+            before, constraints = constraints, _simpler(constraints, options, until)
+            if constraints == [FALSE]:
+                return self._emptied()
+            ranges = narrowed(narrow.values(), constraints, until)
+            narrow = {given: ranges[v] for given, v in narrow.items()}
+            constraints = replaced(constraints, ranges)
+            if constraints == before or time.perf_counter() > until:
+                break
+        terms = [*self.results, *(i for r in self.runtime for i in r.indices)]
+        try:
+            found = _settled_terms(replaced(terms, narrow), constraints, options, until) if terms else []
+        except ContradictionError:
+            return self._emptied()
+        cheapest = dict(zip(terms, found, strict=True))
+        runtime = [replace(r, indices=tuple(cheapest[i] for i in r.indices)) for r in self.runtime]
+        return IndexingMap(
+            tuple(narrow[d] for d in self.dims),
+            tuple(narrow[s] for s in self.symbols),
+            tuple(cheapest[r] for r in self.results),
+            tuple(constraints),
+            tuple(runtime),
+        )
+
+    def trimmed(self) -> IndexingMap:
+        """The same map without the symbols and runtime variables that nothing depends on.
+
+        The others are named ``s0``, ``s1``, ... and ``rt0``, ``rt1``, ... in the order in which the map uses them.
+
+        >>> print(IndexingMap.parse("(d0)[s0, s1] -> (s1), domain: d0 in [0, 3], s0 in [0, 2], s1 in [0, 1]").trimmed())
+        (d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 1]
+        """
+        read_at = {r.variable: r.indices for r in self.runtime}
+        order = [v for v in topological([*self.results, *self.constraints]) if v.op == "var"]
+        # the list grows: where one value is read may depend on another
+        for used in order:
+            order += [v for v in topological(read_at.get(used, ())) if v.op == "var" and v not in order]
+        runtime = sorted((r for r in self.runtime if r.variable in order), key=lambda r: order.index(r.variable))
+        symbols = sorted((s for s in self.symbols if s in order), key=order.index)
+        names = {str(d.value) for d in self.dims}
+        image = _numbered(symbols, "s", names) | _numbered([r.variable for r in runtime], "rt", names)
+        return replace(self, symbols=tuple(symbols), runtime=tuple(runtime))._substituted(image)
+
+    def check(self, other: IndexingMap, **options: Any) -> Check:
+        """Compare with a map of as many variables: one domain, and the same results on it.
+
+        If both say what their runtime variables are, the same elements of it, too. Takes the options of
+        :func:`eqsat.prove.verify.check_equal`.
+
+        >>> here = IndexingMap.parse("(d0) -> (d0 mod 8), domain: d0 in [0, 20], d0 in [0, 6]")
+        >>> here.check(here.simplify()).equal
+        True
+        """
+        _refuse_other_map(other)
+        counts = [[len(part) for part in (m.dims, m.symbols, m.runtime, m.results)] for m in (self, other)]
+        if counts[0] != counts[1]:
+            raise ValueError(
+                "the maps have {} and {} dims, symbols, runtime variables and results: "
+                "only maps of one kind compare".format(*counts)
+            )
+        widest = {
+            theirs: var(str(mine.value), min(mine.vmin, theirs.vmin), max(mine.vmax, theirs.vmax))
+            for mine, theirs in zip(self.variables, other.variables, strict=True)
+        }
+        own = dict(zip(self.variables, widest.values(), strict=True))
+        reads = all(r.hlo is not None for r in (*self.runtime, *other.runtime))
+        before, after = [
+            replaced([m.domain, *m.results, *(i for r in m.runtime if reads for i in r.indices)], image)
+            for m, image in ((self, own), (other, widest))
+        ]
+        return check_equal(before, after, gates=[None, *before[:1] * (len(before) - 1)], **options)
+
+
+def _end(options: Mapping[str, Any]) -> float:
+    """When the time of the options' budget is up, from now on."""
+    budget = options.get("budget", DEFAULT_BUDGET)
+    require(budget, Budget, "the budget")
+    return time.perf_counter() + float(budget.seconds)
+
+
+def _in_time(options: Mapping[str, Any], until: float) -> dict[str, Any]:
+    """The options with what is left of the budget's time."""
+    left = max(0.0, until - time.perf_counter())
+    return {**options, "budget": replace(options.get("budget", DEFAULT_BUDGET), seconds=left)}
+
+
+def _settled_terms(
+    terms: Sequence[Expr], constraints: Sequence[Expr], options: Mapping[str, Any], until: float
+) -> list[Expr]:
+    """The terms optimised, and again those that still divide: as now spelled, they may lead to what is preferred."""
+    final: dict[Expr, Expr] = {}
+    changing = {term: term for term in terms}
+    for _ in range(MAX_ROUNDS):
+        exprs = optimize(list(changing.values()), constraints=constraints, **_in_time(options, until)).exprs
+        found = dict(zip(changing, exprs, strict=True))
+        final |= found
+        changing = {
+            term: new
+            for term, new in found.items()
+            if new is not changing[term] and any(part.op in DIVISIONS for part in topological([new]))
+        }
+        if not changing or time.perf_counter() > until:
+            break
+    return [final[term] for term in terms]
+
+
+def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Expr]:
+    """Fewer and simpler conditions that hold together exactly where ``constraints`` do; ``[False]`` if nowhere.
+
+    Constants move to one side, conditions that the ranges or other conditions imply are dropped, the terms inside are
+    optimised (with the options of :func:`eqsat.optimize.optimize`), bounds of one term become one interval, and known
+    remainders of one term one remainder.
+
+    Raises
+    ------
+    ValueError
+        If a divisor can be zero where the other conditions hold.
+    TypeError
+        If a constraint is no condition.
+
+    >>> d0 = var("d0", 0, 99)
+    >>> simplify_constraints([6 <= d0 % 8 + 5, d0 % 8 + 5 <= 10])
+    [Expr('1 <= d0%8'), Expr('d0%8 <= 5')]
+    >>> simplify_constraints([(d0 % 2).eq(0), (d0 % 3).eq(1), d0 < 200])
+    [Expr('d0%6 == 4')]
+    """
+    if isinstance(constraints, Expr | str) or not isinstance(constraints, Iterable):
+        raise TypeError(f"the constraints must be a list of conditions, not {constraints!r}")
+    return _simpler(constraints, options, _end(options))
+
+
+def _simpler(constraints: Iterable[Expr], options: Mapping[str, Any], until: float) -> list[Expr]:
+    """What :func:`simplify_constraints` finds until the time is up."""
+    given = chain_members(_all(_conditions(constraints)), "and")
+    found: list[Expr] = []
+    try:
+        for some in _in_order(given):
+            found += _simplified(some, found, options, until)
+        narrowed(variables(found), found, until)
+        return _without_implied(found, until)
+    except ContradictionError:
+        return [FALSE]
+    except OverdueError:
+        return given
+
+
+def _without_implied(conditions: list[Expr], until: float) -> list[Expr]:
+    """The conditions without those that two or more of the others imply together, as ``x <= y`` and ``y <= 4`` do."""
+    kept = list(conditions)
+    if len(kept) > MAX_IMPLYING or suspects(topological(kept)):
+        # what keeps a divisor from zero may follow from the quotient only because it does
+        return kept
+    for condition in reversed(conditions):
+        others = [c for c in kept if c is not condition]
+        if time.perf_counter() > until:
+            break
+        if len(others) > 1 and Theory(others, work=Work.ending(until)).condition(condition) is TRUE:
+            kept = others
+    return kept
+
+
+def _in_order(constraints: Iterable[Expr]) -> Iterator[list[Expr]]:
+    """Constraints in groups, so that those before one keep its divisors from zero; the last one if nothing does."""
+    constraints = list(constraints)
+    dividing = suspects(topological(constraints))
+    known = [c for c in constraints if c not in dividing]
+    yield known
+    waiting = [c for c in constraints if c in dividing]
+    while waiting:
+        theory = Theory(known)
+        some = [c for c in waiting if not any(unsafe_divisions([c], dividing, [theory]))] or waiting
+        yield some
+        known += some
+        waiting = [c for c in waiting if c not in some]
+
+
+def _simplified(
+    together: Sequence[Expr], known: Sequence[Expr], options: Mapping[str, Any], until: float
+) -> list[Expr]:
+    """Conditions that, where ``known`` ones hold, are equal to those of ``together``."""
+    # an equality is two bounds: those of a quotient are bounds of its numerator
+    given = _all(half for c in together for half in _halves(c))
+    # a late theory may not see that a divisor is never zero
+    theory = Theory(known, work=Work.ending(inf if suspects(topological([given])) else until))
+    normal = theory.condition(given)
+    if normal.op == "bool":
+        return [] if normal is TRUE else [FALSE]
+    if any(unsafe_divisions([normal], suspects(topological([normal])), [theory])):
+        # what the branch of a selection divides by, the selection alone keeps from zero
+        normal = given
+    members = sorted((m for m in chain_members(normal, "and") if m is not TRUE), key=lambda m: m.key)
+    intervals = [_as_remainder(*interval) for interval in _intervals(members)]
+    options = {"extract": "tree", **_in_time(options, until), "constraints": known}
+    terms = optimize([term for term, _, _ in intervals], **options).exprs
+    spelled = [_without_offset(t, low, high) for t, (_, low, high) in zip(terms, intervals, strict=True)]
+    return [c for term, low, high in _join_remainders(spelled) for c in within(term, low, high)]
+
+
+def narrowed(given: Iterable[Expr], constraints: Sequence[Expr], until: float = inf) -> dict[Expr, Expr]:
+    """For each variable of ``given`` the one of its name with the range that it has where ``constraints`` hold.
+
+    Ranges may be wider where it is ``until``, a time of :func:`time.perf_counter`, before they are found.
+
+    Raises
+    ------
+    ValueError
+        If they cannot hold together.
+
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> [(v.vmin, v.vmax) for v in narrowed([x, y], [3 <= x, x + y < 6]).values()]
+    [(3, 5), (0, 2)]
+    """
+    image = {v: v for v in given}
+    for _ in range(MAX_ROUNDS):
+        try:
+            theory = Theory(replaced(constraints, image), work=Work.ending(until))
+        except OverdueError:
+            break
+        narrower = {g: var(cast(str, v.value), *theory.range(v)) for g, v in image.items()}
+        if narrower == image:
+            break
+        image = narrower
+    return image
+
+
+def _conditions(given: Iterable[Expr]) -> list[Expr]:
+    found = list(given)
+    for condition in found:
+        if not isinstance(condition, Expr) or not condition.is_bool:
+            raise TypeError(f"{condition!r} is no condition: give terms such as x < 5 or x.eq(3)")
+    return found
+
+
+def _refuse_other_map(given: object) -> None:
+    if not isinstance(given, IndexingMap):
+        raise TypeError(f"{given!r} is no indexing map: read one by IndexingMap.parse")
+
+
+def _all(conditions: Iterable[Expr]) -> Expr:
+    return reduce(lambda p, q: make("and", p, q), conditions, TRUE)
+
+
+def _halves(condition: Expr) -> list[Expr]:
+    if condition.op != "eq" or condition.args[0].is_bool:
+        return [condition]
+    left, right = condition.args
+    return [left <= right, right <= left]
+
+
+def _interval(condition: Expr) -> Interval:
+    """A condition as an interval of a term; one that is no comparison with a literal is itself in ``[1, 1]``."""
+    if condition.op in ("lt", "le", "eq") and not condition.args[0].is_bool:
+        left, right = condition.args
+        strict = condition.op == "lt"
+        if right.op == "const":
+            return left, right.vmin if condition.op == "eq" else left.vmin, right.vmin - strict
+        if left.op == "const" and condition.op != "eq":
+            return right, left.vmin + strict, right.vmax
+    return condition, 1, 1
+
+
+def _intervals(conditions: Iterable[Expr]) -> list[Interval]:
+    """Conditions as intervals, one per term."""
+    found: dict[Expr, tuple[int, int]] = {}
+    for term, low, high in map(_interval, conditions):
+        least, most = found.get(term, (low, high))
+        found[term] = max(low, least), min(high, most)
+    return [(term, low, high) for term, (low, high) in found.items()]
+
+
+def _without_offset(term: Expr, low: int, high: int) -> Interval:
+    """A literal that is added to a term is subtracted from its bounds."""
+    while term.op in ("add", "sub") and term.args[1].op == "const":
+        offset = term.args[1].vmin if term.op == "add" else -term.args[1].vmin
+        term, low, high = term.args[0], low - offset, high - offset
+    return term, low, high
+
+
+def _as_remainder(term: Expr, low: int, high: int) -> Interval:
+    """A term that is a remainder and a literal, ``x - x//n*n + c``, without the literal."""
+    if term.is_bool:
+        return term, low, high
+    form = read(term)
+    for atom, coefficient in form.terms.items():
+        if atom.op == "floordiv" and atom.args[1] is const(-coefficient) and coefficient < 0:
+            rest = form.plus(atom_form(atom), -coefficient).plus(read(atom.args[0]), -1)
+            if not rest.terms:
+                return atom.args[0] % -coefficient, low - rest.constant, high - rest.constant
+    return term, low, high
+
+
+def within(term: Expr, low: int, high: int) -> list[Expr]:
+    """The conditions that ``term`` lies in ``[low, high]``, without those that its own bounds imply."""
+    if term.is_bool:
+        return [term]
+    low, high = max(low, term.vmin), min(high, term.vmax)
+    if low > high:
+        return [FALSE]
+    if low == high:
+        return [] if term.vmin == term.vmax else [term.eq(low)]
+    lower = [const(low) <= term] if low > term.vmin else []
+    return [*lower, term <= high] if high < term.vmax else lower
+
+
+def _join_remainders(intervals: Iterable[Interval]) -> Iterator[Interval]:
+    """Known remainders of one term by several literals are one remainder (Chinese remainder theorem)."""
+    known: dict[Form, tuple[int, int]] = {}
+    for term, low, high in intervals:
+        if term.op != "mod" or term.args[1].op != "const" or max(low, term.vmin) != min(high, term.vmax):
+            yield term, low, high
+            continue
+        dividend, modulus, remainder = read(term.args[0]), term.args[1].vmin, max(low, term.vmin)
+        remainder -= dividend.constant
+        dividend = dividend.shifted(-dividend.constant)
+        other, first = known.get(dividend, (1, 0))
+        common = gcd(other, modulus)
+        if (remainder - first) % common:
+            yield FALSE, 1, 1
+            return
+        steps = (remainder - first) // common * pow(other // common, -1, modulus // common)
+        known[dividend] = lcm(other, modulus), first + other * steps
+    for dividend, (modulus, remainder) in known.items():
+        yield to_expr(dividend) % modulus, remainder % modulus, remainder % modulus
+
+
+def _renamed(given: IndexingMap, taken: set[str]) -> dict[Expr, Expr]:
+    """Each symbol and runtime variable, under the next free name if its own is taken; the names are taken then."""
+    image = {}
+    for prefix, own in (("s", given.symbols), ("rt", [r.variable for r in given.runtime])):
+        free = numbered(prefix, taken)
+        for variable in own:
+            own_name = str(variable.value)
+            name = own_name if own_name not in taken else next(free)
+            taken.add(name)
+            image[variable] = var(name, variable.vmin, variable.vmax)
+    return image
+
+
+def _numbered(given: Iterable[Expr], prefix: str, taken: set[str]) -> dict[Expr, Expr]:
+    return {v: var(name, v.vmin, v.vmax) for v, name in zip(given, numbered(prefix, taken), strict=False)}
+
+
+def _parse(text: str, names: Mapping[str, Expr]) -> Expr:
+    # rounding up is rounding the opposite down
+    text = re.sub(r"\bceildiv\s+(-?)(\w+)", lambda m: f"// {'' if m[1] else '-'}{m[2]} * -1", text)
+    if re.search(r"\bceildiv\b", text):
+        raise ValueError(f"cannot parse {text!r}: write x ceildiv (n) as -((-x) floordiv (n))")
+    return parse(
+        re.sub(r"\b(floordiv|mod)\b", lambda m: _SYMBOLS[m[0]], text), names, "name it among the dims or symbols"
+    )
+
+
+def _affine_text(term: Expr) -> str:
+    return to_text(term, pieces_of=_affine_pieces)
+
+
+def _affine_pieces(term: Expr) -> Pieces:
+    """What to print for ``term`` in MLIR's syntax, which has no negative divisors, but ``ceildiv``."""
+    if ceiling := _ceiling(term):
+        dividend, divisor, factor = ceiling
+        printed: list[str | tuple[Expr, int]] = [(dividend, _MUL), " ceildiv ", divisor]
+        if factor == -1:
+            return ["-(", *printed, ")"], _NEG
+        return [*printed, *[f" * {factor}"] * (factor != 1)], _MUL
+    if term.op in ("add", "sub") and (last := _ceiling(term.args[1])) and last[2] < 0:
+        # by the sign of the sum instead of one of its own
+        part = term.args[1]
+        opposite = -part if part.op == "floordiv" else part.args[0] * -part.args[1].vmin
+        return [(term.args[0], _ADD), {"add": " - ", "sub": " + "}[term.op], (opposite, _MUL)], _ADD
+    if term.op in _SYMBOLS and (positive := _opposite(term.args[1])) is not None:
+        if term.op == "mod":
+            # x mod -n is -(-x mod n)
+            return ["-(", (-term.args[0], _MUL), " mod ", (positive, _NEG), ")"], _NEG
+        return [(-term.args[0], _MUL), " floordiv ", (positive, _NEG)], _MUL
+    found, precedence = pieces(term)
+    return [_AS_PRINTED.get(p, p) if isinstance(p, str) else p for p in found], precedence
+
+
+def _ceiling(term: Expr) -> tuple[Expr, str, int] | None:
+    """x, n and a factor for a multiple of a quotient that is rounded up: ``x // -n`` is ``-(x ceildiv n)``."""
+    factor = -1
+    if term.op == "neg":
+        (term,), factor = term.args, 1
+    elif term.op == "mul" and term.args[1].op == "const":
+        term, factor = term.args[0], -term.args[1].vmin
+    if term.op != "floordiv":
+        return None
+    divisor = _opposite(term.args[1])
+    return None if divisor is None or divisor.args else (term.args[0], str(divisor), factor)
+
+
+def _opposite(divisor: Expr) -> Expr | None:
+    """What ``divisor`` is the opposite of, if it is always negative."""
+    return Theory().simplify(-divisor) if divisor.vmax < 0 else None
+
+
+def _interval_text(interval: Interval) -> str:
+    term, low, high = interval
+    return _affine_text(term) + ("" if term.is_bool else f" in [{low}, {high}]")
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(texts)

@@ -1,0 +1,429 @@
+"""Indexing analysis of HLO: the maps between the indices of an instruction and those of its operands.
+
+:func:`indexing_maps` gives them for one instruction, for a fusion or for a whole computation, in either direction. What
+an operation reads is a table here, over :mod:`eqsat.interop.relations`. The maps of a computation are those of its
+instructions composed along every path from the root to a parameter, simplified, and each kept once: an operand that is
+read in two ways has two maps. :mod:`eqsat.interop.tiles` asks them which part of an operand a part of the output reads.
+
+Source: XLA's indexing analysis.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from graphlib import TopologicalSorter
+from typing import Literal, cast
+
+from eqsat.interop import relations
+from eqsat.interop.hlo import Computation, Instruction, Shape, integers
+from eqsat.interop.indexing import IndexingMap
+from eqsat.interop.relations import Relation, Sizes
+from eqsat.lang.text import split_list
+from eqsat.theory.forms import ZERO
+from eqsat.theory.linear import Theory
+
+#: An instruction read in more ways than this has more maps than are of use.
+MAX_MAPS = 256
+
+Direction = Literal["output_to_input", "input_to_output"]
+DIRECTIONS: tuple[Direction, ...] = ("output_to_input", "input_to_output")
+
+#: The maps of each operand, or of each parameter, by number.
+Maps = dict[int, tuple[IndexingMap, ...]]
+
+_ELEMENTWISE = """
+    abs acos acosh add and asin asinh atan2 atanh bitcast-convert cbrt ceil clamp compare complex convert copy cosh
+    cosine count-leading-zeros divide erf exponential exponential-minus-one floor imag is-finite log log-plus-one
+    logistic map maximum minimum multiply negate not optimization-barrier or popcnt power real reduce-precision
+    remainder round-nearest-afz round-nearest-even rsqrt select shift-left shift-right-arithmetic
+    shift-right-logical sign sine sinh sqrt stochastic-convert subtract tan tanh xor
+"""
+NULLARY = ("constant", "iota", "parameter", "partition-id", "replica-id")
+CALLS = ("fusion", "call")
+
+
+def indexing_maps(
+    of: Instruction | Computation,
+    direction: Direction = "output_to_input",
+    *,
+    output: int = 0,
+    simplify: Callable[[IndexingMap], IndexingMap] = IndexingMap.simplify,
+) -> Maps:
+    """Which elements of each operand an element of the output depends on, or the reverse.
+
+    Parameters
+    ----------
+    of : Instruction or Computation
+        Of an instruction, the maps to its operands; of a computation, from its root to its parameters.
+    direction : {"output_to_input", "input_to_output"}
+        Where the maps start.
+    output : int
+        Which one, of an instruction that gives a tuple.
+    simplify : callable
+        What to do with each composition.
+
+    Returns
+    -------
+    dict of int to tuple of IndexingMap
+        By operand or parameter number; several if it is read in several ways, none if it is not read.
+
+    Raises
+    ------
+    ValueError
+        If an operation is not supported, or its shapes and attributes do not agree; one line that names it.
+
+    >>> from eqsat.interop import hlo
+    >>> module = hlo.parse('''
+    ... ENTRY e {
+    ...   p0 = f32[8,8] parameter(0)
+    ...   t = f32[8,8] transpose(p0), dimensions={1,0}
+    ...   ROOT sum = f32[8,8] add(p0, t)
+    ... }''')
+    >>> for found in indexing_maps(module.entry)[0]:
+    ...     print(found)
+    (d0, d1) -> (d0, d1), domain: d0 in [0, 7], d1 in [0, 7]
+    (d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 7]
+    """
+    if direction not in DIRECTIONS:
+        raise ValueError(f"the direction {direction!r} is not one of {', '.join(DIRECTIONS)}")
+    if not isinstance(of, Computation | Instruction):
+        raise TypeError(f"{of!r} is no instruction or computation: those of a module are module.computations")
+    root = of.root if isinstance(of, Computation) else of
+    if not 0 <= output < len(root.shapes):
+        raise ValueError(f"{root!r} has no output {output}: give one of 0 to {len(root.shapes) - 1}")
+    analysis = _Analysis(direction, simplify)
+    if isinstance(of, Computation):
+        return analysis.of_computation(of, output)
+    found: Maps = dict.fromkeys(range(len(of.operands)), ())
+    for number, _, steps in analysis.steps(of, output):
+        maps = steps if of.opcode in CALLS else map(simplify, steps)
+        found[number] = tuple(m for m in maps if not m.is_empty)
+    return found
+
+
+class _Analysis:
+    """Maps in one direction, of each called computation once."""
+
+    def __init__(self, direction: Direction, simplify: Callable[[IndexingMap], IndexingMap]) -> None:
+        self.direction = direction
+        self.simplify = simplify
+        self.known: dict[tuple[Computation, int], Maps] = {}
+
+    def of_computation(self, computation: Computation, output: int) -> Maps:
+        """The maps of the parameters of a computation; first those of all that it calls, without recursion."""
+        calls: dict[Computation, set[Computation]] = {}
+        waiting = [computation]
+        while waiting:
+            caller = waiting.pop()
+            if caller not in calls:
+                calls[caller] = {i.called for i in caller.instructions if i.opcode in CALLS and i.called}
+                waiting += calls[caller]
+        for callee in TopologicalSorter(calls).static_order():
+            for number in range(len(callee.root.shapes)) if callee is not computation else [output]:
+                self.known[callee, number] = self._walk(callee, number)
+        return self.known[computation, output]
+
+    def _walk(self, computation: Computation, output: int) -> Maps:
+        """From the root up: the maps of an instruction are those of all its users, composed with their steps."""
+        start = relations.identity(computation.root.shapes[output].sizes).to_operand
+        maps: dict[tuple[Instruction, int], tuple[IndexingMap, ...]] = {(computation.root, output): (start,)}
+        for user in reversed(computation.instructions):
+            for number in range(len(user.shapes)):
+                reached = maps.get((user, number), ())
+                for position, operand_output, steps in self.steps(user, number) if reached else ():
+                    composed = [self._joined(m, step) for m in reached for step in steps]
+                    key = user.operands[position], operand_output
+                    maps[key] = self._merged(maps.get(key, ()), composed)
+        for parameter in computation.parameters:
+            if len(parameter.shapes) != 1:
+                raise ValueError(f"{parameter!r} is a tuple: give its elements as parameters")
+        return {n: maps.get((parameter, 0), ()) for n, parameter in enumerate(computation.parameters)}
+
+    def steps(self, user: Instruction, output: int) -> Iterator[tuple[int, int, Sequence[IndexingMap]]]:
+        """For each operand its number, which of its outputs is read, and the maps of this instruction alone."""
+        if user.opcode in CALLS:
+            yield from self._steps_of_call(user, output)
+            return
+        for position, relation in enumerate(related(user, output)):
+            if relation is not None:
+                step = relation.to_operand if self.direction == "output_to_input" else relation.to_output
+                yield position, _selected(user), [step]
+
+    def _steps_of_call(self, user: Instruction, output: int) -> Iterator[tuple[int, int, Sequence[IndexingMap]]]:
+        called = user.called
+        if called is None:
+            raise ValueError(f"{user!r} calls nothing: give its computation as calls=name")
+        given, wanted = [i.shapes for i in user.operands], [p.shapes for p in called.parameters]
+        if [_sizes(s) for s in (*given, user.shapes)] != [_sizes(s) for s in (*wanted, called.root.shapes)]:
+            raise ValueError(f"{user!r}: its operands and result do not have the shapes of {called.name!r}")
+        if (called, output) not in self.known:
+            self.of_computation(called, output)
+        for position, maps in self.known[called, output].items():
+            yield position, 0, [_seen_from(user, m) for m in maps]
+
+    def _joined(self, reached: IndexingMap, step: IndexingMap) -> IndexingMap:
+        return reached.then(step) if self.direction == "output_to_input" else step.then(reached)
+
+    def _merged(self, known: Sequence[IndexingMap], maps: Sequence[IndexingMap]) -> tuple[IndexingMap, ...]:
+        """``known``, and those of ``maps`` that are none of these and read anything, simplified."""
+        found = list(known)
+        for given in maps:
+            simplest = self.simplify(given).trimmed()
+            if not simplest.is_empty and not any(_are_one(simplest, other) for other in found):
+                found.append(simplest)
+            if len(found) > MAX_MAPS:
+                raise ValueError(f"an operand is read in more than {MAX_MAPS} ways: analyse a part of the computation")
+        return tuple(found)
+
+
+def _selected(user: Instruction) -> int:
+    """Which output of its operand an instruction reads."""
+    if user.opcode != "get-tuple-element":
+        return 0
+    index = user.dimension("index")
+    if not 0 <= index < len(user.operands[0].shapes):
+        raise ValueError(f"{user.operands[0]!r} has no output {index}")
+    return index
+
+
+def _seen_from(call: Instruction, given: IndexingMap) -> IndexingMap:
+    """A map of a called computation whose runtime values are named as the caller knows them."""
+
+    def renamed(source: Instruction) -> Instruction:
+        if source.number is not None:
+            return call.operands[source.number]
+        return replace(source, text=f"{source} in {call.name}")
+
+    runtime = [replace(r, hlo=renamed(cast(Instruction, r.hlo))) for r in given.runtime]
+    return replace(given, runtime=tuple(runtime))
+
+
+def _are_one(one: IndexingMap, other: IndexingMap) -> bool:
+    """Whether two maps of one instruction are known to be equal, whatever their spelling."""
+    if one.variables != other.variables or set(one.constraints) != set(other.constraints):
+        return False
+    if [r.hlo for r in one.runtime] != [r.hlo for r in other.runtime]:
+        return False
+    theory = Theory(one.constraints)
+    mine, theirs = [[*m.results, *(i for r in m.runtime for i in r.indices)] for m in (one, other)]
+    return all(x is y or theory.form(x - y) == ZERO for x, y in zip(mine, theirs, strict=True))
+
+
+def related(instruction: Instruction, output: int = 0) -> list[Relation | None]:
+    """How each operand of an instruction is read for one of its outputs; None if it is not.
+
+    Raises
+    ------
+    ValueError
+        If the operation is not supported, or its operands and attributes do not give the shape that it says.
+    """
+    opcode, operands, shape = instruction.opcode, instruction.operands, instruction.shapes[output]
+    if opcode in NULLARY:
+        return []
+    if opcode == "tuple":
+        return [relations.identity(shape.sizes) if n == output else None for n in range(len(operands))]
+    if opcode not in OPERATIONS:
+        raise ValueError(
+            f"{instruction!r} is not supported: analyse the instructions before and behind it on their own"
+        )
+    if opcode != "get-tuple-element" and any(len(operand.shapes) != 1 for operand in operands):
+        raise ValueError(f"{instruction!r} has a tuple as operand: read its elements by get-tuple-element")
+    count, relations_of = OPERATIONS[opcode]
+    if len(operands) < abs(count) or (count >= 0 and len(operands) != count):
+        least = "at least " if count < 0 else ""
+        raise ValueError(f"{instruction!r} has {len(operands)} operands: give {least}{abs(count)}")
+    try:
+        found = relations_of(instruction)
+        for relation in found:
+            if relation.output_sizes != shape.sizes:
+                raise ValueError(f"its operands and attributes give sizes {list(relation.output_sizes)}, not {shape}")
+    except ValueError as error:
+        raise ValueError(f"{instruction!r}: {error}") from None
+    return list(found)
+
+
+def _sizes(shapes: Sequence[Shape]) -> list[tuple[int, ...]]:
+    return [shape.sizes for shape in shapes]
+
+
+def _operand_sizes(i: Instruction) -> list[tuple[int, ...]]:
+    return [operand.shapes[0].sizes for operand in i.operands]
+
+
+def _elementwise(i: Instruction) -> list[Relation]:
+    sizes = i.shapes[0].sizes
+    takes_scalars = i.opcode in ("select", "clamp")
+    return [
+        relations.scalar(sizes) if takes_scalars and not own else relations.identity(own) for own in _operand_sizes(i)
+    ]
+
+
+def _broadcast(i: Instruction) -> list[Relation]:
+    return [relations.broadcasted(_operand_sizes(i)[0], i.shapes[0].sizes, i.dimensions("dimensions", ()))]
+
+
+def _bitcast(i: Instruction) -> list[Relation]:
+    given, made = i.operands[0].shapes[0], i.shapes[0]
+    if (given.tiles or made.tiles) and replace(given, element=made.element) != made:
+        raise ValueError("bitcasts between tiled layouts are not supported: give the operand and the result one layout")
+    return [relations.bitcast(given.sizes, given.layout, made.sizes, made.layout)]
+
+
+def _slice(i: Instruction) -> list[Relation]:
+    parts = [integers(part.strip("[]").replace(":", ",")) for part in split_list(i.attribute("slice"))]
+    if not all(len(part) in (2, 3) for part in parts):
+        raise ValueError("write slice={[start:limit:stride], ...}")
+    starts, limits, strides = zip(*[(*part, 1)[:3] for part in parts], strict=True) if parts else ((), (), ())
+    return [relations.sliced(_operand_sizes(i)[0], starts, limits, strides)]
+
+
+def _concatenate(i: Instruction) -> list[Relation]:
+    return relations.concatenated(_operand_sizes(i), i.dimension("dimensions"))
+
+
+def _pad(i: Instruction) -> list[Relation]:
+    low, high, interior = _padding(i.attribute("padding"))
+    sizes, value = _operand_sizes(i)
+    return [relations.padded(sizes, low, high, interior), *_scalars(i, [value])]
+
+
+def _reduce(i: Instruction) -> list[Relation]:
+    inputs, initial = _halves(i)
+    return [*(relations.reduced(own, i.dimensions("dimensions")) for own in inputs), *_scalars(i, initial)]
+
+
+def _reduce_window(i: Instruction) -> list[Relation]:
+    inputs, initial = _halves(i)
+    extents, strides, spread, dilations, (low, high) = _window(i, len(inputs[0]))
+    found = []
+    for own in inputs:
+        padding = relations.padded(own, low, high, [step - 1 for step in spread])
+        found.append(padding.then(relations.windowed(padding.output_sizes, extents, strides, dilations)))
+    return [*found, *_scalars(i, initial)]
+
+
+def _window(i: Instruction, rank: int) -> tuple[Sizes, Sizes, Sizes, Sizes, tuple[Sizes, Sizes]]:
+    """The sizes of a window, its strides, both dilations, and the padding."""
+    window = dict(re.findall(r"(\w+)=([\w\-]+)", i.attribute("window") if rank else ""))
+    sizes, strides, spread, dilations = [
+        integers(window.get(key, "x".join(["1"] * rank)).replace("x", ","))
+        for key in ("size", "stride", "lhs_dilate", "rhs_dilate")
+    ]
+    low, high, _ = _padding(window.get("pad", "x".join(["0_0"] * rank)))
+    return sizes, strides, spread, dilations, (low, high)
+
+
+def _convolution(i: Instruction) -> list[Relation]:
+    lhs, rhs = _operand_sizes(i)
+    found = re.fullmatch(r"(\w+)_(\w+)->(\w+)", i.attribute("dim_labels"))
+    if not found:
+        raise ValueError("write dim_labels=b01f_01io->b01f")
+    labels = (found[1], found[2], found[3])
+    rank = len(labels[0]) - 2
+    sizes, strides, spread, dilations, (low, high) = _window(i, rank)
+    backwards = re.search(r"rhs_reversal=(\w+)", i.attributes.get("window", ""))
+    spatial = [int(d) if d.isdecimal() else rank for d in labels[0]]
+    wide = [[*given, 0] for given in (low, high, [step - 1 for step in spread])]
+    if any(len(given) != rank + 1 for given in wide) or len(spatial) != len(lhs) or max(spatial) > rank:
+        raise ValueError(f"the labels {found[0]!r} and the window must have an entry for each dimension")
+    if [n for _, n in sorted((d, n) for d, n in zip(labels[1], rhs, strict=False) if d.isdecimal())] != list(sizes):
+        raise ValueError(f"a window of {list(sizes)} is not that of a kernel of {list(rhs)}")
+    padding = relations.padded(lhs, *[[given[d] for d in spatial] for given in wide])
+    counts = ("feature_group_count", "batch_group_count")
+    groups = [i.dimension(count) if count in i.attributes else 1 for count in counts]
+    image, kernel = relations.convolved(
+        padding.output_sizes,
+        rhs,
+        labels,
+        strides=strides,
+        dilations=dilations,
+        backwards=integers(backwards[1].replace("x", ",")) if backwards else [0] * rank,
+        feature_groups=groups[0],
+        batch_groups=groups[1],
+    )
+    return [padding.then(image), kernel]
+
+
+def _dot(i: Instruction) -> list[Relation]:
+    lhs, rhs = _operand_sizes(i)
+    batch, contracting = [
+        (i.dimensions(f"lhs_{kind}_dims", ()), i.dimensions(f"rhs_{kind}_dims", ()))
+        for kind in ("batch", "contracting")
+    ]
+    return relations.contracted(lhs, rhs, batch, contracting)
+
+
+def _dynamic_slice(i: Instruction) -> list[Relation]:
+    sizes, *offsets = _operand_sizes(i)
+    part = i.dimensions("dynamic_slice_sizes")
+    return [relations.dynamically_sliced(sizes, part, i.operands[1:]), *_scalars(i, offsets)]
+
+
+def _dynamic_update_slice(i: Instruction) -> list[Relation]:
+    sizes, update, *offsets = _operand_sizes(i)
+    found = relations.dynamically_updated(sizes, update, i.operands[2:])
+    return [relations.identity(sizes), found, *_scalars(i, offsets)]
+
+
+def _gather(i: Instruction) -> list[Relation]:
+    operand, indices = _operand_sizes(i)
+    names = ("slice_sizes", "offset_dims", "collapsed_slice_dims", "start_index_map")
+    return relations.gathered(
+        operand,
+        indices,
+        i.operands[1],
+        index_vector_dim=i.dimension("index_vector_dim"),
+        **{name: i.dimensions(name) for name in names},
+        **{name: i.dimensions(name, ()) for name in ("operand_batching_dims", "start_indices_batching_dims")},
+    )
+
+
+def _halves(i: Instruction) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """The sizes of inputs, and of as many initial values."""
+    sizes = _operand_sizes(i)
+    inputs, initial = sizes[: len(sizes) // 2], sizes[len(sizes) // 2 :]
+    if len(inputs) != len(initial):
+        raise ValueError(f"of {len(sizes)} operands no half is initial values: give as many of these as inputs")
+    if len(set(inputs)) > 1:
+        raise ValueError(f"the inputs have different sizes: {', '.join(str(list(own)) for own in inputs)}")
+    return inputs, initial
+
+
+def _scalars(i: Instruction, sizes: Sequence[Sequence[int]]) -> list[Relation]:
+    """Operands of rank 0 that all elements read."""
+    if any(sizes):
+        raise ValueError("initial values and offsets must have rank 0, as f32[]")
+    return [relations.scalar(i.shapes[0].sizes)] * len(sizes)
+
+
+def _padding(text: str) -> tuple[list[int], list[int], list[int]]:
+    """What ``1_4_1x4_8`` says: low, high and interior, per dimension."""
+    parts = [integers(part.replace("_", ",")) for part in text.split("x") if part]
+    if not all(len(part) in (2, 3) for part in parts):
+        raise ValueError(f"cannot parse the padding {text!r}: write it as low_high_interior, joined by x")
+    low, high, interior = [[(*part, 0)[n] for part in parts] for n in range(3)]
+    return low, high, interior
+
+
+#: By opcode the number of operands, negative if at least so many, and how each is read.
+OPERATIONS: Mapping[str, tuple[int, Callable[[Instruction], list[Relation]]]] = {
+    **dict.fromkeys(_ELEMENTWISE.split(), (-1, _elementwise)),
+    "get-tuple-element": (1, lambda i: [relations.identity(i.operands[0].shapes[_selected(i)].sizes)]),
+    "broadcast": (1, _broadcast),
+    "transpose": (1, lambda i: [relations.transposed(_operand_sizes(i)[0], i.dimensions("dimensions"))]),
+    "reverse": (1, lambda i: [relations.reversed_along(_operand_sizes(i)[0], i.dimensions("dimensions"))]),
+    "reshape": (1, lambda i: [relations.reshaped(_operand_sizes(i)[0], i.shapes[0].sizes)]),
+    "bitcast": (1, _bitcast),
+    "slice": (1, _slice),
+    "concatenate": (-1, _concatenate),
+    "pad": (2, _pad),
+    "reduce": (-2, _reduce),
+    "reduce-window": (-2, _reduce_window),
+    "convolution": (2, _convolution),
+    "dot": (2, _dot),
+    "dynamic-slice": (-1, _dynamic_slice),
+    "dynamic-update-slice": (-2, _dynamic_update_slice),
+    "gather": (2, _gather),
+}

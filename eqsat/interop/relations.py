@@ -1,0 +1,502 @@
+"""Which elements of its operands an operation on tensors reads: its indexing maps, from sizes and attributes alone.
+
+A :class:`Relation` holds the maps between the indices of an output and those of one operand, in both directions. Most
+are derived from one description of the operation as a loop nest: both indices as sums over loop variables. Solving the
+sums of one side for their variables gives a map from that side; the variables that do not occur in it are its symbols.
+So the two directions are inverse to each other by construction. Reshapes go through the flat row-major index.
+
+Sizes and attributes are those of XLA's operations; each function refuses with a ``ValueError`` what does not fit, and
+with a ``TypeError`` what is no integer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
+from itertools import accumulate, chain
+from math import prod
+
+from eqsat.interop.indexing import IndexingMap, RuntimeVariable, within
+from eqsat.interop.views import row_major
+from eqsat.lang.expr import Expr, substitute, var, variables
+from eqsat.lang.limits import integer_of, integers_of, require
+from eqsat.theory.forms import Form, atom_form, number, to_expr
+
+Sizes = Sequence[int]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """The maps from an output to one operand, and from the operand to the output; not simplified.
+
+    >>> print(transposed([4, 5], [1, 0]).to_operand)
+    (d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 3]
+    """
+
+    to_operand: IndexingMap
+    to_output: IndexingMap
+
+    @property
+    def output_sizes(self) -> tuple[int, ...]:
+        """The shape of the output."""
+        return tuple(d.vmax + 1 for d in self.to_operand.dims)
+
+    @property
+    def inverse(self) -> Relation:
+        """Output and operand with their parts exchanged."""
+        return Relation(self.to_output, self.to_operand)
+
+    def then(self, following: Relation) -> Relation:
+        """The relation of the operand to the output of an operation on the output of this one.
+
+        Raises
+        ------
+        ValueError
+            If that operation takes another shape.
+        """
+        taken = tuple(d.vmax + 1 for d in following.to_output.dims)
+        if self.output_sizes != taken:
+            raise ValueError(f"an operation gives sizes {list(self.output_sizes)}, and the next takes {list(taken)}")
+        return Relation(
+            following.to_operand.then(self.to_operand),
+            self.to_output.then(following.to_output),
+        )
+
+
+def _of_integers[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """``function`` with its sizes, dimensions and counts in Python's integers, which do not wrap around."""
+    declared = signature(function)
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = declared.bind(*args, **kwargs)
+        for name, value in given.arguments.items():
+            kind, what = declared.parameters[name].annotation, f"the {name.replace('_', ' ')} of {function.__name__}"
+            if kind == "int":
+                given.arguments[name] = integer_of(value, what)
+            elif kind in ("Sequence[Sizes]", "tuple[Sizes, Sizes]"):
+                require(value, Sequence, what)
+                given.arguments[name] = tuple([integers_of(part, what) for part in value])
+            elif kind == "Sizes" or (kind == "Sizes | None" and value is not None):
+                given.arguments[name] = integers_of(value, what)
+        return function(*given.args, **given.kwargs)
+
+    return checked
+
+
+@_of_integers
+def identity(sizes: Sizes) -> Relation:
+    """Each element is computed from the same element."""
+    loops = _loops(sizes)
+    return _related(loops, sizes, loops, sizes)
+
+
+@_of_integers
+def scalar(sizes: Sizes) -> Relation:
+    """All elements of the output read the one element of the operand."""
+    return _related(_loops(sizes), sizes, (), ())
+
+
+@_of_integers
+def broadcasted(sizes: Sizes, output: Sizes, dimensions: Sizes) -> Relation:
+    """Dimension ``k`` of the operand is dimension ``dimensions[k]`` of the output; the others repeat it.
+
+    >>> print(broadcasted([20], [10, 20, 30], [1]).to_output)
+    (d0)[s0, s1] -> (s0, d0, s1), domain: d0 in [0, 19], s0 in [0, 9], s1 in [0, 29]
+    """
+    _check_dimensions(dimensions, len(output))
+    if [output[d] for d in dimensions] != list(sizes):
+        raise ValueError(f"sizes {list(sizes)} are not those of dimensions {list(dimensions)} of {list(output)}")
+    loops = _loops(output)
+    return _related(loops, output, [loops[d] for d in dimensions], sizes)
+
+
+@_of_integers
+def expanded(sizes: Sizes, output: Sizes) -> Relation:
+    """Dimensions of size 1 are repeated."""
+    if len(sizes) != len(output) or any(size not in (1, wide) for size, wide in zip(sizes, output, strict=True)):
+        raise ValueError(f"only dimensions of size 1 expand: {list(sizes)} does not become {list(output)}")
+    loops = _loops(output)
+    return _related(loops, output, [number(0) if n == 1 else i for n, i in zip(sizes, loops, strict=True)], sizes)
+
+
+@_of_integers
+def transposed(sizes: Sizes, dimensions: Sizes) -> Relation:
+    """Dimension ``k`` of the output is dimension ``dimensions[k]`` of the operand."""
+    _check_dimensions(dimensions, len(sizes))
+    if len(dimensions) != len(sizes):
+        raise ValueError(f"{len(dimensions)} dimensions for an operand of {len(sizes)}: give each once")
+    loops = _loops(sizes)
+    return _related([loops[d] for d in dimensions], [sizes[d] for d in dimensions], loops, sizes)
+
+
+@_of_integers
+def reversed_along(sizes: Sizes, dimensions: Sizes) -> Relation:
+    """The listed dimensions run backwards."""
+    _check_dimensions(dimensions, len(sizes))
+    loops = _loops(sizes)
+    backwards = [i.times(-1).shifted(n - 1) for i, n in zip(loops, sizes, strict=True)]
+    operand = [backwards[d] if d in dimensions else i for d, i in enumerate(loops)]
+    return _related(loops, sizes, operand, sizes)
+
+
+@_of_integers
+def sliced(sizes: Sizes, starts: Sizes, limits: Sizes, strides: Sizes | None = None) -> Relation:
+    """Per dimension the elements ``start, start + stride, ...`` below ``limit``; strides are 1 if not given."""
+    strides = [1] * len(sizes) if strides is None else strides
+    _check_ranks(sizes, starts, limits, strides)
+    for size, start, limit, stride in zip(sizes, starts, limits, strides, strict=True):
+        if not (0 <= start <= limit <= size and stride > 0):
+            raise ValueError(f"[{start}:{limit}:{stride}] is no slice of a dimension of size {size}")
+    output = [-((start - limit) // stride) for start, limit, stride in zip(starts, limits, strides, strict=True)]
+    loops = _loops(output)
+    operand = [i.times(stride).shifted(start) for i, start, stride in zip(loops, starts, strides, strict=True)]
+    return _related(loops, output, operand, sizes)
+
+
+@_of_integers
+def padded(sizes: Sizes, low: Sizes, high: Sizes, interior: Sizes | None = None) -> Relation:
+    """``low`` and ``high`` elements around each dimension, ``interior`` ones between two; negative ones are cut off."""
+    interior = [0] * len(sizes) if interior is None else interior
+    _check_ranks(sizes, low, high, interior)
+    if min(interior, default=0) < 0:
+        raise ValueError(f"padding between elements cannot be negative: {list(interior)}")
+    loops, steps = _loops(sizes), [between + 1 for between in interior]
+    output = [(n - 1) * step + 1 + a + b for n, step, a, b in zip(sizes, steps, low, high, strict=True)]
+    return _related(
+        [i.times(step).shifted(before) for i, step, before in zip(loops, steps, low, strict=True)],
+        output,
+        loops,
+        sizes,
+    )
+
+
+@_of_integers
+def concatenated(sizes: Sequence[Sizes], dimension: int) -> list[Relation]:
+    """The operands one behind the other."""
+    _check_dimensions([dimension], min(map(len, sizes), default=0))
+    rests = {(*s[:dimension], *s[dimension + 1 :]) for s in sizes}
+    if len(rests) != 1:
+        raise ValueError(f"operands {[list(s) for s in sizes]} differ in more than dimension {dimension}")
+    starts = [0, *accumulate(s[dimension] for s in sizes)]
+    output = [*sizes[0][:dimension], starts[-1], *sizes[0][dimension + 1 :]]
+    found = []
+    for own, start in zip(sizes, starts, strict=False):
+        loops = _loops(own)
+        placed = [i.shifted(start) if d == dimension else i for d, i in enumerate(loops)]
+        found.append(_related(placed, output, loops, own))
+    return found
+
+
+@_of_integers
+def reduced(sizes: Sizes, dimensions: Sizes) -> Relation:
+    """The listed dimensions are combined."""
+    _check_dimensions(dimensions, len(sizes))
+    loops = _loops(sizes)
+    kept = [d for d in range(len(sizes)) if d not in dimensions]
+    return _related([loops[d] for d in kept], [sizes[d] for d in kept], loops, sizes)
+
+
+@_of_integers
+def windowed(sizes: Sizes, window: Sizes, strides: Sizes, dilations: Sizes) -> Relation:
+    """Each element combines a window of the operand; ``dilations`` are the distances of its elements."""
+    _check_ranks(sizes, window, strides, dilations)
+    output = [_places(*of) for of in zip(sizes, window, strides, dilations, strict=True)]
+    loops = _loops(output)
+    inside = [w if extent > 1 else number(0) for w, extent in zip(_loops(window, "w"), window, strict=True)]
+    operand = [
+        i.times(stride).plus(w, dilation)
+        for i, w, stride, dilation in zip(loops, inside, strides, dilations, strict=True)
+    ]
+    return _related(loops, output, operand, sizes)
+
+
+def _places(size: int, extent: int, stride: int, dilation: int) -> int:
+    """How many places a window has in a dimension."""
+    if min(extent, stride, dilation) < 1 or (extent - 1) * dilation >= size:
+        raise ValueError(f"a window of {extent} with stride {stride} and dilation {dilation} does not fit {size}")
+    return (size - (extent - 1) * dilation - 1) // stride + 1
+
+
+@_of_integers
+def convolved(
+    lhs: Sizes,
+    rhs: Sizes,
+    labels: tuple[str, str, str],
+    *,
+    strides: Sizes,
+    dilations: Sizes,
+    backwards: Sizes,
+    feature_groups: int = 1,
+    batch_groups: int = 1,
+) -> list[Relation]:
+    """The input, without padding, and the kernel of a convolution.
+
+    ``labels`` has a letter per dimension of the input, the kernel and the output: ``b`` for the batch, ``f`` for the
+    features (of a kernel ``i`` and ``o``), digits for those that windows slide over; ones that run ``backwards`` are
+    reversed in the kernel. A group of output features is made of a group of input features, or of the batch.
+
+    >>> ones, labels = {"strides": [1], "dilations": [1], "backwards": [0]}, ("b0f", "0io", "b0f")
+    >>> print(convolved([1, 5, 2], [3, 2, 4], labels, **ones)[0].to_operand.simplify().results)
+    (Expr('0'), Expr('d1 + s0'), Expr('s1'))
+    """
+    spatial = "".join(map(str, range(len(strides))))
+    for own, sizes, kinds in zip(labels, (lhs, rhs, labels[2]), ("bf", "io", "bf"), strict=True):
+        if sorted(own) != sorted(spatial + kinds) or len(own) != len(sizes):
+            raise ValueError(f"the labels {own!r} must be each of {spatial + kinds!r} once, one for each dimension")
+    _check_ranks(strides, dilations, backwards)
+    given, kernel = dict(zip(labels[0], lhs, strict=True)), dict(zip(labels[1], rhs, strict=True))
+    groups = max(feature_groups, batch_groups)
+    if min(feature_groups, batch_groups) != 1 or kernel["o"] % groups or given["b"] % batch_groups:
+        raise ValueError(f"{feature_groups} groups of features, {batch_groups} of the batch: they do not divide these")
+    if given["f"] != kernel["i"] * feature_groups:
+        raise ValueError(f"{given['f']} features are not {feature_groups} times the {kernel['i']} of the kernel")
+    windows = list(zip(spatial, strides, dilations, backwards, strict=True))
+    places = [_places(given[d], kernel[d], stride, dilation) for d, stride, dilation, _ in windows]
+    counts = [groups, given["b"] // batch_groups, kernel["i"], kernel["o"] // groups]
+    group, batch, features, channels = zip(_loops(counts), counts, strict=True)
+    grouped = [group] if groups > 1 else []
+    # per dimension the loops that it is made of, and their sizes
+    image = {"b": [*grouped[: batch_groups - 1], batch], "f": [*grouped[: feature_groups - 1], features]}
+    weights, output = {"i": [features], "o": [*grouped, channels]}, {"b": [batch], "f": [*grouped, channels]}
+    at, inside = _loops(places, "x"), _loops([kernel[d] for d in spatial], "w")
+    for (d, stride, dilation, back), x, w, count in zip(windows, at, inside, places, strict=True):
+        output[d] = [(x, count)]
+        image[d] = [(x.times(stride).plus(w, dilation), given[d])]
+        weights[d] = [(w.times(-1).shifted(kernel[d] - 1) if back else w, kernel[d])]
+    (*operands, (to, apart)) = [
+        list(zip(*[part for label in own for part in parts[label]], strict=True))
+        for own, parts in zip(labels, (image, weights, output), strict=True)
+    ]
+    whole = [prod([n for _, n in output[label]]) for label in labels[2]]
+    found = [_related(to, apart, index, sizes) for index, sizes in operands]
+    if groups > 1:
+        split = [reshaped(own, sizes) for own, (_, sizes) in zip((lhs, rhs), operands, strict=True)]
+        found = [first.then(r).then(reshaped(apart, whole)) for first, r in zip(split, found, strict=True)]
+    return found
+
+
+@_of_integers
+def contracted(lhs: Sizes, rhs: Sizes, batch: tuple[Sizes, Sizes], contracting: tuple[Sizes, Sizes]) -> list[Relation]:
+    """The two operands of a matrix product; the output has the batch dimensions, then those of lhs, then of rhs."""
+    sides = []
+    for side, own in enumerate((lhs, rhs)):
+        _check_dimensions([*batch[side], *contracting[side]], len(own))
+        sides.append([n for d, n in enumerate(own) if d not in (*batch[side], *contracting[side])])
+    for dims in (batch, contracting):
+        if [lhs[d] for d in dims[0]] != [rhs[d] for d in dims[1]]:
+            raise ValueError(f"sizes of dimensions {list(dims[0])} and {list(dims[1])} differ: {lhs} and {rhs}")
+    output = [*(lhs[d] for d in batch[0]), *sides[0], *sides[1]]
+    loops, sums = _loops(output), _loops([lhs[d] for d in contracting[0]], "k")
+    first = len(batch[0])
+    free = (loops[first : first + len(sides[0])], loops[first + len(sides[0]) :])
+    found = []
+    for side, own in enumerate((lhs, rhs)):
+        shared = [*batch[side], *contracting[side]]
+        alone = [d for d in range(len(own)) if d not in shared]
+        placed = dict(zip([*shared, *alone], [*loops[:first], *sums, *free[side]], strict=True))
+        found.append(_related(loops, output, [placed[d] for d in range(len(own))], own))
+    return found
+
+
+@_of_integers
+def reshaped(sizes: Sizes, output: Sizes) -> Relation:
+    """The same elements in row-major order.
+
+    >>> print(reshaped([4, 8], [32]).to_operand.simplify())
+    (d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]
+    """
+    if prod(sizes) != prod(output):
+        raise ValueError(f"{list(sizes)} has {prod(sizes)} elements, {list(output)} has {prod(output)}")
+    return Relation(_flattened(output).then(_digits(sizes)), _flattened(sizes).then(_digits(output)))
+
+
+@_of_integers
+def bitcast(sizes: Sizes, layout: Sizes, output: Sizes, output_layout: Sizes) -> Relation:
+    """The same elements in the order of memory: a transpose, a reshape and a transpose. Layouts begin at the fastest
+    dimension.
+    """
+    here = transposed(sizes, layout[::-1])
+    there = transposed(output, output_layout[::-1])
+    return here.then(reshaped(here.output_sizes, there.output_sizes)).then(there.inverse)
+
+
+@_of_integers
+def dynamically_sliced(sizes: Sizes, slice_sizes: Sizes, offsets: Sequence[object]) -> Relation:
+    """A slice at offsets that are read from rank-0 tensors; all of it is inside the operand."""
+    loops = _loops(slice_sizes)
+    runtime = _offsets(sizes, slice_sizes, [(o, ()) for o in offsets])
+    operand = [i.plus(atom_form(r.variable)) for i, r in zip(loops, runtime, strict=True)]
+    return _related(loops, slice_sizes, operand, sizes, runtime)
+
+
+@_of_integers
+def dynamically_updated(sizes: Sizes, update: Sizes, offsets: Sequence[object]) -> Relation:
+    """The relation to the update. As in XLA, what an element of the output reads may lie outside of the update: then
+    it is the old element.
+    """
+    loops = _loops(update)
+    runtime = _offsets(sizes, update, [(o, ()) for o in offsets])
+    output = [i.plus(atom_form(r.variable)) for i, r in zip(loops, runtime, strict=True)]
+    return _related(output, sizes, loops, update, runtime, everywhere=True)
+
+
+@_of_integers
+def gathered(
+    sizes: Sizes,
+    indices: Sizes,
+    source: object,
+    *,
+    slice_sizes: Sizes,
+    offset_dims: Sizes,
+    collapsed_slice_dims: Sizes,
+    start_index_map: Sizes,
+    index_vector_dim: int,
+    operand_batching_dims: Sizes = (),
+    start_indices_batching_dims: Sizes = (),
+) -> list[Relation]:
+    """Slices of the operand at offsets that are rows of ``indices``, which ``source`` holds; and those rows.
+
+    Batching dimensions of the operand are those of ``indices`` with the same entries.
+    """
+    _check_ranks(sizes, slice_sizes)
+    _check_ranks(operand_batching_dims, start_indices_batching_dims)
+    collapsed_slice_dims = (*collapsed_slice_dims, *operand_batching_dims)
+    for listed in (collapsed_slice_dims, [*operand_batching_dims, *start_index_map]):
+        _check_dimensions(listed, len(sizes))
+    rows, count = [*indices], len(start_index_map)
+    if not 0 <= index_vector_dim <= len(rows):
+        raise ValueError(f"index_vector_dim={index_vector_dim} is no dimension of indices {rows}")
+    _check_dimensions([index_vector_dim, *start_indices_batching_dims], len(indices) + 1)
+    if (rows.pop(index_vector_dim) if index_vector_dim < len(rows) else 1) != count:
+        raise ValueError(
+            f"start_index_map has {count} entries, which is not size {index_vector_dim} of {list(indices)}"
+        )
+    kept = [d for d in range(len(sizes)) if d not in collapsed_slice_dims]
+    if len(kept) != len(offset_dims) or any(slice_sizes[d] != 1 for d in collapsed_slice_dims):
+        raise ValueError("give an offset dimension for each one that is not collapsed; those have slices of size 1")
+    _check_dimensions(offset_dims, len(rows) + len(kept))
+    batch = [d for d in range(len(rows) + len(kept)) if d not in offset_dims]
+    placed = dict(zip([*offset_dims, *batch], [*(slice_sizes[d] for d in kept), *rows], strict=True))
+    output = [placed[d] for d in range(len(placed))]
+    loops = _loops(output)
+    at = [loops[d] for d in batch]
+    starts, inside = [sizes[d] for d in start_index_map], [slice_sizes[d] for d in start_index_map]
+
+    def element(entry: Form) -> list[Form]:
+        return [*at[:index_vector_dim], entry, *at[index_vector_dim:]][: len(indices)]
+
+    runtime = _offsets(starts, inside, [(source, element(number(n))) for n in range(count)])
+    operand = [number(0)] * len(sizes)
+    for dimension, output_dimension in zip(kept, offset_dims, strict=True):
+        operand[dimension] = loops[output_dimension]
+    for dimension, of_indices in zip(operand_batching_dims, start_indices_batching_dims, strict=True):
+        row = of_indices - (of_indices > index_vector_dim)
+        if rows[row : row + 1] != [sizes[dimension]]:
+            raise ValueError(f"dimension {dimension} of the operand and {of_indices} of indices differ in their sizes")
+        operand[dimension] = at[row]
+    for dimension, offset in zip(start_index_map, runtime, strict=True):
+        operand[dimension] = operand[dimension].plus(atom_form(offset.variable))
+    return [
+        _related(loops, output, operand, sizes, runtime),
+        _related(loops, output, element(*_loops([count], "v")), indices),
+    ]
+
+
+def _loops(sizes: Sizes, prefix: str = "i") -> list[Form]:
+    """A loop variable per dimension."""
+    return [atom_form(v) for v in _dims(sizes, prefix)]
+
+
+def _dims(sizes: Sizes, prefix: str = "d") -> tuple[Expr, ...]:
+    if min(sizes, default=1) < 1:
+        raise ValueError(f"a tensor of sizes {list(sizes)} has no elements, so no indices: leave it out")
+    return tuple(var(f"{prefix}{n}", 0, size - 1) for n, size in enumerate(sizes))
+
+
+def _related(
+    output: Sequence[Form],
+    output_sizes: Sizes,
+    operand: Sequence[Form],
+    operand_sizes: Sizes,
+    runtime: Sequence[RuntimeVariable] = (),
+    everywhere: bool = False,
+) -> Relation:
+    """The relation of two indices that are sums over loop variables; ``everywhere``: also outside of the loops."""
+    return Relation(
+        _solved(output, output_sizes, operand, operand_sizes, runtime, everywhere),
+        _solved(operand, operand_sizes, output, output_sizes, runtime, everywhere),
+    )
+
+
+def _solved(
+    source: Sequence[Form],
+    source_sizes: Sizes,
+    target: Sequence[Form],
+    target_sizes: Sizes,
+    runtime: Sequence[RuntimeVariable],
+    everywhere: bool,
+) -> IndexingMap:
+    """The map from the index ``source`` to the index ``target``: ``source`` is solved for its loop variables."""
+    dims = _dims(source_sizes)
+    values = {r.variable for r in runtime}
+    image: dict[Expr, Expr] = {}
+    constraints: list[Expr] = []
+    for dim, index in zip(dims, source, strict=True):
+        loops = {v: c for v, c in index.terms.items() if v not in values}
+        if not loops:
+            constraints += within(dim - to_expr(index), 0, 0)
+            continue
+        loop = min(loops, key=lambda v: abs(loops[v]))
+        step = loops[loop]
+        rest = atom_form(dim).plus(index.plus(atom_form(loop), -step), -1)
+        steps = to_expr(rest.times(1 if step > 0 else -1))
+        image[loop] = steps // abs(step) if abs(step) > 1 else steps
+        constraints += within(steps % abs(step), 0, 0) if abs(step) > 1 else []
+        constraints += [] if everywhere else within(image[loop], loop.vmin, loop.vmax)
+    results = substitute(map(to_expr, target), image)
+    if not everywhere:
+        bounded = zip(results, target_sizes, strict=True)
+        constraints += chain.from_iterable(within(result, 0, size - 1) for result, size in bounded)
+    reads = [RuntimeVariable(r.variable, r.hlo, tuple(substitute(r.indices, image))) for r in runtime]
+    terms = [*results, *constraints, *(i for r in reads for i in r.indices)]
+    symbols = [v for v in variables(terms) if v not in dims and v not in values]
+    return IndexingMap(dims, tuple(symbols), tuple(results), tuple(constraints), tuple(reads)).trimmed()
+
+
+def _offsets(sizes: Sizes, slice_sizes: Sizes, reads: Sequence[tuple[object, Sequence[Form]]]) -> list[RuntimeVariable]:
+    """An offset per dimension, such that a slice of ``slice_sizes`` is inside."""
+    _check_ranks(sizes, slice_sizes, reads)
+    found = []
+    for n, (size, part, (source, indices)) in enumerate(zip(sizes, slice_sizes, reads, strict=True)):
+        if not 0 < part <= size:
+            raise ValueError(f"a slice of {part} does not fit a dimension of size {size}")
+        found.append(RuntimeVariable(var(f"rt{n}", 0, size - part), source, tuple(map(to_expr, indices))))
+    return found
+
+
+def _flattened(sizes: Sizes) -> IndexingMap:
+    """The map from an index to the flat row-major one."""
+    flat = number(0)
+    for dim, stride in zip(_dims(sizes), row_major(sizes), strict=True):
+        flat = flat.plus(atom_form(dim), stride)
+    return IndexingMap(_dims(sizes), (), (to_expr(flat),))
+
+
+def _digits(sizes: Sizes) -> IndexingMap:
+    """The map from the flat row-major index to the index."""
+    (flat,) = _dims([prod(sizes)])
+    return IndexingMap((flat,), (), tuple(flat // s % n for n, s in zip(sizes, row_major(sizes), strict=True)))
+
+
+def _check_dimensions(dimensions: Sizes, rank: int) -> None:
+    if not all(0 <= d < rank for d in dimensions) or len(set(dimensions)) != len(dimensions):
+        raise ValueError(f"dimensions {list(dimensions)} must be different ones of 0 to {rank - 1}")
+
+
+def _check_ranks(sizes: Sizes, *attributes: Sequence[object]) -> None:
+    for given in attributes:
+        if len(given) != len(sizes):
+            raise ValueError(f"{len(given)} entries for {len(sizes)} dimensions: give one for each")

@@ -1,0 +1,604 @@
+"""Structure around index expressions, in the notation of tensor compilers: what loops end, what a buffer holds.
+
+A :class:`Tree` is an operation such as ``END(store, [r0, r1])`` or ``INDEX(buf, i*8 + j)``; its leaves are text: names,
+numbers, and index expressions, which :mod:`eqsat.lang.text` reads. A leaf may say its type and range, ``x:i32 [0,
+99]``, or its extent, ``r1(8)``, ``data[64]``. :func:`normalized` rewrites a tree from the leaves up, each operation by
+its own function in :data:`RULES`, until nothing changes:
+
+* indices without a width get one: literals and variables first, then operations at the least upper width of what they
+  take and give, at last what uses an index takes it as it is (Morok's ``pm_lower_index_dtype``);
+* loops that end one inside the other end together; loops with no or one value vanish, and reductions of equal values;
+* a buffer of a constant is the constant; of axes that nothing varies along, one element is kept;
+* a large reduction becomes two (:func:`eqsat.kernels.staging.two_stages`);
+* index expressions go through :func:`eqsat.optimize.optimize`; one that does not get cheaper stays as written.
+
+A value varies along the ranges that it names, as ``load(r0)`` does; ``r0``, ``r1``, ... are ranges, and so are those of
+the buffer, letters that are literals in rules (``c``) are constants, and any other name may vary along every range.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from eqsat.egraph.patterns import LITERALS
+from eqsat.extract.cost import CostModel
+from eqsat.interop.views import INVALID, split_gate
+from eqsat.kernels.staging import TwoStages, two_stages
+from eqsat.lang.costs import LATENCY, cost_of
+from eqsat.lang.dtypes import LIMITS, common_width, select_width
+from eqsat.lang.expr import TRUE, Expr, any_var, make, shortened, var, where
+from eqsat.lang.limits import require
+from eqsat.lang.ops import OPS, REDUCTIONS
+from eqsat.lang.text import parse, to_text
+from eqsat.optimize.front import optimize
+from eqsat.theory.linear import Theory
+
+#: Operations may nest so deep.
+MAX_DEPTH = 100
+
+#: The start of an operation; what else is called, as in ``load(r0)``, is a leaf.
+_OPERATION = re.compile(r"([A-Z]\w*|new_range)\(")
+_VECTOR = re.compile(r"Vector<\w+,\s*\d+>")
+_ABSTRACT = re.compile(r"(Vector<)?Index\b")
+_TYPE = re.compile(r"(?:Vector<)?i(32|64)\b")
+_CAST = re.compile(r"\.(cast|bind)\(")
+_ANNOTATED = re.compile(r"(.*?)(?::(i32|i64))?(?:\s*\[([^\[\],]+),([^\[\],]+)\])?", re.DOTALL)
+_EXTENT = re.compile(r"[A-Za-z_]\w*\((\d+)\)")
+_SHAPED = re.compile(r"([A-Za-z_]\w*)\[(\d+(?:,\s*\d+)*)\]")
+_AXES = re.compile(r"axes=\[(\d+(?:,\s*\d+)*)\]")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_UNCALLED = re.compile(r"[A-Za-z_]\w*\b(?!\()")
+_RANGE = re.compile(r"r\d+")
+_UNNAMED = re.compile(r"\b(?:RANGE|new_range)\(")
+#: Operations on two values, by what they are here; ``None`` if they are nothing here.
+_BINARY: dict[str, str | None] = {
+    **{"Add": "add", "Sub": "sub", "Mul": "mul", "Idiv": "floordiv", "Mod": "mod", "Max": "max", "Min": "min"},
+    **{"Lt": "lt", "Le": "le", "Gt": "lt", "Ge": "le", "Eq": "eq", "Ne": "ne", "And": None, "Or": None, "Xor": None},
+}
+_COMPARISONS = frozenset({"Lt", "Le", "Gt", "Ge", "Eq", "Ne"})
+_TYPED = {
+    "CONST": "CONST(42, Index)",
+    "DEFINE_VAR": "DEFINE_VAR(n, 0, 42, Index)",
+    "VCONST": "VCONST([0, 1], Vector<Index,2>)",
+}
+#: What a reduction of equal values does with their number; nothing, if one of them is the result.
+_REPEATED = {"ADD": "Mul", "MUL": "Pow", "MAX": "", "MIN": ""}
+_REDUCED = {"ADD": "sum_over", "MUL": "prod_over", "MAX": "max_over", "MIN": "min_over"}
+
+
+@dataclass(frozen=True)
+class Tree:
+    """An operation, a list (``"[]"``), a cast (``".cast"``), a binding (``".bind"``), or a leaf, whose text it has.
+
+    >>> tree = Tree.parse("END(END(x, [r0]), [r1])")
+    >>> tree.op, str(tree.args[1]), str(normalized(tree))
+    ('END', '[r1]', 'END(x, [r0, r1])')
+    """
+
+    op: str
+    args: tuple[Tree, ...] = ()
+    text: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Tree:
+        """The tree that ``text`` spells.
+
+        Raises
+        ------
+        ValueError
+            If brackets do not match, or operations nest more than 100 deep.
+        """
+        require(text, str, "a tree")
+        reader = _Reader(text)
+        tree = reader.item(0)
+        if reader.position < len(text):
+            raise reader.fail(f"unexpected {text[reader.position]!r}")
+        return tree
+
+    def __str__(self) -> str:
+        args = ", ".join(map(str, self.args))
+        if not self.op:
+            return self.text
+        if self.op == "[]":
+            return f"[{args}]"
+        if self.op[0] != ".":
+            return f"{self.op}({args})"
+        value, what = map(str, self.args)
+        closed = self.args[0].op or _WORD.fullmatch(value) or _is_literal(value)
+        return f"{value if closed else f'({value})'}{self.op}({what})"
+
+
+def leaf(text: object) -> Tree:
+    """A leaf with that text."""
+    return Tree("", text=str(text))
+
+
+def node(op: str, *args: Tree) -> Tree:
+    """An operation on trees."""
+    return Tree(op, args)
+
+
+class _Reader:
+    """Reads one text by recursive descent."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.position = text, 0
+
+    def fail(self, what: str) -> ValueError:
+        return ValueError(f"cannot parse {shortened(self.text, 80)!r}: {what} at column {self.position + 1}")
+
+    def item(self, depth: int) -> Tree:
+        if depth > MAX_DEPTH:
+            raise self.fail(f"operations nest more than {MAX_DEPTH} deep")
+        self._skip()
+        called = _OPERATION.match(self.text, self.position)
+        if called:
+            self.position = called.end()
+            tree = Tree(called[1], self._items(")", depth))
+        elif self.text.startswith("[", self.position):
+            self.position += 1
+            tree = Tree("[]", self._items("]", depth))
+        else:
+            tree = leaf(self._leaf())
+        while cast := _CAST.match(self.text, self.position):
+            self.position = cast.end()
+            value = leaf(_bare(tree.text)) if not tree.op else tree
+            tree = Tree("." + cast[1], (value, *self._items(")", depth)))
+            if len(tree.args) != 2:
+                raise self.fail(f"{cast[1]} takes one argument")
+        self._skip()
+        return tree
+
+    def _skip(self) -> None:
+        while self.text.startswith(" ", self.position):
+            self.position += 1
+
+    def _items(self, end: str, depth: int) -> tuple[Tree, ...]:
+        found: list[Tree] = []
+        self._skip()
+        while not self.text.startswith(end, self.position):
+            if found:
+                if not self.text.startswith(",", self.position):
+                    raise self.fail(f"{end!r} is missing")
+                self.position += 1
+            found.append(self.item(depth + 1))
+        self.position += 1
+        return tuple(found)
+
+    def _leaf(self) -> str:
+        """The text up to what ends the item, with all brackets in it."""
+        start, open_brackets = self.position, 0
+        vector = _VECTOR.match(self.text, start)
+        if vector:
+            self.position = vector.end()
+            return vector[0]
+        while self.position < len(self.text):
+            letter = self.text[self.position]
+            if not open_brackets and (letter in ",)]" or _CAST.match(self.text, self.position)):
+                break
+            open_brackets += (letter in "([") - (letter in ")]")
+            self.position += 1
+        if open_brackets or self.position == start:
+            raise self.fail("a bracket is not closed" if open_brackets else "something is missing")
+        return self.text[start : self.position].strip()
+
+
+def _bare(text: str) -> str:
+    """``text`` without brackets around all of it."""
+    while text[:1] == "(" and text[-1:] == ")":
+        depth = 0
+        for letter in text[:-1]:
+            depth += (letter == "(") - (letter == ")")
+            if not depth:
+                return text
+        text = text[1:-1].strip()
+    return text
+
+
+def _is_literal(text: str) -> bool:
+    return text.lstrip("-").isdigit()
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """A value about to be cast to an index: the tree without annotations, its width, and what is known of its value."""
+
+    tree: Tree
+    width: int
+    value: Expr | None
+
+
+def _number(text: str) -> int:
+    """The integer that a constant expression spells; ``2^40`` is a power."""
+    value = parse(text.replace("^", "**"), {})
+    if value.vmin != value.vmax:
+        raise ValueError(f"{text.strip()!r} is not a number")
+    return value.vmin
+
+
+def _operand(tree: Tree) -> _Operand:
+    if tree.op:
+        return _computed_operand(tree)
+    match = _ANNOTATED.fullmatch(tree.text)
+    if match is None:
+        return _Operand(tree, 32, None)
+    name, kind, low, high = match.groups()
+    value = None
+    if low is not None:
+        value = any_var(name, _number(low), _number(high))
+    elif _is_literal(name):
+        value = parse(name, {})
+    width = int(kind[1:]) if kind else select_width(value) if value is not None else 32
+    return _Operand(leaf(name), width, value)
+
+
+def _computed_operand(tree: Tree) -> _Operand:
+    """An operation has the width of its type, or else the least upper one of its operands."""
+    if tree.op == "CONST":
+        value = _operand(tree.args[0]).value
+    elif tree.op == "DEFINE_VAR" and len(tree.args) == 4:
+        name, *ends = [a.text for a in tree.args[:3]]
+        value = any_var(name, *map(int, ends)) if all(map(_is_literal, ends)) else None
+    else:
+        value = None
+    typed = _TYPE.match(tree.args[-1].text) if tree.args else None
+    if typed:
+        inner = _operand(tree.args[0]).value if tree.op == ".cast" else value
+        return _Operand(tree, int(typed[1]), inner)
+    parts = [_operand(a) for a in _values(tree)]
+    known = _BINARY.get(tree.op)
+    values = [part.value for part in parts if part.value is not None]
+    if known and len(values) == 2:
+        value = make(known, *values)
+    return _Operand(tree, max([32, *[part.width for part in parts]]), value)
+
+
+def _values(tree: Tree) -> tuple[Tree, ...]:
+    """The operands that the result of an operation has the width of."""
+    if tree.op in _BINARY or tree.op == ".bind":
+        return tree.args
+    return tree.args[1:] if tree.op == "WHERE" else ()
+
+
+def _is_cast(tree: Tree) -> bool:
+    """Whether a value, or a vector of them, is cast to an index without a width."""
+    return tree.op == ".cast" and bool(_ABSTRACT.match(tree.args[1].text))
+
+
+def _cast(tree: Tree, kind: str) -> Tree:
+    return node(".cast", tree, leaf(kind))
+
+
+def _used(tree: Tree) -> Tree:
+    """What uses an index takes the value as it is."""
+    return tree.args[0] if _is_cast(tree) else tree
+
+
+def _typed(tree: Tree) -> Tree | None:
+    """``CONST(42, Index)``, and so a variable with its bounds or a vector: in the width of its value."""
+    if not tree.args:
+        raise ValueError(f"{tree} has no value: it takes one and a type, as {_TYPED[tree.op]}")
+    *values, kind = tree.args
+    if not values or not _ABSTRACT.match(kind.text):
+        return None
+    numbers = values[0].args or values[len(values) > 1 :]
+    width = common_width(*[parse(number.text, {}) for number in numbers])
+    return _cast(node(tree.op, *values, leaf(kind.text.replace("Index", f"i{width}"))), kind.text)
+
+
+def _computed(tree: Tree) -> Tree | None:
+    """An operation on indices: at the least upper width of its operands and its result."""
+    if len(tree.args) != 2 or not all(_is_cast(a) for a in tree.args):
+        return None
+    x, y = [_operand(a.args[0]) for a in tree.args]
+    width = max(x.width, y.width)
+    known = _BINARY[tree.op]
+    if known and x.value is not None and y.value is not None:
+        width = max(width, select_width(make(known, x.value, y.value)))
+    cast = [_cast(operand.tree, f"i{width}") for operand in (x, y)]
+    return _cast(node(tree.op, *cast), "bool" if tree.op in _COMPARISONS else "Index")
+
+
+def _selected(tree: Tree) -> Tree | None:
+    if len(tree.args) != 3 or not all(_is_cast(a) for a in tree.args[1:]):
+        return None
+    branches = [_operand(a.args[0]) for a in tree.args[1:]]
+    width = max(b.width for b in branches)
+    return _cast(node(tree.op, tree.args[0], *[_cast(b.tree, f"i{width}") for b in branches]), "Index")
+
+
+def _vector(tree: Tree) -> Tree | None:
+    if not tree.args or not all(_is_cast(a) for a in tree.args):
+        return None
+    lanes = [_operand(a.args[0]) for a in tree.args]
+    width = max(lane.width for lane in lanes)
+    return _cast(node(tree.op, *[_cast(x.tree, f"i{width}") for x in lanes]), f"Vector<Index,{len(lanes)}>")
+
+
+def _bound(tree: Tree) -> Tree | None:
+    """A variable and the value that it is bound to: of one width."""
+    if len(tree.args) != 2 or not all(_is_cast(a) for a in tree.args):
+        return None
+    name, value = [_operand(a.args[0]) for a in tree.args]
+    kind = f"i{max(name.width, value.width)}"
+    return _cast(node(".bind", _cast(name.tree, kind), _cast(value.tree, kind)), "Index")
+
+
+def _launched(tree: Tree) -> Tree | None:
+    """A loop, whose counter has the width of its end, or a launch index, which has 32 bits."""
+    if len(tree.args) != 1 or not _is_cast(tree.args[0]):
+        return None
+    end = _operand(tree.args[0].args[0])
+    if tree.op == "SPECIAL" and end.value is not None and end.value.vmax > LIMITS[32][1]:
+        raise ValueError(
+            f"the launch size {end.value.vmax} of {shortened(str(tree), 80)} does not fit 32 bits: split the grid"
+        )
+    return _cast(node(tree.op, end.tree, leaf("i32" if tree.op == "SPECIAL" else f"i{end.width}")), "Index")
+
+
+def _extent(tree: Tree) -> int | None:
+    """How many values a range has at most, if that is known; a constant is a range of one."""
+    if tree.op == "CONST":
+        return 1
+    if tree.op in ("RANGE", "new_range") and tree.args and not tree.args[0].op:
+        try:
+            end = parse(_operand(tree.args[0]).tree.text, {})
+        except ValueError:
+            return None
+        return max(0, end.vmax)
+    sized = _EXTENT.fullmatch(tree.text)
+    return int(sized[1]) if sized else None
+
+
+def _short_loop(tree: Tree) -> Tree | None:
+    """A loop with at most one value is its first one."""
+    extent = _extent(tree)
+    return node("CONST", leaf(0)) if extent is not None and extent <= 1 else None
+
+
+def _ended(tree: Tree) -> Tree | None:
+    """Loops that end together; those without or with one value have nothing to end."""
+    if len(tree.args) == 1:
+        return replace(tree, args=(_used(tree.args[0]),)) if _is_cast(tree.args[0]) else None
+    if len(tree.args) != 2 or tree.args[1].op != "[]":
+        raise ValueError(
+            f"{shortened(str(tree), 80)} is no END: it takes what ends and a list of ranges, as END(x, [r0, r1])"
+        )
+    inner, ranges = tree.args
+    if inner.op == "END" and len(inner.args) == 2:
+        return node("END", inner.args[0], node("[]", *inner.args[1].args, *ranges.args))
+    live = [r for r in ranges.args if _is_long(r)]
+    if not live:
+        return _used(inner)
+    return node("END", _used(inner), node("[]", *live))
+
+
+def _is_long(tree: Tree) -> bool:
+    extent = _extent(tree)
+    return extent is None or extent > 1
+
+
+def _reduced(tree: Tree) -> Tree | None:
+    """A reduction over what its value varies along; a large one of an array, over axes, in two stages."""
+    if len(tree.args) == 3 and tree.args[1].op == "[]":
+        inner, ranges, op = tree.args
+        if any(_extent(r) == 0 for r in ranges.args) and op.text in _REDUCED:
+            return node("CONST", leaf(REDUCTIONS[_REDUCED[op.text]].identity))
+        if inner.op == "REDUCE" and len(inner.args) == 3 and inner.args[1].op == "[]" and inner.args[2] == op:
+            return node("REDUCE", inner.args[0], node("[]", *inner.args[1].args, *ranges.args), op)
+        spoken_of = _spoken_of(inner, set(map(_name, ranges.args)))
+        long = [r for r in ranges.args if _is_long(r)]
+        same = [r for r in long if spoken_of is not None and _extent(r) and _name(r) not in spoken_of]
+        live = [r for r in long if r not in same or op.text not in _REPEATED]
+        found = node("REDUCE", inner, node("[]", *live), op) if live else inner
+        repeated, count = _REPEATED.get(op.text, ""), prod([_extent(r) or 1 for r in same])
+        return node(repeated, found, node("CONST", leaf(count))) if repeated and count > 1 else found
+    if len(tree.args) in (2, 3):
+        return _in_two_stages(tree)
+    return None
+
+
+def _in_two_stages(tree: Tree) -> Tree | None:
+    data, axes = _SHAPED.fullmatch(tree.args[0].text), _AXES.fullmatch(tree.args[1].text)
+    if not data or not axes:
+        return None
+    shape, over = [[int(n) for n in found.split(",")] for found in (data[2], axes[1])]
+    found = two_stages(shape, over)
+    return None if found is None else in_stages(data[1], found, *tree.args[2:])
+
+
+def in_stages(name: str, found: TwoStages, *operator: Tree) -> Tree:
+    """The reduction of an array in two stages; each by the ``operator``, if it is known."""
+    split = node("RESHAPE", leaf(name), leaf(list(found.split_shape)))
+    first = node("REDUCE", split, leaf(f"axes={list(found.first_axes)}"), *operator)
+    return node("REDUCE", node("CONTIGUOUS", first), leaf(f"axes=[{found.last_axis}]"), *operator)
+
+
+def _stored(tree: Tree) -> Tree | None:
+    """Stores that end their loops one inside the other end them together."""
+    if len(tree.args) == 2 and tree.args[0].op == "STORE" and len(tree.args[0].args) == 3:
+        buffer, value, inner = tree.args[0].args
+        if inner.op != "[]" or tree.args[1].op != "[]":
+            raise ValueError(
+                f"{shortened(str(tree), 80)} is no STORE: stores one inside the other take lists of ranges, as "
+                f"STORE(STORE(b, v, [r0]), [r1])"
+            )
+        return node("STORE", buffer, value, node("[]", *inner.args, *tree.args[1].args))
+    return None
+
+
+def _buffered(tree: Tree) -> Tree | None:
+    if not tree.args:
+        raise ValueError("BUFFERIZE() stores nothing: it takes a value and a list of ranges, as BUFFERIZE(x, [r0])")
+    value = tree.args[0]
+    if value.op == "CONST":
+        return value
+    if len(tree.args) != 2:
+        return value if value.op == "BUFFERIZE" and len(tree.args) == 1 else None
+    ranges = tree.args[1]
+    if value.op == "BUFFERIZE" and len(value.args) == 2:
+        # what is stored is the value, whether it has been stored before or not, unless that would free a range of it
+        agree = all(r in ranges.args for r in value.args[1].args) and ranges.op == value.args[1].op == "[]"
+        return node("BUFFERIZE", value.args[0], ranges) if agree else None
+    extents = [_extent(r) for r in ranges.args]
+    names = [_name(r) for r in ranges.args]
+    spoken_of = _spoken_of(value, set(names))
+    live = [
+        extent is None or (extent != 1 and (spoken_of is None or name in spoken_of))
+        for name, extent in zip(names, extents, strict=True)
+    ]
+    if all(live):
+        return None
+    # without any axis left the buffer stays: a kernel must store something
+    kept = node("BUFFERIZE", value, node("[]", *[r for r, alive in zip(ranges.args, live, strict=True) if alive]))
+    sizes = [str(e) if e is not None else str(r) for r, e in zip(ranges.args, extents, strict=True)]
+    inserted = [size if alive else "1" for size, alive in zip(sizes, live, strict=True)]
+    reshaped = node("RESHAPE", kept, node("[]", *map(leaf, inserted)))
+    return node("EXPAND", reshaped, node("[]", *map(leaf, sizes)))
+
+
+def _name(tree: Tree) -> str:
+    """The name that a leaf begins with; empty if it begins with none."""
+    name = _WORD.match(tree.text)
+    return name[0] if name else ""
+
+
+def _spoken_of(value: Tree, ranges: set[str]) -> set[str] | None:
+    """The ranges that a value speaks of; ``None`` if it may be any: a name is not known, or a range has none."""
+    if _UNNAMED.search(f"{value.op}({value.text}"):
+        return None
+    if value.op:
+        parts = [_spoken_of(a, ranges) for a in value.args]
+        return None if None in parts else set().union(*[part for part in parts if part is not None])
+    names = set(_UNCALLED.findall(value.text))
+    known = {n for n in names if n in ranges or n in LITERALS or _RANGE.fullmatch(n)}
+    return names if names == known else None
+
+
+def _indexed(tree: Tree) -> Tree | None:
+    if len(tree.args) < 2:
+        return None
+    array, index = tree.args[:2]
+    if array.op == "CONST":
+        return array
+    if array.op == "BUFFERIZE" and len(array.args) == 2 and array.args[1] == index:
+        return array.args[0]
+    taken = _used(index)
+    return replace(tree, args=(array, taken, *tree.args[2:])) if taken is not index else None
+
+
+def _gathered(tree: Tree) -> Tree | None:
+    used = tuple(map(_used, tree.args))
+    return replace(tree, args=used) if used != tree.args else None
+
+
+#: What each operation becomes; ``None`` if it stays.
+RULES: Mapping[str, Callable[[Tree], Tree | None]] = {
+    **dict.fromkeys(("CONST", "DEFINE_VAR", "VCONST"), _typed),
+    **dict.fromkeys(_BINARY, _computed),
+    "WHERE": _selected,
+    "VECTORIZE": _vector,
+    "BIND": _bound,
+    "SPECIAL": _launched,
+    "RANGE": lambda tree: _launched(tree) or _short_loop(tree),
+    "new_range": _short_loop,
+    "END": _ended,
+    "REDUCE": _reduced,
+    "STORE": _stored,
+    "BUFFERIZE": _buffered,
+    "INDEX": _indexed,
+    "SINK": _gathered,
+}
+
+
+def normalized(
+    tree: Tree, ranges: Mapping[str, tuple[int, int]] | None = None, *, cost: CostModel = LATENCY, **options: Any
+) -> Tree:
+    """The normal form of a tree; see the head of this module.
+
+    Parameters
+    ----------
+    ranges : mapping from str to (int, int), optional
+        The inclusive ranges of variables of index expressions; of others, those of 32-bit integers.
+    **options
+        Of :func:`eqsat.optimize.optimize`, for the index expressions.
+
+    >>> print(normalized(Tree.parse("INDEX(buf, WHERE(r0 < 5, (r0*8 + r1)//8*8, Invalid))"), {"r1": (0, 7)}))
+    INDEX(buf, r0*8, gate=(r0 < 5))
+    """
+    require(tree, Tree, "a tree")
+    known = {**_declared(tree), **(ranges or {})}
+
+    def visit(tree: Tree, in_list: bool) -> Tree:
+        tree = replace(tree, args=tuple([visit(a, tree.op == "[]") for a in tree.args]))
+        # a range in a list is one to end, to reduce or to store along, not a value
+        while tree.op in RULES and not (in_list and tree.op == "RANGE"):
+            found = RULES[tree.op](tree)
+            if found is None or found == tree:
+                break
+            tree = found
+        return _with_access(tree, known, cost, options) if tree.op == "INDEX" and len(tree.args) == 2 else tree
+
+    return visit(tree, False)
+
+
+def _declared(tree: Tree) -> dict[str, tuple[int, int]]:
+    """The ranges that leaves such as ``r1(8)`` give variables."""
+    found: dict[str, tuple[int, int]] = {}
+    stack = [tree]
+    while stack:
+        part = stack.pop()
+        stack += part.args
+        sized = _EXTENT.fullmatch(part.text)
+        if sized and int(sized[1]):
+            found[part.text.split("(")[0]] = (0, int(sized[1]) - 1)
+    return found
+
+
+def _with_access(
+    tree: Tree, ranges: Mapping[str, tuple[int, int]], cost: CostModel, options: Mapping[str, Any]
+) -> Tree:
+    """An access with its index as cheap as it gets, and its gate beside it."""
+    spelled: dict[Expr, str] = {}
+    try:
+        index = _expression(tree.args[1], ranges, spelled)
+    except ValueError:
+        # what is no integer expression is left alone
+        return tree
+    access = split_gate(index)
+    result = optimize([access.index, access.valid], gates=[access.valid, None], cost=cost, **options)
+    check = result.check()
+    if not check.equal:
+        raise ValueError(f"the result is wrong at {check.counterexample}: {result.exprs}")
+    found, valid = [_least(*pair, cost) for pair in zip(result.before, result.exprs, strict=True)]
+    if found is index:
+        return tree
+    texts = [spelled.get(term) or to_text(term) for term in (found, valid)]
+    gate = [] if valid is TRUE else [leaf(f"gate=({texts[1]})")]
+    return node("INDEX", tree.args[0], leaf(texts[0]), *gate)
+
+
+def _least(old: Expr, new: Expr, cost: CostModel) -> Expr:
+    """The cheapest of ``old``, the normal form of ``new``, and ``new``; of equal ones the first."""
+    return min([old, Theory().simplify(new), new], key=lambda term: cost_of([term], cost))
+
+
+def _expression(tree: Tree, ranges: Mapping[str, tuple[int, int]], spelled: dict[Expr, str]) -> Expr:
+    """What a tree of selections and leaves means; the text of each leaf is noted."""
+    if tree.op == "WHERE":
+        return where(*[_expression(a, ranges, spelled) for a in tree.args])
+    if tree.op:
+        raise ValueError(f"{tree.op} is no index expression")
+    if tree.text == "Invalid":
+        return INVALID
+    names = {}
+    for word in _WORD.findall(tree.text):
+        if word not in OPS and word not in ("True", "False"):
+            names[word] = var(word, *ranges.get(word, LIMITS[32]))
+    term = parse(tree.text, names)
+    spelled.setdefault(term, tree.text)
+    return term

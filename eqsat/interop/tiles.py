@@ -1,0 +1,178 @@
+"""Tiles through indexing maps: which part of an operand a part of the output reads, and how memory is walked.
+
+A :class:`Tile` is a box of elements at offsets, with strides. :func:`read_by` propagates one from the output to an
+operand: the map is composed with the tile and must come out as a tile again. Utilisation and coalescing follow:
+:func:`elements_read` counts the elements of an operand that are used at all, :func:`memory_steps` says how far apart
+neighbouring elements of the output read.
+
+Source: the uses that XLA's indexing analysis names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from eqsat.interop.hlo import Shape
+from eqsat.interop.indexing import IndexingMap
+from eqsat.lang.errors import ContradictionError
+from eqsat.lang.evaluation import evaluate, integers
+from eqsat.lang.expr import Expr, ExprLike, as_expr, brief, extent, replaced, topological, var, variables
+from eqsat.lang.limits import integers_of, require
+from eqsat.lang.sampling import domain_size
+from eqsat.lang.text import numbered
+from eqsat.prove.verify import MOST_POINTS
+from eqsat.theory.forms import Form, atom_form, number, to_expr
+from eqsat.theory.linear import Theory
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Elements ``offset + stride*[0, size)`` of each dimension; offsets may be terms (of a program's index).
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the parts differ in their number of dimensions, a size is not positive, or an offset is no integer term.
+    """
+
+    offsets: Sequence[ExprLike]
+    sizes: Sequence[int]
+    strides: Sequence[int]
+
+    def __post_init__(self) -> None:
+        for name in ("sizes", "strides"):
+            object.__setattr__(self, name, integers_of(getattr(self, name), f"the {name} of a tile"))
+        require(self.offsets, Sequence, "the list of offsets of a tile")
+        for offset in map(as_expr, self.offsets):
+            if offset.is_bool or offset.element:
+                raise TypeError(f"the offset {brief(offset)!r} of a tile is no integer")
+        if not len(self.offsets) == len(self.sizes) == len(self.strides):
+            raise ValueError(
+                f"a tile has an offset, a size and a stride per dimension, not {len(self.offsets)}, {len(self.sizes)} "
+                f"and {len(self.strides)}"
+            )
+        if min(self.sizes, default=1) < 1:
+            raise ValueError(f"the sizes of a tile are positive, not {list(self.sizes)}")
+
+
+def read_by(tile: Tile, of: IndexingMap) -> Tile:
+    """The elements that ``tile`` reads through ``of``, a map from its tensor; outside of the domain nothing is read.
+
+    Parts that are outside for all offsets are left out; if it depends on the offsets, what is read is no tile.
+
+    Raises
+    ------
+    ValueError
+        If they are not a tile; the message names the index that is in the way.
+
+    >>> of = IndexingMap.parse("(d0, d1)[s0] -> (d1, d0*2 + s0), domain: d0 in [0, 63], d1 in [0, 31], s0 in [0, 2]")
+    >>> block = var("block", 0, 7)
+    >>> read_by(Tile([block*8, 0], [8, 4], [1, 1]), of)
+    Tile(offsets=(Expr('0'), Expr('block*16')), sizes=(4, 17), strides=(1, 1))
+    """
+    require(tile, Tile, "a tile")
+    require(of, IndexingMap, "a map")
+    if len(tile.sizes) != len(of.dims):
+        raise ValueError(f"a tile of {len(tile.sizes)} dimensions for a map from {len(of.dims)}: give one for each")
+    offsets = [as_expr(offset) for offset in tile.offsets]
+    given = variables(offsets)
+    names = numbered("t", {str(v.value) for v in given})
+    steps = [var(name, 0, size - 1) for name, size in zip(names, tile.sizes, strict=False)]
+    at = [o + t * stride for o, t, stride in zip(offsets, steps, tile.strides, strict=True)]
+    found = IndexingMap(tuple(given), tuple(steps), tuple(at)).then(of).simplify()
+    if found.is_empty:
+        raise ValueError("the tile is outside of the domain of the map: nothing is read")
+    if found.constraints or list(found.dims) != given:
+        raise ValueError(f"only some elements of the tile read, or at some offsets, as in {found}: that is no tile")
+    theory = Theory()
+    parts = [_progression(theory.form(result), found.symbols) for result in found.results]
+    used = [v for result in found.results for v in topological([result]) if v in found.symbols]
+    if len(set(used)) != len(used):
+        raise ValueError(f"two indices of {found} move together: what is read is no tile")
+    offsets_read, sizes, strides = zip(*parts, strict=True) if parts else ((), (), ())
+    return Tile(offsets_read, sizes, strides)
+
+
+def _progression(index: Form, steps: Sequence[Expr]) -> tuple[Expr, int, int]:
+    """The values of a sum over ``steps``, if they are evenly spaced: the first, how many, how far apart."""
+    moving = {v: c for v, c in index.terms.items() if v in steps}
+    first = index
+    size, stride = 1, 0
+    for v, c in sorted(moving.items(), key=lambda item: abs(item[1])):
+        first = first.plus(atom_form(v), -c).shifted(c * (v.vmin if c > 0 else v.vmax))
+        stride = stride or abs(c)
+        if c % stride or abs(c) > stride * size:
+            raise ValueError(f"the values of {to_expr(index)} are not evenly spaced: what is read is no tile")
+        size += abs(c) // stride * (v.vmax - v.vmin)
+    offset = to_expr(first)
+    if any(v in steps for v in topological([offset])):
+        raise ValueError(f"{to_expr(index)} is no sum over the steps of the tile: what is read is no tile")
+    return offset, size, stride or 1
+
+
+def elements_read(of: IndexingMap) -> int:
+    """How many different elements the whole domain of a map reads, whatever its runtime variables are.
+
+    Raises
+    ------
+    ValueError
+        If they are not a tile and the domain is too large to count them.
+
+    >>> elements_read(IndexingMap.parse("(d0, d1) -> (d0*2, d1 floordiv 4), domain: d0 in [0, 4], d1 in [0, 9]"))
+    15
+    """
+    require(of, IndexingMap, "a map")
+    if of.is_empty:
+        return 0
+    whole = Tile([d.vmin for d in of.dims], [extent(d) for d in of.dims], [1] * len(of.dims))
+    try:
+        return prod(read_by(whole, of).sizes)
+    except ValueError as error:
+        inputs = [*of.dims, *of.symbols]
+        if of.runtime or domain_size(inputs) > MOST_POINTS:
+            raise ValueError(f"{error}, and its elements are too many to count") from None
+    ranges = np.meshgrid(*(integers(v.vmin, v.vmax + 1) for v in inputs), indexing="ij")
+    points = {str(v.value): axis.ravel() for v, axis in zip(inputs, ranges, strict=True)}
+    inside, *indices = evaluate([of.domain, *of.results], points, total=True)
+    read = np.stack(np.broadcast_arrays(*indices, inside))[:-1, inside]
+    return len(set(map(tuple, read.T.tolist())))
+
+
+def memory_steps(of: IndexingMap, shape: Shape) -> tuple[int | None, ...]:
+    """How far apart in memory neighbours along each dim read a tensor of ``shape``; None where that varies.
+
+    Tiles of the layout of ``shape`` do not count: the steps are those of its order of dimensions.
+
+    Accesses along a dim of step 1 coalesce; those along a dim of step 0 read one element, or none on an empty domain.
+
+    >>> transposed = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 3]")
+    >>> memory_steps(transposed, Shape.parse("f32[4,5]")), memory_steps(transposed, Shape.parse("f32[4,5]{0,1}"))
+    ((1, 5), (4, 1))
+    """
+    require(of, IndexingMap, "a map")
+    require(shape, Shape, "a shape")
+    if len(of.results) != len(shape.sizes):
+        raise ValueError(f"a map to {len(of.results)} dimensions does not lead to {shape}")
+    try:
+        theory = Theory(of.constraints)
+    except ContradictionError:
+        return (0,) * len(of.dims)
+    stride, address = 1, number(0)
+    for dimension in shape.layout:
+        address = address.plus(theory.form(of.results[dimension]), stride)
+        stride *= shape.sizes[dimension]
+    return tuple(_step(to_expr(address), d) for d in of.dims)
+
+
+def _step(address: Expr, dim: Expr) -> int | None:
+    """By how much ``address`` grows from each value of ``dim`` to the next; None if that varies."""
+    if dim.vmin == dim.vmax:
+        return 0
+    here = var(str(dim.value), dim.vmin, dim.vmax - 1)
+    before, after = replaced([address], {dim: here})[0], replaced([address], {dim: here + 1})[0]
+    growth = Theory().form(after - before)
+    return None if growth.terms else growth.constant

@@ -1,0 +1,210 @@
+"""Views: which element of a buffer an index touches, and where that access is valid.
+
+A :class:`View` maps one index per dimension to an offset, by strides, and to a condition, by a mask. Both together are
+an :class:`Access`: the offset matters only where the condition holds, so they are optimised together, with the
+condition as the gate of the offset. A masked index may also be spelled as one term, ``where(condition, index,
+INVALID)``; :func:`split_gate` takes it apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
+from operator import index, mul
+from typing import Any
+
+from eqsat.lang.expr import FALSE, TRUE, Expr, ExprLike, as_expr, brief, const, make, rebuild, topological, var, where
+from eqsat.lang.limits import require, shown
+from eqsat.optimize.front import optimize
+
+#: The index of an access that does not happen; it stands for no number.
+INVALID = var("INVALID", 0, 0)
+
+
+@dataclass(frozen=True)
+class Access:
+    """An offset into a buffer, and the condition under which the access happens (under which the offset matters)."""
+
+    index: Expr
+    valid: Expr
+
+    def optimize(self, **options: Any) -> Access:
+        """The cheapest access found that is equal: the same condition, the same offset where it holds.
+
+        Takes the options of :func:`eqsat.optimize.optimize`.
+
+        >>> x = var("x", 0, 9)
+        >>> Access(x % 4, x < 4).optimize()
+        Access(index=Expr('x'), valid=Expr('x < 4'))
+        """
+        return Access(*optimize([self.index, self.valid], gates=[self.valid, None], **options).exprs)
+
+
+@dataclass(frozen=True)
+class View:
+    """A buffer seen as an array: element ``[i0, i1, ...]`` is at ``offset + i0*strides[0] + i1*strides[1] + ...``.
+
+    Attributes
+    ----------
+    shape, strides : sequence of int or Expr
+        Per dimension its size and the distance of two neighbours; sizes may be variables.
+    offset : int or Expr
+        Where element ``[0, 0, ...]`` is.
+    mask : sequence of (low, high), optional
+        Per dimension the half-open range of indices at which the array holds elements of the buffer.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the parts differ in their number of dimensions, a size cannot be positive, the mask is not pairs, or the
+        shape or strides are no numbers.
+
+    Source: tinygrad's ShapeTracker.
+
+    >>> x, y, k = var("x", 0, 100), var("y", 0, 100), var("k", 1, 100)
+    >>> View.contiguous((k, 3)).access([x, y]).optimize()
+    Access(index=Expr('x*3 + y'), valid=Expr('True'))
+    >>> View.contiguous((k, 3), mask=[(1, 2), (0, 2)]).access([x, y]).optimize()
+    Access(index=Expr('y + 3'), valid=Expr('x == 1 and y < 2'))
+    """
+
+    shape: Sequence[ExprLike]
+    strides: Sequence[ExprLike]
+    offset: ExprLike = 0
+    mask: Sequence[tuple[ExprLike, ExprLike]] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("shape", "strides"):
+            object.__setattr__(self, name, _numbers(name, getattr(self, name)))
+        mask = self.shape if self.mask is None else self.mask
+        if not isinstance(mask, Sequence):
+            raise ValueError(f"the mask of a view is a (low, high) per dimension, not {mask!r}")
+        if not len(self.shape) == len(self.strides) == len(mask):
+            raise ValueError(
+                f"a view has as many strides and mask ranges as dimensions: {len(self.shape)} dimensions, "
+                f"{len(self.strides)} strides, {len(mask)} mask ranges"
+            )
+        if any(as_expr(size).vmax < 1 for size in self.shape):
+            sizes = ", ".join(map(str, self.shape))
+            raise ValueError(f"a view of sizes [{sizes}] has no elements, so no indices: leave it out")
+        for pair in self.mask or []:
+            if not isinstance(pair, Sequence) or len(pair) != 2:
+                raise ValueError(f"a mask range is (low, high), not {pair!r}")
+
+    @classmethod
+    def contiguous(
+        cls, shape: Sequence[ExprLike], offset: ExprLike = 0, mask: Sequence[tuple[ExprLike, ExprLike]] | None = None
+    ) -> View:
+        """The row-major view: the last index moves by one element."""
+        sizes = _numbers("shape", shape)
+        return cls(sizes, row_major(sizes), offset, mask)
+
+    def access(self, indices: Sequence[ExprLike]) -> Access:
+        """The access of the element at ``indices``, as it is written: not simplified.
+
+        Raises
+        ------
+        ValueError
+            If there is not one index per dimension.
+        """
+        if isinstance(indices, str) or not isinstance(indices, Sequence):
+            raise TypeError(f"the indices of a view are given as {shown(indices)}: give one per dimension")
+        if len(indices) != len(self.shape):
+            raise ValueError(f"{len(indices)} indices for a view of {len(self.shape)} dimensions: give one for each")
+        terms = [as_expr(i) for i in indices]
+        # a dimension of size 1 has one index, 0; a stride of 0 repeats one element
+        moving = [
+            term * stride
+            for term, size, stride in zip(terms, self.shape, self.strides, strict=True)
+            if not _is(size, 1) and not _is(stride, 0)
+        ]
+        offset = [] if _is(self.offset, 0) else [as_expr(self.offset)]
+        masked = zip(terms, self.mask, strict=True) if self.mask else []
+        bounds = [b for term, (low, high) in masked for b in (term >= low, term < high)]
+        return Access(_joined("add", [*offset, *moving], const(0)), _joined("and", bounds, TRUE))
+
+
+def _numbers(name: str, given: Iterable[ExprLike]) -> tuple[ExprLike, ...]:
+    """The sizes or strides of a view; those of an array of machine integers as integers that do not wrap around."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"the {name} of a view is a number per dimension, not {given!r}")
+    found = tuple([index(n) if hasattr(n, "__index__") else as_expr(n) for n in given])
+    for number in found:
+        if isinstance(number, Expr) and (number.is_bool or number.element):
+            raise TypeError(f"the {name} of a view are integers, not {brief(number)!r}")
+    return found
+
+
+def row_major[T: ExprLike](shape: Sequence[T]) -> list[T | int]:
+    """The distance of two neighbours in each dimension of an array whose last index moves by one element.
+
+    >>> row_major([4, 3, 5])
+    [15, 5, 1]
+    """
+    strides: list[T | int] = list(accumulate(reversed(shape[1:]), mul, initial=1))
+    return strides[::-1] if len(shape) else []
+
+
+def _is(value: ExprLike, number: int) -> bool:
+    return as_expr(value) is const(number)
+
+
+def _joined(op: str, terms: Sequence[Expr], neutral: Expr) -> Expr:
+    return reduce(lambda x, y: make(op, x, y), terms) if terms else neutral
+
+
+def split_gate(index: Expr) -> Access:
+    """The access that a term with ``INVALID`` in it spells: the condition under which its value is a number, and that.
+
+    ``where(condition, index, INVALID)`` is ``index`` gated by ``condition``; only ``INVALID`` makes a gate, no other
+    value. It may stand in either branch and at any depth: what is computed from it is not valid either.
+
+    >>> r = var("r", 0, 9)
+    >>> split_gate(where(r < 5, r * 8, INVALID))
+    Access(index=Expr('r*8'), valid=Expr('r < 5'))
+    >>> split_gate(where(r < 5, r * 8, 0)).valid
+    Expr('True')
+    """
+    require(index, Expr, "an index")
+    # validity of each term: where its value is a number
+    valid: dict[Expr, Expr] = {}
+    for term in topological([index]):
+        parts = [valid[a] for a in term.args]
+        if term is INVALID:
+            valid[term] = FALSE
+        elif term.op == "where":
+            valid[term] = _both(parts[0], _choice(term.args[0], parts[1], parts[2]))
+        else:
+            valid[term] = reduce(_both, parts, TRUE)
+
+    def choose(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        """A branch that is never valid is never chosen."""
+        if term.op == "where":
+            for branch, other in ((1, 2), (2, 1)):
+                if valid.get(term.args[branch]) is FALSE:
+                    return args[other]
+        return None
+
+    if valid[index] is FALSE:
+        return Access(const(0), FALSE)
+    found, gate = rebuild([index, valid[index]], choose)
+    return Access(found, gate)
+
+
+def _both(p: Expr, q: Expr) -> Expr:
+    if p is q or q is TRUE:
+        return p
+    return q if p is TRUE else FALSE if FALSE in (p, q) else p & q
+
+
+def _choice(condition: Expr, p: Expr, q: Expr) -> Expr:
+    """``where(condition, p, q)`` on conditions, spelled plainly where one of them is a literal."""
+    if p is q:
+        return p
+    if q is FALSE:
+        return _both(condition, p)
+    if p is FALSE:
+        return _both(~condition, q)
+    return where(condition, p, q)

@@ -1,0 +1,617 @@
+"""Ranges of loops, split, merged and flattened: the iteration space of a loop nest with other variables.
+
+A :class:`Nest` is terms over ordered loop variables, its axes. One axis and two are tied by an :class:`Equation`,
+``whole == outer*size + inner``: both sides name the same iterations in the same order, so either may stand for the
+other. For a choice by cost (:func:`cheapest`) an equation is three unions in one e-graph: ``whole`` with
+``outer*size + inner``, ``outer`` with ``whole // size``, ``inner`` with ``whole % size``; every root is there in the
+variables of every nest. A nest is then a basis: the variables that may be read. Extraction under the loop-aware cost
+prices each basis, the loops themselves included, and the cheapest one is the answer.
+
+The published heuristics are policies over the same equations: :func:`split_at_modulo` (tinygrad's
+``pm_split_ranges``), :func:`merge_adjacent` (``simplify_merge_adjacent``) and :func:`flattened` (``pm_flatten_range``,
+for nested reductions).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from math import gcd
+from typing import Any
+
+from eqsat.alternatives.speller import Speller
+from eqsat.alternatives.value_graph import Value
+from eqsat.extract.cost import CostModel, LoopAware, refuse_other
+from eqsat.extract.graph import united
+from eqsat.extract.select import Priced, total_cost, tree
+from eqsat.lang.costs import LATENCY
+from eqsat.lang.expr import (
+    Expr,
+    any_var,
+    as_free,
+    brief,
+    const,
+    division_count,
+    extent,
+    free_name,
+    index_level,
+    is_index,
+    make,
+    substitute,
+    topological,
+    var,
+    variables,
+)
+from eqsat.lang.limits import integer_of, list_of, refuse_below, refuse_seconds, require
+from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.terms import buffer_key
+from eqsat.optimize.front import optimize
+from eqsat.optimize.result import Result
+from eqsat.theory.facts import OverdueError, Work
+from eqsat.theory.forms import atom_form
+from eqsat.theory.linear import Theory
+
+#: So often a nest is changed for a cheaper one.
+MAX_CHANGES = 8
+#: So many changes of one nest are priced: the splits that most divisions and remainders ask for, and merges.
+MAX_CANDIDATES = 8
+#: From so many classes on no more nests are considered.
+MAX_CLASSES = 500
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A loop over all values of a variable.
+
+    Attributes
+    ----------
+    variable : Expr
+        Its loop runs from its least value to its greatest.
+    kind : str
+        What the loop is for, such as ``"output"`` or ``"reduce"``: only loops of one kind merge.
+    scopes : frozenset of str
+        The reductions that it belongs to: only loops of the same ones merge.
+
+    Raises
+    ------
+    ValueError
+        If ``variable`` is no variable.
+    """
+
+    variable: Expr
+    kind: str
+    scopes: frozenset[str]
+
+    def __init__(self, variable: Expr, kind: str = "output", scopes: Iterable[str] = ()) -> None:
+        require(variable, Expr, "the variable of an axis")
+        if variable.op != "var":
+            raise ValueError(f"an axis needs a variable, not {brief(variable)!r}")
+        object.__setattr__(self, "variable", variable)
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "scopes", frozenset(scopes))
+
+    @property
+    def extent(self) -> int:
+        """How many values the variable has."""
+        return extent(self.variable)
+
+    def goes_with(self, other: Axis) -> bool:
+        """Whether the two loops may be one."""
+        return self.kind == other.kind and self.scopes == other.scopes
+
+
+@dataclass(frozen=True)
+class Equation:
+    """``whole == outer*size + inner`` with ``0 <= inner < size``, where ``size`` is the extent of ``inner``."""
+
+    whole: Axis
+    outer: Axis
+    inner: Axis
+
+    @property
+    def apart(self) -> dict[Expr, Expr]:
+        """What the whole is in terms of its two parts."""
+        return {self.whole.variable: self.outer.variable * self.inner.extent + self.inner.variable}
+
+    @property
+    def together(self) -> dict[Expr, Expr]:
+        """What the parts are in terms of the whole."""
+        whole, size = self.whole.variable, self.inner.extent
+        return {self.outer.variable: whole // size, self.inner.variable: whole % size}
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Terms in a loop nest.
+
+    Attributes
+    ----------
+    axes : tuple of Axis
+        The loops, outermost first.
+    roots : tuple of Expr
+        The terms that the innermost loop computes.
+    gates : tuple of (Expr or None)
+        Per root the condition under which its value matters; empty for none.
+    images, origins : dict
+        What variables of axes that are no more stand for, and what new ones are in terms of those.
+
+    Raises
+    ------
+    ValueError
+        If two axes have one variable, or the numbers of roots and gates differ.
+
+    >>> i, j = Axis(var("i", 0, 3)), Axis(var("j", 0, 7))
+    >>> nest = Nest((i, j), (i.variable*8 + j.variable,))
+    >>> merged = cheapest(nest)
+    >>> merged.axes[0].variable, merged.optimized().exprs
+    (Expr('m'), (Expr('m'),))
+    """
+
+    axes: tuple[Axis, ...]
+    roots: tuple[Expr, ...]
+    gates: tuple[Expr | None, ...]
+    images: Mapping[Expr, Expr]
+    origins: Mapping[Expr, Expr]
+
+    def __init__(
+        self,
+        axes: Iterable[Axis],
+        roots: Iterable[Expr],
+        gates: Iterable[Expr | None] = (),
+        images: Mapping[Expr, Expr] | None = None,
+        origins: Mapping[Expr, Expr] | None = None,
+    ) -> None:
+        set_field = object.__setattr__
+        set_field(self, "axes", list_of(Axis, axes, "the axes of a nest"))
+        set_field(self, "roots", list_of(Expr, roots, "the roots of a nest"))
+        set_field(self, "gates", tuple(gates) or (None,) * len(self.roots))
+        set_field(self, "images", {} if images is None else images)
+        set_field(self, "origins", {} if origins is None else origins)
+        if len(self.gates) != len(self.roots):
+            raise ValueError(f"there are {len(self.roots)} roots and {len(self.gates)} gates: give one for each")
+        loops = [axis.variable.value for axis in self.axes]
+        for name in loops:
+            if loops.count(name) > 1:
+                raise ValueError(f"two axes have the variable {name!r}")
+
+    def loops(self, model: CostModel = LATENCY, inside: Mapping[str, int] | None = None) -> LoopAware:
+        """The cost model of this nest; ``inside`` are further loops in its innermost one."""
+        return LoopAware({str(a.variable.value): a.extent for a in self.axes} | dict(inside or {}), model)
+
+    def optimized(self, cost: CostModel = LATENCY, inside: Mapping[str, int] | None = None, **options: Any) -> Result:
+        """The roots through :func:`eqsat.optimize.optimize`, priced for this nest."""
+        return optimize(self.roots, gates=self.gates, cost=self.loops(cost, inside), **options)
+
+    def split(self, sizes: Mapping[Expr, int]) -> Nest:
+        """Each variable of ``sizes`` as an outer one and an inner one of that extent; all at once.
+
+        Raises
+        ------
+        ValueError
+            If a variable is no axis, does not start at 0, or its extent is no multiple of the size.
+
+        >>> r = var("r", 0, 11)
+        >>> Nest((Axis(r),), (r % 4,)).split({r: 4}).roots
+        (Expr('(r_o*4 + r_i)%4'),)
+        """
+        return self.replaced(self.splits(sizes))
+
+    def splits(self, sizes: Mapping[Expr, int], taken: set[str] | None = None) -> list[Equation]:
+        """The equations of :meth:`split`; new variables have names that are not ``taken``."""
+        taken = self.names if taken is None else taken
+        found = []
+        require(sizes, Mapping, "what a nest splits by")
+        for variable, size in sizes.items():
+            axis = next((a for a in self.axes if a.variable is variable), None)
+            if axis is None:
+                raise ValueError(f"{str(variable)!r} is no axis of the nest")
+            size = integer_of(size, f"the size that the loop over {str(variable.value)!r} splits by")
+            if variable.vmin or size < 1 or axis.extent % size:
+                raise ValueError(
+                    f"the loop over {variable.value!r}, [{variable.vmin}, {variable.vmax}], does not split by {size}: "
+                    f"it must start at 0 and have a multiple of {size} values"
+                )
+            outer = fresh(f"{variable.value}_o", taken, axis.extent // size)
+            inner = fresh(f"{variable.value}_i", taken, size)
+            found.append(Equation(axis, replace(axis, variable=outer), replace(axis, variable=inner)))
+        return found
+
+    def merge(self, place: int) -> Nest:
+        """The loops at ``place`` and behind it as one."""
+        return self.replaced([self.merging(place)])
+
+    def merging(self, place: int, taken: set[str] | None = None) -> Equation:
+        """The equation of :meth:`merge`; the new variable has a name that is not ``taken``.
+
+        Raises
+        ------
+        ValueError
+            If there are no two such loops, one does not start at 0, or they are for different things.
+        """
+        outer, inner = self.neighbours(place)
+        if not _may_merge(outer, inner):
+            raise ValueError(
+                f"the loops over {outer.variable.value!r} and {inner.variable.value!r} do not merge: both must start "
+                f"at 0, be of one kind, and belong to the same reductions"
+            )
+        whole = fresh("m", self.names if taken is None else taken, outer.extent * inner.extent)
+        return Equation(replace(outer, variable=whole), outer, inner)
+
+    def neighbours(self, place: int) -> tuple[Axis, Axis]:
+        """The axes at ``place`` and behind it; a ValueError if there are none."""
+        place = integer_of(place, "the place of a merge")
+        if not 0 <= place < len(self.axes) - 1:
+            raise ValueError(f"there are {len(self.axes)} loops: there are none to merge at {place}")
+        return self.axes[place], self.axes[place + 1]
+
+    def replaced(self, equations: Iterable[Equation]) -> Nest:
+        """This nest with the axes on one side of each equation replaced by those on the other."""
+        axes = list(self.axes)
+        images: dict[Expr, Expr] = {}
+        origins: dict[Expr, Expr] = {}
+        for equation in equations:
+            if equation.whole in axes:
+                place = axes.index(equation.whole)
+                axes[place : place + 1] = [equation.outer, equation.inner]
+                images, origins = images | equation.apart, origins | equation.together
+            else:
+                place = axes.index(equation.outer)
+                axes[place : place + 2] = [equation.whole]
+                images, origins = images | equation.together, origins | equation.apart
+        return self._rewritten(axes, images, origins)
+
+    def _rewritten(self, axes: Iterable[Axis], images: Mapping[Expr, Expr], origins: Mapping[Expr, Expr]) -> Nest:
+        """This nest with other axes: their terms in the place of variables, and those in the place of new ones."""
+        return Nest(
+            tuple(axes),
+            tuple(substitute(self.roots, images)),
+            tuple([None if g is None else substitute([g], images)[0] for g in self.gates]),
+            {**images, **_images(self.images, images)},
+            {**self.origins, **_images(origins, self.origins)},
+        )
+
+    def named_beside(self, given: Nest, taken: Iterable[str] = ()) -> Nest:
+        """This nest, made of ``given``, with new variables named by what is free in that and not ``taken``."""
+        old = [axis.variable for axis in given.axes]
+        made = [axis.variable for axis in self.axes if axis.variable not in old]
+        known = given.names | set(taken)
+        names = {v: fresh(re.sub("_+(?=_|$)", "", str(v.value)), known, v.vmax + 1) for v in made}
+        axes = [replace(axis, variable=names.get(axis.variable, axis.variable)) for axis in self.axes]
+        new = self._rewritten(axes, names, {name: v for v, name in names.items()})
+        images = {v: new.images[v] for v in [*given.images, *old] if v in new.images}
+        origins = {a.variable: new.origins[a.variable] for a in axes if a.variable in new.origins}
+        return replace(new, images=images, origins=origins)
+
+    @property
+    def names(self) -> set[str]:
+        """The names of all variables, of axes that are no more too."""
+        return {str(t.value) for t in topological(self.terms) if t.op == "var"} | {str(v.value) for v in self.images}
+
+    @property
+    def terms(self) -> list[Expr]:
+        """The roots, their gates and the loop variables."""
+        return [*self.roots, *[g for g in self.gates if g is not None], *[a.variable for a in self.axes]]
+
+
+def _images(terms: Mapping[Expr, Expr], images: Mapping[Expr, Expr]) -> dict[Expr, Expr]:
+    return dict(zip(terms, substitute(terms.values(), images), strict=True))
+
+
+def fresh(name: str, taken: set[str], size: int) -> Expr:
+    """A variable of ``size`` values from 0 on, and a name of its own: see :func:`eqsat.lang.expr.free_name`."""
+    return any_var(free_name(name, taken), 0, size - 1)
+
+
+def split_at_modulo(nest: Nest) -> Nest:
+    """Split every range that is used modulo a divisor of its extent, all of them at once.
+
+    Of several such divisors of one range the largest is taken first, then those that divide it. A range that is taken
+    modulo nothing that divides its extent stays as it is.
+
+    >>> r = var("r", 0, 11)
+    >>> [len(split_at_modulo(Nest((Axis(r),), (r % c,))).axes) for c in (4, 5)]
+    [2, 1]
+    """
+    require(nest, Nest, "a nest")
+    given = nest
+    extents = {a.variable: a.extent for a in nest.axes if not a.variable.vmin}
+    sizes: dict[Expr, set[int]] = {}
+    for term in topological(nest.roots):
+        if term.op == "mod" and term.args[0] in extents and term.args[1].op == "const":
+            sizes.setdefault(term.args[0], set()).add(term.args[1].vmin)
+    while True:
+        extents = {a.variable: a.extent for a in nest.axes}
+        fitting = {v: {n for n in found if 1 < n < extents[v] and extents[v] % n == 0} for v, found in sizes.items()}
+        equations = nest.splits({v: max(found) for v, found in fitting.items() if found})
+        if not equations:
+            return nest.named_beside(given)
+        nest = nest.replaced(equations)
+        sizes = {e.inner.variable: fitting[e.whole.variable] for e in equations}
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Whether two adjacent ranges merge, and why not; the divisions and remainders before and after."""
+
+    nest: Nest
+    accepted: bool
+    reason: str = ""
+    before: int = 0
+    after: int = 0
+
+
+def consider_merge(nest: Nest, place: int, **options: Any) -> Merge:
+    """Merge the ranges at ``place`` and behind it, unless that takes more divisions and remainders.
+
+    They are counted when the roots are simplified. Takes the options of :func:`eqsat.optimize.optimize`.
+
+    Raises
+    ------
+    ValueError
+        If there are no two such ranges.
+
+    >>> i, j = var("i", 0, 3), var("j", 0, 7)
+    >>> [consider_merge(Nest((Axis(i), Axis(j)), (i*n + j,)), 0).accepted for n in (8, 9)]
+    [True, False]
+    """
+    require(nest, Nest, "a nest")
+    outer, inner = nest.neighbours(place)
+    if outer.kind != inner.kind:
+        return Merge(nest, False, f"one range is for {outer.kind}, the other for {inner.kind}")
+    if outer.scopes != inner.scopes:
+        return Merge(nest, False, "the ranges belong to different reductions")
+    if outer.variable.vmin or inner.variable.vmin:
+        return Merge(nest, False, "a range does not start at 0")
+    merged = nest.merge(place)
+    counts = [division_count(optimize(n.roots, gates=n.gates, **options).exprs) for n in (nest, merged)]
+    if counts[1] > counts[0]:
+        return Merge(nest, False, "merging takes more divisions and remainders", *counts)
+    return Merge(merged, True, "", *counts)
+
+
+def merge_adjacent(nest: Nest, **options: Any) -> Nest:
+    """Merge adjacent ranges, the innermost first, where :func:`consider_merge` accepts it."""
+    require(nest, Nest, "a nest")
+    given = nest
+    for place in reversed(range(len(nest.axes) - 1)):
+        nest = consider_merge(nest, place, **options).nest
+    return nest.named_beside(given)
+
+
+def flattened(term: Expr) -> tuple[Expr, tuple[Axis, ...]]:
+    """The body of nested reductions by one operator, and their ranges, outermost first.
+
+    Ranges that are no literals, or depend on an outer index, end the chain.
+
+    >>> i, j = var("i", 0, 3), var("j", 0, 7)
+    >>> from eqsat.lang.expr import buffer, sum_over
+    >>> body, axes = flattened(sum_over(sum_over(buffer("A")[i, j], j, 0, 8), i, 0, 4))
+    >>> body, [(a.variable, a.extent) for a in axes]
+    (Expr('A[r2, r1]'), [(Expr('r2'), 4), (Expr('r1'), 8)])
+    """
+    require(term, Expr, "a reduction")
+    axes: list[Axis] = []
+    taken = {str(v.value) for v in variables([term])}
+    op = term.op
+    while term.op == op and op in REDUCTIONS and all(end.op == "const" for end in term.args[2:]):
+        body, index, low, high = term.args
+        if low.vmin >= high.vmin:
+            break
+        own = var(free_name(f"r{index_level(index)}", taken), low.vmin, high.vmin - 1)
+        axes.append(Axis(own, "reduce"))
+        (term,) = substitute([body], {index: own})
+    return term, tuple(axes)
+
+
+def reduction(op: str, body: Expr, axes: Iterable[Axis]) -> Expr:
+    """The nested reductions of ``body`` over ``axes``, outermost first: what :func:`flattened` takes apart."""
+    require(body, Expr, "the body of a reduction")
+    for axis in reversed(list_of(Axis, axes, "the axes of a reduction")):
+        body = make(op, body, axis.variable, const(axis.variable.vmin), const(axis.variable.vmax + 1))
+    return body
+
+
+def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0) -> Expr:
+    """Nested reductions by one operator over the ranges that are cheapest for what they compute of integers.
+
+    Parameters
+    ----------
+    term : Expr
+        A reduction; of floating-point values one that may be reassociated.
+    gain : float
+        As for :func:`cheapest`.
+
+    >>> from eqsat.lang.expr import buffer, sum_over
+    >>> a, q = buffer("A", "i32", (8, 4)), var("q", 0, 31)
+    >>> in_cheapest_ranges(sum_over(a[q // 4, q % 4], q, 0, 32))
+    Expr('sum(sum(A[(r2*4 + r1)//4, (r2*4 + r1)%4], r1, 0, 4), r2, 0, 8)')
+    """
+    body, axes = flattened(term)
+    # of floating-point values, and of conditions that compare them, the integers that they are computed from
+    rounded: set[Expr] = set()
+    for inner in topological([body]):
+        if inner.element or not rounded.isdisjoint(inner.args):
+            rounded.add(inner)
+    parts = [a for t in topological([body]) if t in rounded for a in t.args if a not in rounded and a.op != "buffer"]
+    nest = Nest(axes, tuple(map(_without_indices, dict.fromkeys(parts) if rounded else (body,))))
+    found = cheapest(nest, cost, gain=gain)
+    return term if found.axes == axes else reduction(term.op, substitute([body], found.images)[0], found.axes)
+
+
+def _without_indices(term: Expr) -> Expr:
+    """``term`` with free variables for the indices of reductions around it."""
+    parts = topological([term])
+    bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
+    return substitute([term], {t: as_free(t) for t in parts if t.op == "var" and is_index(t) and t not in bound})[0]
+
+
+def cheapest(
+    nest: Nest,
+    cost: CostModel = LATENCY,
+    *,
+    inside: Mapping[str, int] | None = None,
+    gain: float = 0.0,
+    seconds: float = 2.0,
+    taken: Iterable[str] = (),
+) -> Nest:
+    """The nest whose loops and terms cost least, among those that splits and merges, one by one, lead to.
+
+    Parameters
+    ----------
+    inside : mapping from str to int, optional
+        Variables of loops in the innermost one, and how often each runs; these stay.
+    gain : float
+        A nest is changed only if that saves more than this share of the cost.
+    seconds : float
+        The time after which no more nests are considered.
+    taken : iterable of str, optional
+        Names that new variables must not have.
+
+    Raises
+    ------
+    ValueError
+        If there are less than 0 seconds.
+
+    >>> r = var("r", 0, 1023)
+    >>> [str(a.variable) for a in cheapest(Nest((Axis(r),), (r // 32 * 40, r % 32 * 50))).axes]
+    ['r_o', 'r_i']
+    >>> cheapest(Nest((Axis(var("r", 0, 9)),), (var("r", 0, 9) % 4,))).axes[0].extent
+    10
+    """
+    require(nest, Nest, "a nest")
+    refuse_other(cost)
+    refuse_below(0, gain, "as the least gain")
+    refuse_seconds(seconds)
+    # costs of long loops are integers that no float holds
+    most = 1 - Fraction(float(min(gain, 1)))
+    space = _Space(nest, cost, dict(inside or {}), time.perf_counter() + seconds)
+    found = _found(nest, space, most)
+    if found is nest:
+        return nest
+    # that price has no sums shared between terms, which may turn a narrow choice
+    found = found.named_beside(nest, taken)
+    costs = [n.optimized(cost, inside).cost + space.loop_cost(n) for n in (nest, found)]
+    return found if costs[1] < costs[0] * most else nest
+
+
+def _found(nest: Nest, space: _Space, most: Fraction) -> Nest:
+    """The cheapest nest in a space, by steps that leave no more than a share ``most`` of the cost."""
+    try:
+        space.add(nest)
+        space.unite()
+        spent = space.cost(nest)
+        for _ in range(MAX_CHANGES):
+            changed = []
+            for equation in space.candidates(nest):
+                if len(space) > MAX_CLASSES or space.theory.is_late():
+                    break
+                changed.append(space.changed(nest, equation))
+            # what one adds to the graph, another may use
+            space.unite()
+            priced = [(space.cost(other), other) for other in changed]
+            least, best = min(priced, key=lambda pair: pair[0], default=(spent, nest))
+            if least >= spent * most:
+                break
+            nest, spent = best, least
+    except OverdueError:
+        # the best so far is the answer
+        pass
+    return nest
+
+
+class _Space:
+    """One e-graph with the roots in the variables of every nest that is considered, and the unions that tie those."""
+
+    def __init__(self, nest: Nest, model: CostModel, inside: dict[str, int], until: float) -> None:
+        self.model, self.inside = model, inside
+        self.theory = Theory(work=Work.ending(until))
+        self.speller = Speller(self.theory, {})
+        #: Classes that are one.
+        self.unions: list[Sequence[int]] = []
+        #: The names of the axes of all nests, and of everything.
+        self.loops: set[str] = set()
+        self.names = nest.names | self.inside.keys()
+        #: By the axes of a nest, the classes of the roots in its variables.
+        self.roots: dict[tuple[Axis, ...], list[int]] = {}
+        self.step = model.price("add", [(0, 9), (0, 9)], (0, 18))
+
+    def __len__(self) -> int:
+        """How many classes there are before any are united."""
+        return len(self.speller.values)
+
+    def add(self, nest: Nest) -> None:
+        """Spell the roots in the variables of a nest, and unite them with what they are in those of the others."""
+        speller = self.speller
+        leaves = [t for t in topological(nest.terms) if t.op in ("var", "buffer")]
+        speller.variables |= {buffer_key(t) if t.op == "buffer" else str(t.value): t for t in leaves}
+        self.loops |= {str(a.variable.value) for a in nest.axes}
+        values = [self._value(root, gate) for root, gate in zip(nest.roots, nest.gates, strict=True)]
+        speller.input.add(topological(nest.roots))
+        classes = [speller.need(value) for value in values]
+        # what is equal only where a gate holds is not one class
+        first = next(iter(self.roots.values()), classes)
+        self.unions += [pair for *pair, gate in zip(first, classes, nest.gates, strict=True) if gate is None]
+        self.roots[nest.axes] = classes
+        speller.grow()
+
+    def changed(self, nest: Nest, equation: Equation) -> Nest:
+        """``nest`` with the other side of an equation, which ties its variables."""
+        other = nest.replaced([equation])
+        self.add(other)
+        for variable, image in (equation.apart | equation.together).items():
+            self.unions.append((self.speller.need(atom_form(variable)), self.speller.need(self.theory.form(image))))
+        self.speller.grow()
+        return other
+
+    def _value(self, root: Expr, gate: Expr | None) -> Value:
+        """The normal form of a root where its gate holds."""
+        theory = self.theory if gate is None else self.theory.under(self.theory.condition(gate))
+        if theory is None:
+            # the gate never holds: any value will do
+            theory = self.theory
+        return theory.value(root)
+
+    def cost(self, nest: Nest) -> int:
+        """What the cheapest terms in the variables of a nest cost, and its loops."""
+        unread = self.loops - {str(a.variable.value) for a in nest.axes}
+        classes = {
+            c: [n for n in nodes if n[1] not in unread or n[0] != "var"] for c, nodes in self.graph.classes.items()
+        }
+        roots = list(dict.fromkeys(self.home[c] for c in self.roots[nest.axes]))
+        graph = replace(self.graph, classes=classes, roots=roots)
+        priced = Priced.of(graph, nest.loops(self.model, self.inside))
+        return total_cost(priced, tree(priced)) + self.loop_cost(nest)
+
+    def unite(self) -> None:
+        """Make the classes that the unions tie one each; nests can be priced then."""
+        self.graph, self.home = united(self.speller.graph, self.unions)
+
+    def loop_cost(self, nest: Nest) -> int:
+        """What the loops of a nest cost: a step of its counter for each iteration of each."""
+        loops = nest.loops(self.model)
+        return self.step * sum(loops.runs(level + 1) for level in range(len(nest.axes)))
+
+    def candidates(self, nest: Nest) -> list[Equation]:
+        """The splits and merges that may pay: at the divisors of a range, and of what is adjacent."""
+        uses: Counter[tuple[Expr, int]] = Counter()
+        extents = {a.variable: a.extent for a in nest.axes if not a.variable.vmin}
+        for term in topological([self.theory.simplify(root) for root in nest.roots]):
+            if term.op not in ("floordiv", "mod") or term.args[1].op != "const":
+                continue
+            for atom, coefficient in self.theory.form(term.args[0]).terms.items():
+                size = abs(term.args[1].vmin) // gcd(term.args[1].vmin, coefficient)
+                if atom in extents and 1 < size < extents[atom] and extents[atom] % size == 0:
+                    uses[atom, size] += 1
+        pairs = [place for place, (outer, inner) in enumerate(pairwise(nest.axes)) if _may_merge(outer, inner)]
+        merges = [nest.merging(place, self.names) for place in pairs[:MAX_CANDIDATES]]
+        chosen = [split for split, _ in uses.most_common(MAX_CANDIDATES)]
+        return [*[nest.splits({variable: size}, self.names)[0] for variable, size in chosen], *merges]
+
+
+def _may_merge(outer: Axis, inner: Axis) -> bool:
+    return outer.goes_with(inner) and not outer.variable.vmin and not inner.variable.vmin

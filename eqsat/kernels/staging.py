@@ -1,0 +1,424 @@
+"""What is computed in several steps: large reductions in two stages, intermediate results kept in a buffer or inlined.
+
+A reduction splits at an axis into partial results, which run beside one another, and their reduction. An intermediate
+is a store whose elements a later kernel loads; it is kept, or its value takes the place of the loads. That choice is
+made by cost (:func:`cheaper`), or by the published policy (:func:`decide`), which sees sizes and kinds of operations
+alone. A :class:`Pipeline` is kernels that run one after the other.
+
+Source: Morok's ``split_reduceop`` and ``buffer_removal_with_pcontig``, tinygrad's ``rangeify``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import prod
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+
+from eqsat.extract.cost import CostModel, LoopAware
+from eqsat.kernels.kernel import Kernel, Store
+from eqsat.kernels.ranges import Axis, fresh, reduction
+from eqsat.lang.costs import LATENCY, prices
+from eqsat.lang.dtypes import select_width
+from eqsat.lang.expr import (
+    TRUE,
+    Expr,
+    as_free,
+    brief,
+    buffer,
+    extent,
+    free_name,
+    instantiate,
+    is_index,
+    maximum,
+    minimum,
+    rebuild,
+    substitute,
+    topological,
+    variables,
+)
+from eqsat.lang.limits import integers_of, list_of, require
+from eqsat.lang.ops import REDUCTIONS
+
+#: Each number of values up to this is tried as a factor.
+MOST_FACTOR = 2**16
+
+
+@dataclass(frozen=True)
+class SplitLimits:
+    """When a reduction is large, and how it may split.
+
+    Attributes
+    ----------
+    threshold : int
+        It splits if it has more than so many inputs per output.
+    least_factor, most_factor : int
+        How many values each partial result may combine.
+    most_outputs : int
+        There may be no more outputs, times the factor, than this.
+
+    Raises
+    ------
+    ValueError
+        If a partial result could combine a single value, or so many that all their numbers cannot be tried.
+    """
+
+    threshold: int = 32768
+    least_factor: int = 8
+    most_factor: int = 256
+    most_outputs: int = 2**22
+
+    def __post_init__(self) -> None:
+        names = ("threshold", "least_factor", "most_factor", "most_outputs")
+        integers_of([getattr(self, name) for name in names], "limits of a split")
+        if self.least_factor < 2:
+            raise ValueError(f"a partial result combines at least 2 values, not {self.least_factor}")
+        if self.most_factor > MOST_FACTOR:
+            raise ValueError(f"a partial result combines up to {MOST_FACTOR} values, not {self.most_factor}")
+
+
+SPLIT_LIMITS = SplitLimits()
+
+
+@dataclass(frozen=True)
+class TwoStages:
+    """A reduction of an array in two: ``shape[axis]`` becomes ``outer`` partial results of ``inner`` values each."""
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    axis: int
+    inner: int
+
+    @property
+    def outer(self) -> int:
+        """How many partial results there are for each output."""
+        return self.shape[self.axis] // self.inner
+
+    @property
+    def split_shape(self) -> tuple[int, ...]:
+        """The shape with the axis split in two, the partial results first."""
+        return (*self.shape[: self.axis], self.outer, self.inner, *self.shape[self.axis + 1 :])
+
+    @property
+    def first_axes(self) -> tuple[int, ...]:
+        """The axes of :attr:`split_shape` that the first stage reduces."""
+        return tuple([axis + (axis >= self.axis) for axis in self.axes])
+
+    @property
+    def last_axis(self) -> int:
+        """The axis that the second stage reduces, among those that the first leaves."""
+        return self.axis - sum(axis < self.axis for axis in self.axes)
+
+
+def two_stages(
+    shape: Sequence[int], axes: Iterable[int], expanded: Iterable[int] = (), limits: SplitLimits = SPLIT_LIMITS
+) -> TwoStages | None:
+    """How a reduction of an array of ``shape`` over ``axes`` splits, or ``None`` if it is too small or has no factor.
+
+    The first axis that a factor divides splits, by its largest factor. Axes that are ``expanded``, copies of one
+    element, do not split.
+
+    Raises
+    ------
+    ValueError
+        If an extent is less than 1, or an axis is not one of the array.
+
+    >>> found = two_stages([65536], [0])
+    >>> found.split_shape, found.first_axes, found.last_axis
+    ((256, 256), (1,), 0)
+    >>> two_stages([65537], [0]) is two_stages([32768], [0]) is None
+    True
+    """
+    shape = integers_of(shape, "the extents of a shape")
+    axes = tuple(sorted(set(integers_of(axes, "the axes of a reduction"))))
+    if min(shape, default=1) < 1:
+        raise ValueError(f"the shape {list(shape)} has no elements: extents are at least 1")
+    if any(not 0 <= axis < len(shape) for axis in axes):
+        raise ValueError(f"the axes {list(axes)} are not all axes of the shape {list(shape)}")
+    outputs = prod([extent for axis, extent in enumerate(shape) if axis not in axes])
+    if prod(shape) <= limits.threshold * outputs:
+        return None
+    most = min(limits.most_factor, limits.most_outputs // outputs)
+    for axis in axes:
+        for inner in range(most, limits.least_factor - 1, -1):
+            if axis not in expanded and shape[axis] % inner == 0 and inner < shape[axis]:
+                return TwoStages(tuple(shape), axes, axis, inner)
+    return None
+
+
+def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassociate: bool = False) -> Pipeline:
+    """A kernel that stores one large reduction over a literal range, in two stages; as it is where that does not apply.
+
+    Parameters
+    ----------
+    reassociate : bool
+        Whether sums and products of floating-point values may be taken in parts, which rounds differently.
+
+    >>> from eqsat.lang.expr import sum_over, var
+    >>> a, out, r = buffer("A", "i32", (65536,)), buffer("OUT", "i64", (1,)), var("r", 0, 65535)
+    >>> for stage in split_reduction(Kernel("total", [Store(out[0], sum_over(a[r], r, 0, 65536))])).kernels:
+    ...     print(*stage.stores)
+    Store('total_parts[p] = sum(A[p*256 + r1], r1, 0, 256) for p')
+    Store('OUT[0] = sum(min(max(total_parts[r1], -549755813888), 549755813632), r1, 0, 256)')
+    """
+    require(kernel, Kernel, "a kernel")
+    if len(kernel.stores) != 1:
+        return Pipeline((kernel,))
+    (store,) = kernel.stores
+    term = store.value
+    exact = not term.element or term.op in ("fmax_over", "fmin_over") or reassociate
+    if term.op not in REDUCTIONS or not exact or any(end.op != "const" for end in term.args[2:]):
+        return Pipeline((kernel,))
+    body, index, low, high = term.args
+    extents = [extent(v) for v in store.over]
+    found = two_stages([*extents, high.vmin - low.vmin], [len(extents)], (), limits) if low.vmin < high.vmin else None
+    if found is None:
+        return Pipeline((kernel,))
+    taken = kernel.names
+    outer, inner = fresh("p", taken, found.outer), fresh("q", taken, found.inner)
+    place = outer * found.inner + inner
+    first = reduction(term.op, instantiate(body, index, place + low if low.vmin else place), [Axis(inner)])
+    parts = buffer(free_name(f"{kernel.name}_parts", taken), _element_of(first), (*extents, found.outer))
+    target = parts[(*[v - v.vmin if v.vmin else v for v in store.over], outer)]
+    # a sum of partial results is bounded by their bounds, not by those of the elements' type
+    partial = target if term.element else minimum(maximum(target, first.vmin), first.vmax)
+    return Pipeline(
+        (
+            Kernel(f"{kernel.name}_first", (Store(target, first, (*store.over, outer), store.when),)),
+            Kernel(kernel.name, (replace(store, value=reduction(term.op, partial, [Axis(outer)])),)),
+        )
+    )
+
+
+def _element_of(value: Expr) -> str:
+    """The element type of a buffer of such values."""
+    return "bool" if value.is_bool else value.element or f"i{select_width(value)}"
+
+
+class Decision(StrEnum):
+    """What becomes of an intermediate result."""
+
+    KEEP = "keep"
+    INLINE = "inline"
+    PARTIAL = "partial-inline"
+
+
+#: Operations whose result always gets a buffer.
+ALWAYS_KEPT = frozenset({"CONTIGUOUS", "COPY"})
+#: Up to this level of effort nothing is computed again in a reduction.
+MOST_CAREFUL = 2
+#: An intermediate that has fewer elements per element that it is computed from is kept.
+LEAST_RATIO = 10
+
+
+@dataclass(frozen=True)
+class Intermediate:
+    """What the published decision tree sees of an intermediate result.
+
+    Attributes
+    ----------
+    op : str
+        The operation that computes it.
+    unary : bool
+        Whether that has one operand.
+    reduce_in_scope : bool
+        Whether its value contains a reduction, or a reduction repeats it.
+    buffers, limit : int
+        How many buffers the kernel would use with it inlined, and how many one may use.
+    partial_level : int
+        How much effort goes into partial inlining ("pcontig").
+    ratio : float
+        Its elements per element that it is computed from; see :func:`output_ratio`.
+    """
+
+    op: str
+    unary: bool = False
+    reduce_in_scope: bool = False
+    buffers: int = 0
+    limit: int = 31
+    partial_level: int = 0
+    ratio: float = 0.0
+
+
+def output_ratio(output: int, inputs: Iterable[int]) -> float:
+    """Elements of an output per element of its inputs, each counted with one more.
+
+    >>> output_ratio(1023, [127]), output_ratio(0, [])
+    (8.0, 1.0)
+    """
+    return (output + 1) / (sum(inputs) + 1)
+
+
+def decide(given: Intermediate) -> Decision:
+    """The published decision tree for an intermediate result; its first question that has an answer decides.
+
+    >>> decide(Intermediate("ADD")), decide(Intermediate("ADD", reduce_in_scope=True)), decide(Intermediate("COPY"))
+    (<Decision.INLINE: 'inline'>, <Decision.KEEP: 'keep'>, <Decision.KEEP: 'keep'>)
+    """
+    require(given, Intermediate, "an intermediate")
+    if given.op in ALWAYS_KEPT or given.buffers > given.limit:
+        return Decision.KEEP
+    if not given.reduce_in_scope:
+        return Decision.INLINE
+    # a unary operation would be repeated at each step, instead of one read
+    if given.unary or given.partial_level <= MOST_CAREFUL or given.ratio < LEAST_RATIO:
+        return Decision.KEEP
+    return Decision.PARTIAL
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Kernels that run one after the other; what one stores, those behind it may load.
+
+    Raises
+    ------
+    ValueError
+        If two kernels store to one buffer, or one loads what is only stored behind it.
+    """
+
+    kernels: tuple[Kernel, ...]
+
+    def __init__(self, kernels: Iterable[Kernel]) -> None:
+        object.__setattr__(self, "kernels", list_of(Kernel, kernels, "the kernels of a pipeline"))
+        stored: set[str] = set()
+        for kernel in self.kernels[::-1]:
+            stored |= {b.name for b in kernel.outputs}
+            early = [b.name for b in kernel.inputs if b.name in stored]
+            if early:
+                raise ValueError(f"kernel {kernel.name!r} loads {early[0]!r} before a kernel behind it stores it")
+        names = [b.name for kernel in self.kernels for b in kernel.outputs]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ValueError(f"two kernels store to {twice[0]!r}: give each buffer to one")
+
+    def reference(self, arrays: Mapping[str, ArrayLike], **parameters: int) -> dict[str, NDArray[Any]]:
+        """All that the kernels store, by their own evaluator; see :meth:`eqsat.kernels.kernel.Kernel.reference`."""
+        return self._run([lambda given, k=kernel: k.reference(given, **parameters) for kernel in self.kernels], arrays)
+
+    def run(
+        self, programs: Iterable[Callable[..., dict[str, NDArray[Any]]]], arrays: Mapping[str, ArrayLike]
+    ) -> dict[str, NDArray[Any]]:
+        """All that the kernels store, by compiled programs, one for each in order."""
+        return self._run([lambda given, p=program: p(**given) for program in programs], arrays)
+
+    def _run(
+        self, steps: Iterable[Callable[..., dict[str, NDArray[Any]]]], arrays: Mapping[str, ArrayLike]
+    ) -> dict[str, NDArray[Any]]:
+        found: dict[str, NDArray[Any]] = {}
+        for kernel, step in zip(self.kernels, steps, strict=True):
+            known: dict[str, ArrayLike] = {**arrays, **found}
+            # the kernel itself names what it lacks
+            found |= step({b.name: known[b.name] for b in kernel.inputs if b.name in known})
+        return found
+
+    def cost(self, model: CostModel = LATENCY) -> int:
+        """What all kernels cost, each operation as often as its loop runs, loads and stores among them."""
+        return sum(nest_cost(store, model) for kernel in self.kernels for store in kernel.stores)
+
+
+def nest_cost(store: Store, model: CostModel = LATENCY) -> int:
+    """What the loops of one store cost.
+
+    >>> from eqsat.lang.expr import var
+    >>> a, b, i = buffer("A", "i32", (8,)), buffer("B", "i32", (8,)), var("i", 0, 7)
+    >>> nest_cost(Store(b[i], a[i] // 2, [i]))
+    48
+    """
+    require(store, Store, "a store")
+    loops = LoopAware({str(v.value): extent(v) for v in store.over}, model)
+    order = topological([*store.target.args[1:], store.value, store.when])
+    inside: dict[Expr, int] = {}
+    while True:
+        level: dict[Expr, int] = {}
+        for term in order:
+            own = inside.get(term, loops.level(str(term.value))) if term.op == "var" else 0
+            level[term] = max([own, *[level[a] for a in term.args]])
+        # what speaks of an index runs in the loop of its reduction
+        raised = {t.args[1]: level[t] for t in order if t.op in REDUCTIONS and level[t] > inside.get(t.args[1], 0)}
+        if not raised:
+            break
+        inside |= raised
+    spent = sum([price * loops.runs(level[t]) for t, price in zip(order, prices(order, model), strict=True)])
+    return spent + loops.runs(len(store.over)) * model.price("store", [(0, 0)], (0, 0))
+
+
+def inlined(kernel: Kernel, producer: Store) -> Kernel:
+    """``kernel`` with what ``producer`` computes in the place of its loads of that: its ranges become the indices.
+
+    Raises
+    ------
+    ValueError
+        If ``producer`` does not store one element for each of its variables, everywhere; if one of its parameters is
+        a variable of a loop of ``kernel``; or if its floating-point values are converted when they are stored.
+
+    >>> from eqsat.lang.expr import var
+    >>> a, t, out, i = buffer("A", "i32", (8,)), buffer("T", "i64", (8,)), buffer("OUT", "i64", (8,)), var("i", 0, 7)
+    >>> inlined(Kernel("k", [Store(out[i], t[7 - i], [i])]), Store(t[i], a[i] + 1, [i])).stores
+    (Store('OUT[i] = A[7 - i] + 1 for i'),)
+    """
+    require(kernel, Kernel, "a kernel")
+    require(producer, Store, "a producer")
+    obstacle = _obstacle(kernel, producer)
+    if obstacle:
+        raise ValueError(f"{brief(producer.target)!r} cannot be inlined: {obstacle}")
+    array = producer.target.args[0]
+
+    def replaced(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op == "var" and is_index(term):
+            # so that no reduction of the producer captures it
+            return as_free(term)
+        if term.op != "load" or args[0] is not array:
+            return None
+        return substitute([producer.value], dict(zip(producer.over, args[1:], strict=True)))[0]
+
+    stores = []
+    for store in kernel.stores:
+        target, value, when = rebuild([store.target, store.value, store.when], replaced)
+        stores.append(replace(store, target=target, value=value, when=when))
+    return Kernel(kernel.name, tuple(stores))
+
+
+def _obstacle(kernel: Kernel, producer: Store) -> str:
+    """What is in the way of inlining ``producer`` in ``kernel``; empty if nothing is."""
+    if producer.target.args[1:] != producer.over or producer.when is not TRUE:
+        return "its indices must be the variables it is for, without a guard"
+    for axis, (variable, size) in enumerate(zip(producer.over, producer.array.shape or (), strict=True)):
+        # an element that is not stored is 0
+        if (variable.vmin, variable.vmax) != (0, size - 1):
+            stored = f"{str(variable.value)!r} has range [{variable.vmin}, {variable.vmax}]"
+            return f"all elements must be stored, but {stored} and axis {axis} has extent {size}"
+    if producer.value.element and producer.value.element != producer.array.element:
+        # no term stands for the rounding, or the wider arithmetic behind it
+        return f"its value is {producer.value.element} and its elements are {producer.array.element}"
+    loops = {v.value for store in kernel.stores for v in store.over}
+    for parameter in variables([producer.value]):
+        if parameter.value in loops and parameter not in producer.over:
+            return f"its parameter {str(parameter.value)!r} is the variable of a loop of {kernel.name!r}"
+    return ""
+
+
+def cheaper(kernel: Kernel, producer: Store, cost: CostModel = LATENCY) -> Pipeline:
+    """The intermediate that ``producer`` stores, kept for ``kernel`` or inlined in it, as the cost model says.
+
+    One that :func:`inlined` refuses is kept.
+
+    >>> from eqsat.lang.expr import max_over, var
+    >>> x, t = buffer("X", "i32", (64,)), buffer("T", "i64", (64,))
+    >>> i, j, k = var("i", 0, 63), var("j", 0, 99), var("k", 0, 63)
+    >>> negation = Store(t[i], -x[i], [i])
+    >>> few, many = buffer("F", "i64", (1,)), buffer("M", "i64", (100,))
+    >>> once = Kernel("once", [Store(few[0], max_over(t[k], k, 0, 64))])
+    >>> often = Kernel("often", [Store(many[j], max_over(t[(k + j) % 64], k, 0, 64), [j])])
+    >>> [len(cheaper(kernel, negation).kernels) for kernel in (once, often)]
+    [1, 2]
+    """
+    require(kernel, Kernel, "a kernel")
+    require(producer, Store, "a store")
+    kept = Pipeline((Kernel(f"{kernel.name}_{producer.array.name}", (producer,)), kernel))
+    if _obstacle(kernel, producer):
+        return kept
+    alone = Pipeline((inlined(kernel, producer),))
+    return alone if alone.cost(cost) <= kept.cost(cost) else kept

@@ -1,0 +1,125 @@
+"""How wide an index is in C: 32 or 64 bits, chosen for each term from its own bounds.
+
+A term has two widths. Its *value* is kept in the narrowest type that holds its bounds (:func:`select_width`). It is
+*computed* at the least upper width of its value and of its operands' values (:func:`widths`), so that no C operation
+can overflow; the result is then narrowed to the value's width, which loses nothing. A width therefore never spreads
+further than one operation: ``(i*2**20 + j) % 8`` multiplies at 64 bits and is a 32-bit value again.
+
+This is what a cascade of rewrites over casts of an abstract index type does in other compilers: leaves get a concrete
+type, operations the least upper type of their result and operands with casts where an operand is narrower, and what
+uses an index (a load, a store, the end of a loop) takes the value as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eqsat.lang.expr import Expr, array_of, brief, outside_addresses, topological, variables, with_users
+
+#: Inclusive bounds of the two's complement integers of each width.
+LIMITS = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
+
+
+def width_of(low: int, high: int) -> int | None:
+    """The narrowest width that holds ``[low, high]``, or None if 64 bits do not.
+
+    >>> width_of(0, 2**31 - 1), width_of(0, 2**31), width_of(0, 2**63)
+    (32, 64, None)
+    """
+    for width, (least, most) in LIMITS.items():
+        if least <= low and high <= most:
+            return width
+    return None
+
+
+def select_width(term: Expr) -> int:
+    """The width of the value of ``term``: 32 if its bounds fit ``[-2**31, 2**31 - 1]``, else 64; 32 for a condition.
+
+    Raises
+    ------
+    ValueError
+        If the bounds do not fit 64 bits; the message names the term, its range and the remedy.
+
+    >>> from eqsat.lang.expr import var
+    >>> select_width(var("i", 0, 2**31 - 1)), select_width(var("i", 0, 2**31 - 1) + 1)
+    (32, 64)
+    """
+    width = width_of(term.vmin, term.vmax)
+    if width is None:
+        raise ValueError(
+            f"the term {brief(term)!r} has range [{term.vmin}, {term.vmax}], which no 64-bit integer holds: "
+            f"{_remedy(term)}"
+        )
+    return width
+
+
+def misfits(roots: Iterable[Expr]) -> set[Expr]:
+    """The terms below ``roots``, themselves among them, on the way to which 64 bits do not hold every integer.
+
+    >>> from eqsat.lang.expr import var
+    >>> i = var("i", 0, 2**62)
+    >>> sorted(map(str, misfits([i + i // 2, i * 3 // 6])))
+    ['i*3', 'i*3//6']
+    """
+    low, high = LIMITS[64]
+    order = topological(roots)
+    wide = {t for t in order if (t.vmin < low or t.vmax > high) and not t.element and t.op != "buffer"}
+    return with_users(wide, order) if wide else wide
+
+
+def _remedy(term: Expr) -> str:
+    """What makes the bounds of ``term`` closer: the index of a load has no part in them."""
+    parts = outside_addresses([term])
+    names = ", ".join([repr(v.value) for v in variables([term]) if v in parts][:4])
+    loaded = {array_of(t).name for t in parts if t.op == "load"}
+    arrays = ", ".join(map(repr, sorted(loaded)[:4]))
+    if not names and not arrays:
+        return "use a smaller literal"
+    range_of = f"narrow the range of {names}" if names else ""
+    elements = f"bound the elements of {arrays} by min(max(..., least), greatest)" if arrays else ""
+    return " or ".join(filter(None, [range_of, elements]))
+
+
+def common_width(*terms: Expr) -> int:
+    """The least upper width: the narrowest that holds the value of each of ``terms``.
+
+    What must share one type has it: the lanes of a vector, a variable and the value it is bound to, the counter of a
+    loop and its end.
+
+    Raises
+    ------
+    ValueError
+        If some term does not fit 64 bits; see :func:`select_width`.
+
+    >>> from eqsat.lang.expr import const
+    >>> common_width(const(0), const(8)), common_width(const(0), const(2**33))
+    (32, 64)
+    """
+    return max(map(select_width, terms))
+
+
+def widths(roots: Iterable[Expr]) -> dict[Expr, int]:
+    """The width at which each term below ``roots`` is computed.
+
+    The least upper width of its value and of its operands' values: an operand that needs 64 bits makes the operation a
+    64-bit one even if its result is small. A comparison is computed at the width of what it compares. A shift is
+    computed at 64 bits if its amount can reach 32, which no 32-bit shift allows.
+
+    Raises
+    ------
+    ValueError
+        If some term does not fit 64 bits; see :func:`select_width`.
+
+    >>> from eqsat.lang.expr import var
+    >>> i = var("i", 0, 2**20)
+    >>> [widths([e])[e] for e in (i, i*4096, i*4096 % 8, i*4096 % 8 + 1)]
+    [32, 64, 64, 32]
+    """
+    own: dict[Expr, int] = {}
+    computed: dict[Expr, int] = {}
+    for term in topological(roots):
+        # floating-point values and arrays have no width
+        own[term] = 32 if term.element or term.op == "buffer" else select_width(term)
+        far_shift = term.op in ("shl", "shr") and term.args[1].vmax >= 32
+        computed[term] = 64 if far_shift else max(own[term], *[own[a] for a in term.args], 32)
+    return computed

@@ -1,0 +1,307 @@
+"""Evaluation: the reference semantics of expressions, vectorised."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from hashlib import blake2b
+from itertools import chain
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from eqsat.lang.expr import Expr, array_of, as_float, brief, evaluated_operands, neutral, topological
+from eqsat.lang.limits import list_of, require
+from eqsat.lang.ops import DIVISIONS, ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer, rounded_to_odd
+
+_BOOL, _I32, _I64, _F32, _F64, _ANY_SIZE = map(np.dtype, ("bool", "int32", "int64", "float32", "float64", "object"))
+
+
+def number_type(*terms: Expr) -> Any:
+    """The narrowest NumPy type that holds the bounds of all ``terms`` and their negations."""
+    if terms[0].element:
+        return _F64 if any(t.element == "f64" for t in terms) else _F32
+    most = 0
+    for t in terms:
+        if t.vmax > most:
+            most = t.vmax
+        if -t.vmin > most:
+            most = -t.vmin
+    return _I32 if most < 2**31 else _I64 if most < 2**63 else _ANY_SIZE
+
+
+def integers(first: int, beyond: int) -> NDArray[Any]:
+    """The integers of ``[first, beyond)``: of dtype int64, or of dtype object where that does not hold them.
+
+    >>> integers(2**63 - 2, 2**63), integers(2**63 - 1, 2**63 + 1)
+    (array([9223372036854775806, 9223372036854775807]), array([9223372036854775807, 9223372036854775808], dtype=object))
+    """
+    # no range from `first`: NumPy makes floats of ends that do not fit int64
+    kind = _I64 if first >= -(2**63) and beyond <= 2**63 else _ANY_SIZE
+    return np.arange(max(0, beyond - first)).astype(kind) + first
+
+
+def _in_type(values: NDArray[Any], kind: Any) -> NDArray[Any]:
+    if kind is _F32 and values.dtype is _ANY_SIZE:
+        # NumPy would round them to f64 first
+        values = np.asarray(np.frompyfunc(rounded_to_odd, 1, 1)(values))
+    return values if values.dtype is kind else values.astype(kind, copy=False)
+
+
+#: A reduction is evaluated for so many pairs of a point and a value of its index at a time.
+_CHUNK = 2**18
+#: The most such pairs that one evaluation may take.
+MAX_STEPS = 2**30
+
+
+def evaluate(
+    roots: Iterable[Expr],
+    values: Mapping[str, ArrayLike],
+    contents: Mapping[str, ArrayLike] | None = None,
+    *,
+    total: bool = False,
+) -> list[NDArray[Any]]:
+    """The values of ``roots``: the reference semantics, vectorised.
+
+    A subterm costs only the points of the variables that it depends on, so give each variable an axis of its own where
+    all combinations are wanted. Its array is freed after its last use.
+
+    Parameters
+    ----------
+    values : mapping from variable name to array_like of int
+        Broadcast against one another. They should lie in the variables' ranges, which is not checked.
+    contents : mapping from buffer name to array_like, optional
+        What the buffers hold. A load outside of one, which is unspecified, gets a value from its edge; a buffer without
+        contents holds fixed arbitrary elements.
+    total : bool
+        Whether a quotient by zero is some number of its bounds, for callers that look at other points alone.
+
+    Returns
+    -------
+    list of ndarray
+        One per root, of dtype bool or int64; of dtype object (Python ints) where its bounds do not fit int64.
+
+    Raises
+    ------
+    ZeroDivisionError
+        If a root needs a quotient by zero, unless ``total``; the message names it. A branch of a selection is needed
+        only where it is chosen, a member of ``and`` or ``or`` only where no other decides, a body only in its range.
+    KeyError
+        If a variable has no value; the message names it.
+    ValueError
+        If a reduction takes too many steps.
+    TypeError
+        If the roots are no list of terms, the values no mapping, or those of a variable no integers.
+
+    >>> from eqsat import var, where
+    >>> i = var("i", 0, 100)
+    >>> (i // 7).evaluate({"i": [6, 7, 50]})
+    array([0, 1, 7])
+    >>> where(i.eq(0), 0, 100 // i).evaluate({"i": [0, 7]})
+    array([ 0, 14])
+    >>> (100 // i).evaluate({"i": [0, 7]})
+    Traceback (most recent call last):
+    ZeroDivisionError: division by zero: '100//i' is needed where 'i' is 0; give other values or guard it by where
+    """
+    roots = list_of(Expr, roots, "the roots to evaluate")
+    require(values, Mapping, "the values of the variables")
+    known = {name: np.asarray(value) for name, value in values.items()}
+    evaluation = _Evaluation(known, {name: np.asarray(a) for name, a in (contents or {}).items()}, total)
+    results = evaluation.run(roots)
+    for root in roots:
+        if root in evaluation.undefined:
+            division = evaluation.undefined[root].division
+            raise ZeroDivisionError(
+                f"division by zero: {brief(division)!r} is needed where {brief(division.args[1])!r} is 0; "
+                "give other values or guard it by where"
+            )
+    return [
+        x if r.is_bool or r.element or x.dtype == object else x.astype(np.int64)
+        for r, x in zip(roots, results, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _Undefined:
+    """At which points a term needs a quotient by zero, and the first division that it is."""
+
+    at: NDArray[Any]
+    division: Expr
+
+
+def undefined_somewhere(roots: Iterable[Expr], values: Mapping[str, ArrayLike]) -> set[Expr]:
+    """The terms below ``roots``, but for those in bodies of reductions, that need a quotient by zero at some point."""
+    evaluation = _Evaluation({name: np.asarray(value) for name, value in values.items()}, {}, total=False)
+    evaluation.run(list(roots))
+    return set(evaluation.undefined)
+
+
+class _Evaluation:
+    """One evaluation: the values of the variables in scope, and what the buffers hold."""
+
+    def __init__(self, values: dict[str, NDArray[Any]], contents: dict[str, NDArray[Any]], total: bool) -> None:
+        self.values = values
+        self.contents = contents
+        self.total = total
+        #: The terms that need a quotient by zero somewhere, unless such quotients are numbers.
+        self.undefined: dict[Expr, _Undefined] = {}
+        # how often the reductions around this evaluation need it
+        self.repeats = 1
+
+    def run(self, roots: Sequence[Expr]) -> list[NDArray[Any]]:
+        order = topological(roots)
+        operands: Callable[[Expr], tuple[Expr, ...]] = _operands
+        if any(t.op == "load" or t.op in REDUCTIONS for t in order):
+            order, operands = list(_outside_bodies(roots)), evaluated_operands
+        users = Counter(chain.from_iterable(map(operands, order)))
+        users.update(roots)
+        results: dict[Expr, Any] = {}
+        for term in order:
+            of_body: _Undefined | None = None
+            if term.op == "var":
+                if term.value not in self.values:
+                    raise KeyError(f"no value for variable {term.value!r}")
+                result = self.values[term.value]
+                # nothing at all is of floats to NumPy
+                if result.size and result.dtype.kind not in "biuO":
+                    raise TypeError(f"the values of variable {term.value!r} are of type {result.dtype}: give integers")
+            elif term.op == "float":
+                result = np.asarray(as_float(term, term).value)
+            elif not term.args:
+                result = np.asarray(term.value)
+            elif operands is evaluated_operands and term.op == "load":
+                result = self.load(array_of(term), [results[a] for a in term.args[1:]])
+            elif operands is evaluated_operands and term.op in REDUCTIONS:
+                result, of_body = self.reduce(term, results[term.args[2]], results[term.args[3]])
+            else:
+                result = apply_operator(term, [results[a] for a in term.args])
+            results[term] = _in_type(np.asarray(result), _BOOL if term.is_bool else number_type(term))
+            if not self.total and (self.undefined or of_body or term.op in DIVISIONS):
+                self.note_undefined(term, results, of_body)
+            for arg in operands(term):
+                users[arg] -= 1
+                if not users[arg]:
+                    del results[arg]
+        return [results[root] for root in roots]
+
+    def note_undefined(self, term: Expr, results: Mapping[Expr, Any], of_body: _Undefined | None) -> None:
+        """Note where ``term`` needs a quotient by zero, if anywhere."""
+        found = [of_body] if of_body else []
+        for place, arg in enumerate(term.args):
+            of_arg = self.undefined.get(arg)
+            if of_arg is None or (term.op in REDUCTIONS and not place):
+                continue
+            at = of_arg.at
+            if term.op == "where" and place:
+                chosen = results[term.args[0]]
+                at = at & (chosen if place == 1 else ~chosen)
+            elif term.op in ("and", "or"):
+                for other in term.args:
+                    decides = results[other] == (term.op == "or")
+                    at = at & ~(decides & ~self.undefined[other].at if other in self.undefined else decides)
+            found.append(_Undefined(at, of_arg.division))
+        if term.op in DIVISIONS:
+            found.append(_Undefined(np.equal(results[term.args[1]], 0), term))
+        found = [each for each in found if each.at.any()]
+        if found:
+            self.undefined[term] = _Undefined(reduce(np.logical_or, [each.at for each in found]), found[0].division)
+
+    def load(self, array: Buffer, indices: list[NDArray[Any]]) -> Any:
+        if array.name in self.contents:
+            content = self.contents[array.name]
+            places = [np.asarray(np.clip(i, 0, n - 1), np.intp) for i, n in zip(indices, content.shape, strict=True)]
+            return content[tuple(places)]
+        # a hash of the name and the indices, modulo 2**64
+        mixed: Any = np.array(int.from_bytes(blake2b(array.name.encode(), digest_size=8).digest()), dtype=np.uint64)
+        with np.errstate(over="ignore"):
+            for index in indices:
+                # of an index that int64 does not hold, what is left modulo 2**64
+                held = np.asarray(index & 2**64 - 1) if index.dtype is _ANY_SIZE else index.astype(np.int64)
+                mixed = (mixed ^ held.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+                mixed = mixed ^ (mixed >> np.uint64(29))
+        if array.element in ("f32", "f64"):
+            # small numbers, so that their sums and products are exact
+            return (mixed % np.uint64(17)).astype(np.int64) - 8
+        low, high = ELEMENTS[array.element]
+        span = high - low + 1
+        return mixed.astype(np.int64) if span >= 2**64 else (mixed % np.uint64(span)).astype(np.int64) + low
+
+    def reduce(self, term: Expr, low: NDArray[Any], high: NDArray[Any]) -> tuple[Any, _Undefined | None]:
+        body, index = term.args[:2]
+        name = str(index.value)
+        combine = _COMBINE[term.op]
+        kind = number_type(term, body)
+        outside = np.asarray(neutral(term.op, body), dtype=kind)
+        total: Any = outside
+        shapes = [value.shape for value in self.values.values()]
+        shape = np.broadcast_shapes(*shapes)
+        points = prod(shape)
+        if not points:
+            return np.zeros(shape, dtype=kind), None
+        of_body: _Undefined | None = None
+        first, beyond = int(low.min()), int(high.max())
+        # the index gets an axis of its own before all others
+        axes = max(map(len, shapes), default=0)
+        repeats = self.repeats * max(1, beyond - first)
+        if repeats * points > MAX_STEPS:
+            raise ValueError(f"{brief(term)!r} takes more than {MAX_STEPS} steps to evaluate: narrow its range")
+        step = max(1, _CHUNK // points)
+        for start in range(first, beyond, step):
+            numbers = integers(start, min(start + step, beyond)).reshape(-1, *[1] * axes)
+            inner = _Evaluation({**self.values, name: numbers}, self.contents, self.total)
+            # the axis counts its own steps
+            inner.repeats = max(1, repeats // len(numbers))
+            values = inner.run([body])[0].astype(kind, copy=False)
+            inside = (numbers >= low) & (numbers < high)
+            if body in inner.undefined:
+                at = np.any(inner.undefined[body].at & inside, axis=0)
+                of_body = _Undefined(at if of_body is None else of_body.at | at, inner.undefined[body].division)
+            values = np.where(inside, values, outside)
+            total = combine(total, combine.reduce(values, axis=0, dtype=kind))
+        if term.op in ("max_over", "min_over"):
+            total = np.where(low < high, total, np.asarray(REDUCTIONS[term.op].identity, dtype=kind))
+        return total, of_body
+
+
+_COMBINE = {"sum_over": np.add, "prod_over": np.multiply, "max_over": np.maximum, "min_over": np.minimum}
+_COMBINE |= {"fsum_over": np.add, "fprod_over": np.multiply, "fmax_over": np.fmax, "fmin_over": np.fmin}
+
+
+def _operands(term: Expr) -> tuple[Expr, ...]:
+    return term.args
+
+
+def _outside_bodies(roots: Iterable[Expr]) -> Iterator[Expr]:
+    """As :func:`topological`, without what only bodies of reductions need."""
+    done: set[Expr] = set()
+    stack = list(roots)[::-1]
+    while stack:
+        term = stack[-1]
+        waiting = [a for a in evaluated_operands(term) if a not in done]
+        if term not in done and waiting:
+            stack.extend(reversed(waiting))
+            continue
+        stack.pop()
+        if term not in done:
+            done.add(term)
+            yield term
+
+
+def apply_operator(term: Expr, args: list[Any]) -> Any:
+    """The operator of ``term`` on arrays, in a type that holds its operands and its result."""
+    if term.op in FLOATS:
+        kind = number_type(*[t for t in (term, *term.args) if t.element])
+        args = [x if a.is_bool else _in_type(x, kind) for x, a in zip(args, term.args, strict=True)]
+        with np.errstate(all="ignore"):
+            return FLOATS[term.op].evaluate(*args)
+    kind = number_type(term, *term.args)
+    args = [x if a.is_bool else _in_type(x, kind) for x, a in zip(args, term.args, strict=True)]
+    if term.op in DIVISIONS and not np.all(args[1]):
+        # any divisor of the range will do there: the result counts for nothing, but its bounds hold
+        other = term.args[1].vmin or term.args[1].vmax or 1
+        args[1] = np.where(np.equal(args[1], 0), np.asarray(other, dtype=kind), args[1])
+    return OPS[term.op].evaluate(*args)

@@ -1,0 +1,1016 @@
+"""Expressions: immutable, hash-consed terms with exact bounds.
+
+An :class:`Expr` is a node of a directed acyclic graph. Equal terms are the same object, so ``is`` (and ``==``) compares
+structure, and shared subterms are stored once. ``vmin`` and ``vmax`` bound every value the term can take, computed when
+it is built. What is below terms is walked by :mod:`eqsat.lang.traversal`, whose functions may be imported from here
+too.
+
+A reduction binds its index: its operands are ``(body, index, low, high)``, and the index, a variable of the body, takes
+the values of ``[low, high)``. Bound indices are named by how deep reductions nest in the body, so terms that differ in
+the names of their indices alone are one term, and no index can capture one of an enclosing reduction. Arrays are terms
+too (``"buffer"``, a leaf); a load ``A[i]`` has the array and its indices as operands, and equal indices load equal
+values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import blake2b
+from math import isinf
+from typing import Any, NoReturn, Self, SupportsIndex, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from eqsat.lang.errors import TooWideError
+from eqsat.lang.interning import Identity, interned, known, terms
+from eqsat.lang.limits import shown
+from eqsat.lang.ops import (
+    DIVISIONS,
+    ELEMENTS,
+    FLOAT_OF,
+    FLOATS,
+    MAX_SHIFT,
+    MOST_BITS,
+    OPS,
+    REDUCTIONS,
+    Bounds,
+    Buffer,
+    reduction_bounds,
+    rounded_to_odd,
+    trip_bounds,
+)
+from eqsat.lang.traversal import buffers as buffers
+from eqsat.lang.traversal import chain_members as chain_members
+from eqsat.lang.traversal import division_count as division_count
+from eqsat.lang.traversal import evaluated_operands as evaluated_operands
+from eqsat.lang.traversal import is_index as is_index
+from eqsat.lang.traversal import outside_addresses as outside_addresses
+from eqsat.lang.traversal import term_count as term_count
+from eqsat.lang.traversal import topological as topological
+from eqsat.lang.traversal import tree_size as tree_size
+from eqsat.lang.traversal import use_counts as use_counts
+from eqsat.lang.traversal import variables as variables
+from eqsat.lang.traversal import with_users as with_users
+
+IntLike = SupportsIndex
+
+#: The largest exponent.
+MAX_POWER = 1000
+
+
+class _Draft:
+    """An Expr while it is being built: the same slots, still writable."""
+
+    __slots__ = ("__weakref__", "args", "element", "is_bool", "key", "op", "value", "vmax", "vmin")
+
+    op: str
+    args: tuple[Expr, ...]
+    value: int | float | str | Buffer | None
+    vmin: int
+    vmax: int
+    is_bool: bool
+    key: int
+    element: str | None
+
+
+class Expr(_Draft):
+    """One term of the language; build it with :func:`var`, :func:`const`, Python operators and the functions below.
+
+    Attributes
+    ----------
+    op : str
+        ``"const"``, ``"bool"`` (a literal ``True`` or ``False``), ``"float"``, ``"var"``, ``"buffer"``, ``"load"``, or
+        a name in :data:`eqsat.lang.ops.OPS`, :data:`eqsat.lang.ops.FLOATS` or :data:`eqsat.lang.ops.REDUCTIONS`.
+    args : tuple of Expr
+        The operands.
+    value : int, bool, float, str, Buffer or None
+        The literal, the name of a variable, or the array of a ``"buffer"``.
+    vmin, vmax : int
+        Inclusive bounds of the value; for a bool term 0 is False and 1 is True.
+    element : str or None
+        ``"f32"`` or ``"f64"`` for a floating-point value, whose bounds say nothing; else ``None``.
+    key : int
+        A structural hash, the same in every process: the fixed order on terms.
+
+    >>> i, j = var("i", 0, 7), var("j", 0, 31)
+    >>> e = (i*32 + j) // 32
+    >>> e, e.vmin, e.vmax
+    (Expr('(i*32 + j)//32'), 0, 7)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, *given: object) -> None:
+        raise TypeError("an expression is made by var, const, parse and operators, not by Expr()")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"an Expr is immutable: cannot set {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from eqsat.lang.text import from_rows, to_rows
+
+        return from_rows, (to_rows(self),)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __bool__(self) -> bool:
+        if self.vmin == self.vmax:
+            return bool(self.vmin)
+        raise TypeError(
+            f"the truth of {brief(self)!r} depends on its variables; combine conditions with & | ~, "
+            "choose by where, minimum, maximum"
+        )
+
+    def __repr__(self) -> str:
+        return f"Expr({brief(self, MAX_SHOWN)!r})"
+
+    def __str__(self) -> str:
+        from eqsat.lang.text import to_text
+
+        return to_text(self)
+
+    def __add__(self, other: ExprLike) -> Expr:
+        return make("add", self, as_expr(other))
+
+    def __radd__(self, other: ExprLike) -> Expr:
+        return make("add", as_expr(other), self)
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return make("sub", self, as_expr(other))
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return make("sub", as_expr(other), self)
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return make("mul", self, as_expr(other))
+
+    def __rmul__(self, other: ExprLike) -> Expr:
+        return make("mul", as_expr(other), self)
+
+    def __truediv__(self, other: ExprLike | float) -> Expr:
+        return _float("fdiv", self, as_float(other, self))
+
+    def __rtruediv__(self, other: ExprLike | float) -> Expr:
+        return _float("fdiv", as_float(other, self), self)
+
+    def __floordiv__(self, other: ExprLike) -> Expr:
+        return stated("floordiv", self, as_expr(other))
+
+    def __rfloordiv__(self, other: ExprLike) -> Expr:
+        return stated("floordiv", as_expr(other), self)
+
+    def __mod__(self, other: ExprLike) -> Expr:
+        return stated("mod", self, as_expr(other))
+
+    def __rmod__(self, other: ExprLike) -> Expr:
+        return stated("mod", as_expr(other), self)
+
+    def __divmod__(self, other: ExprLike) -> tuple[Expr, Expr]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: ExprLike) -> tuple[Expr, Expr]:
+        return other // self, other % self
+
+    def __lshift__(self, other: ExprLike) -> Expr:
+        return make("shl", self, as_expr(other))
+
+    def __rlshift__(self, other: ExprLike) -> Expr:
+        return make("shl", as_expr(other), self)
+
+    def __rshift__(self, other: ExprLike) -> Expr:
+        return make("shr", self, as_expr(other))
+
+    def __rrshift__(self, other: ExprLike) -> Expr:
+        return make("shr", as_expr(other), self)
+
+    def __pow__(self, other: ExprLike) -> Expr:
+        return power(self, as_expr(other))
+
+    def __neg__(self) -> Expr:
+        return make("neg", self)
+
+    def __lt__(self, other: ExprLike) -> Expr:
+        return make("lt", self, as_expr(other))
+
+    def __le__(self, other: ExprLike) -> Expr:
+        return make("le", self, as_expr(other))
+
+    def __gt__(self, other: ExprLike) -> Expr:
+        return make("lt", as_expr(other), self)
+
+    def __ge__(self, other: ExprLike) -> Expr:
+        return make("le", as_expr(other), self)
+
+    def __and__(self, other: ExprLike) -> Expr:
+        return make("and", self, as_expr(other))
+
+    def __rand__(self, other: ExprLike) -> Expr:
+        return make("and", as_expr(other), self)
+
+    def __or__(self, other: ExprLike) -> Expr:
+        return make("or", self, as_expr(other))
+
+    def __ror__(self, other: ExprLike) -> Expr:
+        return make("or", as_expr(other), self)
+
+    def __invert__(self) -> Expr:
+        return make("not", self)
+
+    def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> Expr:
+        return load(self, *(indices if isinstance(indices, tuple) else (indices,)))
+
+    #: Subscripts are loads, not items.
+    __iter__ = None
+
+    def eq(self, other: ExprLike) -> Expr:
+        """The condition that both have the same value (``==`` compares terms, not values)."""
+        return make("eq", self, as_expr(other))
+
+    def ne(self, other: ExprLike) -> Expr:
+        """The condition that the values differ."""
+        return make("ne", self, as_expr(other))
+
+    def substitute(self, replacement: Mapping[Expr, ExprLike]) -> Expr:
+        """This term with every subterm that is a key of ``replacement`` replaced, outermost first.
+
+        >>> i = var("i", 0, 7)
+        >>> (i*4 + 1).substitute({i: i + 1})
+        Expr('(i + 1)*4 + 1')
+        """
+        for term in replacement:
+            if not isinstance(term, Expr):
+                raise TypeError(f"{shown(term)} is no term to replace: give a variable itself, not its name")
+        return substitute([self], replacement)[0]
+
+    def evaluate(self, values: Mapping[str, ArrayLike]) -> NDArray[Any]:
+        """The value of this term at the given values of its variables; see :func:`eqsat.lang.evaluation.evaluate`."""
+        from eqsat.lang.evaluation import evaluate
+
+        return evaluate([self], values)[0]
+
+
+ExprLike = Expr | int | float
+
+#: Wider numbers stand in other forms and spellings of a term only if they do in the term.
+WIDE = 1 << 1000
+
+
+#: So many characters of a term are shown.
+MAX_SHOWN = 100_000
+
+#: Reductions may nest so deep.
+MAX_NESTING = 64
+
+#: The name of a bound index: its level and its range, unlike any name a user can give.
+_INDEX = re.compile(r"\$(\d+):")
+
+_OP_KEYS = {
+    name: int.from_bytes(blake2b(name.encode(), digest_size=7).digest())
+    for name in [*OPS, *FLOATS, *REDUCTIONS, "const", "bool", "float", "var", "buffer", "load"]
+}
+
+
+def _new(
+    identity: Identity,
+    op: str,
+    args: tuple[Expr, ...],
+    value: int | float | str | Buffer | None,
+    vmin: int,
+    vmax: int,
+    is_bool: bool,
+    key: int,
+    element: str | None = None,
+) -> Expr:
+    draft = _Draft()
+    draft.element = element
+    draft.op = op
+    draft.args = args
+    draft.value = value
+    draft.vmin = vmin
+    draft.vmax = vmax
+    draft.is_bool = is_bool
+    draft.key = key
+    draft.__class__ = Expr
+    term = cast(Expr, draft)
+    return interned(identity, term)
+
+
+def const(value: IntLike) -> Expr:
+    """The integer literal ``value``, of any size.
+
+    Raises
+    ------
+    TypeError
+        If ``value`` is no integer.
+
+    >>> const(2**70).vmax == 2**70
+    True
+    """
+    try:
+        number = value.__index__()
+    except (AttributeError, TypeError):
+        raise TypeError(f"{shown(value)} is no integer: give an int, or a term by eqsat.parse") from None
+    identity = ("const", number)
+    term = known(identity)
+    if term is None:
+        term = _new(identity, "const", (), number, number, number, False, hash((_OP_KEYS["const"], number)))
+    return term
+
+
+def _literal_bool(value: bool) -> Expr:
+    identity = ("bool", value)
+    term = known(identity)
+    if term is None:
+        number = int(value)
+        term = _new(identity, "bool", (), value, number, number, True, hash((_OP_KEYS["bool"], number)))
+    return term
+
+
+#: The bool literals.
+TRUE, FALSE = _literal_bool(True), _literal_bool(False)
+
+
+#: What the text form reads as something else than a name.
+WORDS = ("and", "or", "not", "True", "False")
+
+
+def var(name: str, vmin: IntLike, vmax: IntLike) -> Expr:
+    """The integer variable ``name`` with values in ``[vmin, vmax]``, both inclusive.
+
+    Raises
+    ------
+    ValueError
+        If the range is empty, or the name is not an identifier or one of :data:`WORDS`.
+    TypeError
+        If the name is no text, or a bound no integer.
+    """
+    try:
+        low, high = vmin.__index__(), vmax.__index__()
+    except AttributeError:
+        raise TypeError(f"the bounds of variable {name!r} must be integers, not {vmin!r} and {vmax!r}") from None
+    identity = ("var", name, low, high)
+    term = known(identity)
+    if term is not None:
+        return term
+    _check_name(name, "variable")
+    if low > high:
+        raise ValueError(f"the range of variable {name!r} is empty: [{low}, {high}]")
+    return _new_variable(name, low, high)
+
+
+def _check_name(name: str, kind: str) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a {kind} must be a text, not {name!r}")
+    if not name.isidentifier() or name in WORDS:
+        raise ValueError(
+            f"{name!r} is not a {kind} name: use letters, digits and underscores, but not {', '.join(WORDS)}"
+        )
+
+
+def any_var(name: str, low: int, high: int) -> Expr:
+    """As :func:`var`, for names of bound indices too."""
+    term = known(("var", name, low, high))
+    return _new_variable(name, low, high) if term is None else term
+
+
+def _new_variable(name: str, low: int, high: int) -> Expr:
+    identity = ("var", name, low, high)
+    # the first letters lead, so that variables come in the order of their names
+    letters = int.from_bytes(name.encode()[:6].ljust(6, b"\0"))
+    rest = int.from_bytes(blake2b(f"{name} {_digits(low)} {_digits(high)}".encode(), digest_size=2).digest())
+    return _new(identity, "var", (), name, low, high, False, letters << 16 | rest)
+
+
+def _digits(number: int) -> str:
+    """A number in decimal, or in hexadecimal where that would be so long that Python refuses it."""
+    return str(number) if number.bit_length() <= MOST_BITS else hex(number)
+
+
+def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = None) -> Expr:
+    """The array ``name``, to be subscripted.
+
+    Parameters
+    ----------
+    element : str
+        The type of its elements: a key of :data:`eqsat.lang.ops.ELEMENTS`.
+    shape : iterable of int, optional
+        The extent of each axis, at least 1; where it is left out, any indices will do.
+
+    Raises
+    ------
+    ValueError
+        If the name is no identifier or one of :data:`WORDS`, the element type is unknown, there is no axis, or an
+        extent is less than 1.
+    TypeError
+        If the name is no text, or the shape no sequence of integers.
+
+    >>> a = buffer("A", "i32", (4, 8))
+    >>> a[var("i", 0, 3), 5]
+    Expr('A[i, 5]')
+    """
+    _check_name(name, "buffer")
+    if element not in list(ELEMENTS):
+        raise ValueError(f"buffer {name!r} has elements of unknown type {element!r}: use one of {', '.join(ELEMENTS)}")
+    try:
+        extents = None if shape is None else tuple([extent.__index__() for extent in shape])
+    except (AttributeError, TypeError):
+        raise TypeError(f"the shape of buffer {name!r} must be a sequence of integers, not {shape!r}") from None
+    if extents is not None and min(extents, default=0) < 1:
+        raise ValueError(f"the shape {extents} of buffer {name!r} must have an axis, and extents of at least 1")
+    return any_buffer(Buffer(name, element, extents))
+
+
+def any_buffer(value: Buffer) -> Expr:
+    """As :func:`buffer`, for names that no user can give too."""
+    identity = ("buffer", value)
+    term = known(identity)
+    if term is None:
+        low, high = ELEMENTS[value.element]
+        digits = int.from_bytes(blake2b(repr(value).encode(), digest_size=7).digest())
+        key = hash((_OP_KEYS["buffer"], digits))
+        term = _new(identity, "buffer", (), value, low, high, value.element == "bool", key)
+    return term
+
+
+def load(array: Expr, *indices: ExprLike) -> Expr:
+    """The element of ``array`` at ``indices``: :class:`Expr`'s subscript. Outside the array it is unspecified.
+
+    Raises
+    ------
+    TypeError
+        If ``array`` is no buffer, an index is a condition, or there are too few or too many.
+    """
+    return make("load", array, *map(as_expr, indices))
+
+
+def sum_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
+    """The sum of ``body`` over the values of ``index`` in ``[low, high)``; 0 if there are none.
+
+    Parameters
+    ----------
+    index : Expr
+        A variable; its own range does not matter, and outside ``body`` it is another variable.
+
+    Raises
+    ------
+    ValueError
+        If reductions nest more than 64 deep, or under the range of the index ``body`` is refused.
+    TypeError
+        If ``index`` is no variable or an operand is a condition.
+
+    >>> i, n = var("i", 0, 99), var("n", 0, 50)
+    >>> total = sum_over(i*2 + n, i, 0, n)
+    >>> total, total.evaluate({"n": [0, 3]})
+    (Expr('sum(r1*2 + n, r1, 0, n)'), array([ 0, 15]))
+    """
+    return _over("sum_over", body, index, low, high)
+
+
+def prod_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
+    """The product of ``body`` over ``[low, high)``, 1 if that is empty; see :func:`sum_over`.
+
+    Raises
+    ------
+    ValueError
+        Also if the product can exceed 10,000 bits.
+    """
+    return _over("prod_over", body, index, low, high)
+
+
+def max_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
+    """The largest ``body`` over ``[low, high)``, ``-2**31`` if that is empty; see :func:`sum_over`."""
+    return _over("max_over", body, index, low, high)
+
+
+def min_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
+    """The smallest ``body`` over ``[low, high)``, ``2**31 - 1`` if that is empty; see :func:`sum_over`."""
+    return _over("min_over", body, index, low, high)
+
+
+def _over(name: str, body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
+    if not isinstance(index, Expr):
+        raise TypeError(f"{name} needs a variable as its index, not {index!r}")
+    return make(name, as_expr(body), index, as_expr(low), as_expr(high))
+
+
+def as_expr(value: ExprLike) -> Expr:
+    """``value`` itself, or the literal for a Python int, bool or float (or a NumPy one).
+
+    A Python float is an ``f32`` literal: it becomes ``f64`` beside a value of that type.
+
+    Raises
+    ------
+    TypeError
+        If ``value`` is neither a term nor a number.
+    """
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, bool | np.bool_):
+        return TRUE if value else FALSE
+    if isinstance(value, float | np.floating):
+        return any_float(float(value), "f64" if isinstance(value, np.float64) else "f32")
+    try:
+        return const(value)
+    except TypeError:
+        raise TypeError(f"{shown(value)} is not an index expression: give an Expr, an int or a bool") from None
+
+
+def make(name: str, *args: Expr) -> Expr:
+    """The term that applies operator ``name`` to ``args``: the constructor behind every Python operator.
+
+    A divisor may be zero here: what is never evaluated can come to that. Operators, text and substitution refuse it.
+
+    Raises
+    ------
+    ValueError
+        If a shift amount can leave ``[0, 63]``, or a product can exceed 10,000 bits.
+    TypeError
+        If an operand has the wrong sort, or there are too few or too many.
+    """
+    identity = (name, *args)
+    found = terms.get(identity)
+    if found is not None and (term := found()) is not None:
+        return term
+    op = OPS.get(name)
+    if op is None:
+        return _load(*args) if name == "load" else _reduce(name, *args) if name in REDUCTIONS else _float(name, *args)
+    # of three operands the first is a condition
+    if name in FLOAT_OF and args and (args[-1].element or args[max(0, len(args) - 2)].element):
+        return _float(FLOAT_OF[name], *args)
+    is_bool = _check_operands(name, op.takes, op.gives, args)
+    low, high = op.bounds(*[(a.vmin, a.vmax) for a in args])
+    if name == "mul" and max(low.bit_length(), high.bit_length()) > MOST_BITS:
+        raise TooWideError(f"the product {brief(args[0])!r} * {brief(args[1])!r} can have more than {MOST_BITS} bits")
+    key = hash((_OP_KEYS[name], *[a.key for a in args]))
+    return _new(identity, name, args, None, low, high, is_bool, key)
+
+
+def is_wide(term: Expr) -> bool:
+    """Whether a term can have more than some 1000 bits."""
+    return not -WIDE < term.vmin <= term.vmax < WIDE
+
+
+def may_divide_by_zero(term: Expr) -> bool:
+    """Whether a term is a division by what has a range with 0."""
+    return term.op in DIVISIONS and term.args[1].vmin <= 0 <= term.args[1].vmax
+
+
+def divides_by_zero(term: Expr) -> bool:
+    """Whether a term is a division by what is always zero."""
+    return term.op in DIVISIONS and term.args[1].vmin == 0 == term.args[1].vmax
+
+
+def stated(name: str, *args: Expr) -> Expr:
+    """The term that someone asks for.
+
+    Raises
+    ------
+    ValueError
+        As :func:`make`, and if a divisor can only be zero.
+    """
+    term = make(name, *args)
+    if divides_by_zero(term):
+        raise ValueError(
+            f"division by zero: the divisor of {brief(args[0])!r} is {brief(args[1])!r}, which is always 0"
+        )
+    return term
+
+
+def with_operands(term: Expr, args: tuple[Expr, ...]) -> Expr:
+    """``term`` on other operands.
+
+    Raises
+    ------
+    ValueError
+        If a divisor can only be zero now, and could be something else before.
+    """
+    if args == term.args:
+        return term
+    return make(term.op, *args) if divides_by_zero(term) else stated(term.op, *args)
+
+
+def _load(array: Expr, *indices: Expr) -> Expr:
+    if array.op != "buffer":
+        raise TypeError(f"{brief(array)!r} is not an array: only buffers are subscripted")
+    value = cast(Buffer, array.value)
+    if not indices or (value.shape is not None and len(indices) != len(value.shape)):
+        wanted = "at least 1" if value.shape is None else len(value.shape)
+        raise TypeError(f"buffer {value.name!r} takes {wanted} indices, not {len(indices)}")
+    for index in indices:
+        _require_integer("load", index)
+    args = (array, *indices)
+    key = hash((_OP_KEYS["load"], *[a.key for a in args]))
+    element = value.element if value.element in ("f32", "f64") else None
+    return _new(("load", *args), "load", args, None, array.vmin, array.vmax, array.is_bool, key, element)
+
+
+def literal_float(value: float, element: str = "f64") -> Expr:
+    """The floating-point literal ``value``, rounded to ``element`` (``"f32"`` or ``"f64"``).
+
+    Raises
+    ------
+    ValueError
+        If it is finite, and beyond what ``element`` holds.
+    """
+    if element == "f64":
+        return any_float(value, element)
+    with np.errstate(over="ignore"):
+        rounded = float(np.float32(value))
+    if isinf(rounded) and not isinf(value):
+        raise ValueError(f"the literal {value:g} is too large for {element}")
+    return any_float(rounded, element)
+
+
+def any_float(value: float, element: str) -> Expr:
+    """As :func:`literal_float`, with all its digits: an ``f32`` literal is rounded when it becomes an operand."""
+    identity = ("float", element, repr(value))
+    term = known(identity)
+    if term is None:
+        key = hash((_OP_KEYS["float"], int.from_bytes(blake2b(repr(identity).encode(), digest_size=7).digest())))
+        term = _new(identity, "float", (), value, *ELEMENTS[element], False, key, element)
+    return term
+
+
+def as_float(value: ExprLike, beside: Expr) -> Expr:
+    """``value`` as a floating-point term: a literal or an integer in the type of ``beside``."""
+    term = as_expr(value)
+    element = beside.element or term.element or "f32"
+    if term.op == "float":
+        return literal_float(cast(float, term.value), element)
+    if term.op == "const":
+        try:
+            number = term.vmin if element == "f64" else rounded_to_odd(term.vmin)
+            return literal_float(float(number), element)
+        except OverflowError:
+            raise ValueError(f"an integer of {term.vmin.bit_length()} bits is too large for {element}") from None
+    return term if term.element else make("to_double" if element == "f64" else "to_float", term)
+
+
+def exp(x: ExprLike) -> Expr:
+    """The exponential of a floating-point value, in its type.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is an integer that is no literal, or a condition.
+    """
+    return make("exp", as_expr(x))
+
+
+def log(x: ExprLike) -> Expr:
+    """The natural logarithm of a floating-point value, in its type.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is an integer that is no literal, or a condition.
+    """
+    return make("log", as_expr(x))
+
+
+def sqrt(x: ExprLike) -> Expr:
+    """The square root of a floating-point value, in its type.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is an integer that is no literal, or a condition.
+    """
+    return make("sqrt", as_expr(x))
+
+
+def _float(name: str, *args: Expr) -> Expr:
+    """An operator on floating-point values; integers among the operands are converted."""
+    op = FLOATS.get(name)
+    if op is None:
+        raise ValueError(f"unknown operator {name!r}")
+    if len(op.takes) != len(args):
+        raise TypeError(f"{name} takes {len(op.takes)} operands, not {len(args)}")
+    for sort, arg in zip(op.takes, args, strict=True):
+        if arg.op == "buffer" or arg.is_bool is not (sort == "b") or (sort == "i" and arg.element):
+            wanted = {"b": "a condition", "i": "an integer", "f": "a number"}[sort]
+            raise TypeError(f"{op.integer or name} needs {wanted} where {brief(arg)!r} stands")
+    _require_typed(op.takes, args)
+    # a literal takes the type of a term that it stands beside, or else of an f64 literal
+    typed = max(args, key=lambda a: (a.element is not None, a.op != "float", a.element == "f64"))
+    args = tuple([as_float(a, typed) if sort == "f" else a for sort, a in zip(op.takes, args, strict=True)])
+    element = None if op.gives == "b" else op.element or ("f64" if "f64" in [a.element for a in args] else "f32")
+    low, high = (0, 1) if op.gives == "b" else ELEMENTS[cast(str, element)]
+    key = hash((_OP_KEYS[name], *[a.key for a in args]))
+    found = known((name, *args))
+    return _new((name, *args), name, args, None, low, high, op.gives == "b", key, element) if found is None else found
+
+
+def _require_typed(takes: str, args: tuple[Expr, ...]) -> None:
+    """Refuse integers where no operand but a literal says that floating-point values are meant."""
+    if "f" in takes and not any(a.element and a.op != "float" for a in args):
+        untyped = next(
+            (a for s, a in zip(takes, args, strict=True) if s == "f" and a.op not in ("const", "float")), None
+        )
+        if untyped is not None:
+            rounded = next((repr(a.value) for a in args if a.op == "float"), "a floating-point operator")
+            raise TypeError(
+                f"{rounded} is not an index expression, and {brief(untyped)!r} is one: use // for whole quotients, or "
+                f"to_float(...) for a floating-point value"
+            )
+
+
+def to_float(x: ExprLike) -> Expr:
+    """An integer as an ``f32`` value, rounded to the nearest.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is no integer.
+
+    >>> (to_float(var("i", 0, 7)) * 0.5).element
+    'f32'
+    """
+    return make("to_float", as_expr(x))
+
+
+def to_double(x: ExprLike) -> Expr:
+    """An integer as an ``f64`` value, rounded to the nearest; see :func:`to_float`."""
+    return make("to_double", as_expr(x))
+
+
+def _require_integer(name: str, term: Expr) -> None:
+    if term.is_bool or term.op == "buffer" or term.element:
+        raise TypeError(f"{name} needs an integer where {brief(term)!r} is {_kind_of(term)}")
+
+
+def _reduce(name: str, *args: Expr) -> Expr:
+    """The reduction with its index named by its level: one more than those of the reductions in the body."""
+    if len(args) != 4:
+        raise TypeError(f"{name} takes 4 operands (body, index, low, high), not {len(args)}")
+    body, index, low, high = args
+    if body.op == "float":
+        body = as_float(body, body)
+        args = (body, index, low, high)
+    if body.element and name in FLOAT_OF:
+        return make(FLOAT_OF[name], *args)
+    for term in (low, high) if body.element else (body, low, high):
+        _require_integer(name, term)
+    if index.op != "var":
+        raise TypeError(f"{name} needs a variable as its index, not {brief(index)!r}")
+    bound, others = 0, set()
+    for term in topological([body]):
+        if term.op in REDUCTIONS:
+            bound = max(bound, index_level(term.args[1]))
+        elif term.op == "var" and term is not index:
+            others.add(index_level(term))
+    level = bound + 1
+    while level in others:
+        # an index of an enclosing reduction that has not been built yet
+        level += 1
+    if level > MAX_NESTING:
+        raise ValueError(f"reductions nest more than {MAX_NESTING} deep in {brief(body)!r}")
+    first, last = low.vmin, max(low.vmin, high.vmax - 1)
+    own = _named_index(level, first, last)
+    if index is not own:
+        # where the index is always zero, a division by it may be one that is never evaluated
+        return make(name, *replaced([body], {index: own}), own, low, high)
+    trips = trip_bounds((low.vmin, low.vmax), (high.vmin, high.vmax))
+    if body.element:
+        bounds: Bounds | None = ELEMENTS[body.element]
+    else:
+        bounds = reduction_bounds(name, (body.vmin, body.vmax), trips)
+    if bounds is None:
+        raise TooWideError(f"the product of {brief(body)!r} over {trips[1]} values can have more than {MOST_BITS} bits")
+    key = hash((_OP_KEYS[name], *[a.key for a in args]))
+    return _new((name, *args), name, args, None, *bounds, False, key, body.element)
+
+
+def neutral(op: str, body: Expr) -> int | float:
+    """What a step counts that a reduction ``op`` does not take: nothing beside the others."""
+    if op in ("max_over", "min_over"):
+        # integers have no least one: some bound of the body
+        return body.vmin if op == "max_over" else body.vmax
+    return REDUCTIONS[op].rounded if body.element else REDUCTIONS[op].identity
+
+
+def _named_index(level: int, low: int, high: int) -> Expr:
+    return any_var(f"${level}:{_digits(low)}:{_digits(high)}", low, high)
+
+
+def named_variable(name: str) -> Expr:
+    """The bound index of that name, which says its range."""
+    _, low, high = name.split(":")
+    return any_var(name, int(low, 0), int(high, 0))
+
+
+def index_level(variable: Expr) -> int:
+    """How deep reductions nest below the one that binds ``variable``, and 1 more; 0 for a free variable."""
+    found = _INDEX.match(cast(str, variable.value))
+    return int(found[1]) if found else 0
+
+
+def instantiate(body: Expr, index: Expr, value: Expr) -> Expr:
+    """``body`` of a reduction with ``value`` for its ``index``; no reduction in it captures a variable of ``value``.
+
+    Raises
+    ------
+    ValueError
+        If that makes a term that is refused, as a division by zero.
+    """
+    inside = {term.args[1] for term in topological([body]) if term.op in REDUCTIONS}
+    if inside:
+        free = {t for t in topological([value]) if t.op == "var"}
+        if inside & (free | {index}):
+            raise ValueError(f"an index of {brief(body)!r} would capture one of {brief(value)!r}")
+    return substitute([body], {index: value})[0]
+
+
+def _check_operands(name: str, takes: str, gives: str, args: tuple[Expr, ...]) -> bool:
+    """Whether the result is a bool; refuse what has no meaning."""
+    if len(takes) != len(args):
+        raise TypeError(f"{name} takes {len(takes)} operands, not {len(args)}")
+    shared: bool | None = None
+    for sort, arg in zip(takes, args, strict=True):
+        if sort == "s":
+            if shared is None:
+                shared = arg.is_bool
+            wanted = shared
+        else:
+            wanted = sort == "b"
+        if arg.is_bool is not wanted or arg.op == "buffer" or arg.element:
+            kind = _kind_of(arg)
+            remedy = ": for its lowest n bits write % 2**n" if name in ("and", "or") and kind == "an integer" else ""
+            raise TypeError(
+                f"{name} needs {'a condition' if wanted else 'an integer'} where {brief(arg)!r} is {kind}{remedy}"
+            )
+    if name in ("shl", "shr") and not (args[1].vmin >= 0 and args[1].vmax <= MAX_SHIFT):
+        raise ValueError(
+            f"the shift amount {brief(args[1])!r} has range [{args[1].vmin}, {args[1].vmax}]: "
+            f"it must lie in [0, {MAX_SHIFT}]"
+        )
+    return shared is True if gives == "s" else gives == "b"
+
+
+def refuse_array(term: Expr) -> None:
+    """Raise ``ValueError`` if ``term`` is a whole array: only its elements are values."""
+    if term.op == "buffer":
+        name, shape = cast(Buffer, term.value).name, cast(Buffer, term.value).shape
+        example = ", ".join("ijkl"[: len(shape)] if shape and len(shape) <= 4 else "i")
+        raise ValueError(f"{name!r} is an array, not a value: index it, as in {name}[{example}]")
+
+
+def _kind_of(term: Expr) -> str:
+    if term.op == "buffer":
+        return "an array"
+    return "a condition" if term.is_bool else "a floating-point value" if term.element else "an integer"
+
+
+def minimum(x: ExprLike, y: ExprLike) -> Expr:
+    """The smaller of two values; of conditions, whether both hold.
+
+    Raises
+    ------
+    TypeError
+        If one is a condition, or of floating point, and the other is not.
+
+    >>> minimum(var("i", 0, 7), 5).vmax
+    5
+    """
+    return make("min", as_expr(x), as_expr(y))
+
+
+def maximum(x: ExprLike, y: ExprLike) -> Expr:
+    """The larger of two values; of conditions, whether one holds. See :func:`minimum`."""
+    return make("max", as_expr(x), as_expr(y))
+
+
+def where(condition: ExprLike, x: ExprLike, y: ExprLike) -> Expr:
+    """``x`` where the condition holds, else ``y``; what is not chosen is not evaluated.
+
+    Raises
+    ------
+    TypeError
+        If ``condition`` is no condition, or one of ``x`` and ``y`` is one and the other is not.
+
+    >>> i, n = var("i", 0, 7), var("n", 0, 3)
+    >>> where(n > 0, i // n, 0)
+    Expr('where(0 < n, i//n, 0)')
+    """
+    return make("where", as_expr(condition), as_expr(x), as_expr(y))
+
+
+def tdiv(x: ExprLike, y: ExprLike) -> Expr:
+    """C's division: the quotient rounded toward zero.
+
+    Raises
+    ------
+    ValueError
+        If the divisor can only be zero.
+    TypeError
+        If an operand is no integer.
+
+    >>> tdiv(-7, 2).vmin, (const(-7) // 2).vmin
+    (-3, -4)
+    """
+    return stated("tdiv", as_expr(x), as_expr(y))
+
+
+def tmod(x: ExprLike, y: ExprLike) -> Expr:
+    """C's remainder, which has the sign of ``x``: ``x - y*tdiv(x, y)``; see :func:`tdiv`.
+
+    >>> tmod(-7, 2).vmin, (const(-7) % 2).vmin
+    (-1, 1)
+    """
+    return stated("tmod", as_expr(x), as_expr(y))
+
+
+def power(base: Expr, exponent: Expr) -> Expr:
+    """The product that is a power by a literal, by squares: what ``**`` stands for.
+
+    Raises
+    ------
+    ValueError
+        If the exponent is no literal, or more than :data:`MAX_POWER`, or the power can exceed 10,000 bits.
+
+    >>> power(var("x", 0, 9), const(5))
+    Expr('x*(x*x*(x*x))')
+    """
+    if exponent.op != "const" or not 0 <= exponent.vmin <= MAX_POWER:
+        raise ValueError(f"the exponent {brief(exponent, 40)!r} is not a number from 0 to {MAX_POWER}")
+    if base.op == "const" and base.vmin.bit_length() * exponent.vmin <= MOST_BITS:
+        return const(base.vmin**exponent.vmin)
+    result: Expr | None = None
+    left = exponent.vmin
+    while left:
+        if left % 2:
+            result = base if result is None else make("mul", result, base)
+        left //= 2
+        base = make("mul", base, base) if left else base
+    if result is None:
+        return as_float(1.0, base) if base.element else const(1)
+    return result
+
+
+def shift_amount(term: Expr) -> Expr:
+    """``term`` itself, or held in ``[0, 63]`` where its bounds do not show that it stays there."""
+    if term.vmin < 0:
+        term = make("max", term, const(0))
+    return make("min", term, const(MAX_SHIFT)) if term.vmax > MAX_SHIFT else term
+
+
+def brief(term: Expr, limit: int = 60) -> str:
+    """The text of ``term``, cut to ``limit`` characters: for messages."""
+    from eqsat.lang.text import to_text
+
+    return shortened(to_text(term, most=4 * limit), limit)
+
+
+def shortened(text: str, most: int) -> str:
+    """A text cut to ``most`` characters: for messages."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """``name``, with as many underscores behind it as make it new; ``taken`` gains it."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def extent(variable: Expr) -> int:
+    """How many values a variable takes."""
+    return variable.vmax - variable.vmin + 1
+
+
+def as_free(index: Expr) -> Expr:
+    """A free variable in the place of the index of a reduction that is not there."""
+    return any_var(f"#{index.value}", index.vmin, index.vmax)
+
+
+def array_of(element: Expr) -> Buffer:
+    """The array that a load takes its element from."""
+    return cast(Buffer, element.args[0].value)
+
+
+def rebuild(roots: Iterable[Expr], replace: Callable[[Expr, tuple[Expr, ...]], Expr | None]) -> list[Expr]:
+    """``roots`` rebuilt bottom-up: ``replace`` is given each term and its new operands, ``None`` keeps the operator."""
+    roots = list(roots)
+    new: dict[Expr, Expr] = {}
+    for term in topological(roots):
+        args = tuple([new[a] for a in term.args])
+        replaced = replace(term, args)
+        if replaced is None:
+            replaced = term if args == term.args else make(term.op, *args)
+        new[term] = replaced
+    return [new[root] for root in roots]
+
+
+def substitute(roots: Iterable[Expr], replacement: Mapping[Expr, ExprLike]) -> list[Expr]:
+    """``roots`` with every subterm that is a key of ``replacement`` replaced; see :meth:`Expr.substitute`."""
+    images = {term: as_expr(image) for term, image in replacement.items()}
+    return rebuild(roots, lambda term, args: images[term] if term in images else with_operands(term, args))
+
+
+def replaced(roots: Iterable[Expr], images: Mapping[Expr, Expr]) -> list[Expr]:
+    """As :func:`substitute`, but what is never evaluated may come to divide by zero."""
+    return rebuild(roots, lambda term, args: images.get(term))

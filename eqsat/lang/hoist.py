@@ -1,0 +1,78 @@
+"""Loop-invariant code: how often terms run in a loop nest, and sums bracketed so that little of them runs often.
+
+A term runs once per iteration of the innermost loop whose variable it contains. Extraction chooses terms; here the
+brackets of their sums are chosen: what changes in outer loops is added first, inner loops add to a finished sum.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from eqsat.extract.cost import LoopAware
+from eqsat.lang.expr import Expr, make, topological
+from eqsat.lang.ops import SUMS
+
+
+def levels(terms: Iterable[Expr], loops: LoopAware) -> dict[Expr, int]:
+    """How deep the innermost loop is that each of ``terms``, operands first, depends on; 0 is outside all loops.
+
+    >>> from eqsat.lang.expr import var
+    >>> i, n = var("i", 0, 9), var("n", 0, 9)
+    >>> [levels(topological([t]), LoopAware({"i": 10}))[t] for t in (n*3, n*3 + i)]
+    [0, 1]
+    """
+    found: dict[Expr, int] = {}
+    for term in terms:
+        if term.op == "var":
+            found[term] = loops.level(cast(str, term.value))
+        else:
+            found[term] = max([found[a] for a in term.args], default=0)
+    return found
+
+
+def hoist(roots: Sequence[Expr], loops: LoopAware) -> list[Expr]:
+    """``roots`` with every sum added from the outermost loop to the innermost; sums with several users stay whole.
+
+    >>> from eqsat.lang.expr import var
+    >>> i, m, n = var("i", 0, 9), var("m", 0, 9), var("n", 0, 9)
+    >>> hoist([m + i - n], LoopAware({"i": 10}))
+    [Expr('m - n + i')]
+    """
+    order = topological(roots)
+    level = levels(order, loops)
+    users = Counter(a for term in order for a in dict.fromkeys(term.args))
+    users.update(roots)
+    new: dict[Expr, Expr] = {}
+    # the addends, with their signs, of each sum that is part of one other sum alone
+    open_sums: dict[Expr, list[tuple[Expr, int]]] = {}
+    inside = {a for term in order if term.op in SUMS for a in term.args if a.op in SUMS and users[a] == 1}
+    for term in order:
+        if term.op not in SUMS:
+            new[term] = make(term.op, *[new[a] for a in term.args]) if term.args else term
+            continue
+        signs = {"add": (1, 1), "sub": (1, -1), "neg": (-1,)}[term.op]
+        addends: list[tuple[Expr, int]] = []
+        for a, sign in zip(term.args, signs, strict=True):
+            addends += [(part, sign * s) for part, s in open_sums.get(a, [(a, 1)])]
+        if term in inside:
+            open_sums[term] = addends
+        else:
+            # within a level what is subtracted comes last, so that there is something to subtract from
+            addends.sort(key=lambda addend: (level[addend[0]], -addend[1]))
+            new[term] = _sum([(new[part], sign) for part, sign in addends])
+    return [new[root] for root in roots]
+
+
+def _sum(addends: Sequence[tuple[Expr, int]]) -> Expr:
+    """Signed terms added from first to last; while all are subtracted, their sum waits for one to subtract it from."""
+    total, positive = addends[0][0], addends[0][1] > 0
+    for term, sign in addends[1:]:
+        if (sign > 0) == positive:
+            total = make("add", total, term)
+        elif positive:
+            total = make("sub", total, term)
+        else:
+            total, positive = make("sub", term, total), True
+    return total if positive else make("neg", total)

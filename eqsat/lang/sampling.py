@@ -1,0 +1,183 @@
+"""Points at which given conditions hold: random ones, corners, and a search where the conditions are tight.
+
+A set of points is a mapping from variable name to a one-dimensional array, all of one length; a :func:`grid` is every
+point. The search is local: how far a condition is from holding is itself an expression, and the points walk down that
+distance one variable at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eqsat.lang.evaluation import evaluate, integers
+from eqsat.lang.expr import Expr, const, extent, maximum, minimum, topological, where
+
+Points = dict[str, NDArray[Any]]
+
+#: How often the search moves every point that does not satisfy the conditions yet.
+ROUNDS = 16
+
+
+def sample(variables: Sequence[Expr], conditions: Sequence[Expr], count: int, seed: int) -> Points:
+    """Points within the ranges of ``variables`` at which all ``conditions`` hold.
+
+    Returns
+    -------
+    mapping from str to ndarray
+        ``count`` points, fewer if the search finds fewer; the same for the same ``seed``.
+
+    >>> from eqsat import var
+    >>> i, n = var("i", 0, 10**9), var("n", 1, 10**6)
+    >>> points = sample([i, n], [i.eq(n*7 + 3)], 100, seed=0)
+    >>> len(points["i"]), bool(np.all(points["i"] == points["n"]*7 + 3))
+    (100, True)
+    """
+    random = np.random.default_rng(seed)
+    points = {cast(str, v.value): _candidates(v, count, random) for v in variables}
+    if not conditions or not variables:
+        return points
+    distance = reduce(lambda x, y: x + y, map(violation, conditions))
+    _search(points, variables, distance, random)
+    return select(points, _holds(conditions, points))
+
+
+def grid(names: Sequence[Expr]) -> Points:
+    """Every value of every variable, each on an axis of its own, so that they broadcast to the whole domain."""
+    points = {}
+    for axis, v in enumerate(names):
+        shape = [1] * len(names)
+        shape[axis] = -1
+        points[cast(str, v.value)] = integers(v.vmin, v.vmax + 1).reshape(shape)
+    return points
+
+
+def domain_size(names: Iterable[Expr]) -> int:
+    """How many points the ranges of variables span.
+
+    >>> from eqsat import var
+    >>> domain_size([var("i", 0, 9), var("j", -1, 1)])
+    30
+    """
+    return prod(map(extent, names))
+
+
+def select(points: Mapping[str, NDArray[Any]], chosen: NDArray[Any]) -> Points:
+    """The points that a mask or an array of indices chooses."""
+    return {name: values[chosen] for name, values in points.items()}
+
+
+def all_hold(conditions: Sequence[Expr], points: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """At which points all conditions hold; of the shape that the conditions broadcast to."""
+    total: NDArray[Any] = np.asarray(True)
+    for value in evaluate(conditions, points, total=True):
+        total = total & value
+    return total
+
+
+def _holds(conditions: Sequence[Expr], points: Points) -> NDArray[Any]:
+    return np.broadcast_to(all_hold(conditions, points), len(next(iter(points.values()))))
+
+
+def _candidates(variable: Expr, count: int, random: np.random.Generator) -> NDArray[Any]:
+    """Values of a variable: its ends, 0, 1 and -1, numbers near those, and numbers from the whole range."""
+    low, high = variable.vmin, variable.vmax
+    corners = [x for x in (low, high, 0, 1, -1, low + 1, high - 1) if low <= x <= high]
+    kind: Any = np.int64 if max(high, -low) < 2**62 else object
+    corner = np.array(corners, dtype=kind)[random.integers(len(corners), size=count)]
+    near = np.clip(corner + random.integers(-64, 65, size=count).astype(kind), low, high)
+    choice = random.integers(4, size=count)
+    anywhere = _uniform(low, high, count, random).astype(kind)
+    values = np.where(choice == 0, corner, np.where(choice == 1, near, anywhere))
+    # the first point is the lowest corner, the second the highest
+    values[:2] = np.array([low, high], dtype=kind)[:count]
+    return values
+
+
+def _uniform(low: int, high: int, count: int, random: np.random.Generator) -> NDArray[Any]:
+    if max(high, -low) < 2**62:
+        return random.integers(low, high + 1, size=count)
+    digits = (high - low).bit_length() // 32 + 2
+    numbers = [int.from_bytes(random.bytes(4 * digits)) for _ in range(count)]
+    return np.array([low + number % (high - low + 1) for number in numbers], dtype=object)
+
+
+def _search(points: Points, variables: Sequence[Expr], distance: Expr, random: np.random.Generator) -> None:
+    """Move the points, in place, until ``distance`` is zero or the rounds are over."""
+    below = set(topological([distance]))
+    movable = [v for v in variables if v.vmin < v.vmax and v in below]
+    far = evaluate([distance], points, total=True)[0]
+    for turn in range(ROUNDS * len(movable)):
+        away = np.flatnonzero(far)
+        if not len(away):
+            return
+        variable = movable[turn % len(movable)]
+        name = cast(str, variable.value)
+        here = select(points, away)
+        best, least = here[name], far[away]
+        for move in _moves(here, variable, distance, least, random):
+            there = evaluate([distance], {**here, name: move}, total=True)[0]
+            closer = there < least
+            best, least = np.where(closer, move, best), np.where(closer, there, least)
+        points[name][away] = best
+        far[away] = least
+
+
+def _moves(
+    here: Points, variable: Expr, distance: Expr, far: NDArray[Any], random: np.random.Generator
+) -> list[NDArray[Any]]:
+    """New values to try: the zero of the secant through two neighbouring points, and a random one."""
+    values = here[cast(str, variable.value)]
+    step = np.where(values < variable.vmax, 1, -1)
+    slope = evaluate([distance], {**here, cast(str, variable.value): values + step}, total=True)[0] - far
+    secant = values - step * (far // np.where(slope == 0, 1, slope))
+    moves = [secant, _candidates(variable, len(values), random)]
+    return [np.clip(move, variable.vmin, variable.vmax).astype(values.dtype) for move in moves]
+
+
+def violation(condition: Expr) -> Expr:
+    """An integer term that is 0 where ``condition`` holds, else how far it is from holding.
+
+    >>> from eqsat import var
+    >>> x = var("x", 0, 9)
+    >>> violation(x < 5).evaluate({"x": [3, 5, 9]})
+    array([0, 1, 5])
+    """
+    # per condition: how far it is from holding, and how far from failing
+    far: dict[Expr, tuple[Expr, Expr]] = {}
+    for term in topological([condition]):
+        if not term.is_bool:
+            continue
+        measure = _MEASURES.get(term.op)
+        if term.op == "not":
+            far[term] = far[term.args[0]][::-1]
+        elif term.op in ("and", "or"):
+            (x, not_x), (y, not_y) = far[term.args[0]], far[term.args[1]]
+            far[term] = (x + y, minimum(not_x, not_y)) if term.op == "and" else (minimum(x, y), not_x + not_y)
+        elif measure and not term.args[0].is_bool:
+            far[term] = measure(*term.args)
+        else:
+            far[term] = where(term, 0, 1), where(term, 1, 0)
+    return far[condition][0]
+
+
+def _gap(x: Expr, y: Expr) -> Expr:
+    """By how much ``x`` exceeds ``y``."""
+    return maximum(x - y, const(0))
+
+
+def _distance(x: Expr, y: Expr) -> Expr:
+    return maximum(x - y, y - x)
+
+
+_MEASURES: dict[str, Callable[[Expr, Expr], tuple[Expr, Expr]]] = {
+    "lt": lambda x, y: (_gap(x + 1, y), _gap(y, x)),
+    "le": lambda x, y: (_gap(x, y), _gap(y + 1, x)),
+    "eq": lambda x, y: (_distance(x, y), where(x.eq(y), 1, 0)),
+    "ne": lambda x, y: (where(x.eq(y), 1, 0), _distance(x, y)),
+}

@@ -1,0 +1,72 @@
+"""The terms that a choice of nodes spells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import cast
+
+from eqsat.extract.graph import EGraph
+from eqsat.extract.select import Choice, reachable
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, is_wide, make, named_variable, shift_amount
+from eqsat.lang.ops import Buffer
+
+
+def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: Mapping[str, Expr]) -> list[Expr]:
+    """The terms that ``choice`` spells for ``roots``."""
+    terms = terms_of(graph, choice, roots, variables)
+    return [terms[root] for root in roots]
+
+
+def terms_of(
+    graph: EGraph,
+    choice: Choice,
+    roots: Iterable[int],
+    variables: Mapping[str, Expr],
+    narrower: Callable[[int], Expr | None] = lambda c: None,
+) -> dict[int, Expr]:
+    """The terms that ``choice`` spells for all classes that ``roots`` need; of a wide one its class's ``narrower``."""
+    terms: dict[int, Expr] = {}
+    for c in reachable(choice, roots):
+        op, value, args = choice[c]
+        if op == "const":
+            terms[c] = const(cast(int, value))
+        elif op == "bool":
+            terms[c] = TRUE if value else FALSE
+        elif op == "var":
+            name = cast(str, value)
+            terms[c] = named_variable(name) if name[0] == "$" else variables[name]
+        elif op == "buffer":
+            terms[c] = variables[cast(str, value)]
+        elif op == "sum":
+            constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
+            terms[c] = spell_sum([(terms[a], k) for a, k in zip(args, coefficients, strict=True)], constant)
+        else:
+            operands = [terms[a] for a in args]
+            if op in ("shl", "shr"):
+                operands[1] = shift_amount(operands[1])
+            terms[c] = make(op, *operands)
+        if is_wide(terms[c]):
+            found = narrower(c)
+            terms[c] = terms[c] if found is None else found
+    return terms
+
+
+def spell_sum(terms: Iterable[tuple[Expr, int]], constant: int) -> Expr:
+    """A sum spelled term by term, positive terms first."""
+    total: Expr | None = None
+    for term, k in sorted(terms, key=lambda item: (item[1] < 0, -abs(item[1]), item[0].key)):
+        scaled = term if abs(k) == 1 else make("mul", term, const(abs(k)))
+        if total is None and k < 0 and constant:
+            total, constant = const(constant), 0
+        if total is None:
+            total = scaled if k > 0 else make("neg", scaled) if k == -1 else make("mul", term, const(k))
+        else:
+            total = make("add" if k > 0 else "sub", total, scaled)
+    if total is None:
+        return const(constant)
+    return make("add" if constant > 0 else "sub", total, const(abs(constant))) if constant else total
+
+
+def buffer_key(array: Expr) -> str:
+    """The name of a buffer among those of variables."""
+    return f"{cast(Buffer, array.value).name}[]"

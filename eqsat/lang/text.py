@@ -1,0 +1,601 @@
+"""The text form: Python syntax in, Python syntax out.
+
+A reduction is written ``sum(body, r, low, high)``, and so are ``prod``, ``max_over`` and ``min_over``; ``r`` is its
+index within the body alone. A load is ``A[i, j]``, also read as ``A(i, j)``. ``x**3`` is read as a product. Infinity is
+``inf()`` and what is no number ``nan()``: a variable or an array may have either name.
+
+``parse`` reads one expression, ``to_text`` prints one; printing and parsing round-trip. ``to_program`` prints several
+roots with their shared subterms named, so that a graph never explodes into a tree. Neither recurses: nesting may be
+thousands of levels deep.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, replace
+from itertools import count, pairwise
+from math import isfinite, isinf
+from typing import Any, cast
+
+from eqsat.lang.expr import (
+    FALSE,
+    TRUE,
+    Expr,
+    any_float,
+    any_var,
+    as_expr,
+    brief,
+    buffer,
+    const,
+    free_name,
+    index_level,
+    is_index,
+    make,
+    power,
+    shortened,
+    stated,
+    topological,
+    tree_size,
+    use_counts,
+    var,
+)
+from eqsat.lang.limits import require
+from eqsat.lang.ops import FLOATS, OPS, REDUCTIONS, Buffer
+
+_TOKEN = re.compile(
+    r"\s*(?:(\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|(?:inf|nan)\(\))|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>(),[\]]))"
+)
+
+#: Infix spellings; ``>`` and ``>=`` swap their operands.
+_INFIX = {OPS[n].symbol: (n, OPS[n].precedence) for n in OPS if OPS[n].symbol and len(OPS[n].takes) == 2}
+_INFIX |= {">": ("gt", 4), ">=": ("ge", 4), "<<": ("shl", 5), ">>": ("shr", 5), "**": ("pow", 9), "/": ("fdiv", 7)}
+_PREFIX = {"not": ("not", 3), "-": ("neg", 8)}
+_CALLS = {n: (len(OPS[n].takes), n in ("min", "max")) for n in OPS if not OPS[n].symbol}
+_CALLS |= dict.fromkeys(("exp", "log", "sqrt", "to_float", "to_double"), (1, False))
+_COMPARE = 4
+_REDUCTIONS = {r.spelling: r.name for r in REDUCTIONS.values() if r.name[0] != "f"}
+_CALLED = frozenset([*_CALLS, *_REDUCTIONS, "load"])
+#: The longest text, in characters.
+MAX_LENGTH = 10_000_000
+_OPEN, _CLOSE = ("(", "["), (")", "]")
+
+#: A token: 1 for a number, 2 for a word, 3 for a sign, 4 for an index that is bound from here on; its text and place.
+_Token = tuple[int, str, int]
+
+
+def parse(text: str, names: Mapping[str, Expr], remedy: str = "give its range") -> Expr:
+    """The expression that ``text`` spells.
+
+    Parameters
+    ----------
+    text : str
+        Python syntax over integers: ``+ - * // % << >>``, unary ``-``, comparisons (chains too), ``and or not``, and
+        ``min max where tdiv tmod shl shr``, reductions, loads, and powers by a literal. A condition used as a number
+        counts 1 or 0.
+    names : mapping from str to Expr
+        The variables, buffers and named subterms that may occur.
+    remedy : str
+        What to do about an unknown variable.
+
+    Raises
+    ------
+    ValueError
+        If the text is not an expression; one line that says where and why.
+    TypeError
+        If a name in it means no term, or what is given is no text.
+
+    >>> parse("(i*32 + j) // 32 < 4", {"i": var("i", 0, 7), "j": var("j", 0, 31)})
+    Expr('(i*32 + j)//32 < 4')
+    """
+    require(text, str, "an expression")
+    require(names, Mapping, "the meaning of the names")
+    return _Parser(text, names, remedy).run()
+
+
+class _Parser:
+    """Operator precedence parsing (Dijkstra's shunting yard) with explicit stacks."""
+
+    def __init__(self, text: str, names: Mapping[str, Expr], remedy: str) -> None:
+        self.text, self.remedy = text, remedy
+        self.values: list[Expr] = []
+        # (name, precedence, height of the value stack below its operands); precedence 0 is an open bracket
+        self.pending: list[tuple[str, int, int]] = []
+        # the indices in scope, innermost last, and what their names meant before
+        self.scopes: list[tuple[str, Expr, Expr | None]] = []
+        self.names = dict(names)
+        self.position = 0
+
+    def fail(self, what: str) -> ValueError:
+        return ValueError(f"cannot parse {shortened(self.text, 80)!r}: {what} at column {self.position + 1}")
+
+    def run(self) -> Expr:
+        tokens = self.ranges_first(self.tokens())
+        want_operand = True
+        for index, (kind, token, self.position) in enumerate(tokens):
+            following = tokens[index + 1][1] if index + 1 < len(tokens) else ""
+            if kind == 4:
+                self.bind(token)
+            elif want_operand:
+                want_operand = self.operand(kind, token, following)
+            else:
+                want_operand = self.operator(token)
+        self.position = len(self.text)
+        if want_operand:
+            raise self.fail("an operand is missing")
+        self.reduce(1)
+        if self.pending:
+            raise self.fail("a closing bracket is missing")
+        return self.values[0]
+
+    def tokens(self) -> list[_Token]:
+        found = []
+        end = len(self.text.rstrip())
+        while self.position < end:
+            match = _TOKEN.match(self.text, self.position)
+            if match is None or match.lastindex is None:
+                self.position += len(self.text[self.position :]) - len(self.text[self.position :].lstrip())
+                raise self.fail(f"unexpected {self.text[self.position]!r}")
+            found.append((match.lastindex, match[match.lastindex], match.start(match.lastindex)))
+            self.position = match.end()
+        return found
+
+    def ranges_first(self, tokens: list[_Token]) -> list[_Token]:
+        """``tokens`` with each reduction ``sum(body, r, low, high)`` as ``sum(low, high, [bind r] body)``.
+
+        So the range of an index is known before the body is read.
+        """
+        calls = [i for i, (kind, text, _) in enumerate(tokens) if kind == 2 and text in _REDUCTIONS]
+        if not any(i + 1 < len(tokens) and tokens[i + 1][1] == "(" for i in calls):
+            return tokens
+        commas, ends = self.brackets(tokens)
+        found: list[_Token] = []
+        stack: list[tuple[int, int] | _Token] = [(0, len(tokens))]
+        while stack:
+            item = stack.pop()
+            if len(item) == 3:
+                found.append(item)
+                continue
+            start, end = item
+            for at in range(start, end):
+                found.append(tokens[at])
+                if tokens[at][0] == 2 and tokens[at][1] in _REDUCTIONS and at + 1 in ends:
+                    stack.append((ends[at + 1], end))
+                    stack += self.reordered(tokens, at + 1, commas[at + 1], ends[at + 1])
+                    break
+        return found
+
+    def brackets(self, tokens: list[_Token]) -> tuple[dict[int, list[int]], dict[int, int]]:
+        """For each open bracket the places of its commas, and its end."""
+        commas: dict[int, list[int]] = {}
+        ends: dict[int, int] = {}
+        stack: list[int] = []
+        for at, (_, text, _) in enumerate(tokens):
+            if text in _OPEN:
+                stack.append(at)
+                commas[at] = []
+            elif text in _CLOSE and stack:
+                ends[stack.pop()] = at
+            elif text == "," and stack:
+                commas[stack[-1]].append(at)
+        return commas, ends
+
+    def reordered(
+        self, tokens: list[_Token], start: int, commas: list[int], end: int
+    ) -> list[tuple[int, int] | _Token]:
+        """What to read of one reduction, last first."""
+        self.position = tokens[start][2]
+        if len(commas) != 3:
+            raise self.fail(
+                f"{tokens[start - 1][1]} takes 4 arguments (body, index, low, high), not {len(commas) + 1},"
+            )
+        first, second, third = commas
+        kind, name, place = tokens[first + 1]
+        if second != first + 2 or kind != 2:
+            self.position = place
+            raise self.fail("the second argument of a reduction is the name of its index, not an expression,")
+        comma = (3, ",", place)
+        return [
+            (start + 1, first),
+            (4, name, place),
+            comma,
+            (third + 1, end),
+            comma,
+            (second + 1, third),
+            tokens[start],
+        ]
+
+    def bind(self, name: str) -> None:
+        """Let ``name`` be the index of the reduction whose range has just been read."""
+        low, high = self.values[-2:]
+        for term in (low, high):
+            if term.is_bool:
+                raise self.fail("the range of a reduction needs integers,")
+        index = var(name, low.vmin, max(low.vmin, high.vmax - 1))
+        self.scopes.append((name, index, self.names.get(name)))
+        self.names[name] = index
+
+    def operand(self, kind: int, token: str, following: str) -> bool:
+        """Take a token where an operand may start; whether an operand is still wanted."""
+        if kind == 1:
+            number = self.number(token)
+            if self.pending and self.pending[-1][0] == "neg" and following != "**":
+                self.pending.pop()
+                number = -number
+            self.values.append(as_expr(number))
+            return False
+        if token in _PREFIX:
+            self.pending.append((*_PREFIX[token], len(self.values)))
+            return True
+        if token == "(" or (token == "[" and self.pending and self.pending[-1][:2] == ("load", 0)):
+            self.pending.append((token, 0, len(self.values)))
+            return True
+        if kind != 2 or token in ("and", "or"):
+            raise self.fail(f"unexpected {token!r}")
+        named = self.names.get(token)
+        if named is not None and not isinstance(named, Expr):
+            raise TypeError(f"the name {token!r} means {named!r}: give it a term, such as eqsat.var({token!r}, 0, 9)")
+        if following in _OPEN and named is not None and named.op == "buffer":
+            self.pending.append(("load", 0, len(self.values)))
+            self.values.append(named)
+            return True
+        if following == "(":
+            if token not in _CALLS and token not in _REDUCTIONS:
+                raise self.fail(f"unknown function {token!r} (known: {', '.join([*_CALLS, *_REDUCTIONS])})")
+            self.pending.append((token, 0, len(self.values)))
+            # its bracket comes next and belongs to the call
+            return True
+        if token in ("True", "False"):
+            self.values.append(TRUE if token == "True" else FALSE)
+        elif named is not None:
+            self.values.append(named)
+        else:
+            wanted = f"array {token!r}: give a buffer" if following == "[" else f"variable {token!r}: {self.remedy}"
+            raise self.fail(f"unknown {wanted},")
+        return False
+
+    def number(self, token: str) -> int | float:
+        if token.endswith(")"):
+            return float(token[:3])
+        if re.search(r"__|_(?!\d)", token):
+            raise self.fail(f"misplaced '_' in the number {shortened(token, 40)!r}")
+        digits = token.replace("_", "")
+        if digits.isdigit():
+            try:
+                return int(digits)
+            except ValueError:
+                # Python reads no more than some thousands
+                raise self.fail(f"a number of {len(digits)} digits is too long") from None
+        number = float(token)
+        if isinf(number):
+            raise self.fail(f"the number {shortened(token, 40)!r} is too large")
+        return number
+
+    def operator(self, token: str) -> bool:
+        """Take a token after an operand; whether an operand is wanted next."""
+        if token in _CLOSE:
+            self.reduce(1)
+            if not self.pending or self.pending[-1][0] != _OPEN[_CLOSE.index(token)]:
+                raise self.fail(f"unexpected {token!r}")
+            self.pending.pop()
+            if self.pending and self.pending[-1][0] in _CALLED and self.pending[-1][1] == 0:
+                self.call(*self.pending.pop()[::2])
+            return False
+        if token == ",":
+            self.reduce(1)
+            if len(self.pending) < 2 or self.pending[-2][0] not in _CALLED:
+                raise self.fail("unexpected ','")
+            return True
+        if token not in _INFIX:
+            raise self.fail(f"an operator is missing before {token!r}")
+        name, precedence = _INFIX[token]
+        if precedence == _COMPARE:
+            self.reduce(_COMPARE + 1)
+            if self.pending and self.pending[-1][1] == _COMPARE:
+                middle = self.values[-1]
+                self.reduce(_COMPARE)
+                self.pending.append(("and", _COMPARE, len(self.values) - 1))
+                self.values.append(middle)
+        else:
+            # powers associate to the right
+            self.reduce(precedence + (name == "pow"))
+        self.pending.append((name, precedence, len(self.values) - 1))
+        return True
+
+    def reduce(self, precedence: int) -> None:
+        """Apply the pending operators that bind at least as tightly as ``precedence``."""
+        while self.pending and self.pending[-1][1] >= precedence:
+            name, _, height = self.pending.pop()
+            self.apply(name, height)
+
+    def call(self, name: str, height: int) -> None:
+        if name in _REDUCTIONS:
+            return self.reduction(_REDUCTIONS[name], height)
+        if name == "load":
+            return self.apply(name, height)
+        arity, variadic = _CALLS[name]
+        given = len(self.values) - height
+        if given != arity and not (variadic and given > arity):
+            raise self.fail(f"{name} takes {arity} arguments, not {given},")
+        while len(self.values) - height > arity:
+            last = self.values.pop()
+            self.values.append(last)
+            self.apply(name, len(self.values) - 2)
+        self.apply(name, height)
+
+    def reduction(self, name: str, height: int) -> None:
+        low, high, body = [_as_integer(a) for a in self.values[height:]]
+        del self.values[height:]
+        spelled, index, before = self.scopes.pop()
+        if before is None:
+            del self.names[spelled]
+        else:
+            self.names[spelled] = before
+        try:
+            self.values.append(make(name, body, index, low, high))
+        except (TypeError, ValueError) as error:
+            raise self.fail(f"{error},") from None
+
+    def apply(self, name: str, height: int) -> None:
+        args = self.values[height:]
+        del self.values[height:]
+        if name in ("pow", "load"):
+            try:
+                args = [_as_integer(a) for a in args]
+                self.values.append(power(*args) if name == "pow" else make(name, *args))
+            except (TypeError, ValueError) as error:
+                raise self.fail(f"{error},") from None
+            return
+        if name in ("gt", "ge"):
+            name, args = ("lt" if name == "gt" else "le"), args[::-1]
+        if name in FLOATS or any(a.element for a in args):
+            try:
+                args = [a if name == "where" and not at else _as_integer(a) for at, a in enumerate(args)]
+                self.values.append(make(name, *args))
+            except (TypeError, ValueError) as error:
+                raise self.fail(f"{error},") from None
+            return
+        takes = OPS[name].takes
+        mixed = len({a.is_bool for a, sort in zip(args, takes, strict=True) if sort == "s"}) == 2
+        args = [
+            _as_integer(a) if sort == "i" or (sort == "s" and mixed) else a for a, sort in zip(args, takes, strict=True)
+        ]
+        try:
+            self.values.append(stated(name, *args))
+        except (TypeError, ValueError) as error:
+            raise self.fail(f"{error},") from None
+
+
+def _as_integer(term: Expr) -> Expr:
+    """A condition counts 1 or 0."""
+    return make("where", term, const(1), const(0)) if term.is_bool and term.op != "buffer" else term
+
+
+#: What to print for a term: strings and (operand, least precedence that needs no brackets); and its own precedence.
+Pieces = tuple[list[str | tuple[Expr, int]], int]
+
+
+def to_text(
+    root: Expr,
+    names: Mapping[Expr, str] | None = None,
+    most: int | None = None,
+    *,
+    pieces_of: Callable[[Expr], Pieces] | None = None,
+) -> str:
+    """The text of ``root``; subterms in ``names`` are printed as their name.
+
+    ``most`` stops after about so many characters, for messages about huge terms. ``pieces_of`` prints another syntax
+    than Python's, by default :func:`pieces`.
+
+    Raises
+    ------
+    ValueError
+        If the text has more than some ten million characters, and ``most`` is not given: what is used several times is
+        written out each time.
+    """
+    names = names or {}
+    pieces_of = pieces_of or pieces
+    indices: dict[int, str] = {}
+    parts: list[str] = []
+    length = 0
+    stack: list[str | tuple[Expr, int]] = [(root, 0)]
+    limit = MAX_LENGTH if most is None else most
+    # every operation and every leaf takes a character at least
+    too_long = most is None and not names and tree_size(root) > limit
+    while stack and length <= limit and not too_long:
+        item = stack.pop()
+        if isinstance(item, str):
+            parts.append(item)
+            length += len(item)
+            continue
+        term, floor = item
+        if term in names:
+            parts.append(names[term])
+            length += len(names[term])
+            continue
+        if term.op == "var" and is_index(term):
+            indices = indices or _index_names(root, names.values())
+            parts.append(indices[index_level(term)])
+            length += len(parts[-1])
+            continue
+        printed, precedence = pieces_of(term)
+        if precedence < floor:
+            printed = ["(", *printed, ")"]
+        stack.extend(reversed(printed))
+    if stack and most is None:
+        raise ValueError(
+            f"the text of {brief(root)!r} has over {MAX_LENGTH} characters: print it by eqsat.lang.text.to_program"
+        )
+    return "".join(parts)
+
+
+def pieces(term: Expr) -> Pieces:
+    """What to print for ``term`` in Python's syntax."""
+    if term.op == "buffer":
+        return [cast(Buffer, term.value).name], 100
+    if not term.args:
+        negative = term.op in ("const", "float") and cast(float, term.value) < 0
+        called = term.op == "float" and not isfinite(cast(float, term.value))
+        return [str(term.value) + "()" * called], 8 if negative else 100
+    if term.op == "load":
+        return [(term.args[0], 0), "[", *_listed(term.args[1:]), "]"], 100
+    if term.op in REDUCTIONS:
+        return [REDUCTIONS[term.op].spelling, "(", *_listed(term.args), ")"], 100
+    op = OPS.get(FLOATS[term.op].integer if term.op in FLOATS else term.op) or _SPELLED_ALONE[term.op]
+    if not op.symbol:
+        return [op.name, "(", *_listed(term.args), ")"], 100
+    if len(term.args) == 1:
+        word = op.symbol + " " if op.symbol == "not" else op.symbol
+        return [word, (term.args[0], 101 if term.args[0].op in ("const", "float") else op.precedence)], op.precedence
+    symbol = op.symbol if op.precedence == 7 else f" {op.symbol} "
+    left, right = term.args
+    left_floor = op.precedence + (op.precedence == _COMPARE)
+    return [(left, left_floor), symbol, (right, op.precedence + 1)], op.precedence
+
+
+#: Operators on floating-point values that no operator on integers is spelled like.
+_SPELLED_ALONE = {
+    "fdiv": replace(OPS["floordiv"], symbol="/"),
+    **{name: replace(OPS["min"], name=name) for name in ("exp", "log", "sqrt", "to_float", "to_double")},
+}
+
+
+def _listed(args: Iterable[Expr]) -> list[str | tuple[Expr, int]]:
+    pieces: list[str | tuple[Expr, int]] = []
+    for arg in args:
+        pieces += [", "] * bool(pieces) + [(arg, 0)]
+    return pieces
+
+
+def _index_names(root: Expr, taken: Iterable[str]) -> dict[int, str]:
+    """A name for the indices of each level, ``r1``, ``r2``, ..., none of them another name in ``root``."""
+    levels, used = set(), set(taken) | set(_CALLED)
+    for term in topological([root]):
+        if term.op == "var" and is_index(term):
+            levels.add(index_level(term))
+        elif term.op in ("var", "buffer"):
+            used.add(pieces(term)[0][0])  # type: ignore[arg-type]
+    return {level: free_name(f"r{level}", used) for level in sorted(levels)}
+
+
+def to_program(roots: Sequence[Expr], taken: Iterable[str] = ()) -> tuple[list[tuple[str, str]], list[str]]:
+    """``roots`` as text with shared subterms named: (name, text) pairs in order, and a text per root.
+
+    The names are ``t0``, ``t1``, ... without those of variables and those in ``taken``.
+    """
+    users = use_counts(roots)
+    order = list(users)
+    used = set(taken) | {str(t) for t in order if t.op in ("var", "buffer")}
+    inside = _open_terms(order)
+    names: dict[Expr, str] = {}
+    lets: list[tuple[str, str]] = []
+    free = numbered("t", used)
+    depth: dict[Expr, int] = {}
+    for term in order:
+        depth[term] = 1 + max((depth[a] for a in term.args), default=0)
+        # deep terms are cut too, so that readers with a recursion limit can take them
+        if term.args and (users[term] > 1 or depth[term] > 40) and term not in inside:
+            name = next(free)
+            lets.append((name, to_text(term, names)))
+            names[term] = name
+            depth[term] = 0
+    return lets, [to_text(root, names) for root in roots]
+
+
+def numbered(prefix: str, taken: Collection[str]) -> Iterator[str]:
+    """``prefix`` with 0, 1, 2, ... behind it, without the names that are ``taken``."""
+    return (name for number in count() if (name := f"{prefix}{number}") not in taken)
+
+
+def _open_terms(order: Sequence[Expr]) -> set[Expr]:
+    """The terms of ``order``, operands first, that speak of the index of a reduction around them."""
+    if not any(term.op in REDUCTIONS for term in order):
+        return set()
+    free: dict[Expr, frozenset[Expr]] = {}
+    for term in order:
+        if term.op == "var":
+            free[term] = frozenset([term] if is_index(term) else ())
+        elif term.op in REDUCTIONS:
+            body, index, low, high = term.args
+            free[term] = (free[body] - {index}) | free[low] | free[high]
+        else:
+            free[term] = frozenset().union(*[free[a] for a in term.args])
+    return {term for term, indices in free.items() if indices}
+
+
+def split_list(text: str) -> list[str]:
+    """The parts between commas that are outside of brackets; empty ones are left out.
+
+    >>> split_list("d0, (d1 + min(d0, 3)), ")
+    ['d0', '(d1 + min(d0, 3))']
+    """
+    cuts, depth = [-1], 0
+    for found in re.finditer(r"[][(){},]", text):
+        depth += (found[0] in "([{") - (found[0] in ")]}")
+        if found[0] == "," and not depth:
+            cuts.append(found.start())
+    parts = [text[before + 1 : end].strip() for before, end in pairwise([*cuts, len(text)])]
+    return [part for part in parts if part]
+
+
+def array_names(texts: Iterable[str]) -> list[str]:
+    """The words of ``texts`` that are called or subscripted and are no function of the language, sorted.
+
+    >>> array_names(["sum(f(r) + A[r], r, 0, 4)"])
+    ['A', 'f']
+    """
+    found = {word for text in texts for word in re.findall(r"([^\W\d]\w*)\s*[(\[]", text)}
+    return sorted(found - {*_CALLS, *_REDUCTIONS, "and", "or", "not"})
+
+
+def parse_program(lets: Iterable[tuple[str, str]], texts: Iterable[str], names: Mapping[str, Expr]) -> list[Expr]:
+    """The inverse of :func:`to_program`: parse ``lets`` in order, then ``texts``.
+
+    Raises
+    ------
+    ValueError
+        If a text does not parse.
+    """
+    known = dict(names)
+    for name, text in lets:
+        known[name] = parse(text, known)
+    return [parse(text, known) for text in texts]
+
+
+Rows = list[tuple[str, Any, tuple[int, ...]]]
+
+
+def to_rows(root: Expr) -> Rows:
+    """``root`` as a flat table, operands before users: for pickling terms of any depth."""
+    index: dict[Expr, int] = {}
+    rows: Rows = []
+    for term in topological([root]):
+        index[term] = len(rows)
+        value: Any = term.value
+        if term.op == "var":
+            value = (term.value, term.vmin, term.vmax)
+        elif term.op == "float":
+            value = (term.value, term.element)
+        elif term.op == "buffer":
+            value = astuple(cast(Buffer, term.value))
+        rows.append((term.op, value, tuple(index[a] for a in term.args)))
+    return rows
+
+
+def from_rows(rows: Rows) -> Expr:
+    """The inverse of :func:`to_rows`."""
+    terms: list[Expr] = []
+    for op, value, args in rows:
+        if op == "const":
+            terms.append(const(value))
+        elif op == "bool":
+            terms.append(TRUE if value else FALSE)
+        elif op == "var":
+            terms.append(any_var(*value))
+        elif op == "float":
+            terms.append(any_float(*value))
+        elif op == "buffer":
+            terms.append(buffer(*value))
+        else:
+            terms.append(make(op, *[terms[a] for a in args]))
+    return terms[-1]

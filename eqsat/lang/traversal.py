@@ -1,0 +1,268 @@
+"""What is below terms: every subterm once, operands first; the variables and arrays there, and how much it is.
+
+Terms share subterms and may be thousands of levels deep: every walk visits each distinct term once and is iterative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from math import inf
+from typing import TYPE_CHECKING, cast
+
+from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
+
+if TYPE_CHECKING:
+    from eqsat.lang.expr import Expr
+
+
+def topological(roots: Iterable[Expr]) -> list[Expr]:
+    """Every distinct term below ``roots``, operands before their users, in an order fixed by the roots' order."""
+    found: dict[Expr, None] = {}
+    # the operands still to visit of a term, or the roots, and those of the terms above it
+    user, operands = None, iter(roots)
+    above: list[tuple[Expr | None, Iterator[Expr]]] = []
+    while True:
+        for term in operands:
+            if term not in found:
+                if term.args:
+                    above.append((user, operands))
+                    user, operands = term, iter(term.args)
+                    break
+                found[term] = None
+        else:
+            if user is None:
+                return list(found)
+            found[user] = None
+            user, operands = above.pop()
+
+
+def topological_until(roots: Iterable[Expr], done: Callable[[Expr], bool]) -> Iterator[Expr]:
+    """The terms below ``roots`` not yet ``done``, operands first; each must be done before the next is asked for."""
+    stack = list(roots)[::-1]
+    opened: set[Expr] = set()
+    while stack:
+        term = stack.pop()
+        if term in opened:
+            opened.remove(term)
+            yield term
+        elif not done(term):
+            waiting = [a for a in term.args if not done(a)]
+            if waiting:
+                opened.add(term)
+                stack.append(term)
+                stack += waiting[::-1]
+            else:
+                yield term
+
+
+def mentions(term: Expr, variable: Expr) -> bool:
+    """Whether ``variable`` occurs in ``term``."""
+    return any(t is variable for t in topological([term]))
+
+
+def evaluated_operands(term: Expr) -> tuple[Expr, ...]:
+    """The operands to evaluate before ``term``: no body, which is evaluated per value of its index, and no array."""
+    return term.args[2:] if term.op in REDUCTIONS else term.args[1:] if term.op == "load" else term.args
+
+
+def chain_members(term: Expr, op: str, most: float = inf) -> list[Expr]:
+    """What a chain of the operator ``op`` joins, from the last to the first; the term itself if it is none.
+
+    Of a chain of more than ``most`` members some stay chains.
+
+    >>> from eqsat.lang.expr import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> chain_members((x < 5) & (y < 5) & (x < y), "and")
+    [Expr('x < y'), Expr('y < 5'), Expr('x < 5')]
+    """
+    found: list[Expr] = []
+    stack = [term]
+    while stack:
+        part = stack.pop()
+        if part.op == op and len(found) + len(stack) < most - 1:
+            stack.extend(part.args)
+        else:
+            found.append(part)
+    return found
+
+
+def with_users(wanted: Collection[Expr], terms: Iterable[Expr]) -> set[Expr]:
+    """Those of ``terms``, operands first, that are ``wanted`` or have operands, at any depth, that are.
+
+    >>> from eqsat.lang.expr import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> sorted(map(str, with_users({x}, topological([(x + 1) * 2, y + 1]))))
+    ['(x + 1)*2', 'x', 'x + 1']
+    """
+    found: set[Expr] = set()
+    for term in terms:
+        if term in wanted or not found.isdisjoint(term.args):
+            found.add(term)
+    return found
+
+
+def use_counts(roots: Sequence[Expr]) -> dict[Expr, int]:
+    """For each term below ``roots``, operands first, how many roots and operands of terms it is.
+
+    >>> from eqsat.lang.expr import var
+    >>> x = var("x", 0, 9)
+    >>> list(use_counts([(x + 1) * (x + 1), x]).values())
+    [2, 1, 2, 1]
+    """
+    counts = dict.fromkeys(topological(roots), 0)
+    for term in counts:
+        for arg in term.args:
+            counts[arg] += 1
+    for root in roots:
+        counts[root] += 1
+    return counts
+
+
+def variables(roots: Iterable[Expr]) -> list[Expr]:
+    """The distinct free variables of ``roots``, sorted by name: those that no reduction binds.
+
+    Raises
+    ------
+    ValueError
+        If one name occurs with two ranges.
+    """
+    found: dict[str, Expr] = {}
+    for term in topological(roots):
+        if term.op == "var" and not is_index(term):
+            name = cast(str, term.value)
+            other = found.setdefault(name, term)
+            if other is not term:
+                raise ValueError(
+                    f"variable {name!r} has two ranges: [{other.vmin}, {other.vmax}] and [{term.vmin}, {term.vmax}]"
+                )
+    return [found[name] for name in sorted(found)]
+
+
+def is_index(variable: Expr) -> bool:
+    """Whether ``variable`` is the index of a reduction."""
+    return cast(str, variable.value)[0] == "$"
+
+
+def buffers(roots: Iterable[Expr]) -> list[Expr]:
+    """The distinct arrays that ``roots`` load from, sorted by name.
+
+    Raises
+    ------
+    ValueError
+        If one name occurs with two types or shapes.
+    """
+    found: dict[str, Expr] = {}
+    for term in topological(roots):
+        if term.op == "buffer":
+            name = cast(Buffer, term.value).name
+            if found.setdefault(name, term) is not term:
+                raise ValueError(f"buffer {name!r} has two declarations: {found[name].value} and {term.value}")
+    return [found[name] for name in sorted(found)]
+
+
+def outside_addresses(roots: Iterable[Expr]) -> set[Expr]:
+    """The terms below ``roots``, loads among them, but nothing that only the indices of loads contain."""
+    stack = list(roots)
+    seen = set(stack)
+    while stack:
+        term = stack.pop()
+        if term.op != "load":
+            stack += [a for a in term.args if a not in seen]
+            seen.update(term.args)
+    return seen
+
+
+def term_count(roots: Iterable[Expr]) -> int:
+    """How many distinct terms there are below ``roots``, themselves among them.
+
+    >>> from eqsat.lang.expr import var
+    >>> x = var("x", 0, 9)
+    >>> term_count([(x + 1) * (x + 1)])
+    4
+    """
+    return len(topological(roots))
+
+
+def division_count(roots: Iterable[Expr]) -> int:
+    """How many distinct divisions and remainders there are below ``roots``."""
+    return sum(term.op in DIVISIONS for term in topological(roots))
+
+
+def tree_size(term: Expr) -> int:
+    """How many operators and leaves ``term`` has, written out.
+
+    >>> from eqsat.lang.expr import var
+    >>> x = var("x", 0, 9)
+    >>> tree_size((x + 1) * (x + 1))
+    7
+    """
+    sizes: dict[Expr, int] = {}
+    for part in topological([term]):
+        sizes[part] = 1 + sum([sizes[a] for a in part.args])
+    return sizes[term]
+
+
+class Simplicity(dict["Expr", tuple[int, int, int]]):
+    """An order on terms, each measured once: by size (:func:`tree_size`), by the largest literal, by key.
+
+    >>> from eqsat.lang.expr import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> min([x + y * 2, x * 3, x * 2], key=Simplicity().__getitem__)
+    Expr('x*2')
+    """
+
+    def __missing__(self, term: Expr) -> tuple[int, int, int]:
+        for part in topological_until([term], self.__contains__):
+            size, literal = 1, abs(part.vmin) if part.op == "const" else 0
+            for below, other, _ in [self[arg] for arg in part.args]:
+                size, literal = size + below, max(literal, other)
+            self[part] = size, literal, part.key
+        return self[term]
+
+    def size(self, term: Expr) -> int:
+        """How many operators and leaves ``term`` has, written out."""
+        return self[term][0]
+
+
+class VariableSets:
+    """The free variables and the buffers of terms, as bit sets."""
+
+    def __init__(self) -> None:
+        self._sets: dict[Expr, int] = {}
+        self._count = 0
+        #: The number of values of each index that has occurred, by its bit.
+        self.index_extents: dict[int, int] = {}
+
+    def of(self, term: Expr) -> int:
+        """The set of ``term``."""
+        found = self._sets.get(term)
+        if found is None:
+            self.read(topological_until([term], self._sets.__contains__))
+            found = self._sets[term]
+        return found
+
+    def read(self, terms: Iterable[Expr]) -> None:
+        """Find the sets of terms whose operands come before them."""
+        sets = self._sets
+        for term in terms:
+            if term in sets:
+                continue
+            if not term.args:
+                sets[term] = self._set_of_leaf(term)
+            elif len(term.args) == 4 and term.op in REDUCTIONS:
+                body, index, low, high = [sets[arg] for arg in term.args]
+                sets[term] = (body & ~index) | low | high
+            else:
+                total = 0
+                for arg in term.args:
+                    total |= sets[arg]
+                sets[term] = total
+
+    def _set_of_leaf(self, leaf: Expr) -> int:
+        if leaf.op not in ("var", "buffer"):
+            return 0
+        bit = 1 << self._count
+        self._count += 1
+        if leaf.op == "var" and is_index(leaf):
+            self.index_extents[bit] = leaf.vmax - leaf.vmin + 1
+        return bit

@@ -1,1 +1,0 @@
-"""Kernels as C: how their loops run, and what is computed in which."""

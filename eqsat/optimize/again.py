@@ -1,0 +1,186 @@
+"""Extraction from the e-graph of a result, by another cost model or extractor: nothing is saturated again.
+
+The search starts from what is cheapest for each class alone, and from the result's own answer; sums and junctions are
+bracketed for the choice itself. What :mod:`eqsat.alternatives.reuse` adds on behalf of one choice is there as the first
+run left it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import cast
+
+from eqsat.alternatives.choosing import BRACKETED, MAX_BEHIND
+from eqsat.alternatives.plain import PlainClasses
+from eqsat.alternatives.sharing import share_junctions, share_sums
+from eqsat.egraph.engine import Budget
+from eqsat.egraph.trace import FROM_RESULT
+from eqsat.extract.cost import CostModel, LoopAware, checked, refuse_other
+from eqsat.extract.graph import EGraph, reachable_part
+from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree
+from eqsat.lang.costs import cost_of
+from eqsat.lang.errors import TooWideError
+from eqsat.lang.expr import Expr, topological
+from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.terms import buffer_key
+from eqsat.optimize.result import Extractor, Result
+from eqsat.optimize.snapshot import Built, Snapshot
+from eqsat.optimize.walk import Walk, collection_paused
+from eqsat.theory.definedness import suspects
+from eqsat.theory.facts import OverdueError
+from eqsat.theory.linear import Theory
+
+#: The extractors that have a name.
+EXTRACTORS = ("tree", "dag", "exact")
+
+
+def extracted(result: Result, cost: CostModel, extract: str | Extractor, seconds: float) -> Result:
+    """The result of choosing again; see :meth:`eqsat.optimize.result.Result.extract`."""
+    own = None if isinstance(extract, str) else extract
+    if own is None and extract not in EXTRACTORS:
+        raise ValueError(f"unknown extractor {extract!r}: use one of {', '.join(EXTRACTORS)}, or a function")
+    if own is not None and not callable(own):
+        raise TypeError(f"{own!r} is no extractor: give a name, or a function of a Priced graph")
+    refuse_other(cost)
+    name = extract if isinstance(extract, str) else "dag"
+    lazy = result.snapshot is not None and result.snapshot.lazy
+    known = (result.before, result.constraints, result.gates, result.rule_set)
+    extraction = Extraction(*known, checked(cost), Budget(seconds=seconds), name, None, lazy)
+    with collection_paused():
+        return extraction.of(result, own)
+
+
+@dataclass
+class Extraction(Walk):
+    """One extraction from the e-graph of a result."""
+
+    result: Result = field(init=False)
+    own: Extractor | None = field(init=False)
+
+    def of(self, result: Result, own: Extractor | None) -> Result:
+        """The answer from the graph of ``result``, by the user's ``own`` extractor if there is one."""
+        self.result, self.own = result, own
+        self.stop, self.guesses = result.stop, [*result.guesses]
+        self.spent.rounds = result.rounds
+        self.spent.matches.update(result.rules)
+        self.spent.skip(FROM_RESULT)
+        return self.run("egraph")
+
+    def run(self, engine: str) -> Result:
+        """The answer chosen from the graph, or that of the result if it costs no more."""
+        before = [*self.result.exprs]
+        self.spent.enter("build")
+        built = self.result.built()
+        self.sets.read(chain(self.order, self.known))
+        contexts: Sequence[Theory | None] = [None] * len(before)
+        try:
+            chosen = self._chosen(built, built.graph.copy())
+            self._has_time()
+            found = [
+                old if self._escapes(i, new) else new for i, (old, new) in enumerate(zip(before, chosen, strict=True))
+            ]
+            contexts = self._contexts(found)
+        except OverdueError:
+            self.stop, found = "time", before
+        except TooWideError:
+            # a product that the run did not choose either
+            found = before
+        snapshot = cast(Snapshot, self.result.snapshot).for_other_answer()
+        result = self._result(found, len(built.graph), contexts, engine, snapshot)
+        # what the checks change may cost more
+        exprs = self._cheapest([*result.exprs], before)
+        if isinstance(self.model, LoopAware):
+            exprs = self._cheapest(exprs, self._bracketed(before, self.model))
+        cost = cost_of(exprs, self.model)
+        bound = None if result.bound is None else min(result.bound, cost)
+        return replace(result, exprs=tuple(exprs), cost=cost, bound=bound)
+
+    def _chosen(self, built: Built, graph: EGraph) -> list[Expr]:
+        """The terms of the roots of ``graph``, which may gain brackets."""
+        if self.own is not None:
+            with self.spent.extracting():
+                # nodes that it may add are none of the graph
+                choice = self.own(Priced.of(graph.copy(), self.model))
+            return built.terms(choice, graph)
+        with self.spent.extracting():
+            choice = self._best(built, graph)
+        terms = built.terms(choice, graph)
+        if self.extract == "exact":
+            # classes that become the same term are paid twice in the e-graph, once here
+            terms = self._cheapest(terms, built.terms(self._exactly(graph, choice), graph))
+        return terms
+
+    def _best(self, built: Built, graph: EGraph) -> Choice:
+        """The cheapest choice found."""
+        prices = ProductPrices(self.model)
+        priced = Priced(graph, {})
+        priced.refresh(prices)
+        everywhere = tree(priced)
+        if self.extract == "tree":
+            return everywhere
+        ends = self._ends()
+
+        def late() -> bool:
+            return time.perf_counter() > ends
+
+        # the answer needs no class besides those that it chooses for
+        starts = [everywhere, everywhere | built.choice] if built.choice else [everywhere]
+        found = [improved(priced, start, late=late) for start in starts]
+        least = min(cost for _, cost in found)
+        classes: PlainClasses | None = None
+        shared: list[tuple[Choice, int]] = []
+        seen: list[Choice] = []
+        for choice, cost in found:
+            parts = {c: node for c, node in choice.items() if node[0] in BRACKETED}
+            if parts and cost <= least + MAX_BEHIND and parts not in seen:
+                seen.append(parts)
+                classes = classes or PlainClasses(graph, everywhere, late)
+                brackets = share_junctions(classes, share_sums(classes, choice, prices))
+                priced.refresh(prices)
+                # the brackets are the latest nodes
+                rest = completed(priced, needed(brackets, graph.roots), latest=True)
+                shared.append(improved(priced, rest, thorough=True, late=late))
+        return min([*shared, *found], key=lambda end: end[1])[0]
+
+    def _escapes(self, place: int, term: Expr) -> bool:
+        """Whether a term speaks of the index of a reduction that is outside of it, and of its root."""
+        sets = self.sets
+        return bool(sets.index_extents) and bool(sets.of(term) & ~sets.of(self.roots[place]) & sum(sets.index_extents))
+
+    def _contexts(self, found: Sequence[Expr]) -> Sequence[Theory | None]:
+        """What is known of each root, if divisions have to be checked: reading that may take long."""
+        adds_divisor = self.divides_by_terms and not _divisors(found) <= _divisors(self.roots)
+        if adds_divisor or suspects(topological(found)):
+            return self._theories()[1]
+        return [None] * len(found)
+
+    def _alone(self, places: Sequence[int], engine: str) -> dict[int, Expr]:
+        """The answers for roots of the same variables by nodes that speak of no others, or else the result's."""
+        of = [term for term in topological([*(self.roots[i] for i in places), *self.facts]) if not term.args]
+        names = {buffer_key(leaf) if leaf.op == "buffer" else leaf.value for leaf in of}
+        built = self.result.built()
+        classes = {
+            c: [n for n in nodes if n[0] not in ("var", "buffer") or n[1] in names or str(n[1])[0] == "$"]
+            for c, nodes in built.graph.classes.items()
+        }
+        whole = EGraph(classes, built.graph.bounds, [], built.graph.weights)
+        found = {place: self.result.exprs[place] for place in places}
+        roots = {place: built.graph.roots[place] for place in places}
+        whole.roots = [*roots.values()]
+        left = {place: c for place, c in roots.items() if reachable_part(whole).classes[c]}
+        if left:
+            whole.roots = [*left.values()]
+            part = reachable_part(whole)
+            terms = self._chosen(replace(built, choice={}), part)
+            found.update(
+                (place, term) for place, term in zip(left, terms, strict=True) if not self._escapes(place, term)
+            )
+        return found
+
+
+def _divisors(roots: Sequence[Expr]) -> set[Expr]:
+    """The divisors below ``roots`` that are no literals."""
+    return {term.args[1] for term in topological(roots) if term.op in DIVISIONS and term.args[1].op != "const"}

@@ -1,0 +1,319 @@
+"""The walk with the theory: normal forms, their spellings as an e-graph, the rules beside it, and the choice.
+
+Terms are normalised by the theory (:mod:`eqsat.theory.linear`), their normal forms spelled as an e-graph
+(:mod:`eqsat.alternatives.speller`), what is not linear goes through the rules in egglog (:mod:`eqsat.egraph.engine`),
+whose findings join that e-graph and are normalised in turn; a cost model picks the answer (:mod:`eqsat.extract`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from math import inf
+from typing import cast
+
+from eqsat.alternatives.choosing import Chooser
+from eqsat.alternatives.flat import MIN_WAYS, as_variable, flat_index
+from eqsat.alternatives.speller import Speller
+from eqsat.alternatives.value_graph import MANY_CLASSES, Value
+from eqsat.egraph.trace import WITHOUT_RULES
+from eqsat.extract.cost import CostModel, LoopAware
+from eqsat.extract.select import Choice, ProductPrices, reachable
+from eqsat.lang.costs import cost_of
+from eqsat.lang.expr import FALSE, Expr, substitute, topological
+from eqsat.lang.opaque import OPAQUE
+from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
+from eqsat.optimize.by_reductions import WithReductions
+from eqsat.optimize.pareto import SIZES, Answer, blends, frontier, operations
+from eqsat.optimize.relevant import beside_theory
+from eqsat.optimize.result import Result
+from eqsat.optimize.snapshot import of_theory
+from eqsat.optimize.walk import FOR_NORMAL_FORMS, LARGE
+from eqsat.theory.definedness import undefined
+from eqsat.theory.facts import OverdueError
+from eqsat.theory.forms import ZERO, Form, read, to_expr, without_quotients
+from eqsat.theory.guess import learn
+from eqsat.theory.linear import Theory
+
+#: The terms that a choice spells for the roots' classes.
+Spelled = dict[int, Expr]
+
+#: The operators of conditions on sums, and products, of variables.
+_PLAIN = COMPARISONS | SUMS | {"mul", "and", "or", "not", "var", "const", "bool"}
+
+#: How often the rules run, each time with more e-nodes, while these run out.
+MAX_RUNS = 3
+#: How often what was guessed and proved leads to further guesses.
+MAX_GUESSES = 8
+#: A flat index is tried as one variable in inputs of at most so many terms, if an answer has many divisions left.
+MOST_TERMS = 130
+
+
+@dataclass
+class ByTheory(WithReductions):
+    """Optimisation by linear integer arithmetic and, beside it, the rules."""
+
+    #: Whether the rules run; if not, normal forms are all there is.
+    with_rules: bool = field(default=True, init=False)
+
+    def run(self, engine: str, limit: float = inf) -> Result:
+        """The answer, for the engine ``"egraph"`` with the rules beside the theory.
+
+        With a ``limit`` this is a walk within another: what costs more after the first choice is not improved by
+        reuse, and no flat index is looked for.
+        """
+        self.with_rules = engine == "egraph"
+        terms: list[Expr] = list(self.roots)
+        contexts: list[Theory | None] = [None] * len(terms)
+        found: tuple[Speller, list[int]] | None = None
+        choice: Choice = {}
+        if engine == "theory" and limit == inf:
+            self.spent.skip(WITHOUT_RULES)
+        base: Theory | None = None
+        try:
+            base, theories = self._theories()
+            self._check_divisors(theories)
+            base.work.until, base.work.end = self._ends(FOR_NORMAL_FORMS), self._last()
+            values = self._values(base)
+            if base.is_late():
+                self.stop = "time"
+            base.work.until = self._ends()
+            speller = self._saturated(base, self.order, values)
+            choice = self._first_choice(speller, limit)
+            spelled = speller.spell(choice)
+            wanted = [speller.need(v) for v in values]
+            terms, contexts, found = [spelled[c] for c in wanted], theories, (speller, wanted)
+            if self.extract == "exact":
+                terms = self._best_of_all(speller, choice, wanted, terms)
+            if engine == "egraph" and self._has_time():
+                terms = self._with_reductions(theories, terms)
+            if limit == inf:
+                self.spent.enter("flat index")
+                terms = self._through_flat_index(base, terms)
+            self.spent.enter("again")
+            terms = self._read_again(base, contexts, values, terms, len(speller.graph))
+        except OverdueError:
+            # what was found until then is the answer, or else the input
+            self.stop = "time"
+        if base is not None:
+            # a late theory may not see that a divisor is never zero
+            base.work.until = base.work.end = inf
+        snapshot = of_theory(*found, choice, self.lazy) if found else None
+        result = self._result(terms, len(found[0].graph) if found else 0, contexts, engine, snapshot)
+        if self.pareto is None:
+            return result
+        blended = [] if found is None else self._blended(result, *found, contexts)
+        return self._with_answers(result, blended)
+
+    def _spelled(self, base: Theory, originals: Sequence[Expr], values: Sequence[Value]) -> Speller:
+        """The spellings of some values, among them those of the ``originals``."""
+        speller = Speller(base, self._variables(), self.allowed, self.spent.alternatives)
+        if not all(map(_is_plain, values)):
+            # what the input has besides sums of variables spells nothing of these
+            speller.input.add(originals)
+        speller.need_roots(_in_fixed_order(values))
+        speller.grow()
+        return speller
+
+    def _saturated(self, base: Theory, originals: Sequence[Expr], values: Sequence[Value]) -> Speller:
+        """The e-graph of the values' normal forms and of the input, with what the rules find in it."""
+        phase = self.spent.enter("build")
+        speller = self._spelled(base, originals, values)
+        if self.with_rules and self._has_time():
+            found = self._modulo(speller, self._once(beside_theory, self.rules))
+            if found.stop != "saturated":
+                self.stop = found.stop
+        self.spent.enter(phase)
+        return speller
+
+    def _chooser(self, speller: Speller, model: CostModel) -> Chooser:
+        return Chooser(speller, ProductPrices(model), self.extract == "tree")
+
+    def _choose(self, speller: Speller, start: Choice | None = None) -> tuple[Choice, int]:
+        """The cheapest choice found over the graph as it is, and its cost."""
+        with self.spent.extracting():
+            return self._chooser(speller, self.model).choose(start)
+
+    def _first_choice(self, speller: Speller, limit: float) -> Choice:
+        """The cheapest choice found."""
+        with self.spent.extracting():
+            chooser = self._chooser(speller, self.model)
+            choice, cost = chooser.choose()
+            if self.extract == "tree":
+                return choice
+            if cost <= limit and self._has_time():
+                self.spent.enter("reuse")
+                choice, cost = chooser.reusing(choice, cost, self._has_time)
+                self.spent.enter("extract")
+            return choice
+
+    def _best_of_all(self, speller: Speller, choice: Choice, wanted: Sequence[int], terms: list[Expr]) -> list[Expr]:
+        """The terms by the best of all choices, unless these cost no more than those of ``choice``."""
+        # classes that become the same term are paid twice in the e-graph, once here
+        proved = speller.spell(self._exactly(speller.graph, choice))
+        return min(terms, [proved[c] for c in wanted], key=lambda exprs: cost_of(exprs, self.model))
+
+    def _through_flat_index(self, base: Theory, terms: list[Expr]) -> list[Expr]:
+        """The answer with the sum that the input takes apart as one variable, if that costs less."""
+        if len(self.order) > MOST_TERMS or self.has_opaque or self.suspected or self.extract == "tree":
+            return terms
+        left = sum([term.op in FLOORS for term in topological(terms)])
+        flat = flat_index(self.order, base) if left >= MIN_WAYS else None
+        if flat is None or not self._has_time():
+            return terms
+        index, images = as_variable(flat, (*self.order, *self.known), base)
+        roots, facts = [tuple(substitute(given, images)) for given in (self.roots, self.facts)]
+        gates = tuple(None if gate is None else gate.substitute(images) for gate in self.gates)
+        walk = replace(self, roots=roots, facts=facts, gates=gates, pareto=None, guesses=[])
+        found = walk.run("egraph" if self.with_rules else "theory", limit=cost_of(terms, self.model))
+        return self._cheapest(terms, substitute(found.exprs, {index: to_expr(flat)}))
+
+    def _read_again(
+        self,
+        base: Theory,
+        contexts: Sequence[Theory | None],
+        values: list[Value],
+        terms: list[Expr],
+        nodes: int,
+    ) -> list[Expr]:
+        """The answer spelled once more, if its own normal forms say more than those of the input."""
+        if not self._has_time():
+            return terms
+        again: list[Value] = [
+            value if theory is None or _is_affine(value) else _plainly(theory.value(term), theory, base)
+            for theory, value, term in zip(contexts, values, terms, strict=True)
+        ]
+        if again == values or nodes > MANY_CLASSES:
+            return terms
+        speller = self._saturated(base, topological(terms), again)
+        spelled = speller.spell(self._choose(speller)[0])
+        return self._cheapest(terms, [spelled[speller.need(value)] for value in again])
+
+    def _with_answers(self, result: Result, blended: Iterable[tuple[Expr, ...]]) -> Result:
+        """The result with the answers of which none is worse than another in both cost and size."""
+        size = SIZES[cast(str, self.pareto)]
+        found = [result.exprs, self.roots, *blended]
+        answers = frontier(Answer(exprs, cost_of(exprs, self.model), size(exprs)) for exprs in found)
+        if self.extract == "tree":
+            return replace(result, stop=self.stop, pareto=answers)
+        # a blend may happen upon something cheaper
+        best = answers[0]
+        bound = None if result.bound is None else min(result.bound, best.cost)
+        return replace(result, stop=self.stop, exprs=best.exprs, cost=best.cost, bound=bound, pareto=answers)
+
+    def _blended(
+        self, result: Result, speller: Speller, wanted: Sequence[int], contexts: Sequence[Theory | None]
+    ) -> Iterator[tuple[Expr, ...]]:
+        """What blends of cost and size choose from the same graph, as many as there is time for."""
+        models = takewhile(lambda _: self._has_time(), blends(self.model, result.cost, operations(result.exprs)))
+        work = speller.theory.work
+        work.until = self._ends()
+        chosen = [(model, self._chooser(speller, model).choose()[0]) for model in models]
+        work.until = inf
+        for model, choice in chosen:
+            spelled = speller.spell(choice)
+            exprs = self._within_64_bits(self._defined([spelled[c] for c in wanted], contexts), self.roots)
+            if not self._strays(exprs):
+                yield tuple(self._bracketed(exprs, model) if isinstance(model, LoopAware) else exprs)
+
+    def _values(self, base: Theory) -> list[Value]:
+        """The class of each root: its normal form under the facts that hold for it; anything where those never hold."""
+        gates = list(dict.fromkeys(gate for gate in self.gates if gate is not None))
+        ungated = [root for root, gate in zip(self.roots, self.gates, strict=True) if gate is None]
+        # what is learned without gates holds under each of them
+        found = self._normal_forms(base, self.facts, [*ungated, *gates], () if gates else self.order)
+        # gates that say the same are one
+        normal = dict(zip(gates, cast(list[Expr], found[len(ungated) :]), strict=True))
+        known = [None if gate is None else normal[gate] for gate in self.gates]
+        under: dict[Expr | None, Iterator[Value]] = {None: iter([_plainly(value, base, base) for value in found])}
+        for condition in dict.fromkeys(normal.values()):
+            theory = base.given(condition)
+            facts = self.facts if theory is base else (*self.facts, condition)
+            members = [root for root, of in zip(self.roots, known, strict=True) if of is condition]
+            values = self._normal_forms(theory, facts, members)
+            under[condition] = iter(values if theory is None else [_plainly(value, theory, base) for value in values])
+        return [next(under[condition]) for condition in known]
+
+    def _normal_forms(
+        self, theory: Theory | None, facts: Sequence[Expr], roots: Sequence[Expr], order: Sequence[Expr] = ()
+    ) -> list[Value]:
+        """The normal forms of roots under a theory of ``facts``, which learns what guesses can be proved.
+
+        ``order`` has the terms below the roots, operands first, if these are at hand.
+        """
+        nothing: list[Value] = [FALSE if root.is_bool else ZERO for root in roots]
+        if theory is None:
+            return nothing
+        values: list[Value] = []
+        for _ in range(MAX_GUESSES):
+            theory.walk(order)
+            before, values = values, [theory.value(root) for root in roots]
+            # what an array holds is not known, so evaluation proves nothing of it
+            if values == before or self.has_opaque:
+                break
+            if theory.is_late() and (before or len(self.order) > LARGE):
+                break
+            # there is nothing to guess of sums of variables
+            terms = {value: _as_term(value) for value in values if not _is_affine(value)}
+            if not terms:
+                break
+            unsafe = undefined(topological(terms.values()), theory) if self.divides_by_terms else ()
+            self.spent.enter("conjecture")
+            found = learn(terms.values(), facts, theory.solved, unsafe)
+            self.spent.enter("normalise")
+            if found.impossible:
+                if facts is self.facts or learn(terms.values(), self.facts, undefined=unsafe).impossible:
+                    raise self._contradiction("they hold nowhere")
+                return nothing
+            if not found.guesses:
+                theory.learn_bounds([(guess.before, guess.after) for guess in found.by_bounds])
+                self.guesses += found.by_bounds
+                break
+            learned = {guess.before: guess.after for guess in found.guesses}
+            theory.learn(learned.items())
+            roots = [learned.get(terms.get(value, root), root) for root, value in zip(roots, values, strict=True)]
+            self.guesses += found.guesses
+        return values
+
+
+def _as_term(value: Value) -> Expr:
+    return value if isinstance(value, Expr) else to_expr(value)
+
+
+def _is_affine(value: Value) -> bool:
+    """Whether a value is a sum of variables: no normal form of it says more."""
+    return isinstance(value, Form) and value.is_affine()
+
+
+def _is_plain(value: Value) -> bool:
+    """Whether a value is a sum of variables, or a condition on such sums."""
+    return value.is_affine() if isinstance(value, Form) else _PLAIN.issuperset([t.op for t in topological([value])])
+
+
+def _plainly(value: Value, theory: Theory, base: Theory) -> Value:
+    """A normal form under ``theory`` as one of ``base``, without quotients that only the former knows to be sums."""
+    equations = theory.equations(None if theory is base else base)
+    if not equations:
+        return value
+    term = _as_term(value)
+    plain = without_quotients(term, equations)
+    if plain is term or (theory is base and term.is_bool):
+        return value
+    # a normal form under the equations has the quotients again
+    return read(plain) if theory is base else base.value(plain)
+
+
+def _in_fixed_order(values: Iterable[Value]) -> list[Value]:
+    """Distinct values in an order that depends on them alone."""
+    return sorted(dict.fromkeys(values), key=lambda v: v.key if isinstance(v, Expr) else hash(v))
+
+
+def _with_operands_of_opaque(choice: Choice, classes: Iterable[int]) -> list[int]:
+    """``classes``, and those of the indices, bodies and ranges of all loads and reductions that they need."""
+    found = dict.fromkeys(classes)
+    for c in reachable(choice, classes):
+        op, _, args = choice[c]
+        if op in OPAQUE:
+            found.update(dict.fromkeys(a for a in args if choice[a][0] not in ("var", "buffer")))
+    return list(found)

@@ -1,0 +1,167 @@
+"""The front door: expressions in, the cheapest equal expressions found out. Every entry point comes through it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from eqsat.egraph.engine import Budget
+from eqsat.egraph.rule import Rule, refuse_repeated
+from eqsat.extract.cost import CostModel, checked, refuse_other
+from eqsat.lang.costs import LATENCY
+from eqsat.lang.expr import Expr, as_expr, brief, refuse_array, var
+from eqsat.lang.text import parse
+from eqsat.optimize.by_rules import ByRules
+from eqsat.optimize.by_theory import ByTheory
+from eqsat.optimize.pareto import SIZES
+from eqsat.optimize.result import Result
+from eqsat.optimize.walk import collection_paused
+from eqsat.prove.proof import refuse_false
+from eqsat.rules import DEFAULT
+
+ENGINES = ("egraph", "theory", "greedy")
+EXTRACTORS = ("tree", "dag", "exact")
+BRANCHES = ("eager", "lazy")
+
+DEFAULT_BUDGET = Budget()
+#: Proved by the tests, and so not checked again.
+_SHIPPED = frozenset(DEFAULT)
+
+
+def optimize(
+    exprs: Expr | str | Sequence[Expr | str],
+    *,
+    gates: Sequence[Expr | str | None] = (),
+    constraints: Sequence[Expr | str] = (),
+    rules: Sequence[Rule] | None = None,
+    cost: CostModel = LATENCY,
+    budget: Budget = DEFAULT_BUDGET,
+    engine: str = "egraph",
+    theory: bool = True,
+    extract: str = "dag",
+    pareto: str | None = None,
+    branches: str = "eager",
+    **ranges: tuple[int, int],
+) -> Result:
+    """Return the cheapest expressions found equal to ``exprs`` for every value of their variables.
+
+    Parameters
+    ----------
+    exprs : Expr, str or sequence of them
+        Roots optimised together: shared subterms are paid once. Text is parsed with the variables of ``ranges``.
+    gates : sequence of bool Expr, str or None
+        Per root, the condition under which its value matters; empty for none.
+    constraints : sequence of bool Expr or str
+        Conditions known to hold.
+    rules : sequence of Rule, optional
+        The rewrite rules, :data:`eqsat.rules.DEFAULT` if none are given. Rules of one's own are checked when they are
+        first given; see :class:`eqsat.Rule`.
+    cost : CostModel
+        What is cheap.
+    budget : Budget
+        E-nodes, seconds and rounds. When one runs out the best terms so far are returned; ``Result.stop`` says which.
+    engine : {"egraph", "theory", "greedy"}
+        ``"theory"`` takes the normal form alone, without rules; ``"greedy"`` applies the rules one after the other, as
+        other optimisers do: a baseline.
+    theory : bool
+        Whether linear integer arithmetic works beside the rules; without it the rules are alone.
+    extract : {"tree", "dag", "exact"}
+        Whether a subterm that is used twice is paid twice (``"tree"``) or once; ``"exact"`` proves the choice the best
+        over the e-graph, or how far it may be off, in what is left of the budget's seconds (extra: exact).
+    pareto : {"operations", "live"}, optional
+        Also find answers that are dearer but smaller, in operations or in values held at once: ``Result.pareto``.
+    branches : {"eager", "lazy"}
+        Where the answer is evaluated. ``"eager"``: both branches of each selection, and each root with a gate, at every
+        point of the ranges and constraints, as selects and masked loads of GPUs and vectors are. The answer divides by
+        nothing that is zero at such a point, unless the input has that very division. ``"lazy"``: a branch only where
+        its condition chooses it, a root only where its gate holds, as ``if`` does; it may divide by zero elsewhere.
+    **ranges : (int, int)
+        Inclusive bounds of the variables of text; for one that is named as an option, see :func:`eqsat.parse`.
+
+    Raises
+    ------
+    ValueError
+        If a divisor can be zero, a variable's range is empty, the constraints contradict each other, a rule is false,
+        two rules share a name, or the cost model gives a price below 0; the message names it.
+    TypeError
+        If an argument is of another type, or a price is no integer.
+    RuntimeError
+        If a rule that was not checked (``check=False``) is false, and what it adds to a value lies beyond its bounds.
+
+    >>> optimize("(i*32 + j) // 32", i=(0, 63), j=(0, 31)).expr
+    Expr('i')
+    """
+    if engine not in ENGINES:
+        raise ValueError(f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}")
+    if extract not in EXTRACTORS:
+        raise ValueError(f"unknown extractor {extract!r}: use one of {', '.join(EXTRACTORS)}")
+    if branches not in BRANCHES:
+        raise ValueError(f"unknown evaluation of branches {branches!r}: use one of {', '.join(BRANCHES)}")
+    if pareto is not None and pareto not in list(SIZES):
+        raise ValueError(f"unknown size {pareto!r} for pareto: use one of {', '.join(SIZES)}")
+    if pareto is not None and (engine == "greedy" or not theory):
+        raise ValueError("several answers (pareto) need the theory: use engine 'egraph' or 'theory', with it")
+    refuse_other(cost)
+    if not isinstance(budget, Budget):
+        raise TypeError(f"{budget!r} is no budget: give an eqsat.Budget, such as Budget(seconds=1.0)")
+    names = {name: _variable(name, bounds) for name, bounds in ranges.items()}
+    given = [exprs] if isinstance(exprs, Expr | str) else _listed("exprs", exprs, "expressions, or one")
+    roots = tuple(_term(e, names) for e in given)
+    if not roots:
+        raise ValueError("there is nothing to optimise: give at least one expression")
+    facts = tuple(_fact(c, names) for c in _listed("constraints", constraints, "conditions"))
+    gated = tuple(None if g is None else _fact(g, names) for g in _listed("gates", gates, "conditions, or None"))
+    gated = gated or (None,) * len(roots)
+    if len(gated) != len(roots):
+        raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
+    if rules is None:
+        rules = DEFAULT
+    elif rules is not DEFAULT:
+        rules = tuple(_listed("rules", rules, "rules"))
+        for rule in rules:
+            if not isinstance(rule, Rule):
+                raise TypeError(f"{rule!r} is no rule: give a list of eqsat.Rule")
+        refuse_repeated(rules)
+        refuse_false(rule for rule in rules if rule not in _SHIPPED)
+    kind = ByTheory if engine == "theory" or (theory and engine == "egraph") else ByRules
+    walk = kind(roots, facts, gated, rules, checked(cost), budget, extract, pareto, branches == "lazy")
+    if rounded := [t for t in walk.order if t.element]:
+        shown = brief(rounded[0])
+        raise ValueError(f"{shown!r} is a floating-point value: give it as a store of a kernel (eqsat.kernels.kernel)")
+    with collection_paused():
+        return walk.run(engine)
+
+
+def _variable(name: str, bounds: tuple[int, int]) -> Expr:
+    given: list[Any] = list(bounds) if isinstance(bounds, Iterable) else []
+    if [*map(_is_integer, given)] != [True, True]:
+        raise TypeError(f"{name!r} is no option, and no range of a variable: {bounds!r} is not (low, high)")
+    return var(name, *given)
+
+
+def _is_integer(value: object) -> bool:
+    return hasattr(value, "__index__")
+
+
+def _listed[E](name: str, given: Iterable[E], what: str) -> list[E]:
+    """The list that an argument is; a text is none, though Python takes it for one of letters."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise TypeError(f"{name} must be a list of {what}, not {given!r}")
+    return list(given)
+
+
+def _term(given: Expr | str, names: dict[str, Expr]) -> Expr:
+    term = parse(given, names) if isinstance(given, str) else as_expr(given)
+    refuse_array(term)
+    return term
+
+
+def _fact(given: Expr | str, names: dict[str, Expr]) -> Expr:
+    if isinstance(given, bool):
+        raise TypeError(
+            f"a constraint or gate is {given}: == and != compare terms, not values; write x.eq(3) or x.ne(3), or a text"
+        )
+    fact = _term(given, names)
+    if not fact.is_bool:
+        raise ValueError(f"a constraint or gate must be a condition, not {brief(fact)!r}")
+    return fact

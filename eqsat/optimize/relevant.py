@@ -1,0 +1,31 @@
+"""Which rules run beside the theory: those tagged for it, and all that are not shipped."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from eqsat.egraph.rule import Rule
+from eqsat.rules import DEFAULT
+
+
+def _content(rule: Rule) -> object:
+    """What a rule says, whatever it is called and whichever side of one that goes both ways comes first."""
+    return frozenset((rule.left, rule.right)) if rule.both_ways else (rule.left, rule.right), rule.when
+
+
+_SHIPPED = frozenset(map(_content, DEFAULT))
+_LEFT_OUT = frozenset(_content(rule) for rule in DEFAULT if not rule.beside_theory)
+
+
+@lru_cache(maxsize=16)
+def beside_theory(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """The rules worth running beside the theory.
+
+    Of the shipped ones the others only say that two terms have one normal form, which the theory finds without them.
+    """
+    return tuple(rule for rule in rules if _content(rule) not in _LEFT_OUT)
+
+
+def is_shipped(rule: Rule) -> bool:
+    """Whether the rule is one of eqsat's, whatever it is called."""
+    return _content(rule) in _SHIPPED

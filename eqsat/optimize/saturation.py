@@ -1,0 +1,514 @@
+"""Saturation modulo the theory: rules match in egglog, the theory names the values of what they make.
+
+Each step inserts the classes and nodes that egglog does not have, runs the rules, and reads what is new: nodes of
+known classes are offered to them, a new class gets the value that the theory computes from its operands, and what the
+theory knows of that value goes back to egglog. Equal values are one class; classes that a rule found equal, though the
+theory does not know it, offer each other's nodes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd
+from operator import itemgetter
+from typing import Any, cast
+
+from eqsat.alternatives.congruent import CongruentRemainders
+from eqsat.alternatives.speller import Speller
+from eqsat.alternatives.value_graph import Value, sum_of
+from eqsat.egraph.engine import Budget
+from eqsat.egraph.program import CONTAINERS, EQUAL, NORMAL, OPEN, PLAIN
+from eqsat.egraph.tables import Tables, constructors
+from eqsat.egraph.trace import Round
+from eqsat.extract.graph import Node
+from eqsat.lang.errors import TooWideError, UnsoundUnionError
+from eqsat.lang.expr import FALSE, TRUE, brief, make
+from eqsat.lang.ops import DIVISIONS, Bounds
+from eqsat.theory.forms import Form, to_expr
+
+#: Rules match so many sums of a class, besides its normal form, and those that are shorter than all before.
+MOST_OPEN = 3
+#: With rules of a user's own, which may need each other's results, as many that are no longer than those before.
+MOST_SHORT = 12
+#: Rules match sums that have other sums among their terms if they are no longer.
+MOST_DERIVED = 3
+#: Broad rules run while there are no more products, junctions, minima and maxima.
+MANY_CONTAINERS = 500
+#: Nested operators are flattened so deep.
+MAX_NESTED = 8
+_LARGEST = 2**62
+_BY_CONSTRUCTOR = {name: op for op, (name, _) in PLAIN.items()}
+_OPERATOR = {name: op for op, name in CONTAINERS.items()}
+_CONSTRUCTOR = {
+    **{op: name for op, (name, _) in PLAIN.items()},
+    **CONTAINERS,
+    "sum": "Sum",
+    "le": "Not",
+    "ne": "Not",
+}
+_READ = ("Sum", *_BY_CONSTRUCTOR, *_OPERATOR)
+
+
+@dataclass
+class Saturated:
+    """How a saturation modulo the theory ended.
+
+    Attributes
+    ----------
+    stop : str
+        ``"saturated"``, or which budget ran out: ``"nodes"``, ``"time"``, ``"iterations"``.
+    rounds : tuple of Round
+        What each step did.
+    """
+
+    stop: str
+    rounds: tuple[Round, ...]
+
+
+def saturate(
+    speller: Speller, tables: Tables, budget: Budget, is_late: Callable[[], bool], thorough: bool = False
+) -> Saturated:
+    """Let the rules of ``tables`` match all that a speller's graph has, until nothing changes; it gains what they find.
+
+    With ``thorough`` more of the ways to write one value as a sum are matched.
+    """
+    run = _Run(speller, tables, thorough)
+    tables.begin()
+    try:
+        stop = run.steps(budget, is_late)
+        run.share_terms()
+        run.move_terms()
+        run.sort_dividends()
+    finally:
+        tables.clear()
+    return Saturated(stop, tuple(run.rounds))
+
+
+def present(speller: Speller) -> frozenset[str]:
+    """The constructors of the nodes of a speller's graph."""
+    ops = {node[0] for nodes in speller.graph.classes.values() for node in nodes}
+    return frozenset(
+        {_CONSTRUCTOR[op] for op in ops if op in _CONSTRUCTOR} | ({"Lt", "Eq"} if ops & {"le", "ne"} else set())
+    )
+
+
+class _Run:
+    """One saturation of the graph of a speller."""
+
+    def __init__(self, speller: Speller, tables: Tables, thorough: bool) -> None:
+        self.thorough = thorough
+        self.most_short = MOST_SHORT if thorough else MOST_OPEN
+        self.speller, self.tables = speller, tables
+        self.classes, self.values = speller.graph.classes, speller.values
+        self.live: frozenset[str] = frozenset({"Sum"})
+        self.rounds: list[Round] = []
+        # how many classes egglog has, of each the nodes of it, and the node of its normal form
+        self.inserted = 0
+        self.held: list[set[Node]] = []
+        self.normal: dict[int, Node] = {}
+        # how many sums of a class rules match, and of how few terms
+        self.opened: dict[int, tuple[int, int]] = {}
+        # the rows that were read
+        self.seen: set[tuple[str, Any]] = set()
+        self.congruent = CongruentRemainders(speller)
+        # how many products, junctions, minima and maxima egglog was given
+        self.containers = 0
+        # whether egglog is to be told what its own nodes are
+        self.has_links = False
+
+    def steps(self, budget: Budget, is_late: Callable[[], bool]) -> str:
+        """Insert, match and normalise until nothing changes: why that ended."""
+        began = time.perf_counter()
+        is_new = self.insert()
+        self.note(0, 0, began)
+        # whether every rule was run
+        is_whole = True
+        for number in range(1, budget.rounds + 1):
+            if not is_new:
+                break
+            began, matched = time.perf_counter(), self.tables.matches.total()
+            with_broad = self.thorough or self.containers < MANY_CONTAINERS
+            is_whole &= with_broad or not self.tables.has_broad(self.live)
+            changed = self.tables.round(self.live, with_broad)
+            if changed:
+                self.read()
+                is_new = self.insert()
+            self.note(number, self.tables.matches.total() - matched, began)
+            if not changed:
+                break
+            if len(self.speller.graph) > budget.nodes:
+                return "nodes"
+            if is_late():
+                return "time"
+        else:
+            if is_new:
+                return "iterations"
+        return "saturated" if is_whole else "nodes"
+
+    def note(self, number: int, matches: int, began: float) -> None:
+        """Trace the round that has just ended."""
+        nodes, classes = len(self.speller.graph), len(self.values)
+        self.rounds.append(Round(1, number, nodes, nodes, classes, matches, time.perf_counter() - began))
+
+    def share_terms(self) -> None:
+        """Offer sums the multiples of their atoms that have a node besides the product: ``where(p, 0, 3)*4``."""
+        source = self.speller.enter("rules")
+        for c, nodes in self.classes.items():
+            for op, payload, operands in [*nodes]:
+                if op == "sum" and len(operands) > 1:
+                    constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
+                    terms = [self._shared_term(a, k) for a, k in zip(operands, coefficients, strict=True)]
+                    if any(a != b for (a, _), b in zip(terms, operands, strict=True)):
+                        self._add(c, sum_of(terms, constant))
+        self.speller.enter(source)
+
+    def move_terms(self) -> None:
+        """Offer comparisons of a difference as those of its terms: ``x - y < 0`` is ``x < y``."""
+        source = self.speller.enter("rules")
+        for c, nodes in self.classes.items():
+            for op, _, operands in [*nodes]:
+                if op in ("lt", "le"):
+                    for place in (0, 1):
+                        limit = self._literal(operands[1 - place])
+                        # one more, or less, turns < into <= or back
+                        if limit == 0 or limit == (1 if (op == "lt") == (place == 0) else -1):
+                            other = op if limit == 0 else "le" if op == "lt" else "lt"
+                            for x, y in self._differences(operands[place]):
+                                self._add(c, (other, None, (x, y) if place == 0 else (y, x)))
+        self.speller.enter(source)
+
+    def sort_dividends(self) -> None:
+        """Of equal prices a dividend that is seen to be positive comes first: it needs no fix-up of its sign."""
+        bounds = self.speller.graph.bounds
+
+        def may_be_negative(node: Node) -> bool:
+            op, payload, operands = node
+            if op != "sum":
+                return False
+            constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
+            ends = [k * bounds[a][k < 0] for a, k in zip(operands, coefficients, strict=True)]
+            return constant + sum(ends) < 0
+
+        divisions = [node for nodes in self.classes.values() for node in nodes if node[0] in DIVISIONS]
+        for c in {operands[0] for _, _, operands in divisions}:
+            if bounds[c][0] >= 0:
+                self.classes[c].sort(key=may_be_negative)
+
+    def _differences(self, c: int) -> Iterator[tuple[int, int]]:
+        """The pairs of classes of which a class is the difference."""
+        for op, payload, operands in self.classes[c]:
+            if op == "sum" and payload in ((0, (1, -1)), (0, (-1, 1))):
+                x, y = operands if payload == (0, (1, -1)) else operands[::-1]
+                yield x, y
+
+    def _shared_term(self, a: int, k: int) -> tuple[int, int]:
+        """A term of a sum, with the class of the whole term where that has a node of its own."""
+        value = self.values[a]
+        if not isinstance(value, Form):
+            return a, k
+        for scale in (k, -k) if k != 1 else (-1,):
+            whole = value.times(scale)
+            if whole in self.speller.classes:
+                c = self.speller.need(whole)
+                if any(op not in ("sum", "mul") for op, _, _ in self.classes[c]):
+                    return c, k // scale
+        return a, k
+
+    # ---- in
+
+    def insert(self) -> bool:
+        """Give egglog the classes and nodes that it does not have; whether there were any."""
+        self.speller.grow()
+        self.congruent.offer()
+        self.speller.grow()
+        any_new = self.inserted < len(self.values) or self.has_links
+        self.has_links = False
+        for c in range(self.inserted, len(self.values)):
+            self._class(c)
+            self.held.append(set())
+        self.inserted = len(self.values)
+        live = set(self.live)
+        for c, nodes in self.classes.items():
+            held = self.held[c]
+            if len(nodes) > len(held) and not self._is_literal(c):
+                for node in nodes:
+                    if node not in held:
+                        held.add(node)
+                        any_new = True
+                        if (constructor := self._node(c, node)) is not None:
+                            live.add(constructor)
+        self.live = frozenset(live)
+        if any_new:
+            self.tables.insert()
+        return any_new
+
+    def _class(self, c: int) -> None:
+        """A row for a class, with what is known of its values."""
+        value, add = self.values[c], self.tables.add
+        if not isinstance(value, Form):
+            add("holds" if value is TRUE else "fails" if value is FALSE else "condition", c)
+            return
+        low, high = self.speller.graph.bounds[c]
+        if len(value.terms) > 1 and any(a.op == "floordiv" for a in value.terms):
+            low, high = self.speller.theory.bounds(value)
+        if max(map(abs, (value.constant, low, high, *value.terms.values()))) >= _LARGEST:
+            add("condition", c)
+        elif not value.terms:
+            add("literal", c, value.constant)
+        else:
+            content = value.content()
+            known = low, high, max(1, gcd(content, value.constant))
+            if value.single() is not None:
+                add("atom", c, *known)
+            else:
+                atoms = [(k, self.speller.classes.need_atom(a)) for a, k in value.terms.items()]
+                kind = NORMAL if all(self._is_atom(a) for _, a in atoms) else OPEN
+                self.tables.add_sum(c, value.constant, atoms, kind)
+                self.normal[c] = sum_of([(a, k) for k, a in atoms], value.constant)
+                add("known", c, *known)
+            if content > 1:
+                add("aligned", c, content, value.constant % content)
+
+    def _literal(self, c: int) -> int | None:
+        """The number that a class is; ``None`` if it is not one."""
+        value = self.values[c]
+        return value.constant if isinstance(value, Form) and not value.terms else None
+
+    def _is_literal(self, c: int) -> bool:
+        """Whether a class is one number: it needs no other node."""
+        return self._literal(c) is not None
+
+    def _is_atom(self, c: int) -> bool:
+        value = self.values[c]
+        return isinstance(value, Form) and value.single() is not None
+
+    def _node(self, c: int, node: Node) -> str | None:
+        """Insert one node: its constructor; none if rules do not read such nodes."""
+        op, payload, operands = node
+        if op in DIVISIONS:
+            low, high = self.speller.graph.bounds[operands[1]]
+            if low <= 0 <= high:
+                # it counts only where the divisor is not zero, and a rule would take it out of there
+                return None
+        if op in CONTAINERS:
+            operands = tuple([m for a in operands for m in self._members(op, a, MAX_NESTED)])
+        if op != "sum" or (node != self.normal.get(c) and self._is_matched(operands) and self._opens(c, len(operands))):
+            self._row(c, op, payload, operands, OPEN)
+        return _CONSTRUCTOR.get(op)
+
+    def _row(self, c: int, op: str, payload: Any, operands: Sequence[int], kind: str) -> None:
+        """A row for a node of the class ``c``; ``kind`` says what a sum is for."""
+        if op == "sum":
+            constant, coefficients = payload
+            if max(map(abs, (constant, *coefficients))) < _LARGEST:
+                self.tables.add_sum(c, constant, list(zip(coefficients, operands, strict=True)), kind)
+        elif op in CONTAINERS:
+            self.containers += 1
+            self.tables.add_container(op, c, operands)
+        elif op in _CONSTRUCTOR:
+            self.tables.add(op, c, *operands)
+
+    def _is_matched(self, operands: Sequence[int]) -> bool:
+        """Whether rules match a sum of these: in a long one what stands for a sum itself hides no term from them."""
+        return self.thorough or len(operands) <= MOST_DERIVED or all(map(self._is_atom, operands))
+
+    def _may_open(self, c: int, length: int) -> bool:
+        count, shortest = self.opened.get(c, (0, length))
+        return count < MOST_OPEN or (count < self.most_short and length <= shortest) or length < shortest
+
+    def _opens(self, c: int, length: int) -> bool:
+        """Whether rules match one more sum of a class: one of the first, or a shorter one than those before."""
+        count, shortest = self.opened.get(c, (0, length))
+        if not self._may_open(c, length):
+            return False
+        self.opened[c] = count + 1, min(shortest, length)
+        return True
+
+    def _members(self, op: str, c: int, depth: int) -> list[int]:
+        """The members of a class for a container of ``op``: those of its own node of that operator, or itself."""
+        for kind, _, operands in self.classes[c] if depth else ():
+            if kind == op:
+                return [m for a in operands for m in self._members(op, a, depth - 1)]
+        return [c]
+
+    # ---- out
+
+    def read(self) -> None:
+        """Offer the speller's graph what egglog has beyond it."""
+        source = self.speller.enter("rules")
+        rows = self.tables.rows()
+        self.live |= constructors(rows)
+        integer = self.tables.integer
+        home: dict[Any, int] = {}
+        for c, value in sorted((integer(row.inputs[0]), row.output) for row in rows["A"]):
+            other = home.setdefault(value, c)
+            if other != c:
+                self._equal(other, c)
+        known = set(home)
+        unsimplified: list[tuple[Any, int, list[tuple[int, Any]]]] = []
+        waiting = list(self._nodes(rows, unsimplified))
+        while waiting:
+            are_ready = [all(map(home.__contains__, row[3])) for row in waiting]
+            ready = [row for row, is_ready in zip(waiting, are_ready, strict=True) if is_ready]
+            if not ready:
+                break
+            # egglog's order of rows depends on what the session did before
+            found = [_sorted(op, payload, [home[a] for a in args], output) for output, op, payload, args in ready]
+            for op, payload, args, output in sorted(found, key=itemgetter(0, 1, 2)):
+                c = home.get(output)
+                if c is None:
+                    value = self._value(op, payload, args)
+                    if value is None:
+                        continue
+                    c = home[output] = self.speller.need(value)
+                    # egglog does not know yet what it has there
+                    self._row(c, op, payload, args, EQUAL)
+                    self.has_links = True
+                self._offer(c, op, payload, args, output in known)
+            waiting = [row for row, is_ready in zip(waiting, are_ready, strict=True) if not is_ready]
+        for output, constant, written in unsimplified:
+            if output in home and all(a in home for _, a in written):
+                self.tables.add_sum(home[output], constant, [(k, home[a]) for k, a in written], EQUAL)
+        self.speller.enter(source)
+
+    def _nodes(
+        self, rows: Mapping[str, Any], unsimplified: list[tuple[Any, int, list[tuple[int, Any]]]]
+    ) -> Iterator[tuple[Any, str, Any, tuple[Any, ...]]]:
+        """The rows that were not read before, as nodes over egglog's names of classes.
+
+        ``unsimplified`` gains the sums of which terms are alike or zero, as they are.
+        """
+        below: dict[Any, list[tuple[str, Any]]] = {}
+        for name in ("Lt", "Eq"):
+            for row in rows.get(name, ()):
+                below.setdefault(row.output, []).append((name, row.inputs))
+        terms = {row.output: row.inputs for row in rows.get("Sc", ())}
+        integer, members, seen = self.tables.integer, self.tables.members, self.seen
+        for name in _READ:
+            for row in rows.get(name, ()):
+                inputs = row.inputs
+                key = (name, row.output, *inputs)
+                if name == "Not":
+                    key = (*key, len(below.get(inputs[0], ())))
+                if key in seen:
+                    continue
+                seen.add(key)
+                if name == "Sum":
+                    written = [terms[term] for term in members(inputs[0])]
+                    total: dict[Any, int] = {}
+                    for k, a in written:
+                        total[a] = total.get(a, 0) + integer(k)
+                    kept = {a: k for a, k in total.items() if k}
+                    if len(kept) != len(written):
+                        unsimplified.append((row.output, integer(inputs[1]), [(integer(k), a) for k, a in written]))
+                    yield row.output, "sum", (integer(inputs[1]), tuple(kept.values())), tuple(kept)
+                elif name in _OPERATOR:
+                    yield row.output, _OPERATOR[name], None, tuple(members(inputs[0]))
+                else:
+                    yield row.output, _BY_CONSTRUCTOR[name], None, tuple(inputs)
+                    if name == "Not":
+                        for of, (x, y) in below.get(inputs[0], ()):
+                            yield row.output, "le" if of == "Lt" else "ne", None, (y, x) if of == "Lt" else (x, y)
+
+    def _value(self, op: str, payload: Any, args: tuple[int, ...]) -> Value | None:
+        """The value of a new node; none if it is no term."""
+        values = [self.values[a] for a in args]
+        if op == "sum":
+            if not all(isinstance(v, Form) for v in values):
+                return None
+            constant, coefficients = payload
+            total = Form({}, constant)
+            for value, k in zip(values, coefficients, strict=True):
+                total = total.plus(cast(Form, value), k)
+            return total
+        terms = [to_expr(v) if isinstance(v, Form) else v for v in values]
+        try:
+            term = terms[0] if op in CONTAINERS else make(op, *terms)
+            for other in terms[1:] if op in CONTAINERS else ():
+                term = make(op, term, other)
+            return self.speller.value_of(term)
+        except (TooWideError, TypeError, ValueError):
+            return None
+
+    def _offer(self, c: int, op: str, payload: Any, args: tuple[int, ...], is_held: bool) -> None:
+        """Offer a node to a class; egglog has it, and if it ``is_held``, as one of that class."""
+        if op == "sum":
+            constant, coefficients = payload
+            pairs = list(zip(args, coefficients, strict=True))
+            if numbers := [(self.values[a], k) for a, k in pairs if self._is_literal(a)]:
+                constant += sum(cast(Form, value).constant * k for value, k in numbers)
+                pairs = [(a, k) for a, k in pairs if not self._is_literal(a)]
+                args, coefficients = tuple([a for a, _ in pairs]), tuple([k for _, k in pairs])
+            if len(args) == 1 and coefficients == (1,) and not constant:
+                return
+            ends = [self.speller.graph.bounds[a] for a in args]
+            low = constant + sum(k * end[k < 0] for k, end in zip(coefficients, ends, strict=True))
+            high = constant + sum(k * end[k > 0] for k, end in zip(coefficients, ends, strict=True))
+            self._check(c, (low, high))
+            self._add(c, sum_of(zip(args, coefficients, strict=True), constant), is_held)
+        elif op not in CONTAINERS:
+            self._add(c, (op, None, args), is_held)
+        elif len(args) > 1:
+            left = args[0]
+            for member in args[1:-1]:
+                value = self._value(op, None, (left, member))
+                if value is None:
+                    return
+                inner = self.speller.need(value)
+                self._add(inner, (op, None, tuple(sorted((left, member)))))
+                left = inner
+            self._add(c, (op, None, tuple(sorted((left, args[-1])))))
+
+    def _add(self, c: int, node: Node, is_held: bool = False) -> None:
+        if self._is_literal(c):
+            return
+        nodes = self.classes[c]
+        if node not in nodes:
+            self.speller.offer(c, node)
+            if node[0] != "sum" and nodes[-1] == node and isinstance(self.values[c], Form):
+                # of equal prices the first wins: an operator reads better than the sum that it stands for
+                nodes.insert(0, nodes.pop())
+        elif node[0] == "mod" and nodes[0] != node:
+            nodes.remove(node)
+            nodes.insert(0, node)
+        if (
+            is_held
+            and c < self.inserted
+            and node in self.classes[c]
+            and (node[0] != "sum" or not self._may_open(c, len(node[2])))
+        ):
+            self.held[c].add(node)
+
+    def _check(self, c: int, bounds: Bounds) -> None:
+        """Refuse ``bounds`` in which no value of the class ``c`` lies, though rules say that it has them."""
+        known = self.speller.graph.bounds[c]
+        if known[1] < bounds[0] or bounds[1] < known[0]:
+            value = self.values[c]
+            term = brief(to_expr(value) if isinstance(value, Form) else value)
+            fired = ", ".join(name for name, count in self.tables.matches.items() if count) or "none"
+            raise UnsoundUnionError(
+                f"{term} lies in {[*known]}, and in {[*bounds]} by a false rule; rules that fired: {fired}"
+            )
+
+    def _equal(self, c: int, other: int) -> None:
+        """Two classes that the rules found equal offer each other's nodes."""
+        one, two = self.values[c], self.values[other]
+        self._check(c, self.speller.graph.bounds[other])
+        if isinstance(one, Form) and isinstance(two, Form):
+            self._add(c, sum_of([(other, 1)] if two.terms else [], two.constant if not two.terms else 0))
+            self._add(other, sum_of([(c, 1)] if one.terms else [], one.constant if not one.terms else 0))
+            return
+        for x, y in ((c, other), (other, c)):
+            for node in [*self.classes[y]]:
+                self._add(x, node)
+
+
+def _sorted(op: str, payload: Any, operands: Sequence[int], output: Any) -> tuple[str, Any, tuple[int, ...], Any]:
+    """A node whose operands are in order, where their order does not matter."""
+    if op == "sum":
+        constant, coefficients = payload
+        pairs = sorted(zip(operands, coefficients, strict=True))
+        return op, (constant, tuple([k for _, k in pairs])), tuple([a for a, _ in pairs]), output
+    return op, (), tuple(sorted(operands) if op in CONTAINERS else operands), output

@@ -1,0 +1,270 @@
+"""The e-graph that an answer was chosen from, kept so that one may choose from it again.
+
+A run leaves a :class:`Snapshot`: its e-graphs and what is needed to read them. :meth:`Snapshot.built` makes
+one :class:`~eqsat.extract.graph.EGraph` of it when first asked: the part that the roots can reach, in which every class
+has a finite term, with the answer's own nodes where those are not in it (a division kept from zero, a root that was
+found in another way). All nodes of a class are equal where the constraints hold; the class of a root equals that root
+where its gate holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import cast
+
+from eqsat.alternatives.plain import bind_indices
+from eqsat.alternatives.speller import Speller
+from eqsat.extract.graph import EGraph, Node, reachable_part
+from eqsat.extract.select import Choice, reachable, refuse_other_choice
+from eqsat.lang.expr import Expr, buffers, topological, variables
+from eqsat.lang.terms import buffer_key, terms_of
+from eqsat.lang.traversal import VariableSets
+
+
+@dataclass(frozen=True)
+class Part:
+    """One e-graph of a run, for all roots or for some.
+
+    Attributes
+    ----------
+    graph : EGraph
+        As the run left it.
+    wanted : tuple of (int, int)
+        Places of roots, each with a class that is equal to the root where its gate holds; a place may have several.
+    choice : dict of int to Node
+        What the run chose, for the classes that it needs.
+    narrower : dict of int to Expr
+        By class a term of the input for one that would be too wide.
+    """
+
+    graph: EGraph
+    wanted: tuple[tuple[int, int], ...]
+    choice: Choice = field(default_factory=dict)
+    narrower: dict[int, Expr] = field(default_factory=dict)
+
+
+def of_theory(speller: Speller, wanted: Sequence[int], choice: Choice, lazy: bool) -> Snapshot:
+    """What a run with the theory leaves: its graph, the class of each root, what it chose."""
+    return Snapshot((Part(speller.graph, (*enumerate(wanted),), choice, speller.input.narrowed()),), lazy)
+
+
+@dataclass
+class Built:
+    """The e-graph of an answer, and how it holds that answer.
+
+    Attributes
+    ----------
+    graph : EGraph
+        Its roots are the classes of the result's roots, in their order.
+    exprs : tuple of Expr
+        The answer.
+    choice : dict of int to Node
+        What spells the answer.
+    narrower : dict of int to Expr
+        By class a term of the input for one that would be too wide.
+    leaves : dict of str to Expr
+        What the nodes ``"var"`` and ``"buffer"`` name.
+    """
+
+    graph: EGraph
+    exprs: tuple[Expr, ...]
+    choice: Choice
+    narrower: dict[int, Expr]
+    leaves: dict[str, Expr]
+
+    def terms(self, choice: Choice, graph: EGraph | None = None) -> list[Expr]:
+        """The terms that a choice spells for the roots of the graph, or of one that has gained classes since."""
+        graph = self.graph if graph is None else graph
+        refuse_other_choice(graph, choice)
+        terms = terms_of(graph, choice, graph.roots, self.leaves, self.narrower.get)
+        return [terms[root] for root in graph.roots]
+
+
+@dataclass
+class Snapshot:
+    """What a run leaves of its e-graphs.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+        The theory's e-graph, or those of the rules alone, one for each gate.
+    lazy : bool
+        Whether branches that are not chosen, and roots whose gate does not hold, may divide by zero.
+    """
+
+    parts: tuple[Part, ...]
+    lazy: bool
+    _built: Built | None = field(default=None, init=False, repr=False, compare=False)
+
+    def for_other_answer(self) -> Snapshot:
+        """The same e-graphs for another answer."""
+        return Snapshot(self.parts, self.lazy)
+
+    def built(self, exprs: tuple[Expr, ...], gates: Sequence[Expr | None], known: Iterable[Expr]) -> Built:
+        """The e-graph with the answer ``exprs`` in it.
+
+        Parameters
+        ----------
+        known : iterable of Expr
+            The input and the facts: their leaves may occur.
+        """
+        if self._built is None or self._built.exprs != exprs:
+            self._built = _Building(self.parts, exprs, gates, known).built
+        return self._built
+
+
+class _Building:
+    """One e-graph made of the parts and the answer."""
+
+    def __init__(
+        self, parts: Sequence[Part], exprs: tuple[Expr, ...], gates: Sequence[Expr | None], known: Iterable[Expr]
+    ) -> None:
+        leaves = [term for term in topological([*known, *exprs]) if term.op in ("var", "buffer")]
+        self.leaves: dict[str, Expr] = {str(v.value): v for v in variables(leaves)}
+        self.leaves |= {buffer_key(array): array for array in buffers(leaves)}
+        self.graph = EGraph()
+        self.next = 0
+        self.sets = VariableSets()
+        self.chosen: Choice = {}
+        self.narrower: dict[int, Expr] = {}
+        # the classes of each root, and the terms that were chosen for classes
+        wanted: dict[int, list[int]] = {}
+        self.term_of: dict[int, Expr] = {}
+        for part in parts:
+            self._add(part, wanted)
+        if any(not part.choice for part in parts):
+            # what the rules alone have found does not say how often its nodes are computed
+            bind_indices(self.graph)
+        self.class_of: dict[Expr, int] = {}
+        for c, term in self.term_of.items():
+            self.class_of.setdefault(term, c)
+        self.owner: dict[Node, int] = {}
+        for c, nodes in self.graph.classes.items():
+            for node in nodes:
+                self.owner.setdefault(node, c)
+        #: The answer's choice, and the classes that it cannot choose otherwise.
+        self.choice: Choice = {}
+        self.done: dict[Expr, int] = {}
+        places = range(len(exprs))
+        own = [self._as_chosen(wanted.get(place, []), exprs[place]) for place in places]
+        tops = [self._insert(exprs[place]) if own[place] is None else own[place] for place in places]
+        for place in places:
+            self.graph.roots.append(self._root(wanted.get(place, []), cast(int, tops[place]), gates[place]))
+        graph = reachable_part(self.graph)
+        narrower = {c: term for c, term in self.narrower.items() if c in graph.classes}
+        choice = {c: self.choice[c] for c in reachable(self.choice, graph.roots)}
+        self.built = Built(graph, exprs, choice, narrower, self.leaves)
+
+    def _add(self, part: Part, wanted: dict[int, list[int]]) -> None:
+        """Copy a part, its classes numbered from where those before end."""
+        first, graph = self.next, part.graph
+        self.next += max(graph.classes, default=-1) + 1
+
+        def moved(node: Node) -> Node:
+            return node[0], node[1], tuple([a + first for a in node[2]])
+
+        if not first:
+            self.graph.classes = {c: [*nodes] for c, nodes in graph.classes.items()}
+            self.graph.bounds, self.graph.weights = dict(graph.bounds), dict(graph.weights)
+            self.narrower = dict(part.narrower)
+        else:
+            for c, nodes in graph.classes.items():
+                self.graph.classes[c + first] = [moved(node) for node in nodes]
+                self.graph.bounds[c + first] = graph.bounds[c]
+            self.graph.weights |= {c + first: weight for c, weight in graph.weights.items()}
+            self.narrower |= {c + first: term for c, term in part.narrower.items()}
+        for place, c in part.wanted:
+            wanted.setdefault(place, []).append(c + first)
+        if part.choice:
+            roots = [c for _, c in part.wanted]
+            found = terms_of(graph, part.choice, roots, self.leaves, part.narrower.get)
+            self.term_of |= {c + first: term for c, term in found.items()}
+            self.chosen |= {c + first: moved(part.choice[c]) for c in found}
+
+    def _weight(self, term: Expr) -> int:
+        """How often a term is computed: once for each value of the indices that it speaks of."""
+        bits = self.sets.of(term)
+        return prod([extent for bit, extent in self.sets.index_extents.items() if bits & bit])
+
+    def _fresh(self, node: Node, bounds: tuple[int, int], weight: int) -> int:
+        """A new class with one node."""
+        c, self.next = self.next, self.next + 1
+        self.graph.classes[c] = [node]
+        self.graph.bounds[c] = bounds
+        if weight > 1:
+            self.graph.weights[c] = weight
+        self.owner.setdefault(node, c)
+        return c
+
+    def _as_chosen(self, classes: Iterable[int], term: Expr) -> int | None:
+        """The class among those of a root for which the run chose ``term``; the answer's choice is the run's there."""
+        c = next((c for c in classes if self.term_of.get(c) is term), None)
+        if c is not None:
+            self._keep(c)
+        return c
+
+    def _keep(self, c: int) -> None:
+        for k in reachable(self.chosen, [c]):
+            self.choice[k] = self.chosen[k]
+
+    def _insert(self, root: Expr) -> int:
+        """The class of a term of the answer, made of what the run chose as far as that goes."""
+        waiting = [root]
+        while waiting:
+            term = waiting[-1]
+            if term in self.done:
+                waiting.pop()
+            elif term in self.class_of:
+                c = self.done[term] = self.class_of[term]
+                self._keep(c)
+            elif missing := [a for a in term.args if a not in self.done]:
+                waiting += missing
+            else:
+                self.done[term] = self._class_for(term, self._node(term))
+        return self.done[root]
+
+    def _node(self, term: Expr) -> Node:
+        """A term over the classes of its operands."""
+        if term.args:
+            return term.op, None, tuple([self.done[a] for a in term.args])
+        return term.op, buffer_key(term) if term.op == "buffer" else cast("int | str", term.value), ()
+
+    def _class_for(self, term: Expr, node: Node) -> int:
+        """The class that has the node, unless that is chosen otherwise, or else a new one; the node is chosen."""
+        c = self.owner.get(node, -1)
+        other = self.choice.get(c, self.chosen.get(c, node))
+        if c < 0 or other != node:
+            c = self._fresh(node, (term.vmin, term.vmax), self._weight(term))
+        self.choice[c] = node
+        return c
+
+    def _root(self, classes: Sequence[int], top: int, gate: Expr | None) -> int:
+        """The class of a root: that of the graph, or one that offers it and the answer."""
+        others = [c for c in classes if c != top]
+        if not others:
+            return top
+        if gate is None:
+            # equal wherever the constraints hold
+            if top in classes:
+                self.graph.classes[top] += map(same, others)
+                return top
+            c = others[0]
+            if c not in self.choice:
+                self.graph.classes[c] += map(same, [*others[1:], top])
+                self.choice[c] = same(top)
+                return c
+        c = others[0]
+        low, high = self.graph.bounds[c]
+        least, most = self.graph.bounds[top]
+        bounds = (max(low, least), min(high, most)) if max(low, least) <= min(high, most) else (least, most)
+        root = self._fresh(same(c), bounds, 1)
+        self.graph.classes[root] = [*map(same, [*others, top])]
+        self.choice[root] = same(top)
+        return root
+
+
+def same(c: int) -> Node:
+    """The node that is class ``c`` itself, and costs nothing."""
+    return "sum", (0, (1,)), (c,)

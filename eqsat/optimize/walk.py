@@ -1,0 +1,510 @@
+"""What every way to optimise has in common: the inputs, what is known of them, the clock, and the result."""
+
+from __future__ import annotations
+
+import gc
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, reduce
+from itertools import chain
+from math import inf
+from operator import or_
+from typing import cast
+
+from eqsat.alternatives.congruent import CongruentRemainders
+from eqsat.alternatives.speller import Speller
+from eqsat.egraph.engine import Budget, Saturation, Session
+from eqsat.egraph.patterns import binds_index
+from eqsat.egraph.rule import Rule
+from eqsat.egraph.tables import Tables
+from eqsat.egraph.trace import NO_MATCH, NO_RULES, NO_TIME, Round, RuleUse, Trace
+from eqsat.extract.cost import CostModel, LoopAware
+from eqsat.extract.exact import exact
+from eqsat.extract.graph import EGraph
+from eqsat.extract.select import Choice, Priced
+from eqsat.lang.costs import cost_of, cost_of_terms, costs_alone
+from eqsat.lang.dtypes import misfits
+from eqsat.lang.errors import ContradictionError, UnsoundUnionError
+from eqsat.lang.expr import FALSE, Expr, brief, buffers, const, is_index, topological, variables
+from eqsat.lang.hoist import hoist
+from eqsat.lang.opaque import OPAQUE
+from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.lang.terms import buffer_key
+from eqsat.lang.traversal import VariableSets
+from eqsat.optimize.pareto import operations
+from eqsat.optimize.relevant import is_shipped
+from eqsat.optimize.result import Result
+from eqsat.optimize.saturation import Saturated, present, saturate
+from eqsat.optimize.snapshot import Snapshot
+from eqsat.rules import DEFAULT, REDUCE
+from eqsat.theory.definedness import AllowedDivisions, defined, suspects, unsafe_divisions
+from eqsat.theory.facts import GRACE, Work
+from eqsat.theory.guess import Guess
+from eqsat.theory.linear import Theory
+
+#: Inputs of more terms than these are large: what takes long is left out, or comes later.
+LARGE = 100
+#: How many e-nodes all rules together may make before they start again from the best terms, and how that number grows.
+FIRST_NODES, NODES_GROW = 1500, 4
+#: The share of the time after which normal forms are simplified no further; what is left is for spelling them.
+FOR_NORMAL_FORMS = 0.75
+#: A walk goes on for so much of the time, and a little more, if what it has begun is not done when the time is up.
+MOST_SHARE = 1.2
+
+
+@lru_cache
+def _of_default[P](prepare: Callable[[tuple[Rule, ...]], P]) -> P:
+    """What is prepared for the rules of eqsat, without hashing all of them to find it."""
+    return prepare(DEFAULT)
+
+
+@lru_cache(maxsize=16)
+def _free_sessions(rules: tuple[Rule, ...]) -> list[Session]:
+    """The sessions for these rules that no thread is using."""
+    return []
+
+
+@lru_cache(maxsize=16)
+def _free_tables(rules: tuple[Rule, ...]) -> list[Tables]:
+    """The e-graphs' tables for these rules that no thread is using."""
+    return []
+
+
+@dataclass
+class Spent:
+    """What a walk has taken so far, together with the walks within it."""
+
+    started: float = field(default_factory=time.perf_counter)
+    rounds: int = 0
+    engine_seconds: float = 0.0
+    extraction_seconds: float = 0.0
+    matches: Counter[str] = field(default_factory=Counter)
+    #: Of the rules that ran in egglog, the time of each.
+    rule_seconds: dict[str, float] = field(default_factory=dict)
+    #: Of the rounds of egglog, run by run.
+    traces: list[tuple[Round, ...]] = field(default_factory=list)
+    #: How many e-nodes what added, of the e-graphs over normal forms.
+    alternatives: Counter[str] = field(default_factory=Counter)
+    #: Why egglog was not entered; ``None`` once it was.
+    not_entered: str | None = NO_TIME
+    #: The phase that counts the time, and when which ended before.
+    phase: str = "normalise"
+    laps: list[tuple[str, float]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.laps = [("", self.started)]
+
+    def enter(self, phase: str) -> str:
+        """Count the time from now on as that of ``phase``; the phase before."""
+        before, self.phase = self.phase, phase
+        self.laps.append((before, time.perf_counter()))
+        return before
+
+    def phases(self) -> dict[str, float]:
+        """Seconds by phase until now."""
+        self.enter(self.phase)
+        found: dict[str, float] = {}
+        since = self.laps[0][1]
+        for phase, until in self.laps:
+            found[phase] = found.get(phase, 0.0) + until - since
+            since = until
+        return {phase: seconds for phase, seconds in found.items() if phase}
+
+    def skip(self, why: str) -> None:
+        """Note why egglog is not entered, unless it was before."""
+        if self.not_entered is not None:
+            self.not_entered = why
+
+    def add(self, saturation: Saturation) -> None:
+        """Count what egglog did."""
+        self.rounds += saturation.rounds
+        self.count(saturation.matches, saturation.seconds, saturation.trace)
+
+    def count(self, matches: Mapping[str, int], seconds: Mapping[str, float], rounds: tuple[Round, ...]) -> None:
+        """Count the matches and seconds of rules, and the rounds in which they ran."""
+        self.matches.update(matches)
+        for rule, spent in seconds.items():
+            self.rule_seconds[rule] = self.rule_seconds.get(rule, 0.0) + spent
+        self.traces.append(rounds)
+
+    def trace(self, conjectures: int) -> Trace:
+        """What has been done until now."""
+        seconds = self.rule_seconds
+        return Trace(
+            self.phases(),
+            {source: count for source, count in self.alternatives.items() if count},
+            conjectures,
+            tuple([replace(r, run=run) for run, rounds in enumerate(self.traces, start=1) for r in rounds]),
+            {name: RuleUse(count, seconds.get(name)) for name, count in self.matches.items()},
+            self.not_entered,
+        )
+
+    @contextmanager
+    def off_the_clock(self) -> Iterator[None]:
+        """What does not count: it is done once per process."""
+        before, began = self.enter(""), time.perf_counter()
+        yield
+        self.started += time.perf_counter() - began
+        self.enter(before)
+
+    @contextmanager
+    def extracting(self) -> Iterator[None]:
+        """What chooses among the terms found."""
+        before, began = self.enter("extract"), time.perf_counter()
+        yield
+        self.extraction_seconds += time.perf_counter() - began
+        self.enter(before)
+
+    def seconds(self) -> float:
+        """How long it has taken."""
+        return time.perf_counter() - self.started
+
+
+@dataclass
+class Walk(ABC):
+    """One optimisation: the inputs, and what has been found and spent so far."""
+
+    roots: tuple[Expr, ...]
+    facts: tuple[Expr, ...]
+    gates: tuple[Expr | None, ...]
+    rules: tuple[Rule, ...]
+    model: CostModel
+    budget: Budget
+    extract: str
+    pareto: str | None
+    #: Whether a branch of an answer is evaluated only where it is chosen, and a gated root only where its gate holds.
+    lazy: bool = False
+    stop: str = "saturated"
+    bound: int | None = None
+    spent: Spent = field(default_factory=Spent)
+    guesses: list[Guess] = field(default_factory=list)
+    #: The variables of the terms of the input, and of others.
+    sets: VariableSets = field(default_factory=VariableSets)
+    #: The divisions that the answer may have, if that is restricted.
+    allowed: AllowedDivisions | None = field(default=None, init=False)
+
+    @cached_property
+    def order(self) -> list[Expr]:
+        """Every term below the roots, operands first."""
+        return topological(self.roots)
+
+    @cached_property
+    def cost_before(self) -> int:
+        """What the input costs."""
+        return cost_of_terms(self.order, self.model)
+
+    @cached_property
+    def known(self) -> list[Expr]:
+        """Every term below what is known, operands first."""
+        return topological([*self.facts, *[gate for gate in self.gates if gate is not None]])
+
+    @cached_property
+    def has_opaque(self) -> bool:
+        """Whether loads or reductions occur, in roots or in what is known."""
+        return not OPAQUE.isdisjoint([term.op for term in (*self.order, *self.known)])
+
+    @cached_property
+    def used(self) -> tuple[Rule, ...]:
+        """The rules; where reductions occur, those about them come with all the shipped ones unless some are given."""
+        reduces = self.has_opaque and not REDUCTIONS.keys().isdisjoint([t.op for t in (*self.order, *self.known)])
+        given = self.rules is not DEFAULT and (any(map(binds_index, self.rules)) or not set(DEFAULT) <= set(self.rules))
+        return self.rules if given or not reduces else (*self.rules, *REDUCE)
+
+    @cached_property
+    def suspected(self) -> set[Expr]:
+        """The terms of the input that contain a division whose divisor has a range with 0."""
+        return suspects(self.order)
+
+    @cached_property
+    def divides_by_terms(self) -> bool:
+        """Whether a divisor is no literal: its normal form where a condition holds may be zero where it does not."""
+        return any(t.args[1].op != "const" for t in (*self.order, *self.known) if t.op in DIVISIONS)
+
+    def _theories(self) -> tuple[Theory, list[Theory | None]]:
+        """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""
+        # a run within another comes from a phase of that
+        self.spent.enter("normalise")
+        # a late theory may not see that a divisor is never zero
+        until = inf if self.suspected else self._ends(FOR_NORMAL_FORMS)
+        try:
+            base = Theory(self.facts, work=Work(until=until, end=max(until, self._last())))
+        except ContradictionError as error:
+            raise self._contradiction(error) from None
+        self.sets = base.variables
+        if not self.lazy:
+            self.allowed = AllowedDivisions(self.roots, self.suspected, base)
+        self.sets.read(chain(self.order, self.known))
+        of_gate: dict[Expr | None, Theory | None] = {None: base}
+        for gate in self.gates:
+            if gate is not None and gate not in of_gate:
+                of_gate[gate] = base.under(base.condition(gate))
+        base.work.until = base.work.end = inf
+        return base, [of_gate[gate] for gate in self.gates]
+
+    def _contradiction(self, why: object) -> ContradictionError:
+        shown = ", ".join(brief(fact) for fact in self.facts)
+        return ContradictionError(f"the constraints contradict each other: {shown} ({why})")
+
+    def _check_divisors(self, contexts: Sequence[Theory | None]) -> None:
+        """Refuse divisors that may be zero under all that is known where they are evaluated."""
+        for term, theory in unsafe_divisions(self.roots, self.suspected, contexts):
+            divisor = term.args[1]
+            low, high = theory.bounds(theory.form(divisor))
+            problem = f"the divisor {brief(divisor)!r} of {brief(term)!r} may be zero: its range is [{low}, {high}]"
+            over = self._reduction_around(term)
+            if over is not None:
+                # users know their indices by other names, and cannot constrain them
+                raise ValueError(
+                    f"{problem}, where {brief(over.args[1])} is the index of {brief(over)!r}; "
+                    f"narrow the range or write where({brief(divisor)} != 0, {brief(term)}, 0)"
+                )
+            raise ValueError(f"{problem}; narrow the range or give the constraint {brief(divisor)} != 0")
+
+    def _reduction_around(self, division: Expr) -> Expr | None:
+        """A reduction whose index the divisor speaks of; ``None`` if it speaks of none."""
+        below = topological([division.args[1]])
+        indices = {t for t in below if t.op == "var" and is_index(t)} - {t.args[1] for t in below if t.op in REDUCTIONS}
+        around = (t for t in self.order if t.op in REDUCTIONS and t.args[1] in indices)
+        return next((t for t in around if division in topological([t.args[0]])), None)
+
+    def _exactly(self, graph: EGraph, start: Choice) -> Choice:
+        """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""
+        with self.spent.extracting():
+            found = exact(Priced.of(graph, self.model), start, self._seconds_left())
+        # of graphs for different gates, which may share terms, the dearest is a bound for all
+        self.bound = max(self.bound or 0, found.bound)
+        if found.bound < found.cost and self.stop == "saturated":
+            self.stop = "time"
+        return found.choice
+
+    def _once[P](self, prepare: Callable[[tuple[Rule, ...]], P], rules: tuple[Rule, ...]) -> P:
+        """What is prepared once per process and set of rules, outside the clock."""
+        with self.spent.off_the_clock():
+            return _of_default(prepare) if rules is DEFAULT else prepare(rules)
+
+    @contextmanager
+    def _session(self, rules: tuple[Rule, ...]) -> Iterator[Session]:
+        """A session for this thread alone, compiled outside the clock if none is free."""
+        free = self._once(_free_sessions, rules)
+        with self.spent.off_the_clock():
+            try:
+                session = free.pop()
+            except IndexError:
+                session = Session(rules)
+        try:
+            yield session
+        except Exception:
+            # unlike an interrupt, an error leaves it empty
+            free.append(session)
+            raise
+        if not session.is_worn:
+            free.append(session)
+
+    @contextmanager
+    def _tables(self, rules: tuple[Rule, ...]) -> Iterator[Tables]:
+        """Tables for this thread alone, compiled outside the clock if none are free."""
+        free = _free_tables(rules)
+        with self.spent.off_the_clock():
+            tables = free.pop() if free else Tables(rules)
+        yield tables
+        if not tables.is_worn:
+            free.append(tables)
+
+    def _modulo(self, speller: Speller, rules: tuple[Rule, ...]) -> Saturated:
+        """Let the rules match in egglog all that the graph of a speller has."""
+        with self._tables(rules) as tables:
+            if not tables.can_match(present(speller)):
+                CongruentRemainders(speller).offer()
+                speller.grow()
+                self.spent.skip(NO_MATCH if rules else NO_RULES)
+                return Saturated("saturated", ())
+            began = time.perf_counter()
+            self.spent.not_entered = None
+            phase = self.spent.enter("saturate")
+            own = self.rules is not DEFAULT and not all(map(is_shipped, rules))
+            # half of the time that is left is for choosing
+            least = self._seconds_left() / 2
+            try:
+                found = saturate(speller, tables, self.budget, lambda: self._seconds_left() <= least, own)
+            except UnsoundUnionError as error:
+                # what is shipped is proved: it is the constraints, or else a rule of the caller's
+                if not self.facts or own:
+                    raise
+                raise self._contradiction(error) from None
+            self.spent.enter(phase)
+            self.spent.engine_seconds += time.perf_counter() - began
+            self.spent.rounds += sum(r.number > 0 for r in found.rounds)
+            self.spent.count(tables.matches, tables.seconds, found.rounds)
+        return found
+
+    def _saturate(
+        self,
+        rules: tuple[Rule, ...],
+        terms: Sequence[Expr],
+        facts: Sequence[Expr],
+        seconds: float,
+        nodes: int,
+        without: frozenset[str] = frozenset(),
+        simplify: Callable[[Expr], Expr] | None = None,
+    ) -> Saturation:
+        budget = replace(self.budget, seconds=seconds, nodes=nodes)
+        with self._session(rules) as session:
+            began = time.perf_counter()
+            self.spent.not_entered = None
+            phase = self.spent.enter("saturate")
+            saturation = session.saturate(terms, facts, budget, without, simplify)
+            self.spent.enter(phase)
+            self.spent.engine_seconds += time.perf_counter() - began
+        self.spent.add(saturation)
+        return saturation
+
+    def _has_time(self) -> bool:
+        """Whether there is time left for what may improve the answer; the result says so if there is none."""
+        if self._seconds_left() > 0:
+            return True
+        self.stop = "time"
+        return False
+
+    def _seconds_left(self) -> float:
+        return max(0.0, self.budget.seconds - self.spent.seconds())
+
+    def _ends(self, share: float = 1) -> float:
+        """When the time is up, or a share of it."""
+        return self.spent.started + share * self.budget.seconds
+
+    def _last(self) -> float:
+        """When the input is given back rather than anything else waited for."""
+        return self._ends(MOST_SHARE) + GRACE
+
+    def _variables(self) -> dict[str, Expr]:
+        leaves = [term for term in (*self.order, *self.known) if term.op in ("var", "buffer")]
+        named = {cast(str, v.value): v for v in variables(leaves)}
+        return named | {buffer_key(array): array for array in buffers(leaves)}
+
+    def _cheapest(self, one: list[Expr], other: list[Expr]) -> list[Expr]:
+        """The terms that cost less, ``one`` if neither do: all together, or each root alone where none is shared."""
+        if self.extract != "tree":
+            return min(one, other, key=lambda exprs: cost_of(exprs, self.model))
+        costs = costs_alone([*one, *other], self.model)
+        return [min(pair, key=costs.__getitem__) for pair in zip(one, other, strict=True)]
+
+    @abstractmethod
+    def run(self, engine: str) -> Result:
+        """The answer, by the engine of that name."""
+
+    def _strays(self, found: Sequence[Expr]) -> list[list[int]]:
+        """The roots whose answer speaks of a variable that only other roots have, those of the same variables together.
+
+        The value does not depend on it, but where the root is needed it may have none: that of a loop further in.
+        """
+        if len(self.roots) == 1:
+            return []
+        sets = self.sets
+        sets.read(topological(found))
+        known = reduce(or_, map(sets.of, self.facts), 0)
+        strays: dict[int, list[int]] = {}
+        for place, (root, gate, term) in enumerate(zip(self.roots, self.gates, found, strict=True)):
+            if sets.of(term) & ~(sets.of(root) | known | (0 if gate is None else sets.of(gate))):
+                strays.setdefault(sets.of(root), []).append(place)
+        return [*strays.values()]
+
+    def _alone(self, places: Sequence[int], engine: str) -> dict[int, Expr]:
+        """The answers for some roots as if there were no others, in the time that is left."""
+        roots, gates = zip(*[(self.roots[i], self.gates[i]) for i in places], strict=True)
+        result = replace(self, roots=roots, gates=gates, pareto=None).run(engine)
+        if result.stop != "saturated":
+            self.stop = result.stop
+        return dict(zip(places, result.exprs, strict=True))
+
+    def _within_64_bits(self, exprs: list[Expr], before: Sequence[Expr]) -> list[Expr]:
+        """``exprs``, but as they were ``before`` those that 64 bits held all values of then, and do not now."""
+        wider = misfits(exprs)
+        if not wider:
+            return exprs
+        wide = misfits(before)
+        return [new if new not in wider or old in wide else old for old, new in zip(before, exprs, strict=True)]
+
+    def _bracketed(self, exprs: Sequence[Expr], loops: LoopAware) -> list[Expr]:
+        """``exprs`` with their sums added from the outermost loop to the innermost."""
+        return self._within_64_bits(hoist(exprs, loops), exprs)
+
+    def _defined(self, found: Sequence[Expr], contexts: Sequence[Theory | None]) -> list[Expr]:
+        """``found`` without divisions that the answer may not have.
+
+        Roots that this changes, or that have other divisors than the input, are the input's if that costs no more.
+        """
+        safe = defined(found, contexts, self.allowed)
+        allowed = self.allowed
+        if allowed is None:
+            return safe
+        given = [
+            root if new is not old or (self.divides_by_terms and allowed.adds_divisor(new)) else new
+            for root, old, new in zip(self.roots, found, safe, strict=True)
+        ]
+        return safe if given == safe else self._cheapest(given, safe)
+
+    def _result(
+        self,
+        found: Sequence[Expr],
+        nodes: int,
+        contexts: Sequence[Theory | None],
+        engine: str,
+        snapshot: Snapshot | None = None,
+    ) -> Result:
+        self.spent.enter("finish")
+        found = [*found]
+        for places in self._strays(found):
+            for place, term in self._alone(places, engine).items():
+                found[place] = term
+        exprs = self._within_64_bits(self._defined(found, contexts), self.roots)
+        if isinstance(self.model, LoopAware):
+            exprs = self._cheapest(exprs, self._bracketed(exprs, self.model))
+        cost_before, cost = self.cost_before, cost_of(exprs, self.model)
+        if self.extract == "tree":
+            exprs = self._cheapest(exprs, list(self.roots))
+            cost = cost_of(exprs, self.model)
+        elif cost > cost_before or (cost == cost_before and operations(exprs) > operations(self.roots)):
+            exprs, cost = list(self.roots), cost_before
+        spent = self.spent
+        trace = spent.trace(len(self.guesses))
+        return Result(
+            before=self.roots,
+            exprs=tuple(exprs),
+            constraints=self.facts,
+            gates=self.gates,
+            cost_before=cost_before,
+            cost=cost,
+            bound=None if self.bound is None else min(self.bound, cost),
+            stop=self.stop,
+            nodes=nodes,
+            rounds=spent.rounds,
+            milliseconds=1000 * sum(trace.phases.values()),
+            engine_milliseconds=1000 * spent.engine_seconds,
+            extraction_milliseconds=1000 * spent.extraction_seconds,
+            rules=dict(spent.matches),
+            rule_set=self.rules,
+            guesses=tuple(self.guesses),
+            trace=trace,
+            snapshot=snapshot,
+        )
+
+
+def anything(root: Expr) -> Expr:
+    """What a root becomes whose gate never holds: its value does not matter."""
+    return FALSE if root.is_bool else const(0)
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """No search for cyclic garbage meanwhile: there is next to none, and looking takes an eighth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,277 @@
+"""Conditions over a box of points: folded by their bounds, narrowed to one period, split until they are small.
+
+With narrower ranges most comparisons are decided, and what is left of a condition is often periodic: over a long range
+one period of it says all. That turns long ranges into short ones, which are swept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from math import gcd, lcm
+from operator import and_
+from time import monotonic
+from typing import cast
+
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import (
+    FALSE,
+    TRUE,
+    Expr,
+    as_expr,
+    const,
+    make,
+    rebuild,
+    shift_amount,
+    topological,
+    var,
+    variables,
+    where,
+)
+from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.sampling import domain_size
+from eqsat.prove.sweep import sweep
+
+Point = dict[str, int]
+Ranges = dict[str, tuple[int, int]]
+
+#: Ranges of up to so many values are split into single values.
+FEW = 16
+
+#: Boxes up to so many points are swept as they are.
+LEAF = 2**16
+
+
+class UndecidedError(Exception):
+    """A decision procedure was not run to its end; the message says why."""
+
+
+def confirmed(conditions: Sequence[Expr], point: Point) -> Point:
+    """``point``, if all ``conditions`` hold there.
+
+    Raises
+    ------
+    UndecidedError
+        If one does not: who claims the point has made up a value that the language determines.
+    """
+    if all(bool(holds) for holds in evaluate(conditions, point, total=True)):
+        return point
+    raise UndecidedError("products and quotients of variables matter")
+
+
+def restricted(conditions: Sequence[Expr], ranges: Mapping[str, tuple[int, int]]) -> list[Expr] | None:
+    """What is left of ``conditions`` over narrower ranges, or None if no point there satisfies them all.
+
+    What the bounds decide is folded, truncating divisions and shifts by constants become ``//``, ``%`` and ``*``, and
+    conjunctions become several conditions. A quotient by zero, whose value is unspecified, becomes a variable.
+
+    >>> from eqsat import var
+    >>> x, y = var("x", 0, 99), var("y", 0, 9)
+    >>> restricted([(x // 10).eq(y), where(x < 50, x, y) % 64 > 3], {"x": (30, 39)})
+    [Expr('3 == y')]
+    """
+
+    def fold(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op == "var":
+            return _narrowed(term, ranges)
+        if term.op in DIVISIONS and args[1].vmin == 0 == args[1].vmax:
+            return _narrowed(var(f"unspecified_{term.key & (1 << 64) - 1:x}", term.vmin, term.vmax), ranges)
+        folded = _folded(term, args)
+        if folded.vmin == folded.vmax and folded.args:
+            return as_expr(bool(folded.vmin)) if folded.is_bool else const(folded.vmin)
+        return folded
+
+    left: dict[Expr, None] = {}
+    waiting = rebuild(conditions, fold)[::-1]
+    while waiting:
+        condition = waiting.pop()
+        if condition is FALSE:
+            return None
+        if condition.op == "and":
+            waiting.extend(reversed(condition.args))
+        elif condition is not TRUE:
+            left[condition] = None
+    return list(left)
+
+
+def _narrowed(variable: Expr, ranges: Mapping[str, tuple[int, int]]) -> Expr:
+    low, high = ranges.get(cast(str, variable.value), (variable.vmin, variable.vmax))
+    return const(low) if low == high else var(cast(str, variable.value), low, high)
+
+
+def _folded(term: Expr, args: tuple[Expr, ...]) -> Expr:
+    """The operator of ``term`` on other operands, in plainer operators where bounds and literals allow it."""
+    if not args:
+        return term
+    op, x, y = term.op, args[0], args[-1]
+    if op == "where" and x.vmin == x.vmax:
+        return args[1] if x.vmin else args[2]
+    if op in ("and", "or"):
+        for decided, other in ((x, y), (y, x)):
+            if decided.vmin == decided.vmax:
+                return other if bool(decided.vmin) == (op == "and") else decided
+    if op in ("min", "max") and (x.vmax <= y.vmin or y.vmax <= x.vmin):
+        return x if (x.vmax <= y.vmin) == (op == "min") else y
+    if op in ("shl", "shr") and y.op == "const":
+        power = const(1 << y.vmin)
+        return x * power if op == "shl" else x // power
+    if op in ("tdiv", "tmod") and y.op == "const":
+        quotient = _truncated(x, y.vmin)
+        return quotient if op == "tdiv" else x - quotient * y
+    if op == "mod" and y.op == "const" and x.vmin // y.vmin == x.vmax // y.vmin:
+        bucket = x.vmin // y.vmin
+        return x - bucket * y.vmin if bucket else x
+    if op in ("shl", "shr"):
+        # in plainer operators an amount may have wider bounds
+        return make(op, x, shift_amount(y))
+    return make(op, *args)
+
+
+def _truncated(x: Expr, d: int) -> Expr:
+    """The quotient of ``x`` and the literal ``d``, rounded toward zero."""
+    if d < 0:
+        return -_truncated(x, -d)
+    up, down = -(-x // d), x // d
+    return down if x.vmin >= 0 else up if x.vmax <= 0 else where(x < 0, up, down)
+
+
+def is_linear(term: Expr) -> bool:
+    """Whether the operator of ``term`` is one of linear arithmetic, given the literals among its operands."""
+    if term.op == "mul":
+        return any(a.op == "const" for a in term.args)
+    return term.op not in _BY_LITERALS or term.args[1].op == "const"
+
+
+_BY_LITERALS = DIVISIONS | {"shl", "shr"}
+
+
+def _width(variable: Expr) -> int:
+    return variable.vmax - variable.vmin
+
+
+def period(conditions: Sequence[Expr], variable: Expr) -> int | None:
+    """A number of steps of ``variable`` after which all ``conditions`` are as before, or None if none is found.
+
+    For each term t below the conditions this finds P > 0 and S with ``t(x + P) = t(x) + S`` wherever x and x + P are
+    in the range of ``variable``, whatever the other variables are; then also ``t(x + k*P) = t(x) + k*S``. A variable
+    has P = 1, and S = 1 if it is the one that moves, else 0. Operands are first brought to the least common multiple of
+    their P. Sums, and products by a literal, add and multiply S. Quotients and remainders by a literal d need steps for
+    which d divides S: abs(d)/gcd(d, S) times as many; the quotient then moves by S/d and the remainder not at all.
+    Comparisons of operands that move by the same S do not change, and their min, max and selections move by S. Any
+    other operator needs operands with S = 0. So a condition, which has S = 0, holds somewhere in the range only if it
+    holds at one of the first P values of it.
+
+    >>> from eqsat import var
+    >>> x, y = var("x", 0, 10**9), var("y", 0, 9)
+    >>> period([(x // 4 * 4 + x % 4).ne(x), (x*3 + y) % 8 < y], x)
+    8
+    >>> period([x < y], x) is None
+    True
+    """
+    steps: dict[Expr, tuple[int, int]] = {}
+    for term in topological(conditions):
+        step = _step(term, [steps[a] for a in term.args], variable)
+        if step is None or step[0] > variable.vmax - variable.vmin:
+            return None
+        steps[term] = step
+    steps_of_all = lcm(*[steps[condition][0] for condition in conditions])
+    return steps_of_all if steps_of_all <= variable.vmax - variable.vmin else None
+
+
+def _step(term: Expr, operands: list[tuple[int, int]], variable: Expr) -> tuple[int, int] | None:
+    """P and S of ``term``, given those of its operands; see :func:`period`."""
+    if not operands:
+        return 1, int(term is variable)
+    steps = lcm(*[p for p, _ in operands])
+    shifts = [s * (steps // p) for p, s in operands]
+    literal = next((a.vmin for a in reversed(term.args) if a.op == "const"), None)
+    match term.op:
+        case "add" | "sub":
+            return steps, shifts[0] + (shifts[1] if term.op == "add" else -shifts[1])
+        case "neg":
+            return steps, -shifts[0]
+        case "mul" if literal is not None:
+            return steps, sum(shifts) * literal
+        case "floordiv" | "mod" if term.args[1].op == "const" and literal:
+            times = abs(literal) // gcd(literal, shifts[0])
+            return steps * times, shifts[0] * times // literal if term.op == "floordiv" else 0
+        case "lt" | "le" | "eq" | "ne" if shifts[0] == shifts[1]:
+            return steps, 0
+        case "min" | "max" | "where" if shifts[-2] == shifts[-1]:
+            return steps, shifts[-1]
+    return None if any(shifts) else (steps, 0)
+
+
+def find_in_boxes(
+    conditions: Sequence[Expr],
+    seconds: float,
+    decide: Callable[[Sequence[Expr], float], Point | None] | None = None,
+) -> Point | None:
+    """A point at which all ``conditions`` hold, or None if there is none: the domain is split until its parts are easy.
+
+    Parameters
+    ----------
+    decide : callable
+        Asked about a part before that is split further, with the seconds it may take; may raise UndecidedError.
+
+    Raises
+    ------
+    UndecidedError
+        If ``seconds`` pass first.
+
+    >>> from eqsat import var
+    >>> x = var("x", -2**31, 2**31 - 1)
+    >>> find_in_boxes([(x // 64 * 64 + x % 64).ne(x)], 1) is None
+    True
+    >>> find_in_boxes([x > 4, (x % 1000).eq(17)], 1)
+    {'x': 17}
+    """
+    deadline = monotonic() + seconds
+    corner = {cast(str, v.value): v.vmin for v in variables(conditions)}
+    stack: list[Ranges] = [{}]
+    while stack:
+        ranges = stack.pop()
+        left = restricted(conditions, ranges)
+        if left is None:
+            continue
+        inputs = variables(left)
+        try:
+            if domain_size(inputs) <= LEAF:
+                point = sweep([reduce(and_, left, TRUE)])[1]
+            elif periods := _periods(left, inputs):
+                stack.append({**ranges, **periods})
+                continue
+            elif decide:
+                point = decide(left, (deadline - monotonic()) / 10)
+            else:
+                raise UndecidedError
+        except UndecidedError:
+            stack += [{**ranges, **part} for part in _parts(left)]
+            point = None
+        if point is not None:
+            return corner | {name: low for name, (low, _) in ranges.items()} | point
+        if monotonic() > deadline:
+            raise UndecidedError("the domain has too many parts")
+    return None
+
+
+def _periods(conditions: Sequence[Expr], inputs: Sequence[Expr]) -> Ranges:
+    """One period of each variable that has one shorter than its range."""
+    periods = [(v, period(conditions, v)) for v in inputs]
+    return {cast(str, v.value): (v.vmin, v.vmin + steps - 1) for v, steps in periods if steps}
+
+
+def _parts(conditions: Sequence[Expr]) -> list[Ranges]:
+    """A domain as the values of a short range one by one, or the halves of a long one.
+
+    Where a term is not linear, a variable is chosen that makes it so, with the shortest range; else the widest of all.
+    """
+    crooked = next((term for term in topological(conditions) if not is_linear(term)), None)
+    if crooked is None:
+        variable = max(variables(conditions), key=_width)
+    else:
+        variable = min(variables(crooked.args if crooked.op == "mul" else crooked.args[1:]), key=_width)
+    low, high = variable.vmin, variable.vmax
+    middle = (low + high) // 2
+    parts = [(k, k) for k in range(low, high + 1)] if high - low < FEW else [(low, middle), (middle + 1, high)]
+    return [{cast(str, variable.value): part} for part in reversed(parts)]

@@ -1,0 +1,173 @@
+"""Is there a point at which all of some conditions hold? Decision procedures, and how they share a time.
+
+Each procedure takes conditions as :func:`eqsat.prove.boxes.restricted` leaves them and the seconds that it may take.
+It returns a point, or None if there is none, and raises :class:`eqsat.prove.boxes.UndecidedError` if it was not run
+to its end: then nothing is known. A point is believed only if evaluation agrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from time import monotonic
+from typing import cast
+
+from eqsat.lang.expr import Expr, term_count, variables
+from eqsat.prove.boxes import Point, UndecidedError, confirmed, find_in_boxes, restricted
+from eqsat.prove.presburger import find_by_isl
+from eqsat.prove.smt import to_z3
+
+#: How long a term takes to become one of z3's: nothing ends that early.
+Z3_SECONDS_PER_TERM = 1e-4
+
+#: z3's own count of its work, per second: ends it where its clock is late.
+Z3_RESOURCES = 50_000_000
+
+#: What z3 takes no larger limits than.
+Z3_LARGEST = 2**32 - 1
+
+
+def find_by_z3(conditions: Sequence[Expr], seconds: float) -> Point | None:
+    """A point at which all ``conditions`` hold, or None if there is none, by z3 (the extra ``check``).
+
+    Raises
+    ------
+    UndecidedError
+        If z3 is not installed or does not decide in ``seconds``.
+
+    >>> from eqsat import var
+    >>> x, n = var("x", 0, 2**40), var("n", 1, 2**40)
+    >>> find_by_z3([(x * n // n).ne(x)], 1) is None
+    True
+    """
+    try:
+        import z3
+    except ImportError:
+        raise UndecidedError("z3 is not installed") from None
+    if term_count(conditions) * Z3_SECONDS_PER_TERM > seconds:
+        raise UndecidedError("the terms are too many for z3")
+    # a context of its own: what it does then depends on the conditions alone
+    context = z3.Context()
+    encoded = to_z3(conditions, context=context)
+    inputs = variables(conditions)
+    elements = [t for t in encoded if t.op == "load" and not t.is_bool]
+    solver = z3.Solver(ctx=context)
+    solver.set("timeout", max(1, int(min(seconds * 1000, Z3_LARGEST))))
+    solver.set("rlimit", max(1, int(min(seconds * Z3_RESOURCES, Z3_LARGEST))))
+    # else z3 takes Ctrl-C for itself, and what it answers then looks like a limit that was reached
+    solver.set("ctrl_c", False)
+    solver.add([z3.And(encoded[v] >= v.vmin, encoded[v] <= v.vmax) for v in [*inputs, *elements]])
+    solver.add([encoded[condition] for condition in conditions])
+    answer = solver.check()
+    if answer == z3.unsat:
+        return None
+    if answer == z3.unknown:
+        raise UndecidedError(f"z3 does not decide ({solver.reason_unknown()})")
+    model = solver.model()
+    values = {v: model.eval(encoded[v], model_completion=True) for v in inputs}
+    return confirmed(conditions, {cast(str, v.value): value.as_long() for v, value in values.items()})
+
+
+def find_by_cases(conditions: Sequence[Expr], seconds: float) -> Point | None:
+    """A point at which all ``conditions`` hold, or None if there is none: isl decides part by part of the domain.
+
+    Raises
+    ------
+    UndecidedError
+        If isl is not installed, or ``seconds`` pass first.
+
+    >>> from eqsat import var
+    >>> x, n, y = var("x", 0, 2**40), var("n", 1, 20), var("y", 0, 20)
+    >>> find_by_cases([((x*n + y) // n).ne(x), y < n], 1) is None
+    True
+    """
+    return find_in_boxes(conditions, seconds, find_by_isl)
+
+
+#: The procedures by name, in the order in which they are tried.
+METHODS: dict[str, Callable[[Sequence[Expr], float], Point | None]] = {
+    "isl": find_by_isl,
+    "z3": find_by_z3,
+    "boxes": find_in_boxes,
+    "cases": find_by_cases,
+}
+
+#: What each procedure may take for one question, as shares of the whole time: all try briefly before one tries long.
+SHARES = (0.02, 0.2, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is known about several questions, each of them whether there is a point at which some conditions hold.
+
+    Attributes
+    ----------
+    point : dict or None
+        A point for one of the questions; no more is known about the others then.
+    methods : tuple of str
+        What decided: ``"bounds"`` or names of :data:`METHODS`.
+    undecided : str
+        Why some question is open, if no point was found; else empty.
+    """
+
+    point: Point | None
+    methods: tuple[str, ...]
+    undecided: str = ""
+
+
+def decide(questions: Iterable[Sequence[Expr]], seconds: float, methods: Sequence[str] = ()) -> Decision:
+    """Whether some question has a point at which all its conditions hold, within ``seconds`` for all of them.
+
+    Parameters
+    ----------
+    methods : sequence of str
+        Names of :data:`METHODS` to try, in this order; by default all.
+
+    Raises
+    ------
+    ValueError
+        If a method is none of them.
+
+    >>> from eqsat import var
+    >>> x, y = var("x", 0, 2**40), var("y", 0, 2**40)
+    >>> decide([[(x // 7 * 7 + x % 7).ne(x)]], 5, ["boxes"])
+    Decision(point=None, methods=('boxes',), undecided='')
+    >>> decide([[(x*y).eq(y*2 + 1), y > 1]], 0.1, ["boxes"]).undecided
+    '1 of 1 questions open: the domain has too many parts'
+    """
+    deadline = monotonic() + seconds
+    for method in methods:
+        if method not in METHODS:
+            raise ValueError(f"unknown method {method!r}: use some of {', '.join(METHODS)}")
+    asked = [list(question) for question in questions]
+    folded = {index: left for index, question in enumerate(asked) if (left := restricted(question, {})) is not None}
+    used = {"bounds"} if len(folded) < len(asked) else set()
+    reasons: dict[int, dict[str, str]] = {index: {} for index in folded}
+    for share, method in product(SHARES, methods or METHODS):
+        for index in list(reasons):
+            left_over = deadline - monotonic()
+            if left_over <= 0:
+                break
+            try:
+                point = METHODS[method](folded[index], min(left_over, share * seconds))
+                if point is not None:
+                    return Decision(_in_full(asked[index], point), (method,))
+            except UndecidedError as error:
+                reasons[index][method] = str(error)
+                continue
+            used.add(method)
+            del reasons[index]
+    undecided = ""
+    if reasons:
+        why = "; ".join(dict.fromkeys(next(iter(reasons.values())).values())) or "no time was left"
+        if "is not installed" in why:
+            why += ": pip install 'eqsat[check]'"
+        undecided = f"{len(reasons)} of {len(asked)} questions open: {why}"
+    return Decision(None, tuple(name for name in ("bounds", *METHODS) if name in used), undecided)
+
+
+def _in_full(conditions: Sequence[Expr], point: Point) -> Point:
+    """A point of the folded ``conditions`` with a value for each of their own variables, if they hold there."""
+    inputs = {cast(str, v.value): v.vmin for v in variables(conditions)}
+    return confirmed(conditions, inputs | {name: value for name, value in point.items() if name in inputs})

@@ -1,0 +1,160 @@
+"""Decisions by isl: conditions in linear integer arithmetic, with quotients by literals, as sets of integer points.
+
+isl (Verdoolaege, ICMS 2010; through islpy, the extra ``check``) decides whether such a set is empty, whatever the
+ranges. What is not linear (a product of two variables, a quotient by one) is a dimension of its own, with its bounds
+alone: if no point satisfies the conditions then, none does. isl counts its operations, which bounds its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from time import monotonic
+from typing import Any, cast
+
+from eqsat.lang.expr import Expr, topological
+from eqsat.prove.boxes import Point, UndecidedError, confirmed, is_linear
+
+#: Operations of isl in the first attempt, about a tenth of a second; each further one may take four times as many.
+OPERATIONS = 20_000
+#: Numbers are given to isl in pieces below this: its ``long`` may have 32 bits.
+LIMB = 2**31
+#: How much longer an attempt with four times as many operations may take.
+LONGER = 16
+
+
+def find_by_isl(conditions: Sequence[Expr], seconds: float) -> Point | None:
+    """A point at which all ``conditions`` hold, or None if there is none.
+
+    Conditions are as :func:`eqsat.prove.boxes.restricted` leaves them.
+
+    Raises
+    ------
+    UndecidedError
+        If isl is not installed, would take longer than ``seconds``, or what is not linear matters.
+
+    >>> from eqsat import var
+    >>> x, y = var("x", 0, 2**40), var("y", 0, 2**40)
+    >>> find_by_isl([(x*6 + y).eq(7), (y % 3).ne(1)], 1) is None
+    True
+    >>> find_by_isl([(x*6 + y*4).eq(10)], 1)
+    {'x': 1, 'y': 1}
+    """
+    try:
+        import islpy
+    except ImportError:
+        raise UndecidedError("islpy is not installed") from None
+    deadline = monotonic() + seconds
+    operations = OPERATIONS
+    while True:
+        started = monotonic()
+        try:
+            return _find(conditions, operations)
+        except islpy.Error as error:
+            if "operations" not in str(error):
+                raise
+        now = monotonic()
+        if now + LONGER * (now - started) > deadline:
+            raise UndecidedError(f"isl needs more than {operations} operations")
+        operations *= 4
+
+
+def _find(conditions: Sequence[Expr], operations: int) -> Point | None:
+    from islpy import dim_type
+
+    sets = _Sets(conditions, operations)
+    found = reduce(lambda left, condition: left.intersect(sets.encoded[condition]), conditions, sets.domain)
+    if found.is_empty():
+        return None
+    point = found.sample_point()
+    values = {t: point.get_coordinate_val(dim_type.set, at).to_python() for t, at in sets.dimensions.items()}
+    return confirmed(conditions, {cast(str, t.value): value for t, value in values.items() if t.op == "var"})
+
+
+class _Sets:
+    """Conditions as sets, and integer terms as piecewise quasi-affine functions.
+
+    There is one dimension per variable and per term that is not linear, and ``domain`` holds their bounds.
+    """
+
+    def __init__(self, conditions: Sequence[Expr], operations: int) -> None:
+        import islpy
+
+        context = islpy.Context()
+        context.set_max_operations(operations)
+        order = topological(conditions)
+        self.dimensions = {term: at for at, term in enumerate([t for t in order if t.op == "var" or not is_linear(t)])}
+        space = islpy.Space.set_alloc(context, 0, len(self.dimensions))
+        self.local_space = islpy.LocalSpace.from_space(space)
+        self.domain = islpy.Set.universe(space)
+        self.encoded: dict[Expr, Any] = {}
+        for term, at in self.dimensions.items():
+            axis = self.encoded[term] = islpy.PwAff.var_on_domain(self.local_space, islpy.dim_type.set, at)
+            for bounded in (axis.ge_set(self.literal(term.vmin)), axis.le_set(self.literal(term.vmax))):
+                self.domain = self.domain.intersect(bounded)
+        for term in order:
+            if term not in self.encoded:
+                # what the bounds of the variables say need not be said by every term: it is this that keeps terms small
+                self.encoded[term] = self.encode(term).gist(self.domain)
+
+    def value(self, number: int) -> Any:
+        import islpy
+
+        if -LIMB <= number < LIMB:
+            return islpy.Val.int_from_si(self.local_space.get_ctx(), number)
+        high, low = divmod(number, LIMB)
+        return self.value(high).mul(self.value(LIMB - 1)).add(self.value(high)).add(self.value(low))
+
+    def literal(self, number: int) -> Any:
+        import islpy
+
+        return islpy.PwAff.from_aff(islpy.Aff.val_on_domain(self.local_space, self.value(number)))
+
+    def encode(self, term: Expr) -> Any:
+        if not term.args:
+            number = self.literal(term.vmin)
+            return number.ne_set(self.literal(0)) if term.is_bool else number
+        args = [self.encoded[a] for a in term.args]
+        match term.op:
+            case "mul":
+                # one operand is a literal
+                literal, factor = sorted(zip(term.args, args, strict=True), key=lambda pair: pair[0].op != "const")
+                return factor[1].scale_val(self.value(literal[0].vmin))
+            case "floordiv":
+                return self.quotient(args[0], term.args[1].vmin)
+            case "mod":
+                divisor = term.args[1].vmin
+                return args[0].sub(self.quotient(args[0], divisor).scale_val(self.value(divisor)))
+        return (_ON_CONDITIONS if term.args[-1].is_bool else _ON_NUMBERS)[term.op](*args)
+
+    def quotient(self, x: Any, divisor: int) -> Any:
+        return (x if divisor > 0 else x.neg()).scale_down_val(self.value(abs(divisor))).floor()
+
+
+def _select(condition: Any, x: Any, y: Any) -> Any:
+    return condition.intersect(x).union(condition.complement().intersect(y))
+
+
+_ON_CONDITIONS: dict[str, Callable[..., Any]] = {
+    "not": lambda p: p.complement(),
+    "and": lambda p, q: p.intersect(q),
+    "or": lambda p, q: p.union(q),
+    "min": lambda p, q: p.intersect(q),
+    "max": lambda p, q: p.union(q),
+    "eq": lambda p, q: _select(p, q, q.complement()),
+    "ne": lambda p, q: _select(p, q.complement(), q),
+    "where": _select,
+}
+
+_ON_NUMBERS: dict[str, Callable[..., Any]] = {
+    "add": lambda x, y: x.add(y),
+    "sub": lambda x, y: x.sub(y),
+    "neg": lambda x: x.neg(),
+    "min": lambda x, y: x.min(y),
+    "max": lambda x, y: x.max(y),
+    "lt": lambda x, y: x.lt_set(y),
+    "le": lambda x, y: x.le_set(y),
+    "eq": lambda x, y: x.eq_set(y),
+    "ne": lambda x, y: x.ne_set(y),
+    "where": lambda condition, x, y: condition.indicator_function().cond(x, y),
+}

@@ -1,0 +1,450 @@
+"""Is a rule true? Every combination of small values, and proofs by z3 for all integers.
+
+A rule claims nothing where its guard fails or where a divisor of its left side or guard is zero; elsewhere both sides
+must be equal, and a divisor of the right side that is zero refutes it. A rule makes this claim for each alternative of
+its guard, and if it goes both ways, in both. ``vmin(x)``, ``vmax(x)``, ``factor(x)``, ``modulus(x)`` and
+``remainder(x)`` stand for all that may be known of ``x``, not for the best of it.
+
+A proof (:func:`prove_rule`) has a kind. ``symbolic``: z3, for all integers. ``instantiated``: z3, for all integers as
+terms, the literals, factors and moduli being each combination of small numbers. ``exhaustive``: terms, too, are small.
+``small ranges``: of a rule about reductions, z3, for each small range and whatever the elements
+(:mod:`eqsat.prove.binding`). z3 works under limits of its own steps, not of time, in a fresh context: a proof comes out
+the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, partial, reduce
+from itertools import combinations, combinations_with_replacement, permutations, product
+from math import gcd, inf
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eqsat.egraph.compiling import alternatives
+from eqsat.egraph.patterns import CONDITIONS, LARGEST, LITERALS, Pattern, binds_index, mentioned, pattern_of, shown
+from eqsat.egraph.rule import Counterexample, Rule
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import TRUE, Expr, const, substitute, topological, var, variables
+from eqsat.lang.limits import require
+from eqsat.lang.ops import DIVISIONS, MAX_SHIFT
+from eqsat.prove import binding
+from eqsat.prove.smt import Quotient, Quotients, to_z3
+
+Array = NDArray[Any]
+Kind = Literal["symbolic", "instantiated", "exhaustive", "small ranges"]
+
+#: How many points one search may try, and how many values a letter has at most.
+_POINTS = 2_000_000
+_MOST_VALUES = 19
+#: How many instances of its literals a rule gets, and z3's limit for each, in steps of its own.
+_INSTANCES = 250
+_INSTANCE_STEPS = 200_000
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What is known of the truth of a rule.
+
+    Attributes
+    ----------
+    rule : str
+        Its name.
+    kinds : tuple of {"symbolic", "instantiated", "exhaustive", "small ranges"}
+        The proofs that it has; empty if it is false.
+    how : str
+        What the proof used: lemmas, numbers of instances and points.
+    counterexample : Counterexample or None
+        What refutes it.
+    """
+
+    rule: str
+    kinds: tuple[Kind, ...]
+    how: str
+    counterexample: Counterexample | None = None
+
+
+def prove_rule(rule: Rule) -> Proof:
+    """Prove ``rule`` for all integers if z3 can, else for small literals, else for small numbers; or refute it.
+
+    Rules about reductions are proved for each small range.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If z3 is not installed (the extra ``check``).
+
+    >>> prove_rule(Rule("mod-core", "x % n + (x // n)*n", "x")).kinds
+    ('symbolic',)
+    >>> prove_rule(Rule("wrong", "x // 300 // 300", "0", "vmin(x) >= 0")).how
+    'refuted by z3'
+    """
+    counterexample = check_rule(rule)
+    if counterexample is not None:
+        return Proof(rule.name, (), "refuted by a small example", counterexample)
+    try:
+        from z3 import Context
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("proofs of rules need z3: pip install 'eqsat[check]'") from None
+
+    if binds_index(rule):
+        if not all(map(binding.proved, _ways(rule))):
+            return Proof(rule.name, ("exhaustive",), "one content of the arrays for each small range")
+        return Proof(rule.name, ("small ranges",), "by z3 for each small range, whatever the elements")
+    used: dict[str, None] = {}
+    for pattern in _claims(rule):
+        for name, (steps, lemmas) in _ATTEMPTS.items():
+            claim = _Claim.of(pattern, Context(), {})
+            instances = lemmas(claim.quotients)
+            if not instances and lemmas is not _no_lemmas:
+                continue
+            answer = claim.decide(steps, instances)
+            if isinstance(answer, dict) and (counterexample := _refuted(rule.name, pattern, answer)):
+                return Proof(rule.name, (), "refuted by z3", counterexample)
+            if answer is True:
+                used[name] = None
+                break
+        else:
+            return _partly_proved(rule)
+    return Proof(rule.name, ("symbolic",), ", ".join(used))
+
+
+def _partly_proved(rule: Rule) -> Proof:
+    points = f"{sum(_grid(pattern)[1].size for pattern in _claims(rule))} points"
+    instances = 0
+    for pattern in _claims(rule):
+        for claim in _instances(pattern):
+            if claim.decide(_INSTANCE_STEPS) is not True:
+                return Proof(rule.name, ("exhaustive",), points)
+            instances += 1
+    return Proof(rule.name, ("instantiated", "exhaustive"), f"{instances} instances, {points}")
+
+
+def refuse_false(rules: Iterable[Rule]) -> None:
+    """Check rules that a user brings, each once per process, by :func:`check_rule`: milliseconds.
+
+    Raises
+    ------
+    ValueError
+        If a rule that asks for its check is false; the message has the counterexample.
+
+    >>> refuse_false([Rule("wrong", "x % c", "x", "vmax(x) < c")])
+    Traceback (most recent call last):
+    ValueError: rule 'wrong' is false: with c = 1, vmax(x) = 0, x = -1 the left side is 0, the right side -1
+    """
+    for rule in rules:
+        if rule.check and (counterexample := _checked(rule)):
+            raise ValueError(str(counterexample))
+
+
+#: The conditions that a conjunct of a guard may be.
+_CONDITIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "lt": Expr.__lt__,
+    "le": Expr.__le__,
+    "gt": Expr.__gt__,
+    "ge": Expr.__ge__,
+    "eq": Expr.eq,
+    "ne": Expr.ne,
+}
+
+
+def _ways(rule: Rule) -> list[Rule]:
+    return [rule, rule.reverse()] if rule.both_ways else [rule]
+
+
+def _claims(rule: Rule) -> list[Pattern]:
+    """The rule in each direction and for each alternative of its guard, which alone must suffice."""
+    pattern = pattern_of(rule)
+    ways = [(pattern.left, pattern.right), (pattern.right, pattern.left)]
+    guards = [
+        reduce(Expr.__and__, [_CONDITIONS[op](x, y) for op, x, y in conjuncts], TRUE)
+        for conjuncts in alternatives(pattern.when)
+    ]
+    return [Pattern(*sides, when) for sides in ways[: 1 + rule.both_ways] for when in guards]
+
+
+def check_rule(rule: Rule) -> Counterexample | None:
+    """Look for values that refute ``rule``: every combination of small ones, negative ones and zero included.
+
+    Values next to the literals that the rule mentions are among them; of a rule about reductions every small range.
+
+    >>> check_rule(Rule("mod-core", "x % n + (x // n)*n", "x")) is None
+    True
+    >>> print(check_rule(Rule("wrong", "x // c // d", "x // (c*d)")))
+    rule 'wrong' is false: with c = -2, d = -1, x = -1 the left side is 0, the right side -1
+    """
+    require(rule, Rule, "a rule")
+    found: Iterable[Counterexample | None]
+    if binds_index(rule):
+        found = map(binding.check, _ways(rule))
+    else:
+        found = (_search(rule.name, pattern) for pattern in _claims(rule))
+    return next((counterexample for counterexample in found if counterexample is not None), None)
+
+
+@cache
+def _checked(rule: Rule) -> Counterexample | None:
+    return check_rule(rule)
+
+
+def _search(name: str, pattern: Pattern) -> Counterexample | None:
+    pattern = _widened(pattern)
+    values, allowed = _grid(pattern)
+    left, right, holds = evaluate([pattern.left, pattern.right, pattern.when], values, total=True)
+    defined = _nonzero_divisors(pattern.left, values) & _nonzero_divisors(pattern.when, values)
+    unsafe = ~_nonzero_divisors(pattern.right, values)
+    bad = np.broadcast_to(allowed & holds & defined & (unsafe | (left != right)), allowed.shape)
+    if not bad.any():
+        return None
+    # the smallest values make the best example
+    sizes = sum(np.abs(v) for v in values.values()) + np.zeros(allowed.shape, dtype=np.int64)
+    where = np.unravel_index(int(np.argmin(np.where(bad, sizes, inf))), allowed.shape)
+    at = partial(_value_at, shape=allowed.shape, where=where)
+    found = {shown(letter): at(value) for letter, value in values.items()}
+    return Counterexample(name, found, str(at(left)), "undefined" if at(unsafe) else str(at(right)))
+
+
+def _widened(pattern: Pattern) -> Pattern:
+    """``pattern`` with letters as wide as its literals: their bounds say in which integers it is evaluated."""
+    largest = max([LARGEST, *map(abs, mentioned(pattern))])
+    letters = [v for v in variables([pattern.left, pattern.right, pattern.when]) if v.vmax == LARGEST]
+    wide = {v: var(str(v.value), -largest if v.vmin < 0 else v.vmin, largest) for v in letters}
+    return Pattern(*substitute([pattern.left, pattern.right, pattern.when], wide))
+
+
+def _value_at(array: Array, shape: tuple[int, ...], where: tuple[Any, ...]) -> int:
+    return int(np.broadcast_to(array, shape)[where])
+
+
+def _grid(pattern: Pattern) -> tuple[dict[str, Array], Array]:
+    """Values for the letters and measures of ``pattern`` as broadcastable arrays, and where they agree."""
+    names = _names(pattern)
+    axes = [n for n in names if not n.startswith("gcd_")]
+    most = max(3, round(_POINTS ** (1 / max(1, len(axes)))))
+    further = mentioned(pattern)[: most - 3]
+    each = min(_MOST_VALUES, most - len(further))
+    values: dict[str, Array] = {}
+    for index, name in enumerate(axes):
+        shape = [1] * len(axes)
+        shape[index] = -1
+        values[name] = _values(name, each, further).reshape(shape)
+    allowed: Array = np.ones(np.broadcast_shapes(*[v.shape for v in values.values()]), dtype=bool)
+    for name in axes:
+        function, _, letter = name.partition("_")
+        if function == "vmin":
+            allowed = allowed & (values[name] <= values[letter])
+        elif function == "vmax":
+            allowed = allowed & (values[letter] <= values[name])
+        elif function == "factor":
+            allowed = allowed & (values[letter] % values[name] == 0)
+        elif function == "remainder":
+            allowed = allowed & (values[letter] % values[f"modulus_{letter}"] == values[name])
+    return values | _gcds(names, values, np.gcd), allowed
+
+
+def _gcds[T](names: Iterable[str], values: Mapping[str, T], gcd: Callable[[T, T], T]) -> dict[str, T]:
+    """The values of all ``gcd(x, d)`` in ``names``, from those of ``factor(x)`` and ``d``."""
+    operands = {name: name.split("_")[1:] for name in names if name.startswith("gcd_")}
+    return {name: gcd(values[f"factor_{term}"], values[literal]) for name, (term, literal) in operands.items()}
+
+
+def _names(pattern: Pattern) -> list[str]:
+    """The letters and measures that ``pattern`` speaks of, and the measures that those speak of; sorted."""
+    names = {str(v.value) for v in variables([pattern.left, pattern.right, pattern.when])}
+    measures = [(function, of[0]) for function, *of in (name.split("_") for name in names) if of]
+    return sorted(names | {f"{other}_{term}" for function, term in measures for other in _NEEDS.get(function, ())})
+
+
+#: What the definition of a measure speaks of.
+_NEEDS = {"gcd": ("factor",), "modulus": ("remainder",), "remainder": ("modulus",)}
+
+
+def _values(name: str, count: int, further: Iterable[int] = ()) -> Array:
+    """``count`` small values for a letter or measure, around zero, and those of ``further`` that it may have."""
+    low, high = -((count - 1) // 2), count // 2
+    least, most = -inf, inf
+    if name in CONDITIONS:
+        return np.arange(2)
+    if name == "s":
+        low, high, least, most = 0, min(count, 4) - 1, 0, MAX_SHIFT
+    elif name.startswith(("factor_", "modulus_")):
+        low, high, least = 1, min(count, 7), 1
+    elif name.startswith("remainder_"):
+        low, high, least = 0, min(count, 7) - 1, 0
+    found = [*range(low, high + 1), *(n for n in further if least <= n <= most and not low <= n <= high)]
+    return np.array(found, dtype=np.int64 if max(map(abs, found)) < 2**62 else object)
+
+
+def _nonzero_divisors(term: Expr, values: Mapping[str, Array]) -> Array:
+    """Where no divisor in ``term`` is zero."""
+    result = np.asarray(True)
+    for value in evaluate(_divisors(term), values, total=True):
+        result = result & (value != 0)
+    return result
+
+
+def _divisors(term: Expr) -> list[Expr]:
+    return [t.args[1] for t in topological([term]) if t.op in DIVISIONS]
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What z3 is asked: whether ``facts`` imply each of ``goals``."""
+
+    letters: dict[str, Any]
+    facts: list[Any]
+    goals: list[Any]
+    quotients: list[Quotient]
+
+    @classmethod
+    def of(cls, pattern: Pattern, context: Any, numbers: Mapping[str, int]) -> _Claim:
+        """The claim of ``pattern``, with ``numbers`` for some of its letters and measures."""
+        from z3 import Int, IntVal
+
+        letters = {n: IntVal(numbers[n], context) if n in numbers else Int(n, context) for n in _names(pattern)}
+        quotients = Quotients()
+        encoded = to_z3([pattern.left, pattern.right, pattern.when], quotients, letters, context)
+        facts = [encoded[pattern.when], *(fact for name in letters for fact in _facts_of(name, letters, quotients))]
+        facts += [encoded[d] != 0 for side in (pattern.left, pattern.when) for d in _divisors(side)]
+        facts += [quotient.definition() for quotient in quotients.found]
+        goals = [encoded[pattern.left] == encoded[pattern.right]]
+        goals += [encoded[divisor] != 0 for divisor in _divisors(pattern.right)]
+        return cls(letters, facts, goals, quotients.found)
+
+    def decide(self, steps: int, lemmas: Iterable[Any] = ()) -> bool | dict[str, int] | None:
+        """True if proved, values that refute a goal, or None if z3 does not decide within ``steps`` per goal."""
+        import z3
+
+        context = self.facts[0].ctx
+        sums = z3.With(z3.Tactic("simplify", context), som=True)
+        prepare = [z3.Tactic(name, context) for name in ("simplify", "propagate-values", "solve-eqs")]
+        for goal in self.goals:
+            solver = z3.Then(*prepare, sums, z3.Tactic("smt", context)).solver()
+            solver.set("rlimit", steps)
+            # else z3 takes Ctrl-C for itself, and what it answers then looks like a limit that was reached
+            solver.set("ctrl_c", False)
+            solver.add(*self.facts, *lemmas, z3.Not(goal))
+            answer = solver.check()
+            if answer == z3.sat:
+                model = solver.model()
+                return {name: model.eval(letter, True).as_long() for name, letter in self.letters.items()}
+            if answer == z3.unknown:
+                return None
+        return True
+
+
+def _facts_of(name: str, letters: Mapping[str, Any], quotients: Quotients) -> list[Any]:
+    """What is true of a measure, or of a letter by its place."""
+    from z3 import Int
+
+    value = letters[name]
+    if name == "s":
+        return [value >= 0, value <= MAX_SHIFT]
+    function, *of = name.split("_")
+    if not of:
+        return []
+    if function == "vmin":
+        return [value <= letters[of[0]]]
+    if function == "vmax":
+        return [letters[of[0]] <= value]
+    if function == "remainder":
+        return [value == quotients.divide("mod", letters[of[0]], letters[f"modulus_{of[0]}"])]
+    if function == "modulus":
+        return [value >= 1]
+    # a common divisor will do for the greatest
+    multiples = [letters[of[0]]] if function == "factor" else [letters[f"factor_{of[0]}"], letters[of[1]]]
+    times = [Int(f"{name}_times_{index}", value.ctx) for index in range(len(multiples))]
+    return [value >= 1, *(multiple == value * t for multiple, t in zip(multiples, times, strict=True))]
+
+
+def bucket_lemma(of: Quotient, number: Any) -> Any:
+    """``a // b == k`` exactly if ``a`` lies in the bucket ``[b*k, b*k + b)``, mirrored for a negative ``b``."""
+    from z3 import And, Implies
+
+    a, b, start = of.dividend, of.divisor, of.divisor * number
+    below = Implies(b > 0, (of.quotient == number) == And(start <= a, a < start + b))
+    above = Implies(b < 0, (of.quotient == number) == And(start >= a, a > start + b))
+    return And(below, above)
+
+
+def congruence_lemma(one: Quotient, other: Quotient, number: Any) -> Any:
+    """Dividends that are ``k`` divisors apart have equal remainders, and quotients that are ``k`` apart."""
+    from z3 import And, Implies
+
+    apart = And(one.divisor != 0, one.divisor == other.divisor, one.dividend - other.dividend == one.divisor * number)
+    return Implies(apart, And(one.quotient == other.quotient + number, one.remainder == other.remainder))
+
+
+def multiple_lemma(of: Quotient, number: Any) -> Any:
+    """For a positive ``b``, ``b*k <= a`` exactly if ``k <= a // b``."""
+    from z3 import Implies
+
+    return Implies(of.divisor > 0, (of.divisor * number <= of.dividend) == (number <= of.quotient))
+
+
+def _no_lemmas(found: list[Quotient]) -> list[Any]:
+    return []
+
+
+def _buckets(found: list[Quotient]) -> list[Any]:
+    return [bucket_lemma(one, other.quotient) for one, other in permutations(_floors(found), 2)]
+
+
+def _congruences(found: list[Quotient]) -> list[Any]:
+    floors = _floors(found)
+    apart = [one.quotient * other.quotient for one, other in combinations_with_replacement(floors, 2)]
+    pairs = [pair for pair in combinations(floors, 2) if pair[0].divisor.eq(pair[1].divisor)]
+    return [congruence_lemma(*pair, sign * number) for pair in pairs for number in apart for sign in (1, -1)]
+
+
+def _multiples(found: list[Quotient]) -> list[Any]:
+    floors = _floors(found)
+    ends = [one.quotient * (other.quotient + end) for one, other in permutations(floors, 2) for end in (0, 1)]
+    return _buckets(found) + [multiple_lemma(of, number) for of in floors for number in ends]
+
+
+def _floors(found: list[Quotient]) -> list[Quotient]:
+    return [quotient for quotient in found if not quotient.truncates]
+
+
+#: What is tried in turn: z3's limit in steps, and instances of lemmas that it does not think of itself.
+_ATTEMPTS: dict[str, tuple[int, Callable[[list[Quotient]], list[Any]]]] = {
+    "no lemma": (600_000, _no_lemmas),
+    "buckets": (4_000_000, _buckets),
+    "congruences": (1_000_000, _congruences),
+    "multiples": (4_000_000, _multiples),
+}
+
+
+def _instances(pattern: Pattern) -> Iterator[_Claim]:
+    """The claim of ``pattern`` for every combination of small literals and factors."""
+    from z3 import Context
+
+    names = _names(pattern)
+    axes = [n for n in names if n in LITERALS or n.startswith(("factor_", "modulus_"))]
+    context = Context()
+    for values in product(*[_values(name, round(_INSTANCES ** (1 / max(1, len(axes))))) for name in axes]):
+        numbers = {name: int(value) for name, value in zip(axes, values, strict=True)}
+        yield _Claim.of(pattern, context, numbers | _gcds(names, numbers, gcd))
+
+
+def _refuted(name: str, pattern: Pattern, values: dict[str, int]) -> Counterexample | None:
+    """The counterexample that z3 claims, if evaluation agrees: a common divisor of z3's need not be the greatest."""
+    values = values | _gcds(values, values, gcd)
+    numbers = {v: const(values[str(v.value)]) for v in variables([pattern.left, pattern.right, pattern.when])}
+    left, right, when = (_number(side, numbers) for side in (pattern.left, pattern.right, pattern.when))
+    if not when or left is None or left == right:
+        return None
+    found = {shown(letter): value for letter, value in values.items()}
+    return Counterexample(name, found, str(left), "undefined" if right is None else str(right))
+
+
+def _number(term: Expr, numbers: Mapping[Expr, Expr]) -> int | None:
+    """The value of ``term``, or None where a divisor is zero."""
+    try:
+        return int(evaluate(substitute([term], numbers), {})[0])
+    except (ValueError, ZeroDivisionError):
+        return None

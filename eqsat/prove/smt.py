@@ -1,0 +1,200 @@
+"""Terms as z3 terms over mathematical integers: the one encoding that proofs of results and of rules share.
+
+z3 (the extra ``check``) is imported where it is used, so this module may be imported without it. A proof that must
+come out the same in every process gives a z3 context of its own: names and their order then decide what z3 does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from types import MappingProxyType
+from typing import Any
+
+from eqsat.lang.expr import Expr, array_of, brief, const, instantiate, make, neutral, rebuild, topological, where
+from eqsat.lang.ops import DIVISIONS, MAX_SHIFT, REDUCTIONS
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """``dividend == divisor*quotient + remainder``, rounded down, or toward zero where it ``truncates``."""
+
+    dividend: Any
+    divisor: Any
+    quotient: Any
+    remainder: Any
+    truncates: bool
+
+    def definition(self) -> Any:
+        """The fact that makes quotient and remainder unique; nothing is said of a zero divisor."""
+        from z3 import And, If, Implies
+
+        remainder, divisor = self.remainder, self.divisor
+        if self.truncates:
+            size = If(divisor < 0, -divisor, divisor)
+            small = And(If(self.dividend < 0, remainder <= 0, remainder >= 0), -size < remainder, remainder < size)
+        else:
+            small = If(divisor > 0, And(remainder >= 0, remainder < divisor), And(divisor < remainder, remainder <= 0))
+        return Implies(divisor != 0, And(self.dividend == divisor * self.quotient + remainder, small))
+
+
+@dataclass
+class Quotients:
+    """Divisions as variables: z3 is better at ``a == b*q + r`` than at its own division by a term.
+
+    A proof that uses the encoded terms must assume the definition of every quotient ``found``.
+    """
+
+    found: list[Quotient] = field(default_factory=list)
+
+    def divide(self, op: str, dividend: Any, divisor: Any) -> Any:
+        """The variable for the value of the division ``op``; equal operands give the same one."""
+        from z3 import Int, eq
+
+        truncates = op in ("tdiv", "tmod")
+        for known in self.found:
+            if truncates is known.truncates and eq(dividend, known.dividend) and eq(divisor, known.divisor):
+                break
+        else:
+            quotient, remainder = (Int(f"{part}_{len(self.found)}", dividend.ctx) for part in ("quotient", "remainder"))
+            known = Quotient(dividend, divisor, quotient, remainder, truncates)
+            self.found.append(known)
+        return known.quotient if op in ("floordiv", "tdiv") else known.remainder
+
+
+#: Reductions with up to so many values are written out.
+MAX_UNROLLED = 256
+
+
+def unrolled(roots: Sequence[Expr]) -> list[Expr]:
+    """``roots`` with every reduction written out.
+
+    Raises
+    ------
+    ValueError
+        If a reduction has more than :data:`MAX_UNROLLED` steps, or one of them divides by zero.
+
+    >>> from eqsat.lang.text import parse
+    >>> unrolled([parse("sum(r*r, r, 1, 4)", {})])
+    [Expr('1*1 + 2*2 + 3*3')]
+    """
+    return rebuild(roots, lambda term, args: _unrolled(term.op, *args) if term.op in REDUCTIONS else None)
+
+
+def _unrolled(op: str, body: Expr, index: Expr, low: Expr, high: Expr) -> Expr:
+    reduction = REDUCTIONS[op]
+    extreme = op in ("max_over", "min_over")
+    if high.vmax - low.vmin > MAX_UNROLLED:
+        raise ValueError(f"a reduction of {brief(body)!r} has more than {MAX_UNROLLED} steps: narrow its range")
+    total: Expr | None = None
+    for number in range(low.vmin, high.vmax):
+        step = instantiate(body, index, const(number))
+        inside = (low <= number) & (const(number) < high)
+        if not inside.vmin:
+            step = where(inside, step, neutral(op, body))
+        total = step if total is None else make(reduction.combine, total, step)
+    if total is None:
+        return const(reduction.identity)
+    return where(low < high, total, reduction.identity) if extreme and not (low < high).vmin else total
+
+
+def to_z3(
+    roots: Sequence[Expr],
+    quotients: Quotients | None = None,
+    letters: Mapping[str, Any] = MappingProxyType({}),
+    context: Any = None,
+) -> dict[Expr, Any]:
+    """Every term below ``roots`` as a z3 term over mathematical integers, with floor division.
+
+    Parameters
+    ----------
+    roots : sequence of Expr
+        The terms; the ranges of their variables are not stated.
+    quotients : Quotients, optional
+        Takes every division by what is no number; without it they are z3's own.
+    letters : mapping from variable name to z3 term
+        What stands for a variable; the others keep their names.
+    context : z3.Context, optional
+        Where the terms live; z3's main context if not given.
+
+    >>> from eqsat import var
+    >>> x = var("x", -5, 5)
+    >>> to_z3([x + 2])[x + 2]
+    x + 2
+    """
+    import z3
+
+    operators = _operators()
+    encoded: dict[Expr, Any] = {}
+    for term in topological(roots):
+        if term.op == "var":
+            encoded[term] = letters[str(term.value)] if term.value in letters else z3.Int(term.value, context)
+        elif term.op == "buffer":
+            # an array is known by its loads alone
+            encoded[term] = None
+        elif term.op == "load":
+            sorts = [z3.IntSort(context)] * (len(term.args) - 1)
+            sorts.append(z3.BoolSort(context) if term.is_bool else z3.IntSort(context))
+            encoded[term] = z3.Function(array_of(term).name, *sorts)(*[encoded[arg] for arg in term.args[1:]])
+        elif not term.args:
+            encoded[term] = z3.BoolVal(term.value, context) if term.is_bool else z3.IntVal(term.value, context)
+        else:
+            encoded[term] = _apply(term.op, [encoded[arg] for arg in term.args], operators, quotients)
+    return encoded
+
+
+def _apply(op: str, args: list[Any], operators: dict[str, Callable[..., Any]], quotients: Quotients | None) -> Any:
+    import z3
+
+    if quotients is None or op not in DIVISIONS | {"shr"}:
+        return operators[op](*args)
+    dividend, divisor = args
+    if op == "shr":
+        op, divisor = "floordiv", _power_of_two(divisor)
+    number = z3.simplify(divisor)
+    return operators[op](dividend, number) if z3.is_int_value(number) else quotients.divide(op, dividend, divisor)
+
+
+def _power_of_two(exponent: Any) -> Any:
+    from z3 import If, IntVal, is_int_value
+
+    if is_int_value(exponent):
+        return IntVal(2 ** exponent.as_long(), exponent.ctx)
+    one = IntVal(1, exponent.ctx)
+    return reduce(lambda power, k: If(exponent == k, 2**k, power), range(1, MAX_SHIFT + 1), one)
+
+
+def _operators() -> dict[str, Callable[..., Any]]:
+    """What each operator means to z3, whose own ``/`` and ``%`` round down for positive divisors only."""
+    from z3 import And, If, Not, Or, is_bool
+
+    def magnitude(a: Any) -> Any:
+        return If(a < 0, -a, a)
+
+    def truncated(a: Any, b: Any) -> Any:
+        quotient = magnitude(a) / magnitude(b)
+        return If((a < 0) == (b < 0), quotient, -quotient)
+
+    return {
+        "or": Or,
+        "and": And,
+        "not": Not,
+        "lt": lambda a, b: a < b,
+        "le": lambda a, b: a <= b,
+        "eq": lambda a, b: a == b,
+        "ne": lambda a, b: a != b,
+        "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul": lambda a, b: a * b,
+        "neg": lambda a: -a,
+        "floordiv": lambda a, b: If(b > 0, a / b, -a / -b),
+        "mod": lambda a, b: If(b > 0, a % b, -(-a % -b)),
+        "tdiv": truncated,
+        "tmod": lambda a, b: a - b * truncated(a, b),
+        "shl": lambda a, b: a * _power_of_two(b),
+        "shr": lambda a, b: a / _power_of_two(b),
+        "min": lambda a, b: And(a, b) if is_bool(a) else If(a <= b, a, b),
+        "max": lambda a, b: Or(a, b) if is_bool(a) else If(a >= b, a, b),
+        "where": If,
+    }

@@ -1,0 +1,342 @@
+"""Are two lists of expressions equal for every value of their variables?
+
+:func:`check_equal` evaluates both: at all points of a small domain, at chosen points of a large one.
+:func:`prove_equal` leaves no point out: what it cannot evaluate everywhere it asks of the procedures in
+:mod:`eqsat.prove.decide`. A point counts only where all constraints hold, and for a gated root only where its gate
+holds. Buffers hold arbitrary fixed elements; for a proof reductions are written out, and the elements are unknown.
+Constraints are taken to be satisfiable: those that share no variable and no array with a root do not matter to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from math import inf, prod
+from time import monotonic
+from typing import Literal
+
+import numpy as np
+
+from eqsat.lang.evaluation import MAX_STEPS, evaluate
+from eqsat.lang.expr import Expr, buffers, extent, topological, variables
+from eqsat.lang.limits import list_of, refuse_seconds, require
+from eqsat.lang.ops import REDUCTIONS, trip_bounds
+from eqsat.lang.sampling import sample, select
+from eqsat.lang.traversal import VariableSets
+from eqsat.prove.decide import decide
+from eqsat.prove.smt import unrolled
+from eqsat.prove.sweep import sweep
+
+#: Domains with up to so many points are swept.
+MOST_POINTS = 10**6
+
+#: How long a proof may take unless its caller says otherwise.
+PROOF_SECONDS = 10.0
+
+#: Points to look at for a difference before a proof is tried, and the share of its time that they and all sweeps get.
+PROOF_SAMPLES = 1000
+SWEEP_SHARE = 0.5
+
+#: The most pairs of a point and a value of an index that one comparison takes.
+STEPS = 2**26
+
+#: What a check may be worth, the most first.
+CHECKS = ("exhaustive", "proved", "sampled", "unchecked")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The outcome of a comparison; false if a difference was found.
+
+    Attributes
+    ----------
+    kind : str
+        ``"exhaustive"`` (every point), ``"proved"`` (every point, some by reasoning), ``"sampled"`` (some points, or
+        one content of the buffers) or ``"unchecked"`` (some root has a reduction of too many steps to be evaluated).
+    points : int
+        How many points were compared; 0 for roots that are one and the same term.
+    counterexample : dict or None
+        A value for each variable that matters, at which some root differs.
+    proof : str
+        Of a proof what decided, of one that was asked for and not found ``"undecided"`` and why; else empty.
+    """
+
+    kind: Literal["exhaustive", "proved", "sampled", "unchecked"]
+    points: int
+    counterexample: dict[str, int] | None = None
+    proof: str = ""
+
+    @property
+    def equal(self) -> bool:
+        """Whether no difference was found; see ``kind`` for what that means."""
+        return self.counterexample is None
+
+    def __bool__(self) -> bool:
+        return self.equal
+
+    @property
+    def row(self) -> dict[str, str]:
+        """What a row of output says of it: ``checked``, and ``proof`` if one was asked for and needed."""
+        return {"checked": self.kind, **({"proof": self.proof} if self.proof else {})}
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Roots that are compared over one domain: ``differs`` holds one condition per root, true where it is wrong."""
+
+    differs: list[Expr]
+    constraints: list[Expr]
+
+    @property
+    def variables(self) -> list[Expr]:
+        return variables([*self.differs, *self.constraints])
+
+
+def check_equal(
+    before: Sequence[Expr],
+    after: Sequence[Expr],
+    *,
+    constraints: Sequence[Expr] = (),
+    gates: Sequence[Expr | None] = (),
+    most: int = MOST_POINTS,
+    samples: int = 10_000,
+    seed: int = 0,
+    prove: bool = False,
+    seconds: float = PROOF_SECONDS,
+) -> Check:
+    """Compare each root of ``before`` with the same root of ``after`` by evaluating both.
+
+    Parameters
+    ----------
+    before, after : sequence of Expr
+        As many roots in one as in the other.
+    constraints : sequence of Expr
+        Conditions known to hold; other points do not count.
+    gates : sequence of Expr or None
+        Per root the condition under which its value matters, or None; may be empty.
+    most : int
+        Domains with up to so many points are compared exhaustively. The domain is that of all variables that occur;
+        where it is larger, that of single roots is tried.
+    samples : int
+        Points to compare at otherwise: the ends of each range, 0, 1 and -1, random ones, and points found by a search
+        where constraints or gates are tight.
+    prove : bool
+        Leave no point out, and take up to ``seconds`` for that: :func:`prove_equal`.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of roots or gates differ, a variable has two ranges, or there are less than 0 seconds.
+    TypeError
+        If ``seconds`` is no number, or the roots are no lists of terms.
+
+    >>> from eqsat import var
+    >>> i, j = var("i", 0, 63), var("j", 0, 31)
+    >>> check_equal([(i*32 + j) // 32], [i])
+    Check(kind='exhaustive', points=2048, counterexample=None, proof='')
+    >>> check_equal([i % 32], [i], gates=[i < 33]).counterexample
+    {'i': 32}
+    """
+    refuse_seconds(seconds)
+    if prove:
+        return prove_equal(before, after, constraints=constraints, gates=gates, seconds=seconds, most=most)
+    return _evaluated(_differences(before, after, gates), constraints, gates, most, samples, seed)[0]
+
+
+def prove_equal(
+    before: Sequence[Expr],
+    after: Sequence[Expr],
+    *,
+    constraints: Sequence[Expr] = (),
+    gates: Sequence[Expr | None] = (),
+    seconds: float = PROOF_SECONDS,
+    most: int = MOST_POINTS,
+    methods: Sequence[str] = (),
+) -> Check:
+    """Compare each root of ``before`` with the same root of ``after`` at every point, by evaluation or by reasoning.
+
+    Parameters
+    ----------
+    before, after, constraints, gates, most
+        As for :func:`check_equal`.
+    seconds : float
+        Time for all roots together.
+    methods : sequence of str
+        What may be tried where evaluation is too long, in this order; by default all of
+        :data:`eqsat.prove.decide.METHODS`. Those that need a package that is not installed (the extra ``check``:
+        islpy, z3) decide nothing.
+
+    Returns
+    -------
+    Check
+        ``"exhaustive"`` or ``"proved"`` if all was decided; else what was done, and ``proof`` says why no more.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`check_equal`, and for an unknown method.
+
+    >>> from eqsat import var
+    >>> x = var("x", 0, 2**60)
+    >>> prove_equal([(x*6 + 5) // 3], [x*2 + 1], methods=["boxes"])
+    Check(kind='proved', points=1000, counterexample=None, proof='boxes')
+    """
+    refuse_seconds(seconds)
+    started = monotonic()
+    differs = _differences(before, after, gates)
+    check, left = _evaluated(differs, constraints, gates, most, PROOF_SAMPLES, 0, started + SWEEP_SHARE * seconds)
+    if not left or not check.equal:
+        return check
+    questions = [[*group.constraints, difference] for group in left for difference in group.differs]
+    try:
+        questions = [unrolled(question) for question in questions]
+    except ValueError as error:
+        return replace(check, proof=f"undecided: {error}")
+    if any(map(buffers, questions)):
+        # the others evaluate, and so know one content of the buffers alone
+        methods = ("z3",)
+    decision = decide(questions, started + seconds - monotonic(), methods)
+    if decision.undecided:
+        return replace(check, proof=f"undecided within {seconds:g} s: {decision.undecided}")
+    return Check("proved", check.points, decision.point, " and ".join(decision.methods))
+
+
+def _evaluated(
+    differs: list[Expr],
+    constraints: Sequence[Expr],
+    gates: Sequence[Expr | None],
+    most: int,
+    samples: int,
+    seed: int,
+    deadline: float = inf,
+) -> tuple[Check, list[_Group]]:
+    """The outcome of evaluation, and the groups that it left open, if it found no difference in others."""
+    steps = _steps([*differs, *constraints])
+    if steps > MAX_STEPS:
+        too_long = [difference for difference in differs if _steps([difference, *constraints]) > MAX_STEPS]
+        others = [difference for difference in differs if difference not in too_long]
+        gates = [gate for gate in gates if gate is not None and _steps([gate]) <= MAX_STEPS]
+        check, left = _evaluated(others, constraints if others else (), gates, most, samples, seed, deadline)
+        if not check.equal:
+            return check, []
+        return replace(check, kind="unchecked"), [*left, _Group(too_long, list(constraints))]
+    room = max(1, STEPS // steps)
+    # a single point is no domain to choose from
+    small, large = _groups(differs, list(constraints), max(1, min(most, room)))
+    samples = min(samples, room)
+    points = 0
+    open_groups: list[_Group] = []
+    for group in small:
+        try:
+            count, counterexample = sweep(group.differs, group.constraints, deadline if group.variables else inf)
+        except TimeoutError:
+            large.append(group)
+            continue
+        points += count
+        if counterexample is not None:
+            return Check("exhaustive", points, counterexample), []
+        if buffers([*group.differs, *group.constraints]):
+            # every point, but one content
+            open_groups.append(group)
+    if not large:
+        return Check("sampled" if open_groups else "exhaustive", points), open_groups
+    together = _Group(
+        [difference for group in large for difference in group.differs],
+        list(dict.fromkeys(constraint for group in large for constraint in group.constraints)),
+    )
+    known = [gate for gate in dict.fromkeys(gates) if gate is not None]
+    count, counterexample = _probe(together, known, samples, seed, deadline)
+    return Check("sampled", points + count, counterexample), large + open_groups
+
+
+def _steps(roots: Sequence[Expr]) -> int:
+    """How many values the indices of nested reductions take together, at most."""
+    steps: dict[Expr, int] = {}
+    for term in topological(roots):
+        steps[term] = max([steps[a] for a in term.args], default=1)
+        if term.op in REDUCTIONS:
+            steps[term] *= max(1, _most_trips(term))
+    return max(steps.values(), default=1)
+
+
+def _most_trips(term: Expr) -> int:
+    low, high = term.args[2:]
+    return trip_bounds((low.vmin, low.vmax), (high.vmin, high.vmax))[1]
+
+
+def _differences(before: Sequence[Expr], after: Sequence[Expr], gates: Sequence[Expr | None]) -> list[Expr]:
+    """The distinct conditions under which a root is wrong; identical terms need none."""
+    before, after = list_of(Expr, before, "the roots before"), list_of(Expr, after, "the roots after")
+    require(gates, Sequence, "the list of gates")
+    gates = gates or [None] * len(before)
+    if not len(before) == len(after) == len(gates):
+        raise ValueError(f"{len(before)} roots before, {len(after)} after and {len(gates)} gates: give as many of each")
+    found: dict[Expr, None] = {}
+    for old, new, gate in zip(before, after, gates, strict=True):
+        if old is not new:
+            found[old.ne(new) if gate is None else gate & old.ne(new)] = None
+    return list(found)
+
+
+def _groups(differs: list[Expr], constraints: list[Expr], most: int) -> tuple[list[_Group], list[_Group]]:
+    """Groups of roots with a domain of up to ``most`` points, as few as possible, and groups of one domain each."""
+    sets = VariableSets()
+    extents = {sets.of(v): extent(v) for v in variables([*differs, *constraints])}
+
+    def closure(mask: int) -> int:
+        """The variables and arrays that constraints tie to those of ``mask``."""
+        while True:
+            wider = reduce(lambda m, c: m | sets.of(c) if m & sets.of(c) else m, constraints, mask)
+            if wider == mask:
+                return mask
+            mask = wider
+
+    def size(mask: int) -> int:
+        return prod(count for bit, count in extents.items() if mask & bit)
+
+    def group(mask: int, members: list[Expr]) -> _Group:
+        return _Group(members, [c for c in constraints if sets.of(c) & mask])
+
+    domains: dict[int, list[Expr]] = {}
+    for condition in differs:
+        domains.setdefault(closure(sets.of(condition)), []).append(condition)
+    small: list[tuple[int, list[Expr]]] = []
+    large: list[_Group] = []
+    for mask, members in sorted(domains.items(), key=lambda item: size(item[0]), reverse=True):
+        if size(mask) > most:
+            large.append(group(mask, members))
+            continue
+        for index, (other, others) in enumerate(small):
+            if size(other | mask) <= most:
+                small[index] = other | mask, others + members
+                break
+        else:
+            small.append((mask, members))
+    return [group(*pair) for pair in small], large
+
+
+def _probe(
+    group: _Group, gates: list[Expr], samples: int, seed: int, deadline: float
+) -> tuple[int, dict[str, int] | None]:
+    """Compare at chosen points: how many there were, and one at which a root is wrong.
+
+    After ``deadline`` gates get no points of their own.
+    """
+    found = sample(group.variables, group.constraints, samples, seed)
+    batches = [found]
+    inside = set(group.variables)
+    for gate in gates:
+        if monotonic() < deadline and inside.issuperset(variables([gate])):
+            reached = sum(int(np.count_nonzero(evaluate([gate], batch, total=True)[0])) for batch in batches)
+            if reached < samples // 100:
+                batches.append(sample(group.variables, [*group.constraints, gate], samples // 20, seed))
+    points = 0
+    for batch in batches:
+        count = len(next(iter(batch.values())))
+        points += count
+        for verdict in evaluate(group.differs, batch, total=True):
+            if verdict.any():
+                at = select(batch, np.flatnonzero(np.broadcast_to(verdict, count))[:1])
+                return points, {name: int(value[0]) for name, value in at.items()}
+    return points, None

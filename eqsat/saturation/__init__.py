@@ -1,1 +1,0 @@
-"""Rules in the e-graph engine: their language, their compilation, what runs beside them, what is left."""

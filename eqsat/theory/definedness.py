@@ -1,0 +1,230 @@
+"""Definedness: divisions by what may be zero, under all that is known where they are evaluated.
+
+Inputs are read lazily: a branch of a selection is evaluated where the condition decides for it, and a body where its
+reduction has a step. What is not evaluated there may divide by zero; inputs that divide by zero elsewhere are refused.
+
+Answers are held to more: code for vectors and GPUs evaluates both branches of a selection, and what a gate masks. So an
+answer divides by nothing that is zero at some point of the ranges and constraints, whatever the gates and conditions
+around it say, unless the input has that division too (:class:`AllowedDivisions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+
+from eqsat.lang.evaluation import undefined_somewhere
+from eqsat.lang.expr import (
+    Expr,
+    const,
+    divides_by_zero,
+    make,
+    maximum,
+    may_divide_by_zero,
+    minimum,
+    rebuild,
+    stated,
+    topological,
+    where,
+    with_users,
+)
+from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.theory.forms import Form, to_expr
+from eqsat.theory.linear import Theory
+
+
+def unsafe_divisions(
+    roots: Sequence[Expr], suspected: Collection[Expr], contexts: Sequence[Theory | None], lazy: bool = True
+) -> Iterator[tuple[Expr, Theory]]:
+    """The divisions below ``roots`` by what may be zero under all that is known there, and the theory of that.
+
+    ``suspected`` are the :func:`suspects` among the terms below the roots. If ``lazy``, a branch of a selection is
+    evaluated only where it is chosen; else everywhere.
+    """
+    seen: set[tuple[Theory, Expr]] = set()
+    pairs = zip(roots, contexts, strict=True)
+    stack = [(root, theory) for root, theory in pairs if root in suspected and theory is not None]
+    while stack:
+        term, theory = stack.pop()
+        if (theory, term) in seen or term not in suspected:
+            continue
+        seen.add((theory, term))
+        if term.op in DIVISIONS and not _is_nonzero(term.args[1], theory):
+            yield term, theory
+        if term.op == "where" and lazy:
+            stack += [(term.args[0], theory), *live_branches(term, theory)]
+        elif term.op in REDUCTIONS:
+            inside = theory.inside(term)
+            stack += [(term.args[0], inside)] if inside is not None else []
+            stack += [(a, theory) for a in term.args[2:]]
+        else:
+            stack += [(a, theory) for a in term.args]
+
+
+def undefined(order: Sequence[Expr], theory: Theory) -> set[Expr]:
+    """The terms of ``order``, operands first, that may divide by zero if no more is known than ``theory`` says.
+
+    Here ``and`` and ``or`` do not need a member where others decide them.
+    """
+    suspected = suspects(order)
+    found = {term for term in suspected if any(unsafe_divisions([term], suspected, [theory]))}
+    has_reductions = any(part.op in REDUCTIONS for part in topological(found))
+    points = None if not found or has_reductions else theory.every_point(found)
+    return found if points is None else found & undefined_somewhere(found, points)
+
+
+def without_dead_divisions(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
+    """``roots`` with zero in place of divisions by what is always zero, which are never evaluated.
+
+    Rules about divisions would make whatever such a division is the same as other things that it is.
+    """
+
+    def dead(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        is_dead = may_divide_by_zero(term) and theory.bounds(theory.form(term.args[1])) == (0, 0)
+        return const(0) if is_dead else None
+
+    return rebuild(roots, dead)
+
+
+def settled(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
+    """``roots`` with zero in place of the divisions by zero that are never evaluated.
+
+    Raises
+    ------
+    ValueError
+        If one is evaluated for all that ``theory`` knows.
+
+    >>> from eqsat.lang.expr import replaced, var
+    >>> x, d = var("x", 0, 9), var("d", 0, 3)
+    >>> settled(replaced([where(d < 1, 0, x//d)], {d: const(0)}), Theory())
+    [Expr('where(0 < 1, 0, 0)')]
+    """
+    found = list(roots)
+    while any(map(divides_by_zero, order := topological(found))):
+        for division, _ in unsafe_divisions(found, suspects(order), [theory] * len(found)):
+            if divides_by_zero(division):
+                stated(division.op, *division.args)
+        found = rebuild(found, lambda term, args: const(0) if divides_by_zero(term) else None)
+    return found
+
+
+class AllowedDivisions:
+    """The divisions that an answer may have if all of it is evaluated at every point of the ranges and constraints.
+
+    Those by what is never zero there, and those of the input: with the same dividend and the same divisor.
+
+    Parameters
+    ----------
+    roots : sequence of Expr
+        The input.
+    suspected : collection of Expr
+        The :func:`suspects` among its terms.
+    theory : Theory
+        What the ranges and constraints say: no gates.
+    """
+
+    def __init__(self, roots: Sequence[Expr], suspected: Collection[Expr], theory: Theory) -> None:
+        self.roots, self.theory = roots, theory
+        found = unsafe_divisions(roots, suspected, [theory] * len(roots), lazy=False)
+        self._of_input = {self._operands(division) for division, _ in found}
+        self._never_zero: dict[Form, bool] = {}
+
+    def _operands(self, division: Expr) -> tuple[Form, Form]:
+        dividend, divisor = division.args
+        return self.theory.form(dividend), self.theory.form(divisor)
+
+    def has(self, dividend: Form, divisor: Form) -> bool:
+        """Whether an answer may divide so."""
+        found = self._never_zero.get(divisor)
+        if found is None:
+            found = _is_nonzero(to_expr(divisor), self.theory)
+            if found or not self.theory.is_late():
+                self._never_zero[divisor] = found
+        return found or (dividend, divisor) in self._of_input
+
+    @cached_property
+    def _of_roots(self) -> set[Form]:
+        return self._divisors(self.roots)
+
+    def adds_divisor(self, root: Expr) -> bool:
+        """Whether a divisor below ``root``, no literal, is none of the input."""
+        return not self._divisors([root]) <= self._of_roots
+
+    def _divisors(self, roots: Sequence[Expr]) -> set[Form]:
+        found = {t.args[1] for t in topological(roots) if t.op in DIVISIONS and t.args[1].op != "const"}
+        return {self.theory.form(divisor) for divisor in found}
+
+    def instead_of(self, divisor: Form) -> Form:
+        """What equals ``divisor`` where that is not zero, and is never zero itself."""
+        found = self.theory.form(_kept_from_zero(to_expr(divisor)))
+        self._never_zero[found] = True
+        return found
+
+    def missing(self, roots: Sequence[Expr], suspected: Collection[Expr]) -> Iterator[Expr]:
+        """The divisions below ``roots`` that an answer may not have."""
+        for division, _ in unsafe_divisions(roots, suspected, [self.theory] * len(roots), lazy=False):
+            if not self.has(*self._operands(division)):
+                yield division
+
+
+def defined(
+    roots: Sequence[Expr], contexts: Sequence[Theory | None], allowed: AllowedDivisions | None = None
+) -> list[Expr]:
+    """Answers without divisions by zero: where such a quotient is computed it counts for nothing, so any will do.
+
+    With ``allowed``, without any that it does not have either.
+    """
+    answers = list(roots)
+    kept: set[Expr] = set()
+
+    def never_zero(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term not in unsafe:
+            return None
+        divisor = _kept_from_zero(args[1])
+        kept.add(divisor)
+        return make(term.op, args[0], divisor)
+
+    def unsafe_ones() -> set[Expr]:
+        suspected = suspects(topological(answers))
+        found = {division for division, _ in unsafe_divisions(answers, suspected, contexts)}
+        if suspected and allowed is not None:
+            found.update(allowed.missing(answers, suspected))
+        return {division for division in found if division.args[1] not in kept}
+
+    # a quotient that counts for nothing may have kept another divisor from zero
+    while unsafe := unsafe_ones():
+        answers = rebuild(answers, never_zero)
+    return answers
+
+
+def _kept_from_zero(divisor: Expr) -> Expr:
+    """``divisor`` where it is not zero, and a number of its range elsewhere."""
+    if divisor.vmin < 0 < divisor.vmax:
+        return where(divisor.eq(0), 1, divisor)
+    return maximum(divisor, 1) if divisor.vmin >= 0 else minimum(divisor, -1)
+
+
+def live_branches(selection: Expr, theory: Theory) -> list[tuple[Expr, Theory]]:
+    """The branches of a selection that may be taken, and what is known there."""
+    condition = theory.condition(selection.args[0])
+    inside = (theory.under(condition), theory.under(theory.negate(condition)))
+    return [(branch, known) for branch, known in zip(selection.args[1:], inside, strict=True) if known is not None]
+
+
+def _is_nonzero(divisor: Expr, theory: Theory) -> bool:
+    """Whether a divisor is known never to be zero, branch by branch."""
+    stack = [(divisor, theory)]
+    while stack:
+        term, known = stack.pop()
+        if known.is_nonzero(known.form(term)) or known.excludes(term.eq(0)):
+            continue
+        if term.op != "where":
+            return False
+        stack += live_branches(term, known)
+    return True
+
+
+def suspects(terms: Sequence[Expr]) -> set[Expr]:
+    """The terms that contain a division whose divisor has a range with 0."""
+    divisions = {t for t in terms if t.op in DIVISIONS and may_divide_by_zero(t)}
+    return with_users(divisions, terms) if divisions else divisions

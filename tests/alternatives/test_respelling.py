@@ -1,0 +1,94 @@
+"""Respelling: each law at every point of small domains, and answers that need it cost no more than it gives."""
+
+import itertools
+
+import pytest
+from corpora import read
+
+from eqsat.alternatives.respelling import RESPELLED, Respeller
+from eqsat.extract import Latency
+from eqsat.lang.costs import cost_of
+from eqsat.lang.expr import prod_over, topological, var
+from eqsat.optimize.front import optimize
+from eqsat.prove.verify import check_equal
+from eqsat.theory.linear import Theory
+
+R = var("r", 0, 9)
+
+#: Quotients and remainders, and how the law that their names stand for spells them.
+LAWS = [
+    # whole multiples of the divisor leave, and what is left keeps its sign
+    ("(x*7 + y*4)//7", "x + y*4//7"),
+    ("(x*28 + y*4)//7", "x*4 + y*4//7"),
+    ("(x*8 + y*3)//8", "x + y*3//8"),
+    ("(x*12 + y*11 + z*16 + 16)//3", "x*4 + (y*11 + z*16 + 16)//3"),
+    ("(x*7 + y*4)//-7", "y*4//-7 - x"),
+    ("(x*7 + y*4)%7", "y*4%7"),
+    ("(x*48 + y*5)%16", "y*5%16"),
+    ("(x*17 + y*53)%16", "(x + y*5)%16"),
+    ("(x%12 + y)%-4", "(x + y)%-4"),
+    # floors compose, whatever the normal form of the inner one
+    ("x*2//3//2", "x//3"),
+    ("x*2//3//5", "x*2//15"),
+    ("(x*8 + y*7)//3//5//4", "(x*8 + y*7)//60"),
+    ("(x//-4 + y)//5", "(x - y*4)//-20"),
+    ("((x + y*8)//2 + 7)//2", "(x + y*8 + 14)//4"),
+    # a quotient of a remainder is a remainder of a quotient
+    ("(x*7 + y)%20//5", "(x*7 + y)//5%4"),
+    ("(x*3 + y*5)%24//6", "(x*3 + y*5)//6%4"),
+    ("x%(n*2)//n", "x//n%2"),
+    ("x%(n*4)//4", "x//4%n"),
+    # a factor of the divisor divides first
+    # what is rounded down is subtracted: a mask of the same dividend
+    ("(x + y*16)//24 - (x + y*16)//24//4*4", "(x + y*16)//24%4"),
+    # near misses: each is as it was
+    ("(x*7 + y*4)//8", "(x*7 + y*4)//8"),
+    ("(x*7 + y)%20//7", "(x*7 + y)%20//7"),
+    ("(x*3 + y + z*5)//-12", "(x*-3 - y - z*5)//12"),
+]
+
+
+@pytest.mark.parametrize("ranges", [(-9, 9), (-3, 30), (0, 19)], ids=str)
+@pytest.mark.parametrize(("text", "wanted"), LAWS, ids=str)
+def test_quotients_and_remainders_cost_no_more_than_respelled(text, wanted, ranges):
+    bounds = {**dict.fromkeys("xyz", ranges), "n": (1, 5)}
+    result = optimize(read(text, bounds))
+    assert result.cost <= cost_of([read(wanted, bounds)], Latency())
+    check = result.check()
+    assert (check.kind, check.equal) == ("exhaustive", True)
+
+
+def test_every_respelling_is_equal_to_its_term():
+    """Proved by evaluation at every point, for small coefficients, divisors of either sign, and ranges around zero."""
+    x, y, z, n = var("x", -5, 6), var("y", -4, 3), var("z", -1, 0), var("n", 1, 4)
+    terms = [
+        term
+        for a, b, c, d in itertools.product((-7, 1, 4, 6), (-3, 2, 9), (-5, 0, 4), (-12, -6, 4, 5, 12))
+        for total in [x * a + y * b + c]
+        for term in (
+            total // d,
+            total % d,
+            total // d * d,
+            total // 3 // d,
+            (total // -2 + y) // d,
+            total % 12 // d,
+            total % -12 // d,
+            total % (n * 2) // n,
+            total % (n + 3),
+            total // (n + 3),
+            # z//d is z
+            (total * d + z) // d,
+            total * total * total * total,
+            total * (x + n) * total * total * (x + n),
+            prod_over(total, R, 0, d % 7),
+        )
+    ]
+    count = 0
+    for term in terms:
+        respeller = Respeller(Theory())
+        for part in topological([term]):
+            for before, after in respeller.respelled(part) if part.op in RESPELLED else ():
+                check = check_equal([before], [after])
+                assert (check.kind, check.equal) == ("exhaustive", True), f"{before} is not {after}"
+                count += 1
+    assert count > len(terms)

@@ -1,0 +1,196 @@
+"""Spellings by what is computed anyway: each is taken where it pays, and only there."""
+
+import pytest
+from comparison.shuffle import shuffled
+
+from eqsat import optimize
+from eqsat.alternatives.reuse import offer_reuse
+from eqsat.alternatives.speller import Speller
+from eqsat.extract.cost import Latency
+from eqsat.extract.select import Priced, tree
+from eqsat.lang.costs import cost_of
+from eqsat.lang.expr import var
+from eqsat.lang.terms import to_exprs
+from eqsat.lang.text import parse
+from eqsat.prove.verify import check_equal
+from eqsat.theory.linear import Theory
+
+RANGES = {"i": (0, 2), "j": (0, 3), "k": (0, 48), "x": (0, 99), "y": (0, 99), "w": (0, 12), "u": (0, 1), "b": (0, 1)}
+NAMES = {name: var(name, *ends) for name, ends in RANGES.items()}
+
+#: Programs, and what the last root becomes beside the others.
+REUSED = [
+    # an interval of a sum that is there: one value, an end, both ends
+    (["i*4 + j", "i == 1 and j == 0"], "j + i*4 == 4"),
+    (["i*4 + j", "i + j < 1"], "i*4 + j == 0"),
+    (["i*4 + j", "i == 2 or i == 1 and j == 3"], "7 <= i*4 + j"),
+    # of one variable: one value, every eighth
+    (["(k + 35) % 49 < 1"], "k == 14"),
+    (["k == k//7*8"], "k%8 == 0"),
+    # a sum congruent to the dividend, where something else is looked for too
+    (["x*3 + y", "(x*3 + y)//4", "k == k//7*8", "(y - x)%4"], "(x*3 + y)%4"),
+    # a remainder modulo a multiple, of a sum that is there, or that shares what another adds first
+    (["x*3", "(x + 89)%90*3 + 2"], "(x*3 + 269)%270"),
+    (["u + x*2 + y*384", "u + (x + y*64)%128*2"], "(u + x*2 + y*384)%256"),
+    # a sum, or a quotient of one, that another has a multiple of
+    (
+        ["i + j*2 + x*28 + y*140", "(i*2 + j*4 + x*8)%16 - i - j*2 - x*28 - y*140"],
+        "(x*4 + (i + j*2))%8*2 - (x*28 + y*140 + (i + j*2))",
+    ),
+    (["k*3 + x", "(x - k + 4)//4 + k"], "(k*3 + x)//4 + 1"),
+    # a quotient by the remainder's divisor, of more than what remains
+    (["(x*30 + w*7 + k)//10", "(x*30 + w*7 + k)%10"], "w*7 + k - (w*7 + k)//10*10"),
+    # a sum that differs from the dividend in its constant too
+    (["k*6 + x*2 + u", "(u + (x - k + 2)%4*2)*12"], "(k*6 + u + x*2 + 4)%8*12"),
+    # a maximum that a term enters, for several constants, and for one alone, which does not pay
+    (
+        ["y*60 + k", *(text for n in (59, 58, 57) for text in (f"{n} <= k + x*3", f"y*60 + max(k + x*3, {n}) - {n}"))],
+        "max(k + y*60 + x*3 - 57, y*60)",
+    ),
+    (["y*60 + k", "59 <= k + x*3", "y*60 + max(k + x*3, 59) - 59"], "y*60 + (max(k + x*3, 59) - 59)"),
+    # what a longer sum has of the variables of a condition
+    (["(i*4 + j + w)*10 + x", "(i*4 + j)*30 + (x + y)*3", "1 <= i + j + w"], "1 <= i*4 + j + w"),
+    # a sum that three can use, though none alone would pay for it
+    (
+        ["k*48 + i*16 + w", "k*3 + i < 1", "(k*3 + i + 4)//5*210 + k*21 + i*7 + x"],
+        "x + (i + k*3 + 4)//5*210 + (i + k*3)*7",
+    ),
+    # a quotient of a quotient that is there, if what is left to divide by is a power of two
+    (["x//7", "x//14"], "x//7//2"),
+    (["k//3 + y", "(k + 3)//12"], "(k//3 + 1)//4"),
+    (["x//7", "x//21"], "x//21"),
+    # the next of a few stages, beside the present one
+    (["k%3*5", "(k + 1)%3*5"], "where((k - k//3*3)*5 < 10, 5, -10) + (k - k//3*3)*5"),
+    # products with a variable of two values, where it is compared anyway
+    (["b < 1", "x + b*6"], "where(b < 1, 0, 6) + x"),
+    (["1 <= b and x < 5", "x + b*6"], "where(1 <= b, 6, 0) + x"),
+    (["b < 1", "x - b*6 + y"], "x + y - where(b < 1, 0, 6)"),
+    # dividends that are never negative
+    (["x + y*9", "(x - y*9 + 52)%63"], "(x - y*9 + 934)%63"),
+    (["x + y*9", "(x - y*9)%63"], "(x - y*9 + 945)%63"),
+    (["x + y*9", "(x - y*9 + 52)%64"], "(x - y*9 + 52)%64"),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), REUSED, ids=[row[0][-1] for row in REUSED])
+def test_what_is_there_is_reused(texts, wanted):
+    roots = [parse(text, NAMES) for text in texts]
+    result = optimize(roots)
+    assert result.cost <= cost_of([*result.exprs[:-1], parse(wanted, NAMES)], Latency())
+    assert result.check().equal
+
+
+#: Where the sum is not there, or the condition is no interval of it, nothing changes.
+KEPT = [
+    (["i == 1 and j == 0"], "i == 1 and j < 1"),
+    (["i*4 + j", "i == 1 and j < 4"], "i == 1"),
+    (["i*4 + j", "j == 0 and i != 1"], "j < 1 and i != 1"),
+    (["k%8 == 0 or k == 7"], None),
+    (["x*3 + y", "(y - x)%5"], None),
+    (["k%5", "(k*2 + 1)%5"], None),
+    (["x + b*6"], "b*6 + x"),
+    (["b < 1", "x + b*8"], "b*8 + x"),
+    (["b < x", "x + b*6"], "b*6 + x"),
+    (["i < 1", "x + i*6"], "i*6 + x"),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), KEPT, ids=[" ".join(row[0]) for row in KEPT])
+def test_what_is_not_there_is_not(texts, wanted):
+    roots = [parse(text, NAMES) for text in texts]
+    result = optimize(roots)
+    check = result.check()
+    assert (check.kind, check.equal) == ("exhaustive", True)
+    if wanted is not None:
+        assert str(result.exprs[-1]) == wanted
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_sums_of_the_input_do_not_depend_on_its_order(seed):
+    texts = ["(i*4 + j + w)*10 + x", "1 <= i*4 + j + w", "(i*4 + j)*30 + (x + y)*3"]
+    roots = [parse(text, NAMES) for text in texts]
+    assert optimize(shuffled(roots, seed)).exprs == optimize(roots).exprs
+
+
+def test_sums_are_offered_of_products_that_are_there():
+    roots = [parse(text, NAMES) for text in ("x//2*14 + w", "x//2*14 - w + 13", "k == k//7*8")]
+    theory = Theory()
+    speller = Speller(theory, NAMES)
+    speller.need_roots([speller.value_of(root) for root in roots])
+    product = speller.need(theory.form(parse("x//2*14", NAMES)))
+    speller.grow()
+    offer_reuse(speller, tree(Priced.of(speller.graph, Latency())))
+    for root in roots[:2]:
+        c = speller.need(theory.form(root))
+        choice = tree(Priced.of(speller.graph, Latency()))
+        nodes = [node for node in speller.graph.classes[c] if node[0] == "sum" and product in node[2]]
+        assert nodes
+        for node in nodes:
+            (term,) = to_exprs(speller.graph, {**choice, c: node}, [c], NAMES)
+            assert check_equal([root], [term]).kind == "exhaustive"
+            assert check_equal([root], [term]).equal
+
+
+def test_what_is_affine_is_offered_no_parts_that_are_not():
+    roots = [parse(text, NAMES) for text in ("k%4*9 + x*3 + w", "k//4", "k*9 + x*3 + w")]
+    speller = Speller(Theory(), NAMES)
+    speller.need_roots([speller.value_of(root) for root in roots])
+    speller.grow()
+    offer_reuse(speller, tree(Priced.of(speller.graph, Latency())))
+    nodes = speller.graph.classes[speller.need(speller.value_of(roots[2]))]
+    assert all(speller.values[c].is_affine() for node in nodes for c in node[2])
+
+
+def test_long_inputs_reuse_what_is_there_too():
+    # more terms than any limit on the input, in few normal forms
+    long = parse("x", NAMES)
+    for k in range(1, 300):
+        long = long + parse("w", NAMES) * k - parse("w", NAMES) * k
+    result = optimize([parse("x*3", NAMES), parse("(x + 89)%90*3 + 2", NAMES), long])
+    assert [str(e) for e in result.exprs] == ["x*3", "(x*3 + 269)%270", "x"]
+    check = result.check()
+    assert (check.kind, check.equal) == ("exhaustive", True)
+
+
+def test_long_inputs_keep_their_brackets():
+    # more terms than any limit on the input, in few normal forms
+    long = parse("x", NAMES)
+    for k in range(1, 300):
+        long = long + parse("w", NAMES) * k - parse("w", NAMES) * k
+    texts = ["(i*4 + j + w)*10 + x", "1 <= i*4 + j + w", "(i*4 + j)*30 + (x + y)*3"]
+    roots = [parse(text, NAMES) for text in texts]
+    assert optimize([*roots, long]).cost == optimize(roots).cost
+
+
+def test_sums_that_no_machine_integer_holds():
+    i, j, far = var("i", 0, 3), var("j", 0, 3), var("far", 2**70, 2**70 + 5)
+    wide = i * 2**70 + j * 2**68
+    result = optimize([wide, i.eq(1) & j.eq(0), (i * 2**62 + j).eq(2**62), far * 4 + j, far.eq(2**70) & j.eq(0)])
+    assert result.check().kind == "exhaustive"
+    assert result.check().equal
+
+
+@pytest.mark.parametrize("value", range(5))
+def test_conditions_at_the_end_of_int64(value):
+    x, y = var("x", 0, 4), var("y", 2**63 - 3, 2**63 - 1)
+    assert optimize([((y + x * 2 + 1) % 5).eq(value)]).check().equal
+
+
+def test_products_by_powers_of_two_of_products_that_are_there():
+    result = optimize(["i*9", "i*36 - i//4*135"], i=(0, 15))
+    assert str(result.exprs[1]) == "i*9*4 - i//4*135"
+    assert result.check().equal
+
+
+def test_shifted_remainders_beside_each_other():
+    """Stages of a ring, in elements and in strides, at every point."""
+    k = var("k", -5, 40)
+    for n in (2, 3, 5, 6, 8):
+        for shift in range(-n, n):
+            for stride in (1, 5):
+                roots = [k % n * stride, (k + shift) % n * stride]
+                result = optimize(roots)
+                assert result.check().kind == "exhaustive"
+                assert result.check().equal, (n, shift, stride)
+                if n in (3, 5, 6):
+                    assert result.cost <= cost_of(roots[:1], Latency()) + 3, (n, shift, stride)

@@ -1,0 +1,874 @@
+"""Spellings: every node offered for a class has the value of the class, and sums are shared without changing it."""
+
+import weakref
+from collections.abc import Sequence
+from functools import cache
+from itertools import product
+from math import prod
+from typing import cast
+
+import numpy as np
+import pytest
+from corpora import read
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from index_terms import index_terms
+from strategies import bool_expressions, expressions, grid
+
+from eqsat.alternatives.reuse import offer_reuse
+from eqsat.alternatives.sharing import share_sums
+from eqsat.alternatives.speller import Speller
+from eqsat.egraph.engine import Budget
+from eqsat.egraph.tables import Tables
+from eqsat.extract import Choice, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
+from eqsat.extract.select import ProductPrices, needed
+from eqsat.lang.costs import cost_of
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import Expr, const, make, maximum, minimum, shift_amount, topological, var, variables
+from eqsat.lang.terms import to_exprs
+from eqsat.lang.text import parse
+from eqsat.optimize.front import optimize
+from eqsat.optimize.relevant import beside_theory
+from eqsat.optimize.result import Result
+from eqsat.optimize.saturation import saturate
+from eqsat.prove.verify import check_equal
+from eqsat.rules import DEFAULT
+from eqsat.theory.forms import Form, to_expr
+from eqsat.theory.linear import Theory
+
+
+def spelled(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Speller:
+    """The e-graph of ``roots``, grown, with what the shipped rules find in it."""
+    speller = Speller(Theory(facts), {str(v.value): v for v in variables([*roots, *facts])})
+    speller.input.add(topological(roots))
+    values = [speller.value_of(root) for root in roots]
+    speller.graph.roots = [speller.need(value) for value in values]
+    speller.grow()
+    saturate(speller, tables(), Budget(), lambda: False)
+    return speller
+
+
+@cache
+def tables() -> Tables:
+    return Tables(beside_theory(DEFAULT))
+
+
+def class_terms(speller: Speller) -> dict[int, Expr]:
+    """A term for each class: its normal form."""
+    return {c: to_expr(v) if isinstance(v, Form) else v for c, v in enumerate(speller.values)}
+
+
+def node_term(speller: Speller, terms: dict[int, Expr], node: Node) -> Expr:
+    """What a node computes from the normal forms of its operands."""
+    op, value, args = node
+    if op == "sum":
+        constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
+        total: Expr = const(constant)
+        for operand, coefficient in zip(args, coefficients, strict=True):
+            total = total + terms[operand] * coefficient
+        return total
+    if args:
+        operands = [terms[a] for a in args]
+        return make(op, *operands[:-1], shift_amount(operands[-1]) if op in ("shl", "shr") else operands[-1])
+    return speller.variables[str(value)] if op == "var" else const(cast(int, value))
+
+
+def assert_equal_values(left: Sequence[Expr], right: Sequence[Expr], facts: Sequence[Expr] = ()) -> None:
+    """Compare two lists of terms at every point at which the facts hold."""
+    points = grid(variables([*left, *right, *facts]) or [var("i", 0, 0)])
+    count = len(next(iter(points.values())))
+    relevant = np.ones(count, dtype=bool)
+    for fact in facts:
+        relevant &= fact.evaluate(points)
+    values = evaluate([*left, *right], points, total=True)
+    for index, term in enumerate(left):
+        differs = np.broadcast_to(values[index] != values[len(left) + index], (count,)) & relevant
+        assert not differs.any(), f"{term} is not {right[index]} at {at(points, differs)}"
+
+
+def at(points: dict[str, np.ndarray], chosen: np.ndarray) -> dict[str, int]:
+    return {name: int(values[chosen][0]) for name, values in points.items()}
+
+
+def assert_sound(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Speller:
+    """Compare every node with its class, those of what is there already too, and the roots with theirs."""
+    speller = spelled(roots, facts)
+    choice = tree(Priced.of(speller.graph, Latency()))
+    offer_reuse(speller, needed(choice, speller.graph.roots))
+    terms = class_terms(speller)
+    pairs = [(terms[c], node_term(speller, terms, n)) for c, nodes in speller.graph.classes.items() for n in nodes]
+    assert_equal_values([a for a, _ in pairs], [b for _, b in pairs], facts)
+    assert_equal_values(roots, [terms[c] for c in speller.graph.roots], facts)
+    return speller
+
+
+def checked(roots: Sequence[Expr], constraints: Sequence[Expr] = ()) -> Result:
+    """The result, of which every spelling that was offered and, at every point, the answer is right."""
+    assert_sound(roots, constraints)
+    result = optimize(roots, constraints=constraints)
+    check = result.check()
+    assert (check.kind, check.equal) == ("exhaustive", True)
+    return result
+
+
+def assert_within_bounds(speller: Speller, facts: Sequence[Expr] = ()) -> None:
+    """Every class's values lie within its bounds wherever the facts hold: prices and widths rest on them."""
+    terms = class_terms(speller)
+    points = grid(variables([*terms.values(), *facts]) or [var("i", 0, 0)])
+    relevant = np.ones(len(next(iter(points.values()))), dtype=bool)
+    for fact in facts:
+        relevant &= fact.evaluate(points)
+    for (c, term), values in zip(terms.items(), evaluate(terms.values(), points, total=True), strict=True):
+        low, high = speller.graph.bounds[c]
+        outside = (np.broadcast_to((values < low) | (values > high), relevant.shape)) & relevant
+        assert not outside.any(), f"{term} leaves [{low}, {high}]"
+
+
+@settings(max_examples=150)
+@given(index_terms())
+def test_every_node_of_index_terms(terms):
+    assert_within_bounds(assert_sound(terms[-3:]))
+
+
+@settings(max_examples=150)
+@given(expressions(guarded=False) | bool_expressions(guarded=False))
+def test_every_node_of_any_term(example):
+    assert_within_bounds(assert_sound([example[0]]))
+
+
+@settings(max_examples=100)
+@given(index_terms())
+def test_every_node_where_facts_hold(terms):
+    facts = [terms[0] <= terms[0].vmax - 1, terms[-2] <= (terms[-2].vmin + terms[-2].vmax) // 2]
+    try:
+        Theory(facts)
+    except ValueError:
+        return
+    assert_within_bounds(assert_sound([terms[-1]], facts), facts)
+
+
+@st.composite
+def polynomials(draw):
+    """A sum of products of three variables, and how one of them depends on another."""
+    names = [var("x", -3, 4), var("y", 0, 6), var("z", -8, 2)]
+    coefficients = st.integers(-12, 12)
+    parts = st.lists(st.tuples(coefficients, st.lists(st.sampled_from(names), max_size=3)), min_size=1, max_size=4)
+    total = sum((prod(factors, start=const(k)) for k, factors in draw(parts)), start=const(0))
+    a, b = draw(st.permutations(names))[:2]
+    return total, (a * draw(st.sampled_from([-3, -2, -1, 1, 2]))).eq(b + draw(st.integers(-1, 1)))
+
+
+@settings(max_examples=150)
+@given(polynomials())
+def test_every_node_where_variables_depend_on_each_other(example):
+    assert_sound([example[0]], [example[1]])
+
+
+#: Products that stay beside a constant, and products of sums too long to be distributed.
+PRODUCTS = [
+    "(3 - min(3, max(x, 1)))*x + 2",
+    "(a + b + c + d + 1)*(a - b + c - d)*(x - 1)",
+    "(x%5 - 1)*(x%5 - 1)*(x%5 - 1)*(x%5 - 1)",
+    "(a - b)*(c + 3)*2 + (a - b)*d*x + x",
+    "(a + b)*(a + b)*(a + b)*(c - x)*(a + b)*(c - x)",
+]
+
+
+@pytest.mark.parametrize("text", PRODUCTS)
+def test_every_node_of_products(text):
+    assert_sound([read(text, dict.fromkeys("abcd", (0, 2)) | {"x": (0, 7)})])
+
+
+#: Products with a quarter of what is a multiple of 4, and some in which all terms but one are multiples of 4 too.
+ALIGNED_PRODUCTS = ["n//4*(x*4 + 4)", "n//4*(x*4 + 2)", "n//4*(x*4 + y*2 + 4)", "n//4*(x*2 + y*6 + 4)"]
+
+
+@pytest.mark.parametrize("text", ALIGNED_PRODUCTS)
+def test_every_node_of_products_of_known_alignment(text):
+    ranges = {"n": (0, 16), "x": (0, 5), "y": (0, 2)}
+    assert_sound([read(text, ranges)], [read("n % 4 == 0", ranges)])
+
+
+@st.composite
+def sums_of_minima(draw):
+    """A minimum or maximum beside, or less, others that it is an operand of."""
+    affine = st.builds(
+        lambda term, k, c: term * k + c,
+        st.sampled_from([var("x", -4, 4), var("y", -3, 5)]),
+        st.sampled_from([1, 1, 1, -1, 2]),
+        st.integers(-2, 2),
+    )
+    extreme, operand = st.sampled_from([minimum, maximum]), affine | st.just(const(0))
+    shared = draw(extreme)(draw(operand), draw(affine))
+    sides = draw(st.lists(st.tuples(extreme, operand, st.sampled_from([1, -1])), min_size=1, max_size=2))
+    return sum([pick(shared, other) * sign for pick, other, sign in sides], shared)
+
+
+@settings(max_examples=200)
+@given(sums_of_minima())
+def test_every_node_of_minima(term):
+    assert_sound([term])
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("min(x, 1)%5 - min(x%4, min(x, 1))", -40, 63),
+        ("max(x//max(x, 1) - x + x%5, -1)", -40, 5),
+        ("max(x*x - x*2, x%6 + x//max(x, 1))", -1, 5),
+    ],
+)
+def test_a_minimum_of_three_is_none_of_two(text, low, high):
+    check = optimize(text, x=(low, high)).check()
+    assert (check.kind, check.equal) == ("exhaustive", True)
+
+
+OFFERED = [
+    # a term, ranges, the operators that must be among the spellings of its class
+    ("x - x//8*8", {"x": (-99, 99)}, {"sum", "mod"}),
+    ("x%8", {"x": (-99, 99)}, {"sum", "mod"}),
+    ("x//8 + 3", {"x": (0, 99)}, {"sum", "floordiv"}),
+    ("x//n", {"x": (0, 99), "n": (1, 9)}, {"floordiv"}),
+    ("x - x//n*n", {"x": (0, 99), "n": (1, 9)}, {"sum", "mod"}),
+    ("x*y", {"x": (0, 9), "y": (0, 9)}, {"mul"}),
+    ("x - y < 0", {"x": (0, 9), "y": (0, 9)}, {"lt"}),
+    ("shl(x, n)", {"x": (0, 9), "n": (0, 9)}, {"shl"}),
+    ("min(x, y) - x", {"x": (0, 9), "y": (0, 9)}, {"min"}),
+    ("x - min(x, y)", {"x": (0, 9), "y": (0, 9)}, {"max"}),
+    ("min(x - y, 6) - min(x - y, 2)", {"x": (0, 9), "y": (0, 9)}, {"max"}),
+    ("max(min(y - x, 2), 6) - 9", {"x": (0, 19), "y": (0, 19)}, {"const"}),
+    ("x < y and x < n", {"x": (0, 9), "y": (0, 9), "n": (0, 9)}, {"and", "lt"}),
+    ("y < x or n < x", {"x": (0, 9), "y": (0, 9), "n": (0, 9)}, {"or", "lt"}),
+    ("-x%8", {"x": (-99, 99)}, {"mod"}),
+    ("x - tdiv(x, 8)*8", {"x": (-99, 99)}, {"tmod"}),
+    ("tdiv(x, 8)", {"x": (-7, 99)}, {"tdiv", "max"}),
+    ("b*x", {"b": (0, 1), "x": (-9, 9)}, {"mul", "where"}),
+    ("b*x*n", {"b": (-1, 0), "x": (-9, 9), "n": (0, 3)}, {"mul"}),
+    ("x + b*(31 - x*2)", {"b": (0, 1), "x": (0, 31)}, {"sum"}),
+    ("min(x, 1)*y", {"x": (0, 9), "y": (-9, 9)}, {"mul", "where"}),
+    ("b*b*x + b*n", {"b": (0, 1), "x": (-9, 9), "n": (0, 3)}, {"sum", "where"}),
+]
+
+
+@pytest.mark.parametrize(("text", "ranges", "operators"), OFFERED)
+def test_spellings_on_offer(text, ranges, operators):
+    speller = assert_sound([read(text, ranges)])
+    (root,) = speller.graph.roots
+    assert operators <= {op for op, _, _ in speller.graph.classes[root]}
+
+
+@pytest.mark.parametrize("high", [1, 2])
+def test_a_product_with_a_variable_of_two_values_is_a_selection(high):
+    speller = assert_sound([read("b*x", {"b": (0, high), "x": (-9, 9)})])
+    (root,) = speller.graph.roots
+    assert any(op == "where" for op, _, _ in speller.graph.classes[root]) == (high == 1)
+
+
+def test_a_variable_of_two_values_selects():
+    result = optimize("x + b*(31 - x*2)", x=(0, 31), b=(0, 1))
+    assert result.cost <= cost_of([parse("x + where(b < 1, 0, 31 - x*2)", {v: var(v, 0, 31) for v in "xb"})], Latency())
+
+
+#: Conditions, and whether each is also an equation, or inequation, of a quotient.
+BETWEEN = [
+    ("0 <= x - y and x - y < 8", {"x": (-9, 9), "y": (-9, 9)}, True),
+    ("x - y < 0 or 8 <= x - y", {"x": (-9, 9), "y": (-9, 9)}, True),
+    ("-8 < x - y and x <= y", {"x": (-9, 9), "y": (-9, 9)}, True),
+    ("0 <= x - y and x - y < 8 and y != 3", {"x": (-9, 9), "y": (-9, 9)}, False),
+    # no power of two
+    ("0 <= x - y and x - y < 7", {"x": (-9, 9), "y": (-9, 9)}, False),
+    # a constant would be added
+    ("1 <= x - y and x - y < 9", {"x": (-9, 9), "y": (-9, 9)}, False),
+    # not the same sum
+    ("0 <= x - y and x - y*2 < 8", {"x": (-9, 9), "y": (-9, 9)}, False),
+    ("0 <= x - y and x < 8", {"x": (-9, 9), "y": (-9, 9)}, False),
+    # both say the same
+    ("(x - y)//8 == 0", {"x": (-9, 9), "y": (-9, 9)}, True),
+    ("(x - y)//8 != -1", {"x": (-9, 9), "y": (-9, 9)}, True),
+]
+
+
+@pytest.mark.parametrize(("text", "ranges", "has_quotient"), BETWEEN)
+def test_bounds_of_a_sum_as_its_quotient(text, ranges, has_quotient):
+    speller = assert_sound([read(text, ranges)])
+    (root,) = speller.graph.roots
+    operators = {op for op, _, _ in speller.graph.classes[root]}
+    assert bool(operators & {"eq", "ne"}) == has_quotient
+    assert operators & {"and", "or"}
+
+
+#: Conditions, and others that say the same and are answered as cheaply.
+AS_CHEAP = [
+    ("(x - y)//7 == 0", "0 <= x - y and x - y < 7"),
+    ("(x - y)//7 != 2", "x - y < 14 or 21 <= x - y"),
+    ("0 <= x - y and x - y < 16", "(x - y)//16 == 0"),
+    ("0 <= x - y and x - y < 16 and x != 3", "(x - y)//16 == 0 and x != 3"),
+    ("x*16 + i <= y*16 + j and y*16 + j - x*16 - i < 16", "x + where(j < i, 1, 0) == y"),
+]
+
+
+@pytest.mark.parametrize(("text", "other"), AS_CHEAP)
+def test_bounds_and_quotients_are_answered_alike(text, other):
+    ranges = {"x": (0, 40), "y": (0, 40), "i": (0, 15), "j": (0, 15)}
+    one, same = (read(condition, ranges) for condition in (text, other))
+    assert optimize([one]).cost == optimize([same]).cost
+    assert check_equal([one], [same]).equal
+
+
+_DIGITS = {"x": (0, 2), "y": (0, 2), "i": (0, 3), "j": (0, 3)}
+#: Comparisons of numbers in digits, whether they are also selections, and whether also comparisons without multiples.
+BY_DIGITS = [
+    ("x*4 + i <= y*4 + j", _DIGITS, True, True),
+    ("x*4 + i < y*4 + j", _DIGITS, True, True),
+    ("x*3 + i < y*3 + j + 4", _DIGITS | {"i": (0, 2), "j": (0, 2)}, True, False),
+    ("y*3 + j <= x*3 + i - 1", _DIGITS | {"i": (0, 2), "j": (0, 2)}, True, False),
+    # three values of a quotient
+    ("y*4 + j < x*4 + i + 2", _DIGITS, False, True),
+    ("x*3 + i <= y*3 + j", _DIGITS, False, False),
+    # the higher digits are on one side
+    ("x*4 + y*4 + i < 9", _DIGITS, False, False),
+    ("x*4 + i < 14", {"x": (0, 15), "i": (0, 15)}, False, False),
+    # what is left of a number without its last digit
+    ("i - x//4*4 < 4", {"x": (0, 15), "i": (0, 15)}, False, True),
+    ("i - x//4*4 < 2", {"x": (0, 15), "i": (0, 15)}, False, True),
+    ("i - x//3*3 < 3", {"x": (0, 15), "i": (0, 15)}, False, False),
+]
+
+
+@pytest.mark.parametrize(("text", "ranges", "is_selection", "has_no_multiples"), BY_DIGITS)
+def test_comparisons_of_numbers_in_digits(text, ranges, is_selection, has_no_multiples):
+    speller = assert_sound([read(text, ranges)])
+    (root,) = speller.graph.roots
+    nodes = speller.graph.classes[root]
+    assert any(op == "where" for op, _, _ in nodes) == is_selection
+    compared = [[speller.values[a] for a in args] for op, _, args in nodes if op in ("lt", "le")]
+    assert any(all(max(map(abs, form.terms.values()), default=1) == 1 for form in sides) for sides in compared) == (
+        has_no_multiples
+    )
+
+
+def test_comparisons_of_numbers_in_digits_need_no_products():
+    ranges = {"x": (0, 9), "y": (0, 9), "i": (0, 14), "j": (0, 14)}
+    ordered = optimize([read("x*15 + i <= y*15 + j", ranges)])
+    assert ordered.cost == optimize([read("where(x == y, i <= j, x < y)", ranges)]).cost
+    begun = optimize("i - x//16*16 < 16", x=(0, 99), i=(0, 99))
+    assert str(begun.expr) == "i//16 <= x//16"
+
+
+#: Divisors, and their two values if they are seen to have two.
+TWO_VALUES = [
+    ("where(x < 3, 8, 4)", (4, 8)),
+    ("where(x < 3, 8, 4) + 1", (5, 9)),
+    ("x//4 + 3", (3, 4)),
+    ("x//4*5 + 1", (1, 6)),
+    ("min(20 - x//2*8, 9)", None),
+    ("min(36 - x//2*8, 8)", None),
+    ("min(28 - x//2*8, 8)", (4, 8)),
+    ("max(x*4 - 23, 2)", (2, 5)),
+    ("max(x*4 - 22, 2)", (2, 6)),
+    ("max(x*4 - 21, 2)", None),
+    ("min(28 - x//2*8, 8, y + 4)", None),
+    ("x//3 + 3", None),
+    ("where(x < 3, 8, y)", None),
+]
+
+
+@pytest.mark.parametrize(("text", "values"), TWO_VALUES)
+def test_values_of_divisors(text, values):
+    divisor = read(text, {"x": (0, 7), "y": (0, 9)})
+    theory = Theory()
+    found = theory.two_values(theory.form(divisor))
+    points = grid(variables([divisor]))
+    assert values == (None if found is None else found[1:])
+    if found is not None:
+        expected = np.where(found[0].evaluate(points), *values)
+        assert np.array_equal(divisor.evaluate(points), expected)
+
+
+#: Divisions by what has two values, and what is as cheap.
+BY_EITHER = [
+    (
+        ["x//where(y < 3, 8, 4)", "x%where(y < 3, 8, 4)"],
+        ["where(y < 3, x//8, x//4)", "x - where(y < 3, x//8*8, x//4*4)"],
+    ),
+    (["x%48//min(20 - x//48*8, 8)"], ["where(x < 96, x//8 - x//48*6, x//4 - 24)"]),
+    (["x//(y//5 + 2)"], ["where(y < 5, x//2, x//3)"]),
+]
+
+
+@pytest.mark.parametrize(("texts", "cheap"), BY_EITHER, ids=[row[0][0] for row in BY_EITHER])
+def test_divisions_by_what_has_two_values(texts, cheap):
+    ranges = {"x": (0, 119), "y": (0, 9)}
+    roots = [read(text, ranges) for text in texts]
+    result = optimize(roots)
+    assert result.check().kind == "exhaustive"
+    assert result.cost <= cost_of([read(text, ranges) for text in cheap], Latency())
+    assert_sound(roots)
+
+
+def test_equal_roots_are_one_class():
+    ranges = {"x": (-99, 99), "y": (0, 7)}
+    texts = ["x*8 + y", "y + 8*x", "(x*8 + y)//8*8 + y", "x*8 + y%8"]
+    speller = spelled([read(text, ranges) for text in texts])
+    assert len(set(speller.graph.roots)) == 1
+
+
+SUMS = [
+    # a sum, its spelling
+    ("x - 5", "x - 5"),
+    ("5 - x", "5 - x"),
+    ("-x", "-x"),
+    ("-x - 5", "-5 - x"),
+    ("x*-4", "x*-4"),
+    ("3 - x*4", "3 - x*4"),
+    ("x*2 - x*2 + 7", "7"),
+    ("x*3 + x", "x*4"),
+]
+
+
+@pytest.mark.parametrize(("text", "spelling"), SUMS)
+def test_a_sum_is_spelled_without_waste(text, spelling):
+    term = read(text, {"x": (-9, 9)})
+    speller = spelled([term])
+    choice = tree(Priced.of(speller.graph, Latency()))
+    (found,) = to_exprs(speller.graph, choice, speller.graph.roots, speller.variables)
+    assert str(found) == spelling
+    assert_equal_values([term], [found])
+
+
+SHARED = [
+    # roots, the cost of all of them: additions 1, products by powers of two 1, others 3
+    (["a + b + c", "a + b + d"], 3),
+    (["a + b + c + d", "c + d", "a + b"], 3),
+    (["a + b", "a + b + 1", "a + b + 2"], 3),
+    (["a - b + c", "b - a + d"], 3),
+    (["a*3 + b*5", "a*3 + b*5 + c"], 8),
+    (["a*3 + b*5 + c", "a*6 + b*10 + d"], 10),
+    (["a*8 + b*8"], 2),
+    (["a*7 + b*7 + c*7"], 5),
+    (["a + b", "c + d"], 2),
+    # a product that a partial sum has serves another one
+    (["c + b*10 + a*100", "b*8 + a*80 + d", "c*8 + a*80 + d"], 13),
+    # a sum that is there is subtracted, not negated
+    (["a*2 + b + c*64", "64 - a*2 - b"], 5),
+    # a difference is built the way round in which most sums have it
+    (["b*42 - a + 8", "c*6 + b*42 - a - 4", "b*42 - a - c*6 + 80"], 12),
+    (["a - b*42 - 8", "a - c*6 - b*42 + 4", "c*6 - b*42 + a - 80"], 12),
+]
+LETTERS = dict.fromkeys("abcd", (0, 9))
+
+
+@pytest.mark.parametrize(("texts", "cost"), SHARED, ids=str)
+def test_roots_share_partial_sums(texts, cost):
+    result = optimize([read(text, LETTERS) for text in texts], engine="theory")
+    assert result.cost == cost
+    assert result.check().equal
+
+
+_ROUNDED = {"n": (0, 60), "x": (0, 15), "y": (-40, 40)}
+#: What wraps or rounds, by what has two values, and its answer.
+ROUNDED = [
+    ("n//8 + min(n%8, 1)", "(n + 7)//8"),
+    ("n//7*7 + min(n%7, 1)*7", "(n + 6)//7*7"),
+    ("n//7 + min(1, n%7) + x", "(n + 6)//7 + x"),
+    ("where(n%8 == 0, n, n - n%8 + 8)", "(n + 7)//8*8"),
+    ("where(y%8 == 0, y, y - y%8 + 8)", "(y + 7)//8*8"),
+    ("where(n%7 != 0, n - n%7 + 7, n)", "(n + 6)//7*7"),
+    ("x + 5 - where(x >= 11, 16, 0)", "(x + 5)%16"),
+    ("y - where(x >= 11, 16, 0) + x", "y - 5 + (x + 5)%16"),
+    ("min(y, 31) - min(y, 0)", "max(min(31, y), 0)"),
+    # near misses: another divisor, one more value, one more bit, and what is not wrapped
+    ("n//8 + min(n%7, 1)", "n//8 + min(1, n%7)"),
+    ("n//8 + min(n%8, 2)", "n//8 + min(2, n%8)"),
+    ("n//8*2 + min(n%8, 1)", "n//8*2 + min(1, n%8)"),
+    ("where(n%8 == 1, n, n - n%8 + 8)", "where(n%8 == 1, n, n - n%8 + 8)"),
+    ("x + 5 - where(x >= 10, 16, 0)", "where(x < 10, 5, -11) + x"),
+    ("x + 5 - where(x >= 11, 8, 0)", "where(x < 11, 5, -3) + x"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), ROUNDED)
+def test_what_has_two_values_wraps_and_rounds(text, wanted):
+    term, answer = (read(t, _ROUNDED) for t in (text, wanted))
+    assert_sound([term])
+    result = optimize([term])
+    assert result.cost == optimize([answer]).cost == cost_of([answer], Latency())
+    assert check_equal([term], [answer]).equal
+
+
+SHORTER = [
+    # roots, their spellings
+    (["x - (x + z)//2*2"], ["(x + z)%2 - z"]),
+    (["y*5 - tdiv(y + z, 2)*10"], ["(tmod(y + z, 2) - z)*5"]),
+    (["(x + z)//8*24 - x*3 + 7"], ["(z - (x + z)%8)*3 + 7"]),
+    (["x - (x + z)//2*4"], ["x - (x + z)//2*4"]),
+    (["x - (x + y + z)//2*2"], ["x - (x + y + z)//2*2"]),
+    (["where(x < 6, 3, 8) - where(x < 6, 2, 6)"], ["where(x < 6, 1, 2)"]),
+    (["where(x < 6, y, 0) + where(x < 6, 0, z) + y*z + z*9"], ["where(x < 6, y, z) + (y + 9)*z"]),
+    # what one branch of a selection takes away
+    (["y*9 - (x + where(z < 3, 0, 1 - x))*3 + 3"], ["y*9 - where(z < 3, x, 1)*3 + 3"]),
+    # a quotient of a quotient, whose common factor is gone
+    (["(x + y*4)//18*24 - y//9*47", "x < 0 or 4 < x"], ["(x + y*4)//18*24 - y//9*47", "x < 0 or 4 < x"]),
+    # the complement of what is written
+    (["not x//32 < x%16 + 3", "x//32 + x%32*18"], ["x%16 + 3 <= x//32", "x//32 + x%32*18"]),
+    (["not (x//32 < x%16 + 3 or y < 9)", "x//32 + x%32*18"], ["x%16 + 3 <= x//32 and 9 <= y", "x//32 + x%32*18"]),
+    # what is subtracted loses its constant
+    (["-((x*3 + 7)//8) - y"], ["x*-3//8 - y"]),
+    # a power of two divides before a product has to
+    (["(x*3 + y*4 + 2)//8"], ["(x//2 + x + y*2 + 1)//4"]),
+    (["(x*5 + y*8)//20"], ["(x//4 + x + y*2)//5"]),
+    (["(x*5 + y*6)//20"], ["(x + y + y//5)//4"]),
+    (["(x*7 + y*4)//20"], ["(x*7 + y*4)//20"]),
+    (["where(x < 6, 3, 8) - where(y < 6, 2, 6)"], ["where(x < 6, 3, 8) - where(y < 6, 2, 6)"]),
+    # a sum by which several terms are multiplied, and near misses
+    (["x*z + y*z + x*w + y*w"], ["(x + y)*(z + w)"]),
+    (["x*z - y*z + y*w - x*w + 5"], ["(x - y)*(z - w) + 5"]),
+    (["x*z*2 + y*z*2 + x*w*3 + y*w*3"], ["(x + y)*(z*2 + w*3)"]),
+    (["x*y + x*2 + y*3 + 7 + w"], ["(x + 3)*(y + 2) + w + 1"]),
+    (["x*z - y*z - x*3 + y*3 + w"], ["(x - y)*(z - 3) + w"]),
+    (["x*z + y*z + x*w - y*w"], ["(w + z)*x + (z - w)*y"]),
+    (["x*z + y*z + x*3 + y*2"], ["(z + 2)*y + (z + 3)*x"]),
+    # powers by squares
+    (["(x + y)*(x + y)*(x + y)*(x + y)"], ["(x + y)*(x + y)*((x + y)*(x + y))"]),
+    (["(x + y)*z*(y + x)*(x + y)*(x + y)"], ["(x + y)*(x + y)*((x + y)*(x + y))*z"]),
+    (["(x + y)*(x + y)*z*z"], ["(x + y)*z*((x + y)*z)"]),
+    # a product that is there is a factor of a longer one, whatever the names of the variables
+    (["w*x*y*z", "x*z"], ["x*z*(w*y)", "x*z"]),
+    (["w*x*y*z", "w*y"], ["w*y*(x*z)", "w*y"]),
+    (["prod(x + y, r, 0, 5)"], ["(x + y)*(x + y)*((x + y)*(x + y))*(x + y)"]),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), SHORTER, ids=str)
+def test_a_term_that_has_a_shorter_spelling_gets_it(texts, wanted):
+    ranges = dict.fromkeys("wxyz", (-999, 999))
+    result = optimize([read(text, ranges) for text in texts])
+    assert result.cost == cost_of([read(text, ranges) for text in wanted], Latency())
+    assert result.check().equal
+
+
+@pytest.mark.parametrize(
+    ("highest", "most"), [(0, "x - (3 - a)//12 - 1"), (15, "x + (a - 4)//12"), (16, "x + (a - 4)//12")]
+)
+def test_a_quotient_that_is_never_positive_is_subtracted(highest, most):
+    ranges = {"a": (-1000, highest), "x": (0, 9)}
+    result = optimize("(a - 4)//12 + x", **ranges)
+    assert result.cost <= cost_of([read(most, ranges)], Latency())
+    assert result.check().equal
+
+
+#: Terms, and what is no dearer: with it divisors that are no literals, and dividends that must be seen to be positive.
+DIVIDENDS = [
+    (["(x*5 + y//3*5)//10", "(x*5 + y//3*5)%10"], ["(x + y//3)//2", "(x + y//3)%2*5"]),
+    (["(x*n*3 + y//4)%n"], ["y//4%n"]),
+    (["x//n%6 + x//(n*6)*6"], ["x//n"]),
+    (["(x*24 + y*7 - 20)//3%n + (x*24 + y*7 - 20)//(n*3)*n"], ["(x*24 + y*7 - 20)//3"]),
+    (["(x*5 + 30)//6%47 + (x*5 + 30)//282*47"], ["(x*5 + 30)//6"]),
+    (["(x//n - 4)//9"], ["(x - n*4)//(n*9)"]),
+    (["(n*2 + y//5 + x)//n"], ["(y//5 + x)//n + 2"]),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), DIVIDENDS, ids=str)
+def test_dividends_are_spelled_where_they_cost_least(texts, wanted):
+    ranges = {"x": (0, 2001), "y": (0, 300), "n": (1, 9)}
+    result = optimize([read(text, ranges) for text in texts])
+    assert result.cost <= cost_of([read(text, ranges) for text in wanted], Latency())
+    assert result.check().equal
+
+
+#: Terms, and what is no dearer: quotients by nearly a multiple of what remainders are divided by.
+BESIDE_MULTIPLES = [
+    ("x//25*2500 + x%25//8", "x//25*2497 + (x - x//25)//8"),
+    ("x//49*2500 + x%49//16", "x//49*2497 + (x - x//49)//16"),
+    ("x//9*2500 + x%9//8", "x//9*2499 + (x - x//9)//8"),
+    ("x//3 + (x + 1)//3*100", "x//3 + (x - x//3)//2*100"),
+    ("x//63*2500 + x%63//8", "x//63*2492 + (x + x//63)//8"),
+    ("x//25*25 - x%25//8*199", "x//25*622 - (x - x//25)//8*199"),
+    # near misses: no multiple, and no quotient that is there
+    ("(x*3 + 3)//25", "(x*3 + 3)//25"),
+    ("(x + 1)//3", "(x + 1)//3"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), BESIDE_MULTIPLES)
+def test_quotients_by_nearly_a_multiple(text, wanted):
+    ranges = {"x": (0, 400), "y": (0, 30)}
+    root = read(text, ranges)
+    result = checked([root])
+    assert result.cost == cost_of([read(wanted, ranges)], Latency())
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_law_of_quotients_by_nearly_a_multiple(sign):
+    # both sides grow by one where the term grows by n, so two periods show it for all
+    for a, d in product(range(1, 12), range(2, 30)):
+        n = a * d - sign
+        assert all(_nearly(a, d, n, sign, x) for x in range(-n, n + 1))
+        for other in (n - 1, n + 1) if a > 1 else ():
+            assert not all(_nearly(a, d, other, sign, x) for x in range(-a * n, a * n))
+
+
+def _nearly(a: int, d: int, n: int, sign: int, x: int) -> bool:
+    return a * (x + (sign < 0)) // n == (x + sign * (x // n)) // d
+
+
+#: Sums, and what they become where a quotient takes in their constant.
+TAKEN_IN = [
+    ("(i + 3)//4*4 + j - 4", "(i - 1)//4*4 + j"),
+    ("(k + 2)//3*3 + j - 3", "(k - 1)//3*3 + j"),
+    ("(i + 3)//4*12 + j*5 + 24", "(i + 11)//4*12 + j*5"),
+    # near misses: no multiple, a dividend without a constant, one that would be negative
+    ("(i + 3)//4*4 + j - 3", "(i + 3)//4*4 + j - 3"),
+    ("i//4*4 + j - 4", "i//4*4 + j - 4"),
+    ("(i + 2)//3*3 + j - 3", "(i + 2)//3*3 + j - 3"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), TAKEN_IN)
+def test_a_quotient_takes_in_the_constant_of_a_sum(text, wanted):
+    root = read(text, {"i": (0, 40), "j": (0, 9), "k": (1, 40)})
+    result = checked([root])
+    assert str(result.expr) == wanted
+
+
+_BY_ANY_SIGN = "p//{0} + where(0 < p%{0}, 1, 0)"
+_SYMBOLIC = {"n": (-9, 20), "p": (0, 20), "d": (1, 6), "e": (1, 3), "z": (-1, 3), "f": (0, 3), "i": (-4, 7)}
+#: What divisions by what is no literal cost no more than.
+SYMBOLIC = [
+    # comparisons are those of products
+    (["i < n//d"], ["i*d + d <= n"]),
+    (["n//d <= i"], ["n < i*d + d"]),
+    (["n//d < 0"], ["n < 0"]),
+    (["(p + d - 1)//d <= i"], ["p <= i*d"]),
+    (["n//d == 0"], ["0 <= n and n < d"]),
+    (["n//d == -1"], ["n < 0 and -d <= n"]),
+    (["n//d == i"], ["i*d <= n and n < i*d + d"]),
+    (["n//d != i"], ["n < i*d or i*d + d <= n"]),
+    (["i - n//d < 2"], ["i*d - d <= n"]),
+    # remainders round down, and a quotient of what is not negative rounds up
+    (["p//d*d"], ["p - p%d"]),
+    (["p//d*d + i"], ["p - p%d + i"]),
+    (["p//d*d", "p%d"], ["p - p%d", "p%d"]),
+    (["(p + d - 1)//d*d"], ["d + (p - 1) - (p + d - 1)%d"]),
+    (["(p - 1)//d + 1"], ["(p + d - 1)//d"]),
+    (["p//d + min(p%d, 1)"], ["(p + d - 1)//d"]),
+    (["i - p//d - min(p%d, 1)"], ["i - (p + d - 1)//d"]),
+    (["p//d*3 + min(p%d, 1)*3"], ["(p + d - 1)//d*3"]),
+    (["p//d*3 - max(-(p%d), -1)*3"], ["(p + d - 1)//d*3"]),
+    (["p//d + where(0 < p%d, 1, 0)"], ["(p + d - 1)//d"]),
+    (["where(p%d == 0, p//d, p//d + 1)"], ["(p + d - 1)//d"]),
+    (["where(p//d*d < p, 3, 0) + p//d*3 + i"], ["(p + d - 1)//d*3 + i"]),
+    # near misses: the quotient is there, the divisor may be negative, another multiple or another remainder
+    (["i < p//d", "p//d"], ["i < p//d", "p//d"]),
+    (["p//d*d", "p//d"], ["p//d*d", "p//d"]),
+    (["n//where(z == 0, 1, z) == i"], ["n//where(z == 0, 1, z) == i"]),
+    (["p//max(f, 1)*f"], ["p//max(f, 1)*f"]),
+    (["p//d*e"], ["p//d*e"]),
+    (["p//d*2 < i"], ["p//d*2 < i"]),
+    ([_BY_ANY_SIGN.format("where(z == 0, 1, z)")], [_BY_ANY_SIGN.format("where(z == 0, 1, z)")]),
+    (["p//d*2 + where(0 < p%d, 1, 0)"], ["p//d*2 + where(0 < p%d, 1, 0)"]),
+    (["p//d + where(1 < p%d, 1, 0)"], ["p//d + where(1 < p%d, 1, 0)"]),
+    (["p//d + min(p%d, 2)"], ["p//d + min(p%d, 2)"]),
+    (["p//d*3 + min(p%d, 1)*2"], ["p//d*3 + min(p%d, 1)*2"]),
+    (["p//d + where(0 < n%d, 1, 0)"], ["p//d + where(0 < n%d, 1, 0)"]),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), SYMBOLIC, ids=lambda texts: ", ".join(texts))
+def test_divisions_by_what_is_no_literal(texts, wanted):
+    roots = [read(text, _SYMBOLIC) for text in texts]
+    result = checked(roots)
+    assert result.cost <= cost_of([read(text, _SYMBOLIC) for text in wanted], Latency())
+
+
+_ENDS = {"i": (0, 3), "j": (-2, 5), "k": (1, 4), "n": (0, 40), "m": (-9, 9)}
+#: Roots, and what they become: a sum that is needed anyway has its constant already.
+BY_NEEDED = [
+    (["i + 1", "n - i < 2"], ["i + 1", "n <= i + 1"]),
+    (["i*5 + 1", "2 <= n - i*5"], ["i*5 + 1", "i*5 + 1 < n"]),
+    (["n - 3", "i + 3 < n"], ["n - 3", "i < n - 3"]),
+    # near misses: another constant, another multiple, an equation
+    (["i + 5", "n - i < 2"], ["i + 5", "-1 <= i - n"]),
+    (["i*4 + 1", "2 <= n - i*5"], ["i*4 + 1", "2 <= n - i*5"]),
+    (["i + 1", "n == i + 3"], ["i + 1", "i - n == -3"]),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), BY_NEEDED, ids=str)
+def test_comparisons_use_the_sums_that_are_needed(texts, wanted):
+    roots = [read(text, _ENDS) for text in texts]
+    result = checked(roots)
+    assert [str(expr) for expr in result.exprs] == wanted
+
+
+#: Conditions, and what they become.
+AT_ENDS = [
+    ("i == 3 and j == 5", "8 <= i + j"),
+    ("i == 0 and j == 5", "i - j < -4"),
+    ("i < 3 or j < 5", "i + j < 8"),
+    ("0 < i or -2 < j", "-1 <= i + j"),
+    ("i == 3 and j == 5 and k == 4", "12 <= i + j + k"),
+    ("i == 3 and j == 5 and m < n", "8 <= i + j and m < n"),
+    ("i*8 + j == 29", "8 <= i + j"),
+    ("i*8 + j < 29", "i + j < 8"),
+    ("j - i*8 <= -26", "5 <= i - j"),
+    # near misses: no end, or another
+    ("i == 3 and j == 4", "3 <= i and j == 4"),
+    ("i < 3 or j < 4", "i < 3 or j < 4"),
+    ("i < 3 and j < 5", "i < 3 and j < 5"),
+    ("i < 3 or 0 < j", "i < 3 or 1 <= j"),
+    ("i*8 + j < 28", "i*8 + j < 28"),
+    # of two terms apart, where no more than one quotient is possible
+    ("i*6 + j < 20", "i < 3 or j < 2"),
+    ("1 <= i*6 - j", "1 <= i or j < 0"),
+    ("i*6 + j <= 0", "i < 1 and j < 1"),
+    ("18 < i*6 + j", "3 <= i and 1 <= j"),
+    ("i*6 + j < 14", "i*6 + j < 14"),
+    ("i*6 + j < 8", "i*6 + j < 8"),
+    ("2 <= i*6 - j", "j - i*6 < -1"),
+    # a quotient takes a constant that would be added
+    ("i*4 + 3 < n", "i < n//4"),
+    ("i*8 + k*4 + 4 <= n", "i*2 + k < n//4"),
+    ("n <= i*4 + 3", "n//4 <= i"),
+    ("m < i*4 - 3", "m - i*4 < -3"),
+    ("i*4 + 2 < n", "3 <= n - i*4"),
+    ("i*6 + 3 < n", "4 <= n - i*6"),
+    ("i*4 + n < 28", "i*4 + n < 28"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), AT_ENDS)
+def test_conditions_at_ends_and_in_parts(text, wanted):
+    root = read(text, _ENDS)
+    result = checked([root])
+    assert str(result.expr) == wanted
+    assert result.cost <= cost_of([root], Latency())
+
+
+@pytest.mark.parametrize("text", ["i < 3 or j < 5", "i == 3 and j == 5", "i*8 + j < 29"])
+@pytest.mark.parametrize("fact", ["i + j <= 7", "8 <= i + j", "7 <= i + j"])
+def test_facts_may_decide_what_conditions_at_ends_are(text, fact):
+    result = checked([read(text, _ENDS)], constraints=[read(fact, _ENDS)])
+    assert (result.cost == 0) == (fact != "7 <= i + j")
+
+
+_FEW = {"o": (0, 3), "p": (0, 4), "h": (-5, 9), "w": (1, 6), "b": (0, 1), "c": (3, 4)}
+#: Terms of few values, and equations that clip, with what they become.
+FEW_VALUES = [
+    ("min(20 - o*6, 6)", "where(3 <= o, 2, 6)"),
+    ("min(o*6 + 6, 20) - o*6", "where(3 <= o, 2, 6)"),
+    ("max(o*3, 7)", "where(o < 3, 7, 9)"),
+    # near misses: one more value, and no literal
+    ("min(20 - p*6, 6)", "min(p*-6, -14) + 20"),
+    ("max(o*3, 5)", "max(o*3, 5)"),
+    ("min(w, o*6)", "min(o*6, w)"),
+    # equations that clip are bounds
+    ("min(max(h, 0), 7) == h", "h//8 == 0"),
+    ("max(min(h, 6), 0) == h", "h < 7 and 0 <= h"),
+    ("min(max(h, 0), 6) != h", "7 <= h or h < 0"),
+    ("min(max(h, 0), w - 1) == h", "h < w and 0 <= h"),
+    ("min(max(h + o, 0), 6) == h + o", "h + o < 7 and 0 <= h + o"),
+    # near misses: neither end lies inside the other, or it is another value that is clipped
+    ("min(max(h, o), w) == h", "min(w, max(h, o)) == h"),
+    ("min(max(h, 0), 2) == o", "min(2, max(h, 0)) == o"),
+    # what one variable of two values decides is linear in it
+    ("where(b < 1, 0, 1)", "b"),
+    ("where(b < 1, 4, 0) + h", "h - b*4 + 4"),
+    ("where(b < 1, h + 1, h)", "h - b + 1"),
+    ("min(b*2 - 1, 0)", "b - 1"),
+    ("max(b*3, 2) - h", "b - h + 2"),
+    ("min(c*2 - 7, 0)", "c - 4"),
+    ("min(min(h, h + b*2 - 1), 0)", "min(0, b + h - 1)"),
+    ("min(min(h, 0), h + b*2 - 1)", "min(0, b + h - 1)"),
+    # near misses: the selection is cheaper, there are more values or variables
+    ("where(b < 1, 2, 7)", "where(b < 1, 2, 7)"),
+    ("where(o < 1, 0, 1)", "where(o < 1, 0, 1)"),
+    ("where(b + o < 1, 0, 1)", "where(b + o < 1, 0, 1)"),
+    ("min(h*2 - 1, 0)", "min(0, h*2 - 1)"),
+    ("min(b*2 - o, 0)", "min(b*2 - o, 0)"),
+    # 0 and 1 are their squares
+    ("b*b", "b"),
+    ("(b + h)*b", "where(b < 1, 0, h + 1)"),
+    ("o//3*(o//3)", "where(o < 3, 0, 1)"),
+    ("o//2*(o//2) - o//2", "0"),
+    ("p//2*(p//2) - p//2", "(p//2 - 1)*(p//2)"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), FEW_VALUES)
+def test_what_has_few_values(text, wanted):
+    root = read(text, _FEW)
+    result = checked([root])
+    assert result.cost <= cost_of([read(wanted, _FEW)], Latency())
+
+
+#: Comparisons of a remainder with its sign changed, which need not be computed.
+COMPARED = [
+    ("-((a*3 + b)%4) == -2", "(a*3 + b)%4 == 2"),
+    ("-((a*3 + b)%4) != -1", "(a*3 + b)%4 != 1"),
+    ("-((a*3 + b)%4) < -1", "2 <= (a*3 + b)%4"),
+    ("-1 <= -((a*3 + b)%4)", "(a*3 + b)%4 < 2"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), COMPARED)
+def test_a_remainder_is_not_negated_to_be_compared(text, wanted):
+    result = checked([read(text, LETTERS) for text in ("a*3 + b", text)])
+    assert result.cost <= cost_of([read(text, LETTERS) for text in ("a*3 + b", wanted)], Latency())
+
+
+def chosen(speller: Speller) -> Choice:
+    return dag(Priced.of(speller.graph, Latency()))
+
+
+@settings(max_examples=200)
+@given(index_terms())
+def test_sharing_keeps_values_and_what_it_chooses_is_finite(terms):
+    roots = terms[-3:]
+    speller = spelled(roots)
+    before = chosen(speller)
+    shared = share_sums(speller, before, ProductPrices(Latency()))
+    order = reachable(shared, speller.graph.roots)
+    place = {c: index for index, c in enumerate(order)}
+    assert all(place[a] < place[c] for c in order for a in shared[c][2])
+    assert_equal_values(roots, to_exprs(speller.graph, shared, speller.graph.roots, speller.variables))
+
+
+@settings(max_examples=200)
+@given(index_terms())
+def test_terms_cost_no_more_operations_than_their_classes(terms):
+    speller = spelled(terms[-3:])
+    priced = Priced.of(speller.graph, OpCount())
+    choice = dag(priced)
+    found = to_exprs(speller.graph, choice, speller.graph.roots, speller.variables)
+    # fewer if two classes become one term
+    assert cost_of(found, OpCount()) <= total_cost(priced, choice)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [["i//n", "i%n"], ["i//n*n*3", "i%n"], ["(i*n + j)*n"], ["i*n*m + j*n"], ["i*n + j*n*3"], ["n*n*i"]],
+    ids=", ".join,
+)
+def test_a_variable_of_known_alignment_costs_no_more_than_any(texts):
+    ranges = {"i": (0, 63), "j": (0, 9), "n": (4, 64), "m": (1, 9)}
+    cost = optimize(texts, **ranges).cost
+    found = optimize(texts, constraints=["n % 4 == 0"], **ranges)
+    assert found.check().equal
+    assert found.cost <= cost, found.exprs
+
+
+def test_a_graph_leaves_no_cyclic_garbage():
+    i, j = var("i", 0, 9), var("j", 0, 9)
+    speller = spelled([(i * 3 + j) // 7, minimum(i, j) * 2 + i, make("where", i < j, i, j + 1)])
+    gone = [weakref.ref(part) for part in (speller, speller.classes)]
+    del speller
+    assert [ref() for ref in gone] == [None, None]
+
+
+@pytest.mark.parametrize("text", ["i*-2 + (k*12 + 12)*k*-1", "min(i*-2 + (k*12 + 12)*k*-1, j)", "k*j + k*2"])
+def test_a_variable_that_is_the_opposite_of_another_stands_for_it_with_its_sign(text: str) -> None:
+    i, j, k = var("i", 1, 13), var("j", -8, -5), var("k", -8, 4)
+    result = optimize(parse(text, {"i": i, "j": j, "k": k}), constraints=[(i * -1).eq(k)])
+    assert result.check()

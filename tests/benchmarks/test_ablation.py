@@ -1,0 +1,147 @@
+"""The ablation: each part can be left out, what it is worth shows, and its tables have every part."""
+
+import json
+import sys
+from pathlib import Path
+
+import ablation
+import pytest
+
+from eqsat.optimize.front import optimize
+from eqsat.optimize.result import Result
+
+RANGES = {"x": (0, 99), "y": (0, 99), "z": (0, 99), "i": (0, 9), "j": (0, 9), "u": (-1000, 1000), "r": (0, 3)}
+RANGES |= {"a": (0, 50), "b": (0, 50)}
+
+#: Parts of the default engine, and what costs more without them.
+WORTH = [
+    ("select rules", ["u*where(i >= j, 1, 0)"]),
+    ("all rules", ["u*where(i >= j, 1, 0)"]),
+    ("the theory (rules alone)", ["x//3 + (x + 1)//3 + (x + 2)//3"]),
+    ("all alternatives from the input", ["(x*7 + y*4)//7"]),
+    ("hidden-law rewrites of the input", ["(x*7 + y*4)//7"]),
+    ("other nestings of quotients", ["x//3 + (x + 1)//3*100"]),
+    ("sums taken into selections", ["where(x < y, i - j, 3) + j"]),
+    ("factored products", ["x*z + y*z"]),
+    ("other forms of a comparison", ["x != y", "y != x"]),
+    ("several comparisons as one", ["x < y and x < z"]),
+    ("shared partial sums", ["y*(x%4) + x//4*4"]),
+    ("shared partial conditions", ["where(x < 3 and z < 5 and y < 4, i, j)", "where(x < 3 and y < 4 and i < 5, x, y)"]),
+    ("availability", ["y*(x%4) + x//4*4"]),
+    ("the e-graph with reductions", ["sum(sum(where(j*4 + s < x, 1, 0), s, 0, 4), j, 0, 4)"]),
+    ("a flat index as one variable", [f"(i*8 + r){rest}" for rest in ("//12%2", "//3%4", "%3")]),
+    ("reading the answer again", ["(b*4 + r*5)//7//12"]),
+]
+
+
+#: Families of rules, and what costs more for the rules alone without them.
+WORTH_ALONE = [
+    ("arithmetic rules", ["x + y - x"]),
+    ("divmod rules", ["x % 4 + x//4*4"]),
+    ("ranges rules", ["r % 7"]),
+    ("folding rules", ["x % 8 % 4"]),
+    ("division rules", ["x // 2 // 3"]),
+    ("compare rules", ["x + 3 < y + 3"]),
+    ("select rules", ["where(x < y, i, i)"]),
+    ("reduce rules", ["sum(x, r, 0, 4)"]),
+]
+
+
+def answer(exprs: list[str], part: str, table: str) -> Result:
+    options, changes = ablation.TABLES[table][part]
+    with ablation.changed(changes):
+        return optimize(exprs, **options, **RANGES)
+
+
+@pytest.mark.parametrize(
+    ("table", "part", "exprs"), [*[("default", *line) for line in WORTH], *[("rules", *line) for line in WORTH_ALONE]]
+)
+def test_what_costs_more_without_a_part(table, part, exprs):
+    whole = answer(exprs, ablation.NOTHING, table).cost
+    assert answer(exprs, part, table).cost > whole
+    # what was changed is as it was
+    assert answer(exprs, ablation.NOTHING, table).cost == whole
+
+
+@pytest.mark.parametrize("part", ablation.FAMILY)
+def test_without_a_family_too_the_rules_are_compiled_before_the_clock_runs(part, monkeypatch):
+    inputs = []
+
+    def spied(exprs, **options):
+        inputs.append(optimize(exprs, **options))
+        return inputs[-1]
+
+    monkeypatch.setattr("comparison.solvers.optimize", spied)
+    ablation.without(part, *ablation.TABLES["default"][part])
+    assert [found.rounds > 0 for found in inputs] == [True]
+
+
+def test_cases_that_the_budget_stopped_are_not_compared():
+    names = ablation.TABLES["rules"]
+    whole = {name: {"out": ["x"], "ms": 1.0, "divmod": 0, "cost": 2} for name in names}
+    late = {**whole, "select rules": {**whole[ablation.NOTHING], "cost": 9, "error": "stopped by the budget of time"}}
+    rows = [{"id": "whole", "answers": whole}, {"id": "late", "answers": late}]
+    found = cells(ablation.section("rules", rows))["select rules"]
+    assert found == ["0", "2", "", "", "", "1.00", "1.00", "1"]
+    with pytest.raises(ValueError, match="the budget stopped every case of the rules alone: give smaller ones"):
+        ablation.section("rules", rows[1:])
+
+
+#: Two kernels of the sample, and a term that only rules about selections simplify.
+KERNELS = ("tinygrad/pad_shrink_flip/pre_symbolic/2", "tinygrad/vit_patch/early_symbolic/0")
+MASKED = {"id": "masked", "vars": {"u": [-9, 9], "i": [0, 9]}, "exprs": ["u*where(i >= 4, 1, 0)"]}
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path, capsys):
+    """Runs the command on three cases; the tables as lists of cells."""
+    sample = Path(ablation.BUNDLED[-1]).read_text().splitlines()
+    lines = [line for line in sample if json.loads(line)["id"] in KERNELS]
+    corpus = tmp_path / "three.jsonl"
+    corpus.write_text("\n".join([*lines, json.dumps(MASKED)]))
+
+    def run(*options: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["ablation.py", str(corpus), *options])
+        assert ablation.main(ablation.parse())
+        return capsys.readouterr().out
+
+    return run
+
+
+def cells(text: str) -> dict[str, list[str]]:
+    """The rows of a Markdown table by their first cell."""
+    lines = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| ")]
+    return {line[0].strip(): [cell.strip() for cell in line[1:]] for line in lines[1:]}
+
+
+def test_the_tables_have_every_part_and_the_whole_costs_least(command, tmp_path):
+    text = command("-o", str(tmp_path / "ablation.md"))
+    assert (tmp_path / "ablation.md").read_text() == text
+    assert text.startswith("3 cases")
+    tables = text.split("### ")[1:]
+    for table, parts in zip(tables, ablation.TABLES.values(), strict=True):
+        rows = cells(table)
+        assert list(rows) == list(parts)
+        costs = {name: int(row[1]) for name, row in rows.items()}
+        assert costs[ablation.NOTHING] == min(costs.values())
+        # a slow machine may leave a case unfinished
+        assert rows[ablation.NOTHING][2:-1] == ["", "", "", "1.00", "1.00"]
+    default = cells(tables[0])
+    parts = ["select rules", "conjectures", "a second start from the input's structure", "compare rules"]
+    assert [default[name][3] for name in parts] == ["1", "1", "1", ""]
+    unchanged = next(line for line in tables[0].splitlines() if line.startswith("No answer changes without: "))
+    assert "compare rules" in unchanged
+    assert "select rules" not in unchanged
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--tables", "default,greedy"], "no table is called 'greedy': choose from default, rules"),
+        (["--limit", "0"], "--limit 0 leaves no case: give 1 or more"),
+    ],
+)
+def test_options_that_leave_nothing_to_measure_are_refused(command, options, message, capsys):
+    with pytest.raises(SystemExit):
+        command(*options)
+    assert message in capsys.readouterr().err

@@ -1,0 +1,80 @@
+"""Calibration: probes that measure what they say, and a fit that recovers known times."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from eqsat.cli.calibrate import LENGTHS, PROBES, Program, calibrate, fit, kinds
+from eqsat.codegen.expressions import function
+from eqsat.codegen.runtime import compile_exprs
+from eqsat.extract.calibrated import FIGURES, OPERATIONS, Calibrated
+from eqsat.lang.expr import var
+
+PROGRAMS = [(bits, chained) for bits in (32, 64) for chained in (False, True)]
+
+
+@pytest.mark.parametrize(("bits", "chained"), PROGRAMS)
+@pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.measures[0])
+def test_a_probe_repeats_what_it_measures(probe, bits, chained):
+    first, second = Program(probe, bits, 4, chained), Program(probe, bits, 8, chained)
+    more = second.operations()
+    more.subtract(first.operations())
+    for kind in probe.measures:
+        assert more[f"{kind} i{32 if kind == 'logic' else bits}"] >= 4
+    assert all(f"i{bits}" in kind or kind == "logic i32" for kind, count in more.items() if count)
+    function(second.roots(), "probe", second.arguments())
+    if chained:
+        root, start = second.roots()[0], second.start()
+        assert start.vmin <= root.vmin
+        assert root.vmax <= start.vmax
+
+
+def test_the_fit_recovers_known_times():
+    times = {kind: 100 + 7 * n for n, kind in enumerate(OPERATIONS)}
+    # what is measured together is not told apart
+    times |= {f"select i{bits}": times[f"compare i{bits}"] for bits in (32, 64)}
+    for chained in (False, True):
+        programs = [Program(probe, bits, n, chained) for bits in (32, 64) for probe in PROBES for n in LENGTHS]
+        measured = [2 + sum(count * times[kind] / 1000 for kind, count in p.operations().items()) for p in programs]
+        assert fit(programs, measured) == times
+
+
+def test_kinds_count_loads_and_stores():
+    i, j = var("i", 0, 9), var("j", 0, 2**40)
+    assert kinds([i + 1, i + 1, j], [i, j]) == Counter(
+        {"add i32": 1, "load i32": 1, "load i64": 1, "store i32": 2, "store i64": 1}
+    )
+
+
+def test_a_chain_waits_for_each_result():
+    v, a = var("v", 0, 2**26), var("a", 0, 2**25)
+    kernel = compile_exprs([v // 7 // 3 // 5 + a], [v, a])
+    assert kernel.measure(3, chained=True) > 1.5 * kernel.measure(3)
+    with pytest.raises(ValueError, match="a chained measurement needs"):
+        compile_exprs([v + a], [v, a]).measure(chained=True)
+
+
+def test_a_model_file_is_written_that_loads(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "eqsat.cli.calibrate.measure", lambda repeats, advance: {f: dict.fromkeys(OPERATIONS, 3) for f in FIGURES}
+    )
+    calibrate(tmp_path / "model.json")
+    model = Calibrated.load(tmp_path / "model.json", "latency")
+    assert model.price("mul", [(0, 9), (0, 9)], (0, 81)) == 3
+    assert {"processor", "system", "compiler", "flags"} <= model.machine.keys()
+    assert list(json.loads((tmp_path / "model.json").read_text())) == ["format", "machine", "picoseconds"]
+
+
+@pytest.mark.parametrize("before", [None, "{}"])
+def test_an_interrupted_calibration_leaves_the_file_as_it_was(tmp_path, monkeypatch, before):
+    def interrupt(repeats, advance):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("eqsat.cli.calibrate.measure", interrupt)
+    model = tmp_path / "model.json"
+    if before is not None:
+        model.write_text(before)
+    with pytest.raises(KeyboardInterrupt):
+        calibrate(model)
+    assert (model.read_text() if model.exists() else None) == before

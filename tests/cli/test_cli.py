@@ -1,0 +1,441 @@
+"""The command line: what it prints, and one-line errors for everything else."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+
+import eqsat as package
+from eqsat.cli import main as cli
+from eqsat.egraph.rule import Rule
+from eqsat.extract.calibrated import FIGURES, OPERATIONS
+from eqsat.optimize.front import ENGINES, EXTRACTORS, optimize
+
+GOOD = '{"id": "good", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8"]}\n'
+COMMAND = [sys.executable, "-m", "eqsat"]
+
+
+@pytest.fixture
+def eqsat(capsys):
+    """Run the command line in this process: its exit code, standard output and standard error."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as done:
+            cli.main(arguments)
+        captured = capsys.readouterr()
+        return int(done.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+def test_the_contract_example(eqsat):
+    code, out, err = eqsat(
+        "optimize", "(R3*8 + R4*4 + R2) // 8", "--range", "R3=4", "--range", "R4=2", "--range", "R2=4"
+    )
+    assert (code, out) == (0, "R3\n")
+    assert err.startswith("# cost ")
+    assert "saturated" in err
+    assert "exhaustive check at 32 points" in err
+
+
+@pytest.mark.parametrize("way", [[], ["--engine", "theory"], ["--engine", "greedy"], ["--no-theory"]], ids=" ".join)
+def test_stats_are_remarks_or_part_of_the_record(eqsat, way):
+    asked = ["optimize", "(x*7 + y*4)//7", "--range", "x=40", "--range", "y=20", *way]
+    plain, stats, data = [eqsat(*asked, *more) for more in ([], ["--stats"], ["--stats", "--json"])]
+    assert plain[:2] == stats[:2]
+    assert len(plain[2].splitlines()) == 1
+    first, *lines = stats[2].splitlines()
+    assert first.startswith("# cost ")
+    assert lines[0].startswith("# time      normalise ")
+    assert all(line.startswith("# ") for line in lines)
+    record = json.loads(data[1])
+    assert "trace" not in json.loads(eqsat(*asked, "--json")[1])
+    assert 1000 * sum(record["trace"]["phases"].values()) == pytest.approx(record["ms"], abs=0.001)
+    assert bool(record["trace"]["rounds"]) == (record["trace"]["not_entered"] is None)
+
+
+@pytest.mark.parametrize(
+    ("branches", "wanted"),
+    [
+        ([], "where(1 <= x, z//max(x, 1), 0)"),
+        (["--branches", "eager"], "where(1 <= x, z//max(x, 1), 0)"),
+        (["--branches", "lazy"], "where(x < 1, 0, z//x)"),
+    ],
+)
+def test_branches_are_evaluated_eagerly_unless_lazily(eqsat, tmp_path, branches, wanted):
+    text = "where(0 < x, z//max(x, 1), 0)"
+    assert eqsat("optimize", text, "--var", "x=-9:12", "--var", "z=-50:50", *branches)[:2] == (0, f"{wanted}\n")
+    corpus, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    corpus.write_text(json.dumps({"id": "one", "vars": {"x": [-9, 12], "z": [-50, 50]}, "exprs": [text]}))
+    assert eqsat("corpus", str(corpus), "-o", str(out), *branches)[0] == 0
+    assert json.loads(out.read_text())["out"] == [wanted]
+
+
+def test_json(eqsat):
+    code, out, err = eqsat("optimize", "x // 4 * 4 + x % 4", "x < 40", "--var", "x=0:31", "--json", "--explain", "--c")
+    record = json.loads(out)
+    assert (code, err) == (0, "")
+    assert record["out"] == ["x", "True"]
+    assert record["stop"] == "saturated"
+    assert record["checked"] == "exhaustive"
+    assert record["points"] == 32
+    assert record["cost"] < record["cost_before"]
+    assert "kernel" in record["c"]
+    assert isinstance(record["rules"], dict)
+    assert [step["law"] for step in record["explanation"]["steps"]] == ["mod-core", "lt-always"]
+
+
+def test_arrays(eqsat):
+    assert eqsat("optimize", "A[x] + A[x % 4]", "--range", "x=4", "--buffer", "A=i32")[:2] == (0, "A[x]*2\n")
+    code, out, err = eqsat("optimize", "sum(r*x, r, 0, 10000000000000)", "--range", "x=4")
+    assert (code, out) == (0, "x*49999999999995000000000000\n")
+    assert err.endswith("unchecked\n")
+
+
+def test_explain(eqsat):
+    code, out, _ = eqsat("optimize", "x // 4 * 4 + x % 4", "--var", "x=0:31", "--explain")
+    assert code == 0
+    assert out.startswith("x\n\nx//4*4 + x%4\n  = x    mod-core: ")
+    wide = f"x={-(2**40)}:{2**40}"
+    assert "[proved]" in eqsat("optimize", "x // 4 * 4 + x % 4", "--var", wide, "--explain", "--prove")[1]
+
+
+def test_several_answers(eqsat):
+    pair = ("optimize", "x // n", "x % n", "--var", "x=0:4095", "--var", "n=1:64", "--pareto", "operations")
+    _, out, err = eqsat(*pair)
+    assert out.splitlines() == ["x//n", "x - x//n*n", "# cost 44, 2 operations", "x//n", "x%n"]
+    assert err.startswith("# cost 44 -> 28, 3 operations, saturated, ")
+    record = json.loads(eqsat(*pair, "--json")[1])
+    assert [(answer["cost"], answer["size"]) for answer in record["pareto"]] == [(28, 3), (44, 2)]
+    assert record["pareto"][1]["out"] == ["x//n", "x%n"]
+
+
+def test_loops_and_a_model_file(eqsat, tmp_path, monkeypatch):
+    figures = {figure: dict.fromkeys(OPERATIONS, 7) for figure in FIGURES}
+    monkeypatch.setattr("eqsat.cli.calibrate.measure", lambda repeats, advance: figures)
+    model = tmp_path / "model.json"
+    code, _, err = eqsat("calibrate", "-o", str(model))
+    assert (code, err) == (0, f"# use it: eqsat optimize --cost {model} ...\n")
+    ranges = ["--range", "i=10", "--range", "j=8", "--range", "n=9"]
+    code, out, err = eqsat("optimize", "j + i + n*3", *ranges, "--loops", "i, j", "--cost", str(model))
+    assert (code, out) == (0, "n*3 + i + j\n")
+    # both additions were in the inner loop; one is in the outer now
+    assert f"cost {7 * (1 + 80 + 80)} -> {7 * (1 + 10 + 80)}" in err
+
+
+def test_what_stays_is_not_said_to_be_checked(eqsat):
+    assert eqsat("optimize", "x // 3", "--var", "x=0:9")[2].endswith(" ms, unchanged\n")
+
+
+def test_an_expression_may_begin_with_a_minus(eqsat):
+    assert eqsat("optimize", "-x // 1", "--var", "x=-5:5")[:2] == (0, "-x\n")
+
+
+def test_constraints_are_used(eqsat):
+    assert eqsat("optimize", "x // d", "--var", "x=0:9", "--var", "d=0:9", "--constraint", "d == 1")[:2] == (0, "x\n")
+
+
+def test_c(eqsat):
+    code, out, _ = eqsat("optimize", "i // 3", "--range", "i=10", "--c")
+    assert code == 0
+    assert "int32_t" in out
+
+
+def test_a_proof_on_request(eqsat):
+    wide = f"x={-(2**40)}:{2**40}"
+    code, out, err = eqsat("optimize", "(x*6 + 5) // 3", "--var", wide, "--prove")
+    assert (code, out) == (0, "x*2 + 1\n")
+    assert "proved (isl)" in err
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("extract", EXTRACTORS)
+def test_engines_and_extractors(eqsat, engine, extract):
+    code, out, _ = eqsat(
+        "optimize", "(i*4 + j) // 4", "--range", "i=4", "--range", "j=4", "--engine", engine, "--extract", extract
+    )
+    assert (code, out) == (0, "i\n")
+
+
+def test_rules_are_listed(eqsat):
+    code, out, _ = eqsat("rules")
+    assert code == 0
+    assert len(out.splitlines()) > 20
+    rules = json.loads(eqsat("rules", "--json")[1])
+    assert len(rules) == len(out.splitlines())
+    assert set(rules[0]) == {"name", "left", "right", "when", "why", "both_ways"}
+
+
+def test_rules_are_listed_with_their_proofs(eqsat, monkeypatch):
+    monkeypatch.setattr("eqsat.rules.DEFAULT", (Rule("one", "x // 1", "x"), Rule("two", "x + x", "x * 2")))
+    monkeypatch.setattr("eqsat.rules.REDUCE", (Rule("three", "sum(x, i, u, u + 1)", "at(x, u)"),))
+    code, out, err = eqsat("rules", "--prove")
+    assert (code, err) == (0, "# 3 rules: 2 symbolic, 1 small ranges\n")
+    assert [line.split()[:2] for line in out.splitlines()] == [
+        ["one", "symbolic"],
+        ["two", "symbolic"],
+        ["three", "small"],
+    ]
+    code, out, _ = eqsat("rules", "--prove", "--json")
+    assert code == 0
+    assert [(row["name"], row["proof"]) for row in json.loads(out)] == [
+        ("one", ["symbolic"]),
+        ("two", ["symbolic"]),
+        ("three", ["small ranges"]),
+    ]
+
+
+@pytest.mark.parametrize("options", [["--prove"], ["--prove", "--json"]])
+def test_a_false_rule_is_one_line(eqsat, monkeypatch, options):
+    monkeypatch.setattr("eqsat.rules.DEFAULT", (Rule("wrong", "x//2 + x//2", "x"),))
+    message = "eqsat: rule 'wrong' is false: with x = -1 the left side is -2, the right side -1\n"
+    assert eqsat("rules", *options) == (2, "", message)
+
+
+def test_a_version_of_what_is_not_installed(eqsat, monkeypatch):
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", missing)
+    code, out, err = eqsat("--version")
+    assert (code, out, err) == (0, f"eqsat from {Path(cli.__file__).parent}, not installed\n", "")
+
+
+def test_version_and_help(eqsat, monkeypatch):
+    monkeypatch.setattr("importlib.metadata.version", {"eqsat": "1.2"}.get)
+    assert eqsat("--version")[1] == "eqsat 1.2\n"
+    assert package.__version__ == "1.2"
+    assert not hasattr(package, "versions")
+    assert "optimize" in eqsat("--help")[1]
+    assert eqsat()[1] == eqsat("--help")[1]
+
+
+WRONG = [
+    (["optimize"], "Missing argument"),
+    (["optimize", "x +", "--var", "x=0:3"], "an operand is missing"),
+    (["optimize", "x"], "unknown variable 'x'"),
+    (["optimize", "x", "--var", "x=3"], "NAME=LOW:HIGH"),
+    (["optimize", "x", "--range", "x=a"], "NAME=N"),
+    (["optimize", "x", "--var", "x=5:3"], "empty: [5, 3]"),
+    (["optimize", "x", "--range", "x=0"], "empty: [0, -1]"),
+    (["optimize", "x", "--var", "x=0:3", "--range", "x=4"], "given twice"),
+    (["optimize", "x", "--var", "x y=0:3"], "not a variable name"),
+    (["optimize", "x", "--vra", "x=0:3"], "No such option"),
+    (["optimize", "x", "--cost", "beauty", "--var", "x=0:3"], "unknown cost model 'beauty': use latency"),
+    (["optimize", "x", "--cost", "/nonexistent.json", "--var", "x=0:3"], "No such file"),
+    (["optimize", "A[x]", "--var", "x=0:3"], "unknown array 'A': give a buffer"),
+    (["optimize", "A[x]", "--var", "x=0:3", "--buffer", "A"], "--buffer 'A' is not of the form NAME=TYPE"),
+    (["optimize", "A[x]", "--var", "x=0:3", "--buffer", "A=f32"], "the elements are one of i32, i64, bool, not 'f32'"),
+    (["optimize", "x", "--var", f"x=0:{'9' * 5000}"], "--var x: a bound has more than 4300 digits"),
+    (["optimize", "x", "--var", "x=0:3", "--buffer", "x=i32"], "'x' is given twice"),
+    (["optimize", "A[x]", "--var", "x=0:3", "--buffer", "A=i32", "--c"], "give it as a store of a kernel"),
+    (["optimize", "x", "--loops", "y", "--var", "x=0:3"], "--loops names 'y'"),
+    (["optimize", "i", "--range", "i=4", "--buffer", "A=i32", "--loops", "A,i"], "--loops names 'A', which is no var"),
+    (["optimize", "i", "--range", "i=4", "--loops", "i, i"], "--loops names a variable twice"),
+    (["optimize", "A", "--buffer", "A=i32"], "'A' is an array, not a value: index it, as in A[i]"),
+    (["optimize", "A", "--buffer", "A=i32", "--c"], "'A' is an array, not a value"),
+    (["optimize", "x", "--range", "x=4", "--buffer", "A=bool", "--constraint", "A"], "'A' is an array, not a value"),
+    (["calibrate"], "Missing option '-o'"),
+    (["calibrate", "-o", "/nonexistent/model.json"], "/nonexistent/model.json: No such file"),
+    (["calibrate", "-o", "model.txt"], "model.txt is no name for a cost model: --cost takes files that end in .json"),
+    (["optimize", "x // x", "--var", "x=0:3"], "[0, 3]"),
+    (["optimize", "x", "--var", "x=0:3", "--prove-seconds", "nan"], "nan is no time: give a number of seconds over 0"),
+    (["optimize", "x", "--var", "x=0:3", "--prove-seconds", "-1"], "--prove-seconds"),
+    (["optimize", "x", "--var", "x=0:3", "--seconds", "0"], "--seconds"),
+    (["corpus", "x.jsonl", "--seconds", "nan"], "nan is no time: give a number of seconds over 0"),
+    (["optimize", "x // d", "--var", "x=0:3", "--var", "d=-1:1"], "[-1, 1]"),
+    (["optimize", "x", "--var", "x=0:3", "--constraint", "x +"], "an operand is missing"),
+    (["beautify"], "No such command"),
+    (["corpus"], "Missing argument"),
+    (["corpus", "/nonexistent.jsonl"], "No such file"),
+    (["corpus", "."], "Is a directory"),
+    (["corpus", "x", "--jobs", "0"], "--jobs"),
+    (["corpus", __file__, "-o", __file__], "would be overwritten by its own answers"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG)
+def test_wrong_use_is_one_line(eqsat, arguments, message):
+    code, out, err = eqsat(*arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_too_little_memory_is_one_line(eqsat, monkeypatch):
+    monkeypatch.setattr(cli, "parse", lambda *given: bytearray(2**60))
+    assert eqsat("optimize", "x", "--var", "x=0:1") == (2, "", "eqsat: out of memory: give a smaller input\n")
+
+
+def test_a_bug_is_one_line(eqsat, monkeypatch):
+    monkeypatch.setattr(cli, "parse", lambda *given: {}["surprise"])
+    assert eqsat("optimize", "x", "--var", "x=0:1") == (2, "", "eqsat: internal error: KeyError: 'surprise'\n")
+
+
+def test_proofs_of_rules_without_z3_are_one_line(eqsat, monkeypatch):
+    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    code, _, err = eqsat("rules", "--prove")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "eqsat[check]" in err
+
+
+def test_the_time_for_one_optimisation_can_be_given(eqsat, tmp_path):
+    text = "((i*4 + j) // 3 * 3 + (i*4 + j) % 3) // 4 % 5"
+    given = tmp_path / "one.jsonl"
+    given.write_text(json.dumps({"vars": {"i": [0, 63], "j": [0, 3]}, "exprs": [text]}))
+    for command in (["optimize", text, "--range", "i=64", "--range", "j=4", "--json"], ["corpus", str(given)]):
+        late, whole = [eqsat(*command, "--seconds", seconds) for seconds in ("1e-9", "1e9")]
+        assert json.loads(late[1])["stop"] == "time"
+        assert json.loads(whole[1])["stop"] == "saturated"
+
+
+def test_a_proof_that_is_not_found_says_why(eqsat):
+    wide = ["--var", f"x={-(2**40)}:{2**40}", "--var", f"y=1:{2**40}"]
+    code, out, err = eqsat("optimize", "x*y // y", *wide, "--prove", "--prove-seconds", "1e-6", "--json")
+    row = json.loads(out)
+    assert (code, err, row["out"], row["checked"]) == (0, "", ["x"], "sampled")
+    assert row["proof"].startswith("undecided within 1e-06 s: ")
+
+
+def test_a_wrong_result_is_an_error_that_names_a_point(eqsat, monkeypatch):
+    def wrong(*given, **options):
+        right = optimize(*given, **options)
+        return replace(right, exprs=tuple(e + e // (2**40 - 1) for e in right.exprs))
+
+    monkeypatch.setattr(cli, "optimise", wrong)
+    code, out, err = eqsat("optimize", "x + 0", "--var", f"x=0:{2**40 - 1}", "--prove")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"the result is wrong at {{'x': {2**40 - 1}}}" in err
+
+
+def test_a_corpus_of_errors_ends_with_0(eqsat, tmp_path):
+    source = tmp_path / "in.jsonl"
+    source.write_text("[]")
+    assert eqsat("corpus", str(source))[::2] == (0, "# 1 cases, 1 errors\n")
+
+
+def test_a_corpus(eqsat, tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(GOOD + '{"id": "half\n\n' + GOOD)
+    code, out, err = eqsat("corpus", str(source), "-o", str(target), "--jobs", "2")
+    assert (code, out, err) == (0, "", "# 3 cases, 1 errors\n")
+    rows = [json.loads(line) for line in target.read_text().splitlines()]
+    assert [row["id"] for row in rows] == ["good", "line 2", "good"]
+    assert eqsat("corpus", str(source))[1].count("\n") == 3
+
+
+def test_an_unwritable_output_is_one_line(eqsat, tmp_path):
+    source = tmp_path / "in.jsonl"
+    source.write_text(GOOD)
+    code, _, err = eqsat("corpus", str(source), "-o", str(tmp_path / "no" / "out.jsonl"))
+    assert (code, err.count("\n")) == (2, 1)
+
+
+def test_a_model_that_is_too_deep_is_one_line(eqsat, tmp_path):
+    model = tmp_path / "deep.json"
+    model.write_text("[" * 100_000)
+    code, out, err = eqsat("optimize", "x", "--var", "x=0:3", "--cost", str(model))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"'{model}' is not a cost model" in err
+
+
+CLOSED = [
+    ("corpus - <&-", "eqsat: standard input is closed: give it a file, or name one\n"),
+    ("corpus IN >&-", "eqsat: standard output is closed: give -o a file\n"),
+    ("corpus IN -o /dev/full", "eqsat: /dev/full: No space left on device\n"),
+]
+
+
+@pytest.mark.parametrize(("command", "message"), CLOSED)
+def test_streams_that_take_or_give_nothing_are_named(tmp_path, command, message):
+    source = tmp_path / "in.jsonl"
+    source.write_text(GOOD)
+    done = subprocess.run(
+        ["bash", "-c", f'"$@" {command.replace("IN", str(source))}', "bash", *COMMAND], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (2, message)
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path):
+    source = tmp_path / "in.jsonl"
+    source.write_text(GOOD * 2000)
+    done = subprocess.run(
+        ["bash", "-c", '"$@" | head -1', "bash", *COMMAND, "corpus", str(source)], capture_output=True, text=True
+    )
+    assert json.loads(done.stdout)["id"] == "good"
+    assert done.stderr == ""
+
+
+def started(*arguments: str) -> subprocess.Popen[str]:
+    """The command line in a process and a session of its own."""
+    return subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # a shell ignores the signal on behalf of what it runs in the background
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+
+def test_interrupting_a_corpus_keeps_what_is_done(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(GOOD * 20_000)
+    run = started("corpus", str(source), "-o", str(target))
+    wait_until(lambda: target.exists() and target.read_text().count("\n") >= 3)
+    os.killpg(run.pid, signal.SIGINT)
+    _, err = run.communicate(timeout=20)
+    assert run.returncode == 130
+    assert err.startswith("eqsat: interrupted after ")
+    assert err.count("\n") == 1
+    assert all(json.loads(line)["id"] == "good" for line in target.read_text().splitlines())
+
+
+def test_proofs_of_rules_are_interrupted():
+    with started("rules", "--prove") as run:
+        assert run.stdout.readline().startswith("add-commutes")
+        os.killpg(run.pid, signal.SIGINT)
+        assert run.stderr.read().split("\n") == ["", "eqsat: interrupted", ""]
+    assert run.returncode == 130
+
+
+def test_a_progress_bar_on_a_terminal(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(GOOD * 3)
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([*COMMAND, "corpus", str(source), "-o", str(target)], stderr=theirs) as run:
+        os.close(theirs)
+        shown = read_all(ours)
+    assert run.returncode == 0
+    assert "optimising" in shown
+    assert "3/3" in shown
+
+
+def wait_until(condition, seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def read_all(terminal: int) -> str:
+    chunks = []
+    while True:
+        try:
+            chunk = os.read(terminal, 4096)
+        except OSError:  # how Linux says that the other end is closed
+            break
+        if not chunk:
+            break
+        chunks.append(chunk)
+    os.close(terminal)
+    return b"".join(chunks).decode()

@@ -1,0 +1,177 @@
+"""Corpora: reading cases, rows in order, and that nothing which is wrong with one case reaches another."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from corpora import HAND, SAMPLE, SEEDS, cases
+
+from eqsat.cli import corpus
+from eqsat.cli.cases import read_case
+from eqsat.cli.corpus import Settings, run, run_line
+from eqsat.extract import COST_MODELS
+from eqsat.lang.costs import cost_of
+from eqsat.lang.text import parse_program
+from eqsat.optimize.front import optimize
+from eqsat.prove.verify import check_equal
+
+GOOD = '{"id": "good", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8", "i < 9"], "gates": [1, null]}'
+
+BAD = [
+    # the line, the id of its row, a part of its error
+    ('{"id": "half", "vars": {"i": [0, 3', "line 7", "not a line of JSON"),
+    (b'{"id": "\xff"}', "line 7", "not a line of JSON"),
+    ("[" * 5000, "line 7", "not a line of JSON"),
+    ("[1, 2]", "line 7", "not a case"),
+    ('{"id": "a"}', "a", "the key 'exprs' is missing"),
+    ('{"id": "a", "exprs": ["i"]}', "a", "the key 'vars' is missing"),
+    ('{"id": 5, "exprs": [], "vars": {}}', 5, "'exprs' is empty"),
+    ('{"id": null, "exprs": [], "vars": {}}', "line 7", "'exprs' is empty"),
+    ('{"id": [5], "exprs": ["1"], "vars": {}}', "line 7", "'id' must be a text or a number, not list"),
+    ('{"id": NaN, "exprs": ["1"], "vars": {}}', "line 7", "'id' must be a text or a number, not nan"),
+    ('{"id": 1e999, "exprs": ["1"], "vars": {}}', "line 7", "'id' must be a text or a number, not inf"),
+    ('{"id": "a", "exprs": ["x"], "vars": {"x": [false, true]}}', "a", "two integers, not [False, True]"),
+    ('{"id": "a", "exprs": ["1 < 2", "3"], "vars": {}, "gates": [true, null]}', "a", "the gate True is not the index"),
+    ('{"id": "a", "exprs": ["x"], "vars": {"x": [0, 1], "x": [0, 9]}}', "line 7", "the key 'x' is given twice"),
+    ('{"id": "a", "exprs": ["x"], "vars": {"x": [0, 1]}, "lets": [["x", "3"]]}', "a", "the name 'x' is given twice"),
+    ('{"id": "a", "exprs": ["t"], "vars": {}, "lets": [["t", "3"], ["t", "4"]]}', "a", "the name 't' is given twice"),
+    ('{"id": "a", "exprs": ["x"], "vars": {"x": [0, 1]}, "buffers": ["x"]}', "a", "the name 'x' is given twice"),
+    ('{"id": "a", "exprs": ["x"], "vars": {"x": [0, 1]}, "buffers": [3]}', "a", "'buffers' must be a list of texts"),
+    ('{"id": "a", "exprs": ["1"], "vars": {}, "lets": [["", "3"]]}', "a", "'' is no name for one of 'lets'"),
+    ('{"id": "a", "exprs": ["1"], "vars": {}, "lets": [["a b", "3"]]}', "a", "'a b' is no name for one of 'lets'"),
+    ('{"exprs": "i", "vars": {}}', "line 7", "'exprs' must be a list, not str"),
+    ('{"id": "a", "exprs": [3], "vars": {}}', "a", "list of texts"),
+    ('{"id": "a", "exprs": ["i +"], "vars": {"i": [0, 3]}}', "a", "cannot parse 'i +'"),
+    ('{"id": "a", "exprs": ["i"], "vars": {"i": [5, 3]}}', "a", "the range of variable 'i' is empty: [5, 3]"),
+    ('{"id": "a", "exprs": ["i"], "vars": {"i": [0, 1.5]}}', "a", "two integers"),
+    ('{"id": "a", "exprs": ["i"], "vars": {"i": 3}}', "a", "two integers"),
+    ('{"id": "a", "exprs": ["i"], "vars": {"i": [0, 3]}, "gates": [1]}', "a", "the gate 1 is not the index"),
+    ('{"id": "a", "exprs": ["i"], "vars": {"i": [0, 3]}, "gates": [0]}', "a", "not a condition"),
+    ('{"id": "a", "exprs": ["i", "i < 2"], "vars": {"i": [0, 3]}, "gates": [1]}', "a", "1 gates for 2 roots"),
+    ('{"id": "a", "exprs": ["i"], "vars": {"i": [0, 3]}, "lets": [["t0"]]}', "a", "a name and a text"),
+    ('{"id": "a", "exprs": ["i"], "vars": {"i": [0, 3]}, "constraints": ["i + 1"]}', "a", "not a condition"),
+    ('{"id": "a", "kind": "knitting", "vars": {}}', "a", "docs/corpora.md lists the kinds"),
+    ('{"id": "a", "kind": "reduce", "vars": {}, "after": "36"}', "a", "the key 'before' is missing"),
+    ('{"id": "a", "kind": "reduce", "vars": {}, "before": "sum(k, 0)", "after": "36"}', "a", "sum takes 4 arguments"),
+    ('{"id": "a", "exprs": ["i // i"], "vars": {"i": [0, 3]}}', "a", "[0, 3]"),
+    ('{"id": "a", "exprs": ["i // 0"], "vars": {"i": [0, 3]}}', "a", "division by zero"),
+]
+
+
+@pytest.mark.parametrize(("line", "name", "message"), BAD)
+def test_what_is_wrong_with_a_line_becomes_its_row(line, name, message):
+    row = run_line(line, 7, Settings())
+    assert set(row) == {"id", "error"}
+    assert row["id"] == name
+    assert message in row["error"]
+    assert "\n" not in row["error"]
+
+
+def test_a_row():
+    row = run_line(GOOD, 1, Settings())
+    assert set(row) == {"id", "out", "cost_before", "cost", "ms", "stop", "nodes", "checked"}
+    assert (row["id"], row["out"], row["stop"], row["checked"]) == ("good", ["i", "i < 9"], "saturated", "exhaustive")
+
+
+def test_ids_stay_as_they_are():
+    for given, found in ((17, 17), (1.5, 1.5), ("17", "17"), (None, "line 3")):
+        assert run_line(json.dumps({"id": given, "vars": {}, "exprs": ["3"]}), 3, Settings())["id"] == found
+        loop = {"id": given, "kind": "render-loop", "variable": ["x", 0, 3]}
+        assert run_line(json.dumps(loop), 3, Settings())["id"] == found
+
+
+@pytest.mark.parametrize("encode", [str, str.encode])
+def test_a_mark_of_the_encoding_is_no_part_of_a_case(encode):
+    assert run_line(encode("\ufeff" + GOOD), 1, Settings())["out"] == ["i", "i < 9"]
+
+
+def test_what_a_reduction_becomes_need_not_be_expected():
+    row = run_line('{"id": "a", "kind": "reduce", "vars": {}, "before": "sum(k, k, 0, 9)"}', 1, Settings())
+    assert row["out"] == ["36"]
+
+
+def test_shared_subterms_become_lets():
+    row = run_line(
+        '{"id": "a", "vars": {"i": [0, 99], "j": [1, 99]}, "exprs": ["i // j * (i // j + 1)"]}', 1, Settings()
+    )
+    assert len(row["lets"]) == 1
+    case = read_case('{"vars": {"i": [0, 99], "j": [1, 99]}, "exprs": ["i // j * (i // j + 1)"]}')
+    assert check_equal(parse_program(row["lets"], row["out"], case.variables), case.exprs).equal
+
+
+def test_gates_may_be_ignored():
+    line = '{"id": "a", "vars": {"i": [0, 99]}, "exprs": ["i % 32", "i < 32"], "gates": [1, null]}'
+    assert run_line(line, 1, Settings())["out"][0] == "i"
+    assert run_line(line, 1, Settings(gates=False))["out"][0] != "i"
+
+
+def test_a_proof_on_request():
+    assert run_line(GOOD, 1, Settings(prove=True))["checked"] == "exhaustive"
+    wide = run_line('{"vars": {"x": [0, 1099511627776]}, "exprs": ["(x*6 + 5) // 3"]}', 1, Settings(prove=True))
+    assert (wide["checked"], wide["proof"]) == ("proved", "isl")
+
+
+def test_an_unexpected_failure_is_named_in_its_row(monkeypatch):
+    def fail(*args, **options):
+        raise KeyError("two\nlines")
+
+    monkeypatch.setattr(corpus, "optimize", fail)
+    row = run_line(GOOD, 1, Settings())
+    assert row == {"id": "good", "error": "KeyError: 'two\\nlines'"}
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_rows_keep_their_order_and_bad_lines_stop_nothing(jobs):
+    lines = [GOOD, "", '{"id": "half', *[GOOD.replace("good", f"good {n}") for n in range(6)], "  "]
+    rows = list(run(lines, Settings(), jobs))
+    assert [row["id"] for row in rows] == ["good", "line 3", *[f"good {n}" for n in range(6)]]
+    assert ["error" in row for row in rows] == [False, True] + [False] * 6
+
+
+def test_no_lines_no_rows():
+    assert list(run(["", "\n"], Settings(), 2)) == []
+
+
+def test_a_worker_that_dies_costs_only_its_row(monkeypatch):
+    take = corpus._Worker.take
+
+    def kill_first(worker, line):
+        if "killer" in str(line):
+            worker.process.kill()
+            worker.process.join()
+            worker.pipe.close()
+        return take(worker, line)
+
+    monkeypatch.setattr(corpus._Worker, "take", kill_first)
+    lines = [GOOD, GOOD.replace("good", "killer"), GOOD.replace("good", "next")]
+    rows = list(run(lines, Settings(), 1))
+    assert [row["id"] for row in rows] == ["good", "killer", "next"]
+    assert rows[1]["error"] == "the worker process died (exit code -9)"
+    assert "out" in rows[2]
+
+
+@pytest.mark.parametrize("case", cases(HAND) + cases(SEEDS), ids=lambda case: case.id)
+def test_no_dearer_than_expected_and_never_forbidden(case):
+    result = optimize(case.exprs, constraints=case.constraints, gates=case.gates)
+    assert result.check().equal
+    for index, text in enumerate(case.forbidden):
+        assert text is None or result.exprs[index] is not case.parse(text)
+    if case.expected and None not in case.expected:
+        assert result.cost <= cost_of([case.parse(text) for text in case.expected], COST_MODELS["latency"])
+
+
+def test_every_kernel_of_the_sample_reads():
+    found = cases(SAMPLE)
+    assert len(found) >= 40
+    assert sum(bool(case.gates) for case in found) >= 10
+    assert set(COST_MODELS) == {"latency", "throughput", "opcount"}
+
+
+def test_the_examples_of_each_kind_are_answered_as_documented():
+    text = (Path(__file__).parents[2] / "docs" / "corpora.md").read_text()
+    given, documented = [block.splitlines() for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
+    rows = [run_line(line, number, Settings()) for number, line in enumerate(given)]
+    assert [{"id": row["id"], "out": row["out"]} for row in rows] == [json.loads(line) for line in documented]
+    named = re.findall(r"^\| (?:none, or )?`([-a-z]+)`", text, re.MULTILINE)
+    assert {json.loads(line).get("kind", "plain") for line in given} == {*named} - {"kind"}

@@ -1,0 +1,189 @@
+"""Experiments: rank correlation, what a row says, and the files that are written."""
+
+import csv
+import json
+
+import pytest
+
+from eqsat.cli import main as cli
+from eqsat.cli.experiment import INPUT, answers, chosen_cases, measure, plot, predict, spearman, summary, times
+from eqsat.extract import Latency, OpCount
+from eqsat.lang.costs import cost_of
+from eqsat.lang.expr import var
+from eqsat.optimize.front import optimize
+
+CASES = [
+    {"id": "flat", "vars": {"i": [0, 63], "j": [0, 31]}, "exprs": ["(i*32 + j) // 32", "(i*32 + j) % 32"]},
+    {"id": "digit", "vars": {"i": [0, 999]}, "exprs": ["i // 10 % 10 + i // 100 % 10"]},
+    {"id": "pair", "vars": {"x": [0, 99], "n": [1, 9]}, "exprs": ["x // n", "x % n"]},
+    {"id": "sum", "kind": "reduce", "before": "sum(r, r, 0, 9)", "after": "36"},
+]
+LINES = [json.dumps(case) for case in CASES]
+
+BAD = [
+    # a case, what it is called, a part of why it is left out
+    ('{"id": "half', "line 1", "not a line of JSON"),
+    (b"\xff", "line 1", "not a line of JSON"),
+    ('{"vars": {}, "exprs": 3}', "line 1", "'exprs' must be a list"),
+    (LINES[3], "line 1", "of kind 'reduce': only plain ones"),
+    ('{"id": "zero", "vars": {"i": [0, 9]}, "exprs": ["i // i"]}', "zero", "the divisor 'i'"),
+    ('{"id": "load", "vars": {"i": [0, 9]}, "buffers": ["A"], "exprs": ["A[i]"]}', "load", "'A[i]' needs an array"),
+    ('{"id": "wide", "vars": {"i": [0, 9223372036854775807]}, "exprs": ["i*i"]}', "wide", "no 64-bit integer holds"),
+]
+
+CORRELATIONS = [
+    ([1, 2, 3], [10, 20, 30], 1.0),
+    ([1, 2, 3], [3, 2, 1], -1.0),
+    # ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4
+    ([1, 5, 5, 9], [1, 2, 3, 4], 0.9487),
+]
+
+
+@pytest.mark.parametrize(("x", "y", "correlation"), CORRELATIONS)
+def test_rank_correlation(x, y, correlation):
+    assert spearman(x, y) == pytest.approx(correlation, abs=1e-4)
+
+
+def test_a_prediction_counts_loads_and_stores():
+    i, j = var("i", 0, 9), var("j", 0, 9)
+    assert predict([i + j, i], OpCount()) == 1 + 2 + 2
+    assert predict([i + j, i], Latency()) == 1 + 2 * Latency().load + 2 * Latency().store
+
+
+def test_cases_are_chosen_by_the_seed():
+    assert {case.id for case in chosen_cases(LINES, None, 0, ignore)} == {"flat", "digit", "pair"}
+    assert len(chosen_cases(LINES, 2, 0, ignore)) == 2
+    orders = {tuple(case.id for case in chosen_cases(LINES, None, seed, ignore)) for seed in range(20)}
+    assert len(orders) == 6
+    assert chosen_cases(LINES, 2, 7, ignore) == chosen_cases(LINES, 2, 7, ignore)
+    with pytest.raises(ValueError, match="no plain case"):
+        chosen_cases(LINES[3:], None, 0, ignore)
+
+
+def ignore(line: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize(("line", "name", "why"), BAD, ids=[row[2] for row in BAD])
+def test_a_bad_case_is_left_out_and_named(line, name, why):
+    left_out = []
+    lines = [line, *LINES[:1]]
+    rows = answers(chosen_cases(lines, None, 0, left_out.append), {"o": OpCount()}, ["tree"], int, left_out.append)
+    assert [row.case for row in rows] == ["flat", "flat"]
+    assert [text.startswith(f"{name}: ") and why in text for text in left_out] == [True]
+
+
+def test_too_many_terms_are_left_out(monkeypatch):
+    monkeypatch.setattr("eqsat.cli.experiment.MOST_TERMS", 5)
+    left_out = []
+    with pytest.raises(ValueError, match="no plain case of up to 5 terms"):
+        chosen_cases(LINES[:1], None, 0, left_out.append)
+    assert left_out == ["line 1: 7 terms are too many to compile: up to 5 are"]
+
+
+def test_too_many_variables_are_left_out():
+    ranges = ", ".join(f'"v{n}": [0, 9]' for n in range(3000))
+    left_out = []
+    with pytest.raises(ValueError, match="no plain case"):
+        chosen_cases([f'{{"id": "wide", "vars": {{{ranges}}}, "exprs": ["v1 + v2"]}}'], None, 0, left_out.append)
+    assert left_out == ["line 1: 3001 terms are too many to compile: up to 2000 are"]
+
+
+def test_no_case_left_is_an_error():
+    cases = chosen_cases([BAD[4][0]], None, 0, ignore)
+    with pytest.raises(ValueError, match="no case is left to measure"):
+        answers(cases, {"o": OpCount()}, ["tree"], int, ignore)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EQSAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        models = {"latency": Latency(), "opcount": OpCount()}
+        found = answers(chosen_cases(LINES, None, 0, ignore), models, ["tree", "exact"], lambda: None, ignore)
+        measure(found, 1, 0, lambda: None)
+    return found
+
+
+def test_a_row_for_each_input_model_and_extractor(rows):
+    assert len(rows) == 3 * (1 + 2 * 2)
+    for row in rows:
+        assert row.nanoseconds > 0
+        assert row.predicted == {"latency": predict(row.roots, Latency()), "opcount": predict(row.roots, OpCount())}
+        if row.extract != INPUT:
+            assert row.cost == cost_of(row.roots, {"latency": Latency(), "opcount": OpCount()}[row.model])
+            assert 0 < row.extraction_milliseconds < row.milliseconds
+            assert row.gap == (0.0 if row.extract == "exact" else None)
+    times = {(row.roots, row.variables): row.nanoseconds for row in rows}
+    assert all(row.nanoseconds == times[row.roots, row.variables] for row in rows)
+
+
+def test_each_case_is_optimised_once(monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        "eqsat.cli.experiment.optimize", lambda *args, **known: calls.append(args) or optimize(*args, **known)
+    )
+    models = {"latency": Latency(), "opcount": OpCount()}
+    forwards = answers(chosen_cases(LINES, None, 0, ignore), models, ["dag", "tree"], int, ignore)
+    assert len(calls) == 3
+    backwards = answers(
+        chosen_cases(LINES, None, 0, ignore), dict(reversed(models.items())), ["tree", "dag"], int, ignore
+    )
+    by_key = {(row.case, row.model, row.extract): row.roots for row in backwards}
+    assert {(row.case, row.model, row.extract): row.roots for row in forwards} == by_key
+
+
+def test_times_of_optimising_and_of_choosing(rows):
+    optimising, choosing, count = times(rows)
+    assert optimising == sum(row.milliseconds for row in rows if row.extract == INPUT) / 1000 > 0
+    assert (choosing > 0, count) == (True, 3 * 2 * 2)
+
+
+def test_a_summary_has_a_line_per_model(rows):
+    lines = summary(rows)
+    assert [line["model"] for line in lines] == ["latency", "opcount"]
+    for line in lines:
+        assert line["cases"] == 3
+        assert -1 <= line["of answers"] <= 1
+        assert line["time"] > 0
+
+
+def test_plots(rows, tmp_path):
+    pytest.importorskip("matplotlib")
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in plot(rows, tmp_path))
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_has_no_order_has_no_correlation(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path / "cache"))
+    source, target = tmp_path / "in.jsonl", tmp_path / "out"
+    source.write_text('{"id": "three", "vars": {"i": [0, 9]}, "exprs": ["3"]}\n' + BAD[0][0])
+    with pytest.raises(SystemExit) as done:
+        cli.main(["experiment", str(source), "-o", str(target), "--repeats", "1", "--costs", "opcount"])
+    out, err = capsys.readouterr()
+    assert not done.value.code
+    assert out.startswith("model opcount  cases 1  spearman -  of answers -  time ")
+    assert err.startswith("# left out: line 2: not a line of JSON")
+    assert spearman([1, 2], [3, 3]) is None
+
+
+def test_the_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path / "cache"))
+    source, target = tmp_path / "in.jsonl", tmp_path / "out"
+    source.write_text("\n".join(LINES))
+    arguments = ["experiment", str(source), "-o", str(target), "--repeats", "1", "--costs", "opcount,latency"]
+    with pytest.raises(SystemExit):
+        cli.main([*arguments, "--extracts", "dag,tree"])
+    out, err = capsys.readouterr()
+    assert [line.split()[1] for line in out.splitlines()] == ["opcount", "latency"]
+    assert "# optimised once a case: " in err
+    assert " chosen from that 12 times: " in err
+    with (target / "measurements.csv").open() as stream:
+        lines = list(csv.DictReader(stream))
+    assert {(line["case"], line["extract"]) for line in lines if line["model"] == "opcount"} == {
+        (case["id"], extract) for case in CASES[:3] for extract in ("dag", "tree")
+    }
+    assert all(float(line["nanoseconds"]) > 0 and int(line["predicted latency"]) > 0 for line in lines)
+    with pytest.raises(SystemExit, match="2"):
+        cli.main([*arguments, "--extracts", "best"])
+    assert "'best' is not one of 'tree', 'dag', 'exact'" in capsys.readouterr().err

@@ -1,0 +1,108 @@
+"""Rules match modulo associativity and commutativity, in part of longer sums, products, minima and junctions."""
+
+import pytest
+
+from eqsat import Budget, Rule, optimize
+from eqsat.egraph.matching import by_representation, compiled
+from eqsat.lang.errors import UnsoundUnionError
+from eqsat.rules import DEFAULT
+
+RANGES = dict.fromkeys("ijkl", (-3, 9))
+
+SQUARES = Rule("squares", "x*x - y*y", "(x + y)*(x - y)")
+TRIPLE = Rule("triple", "x*x*2 + y*y*3", "y*y*3 + 2*x*x + 0*(x//7)", check=False)
+PRODUCT = Rule("product", "min(x, y)*max(x, y)", "x*y")
+NEIGHBOURS = Rule("neighbours", "(x*x + x) % 2", "0")
+REST = Rule("rest", "(x*x + y) % 2", "(x + y) % 2")
+ABOVE = Rule("above", "x*x + c", "x*x + c + 0*(x//7)", "c > 5", check=False)
+MULTIPLE = Rule("multiple", "(x*n + y) % n", "y % n")
+MINIMUM = Rule("minimum", "min(x*x, x)", "min(x, x*x) + 0*(x//7)", check=False)
+REMAINDER = Rule("remainder", "x - (x // n)*n", "x % n")
+BOTH = Rule("both", "x*x < y and y < z", "x*x < y and y < z and x*x < z")
+
+ALIKE = Rule("alike", "x*c + x*d", "x*(c + d) + 0*(x//7)", "c == 3 and d == 5", check=False)
+LIKE = Rule("like", "(x*c + x*y) % 7", "(x*(c + y)) % 7", "c > 1")
+#: A rule, and what it matches.
+MATCHED = [
+    # part of a sum, the others kept
+    (SQUARES, "i*i - j*j"),
+    (SQUARES, "l + i*i + k - j*j + 4"),
+    # a literal factor of the whole, also a negative one
+    (SQUARES, "i*i*3 - j*j*3 + k"),
+    (SQUARES, "k*k*l - i*i*2 + j*j*2"),
+    (TRIPLE, "i*i*4 + j*j*6"),
+    # letters for products
+    (SQUARES, "i*i*j*j - k*k"),
+    # the same letter twice, in a product of two members and of more
+    (NEIGHBOURS, "(i*i + i) % 2"),
+    (NEIGHBOURS, "(j + j*j) % 2 + k"),
+    # below the top a letter takes all that is left
+    (REST, "(i*i + j + k*l + 3) % 2"),
+    (MULTIPLE, "(i//5*7 + j + k//3) % 7"),
+    # part of a product
+    (PRODUCT, "k*min(i, j)*l*max(j, i)"),
+    # a literal is the constant of the sum
+    (ABOVE, "i*i + 6"),
+    # part of a minimum, of a junction
+    (MINIMUM, "min(k, min(i, min(l, i*i)))"),
+    (BOTH, "k < 2 and i*i < j and j < l"),
+    # a letter that is bound to a sum matches its terms
+    (LIKE, "(i*3 + i*j) % 7"),
+    (REMAINDER, "i*3 + j - (i*3 + j)//8*8 + k"),
+    (REMAINDER, "i*6 + j*2 - (i*3 + j)//8*16 + k"),
+    (REMAINDER, "i*5 + j - (i*3 + j)//8*8 + k"),
+]
+#: A rule, and what it does not match though nearly.
+NOT_MATCHED = [
+    (SQUARES, "i*i + j*j"),
+    (SQUARES, "i*i*3 - j*j*2 + k"),
+    (TRIPLE, "i*i*4 + j*j*7"),
+    (LIKE, "(i*3 + k*j) % 7"),
+    (ALIKE, "i*3 + j*5"),
+    (NEIGHBOURS, "(i*i + j) % 2"),
+    (NEIGHBOURS, "(i*i + i) % 3"),
+    (NEIGHBOURS, "(i*i + i + j*k) % 2"),
+    (PRODUCT, "k*min(i, j)*l*max(j, k)"),
+    (ABOVE, "i*i + 5"),
+    (ABOVE, "i*i + j*6"),
+    (MINIMUM, "min(k, min(i, min(l, j*j)))"),
+    (BOTH, "k < 2 and i*i < j and k < l"),
+    (REMAINDER, "i*3 + j - (i*3 + j)//8*9 + k*k"),
+]
+
+
+def matches(rule, text):
+    return optimize(text, rules=[rule], budget=Budget(seconds=60), **RANGES).rules.get(rule.name, 0)
+
+
+@pytest.mark.parametrize(("rule", "text"), MATCHED, ids=lambda value: getattr(value, "name", value))
+def test_matches(rule, text):
+    assert matches(rule, text)
+
+
+@pytest.mark.parametrize(("rule", "text"), NOT_MATCHED, ids=lambda value: getattr(value, "name", value))
+def test_near_misses(rule, text):
+    assert not matches(rule, text)
+
+
+def test_what_holds_by_representation_is_not_compiled():
+    for name in ("add-commutes", "mul-associates", "add-same", "scales-multiply", "min-commutes", "and-associates"):
+        (rule,) = [rule for rule in DEFAULT if rule.name == name]
+        assert by_representation(rule)
+        assert compiled(rule) == ()
+
+
+def test_every_other_shipped_rule_is_compiled():
+    # a value that is known is a literal in the e-graph, and ``(x + c)*d`` is ``x*d + c*d`` there
+    besides = {"known-value", "distribute-offset"}
+    assert {rule.name for rule in DEFAULT if not compiled(rule) and not by_representation(rule)} == besides
+
+
+FALSE = [("x//8", "x//8 - 50"), ("x//8", "x//9 - 50"), ("x//8 + y", "y")]
+
+
+@pytest.mark.parametrize(("left", "right"), FALSE)
+def test_a_false_rule_is_named_where_bounds_show_it(left, right):
+    rule = Rule("false-one", left, right, check=False)
+    with pytest.raises(UnsoundUnionError, match="false-one"):
+        optimize("x//8 + y", x=(64, 99), y=(0, 3), rules=[rule])

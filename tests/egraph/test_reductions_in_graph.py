@@ -1,0 +1,160 @@
+"""Reductions as nodes of the e-graph: indices, scopes, substitution, and that nothing true in a range leaves it."""
+
+from __future__ import annotations
+
+import pytest
+from audited import unequal_nodes
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+from reductions import loop_nests, reduction_terms
+
+from eqsat.egraph.compiling import compile_rule
+from eqsat.egraph.engine import Budget, Session
+from eqsat.egraph.rule import Rule
+from eqsat.lang.expr import Expr, buffer, buffers, is_index, sum_over, topological, var, variables
+from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.terms import buffer_key
+from eqsat.lang.text import parse
+from eqsat.optimize.front import optimize
+from eqsat.rules import DEFAULT, REDUCE
+
+RULES = (*DEFAULT, *REDUCE)
+NAMES = {"n": var("n", -3, 9), "m": var("m", 0, 9), "x": var("x", 0, 9), "A": buffer("A"), "M": buffer("M", "bool")}
+
+
+def saturated(*terms: Expr | str, nodes: int = 500, rules=RULES, facts=()):
+    roots = [parse(term, NAMES) if isinstance(term, str) else term for term in terms]
+    found = Session(rules).saturate(roots, facts, Budget(nodes=nodes, seconds=20))
+    named = {str(v.value): v for v in variables(roots)} | {buffer_key(a): a for a in buffers(roots)}
+    return found, unequal_nodes(found.graph, named)
+
+
+def unbound(term: Expr, bound: frozenset[Expr] = frozenset()) -> set[Expr]:
+    """The indices of ``term`` that stand outside their reductions."""
+    if term.op == "var":
+        return {term} - bound if is_index(term) else set()
+    if term.op in REDUCTIONS:
+        body, index, low, high = term.args
+        return unbound(body, bound | {index}) | unbound(low, bound) | unbound(high, bound)
+    return set().union(*[unbound(a, bound) for a in term.args])
+
+
+def test_equal_reductions_meet_whatever_their_indices_are_called():
+    r, s = var("r", 0, 7), var("s", -9, 9)
+    found, _ = saturated(sum_over(NAMES["A"][r] * 2, r, 0, 8), sum_over(NAMES["A"][s] * 2, s, 0, 8))
+    assert found.graph.roots[0] == found.graph.roots[1]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        # what the body becomes decides how deep the index is
+        ("sum(A[r] + sum(x, s, 0, r)*0, r, 0, 8)", "sum(A[r], r, 0, 8)"),
+        # what the range becomes decides which values the index has
+        ("sum(where(r < 4, A[r % 4], 0), r, 0, 8)", "sum(A[r], r, 0, 4)"),
+        ("sum(A[r % 8], r, 0, min(8, m + 9))", "sum(A[r], r, 0, 8)"),
+    ],
+)
+def test_reductions_that_become_equal_meet(one, other):
+    found, unequal = saturated(one, other)
+    assert found.graph.roots[0] == found.graph.roots[1]
+    assert not unequal
+
+
+def test_what_is_only_true_in_a_range_is_not_true_outside():
+    # in the sum r % 8 is r; n % 8 is not n, though both meet in one gather
+    found, unequal = saturated("sum(where(r == n, r % 8, 0), r, 0, 8)", "where(n < 8 and 0 <= n, n, 0)", "n % 8", "n")
+    assert found.graph.roots[0] == found.graph.roots[1]
+    assert found.graph.roots[2] != found.graph.roots[3]
+    assert not unequal
+
+
+def test_a_body_may_be_free_of_its_index_in_one_term_only():
+    result = optimize("sum((r*2 + 1)%2*x, r, 0, n)", theory=False, n=(0, 9), x=(0, 9))
+    assert str(result.expr) in ("n*x", "x*n")
+    assert result.check().equal
+
+
+def test_ranges_that_are_too_long_to_compute_do_not_matter():
+    result = optimize("sum(sum(where(r*65536 + s < n, 1, 0), s, 0, 65536), r, 0, 65536)", n=(0, 2**32))
+    assert str(result.expr) == "n"
+
+
+def test_a_budget_ends_what_has_no_end():
+    grows = Rule("grows", "sum(x, i, u, v)", "sum(x * 2, i, u, v) - sum(x, i, u, v)")
+    for options in ({}, {"theory": False}):
+        result = optimize(
+            parse("sum(A[r], r, 0, m)", NAMES),
+            rules=[*RULES, grows],
+            budget=Budget(nodes=2000, seconds=5),
+            **options,
+        )
+        assert result.stop in ("nodes", "iterations", "saturated")
+        assert result.check().equal
+
+
+def test_a_rule_that_brings_a_letter_into_a_reduction_asks_that_it_is_free():
+    # with the index of an enclosing sum for x it would be captured
+    inward = Rule("inward", "x * sum(y, i, u, v)", "sum(x * y, i, u, v)")
+    bodies = [part.body for part in compile_rule(inward)]
+    assert all("(free x i1)" in body for body in bodies if "Mul x" in body)
+
+
+def test_a_rule_may_have_a_range_beyond_that_of_its_left_side():
+    shifted = Rule("shifted", "sum(x, i, u, v)", "sum(at(x, i - 1), i, u + 1, v + 1)")
+    found, unequal = saturated("sum(A[r]*(r % 8), r, 0, 8)", rules=[*RULES, shifted], nodes=300)
+    assert not unequal
+    assert found.matches["shifted"]
+
+
+def test_conditions_and_loads_are_nodes_too():
+    found, unequal = saturated("sum(where(M[r], A[r + n - n], A[r]), r, 0, 8)", "sum(A[r], r, 0, 8)")
+    assert found.graph.roots[0] == found.graph.roots[1]
+    assert not unequal
+
+
+def test_an_index_that_has_one_value_is_still_an_index():
+    r, s = var("r", 0, 0), var("s", 0, 7)
+    term = sum_over(sum_over(NAMES["A"][r * 8 + s], s, 0, 8), r, 0, 1)
+    result = optimize(term, theory=False)
+    assert result.expr is sum_over(NAMES["A"][s], s, 0, 8)
+
+
+@given(reduction_terms(), st.booleans())
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_random_reductions_keep_their_value(drawn, theory):
+    term, _ = drawn
+    try:
+        result = optimize(term, theory=theory, budget=Budget(nodes=1000, seconds=3))
+    except ValueError as error:
+        # what is refused is refused for one of these reasons
+        if "may be zero" not in str(error) and "bits" not in str(error):
+            raise
+        reject()
+    assert result.check().equal, (str(term), str(result.expr))
+    assert not unbound(result.expr)
+
+
+@given(loop_nests(), st.booleans())
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_random_loop_nests_keep_their_value(term, theory):
+    result = optimize(term, theory=theory, budget=Budget(nodes=1000, seconds=3))
+    assert result.check().equal, (str(term), str(result.expr))
+    assert not unbound(result.expr)
+
+
+@given(loop_nests())
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+def test_all_nodes_of_random_loop_nests_have_the_values_of_their_classes(term):
+    assert not saturated(term, nodes=300)[1]
+
+
+@given(reduction_terms())
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+def test_all_nodes_of_random_graphs_have_the_values_of_their_classes(drawn):
+    term, _ = drawn
+    divisors = [t.args[1] for t in topological([term]) if t.op in ("floordiv", "mod")]
+    if any(divisor.vmin <= 0 <= divisor.vmax for divisor in divisors):
+        # where it divides by zero anything will do
+        reject()
+    assert not saturated(term, nodes=200)[1]

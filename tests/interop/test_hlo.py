@@ -1,0 +1,126 @@
+"""HLO text: what XLA prints is read; what is wrong is said in one line with its number."""
+
+from __future__ import annotations
+
+import pytest
+
+from eqsat.interop import hlo
+from eqsat.interop.hlo import Shape
+
+PRINTED = """
+HloModule jit_f, entry_computation_layout={(f32[4,8]{1,0})->f32[32]{0}}
+
+%sum.1 (a.1: f32[], b: f32[]) -> f32[] {
+  %a.1 = f32[] parameter(0), metadata={op_name="jit(f" source_line=7}
+  %b = f32[] parameter(1)
+  ROOT %add-2 = f32[] add(f32[] %a.1, f32[] %b)  // a comment
+}
+
+ENTRY %main (x: f32[4,8]) -> f32[32] {
+  %c = s32[2,2]{1,0} constant({ { 1, 2 },
+    { 3, 4 } })
+  %big = s32[9]{0} constant({...})
+  %x = f32[4,8]{1,0} parameter(0)
+  %zero = f32[] constant(-inf)
+  %pair = (f32[4]{0}, /*index=1*/f32[4]{0}) reduce(%x, %x, %zero, %zero), dimensions={1},
+    to_apply=%sum.1
+  %one = f32[4]{0} get-tuple-element((f32[4]{0}, f32[4]{0}) %pair), index=1
+  %copy = f32[4, 8]{0,1} copy(%x)
+  ROOT %r = f32[32]{0} reshape(f32[4,8]{0,1} %copy)
+}
+"""
+
+
+def test_what_xla_prints() -> None:
+    module = hlo.parse(PRINTED)
+    assert list(module.computations) == ["sum.1", "main"]
+    by_name = {i.name: i for i in module.entry.instructions}
+    assert module.entry.root is by_name["r"]
+    assert module.entry.parameters == (by_name["x"],)
+    pair = by_name["pair"]
+    assert [str(s) for s in pair.shapes] == ["f32[4]", "f32[4]"]
+    assert [i.name for i in pair.operands] == ["x", "x", "zero", "zero"]
+    assert pair.called is module.computations["sum.1"]
+    assert pair.dimensions("dimensions") == (1,)
+    assert by_name["one"].operands == (pair,)
+    assert by_name["copy"].shapes == (Shape("f32", (4, 8), (0, 1)),)
+    assert not by_name["c"].operands
+    assert str(by_name["zero"]) == "%zero = f32[] constant(-inf)"
+    assert repr(by_name["r"]) == "reshape 'r'"
+
+
+SHAPES = [
+    # the text, the layout, the tiles
+    ("f32[8,128]{1,0:T(8,128)}", (1, 0), "(8,128)"),
+    ("bf16[16,256]{0,1:T(8,128)(2,1)S(1)}", (0, 1), "(8,128)(2,1)"),
+    ("f32[32]{0:S(1)}", (0,), ""),
+    ("f32[]{:T(128)S(6)}", (), "(128)"),
+]
+
+
+@pytest.mark.parametrize(("text", "layout", "tiles"), SHAPES)
+def test_tiles_and_memory_spaces(text: str, layout: tuple[int, ...], tiles: str) -> None:
+    shape = Shape.parse(text)
+    assert (shape.layout, shape.tiles) == (layout, tiles)
+    module = hlo.parse(f"ENTRY e {{\n p = {text} parameter(0)\n r = ({text}, {text}) tuple({text} p, {text} p)\n}}")
+    assert module.entry.root.shapes == (shape, shape)
+
+
+def test_the_last_instruction_is_the_root_unless_one_is_marked() -> None:
+    module = hlo.parse("f {\n a = f32[] parameter(0)\n b = f32[] negate(a)\n}")
+    assert module.entry.root.name == "b"
+
+
+REFUSED = [
+    # the text, a part of the error
+    ("", "0 of 0 computations are marked as ENTRY"),
+    ("p = f32[4] parameter(0)", "line 1 of the HLO text: 'p = .*' is outside of a computation: put it on a line"),
+    ("f {\n a = f32[] parameter(0)\n}\ng {\n a = f32[] parameter(0)\n}", "0 of 2 computations are marked as ENTRY"),
+    ("ENTRY e {\n}", "line 1 .* the computation 'e' is empty"),
+    ("ENTRY e {\n a = f32[] parameter(0)\n", "line 1 .* the computation 'e' has no end"),
+    (
+        "f {\n a = f32[] parameter(0)\n}\nf {\n a = f32[] parameter(0)\n}",
+        "line 4 .* the computation 'f' is defined twice",
+    ),
+    ("ENTRY e {\n a = f32[] parameter(0)\n a = f32[] negate(a)\n}", "line 3 .* 'a' is defined twice"),
+    ("ENTRY e {\n ROOT a = f32[] parameter(0)\n ROOT b = f32[] negate(a)\n}", "line 3 .* a second ROOT beside 'a'"),
+    ("ENTRY e {\n a = f32[] negate(b)\n}", "line 2 .* the operand 'b' of 'a' is not defined"),
+    ("ENTRY e {\n a = f32[] fusion(), calls=g\n}", "line 2 .* the computation 'g' is not defined: define it above 'a'"),
+    ("ENTRY e {\n a = f32[] call(), to_apply=e\n}", "the computation 'e' is not defined"),
+    ("ENTRY e {\n a = f32[] parameter(x)\n}", "parameter 'a' has no number"),
+    ("ENTRY e {\n a = f32[] parameter(1)\n}", "the parameters of 'e' must be numbered from 0, each once"),
+    ("ENTRY e {\n a = f32[] parameter(0)\n b = f32[] parameter(0)\n}", "the parameters of 'e' must be numbered from 0"),
+    (
+        "ENTRY e {\n a = f32[4]{1} parameter(0)\n}",
+        r"the layout of 'f32\[4\]\{1\}' must name each of its 1 dimensions once",
+    ),
+    ("ENTRY e {\n a = f32[4]{0:T(8} parameter(0)\n}", "cannot parse"),
+    ("ENTRY e {\n a = f32[4]{0:tiled} parameter(0)\n}", "cannot parse the layout of 'f32.*': write tiles and memory"),
+    ("ENTRY e {\n a = f32[<=4] parameter(0)\n}", "cannot parse 'a = "),
+    ("ENTRY e {\n a = parameter(0)\n}", "cannot parse 'a = parameter"),
+    ("ENTRY e {\n a = f32[] negate(\n}", "no end|cannot parse|has no end"),
+    ("ENTRY e {\n knit purl\n}", "line 2 .* cannot parse 'knit purl'"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED)
+def test_refused_in_one_line(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        hlo.parse(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["f32", "f32[4", "f32[4]{0,0}", "f32[x]", "(f32[4])", "f32[-1]"])
+def test_no_shape(text: str) -> None:
+    with pytest.raises(ValueError, match=r"cannot parse the shape|must name each"):
+        Shape.parse(text)
+
+
+HOSTILE = ["/*" * 10**5, '\\"' * 10**5, "(" * 10**5, "x = f32[] f(" + "a" * 10**6, "{" * 10**5, "[,(" * 10**5]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_text_ends(text: str) -> None:
+    with pytest.raises(ValueError, match=r"line|ENTRY") as caught:
+        hlo.parse(f"ENTRY e {{\n{text}\n}}")
+    assert len(str(caught.value)) < 300

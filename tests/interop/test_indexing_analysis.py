@@ -1,0 +1,943 @@
+"""Maps of HLO operations and fusions: against the published ones as sets, and against what NumPy reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from corpora import SEEDS, records
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.lib.stride_tricks import sliding_window_view
+
+from eqsat.cli.corpus import Settings, run_line
+from eqsat.interop import hlo, relations
+from eqsat.interop.hlo import Shape
+from eqsat.interop.indexing import IndexingMap
+from eqsat.interop.indexing_analysis import DIRECTIONS, indexing_maps
+from eqsat.interop.relations import Relation
+from eqsat.interop.tiles import Tile, elements_read, memory_steps, read_by
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import const, var
+
+Pairs = set[tuple[int, int]]
+
+HLO = [case for case in records(SEEDS, "indexing") if case["hlo"]]
+WANTED = [
+    (case, direction, operand, texts)
+    for case in HLO
+    for direction, by_operand in case["maps"].items()
+    for operand, texts in (by_operand.items() or [("none", [])])
+]
+
+
+@pytest.mark.parametrize(
+    ("case", "direction", "operand", "wanted"),
+    WANTED,
+    ids=[f"{case['id']} {direction} {operand}" for case, direction, operand, _ in WANTED],
+)
+def test_seeds(case: dict[str, Any], direction: Any, operand: str, wanted: list[Any]) -> None:
+    """The same maps, each on the same domain, at every point."""
+    found = indexing_maps(hlo.parse(case["hlo"]).entry.root, direction)
+    if operand == "none":
+        assert not found
+        return
+    maps = list(found[int(operand)])
+    assert len(maps) == len(wanted)
+    for expected in wanted:
+        runtime = expected["runtime_variables"] if isinstance(expected, dict) else []
+        assert any(is_same(m, IndexingMap.parse(expected["map"] if runtime else expected), runtime) for m in maps)
+
+
+def is_same(found: IndexingMap, wanted: IndexingMap, runtime: list[dict[str, str]]) -> bool:
+    if [len(found.symbols), len(found.runtime)] != [len(wanted.symbols), len(runtime)]:
+        return False
+    if [str(r.hlo) for r in found.runtime] != [r["hlo"] for r in runtime]:
+        return False
+    reads = [IndexingMap.parse(r["map"]).results for r in runtime]
+    named = [replace(r, hlo="known", indices=read) for r, read in zip(wanted.runtime, reads, strict=True)]
+    check = replace(wanted, runtime=tuple(named)).check(found, prove=True)
+    return check.equal and not check.proof.startswith("undecided")
+
+
+@pytest.mark.parametrize("case", HLO, ids=lambda c: c["id"])
+def test_seeds_in_a_corpus(case: dict[str, Any]) -> None:
+    """The row of each case has as many maps as there should be, and was checked."""
+    row = run_line(json.dumps(case), 1, Settings())
+    assert row["checked"] in ("exhaustive", "sampled")
+    assert row["cost"] <= row["cost_before"]
+    for direction, by_operand in case["maps"].items():
+        assert {n: len(row["out"][direction][n]) for n in by_operand} == {n: len(t) for n, t in by_operand.items()}
+
+
+def pairs(
+    of: IndexingMap, source: Sequence[int], target: Sequence[int], values: Mapping[str, int] | None = None
+) -> Pairs:
+    """Which flat indices of two tensors of these sizes a map joins, for these values of its runtime variables."""
+    values = values or {}
+    free = [v for v in of.variables if str(v) not in values]
+    axes = np.meshgrid(*(np.arange(v.vmin, v.vmax + 1) for v in free), indexing="ij")
+    points = {**values, **{str(v): axis.ravel() for v, axis in zip(free, axes, strict=True)}}
+    inside, *indices = np.broadcast_arrays(*evaluate([of.domain, *of.dims, *of.results], points), np.zeros(1))[:-1]
+    here, there = [i[inside] for i in indices[: len(of.dims)]], [i[inside] for i in indices[len(of.dims) :]]
+    count = int(inside.sum())
+    return set(zip(flat(here, source, count), flat(there, target, count), strict=True))
+
+
+def flat(indices: Sequence[Any], sizes: Sequence[int], count: int) -> list[int]:
+    if not sizes:
+        return [0] * count
+    return [int(i) for i in np.ravel_multi_index(tuple(i.astype(np.int64) for i in indices), tuple(sizes))]
+
+
+def depends(function: Callable[[Any], Any], sizes: Sequence[int]) -> Pairs:
+    """Which elements a linear function of a tensor reads: those that change its elements."""
+    size = prod(sizes)
+    columns = [np.ravel(function(one.reshape(sizes))) for one in np.eye(size, dtype=np.int64)]
+    return {(int(o), e) for e, column in enumerate(columns) for o in np.flatnonzero(column)}
+
+
+def turned(found: Pairs) -> Pairs:
+    return {(b, a) for a, b in found}
+
+
+def agrees(relation: Relation, function: Callable[[Any], Any], sizes: Sequence[int]) -> None:
+    """Both maps, as they are made and simplified, say what ``function`` reads."""
+    wanted, output = depends(function, sizes), relation.output_sizes
+    for spelled in (relation, Relation(relation.to_operand.simplify(), relation.to_output.simplify())):
+        assert pairs(spelled.to_operand, output, sizes) == wanted
+        assert turned(pairs(spelled.to_output, sizes, output)) == wanted
+
+
+SIZES = st.lists(st.integers(1, 4), min_size=0, max_size=3)
+
+
+@settings(max_examples=15)
+@given(SIZES, st.data())
+def test_transposes_and_reversals(sizes: list[int], data: Any) -> None:
+    order = data.draw(st.permutations(range(len(sizes))))
+    agrees(relations.transposed(sizes, order), lambda x: np.transpose(x, order), sizes)
+    some = data.draw(st.sets(st.sampled_from(range(len(sizes))))) if sizes else set()
+    agrees(relations.reversed_along(sizes, sorted(some)), lambda x: np.flip(x, sorted(some)), sizes)
+
+
+@settings(max_examples=15)
+@given(SIZES, st.data())
+def test_reductions_and_broadcasts(sizes: list[int], data: Any) -> None:
+    some = tuple(sorted(data.draw(st.sets(st.sampled_from(range(len(sizes)))))) if sizes else ())
+    agrees(relations.reduced(sizes, some), lambda x: x.sum(axis=some), sizes)
+    kept = [d for d in range(len(sizes)) if d not in some]
+    small, wide = [sizes[d] for d in kept], [sizes[d] if d in kept else 1 for d in range(len(sizes))]
+    broadcast = relations.broadcasted(small, sizes, kept)
+    agrees(broadcast, lambda x: np.broadcast_to(x.reshape(wide), sizes), small)
+    agrees(relations.expanded(wide, sizes), lambda x: np.broadcast_to(x, sizes), wide)
+
+
+@settings(max_examples=15)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5), st.integers(1, 3), st.integers(0, 2)), max_size=2))
+def test_slices(parts: list[tuple[int, int, int, int]]) -> None:
+    starts, limits = [start for start, _, _, _ in parts], [start + count for start, count, _, _ in parts]
+    strides, sizes = [stride for _, _, stride, _ in parts], [a + b + rest for a, b, _, rest in parts]
+    chosen = tuple(map(slice, starts, limits, strides))
+    agrees(relations.sliced(sizes, starts, limits, strides), lambda x: x[chosen], sizes)
+
+
+def pad(x: Any, low: Sequence[int], high: Sequence[int], interior: Sequence[int]) -> Any:
+    """XLA's padding in terms of NumPy's: spread, pad, cut."""
+    spread = np.zeros([(n - 1) * (step + 1) + 1 for n, step in zip(x.shape, interior, strict=True)], x.dtype)
+    spread[tuple(slice(None, None, step + 1) for step in interior)] = x
+    wide = np.pad(spread, [(max(a, 0), max(b, 0)) for a, b in zip(low, high, strict=True)])
+    cut = zip(low, high, wide.shape, strict=True)
+    return wide[tuple(slice(max(-a, 0), n - max(-b, 0)) for a, b, n in cut)]
+
+
+PADS = st.tuples(st.integers(1, 4), st.integers(-1, 2), st.integers(-1, 2), st.integers(0, 2))
+
+
+@settings(max_examples=20)
+@given(st.lists(PADS.filter(lambda p: (p[0] - 1) * (p[3] + 1) + 1 + p[1] + p[2] > 0), min_size=1, max_size=2))
+def test_pads(parts: list[tuple[int, int, int, int]]) -> None:
+    sizes, low, high, interior = [[part[k] for part in parts] for k in range(4)]
+    agrees(relations.padded(sizes, low, high, interior), lambda x: pad(x, low, high, interior), sizes)
+
+
+WINDOWS = st.tuples(st.integers(1, 6), st.integers(1, 3), st.integers(1, 3), st.integers(1, 2))
+
+
+@settings(max_examples=20)
+@given(st.lists(WINDOWS.filter(lambda p: (p[1] - 1) * p[3] < p[0]), min_size=1, max_size=2))
+def test_windows(parts: list[tuple[int, int, int, int]]) -> None:
+    sizes, window, strides, dilations = [[part[k] for part in parts] for k in range(4)]
+    rank = len(sizes)
+
+    def windowed(x: Any) -> Any:
+        extents = [(w - 1) * d + 1 for w, d in zip(window, dilations, strict=True)]
+        views = sliding_window_view(x, extents)[tuple(slice(None, None, s) for s in strides)]
+        inside = views[(..., *(slice(None, None, d) for d in dilations))]
+        return inside.sum(axis=tuple(range(rank, 2 * rank)))
+
+    agrees(relations.windowed(sizes, window, strides, dilations), windowed, sizes)
+
+
+RESHAPES = [
+    ([4, 8], [32]),
+    ([32], [4, 8]),
+    ([4, 8], [2, 4, 4]),
+    ([6, 10], [4, 15]),
+    ([2, 3, 4], [4, 3, 2]),
+    ([], [1, 1]),
+    ([1, 5, 1], [5]),
+]
+
+
+@pytest.mark.parametrize(("sizes", "output"), RESHAPES)
+def test_reshapes(sizes: list[int], output: list[int]) -> None:
+    agrees(relations.reshaped(sizes, output), lambda x: x.reshape(output), sizes)
+
+
+BITCASTS = [
+    ("f32[16,17,3]{2,1,0}", "f32[51,16]{0,1}"),
+    ("f32[2,3,4]{1,0,2}", "f32[4,6]{1,0}"),
+    ("f32[6,4]{0,1}", "f32[2,3,4]{0,1,2}"),
+]
+
+
+@pytest.mark.parametrize(("here", "there"), BITCASTS)
+def test_bitcasts(here: str, there: str) -> None:
+    """Element ``e`` of memory stays where it is."""
+    one, other = Shape.parse(here), Shape.parse(there)
+
+    def places(shape: Shape) -> Any:
+        order = shape.layout[::-1]
+        memory = np.arange(prod(shape.sizes)).reshape([shape.sizes[d] for d in order])
+        return np.transpose(memory, np.argsort(order))
+
+    where = {int(place): e for e, place in enumerate(places(one).ravel())}
+    wanted = {(o, where[int(place)]) for o, place in enumerate(places(other).ravel())}
+    relation = relations.bitcast(one.sizes, one.layout, other.sizes, other.layout)
+    assert pairs(relation.to_operand.simplify(), other.sizes, one.sizes) == wanted
+    assert turned(pairs(relation.to_output.simplify(), one.sizes, other.sizes)) == wanted
+
+
+def test_concatenations() -> None:
+    shapes = [(2, 3, 2), (2, 1, 2), (2, 4, 2)]
+    for n, relation in enumerate(relations.concatenated(shapes, 1)):
+        agrees(
+            relation,
+            lambda x, n=n: np.concatenate([x if k == n else np.zeros(s) for k, s in enumerate(shapes)], 1),
+            shapes[n],
+        )
+
+
+DOTS = [
+    # shapes, batch and contracting dimensions, the product by numpy.einsum
+    ((2, 3, 4), (2, 4, 5), ([0], [0]), ([2], [1]), "bmk,bkn->bmn"),
+    ((3, 4), (4, 5), ([], []), ([1], [0]), "mk,kn->mn"),
+    ((4, 2, 3), (5, 3, 2), ([1], [2]), ([2], [1]), "mbk,nkb->bmn"),
+    ((2, 3), (2, 3), ([], []), ([0, 1], [0, 1]), "ij,ij->"),
+    ((2,), (3,), ([], []), ([], []), "i,j->ij"),
+]
+
+
+@pytest.mark.parametrize(("lhs", "rhs", "batch", "contracting", "product"), DOTS)
+def test_dots(lhs: Any, rhs: Any, batch: Any, contracting: Any, product: str) -> None:
+    left, right = relations.contracted(lhs, rhs, batch, contracting)
+    agrees(left, lambda x: np.einsum(product, x, np.ones(rhs, np.int64)), lhs)
+    agrees(right, lambda x: np.einsum(product, np.ones(lhs, np.int64), x), rhs)
+
+
+def test_dynamic_slices_and_updates() -> None:
+    for offsets in ((0, 0), (2, 1), (1, 3)):
+        values = {f"rt{n}": offset for n, offset in enumerate(offsets)}
+        place = tuple(slice(o, o + n) for o, n in zip(offsets, (3, 2), strict=True))
+        sliced = relations.dynamically_sliced([5, 5], [3, 2], ["a", "b"])
+        wanted = depends(lambda x, place=place: x[place], [5, 5])
+        assert pairs(sliced.to_operand, [3, 2], [5, 5], values) == wanted
+        assert turned(pairs(sliced.to_output, [5, 5], [3, 2], values)) == wanted
+
+        def updated(x: Any, place: Any = place) -> Any:
+            whole = np.zeros((5, 5), np.int64)
+            whole[place] = x
+            return whole
+
+        update = relations.dynamically_updated([5, 5], [3, 2], ["a", "b"])
+        assert turned(pairs(update.to_output, [3, 2], [5, 5], values)) == depends(updated, [3, 2])
+        # from the output the map says more: composing it with a map of the update leaves what is inside
+        inside = update.to_operand.then(relations.identity([3, 2]).to_operand)
+        assert pairs(inside, [5, 5], [3, 2], values) == depends(updated, [3, 2])
+
+
+GATHERS = [
+    # sizes, indices, slice_sizes, offset_dims, collapsed_slice_dims, start_index_map, index_vector_dim
+    ([5, 6, 3], [4, 2], [2, 3, 3], [1, 2, 3], [], [0, 1], 1),
+    ([5, 6], [4], [1, 6], [1], [0], [0], 1),
+    ([5, 6], [2, 3], [2, 1], [0], [1], [1, 0], 0),
+    ([7], [2, 3, 1], [1], [], [0], [0], 2),
+]
+
+
+@pytest.mark.parametrize(("sizes", "indices", "part", "offsets", "collapsed", "starts", "vector"), GATHERS)
+def test_gathers(sizes: Any, indices: Any, part: Any, offsets: Any, collapsed: Any, starts: Any, vector: int) -> None:
+    """Each element of the output is where the definition of XLA's gather says."""
+    operand, rows = relations.gathered(
+        sizes,
+        indices,
+        "indices",
+        slice_sizes=part,
+        offset_dims=offsets,
+        collapsed_slice_dims=collapsed,
+        start_index_map=starts,
+        index_vector_dim=vector,
+    )
+    random = np.random.default_rng(0)
+    shape = indices if vector < len(indices) else [*indices, 1]
+    most = np.array([sizes[d] - part[d] for d in starts])
+    starting = np.moveaxis(random.integers(0, most + 1, [*(np.delete(shape, vector)), len(starts)]), -1, vector)
+    for point in np.ndindex(*operand.output_sizes):
+        batch = [p for d, p in enumerate(point) if d not in offsets]
+        start = starting[(*batch[:vector], slice(None), *batch[vector:])]
+        wanted = [0] * len(sizes)
+        for d, o in zip([d for d in range(len(sizes)) if d not in collapsed], offsets, strict=True):
+            wanted[d] = point[o]
+        for d, value in zip(starts, start, strict=True):
+            wanted[d] += int(value)
+        values: dict[str, int] = {f"d{n}": p for n, p in enumerate(point)}
+        for r in operand.to_operand.runtime:
+            element = [int(i) for i in evaluate(r.indices, values)]
+            values[str(r.variable)] = int(starting.reshape(indices)[tuple(element)])
+        assert [int(i) for i in evaluate(operand.to_operand.results, values)] == wanted
+    read = pairs(rows.to_operand, rows.output_sizes, indices)
+    assert turned(pairs(rows.to_output, indices, rows.output_sizes)) == read
+    assert {e for _, e in read} == set(range(prod(indices)))
+
+
+BATCHED = [
+    # sizes, indices, batching dimensions of both, the indexed dimension, index_vector_dim
+    ([3, 5], [3, 4, 1], ([0], [0]), 1, 2),
+    ([5, 3], [4, 3], ([1], [1]), 0, 2),
+    ([2, 5, 3], [3, 1, 4, 2], ([0, 2], [3, 0]), 1, 1),
+]
+
+
+@pytest.mark.parametrize(("sizes", "indices", "batching", "indexed", "vector"), BATCHED)
+def test_gathers_with_batching_dimensions(sizes: Any, indices: Any, batching: Any, indexed: int, vector: int) -> None:
+    """Where indices and operand share dimensions, each slice is of its own part."""
+
+    def listed(dims: Sequence[int]) -> str:
+        return "{" + ",".join(map(str, dims)) + "}"
+
+    rows = indices[:vector] + indices[vector + 1 :]
+    (found, of_indices) = indexing_maps(
+        hlo.parse(
+            f"""ENTRY e {{
+            p = f32{sizes} parameter(0)
+            at = s32{indices} parameter(1)
+            ROOT g = f32{rows} gather(p, at), offset_dims={{}}, collapsed_slice_dims={{{indexed}}},
+              start_index_map={{{indexed}}}, index_vector_dim={vector}, slice_sizes={listed([1] * len(sizes))},
+              operand_batching_dims={listed(batching[0])}, start_indices_batching_dims={listed(batching[1])}
+            }}"""
+        ).entry.root
+    ).values()
+    (of,), (at,) = found, of_indices
+    for place in np.ndindex(*rows):
+        point: dict[str, int] = {f"d{n}": p for n, p in enumerate(place)}
+        whole = [*place[:vector], 0, *place[vector:]]
+        wanted = [4] * len(sizes)
+        for mine, theirs in zip(*batching, strict=True):
+            wanted[mine] = whole[theirs]
+        (value,) = [str(r.variable) for r in of.runtime]
+        assert [int(i) for i in evaluate(of.results, {**point, value: 4})] == wanted
+        assert [int(i) for i in evaluate(of.runtime[0].indices, point)] == whole[: len(indices)]
+        assert [int(i) for i in evaluate(at.results, {**point, "s0": 0})] == whole[: len(indices)]
+
+
+#: Sizes of the input, the kernel and the output, the window, and what else is written behind it.
+CONVOLUTIONS = [
+    ([2, 5, 4, 3], [3, 2, 3, 2], [2, 3, 3, 2], "size=3x2", "b01f_01io->b01f"),
+    ([3, 2, 7], [2, 3, 3], [2, 4, 2], "size=3 stride=2 pad=1_2", "fb0_o0i->b0f"),
+    (
+        [2, 1, 6],
+        [4, 2, 3],
+        [3, 1, 3],
+        "size=4 pad=-1_2 lhs_dilate=2 rhs_dilate=3 rhs_reversal=1 stride=1",
+        "fb0_0io->fb0",
+    ),
+    ([2, 4, 3], [3, 2, 6], [2, 2, 6], "size=3 pad=1_1 stride=2", "bf0_0io->b0f, feature_group_count=2"),
+    ([6, 4, 3], [3, 3, 6], [2, 2, 6], "size=3 pad=1_0 stride=2", "b0f_0io->b0f, batch_group_count=3"),
+    ([3, 4], [4, 2], [2, 3], "", "bf_io->fb"),
+]
+
+
+@pytest.mark.parametrize(("lhs", "rhs", "output", "window", "labels"), CONVOLUTIONS)
+def test_convolutions(lhs: list[int], rhs: list[int], output: list[int], window: str, labels: str) -> None:
+    """Both operands, in both directions, as XLA's definition has it."""
+    behind = f"window={{{window}}}, dim_labels={labels}" if window else f"dim_labels={labels}"
+    names, *rest = labels.split(", ")
+    groups = {key: int(n) for key, n in (part.split("=") for part in rest)}
+    of_features, of_batch = groups.get("feature_group_count", 1), groups.get("batch_group_count", 1)
+    here, kernel, there = re.split("_|->", names)
+    spatial = sorted(set(here) - set("bf"))
+    given = dict(part.split("=") for part in window.split())
+
+    def entry(key: str, default: int) -> list[int]:
+        return [int(n) for n in given[key].split("x")] if key in given else [default] * len(spatial)
+
+    strides, dilations, spread = entry("stride", 1), entry("rhs_dilate", 1), entry("lhs_dilate", 1)
+    backwards, low = entry("rhs_reversal", 0), [int(p.split("_")[0]) for p in given.get("pad", "0_0x0_0").split("x")]
+    size = dict(zip(kernel, rhs, strict=True))
+    wanted: tuple[Pairs, Pairs] = (set(), set())
+    for place in np.ndindex(*output):
+        at = dict(zip(there, place, strict=True))
+        group = at["f"] // (size["o"] // max(of_features, of_batch))
+        o = int(np.ravel_multi_index(place, output))
+        for feature, *inside in np.ndindex(size["i"], *[size[d] for d in spatial]):
+            turn = zip(spatial, inside, backwards, strict=True)
+            weights = {"i": feature, "o": at["f"], **{d: size[d] - 1 - w if back else w for d, w, back in turn}}
+            read = {"b": at["b"], "f": feature}
+            read["b" if of_batch > 1 else "f"] += group * (output[there.index("b")] if of_batch > 1 else size["i"])
+            for n, d in enumerate(spatial):
+                read[d] = at[d] * strides[n] + inside[n] * dilations[n] - low[n]
+            wanted[1].add((o, int(np.ravel_multi_index([weights[d] for d in kernel], rhs))))
+            steps = {d: read[d] % spread[n] for n, d in enumerate(spatial)}
+            read |= {d: read[d] // spread[n] for n, d in enumerate(spatial)}
+            if not any(steps.values()) and all(0 <= read[d] < n for d, n in zip(here, lhs, strict=True)):
+                wanted[0].add((o, int(np.ravel_multi_index([read[d] for d in here], lhs))))
+    text = (
+        f"ENTRY e {{ \n x = f32{lhs} parameter(0) \n k = f32{rhs} parameter(1) \n"
+        f"ROOT c = f32{output} convolution(x, k), {behind} \n}}"
+    )
+    for direction in DIRECTIONS:
+        found = indexing_maps(hlo.parse(text).entry.root, direction)
+        for operand, sizes in enumerate((lhs, rhs)):
+            (of,) = found[operand]
+            ends = (output, sizes) if direction == "output_to_input" else (sizes, output)
+            joined = pairs(of, *ends)
+            assert (joined if direction == "output_to_input" else turned(joined)) == wanted[operand]
+
+
+Step = tuple[str, Callable[[Any], Any], list[int]]
+
+
+def possible_steps(sizes: list[int]) -> list[Step]:
+    """HLO operations on ``x`` of these sizes, what NumPy does for them (elementwise ones are linear), and the sizes."""
+    rank, size = len(sizes), prod(sizes)
+    found: list[Step] = [
+        ("exponential(x)", lambda x: x, sizes),
+        ("reshape(x)", lambda x: x.reshape(size), [size]),
+        ("bitcast(x)", lambda x: x.reshape([1, *sizes]), [1, *sizes]),
+        (
+            f"broadcast(x), dimensions={listed(range(1, rank + 1))}",
+            lambda x: np.broadcast_to(x, [2, *sizes]),
+            [2, *sizes],
+        ),
+        (f"transpose(x), dimensions={listed(range(rank)[::-1])}", np.transpose, sizes[::-1]),
+    ]
+    if size % 2 == 0:
+        found.append(("reshape(x)", lambda x: x.reshape(2, size // 2), [2, size // 2]))
+    if not sizes:
+        return found
+    first, rest = sizes[0], sizes[1:]
+    whole, none = "".join(f",[0:{n}]" for n in rest), [0] * (rank - 1)
+    found += [
+        ("reverse(x), dimensions={0}", lambda x: x[::-1], sizes),
+        ("reduce(x, zero), dimensions={0}, to_apply=sum", lambda x: x.sum(axis=0), rest),
+        (f"slice(x), slice={{[0:{first}:2]{whole}}}", lambda x: x[::2], [(first + 1) // 2, *rest]),
+        (
+            f"pad(x, zero), padding=2_1_1{'x0_0' * (rank - 1)}",
+            lambda x: pad(x, [2, *none], [1, *none], [1, *none]),
+            [2 * first + 2, *rest],
+        ),
+        (
+            f"concatenate(x, x), dimensions={{{rank - 1}}}",
+            lambda x: np.concatenate([x, x], -1),
+            [*sizes[:-1], 2 * sizes[-1]],
+        ),
+    ]
+    return found
+
+
+def listed(numbers: Sequence[int]) -> str:
+    return "{" + ",".join(map(str, numbers)) + "}"
+
+
+SUM = "sum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b)\n}\n"
+
+
+@settings(max_examples=25)
+@given(st.lists(st.integers(1, 3), max_size=2), st.data())
+def test_any_chain_is_composed(sizes: list[int], data: Any) -> None:
+    """A fusion of up to five operations reads what NumPy reads."""
+    lines, functions, name, shape = [f"p = f32{sizes} parameter(0)", "zero = f32[] constant(0)"], [], "p", sizes
+    for number in range(data.draw(st.integers(1, 5))):
+        text, function, made = data.draw(st.sampled_from(possible_steps(shape)))
+        if prod(made) > 40:
+            break
+        lines.append(f"x{number} = f32{made} {text.replace('(x', f'({name}').replace(', x)', f', {name})')}")
+        functions.append(function)
+        name, shape = f"x{number}", made
+    lines.append(f"ROOT r = f32{shape} add({name}, {name})")
+
+    def composed(x: Any) -> Any:
+        for function in functions:
+            x = function(x)
+        return x
+
+    body = "\n".join(lines)
+    entry = f"ENTRY e {{\n p = f32{sizes} parameter(0)\n ROOT r = f32{shape} fusion(p), calls=f\n}}"
+    module = hlo.parse(f"{SUM}f {{\n{body}\n}}\n{entry}")
+    wanted = depends(composed, sizes)
+    there, back = [indexing_maps(module.entry.root, direction)[0] for direction in DIRECTIONS]
+    assert set().union(*(pairs(m, shape, sizes) for m in there)) == wanted
+    assert set().union(*(turned(pairs(m, sizes, shape)) for m in back)) == wanted
+    assert indexing_maps(module.entry)[0] == indexing_maps(module.computations["f"])[0]
+
+
+COMPUTATIONS = [
+    # the instructions of the entry, and the maps of its parameters
+    (
+        ["p0 = f32[4] parameter(0)", "p1 = f32[4] parameter(1)", "ROOT r = f32[4] negate(p1)"],
+        {0: [], 1: ["(d0) -> (d0), domain: d0 in [0, 3]"]},
+    ),
+    (["ROOT p0 = f32[4] parameter(0)"], {0: ["(d0) -> (d0), domain: d0 in [0, 3]"]}),
+    (["ROOT c = f32[4] constant({1, 2, 3, 4})"], {}),
+    (["p0 = f32[] parameter(0)", "ROOT r = f32[] negate(p0)"], {0: ["() -> ()"]}),
+    # one operand of an elementwise operation twice: one map
+    (["p0 = f32[4] parameter(0)", "ROOT r = f32[4] add(p0, p0)"], {0: ["(d0) -> (d0), domain: d0 in [0, 3]"]}),
+    # a sum of a sum over one element each: the symbols are named in order
+    (
+        [
+            "p0 = f32[3,4,5] parameter(0)",
+            "zero = f32[] constant(0)",
+            "a = f32[3,4] reduce(p0, zero), dimensions={2}, to_apply=sum",
+            "ROOT r = f32[4] reduce(a, zero), dimensions={0}, to_apply=sum",
+        ],
+        {0: ["(d0)[s0, s1] -> (s0, d0, s1), domain: d0 in [0, 3], s0 in [0, 2], s1 in [0, 4]"]},
+    ),
+    # a padded window is cut where it leaves the operand
+    (
+        [
+            "p0 = f32[8] parameter(0)",
+            "zero = f32[] constant(0)",
+            "ROOT r = f32[4] reduce-window(p0, zero), window={size=3 stride=2 pad=1_0}, to_apply=sum",
+        ],
+        {0: ["(d0)[s0] -> (d0 * 2 + s0 - 1), domain: d0 in [0, 3], s0 in [0, 2], d0 + s0 in [1, 5]"]},
+    ),
+    # an operand that is cut away, or of which only padding is left, is not read
+    (
+        [
+            "p0 = f32[4] parameter(0)",
+            "p1 = f32[4] parameter(1)",
+            "c = f32[8] concatenate(p0, p1), dimensions={0}",
+            "ROOT r = f32[2] slice(c), slice={[5:7]}",
+        ],
+        {0: [], 1: ["(d0) -> (d0 + 1), domain: d0 in [0, 1]"]},
+    ),
+    (
+        [
+            "p0 = f32[4] parameter(0)",
+            "p1 = f32[] parameter(1)",
+            "a = f32[6] pad(p0, p1), padding=2_0",
+            "ROOT r = f32[2] slice(a), slice={[0:2]}",
+        ],
+        {0: [], 1: ["(d0) -> (), domain: d0 in [0, 1]"]},
+    ),
+    # tiles do not change what is read
+    (
+        [
+            "p0 = f32[4,8]{1,0:T(2,4)} parameter(0)",
+            "a = s32[4,8]{1,0:T(2,4)} bitcast(p0)",
+            "ROOT r = s32[8,4]{1,0:T(2,4)S(1)} transpose(a), dimensions={1,0}",
+        ],
+        {0: ["(d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]"]},
+    ),
+    # a condition of rank 0 is read by all
+    (
+        [
+            "p0 = pred[] parameter(0)",
+            "p1 = f32[4] parameter(1)",
+            "ROOT r = f32[4] select(p0, p1, p1)",
+        ],
+        {0: ["(d0) -> (), domain: d0 in [0, 3]"], 1: ["(d0) -> (d0), domain: d0 in [0, 3]"]},
+    ),
+    # one offset cuts twice
+    (
+        [
+            "p0 = f32[9] parameter(0)",
+            "o = s32[] parameter(1)",
+            "a = f32[6] dynamic-slice(p0, o), dynamic_slice_sizes={6}",
+            "ROOT r = f32[4] dynamic-slice(a, o), dynamic_slice_sizes={4}",
+        ],
+        {
+            0: ["(d0){rt0, rt1} -> (d0 + rt0 + rt1), domain: d0 in [0, 3], rt0 in [0, 3], rt1 in [0, 2]"],
+            1: ["(d0) -> (), domain: d0 in [0, 3]"],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "wanted"), COMPUTATIONS)
+def test_computations(lines: list[str], wanted: dict[int, list[str]]) -> None:
+    module = hlo.parse(SUM + "ENTRY e {\n" + "\n".join(lines) + "\n}")
+    found = {number: [str(m) for m in maps] for number, maps in indexing_maps(module.entry).items()}
+    assert found == wanted
+
+
+TUPLES = (
+    SUM
+    + """
+f {
+  p = f32[2,3] parameter(0)
+  zero = f32[] constant(0)
+  t = f32[3,2] transpose(p), dimensions={1,0}
+  both = (f32[3], f32[3]) reduce(p, p, zero, zero), dimensions={0}, to_apply=sum
+  second = f32[3] get-tuple-element(both), index=1
+  ROOT pair = (f32[3,2], f32[3]) tuple(t, second)
+}
+ENTRY e {
+  p = f32[2,3] parameter(0)
+  fusion = (f32[3,2], f32[3]) fusion(p), kind=kLoop, calls=f
+  ROOT r = f32[3] get-tuple-element(fusion), index=1
+}"""
+)
+
+
+def test_tuples() -> None:
+    module = hlo.parse(TUPLES)
+    column = "(d0)[s0] -> (s0, d0), domain: d0 in [0, 2], s0 in [0, 1]"
+    assert [str(m) for m in indexing_maps(module.entry)[0]] == [column]
+    fusion = module.entry.instructions[1]
+    assert [str(m) for m in indexing_maps(fusion, output=1)[0]] == [column]
+    assert [str(m) for m in indexing_maps(fusion)[0]] == ["(d0, d1) -> (d1, d0), domain: d0 in [0, 2], d1 in [0, 1]"]
+    assert [str(m) for m in indexing_maps(fusion, "input_to_output", output=1)[0]] == [
+        "(d0, d1) -> (d1), domain: d0 in [0, 1], d1 in [0, 2]"
+    ]
+
+
+def test_runtime_values_are_those_of_the_call() -> None:
+    """One computation called with two offsets: two maps, although they are spelled alike."""
+    module = hlo.parse(
+        """
+        f {
+          p = f32[9] parameter(0)
+          o = s32[] parameter(1)
+          ROOT r = f32[4] dynamic-slice(p, o), dynamic_slice_sizes={4}
+        }
+        ENTRY e {
+          p = f32[9] parameter(0)
+          one = s32[] parameter(1)
+          two = s32[] parameter(2)
+          a = f32[4] fusion(p, one), calls=f
+          b = f32[4] fusion(p, two), calls=f
+          ROOT r = f32[4] add(a, b)
+        }"""
+    )
+    first, second = indexing_maps(module.entry)[0]
+    assert str(first) == str(second)
+    assert {str(m.runtime[0].hlo) for m in (first, second)} == {"one = s32[] parameter(1)", "two = s32[] parameter(2)"}
+
+
+def test_an_operand_of_which_nothing_is_read_has_no_map() -> None:
+    cut = "p = f32[4] parameter(0)\nz = f32[] parameter(1)\nROOT r = f32[4] pad(p, z), padding=-4_4"
+    called = f"f {{\n{cut}\n}}\nENTRY e {{\np = f32[4] parameter(0)\nz = f32[] parameter(1)\n"
+    for text in (f"ENTRY e {{\n{cut}\n}}", f"{called}ROOT r = f32[4] fusion(p, z), calls=f\n}}"):
+        entry = hlo.parse(text).entry
+        for direction in DIRECTIONS:
+            for of in (entry, entry.root):
+                found = indexing_maps(of, direction)
+                assert (len(found[0]), len(found[1])) == (0, 1)
+
+
+def test_a_runtime_value_may_be_read_where_another_one_says() -> None:
+    """The offset of a slice of a gather stays, although only the index of what is gathered uses it."""
+    module = hlo.parse(
+        """
+        ENTRY e {
+          p = f32[10] parameter(0)
+          i = s32[8] parameter(1)
+          o = s32[] parameter(2)
+          q = s32[] parameter(3)
+          g = f32[8] gather(p, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1,
+            slice_sizes={1}
+          a = f32[3] dynamic-slice(g, o), dynamic_slice_sizes={3}
+          b = f32[3] dynamic-slice(g, q), dynamic_slice_sizes={3}
+          ROOT s = f32[3] add(a, b)
+        }"""
+    )
+    maps = indexing_maps(module.entry)[0]
+    text = "(d0){rt0, rt1} -> (rt0), domain: d0 in [0, 2], rt0 in [0, 9], rt1 in [0, 5]"
+    assert [str(m) for m in maps] == [text, text]
+    reads = {tuple((r.hlo.name, *map(str, r.indices)) for r in m.runtime) for m in maps}
+    assert reads == {(("i", "d0 + rt1"), (offset,)) for offset in "oq"}
+    for m in indexing_maps(module.entry, "input_to_output")[0]:
+        assert {str(r.hlo.name) for r in m.runtime} in ({"i", "o"}, {"i", "q"})
+
+
+def test_what_is_read_only_for_some_runtime_values() -> None:
+    """The element of the padding that a gather finds is that of the operand for one index alone."""
+    lines = [
+        "p = f32[1] parameter(0)",
+        "zero = f32[] constant(0)",
+        "at = s32[3,1] parameter(1)",
+        "moved = f32[2] pad(p, zero), padding=1_0",
+        "ROOT g = f32[3] gather(moved, at), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, "
+        "index_vector_dim=1, slice_sizes={1}",
+    ]
+    (found,) = indexing_maps(hlo.parse("\n".join(["ENTRY e {", *lines, "}"])).entry)[0]
+    assert str(found) == "(d0){rt0} -> (0), domain: d0 in [0, 2], rt0 in [0, 1], rt0 in [1, 1]"
+
+
+def test_deep_computations() -> None:
+    """Neither long chains of operations nor of calls are walked by recursion."""
+    chain = "\n".join(f"x{n + 1} = f32[4] negate(x{n})" for n in range(1100))
+    module = hlo.parse(f"ENTRY e {{\nx0 = f32[4] parameter(0)\n{chain}\n}}")
+    assert [str(m) for m in indexing_maps(module.entry)[0]] == ["(d0) -> (d0), domain: d0 in [0, 3]"]
+    calls = "f0 {\nROOT p = f32[4] parameter(0)\n}\n" + "".join(
+        f"f{n + 1} {{\np = f32[4] parameter(0)\nROOT r = f32[4] call(p), to_apply=f{n}\n}}\n" for n in range(1100)
+    )
+    module = hlo.parse(calls + "ENTRY e {\np = f32[4] parameter(0)\nROOT r = f32[4] call(p), to_apply=f1100\n}")
+    assert len(indexing_maps(module.entry.root)[0]) == 1
+
+
+REFUSED = [
+    # the last lines of a computation with p0 and p1 of f32[4,8] and o of s32[], a part of the error
+    ("ROOT r = f32[4,8] knit(p0)", "knit 'r' is not supported"),
+    ("ROOT r = f32[4,8] sort(p0), dimensions={0}", "sort 'r' is not supported"),
+    ("ROOT r = f32[4,4] convolution(p0, p1)", "convolution 'r': there is no dim_labels"),
+    ("ROOT r = f32[4,4] convolution(p0, p1), dim_labels=bf_oi", "write dim_labels=b01f_01io->b01f"),
+    ("ROOT r = f32[4,4] convolution(p0, p1), dim_labels=bf_oo->bf", "the labels 'oo' must be each of 'io' once"),
+    (
+        "ROOT r = f32[4,4] convolution(p0, p1), window={}, dim_labels=b0f_oi->bf",
+        "must have an entry for each dimension",
+    ),
+    ("ROOT r = f32[4,4] convolution(p0, p1), dim_labels=bf_io->bf", "8 features are not 1 times the 4 of the kernel"),
+    (
+        "ROOT r = f32[4,4] convolution(p0, p1), dim_labels=bf_oi->bf, feature_group_count=x",
+        "'x' is no list of integers",
+    ),
+    ("ROOT r = f32[4,9] add(p0, p1)", r"add 'r': .* give sizes \[4, 8\], not f32\[4,9\]"),
+    ("ROOT r = f32[4] add(p0, o)", r"give sizes \[4, 8\], not f32\[4\]"),
+    ("ROOT r = f32[8,4] transpose(p0), dimensions={1}", "1 dimensions for an operand of 2"),
+    ("ROOT r = f32[8,4] transpose(p0), dimensions={1,2}", r"dimensions \[1, 2\] must be different ones of 0 to 1"),
+    ("ROOT r = f32[8,4] transpose(p0), dimensions={1,1}", r"dimensions \[1, 1\] must be different ones of 0 to 1"),
+    ("ROOT r = f32[8,4] transpose(p0)", "transpose 'r': there is no dimensions: write it behind"),
+    ("ROOT r = f32[8,4] transpose(p0, p1), dimensions={1,0}", "transpose 'r' has 2 operands: give 1"),
+    ("ROOT r = f32[8,4] transpose(p0), dimensions={1,x}", "'1,x' is no list of integers"),
+    ("ROOT r = f32[4,9] broadcast(p0), dimensions={0,1}", r"sizes \[4, 8\] are not those of dimensions \[0, 1\]"),
+    ("ROOT r = f32[4,8] reverse(p0), dimensions={-1}", r"dimensions \[-1\] must be different ones"),
+    ("ROOT r = f32[32]{0:T(32)} bitcast(p0)", "bitcast 'r': bitcasts between tiled layouts are not supported"),
+    ("ROOT r = f32[33] reshape(p0)", r"\[4, 8\] has 32 elements, \[33\] has 33"),
+    ("ROOT r = f32[4,2] slice(p0), slice={[0:4:1], [2:9:3]}", r"\[2:9:3\] is no slice of a dimension of size 8"),
+    ("ROOT r = f32[4,2] slice(p0), slice={[0:4:1], [2:8:0]}", r"\[2:8:0\] is no slice of a dimension of size 8"),
+    ("ROOT r = f32[4,2] slice(p0), slice={[0:4:1], [2]}", "write slice="),
+    ("ROOT r = f32[4,8] slice(p0), slice={[0:4:1]}", "1 entries for 2 dimensions"),
+    ("ROOT r = f32[0,8] slice(p0), slice={[2:2], [0:8]}", "has no elements, so no indices"),
+    ("ROOT r = f32[8,9] concatenate(p0, p1), dimensions={0}", r"give sizes \[8, 8\]"),
+    ("ROOT r = f32[8,8] concatenate(p0, o), dimensions={0}", "must be different ones of 0 to -1"),
+    ("ROOT r = f32[8,8] concatenate(p0, p1), dimensions={0,1}", "one dimension"),
+    ("ROOT r = f32[4,8] pad(p0, p1), padding=0_0x0_0", "must have rank 0"),
+    ("ROOT r = f32[4,8] pad(p0, o), padding=0x0", "write it as low_high_interior"),
+    ("ROOT r = f32[4,8] pad(p0, o), padding=0_0_-1x0_0", "cannot be negative"),
+    ("ROOT r = f32[1,8] pad(p0, o), padding=-4_0x0_0", r"give sizes \[0, 8\]|has no elements"),
+    ("ROOT r = f32[4] reduce(p0, p1), dimensions={1}", "must have rank 0"),
+    ("ROOT r = f32[4] reduce(p0, o, o), dimensions={1}", "give as many of these as inputs"),
+    ("q = f32[5,8] copy(o)\nROOT r = f32[8] reduce(p0, q, o, o), dimensions={0}", "different sizes"),
+    ("ROOT r = f32[4,8] reduce-window(p0, o), window={size=1x0 stride=1x1}", "a window of 0 with stride 1"),
+    ("ROOT r = f32[4,8] reduce-window(p0, o), window={size=1x9}", "a window of 9 .* does not fit 8"),
+    ("ROOT r = f32[4,8] reduce-window(p0, o), window={size=1}", "1 entries for 2 dimensions"),
+    ("ROOT r = f32[4,4] dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "differ"),
+    ("ROOT r = f32[4,4] dot(p0, p1), lhs_contracting_dims={2}, rhs_contracting_dims={1}", "different ones of 0 to 1"),
+    ("ROOT r = f32[4,9] dynamic-slice(p0, o, o), dynamic_slice_sizes={4,9}", "a slice of 9 does not fit .* size 8"),
+    ("ROOT r = f32[4,8] dynamic-slice(p0, o), dynamic_slice_sizes={4,8}", "1 entries for 2 dimensions"),
+    ("ROOT r = f32[4,8] dynamic-update-slice(p0, o, o, o)", "entries for"),
+    ("ROOT r = f32[4,8] get-tuple-element(p0), index=1", "parameter 'p0' has no output 1"),
+    ("pair = (f32[4,8], f32[4,8]) tuple(p0, p1)\nROOT r = f32[4,8] negate(pair)", "negate 'r' has a tuple as operand"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), REFUSED)
+def test_refused_in_one_line(line: str, message: str) -> None:
+    given = "p0 = f32[4,8] parameter(0)\np1 = f32[4,8] parameter(1)\no = s32[] parameter(2)"
+    root = hlo.parse(f"ENTRY e {{\n{given}\n{line}\n}}").entry.root
+    with pytest.raises(ValueError, match=message) as caught:
+        indexing_maps(root)
+    assert "\n" not in str(caught.value)
+    assert "'r'" in str(caught.value)
+
+
+def test_what_is_asked_for() -> None:
+    module = hlo.parse("ENTRY e {\nROOT p = f32[4] parameter(0)\n}")
+    with pytest.raises(ValueError, match="the direction 'sideways' is not one of"):
+        indexing_maps(module.entry, "sideways")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="has no output 1"):
+        indexing_maps(module.entry, output=1)
+
+
+def test_an_operand_read_in_very_many_ways_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eqsat.interop.indexing_analysis.MAX_MAPS", 8)
+    lines = "".join(
+        f"s{n} = f32[64] pad(x{n}, zero), padding={2**n}_-{2**n}\nx{n + 1} = f32[64] add(x{n}, s{n})\n"
+        for n in range(5)
+    )
+    module = hlo.parse(f"ENTRY e {{\nx0 = f32[64] parameter(0)\nzero = f32[] constant(0)\n{lines}}}")
+    with pytest.raises(ValueError, match="in more than 8 ways"):
+        indexing_maps(module.entry)
+
+
+BLOCK = var("block", 0, 3)
+
+TILES = [
+    # a map, a tile of its dims, the tile that it reads
+    (
+        "(d0, d1) -> (d1, d0), domain: d0 in [0, 31], d1 in [0, 15]",
+        Tile([BLOCK * 8, 2], [8, 4], [1, 3]),
+        ("2, block*8", (4, 8), (3, 1)),
+    ),
+    # a matrix product reads whole rows
+    (
+        "(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 31], d1 in [0, 15], s0 in [0, 63]",
+        Tile([BLOCK * 8, 2], [8, 4], [1, 1]),
+        ("block*8, 0", (8, 64), (1, 1)),
+    ),
+    # windows overlap
+    (
+        "(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 15], s0 in [0, 2]",
+        Tile([BLOCK * 4], [4], [1]),
+        ("block*8", (9,), (1,)),
+    ),
+    ("(d0) -> (15 - d0), domain: d0 in [0, 15]", Tile([4], [3], [2]), ("7", (3,), (2,))),
+    ("(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]", Tile([1, 0], [2, 8], [1, 1]), ("8", (16,), (1,))),
+    (
+        "(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]",
+        Tile([BLOCK * 8], [8], [1]),
+        ("block, 0", (1, 8), (1, 1)),
+    ),
+    # outside of the domain, padding, nothing is read
+    ("(d0) -> (d0 - 2), domain: d0 in [2, 6]", Tile([0], [4], [1]), ("0", (2,), (1,))),
+    ("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 7], rt0 in [0, 9]", Tile([2], [4], [1]), ("rt0 + 2", (4,), (1,))),
+    # a divisor is zero where the quotient is not chosen
+    ("(d0) -> (where(d0 < 1, 0, 6 floordiv d0)), domain: d0 in [0, 3]", Tile([0], [1], [1]), ("0", (1,), (1,))),
+]
+
+
+@pytest.mark.parametrize(("of", "tile", "wanted"), TILES)
+def test_tiles(of: str, tile: Tile, wanted: tuple[str, tuple[int, ...], tuple[int, ...]]) -> None:
+    found = read_by(tile, IndexingMap.parse(of))
+    assert (", ".join(map(str, found.offsets)), found.sizes, found.strides) == wanted
+
+
+NO_TILES = [
+    ("(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]", Tile([0], [12], [1]), "what is read is no tile"),
+    ("(d0) -> (d0, d0), domain: d0 in [0, 31]", Tile([0], [12], [1]), "move together"),
+    (
+        "(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]",
+        Tile([0, 0], [2, 4], [1, 1]),
+        "not evenly spaced",
+    ),
+    (
+        "(d0) -> (d0 floordiv 2), domain: d0 in [0, 7], d0 mod 2 in [0, 0]",
+        Tile([0], [4], [1]),
+        "only some elements",
+    ),
+    (
+        "(d0)[s0] -> (d0 + s0 - 1), domain: d0 in [0, 7], s0 in [0, 2], d0 + s0 in [1, 8]",
+        Tile([0], [4], [1]),
+        "only some elements",
+    ),
+    ("(d0) -> (d0), domain: d0 in [8, 9]", Tile([0], [4], [1]), "nothing is read"),
+    (
+        "(d0, d1) -> (d0 floordiv d1), domain: d0 in [0, 9], d1 in [-1, 3], d1 != 0",
+        Tile([0, 0], [2, 1], [1, 1]),
+        "nothing is read",
+    ),
+    ("(d0) -> (d0), domain: d0 in [8, 31]", Tile([BLOCK * 8], [8], [1]), "or at some offsets"),
+    ("(d0) -> (d0), domain: d0 in [0, 9]", Tile([0, 0], [4, 4], [1, 1]), "2 dimensions for a map from 1"),
+]
+
+
+@pytest.mark.parametrize(("of", "tile", "message"), NO_TILES)
+def test_no_tiles(of: str, tile: Tile, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_by(tile, IndexingMap.parse(of))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"), [([4, 4], "an offset, a size and a stride per dimension"), ([0], "are positive")]
+)
+def test_no_such_tile(sizes: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Tile([0], sizes, [1])
+
+
+def test_any_tile_reads_what_its_elements_read() -> None:
+    """Propagated tiles against all their elements, one by one."""
+    relation = relations.reversed_along([12], [0]).then(relations.windowed([12], [3], [2], [1]))
+    for offset in range(4):
+        found = read_by(Tile([offset], [2], [1]), relation.to_operand)
+        start = int(evaluate([found.offsets[0]], {})[0])
+        read = {start + found.strides[0] * n for n in range(found.sizes[0])}
+        assert read == {e for o, e in pairs(relation.to_operand, [5], [12]) if offset <= o < offset + 2}
+
+
+COUNTED = [
+    ("(d0, d1, d2) -> (d1), domain: d0 in [0, 9], d1 in [0, 19], d2 in [0, 29]", 20),
+    ("(d0) -> (d0 * 3 + 1), domain: d0 in [0, 4]", 5),
+    ("(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 19]", 20),
+    ("(d0) -> (d0, d0), domain: d0 in [0, 19], d0 mod 3 in [0, 0]", 7),
+    ("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 7], rt0 in [0, 9]", 8),
+    ("(d0) -> (0), domain: d0 in [0, 7], False", 0),
+    # across the end of int64
+    (f"(d0) -> (d0, d0), domain: d0 in [{2**63 - 3}, {2**63 + 3}]", 7),
+    ("() -> ()", 1),
+]
+
+
+@pytest.mark.parametrize(("of", "wanted"), COUNTED)
+def test_elements_read(of: str, wanted: int) -> None:
+    assert elements_read(IndexingMap.parse(of)) == wanted
+
+
+def test_too_many_elements_to_count() -> None:
+    with pytest.raises(ValueError, match="too many to count"):
+        elements_read(IndexingMap.parse("(d0) -> (d0, d0), domain: d0 in [0, 1999999]"))
+
+
+WALKS = [
+    ("(d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 3]", "f32[4,5]", (1, 5)),
+    ("(d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 3]", "f32[4,5]{0,1}", (4, 1)),
+    ("(d0, d1) -> (d1), domain: d0 in [0, 4], d1 in [0, 3]", "f32[4]", (0, 1)),
+    ("(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]", "f32[4,8]", (1,)),
+    ("(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]", "f32[4,8]{0,1}", (None,)),
+    ("(d0, d1) -> (0, d1), domain: d0 in [0, 0], d1 in [0, 7]", "f32[1,8]", (0, 1)),
+    # nothing is read
+    ("(d0)[s0] -> (d0*1 + 0), domain: d0 in [0, 0], s0 in [0, 4], d0 + d0 in [1, 6]", "f32[4]", (0,)),
+    ("(d0, d1) -> (d0*2 + d1), domain: d0 in [0, 5], d1 in [0, 4], d0 + d1 in [20, 26]", "f32[40]", (0, 0)),
+    ("(d0) -> (d0), domain: d0 in [0, 7], False", "f32[8]", (0,)),
+    ("(d0) -> (where(d0 < 1, 0, 6 floordiv d0)), domain: d0 in [0, 1]", "f32[8]", (6,)),
+]
+
+
+@pytest.mark.parametrize(("of", "shape", "wanted"), WALKS)
+def test_memory_steps(of: str, shape: str, wanted: tuple[int | None, ...]) -> None:
+    assert memory_steps(IndexingMap.parse(of), Shape.parse(shape)) == wanted
+
+
+def test_offsets_of_a_tile_may_have_any_names() -> None:
+    of = IndexingMap.parse("(d0, d1) -> (d1, d0*2), domain: d0 in [0, 63], d1 in [0, 31]")
+    for name in ("t0", "t1", "d0", "s0"):
+        at = var(name, 0, 3)
+        found = read_by(Tile([at * 4, 0], [4, 8], [1, 1]), of)
+        assert (found.offsets, found.sizes, found.strides) == ((const(0), at * 8), (8, 4), (1, 2))
+
+
+def test_what_is_no_instruction_is_refused() -> None:
+    module = hlo.parse("ENTRY e {\n  ROOT p = f32[3] parameter(0)\n}")
+    with pytest.raises(TypeError, match=r"is no instruction or computation: those of a module are"):
+        indexing_maps(module)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="HLO is read from a text, not from 3"):
+        hlo.parse(3)  # type: ignore[arg-type]

@@ -1,0 +1,181 @@
+"""Structure in normal form: widths, loops, buffers, axes, reductions in stages."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from eqsat.interop.structure import MAX_DEPTH, Tree, normalized
+
+NORMAL = [
+    # abstract indices get a width, leaves first
+    ("CONST(42, Index)", "CONST(42, i32).cast(Index)"),
+    ("CONST(-2147483649, Index)", "CONST(-2147483649, i64).cast(Index)"),
+    ("CONST(42, i32)", "CONST(42, i32)"),
+    ("DEFINE_VAR(n, 0, 2147483648, Index)", "DEFINE_VAR(n, 0, 2147483648, i64).cast(Index)"),
+    ("VCONST([0, 8589934592], Vector<Index,2>)", "VCONST([0, 8589934592], Vector<i64,2>).cast(Vector<Index,2>)"),
+    # operations have the least upper width of what they take and give
+    ("Add(x:i32 [0,99].cast(Index), y:i32 [0,99].cast(Index))", "Add(x.cast(i32), y.cast(i32)).cast(Index)"),
+    ("Mul(x:i32 [0,65535].cast(Index), 65536.cast(Index))", "Mul(x.cast(i64), 65536.cast(i64)).cast(Index)"),
+    ("Sub(x:i32 [0,9].cast(Index), y:i64 [0,2^40].cast(Index))", "Sub(x.cast(i64), y.cast(i64)).cast(Index)"),
+    ("Lt(x:i32 [0,9].cast(Index), y:i64 [0,2^40].cast(Index))", "Lt(x.cast(i64), y.cast(i64)).cast(bool)"),
+    ("Xor(x:i32.cast(Index), y:i64.cast(Index))", "Xor(x.cast(i64), y.cast(i64)).cast(Index)"),
+    ("Add(x.cast(i32), y.cast(Index))", "Add(x.cast(i32), y.cast(Index))"),
+    ("WHERE(c, x:i32.cast(Index), y:i64.cast(Index))", "WHERE(c, x.cast(i64), y.cast(i64)).cast(Index)"),
+    ("RANGE(8589934592:i64.cast(Index))", "RANGE(8589934592, i64).cast(Index)"),
+    # and so are operations on what has got one
+    (
+        "Mul(CONST(65536, Index), CONST(65536, Index))",
+        "Mul(CONST(65536, i32).cast(i64), CONST(65536, i32).cast(i64)).cast(Index)",
+    ),
+    (
+        "Add(DEFINE_VAR(n, 0, 9, Index), x:i32 [0,9].cast(Index))",
+        "Add(DEFINE_VAR(n, 0, 9, i32).cast(i32), x.cast(i32)).cast(Index)",
+    ),
+    ("RANGE(CONST(99999999999, Index))", "RANGE(CONST(99999999999, i64), i64).cast(Index)"),
+    ("RANGE(Add(x:i64.cast(Index), 1.cast(Index)))", "RANGE(Add(x.cast(i64), 1.cast(i64)), i64).cast(Index)"),
+    ("RANGE(WHERE(c, x:i64.cast(Index), 1.cast(Index)))", "RANGE(WHERE(c, x.cast(i64), 1.cast(i64)), i64).cast(Index)"),
+    ("SPECIAL(CONST(256, Index))", "SPECIAL(CONST(256, i32), i32).cast(Index)"),
+    ("SPECIAL(256.cast(Index))", "SPECIAL(256, i32).cast(Index)"),
+    ("VECTORIZE(a.cast(Index), b:i64.cast(Index))", "VECTORIZE(a.cast(i64), b.cast(i64)).cast(Vector<Index,2>)"),
+    ("VECTORIZE(float a+b, float b+a)", "VECTORIZE(float a+b, float b+a)"),
+    ("BIND(n.cast(Index), 34359738368.cast(Index))", "n.cast(i64).bind(34359738368.cast(i64)).cast(Index)"),
+    # what uses an index takes it as it is
+    ("SINK(a.cast(Index), b)", "SINK(a, b)"),
+    ("END((r0 + 1).cast(Index))", "END(r0 + 1)"),
+    ("INDEX(buf, Add(x:i32.cast(Index), 1.cast(Index)))", "INDEX(buf, Add(x.cast(i32), 1.cast(i32)))"),
+    # a gate is taken from an index that may be invalid, and from no other
+    ("INDEX(buf, WHERE(r0 < 5, r0, Invalid))", "INDEX(buf, r0, gate=(r0 < 5))"),
+    ("INDEX(buf, WHERE(r0 < 5, Invalid, r0))", "INDEX(buf, r0, gate=(5 <= r0))"),
+    ("INDEX(buf, WHERE(a < 5, WHERE(b < 3, a*8, Invalid), Invalid))", "INDEX(buf, a*8, gate=(a < 5 and b < 3))"),
+    ("INDEX(buf, WHERE(r0 < 5, r0, 0))", "INDEX(buf, WHERE(r0 < 5, r0, 0))"),
+    # index expressions become cheap, or stay as they are written
+    ("STORE(INDEX(buf, (i*8 + j)//8*8 + (i*8 + j)%8), v)", "STORE(INDEX(buf, i*8 + j), v)"),
+    ("INDEX(buf, ( r0 + 3 ) // 4)", "INDEX(buf, ( r0 + 3 ) // 4)"),
+    ("INDEX(buf, i % 8)", "INDEX(buf, i % 8)"),
+    ("END(INDEX(buf, i % 8), [i(8)])", "END(INDEX(buf, i), [i(8)])"),
+    # loops that end one inside the other end together
+    ("END(END(END(x, [r0]), [r1]), [r2])", "END(x, [r0, r1, r2])"),
+    ("STORE(STORE(buf, v, [r0]), [r1])", "STORE(buf, v, [r0, r1])"),
+    ("REDUCE(REDUCE(x, [r0], ADD), [r1], ADD)", "REDUCE(x, [r0, r1], ADD)"),
+    ("REDUCE(REDUCE(x, r0, ADD), [r1], ADD)", "REDUCE(REDUCE(x, r0, ADD), [r1], ADD)"),
+    ("REDUCE(REDUCE(x, [r0], ADD), [r1], MAX)", "REDUCE(REDUCE(x, [r0], ADD), [r1], MAX)"),
+    ("END(x, [r1])", "END(x, [r1])"),
+    # loops without or with one value vanish
+    ("RANGE(0)", "CONST(0)"),
+    ("RANGE(max(-10, 0))", "CONST(0)"),
+    ("new_range(1)", "CONST(0)"),
+    ("RANGE(2)", "RANGE(2)"),
+    ("RANGE(n)", "RANGE(n)"),
+    ("END(store, [RANGE(0), RANGE(-5)])", "store"),
+    ("END(store, [RANGE(10), RANGE(0), RANGE(5)])", "END(store, [RANGE(10), RANGE(5)])"),
+    ("REDUCE(x, [RANGE(4), RANGE(0)], ADD)", "CONST(0)"),
+    ("REDUCE(x, [RANGE(0)], MAX)", "CONST(-2147483648)"),
+    ("REDUCE(x, [RANGE(4), RANGE(1)], MAX)", "REDUCE(x, [RANGE(4)], MAX)"),
+    ("REDUCE(x, [RANGE(1)], MUL)", "x"),
+    # equal values along a range
+    ("REDUCE(load(r1), [r0(4), r1(3)], ADD)", "Mul(REDUCE(load(r1), [r1(3)], ADD), CONST(4))"),
+    (
+        "REDUCE(REDUCE(load(r1), [r0(4)], ADD), [r1(3), r2(5)], ADD)",
+        "Mul(REDUCE(Mul(load(r1), CONST(4)), [r1(3)], ADD), CONST(5))",
+    ),
+    ("REDUCE(c, [r0(4), RANGE(8)], MUL)", "Pow(c, CONST(32))"),
+    ("REDUCE(load(r1), [r0(4), r1(3)], MAX)", "REDUCE(load(r1), [r1(3)], MAX)"),
+    ("REDUCE(c, [r0(4)], MIN)", "c"),
+    # their number is not known, or whether they are equal, or what is done with them
+    ("REDUCE(c, [r0], MAX)", "REDUCE(c, [r0], MAX)"),
+    ("REDUCE(x, [r0(4)], ADD)", "REDUCE(x, [r0(4)], ADD)"),
+    ("REDUCE(load(RANGE(8)), [RANGE(8)], ADD)", "REDUCE(load(RANGE(8)), [RANGE(8)], ADD)"),
+    ("REDUCE(Add(RANGE(8), c), [RANGE(8)], ADD)", "REDUCE(Add(RANGE(8), c), [RANGE(8)], ADD)"),
+    ("BUFFERIZE(load(RANGE(8)), [RANGE(8)])", "BUFFERIZE(load(RANGE(8)), [RANGE(8)])"),
+    ("REDUCE(c, [r0(4)], XOR)", "REDUCE(c, [r0(4)], XOR)"),
+    # buffers
+    ("BUFFERIZE(CONST(0.5), [r0, r1])", "CONST(0.5)"),
+    ("INDEX(CONST(7), [r0])", "CONST(7)"),
+    ("INDEX(BUFFERIZE(CONST(3), [r0]), [r1])", "CONST(3)"),
+    ("INDEX(BUFFERIZE(a + b, [r2]), [r2])", "a + b"),
+    ("INDEX(BUFFERIZE(x, [r0, r1]), [r1, r0])", "INDEX(BUFFERIZE(x, [r0, r1]), [r1, r0])"),
+    ("INDEX(BUFFERIZE(x, [r0]), [r0 + 1])", "INDEX(BUFFERIZE(x, [r0]), [r0 + 1])"),
+    ("BUFFERIZE(BUFFERIZE(x, [r0]), [r0])", "BUFFERIZE(x, [r0])"),
+    ("BUFFERIZE(BUFFERIZE(BUFFERIZE(x, [r0]), [r1]), [r0, r1])", "BUFFERIZE(x, [r0, r1])"),
+    ("BUFFERIZE(BUFFERIZE(x, [r0, r1]), [r1, r0])", "BUFFERIZE(x, [r1, r0])"),
+    # a range of the value that the outer one lacks stays with its buffer
+    ("BUFFERIZE(BUFFERIZE(load(r0), [r0(8)]), [r1(8)])", "BUFFERIZE(BUFFERIZE(load(r0), [r0(8)]), [r1(8)])"),
+    ("BUFFERIZE(BUFFERIZE(x, [r0(8)]), [r0(4)])", "BUFFERIZE(BUFFERIZE(x, [r0(8)]), [r0(4)])"),
+    # axes along which nothing varies
+    ("BUFFERIZE(x, [RANGE(1), r1(8)])", "EXPAND(RESHAPE(BUFFERIZE(x, [r1(8)]), [1, 8]), [1, 8])"),
+    ("BUFFERIZE(x, [r0(4), CONST(0)])", "EXPAND(RESHAPE(BUFFERIZE(x, [r0(4)]), [4, 1]), [4, 1])"),
+    ("BUFFERIZE(load(r0), [r0(4), r1(8)])", "EXPAND(RESHAPE(BUFFERIZE(load(r0), [r0(4)]), [4, 1]), [4, 8])"),
+    ("BUFFERIZE(c, [r0(4), r1(8)])", "EXPAND(RESHAPE(BUFFERIZE(c, []), [1, 1]), [4, 8])"),
+    ("BUFFERIZE(load(r0, r1), [r0(4), r1(8)])", "BUFFERIZE(load(r0, r1), [r0(4), r1(8)])"),
+    ("BUFFERIZE(load(i)*c, [i(4), j(8)])", "EXPAND(RESHAPE(BUFFERIZE(load(i)*c, [i(4)]), [4, 1]), [4, 8])"),
+    ("BUFFERIZE(load(r0) + x, [r0(4), r1(8)])", "BUFFERIZE(load(r0) + x, [r0(4), r1(8)])"),
+    ("BUFFERIZE(load(r10), [r1(8)])", "EXPAND(RESHAPE(BUFFERIZE(load(r10), []), [1]), [8])"),
+    # large reductions
+    (
+        "REDUCE(data[4, 65536, 3], axes=[1, 2])",
+        "REDUCE(CONTIGUOUS(REDUCE(RESHAPE(data, [4, 256, 256, 3]), axes=[2, 3])), axes=[1])",
+    ),
+    (
+        "REDUCE(data[65536], axes=[0], MAX)",
+        "REDUCE(CONTIGUOUS(REDUCE(RESHAPE(data, [256, 256]), axes=[1], MAX)), axes=[0], MAX)",
+    ),
+    ("REDUCE(data[32768], axes=[0])", "REDUCE(data[32768], axes=[0])"),
+    ("REDUCE(data[65537], axes=[0])", "REDUCE(data[65537], axes=[0])"),
+    # what is not known stays
+    ("PERMUTE(BUFFERIZE(CONST(1)), [1, 0])", "PERMUTE(CONST(1), [1, 0])"),
+    ("x", "x"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), NORMAL, ids=[row[0] for row in NORMAL])
+def test_normal_form(before, after):
+    found = normalized(Tree.parse(before))
+    assert str(found) == after
+    assert normalized(found) == found
+
+
+@pytest.mark.parametrize(("before", "after"), NORMAL, ids=[row[0] for row in NORMAL])
+def test_reading_and_printing_round_trip(before, after):
+    assert str(Tree.parse(after)) == after
+    assert Tree.parse(str(Tree.parse(before))) == Tree.parse(before)
+
+
+def test_ranges_of_variables_are_used():
+    tree = Tree.parse("INDEX(buf, (i*8 + j)//8)")
+    assert str(normalized(tree)) == "INDEX(buf, j//8 + i)"
+    assert str(normalized(tree, {"j": (0, 7)})) == "INDEX(buf, i)"
+
+
+REFUSED = [
+    ("END(x, [r0]", "')' is missing"),
+    ("END(x, [r0)", "']' is missing"),
+    ("END(, x)", "something is missing at column 5"),
+    ("END(x) y", "unexpected 'y'"),
+    ("", "something is missing"),
+    ("x.cast()", "cast takes one argument"),
+    ("INDEX(buf, (r0 + 1", "a bracket is not closed"),
+    ("NEG(" * 5000 + "x" + ")" * 5000, f"operations nest more than {MAX_DEPTH} deep"),
+    ("CONST(9223372036854775808, Index)", "which no 64-bit integer holds"),
+    ("END()", "END() is no END: it takes what ends and a list of ranges"),
+    ("END(x, r0)", "END(x, r0) is no END: it takes what ends and a list of ranges, as END(x, ["),
+    ("END(x, r0, r1)", "END(x, r0, r1) is no END"),
+    ("CONST()", "CONST() has no value: it takes one and a type, as CONST(42, Index)"),
+    ("DEFINE_VAR()", "as DEFINE_VAR(n, 0, 42, Index)"),
+    ("BUFFERIZE()", "BUFFERIZE() stores nothing: it takes a value and a list of ranges"),
+    ("STORE(STORE(b, v, r0), r1)", "STORE(STORE(b, v, r0), r1) is no STORE: stores one inside the other take lists"),
+    ("STORE(STORE(b, v, [r0]), r1)", "stores one inside the other take lists of ranges"),
+    (
+        "SPECIAL(99999999999.cast(Index))",
+        "the launch size 99999999999 of SPECIAL(99999999999.cast(Index)) does not fit",
+    ),
+    ("SPECIAL(CONST(99999999999, Index))", "does not fit 32 bits: split the grid"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED, ids=[row[1] for row in REFUSED])
+def test_refused_with_one_line(text, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        normalized(Tree.parse(text))
+    assert "\n" not in str(caught.value)

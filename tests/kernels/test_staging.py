@@ -1,0 +1,235 @@
+"""Stages: large reductions in two, intermediates kept or inlined, by policy and by cost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import eqsat
+from eqsat.kernels.kernel import Kernel, Store
+from eqsat.kernels.staging import (
+    Decision,
+    Intermediate,
+    Pipeline,
+    SplitLimits,
+    cheaper,
+    decide,
+    inlined,
+    output_ratio,
+    split_reduction,
+    two_stages,
+)
+from eqsat.lang.expr import Expr, buffer, max_over, sum_over, topological, var
+from eqsat.lang.ops import REDUCTIONS
+
+STAGES = [
+    # shape, reduced axes, expanded axes; the axis that splits, partial results, values of each
+    ([65536], [0], [], (0, 256, 256)),
+    ([131072], [0], [], (0, 512, 256)),
+    ([100000], [0], [], (0, 400, 250)),
+    ([32770], [0], [], (0, 145, 226)),
+    ([1000, 100000], [1], [], (1, 400, 250)),
+    ([100, 50, 100000], [2], [1], (2, 400, 250)),
+    ([65537, 512], [0, 1], [], (1, 2, 256)),
+    # at the threshold and below it
+    ([32768], [0], [], None),
+    ([1000, 1000], [1], [], None),
+    ([1000], [0], [], None),
+    ([100, 500, 1000], [1], [1], None),
+    # a prime extent; no factor between 8 and 256; copies of one element; too many outputs
+    ([65537], [0], [], None),
+    ([7 * 65537], [0], [], None),
+    ([65536], [0], [0], None),
+    ([2**22, 65536], [1], [], None),
+]
+
+
+@pytest.mark.parametrize(("shape", "axes", "expanded", "split"), STAGES, ids=[str(row[:3]) for row in STAGES])
+def test_a_large_reduction_splits_at_a_factor(shape, axes, expanded, split):
+    found = two_stages(shape, axes, expanded)
+    assert (None if found is None else (found.axis, found.outer, found.inner)) == split
+    if found is not None:
+        data = np.zeros(found.split_shape, dtype=np.int8)
+        partial = data.sum(axis=found.first_axes)
+        kept = [extent for axis, extent in enumerate(shape) if axis not in axes]
+        assert list(partial.sum(axis=found.last_axis).shape) == kept
+
+
+def test_what_a_pipeline_lacks_is_named():
+    i = var("i", 0, 2)
+    kernel = Kernel("k", [Store(buffer("OUT", "i32", (3,))[i], buffer("IN", "i32", (3,))[i], [i])])
+    with pytest.raises(TypeError, match="kernel 'k' lacks IN"):
+        Pipeline([kernel]).reference({})
+
+
+def test_limits_are_parameters():
+    assert two_stages([64], [0], limits=SplitLimits(32)).outer == 2
+    assert two_stages([64], [0], limits=SplitLimits(32, most_factor=16)).outer == 4
+    assert two_stages([64], [0], limits=SplitLimits(64)) is None
+
+
+@pytest.mark.parametrize("given", [([0, 4], [0]), ([4], [1])])
+def test_impossible_reductions_are_refused(given):
+    with pytest.raises(ValueError, match=r"has no elements|are not all axes"):
+        two_stages(*given)
+
+
+I, R = var("i", 0, 2), var("r", 0, 2**16 - 1)  # noqa: E741
+A, F = buffer("A", "i32", (3, 2**16)), buffer("F", "f32", (3, 2**16))
+SUM, TOP, FSUM = buffer("S", "i64", (3,)), buffer("T", "i32", (3,)), buffer("G", "f32", (3,))
+LARGE = [
+    # store, whether floating-point sums may be reassociated, how many kernels
+    (Store(SUM[I], sum_over(A[I, R], R, 0, 2**16), [I]), False, 2),
+    (Store(SUM[I], sum_over(A[I, R] % 5 * R, R, 0, 2**16), [I]), False, 2),
+    (Store(SUM[I], sum_over(A[I, R], R, 2**14, 2**16), [I], I < 2), False, 2),
+    (Store(TOP[I], max_over(A[I, R], R, 0, 2**16), [I]), False, 2),
+    (Store(FSUM[I], max_over(F[I, R], R, 0, 2**16), [I]), False, 2),
+    (Store(FSUM[I], sum_over(F[I, R], R, 0, 2**16), [I]), True, 2),
+    (Store(FSUM[I], sum_over(F[I, R], R, 0, 2**16), [I]), False, 1),
+    (Store(SUM[I], sum_over(A[I, R], R, 0, 2**15), [I]), False, 1),
+    (Store(SUM[I], sum_over(A[I, R], R, 0, A[0, 0] % 9), [I]), False, 1),
+    (Store(TOP[I], A[I, 0], [I]), False, 1),
+]
+
+
+@pytest.mark.parametrize(("store", "reassociate", "kernels"), LARGE, ids=[str(row[0])[:60] for row in LARGE])
+def test_a_kernel_in_two_stages_computes_the_same(store: Store, reassociate: bool, kernels: int):
+    kernel = Kernel("total", [store])
+    found = split_reduction(kernel, reassociate=reassociate)
+    assert len(found.kernels) == kernels
+    source = np.random.default_rng(0).integers(-100, 100, (3, 2**16))
+    arrays = {"A": source.astype(np.int32), "F": source.astype(np.float32)}
+    given = {b.name: arrays[b.name] for b in kernel.inputs}
+    want = kernel.reference(given)[store.array.name]
+    assert np.array_equal(found.reference(given)[store.array.name], want)
+    programs = [eqsat.compile(stage, reassociate=reassociate) for stage in found.kernels]
+    assert np.array_equal(found.run(programs, given)[store.array.name], want)
+
+
+def test_the_first_stage_has_a_parallel_loop_over_partial_results():
+    from eqsat.codegen.nests import to_c
+
+    first = split_reduction(Kernel("total", [LARGE[0][0]])).kernels[0]
+    assert [v.vmax + 1 for v in first.stores[0].over] == [3, 256]
+    assert "#pragma omp parallel for" in to_c(eqsat.kernels.kernel.simplified(first), parallel=True)
+
+
+HIGH, LOW = 10.0, 9.9
+DECISIONS = [
+    # always-run operations, before all else
+    (Intermediate("CONTIGUOUS"), Decision.KEEP),
+    (Intermediate("COPY", reduce_in_scope=True, partial_level=5, ratio=HIGH), Decision.KEEP),
+    # over the limit of buffers, not at it
+    (Intermediate("ADD", buffers=9, limit=8), Decision.KEEP),
+    (Intermediate("ADD", buffers=8, limit=8), Decision.INLINE),
+    # no reduction in scope
+    (Intermediate("EXP2", unary=True), Decision.INLINE),
+    # little effort
+    (Intermediate("ADD", reduce_in_scope=True, partial_level=2, ratio=HIGH), Decision.KEEP),
+    # the ratio of output to input
+    (Intermediate("ADD", reduce_in_scope=True, partial_level=3, ratio=LOW), Decision.KEEP),
+    (Intermediate("ADD", reduce_in_scope=True, partial_level=3, ratio=HIGH), Decision.PARTIAL),
+    (Intermediate("ADD", reduce_in_scope=True, partial_level=4, ratio=output_ratio(99, [9])), Decision.PARTIAL),
+    # unary operations are not repeated
+    (Intermediate("NEG", unary=True, reduce_in_scope=True, partial_level=3, ratio=HIGH), Decision.KEEP),
+]
+
+
+@pytest.mark.parametrize(("given", "decision"), DECISIONS, ids=[str(row[0]) for row in DECISIONS])
+def test_the_decision_tree(given, decision):
+    assert decide(given) is decision
+
+
+X, T = buffer("X", "i32", (64,)), buffer("T", "i64", (64,))
+J, K = var("j", 0, 99), var("k", 0, 63)
+NEGATED = Store(T[K], -X[K], [K])
+COSTLY = Store(T[K], X[K] // 7 % 5 + X[63 - K] // 9, [K])
+FEW, MANY = buffer("F", "i64", (64,)), buffer("M", "i64", (100,))
+CHOICES = [
+    # the consumer, the producer, how many kernels are cheapest
+    (Store(FEW[K], T[63 - K] // 2, [K]), NEGATED, 1),
+    (Store(FEW[0], max_over(T[K], K, 0, 64), []), NEGATED, 1),
+    (Store(MANY[J], max_over(T[(K + J) % 64], K, 0, 64), [J]), NEGATED, 2),
+    (Store(MANY[J], sum_over(T[K] % 9 * J, K, 0, 64), [J]), COSTLY, 2),
+]
+
+
+@pytest.mark.parametrize(("consumer", "producer", "kernels"), CHOICES, ids=[str(row[:2]) for row in CHOICES])
+def test_an_intermediate_is_kept_where_that_costs_less(consumer, producer, kernels):
+    kernel = Kernel("use", [consumer])
+    found = cheaper(kernel, producer)
+    assert len(found.kernels) == kernels
+    x = np.random.default_rng(1).integers(-50, 50, 64).astype(np.int32)
+    name = consumer.array.name
+    both = [Pipeline([Kernel("make", [producer]), kernel]), Pipeline([inlined(kernel, producer)])]
+    want, other = [pipeline.reference({"X": x})[name] for pipeline in both]
+    assert np.array_equal(want, other)
+    assert np.array_equal(found.reference({"X": x})[name], want)
+
+
+def test_an_inlined_reduction_captures_no_index():
+    """The producer sums over an index of its own where the consumer's sum has one of the same name."""
+    rows, total, y = buffer("R", "i64", (4,)), buffer("Z", "i64", (1,)), buffer("Y", "i32", (4, 64))
+    i = var("i", 0, 3)
+    producer = Store(rows[i], sum_over(y[i, K] % 9, K, 0, 64), [i])
+    kernel = Kernel("total", [Store(total[0], sum_over(rows[i] * (i + 1) % 8, i, 0, 4))])
+    one = inlined(kernel, producer)
+    assert sum(t.op in REDUCTIONS for t in topological([one.stores[0].value])) == 2
+    arrays = {"Y": np.random.default_rng(2).integers(-50, 50, (4, 64)).astype(np.int32)}
+    both = Pipeline([Kernel("rows", [producer]), kernel]).reference(arrays)
+    assert np.array_equal(Pipeline([one]).reference(arrays)["Z"], both["Z"])
+
+
+def store_of(place: Expr, when: Expr | None = None) -> Store:
+    return Store(T[place], X[K] // 2, [K]) if when is None else Store(T[place], X[K] // 2, [K], when)
+
+
+SHORT = var("s", 2, 7)
+OBSTACLES = [
+    # an intermediate, and why it is kept
+    (store_of(63 - K), "its indices must be the variables it is for"),
+    (store_of(K, K < 9), "without a guard"),
+    (Store(T[SHORT], X[SHORT] + 1, [SHORT]), r"'s' has range \[2, 7\] and axis 0 has extent 64"),
+    (Store(T[K], X[K] + J, [K]), "its parameter 'j' is the variable of a loop of 'use'"),
+]
+
+
+@pytest.mark.parametrize(("producer", "message"), OBSTACLES, ids=[row[1] for row in OBSTACLES])
+def test_what_cannot_be_inlined_is_refused(producer, message):
+    kernel = Kernel("use", [Store(MANY[J], T[J % 64] // 2, [J])])
+    with pytest.raises(ValueError, match="cannot be inlined: .*" + message):
+        inlined(kernel, producer)
+    assert len(cheaper(kernel, producer).kernels) == 2
+
+
+@pytest.mark.parametrize(("given", "kept"), [("f32", "f64"), ("f64", "f32")])
+def test_an_intermediate_that_is_converted_when_it_is_stored_is_kept(given, kept):
+    values, t, out = buffer("V", given, (64,)), buffer("R", kept, (64,)), buffer("W", "f64", (64,))
+    producer, kernel = Store(t[K], values[K] * 3.0, [K]), Kernel("use", [Store(out[K], t[K] * 1.125, [K])])
+    with pytest.raises(ValueError, match=f"its value is {given} and its elements are {kept}"):
+        inlined(kernel, producer)
+    found = cheaper(kernel, producer)
+    v = np.random.default_rng(4).standard_normal(64).astype(given.replace("f", "float"))
+    want = (v * 3).astype(kept.replace("f", "float")) * np.float32(1.125)
+    assert np.array_equal(found.reference({"V": v})["W"], want)
+
+
+def test_an_intermediate_is_inlined_where_it_is_an_index_of_a_target():
+    kernel = Kernel("scatter", [Store(FEW[T[K] % 64], K, [K])])
+    one = inlined(kernel, NEGATED)
+    assert [b.name for b in one.inputs] == ["X"]
+    x = np.random.default_rng(3).permutation(64).astype(np.int32)
+    want = Pipeline([Kernel("make", [NEGATED]), kernel]).reference({"X": x})["F"]
+    assert np.array_equal(one.reference({"X": x})["F"], want)
+
+
+PIPELINES = [
+    ([Kernel("use", [CHOICES[0][0]]), Kernel("make", [NEGATED])], "loads 'T' before a kernel behind it stores it"),
+    ([Kernel("make", [NEGATED]), Kernel("again", [COSTLY])], "two kernels store to 'T'"),
+]
+
+
+@pytest.mark.parametrize(("kernels", "message"), PIPELINES, ids=[row[1] for row in PIPELINES])
+def test_pipelines_are_checked(kernels, message):
+    with pytest.raises(ValueError, match=message):
+        Pipeline(kernels)

@@ -1,0 +1,222 @@
+"""The text form: what is read, what is printed, and that one undoes the other."""
+
+import pytest
+from hypothesis import given
+from strategies import expressions
+
+from eqsat.lang.expr import Expr, buffer, const, maximum, term_count, var
+from eqsat.lang.text import from_rows, parse, parse_program, to_program, to_rows, to_text
+
+NAMES = {name: var(name, -8, 8) for name in ("i", "j", "k", "größe", "if")} | {"n": var("n", 1, 9)}
+
+PRINTED = [
+    # given, printed
+    ("(i)", "i"),
+    ("i+j*k", "i + j*k"),
+    ("(i+j)*k", "(i + j)*k"),
+    ("i - (j - k)", "i - (j - k)"),
+    ("i - j - k", "i - j - k"),
+    ("i*(j*k)", "i*(j*k)"),
+    ("i//n%3", "i//n%3"),
+    ("i//(n%3+1)", "i//(n%3 + 1)"),
+    ("-i*3", "-i*3"),
+    ("-(i*3)", "-(i*3)"),
+    ("- 3", "-3"),
+    ("i - -3", "i - -3"),
+    ("1_000", "1000"),
+    ("i > j", "j < i"),
+    ("i >= j", "j <= i"),
+    ("0 <= i < n", "0 <= i and i < n"),
+    ("i < j or i < k and not i == 3", "i < j or i < k and not i == 3"),
+    ("(i < j or i < k) and True", "(i < j or i < k) and True"),
+    ("min(i, j, k)", "min(i, min(j, k))"),
+    ("where(i < j, i, min(j, 3))", "where(i < j, i, min(j, 3))"),
+    ("tdiv(i, 2) + tmod(i, 2)", "tdiv(i, 2) + tmod(i, 2)"),
+    ("i << 2", "shl(i, 2)"),
+    ("i >> n", "shr(i, n)"),
+    ("(i < j) + 1", "where(i < j, 1, 0) + 1"),
+    ("größe//2 + if", "größe//2 + if"),
+]
+
+
+@pytest.mark.parametrize(("given_text", "printed"), PRINTED)
+def test_printed(given_text, printed):
+    term = parse(given_text, NAMES)
+    assert str(term) == printed
+    assert parse(printed, NAMES) is term
+
+
+#: Floating-point values: printed as they are read, but for the digits that a type has.
+ARRAYS = {n: buffer(n, e, (4,)) for n, e in (("F", "f32"), ("D", "f64"), ("N", "i32"))}
+FLOATS = [
+    ("D[i] * 0.1", "D[i]*0.1"),
+    ("D[i] == 1e-50", "D[i] == 1e-50"),
+    ("0.1 * F[i]", "0.10000000149011612*F[i]"),
+    ("F[i] * inf()", "F[i]*inf()"),
+    ("D[i] - -inf()", "D[i] - -inf()"),
+    ("min(-inf(), D[inf])", "min(-inf(), D[inf])"),
+    ("F[i] != nan()", "F[i] != nan()"),
+    ("F[i] * -(0.5)", "F[i]*-(0.5)"),
+    ("F[i] * -0.5", "F[i]*-0.5"),
+    ("D[i] + N[i]", "D[i] + to_double(N[i])"),
+    ("D[i] + to_float(N[i])", "D[i] + to_float(N[i])"),
+    ("F[i] * i", "F[i]*to_float(i)"),
+]
+
+
+@pytest.mark.parametrize(("given_text", "printed"), FLOATS)
+def test_floating_point_values_are_printed(given_text, printed):
+    names = NAMES | ARRAYS | {"inf": var("inf", 0, 3), "nan": buffer("nan", "f32", (4,))}
+    term = parse(given_text, names)
+    assert str(term) == printed
+    assert parse(printed, names) is term
+
+
+REFUSED = [
+    ("", "an operand is missing"),
+    ("i +", "an operand is missing"),
+    ("i j", "an operator is missing before 'j'"),
+    ("(i", "a closing bracket is missing"),
+    ("i)", "unexpected ')'"),
+    ("i +* j", "unexpected '*'"),
+    ("i ** j", "the exponent 'j' is not a number from 0 to 1000"),
+    ("i / 2", "use // for whole quotients"),
+    ("i, j", "unexpected ','"),
+    ("min(i)", "min takes 2 arguments, not 1"),
+    ("where(i < j, i)", "where takes 3 arguments, not 2"),
+    ("expo(i)", "unknown function 'expo'"),
+    ("q + 1", "unknown variable 'q'"),
+    ("i // 0", "division by zero"),
+    ("i and j", "needs a condition"),
+    ("i << 70", "shift amount"),
+    ("i ? j", "unexpected '?'"),
+    ("min(i, j", "a closing bracket is missing"),
+    ("(", "an operand is missing"),
+    ("()", "unexpected ')'"),
+    ("2i", "an operator is missing before 'i'"),
+    ("lambda: 1", "unexpected ':'"),
+    ("__import__('os')", "unexpected"),
+    ("1" * 5000, "...': a number of 5000 digits is too long at column 1"),
+    ("i + 1_", "cannot parse 'i + 1_': misplaced '_' in the number '1_' at column 5"),
+    ("1_.5", "misplaced '_' in the number '1_.5' at column 1"),
+    ("i*-1__0", "misplaced '_' in the number '1__0' at column 4"),
+    ("1" + "_" * 5000, "misplaced '_' in the number '1____"),
+    ("1e999", "cannot parse '1e999': the number '1e999' is too large at column 1"),
+    ("i < -1" + "0" * 400 + ".5", "the number '1000"),
+    ("F[i]*1e50", "cannot parse 'F[i]*1e50': the literal 1e+50 is too large for f32, at column 10"),
+    ("D[i]*10**400", "an integer of 1329 bits is too large for f64"),
+    ("inf + 1", "unknown variable 'inf'"),
+    ("2inf()", "an operator is missing before 'inf()'"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED)
+def test_refused_with_one_line(text, message):
+    with pytest.raises(ValueError, match=r".") as caught:
+        parse(text, NAMES | ARRAYS)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@given(expressions())
+def test_parsing_undoes_printing(drawn):
+    term, inputs = drawn
+    assert parse(to_text(term), {v.value: v for v in inputs}) is term
+
+
+@given(expressions())
+def test_a_program_undoes_into_the_same_terms(drawn):
+    term, inputs = drawn
+    lets, texts = to_program([term, *term.args])
+    assert parse_program(lets, texts, {v.value: v for v in inputs}) == [term, *term.args]
+
+
+@given(expressions())
+def test_rows_undo_into_the_same_term(drawn):
+    assert from_rows(to_rows(drawn[0])) is drawn[0]
+
+
+def test_a_name_that_means_no_term_is_refused():
+    with pytest.raises(TypeError, match=r"^the name 'i' means \(0, 7\): give it a term"):
+        parse("i + 1", {"i": (0, 7)})
+
+
+def test_shared_subterms_are_named_once():
+    i = NAMES["i"]
+    term: Expr = i
+    for _ in range(60):
+        term = (term + term) % 97 + term
+    lets, texts = to_program([term])
+    assert sum(len(text) for _, text in lets) < 2000
+    assert parse_program(lets, texts, NAMES) == [term]
+
+
+def test_a_root_that_another_root_uses_is_named_too():
+    quotient = NAMES["i"] // 3
+    assert to_program([quotient, quotient * 2]) == ([("t0", "i//3")], ["t0", "t0*2"])
+    assert to_program([quotient]) == ([], ["i//3"])
+
+
+def test_what_is_nested_deep_is_cut_into_terms_that_are_not() -> None:
+    term = NAMES["i"]
+    for _ in range(500):
+        term = (term + 1) % 97
+    lets, texts = to_program([term])
+    assert max(text.count("(") for text in [*texts, *dict(lets).values()]) < 50
+    assert parse_program(lets, texts, NAMES) == [term]
+
+
+def test_let_names_avoid_variables():
+    t0 = var("t0", 0, 9)
+    lets, _ = to_program([(t0 + 1) * (t0 + 1)])
+    assert lets == [("t1", "t0 + 1")]
+
+
+def test_a_brief_text_of_a_huge_term_is_cheap():
+    i = NAMES["i"]
+    term = i
+    for _ in range(200):
+        term = term + term
+    assert len(to_text(term, most=100)) < 1000
+
+
+@pytest.mark.parametrize("template", ["({})", "-{}", "({} + 1)", "min({}, 3)", "not ({})"])
+def test_five_thousand_levels(template):
+    head, tail = template.split("{}")
+    inner = "i < 3" if template.startswith("not") else "i"
+    term = parse(head * 5000 + inner + tail * 5000, NAMES)
+    lets, texts = to_program([term])
+    assert parse_program(lets, texts, NAMES) == [term]
+
+
+def test_five_thousand_lets():
+    lets = [("t0", "i + 1")] + [(f"t{n}", f"t{n - 1}//2 + {n % 7}") for n in range(1, 5000)]
+    (term,) = parse_program(lets, ["t4999"], NAMES)
+    assert term_count([term]) > 5000
+
+
+def test_a_literal_beyond_64_bits():
+    assert parse(f"i + {2**70}", NAMES) is NAMES["i"] + const(2**70)
+
+
+def test_a_text_beyond_all_size_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eqsat.lang.text.pieces", lambda term: pytest.fail("printed"))
+    monkeypatch.setattr("eqsat.lang.text.brief", lambda term: "x")
+    term = var("x", 0, 9)
+    for n in range(200):
+        term = maximum(term, term - n)
+    with pytest.raises(ValueError, match="has over 10000000 characters"):
+        str(term)
+
+
+def test_a_text_beyond_all_size_is_refused_and_shown_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eqsat.lang.text.MAX_LENGTH", 100_000)
+    term = var("x", 0, 9)
+    for n in range(200):
+        term = maximum(term, term * 2 - n)
+    with pytest.raises(ValueError, match=r"has over 100000 characters: print it by eqsat\.lang\.text\.to_program"):
+        str(term)
+    assert repr(term).startswith("Expr('max(max(max(")
+    assert repr(term).endswith("...')")
+    assert to_text(term, names={term.args[0]: "t"}) == "max(t, t*2 - 199)"

@@ -1,0 +1,39 @@
+"""The rules that run beside the theory are those that it does not decide."""
+
+from dataclasses import replace
+
+from decided import is_decided
+
+from eqsat.egraph.matching import by_representation
+from eqsat.egraph.rule import Rule
+from eqsat.optimize.front import optimize
+from eqsat.optimize.relevant import beside_theory
+from eqsat.rules import DEFAULT
+
+#: The theory does not decide it, but beside the theory it would make larger and larger selections.
+ALONE = {"where-add-where"}
+TAGGED = {rule.name for rule in DEFAULT if rule.beside_theory}
+
+
+def test_what_the_theory_does_not_decide_runs_beside_it():
+    tried = {rule.name for rule in DEFAULT if not by_representation(rule) and not is_decided(rule)}
+    assert tried - TAGGED == ALONE
+
+
+def test_rules_of_a_user_run_and_shipped_ones_under_other_names_do_not():
+    mine = Rule("difference-of-squares", "x*x - y*y", "(x + y)*(x - y)")
+    assert is_decided(mine)
+    renamed = [replace(rule, name=f"my-{rule.name}", check=False) for rule in DEFAULT]
+    turned = [replace(rule, left=rule.right, right=rule.left) for rule in renamed if rule.both_ways]
+    names = {rule.name for rule in beside_theory((mine, *renamed, *turned))}
+    assert names == {mine.name, *[f"my-{name}" for name in TAGGED]}
+
+
+def test_a_rule_of_a_user_offers_what_the_theory_knows_to_be_equal():
+    mine = Rule("difference-of-squares", "x*x - y*y", "(x + y)*(x - y)")
+    ranges = {"i": (0, 99), "j": (0, 99)}
+    plain = optimize("i*i - j*j", **ranges)
+    result = optimize("i*i - j*j", rules=[*DEFAULT, mine], **ranges)
+    assert result.rules[mine.name]
+    assert result.cost < plain.cost
+    assert result.check().equal

@@ -1,0 +1,742 @@
+"""The front door: what a Result says, what is known is used and checked, and what is refused."""
+
+import inspect
+import re
+import sys
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+from corpora import HAND, cases
+
+from eqsat.egraph.engine import Budget, Session
+from eqsat.egraph.rule import Rule
+from eqsat.extract import COST_MODELS, OpCount
+from eqsat.extract.cost import Latency, LoopAware
+from eqsat.interop.indexing import Affine
+from eqsat.lang.costs import cost_of
+from eqsat.lang.dtypes import misfits
+from eqsat.lang.expr import Expr, const, topological, var, variables
+from eqsat.lang.text import parse
+from eqsat.optimize.front import optimize
+from eqsat.optimize.result import Result
+from eqsat.rules import DEFAULT
+
+OUTER, INNER = var("i", 0, 63), var("j", 0, 31)
+
+WAYS = {
+    "theory and rules": {},
+    "theory": {"engine": "theory"},
+    "rules": {"theory": False},
+    "tree": {"extract": "tree"},
+    "exact": {"extract": "exact"},
+}
+every_way = pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+
+
+def sound(result: Result) -> Result:
+    """The result, once it is known to be right and no dearer than the input."""
+    check = result.check()
+    assert check.equal, check.counterexample
+    assert result.cost == cost_of(result.exprs, COST_MODELS["latency"])
+    assert result.cost <= result.cost_before
+    return result
+
+
+@every_way
+def test_a_result(options):
+    roots = [(OUTER * 32 + INNER) // 32, (OUTER * 32 + INNER) % 32]
+    result = sound(optimize(roots, constraints=[OUTER < 60], gates=[None, INNER < 9], **options))
+    assert result.before == tuple(roots)
+    assert result.exprs == (OUTER, INNER)
+    assert (result.constraints, result.gates) == ((OUTER < 60,), (None, INNER < 9))
+    # x*32 + y, a shift, a mask
+    assert (result.cost_before, result.cost) == (4, 0)
+    assert result.stop == "saturated"
+    assert result.nodes > 0
+    assert 0 <= result.engine_milliseconds <= result.milliseconds
+    assert (result.bound == 0) if options == WAYS["exact"] else result.bound is None
+
+
+def test_a_result_counts_the_rules_that_matched():
+    result = optimize([OUTER % 32 + OUTER // 32 * 32], theory=False)
+    assert result.expr is OUTER
+    assert result.rounds > 0
+    assert result.rules["mod-core"] > 0
+    assert set(result.rules) <= {rule.name for rule in DEFAULT}
+
+
+def test_a_result_does_not_change():
+    with pytest.raises(FrozenInstanceError):
+        optimize([OUTER]).cost = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"i": 3}, "'i' is no option, and no range of a variable: 3 is not (low, high)"),
+        ({"i": (0, 1.5)}, "'i' is no option, and no range of a variable: (0, 1.5) is not (low, high)"),
+        (
+            {"i": (0, 3), "costs": OpCount()},
+            "'costs' is no option, and no range of a variable: OpCount(weights={}) is not",
+        ),
+        ({"i": (0, 3), "cost": "latency"}, "'latency' is no cost model: give an object with a price"),
+        ({"i": (0,)}, "(0,) is not (low, high)"),
+        ({"i": range(5)}, "range(0, 5) is not (low, high)"),
+        ({"i": (0, 3), "budget": 3}, "3 is no budget: give an eqsat.Budget"),
+        ({"i": (0, 3), "rules": [3]}, "3 is no rule: give a list of eqsat.Rule"),
+        ({"i": (0, 3), "rules": 3}, "rules must be a list of rules, not 3"),
+        ({"i": (0, 3), "constraints": "i < 2"}, "constraints must be a list of conditions, not 'i < 2'"),
+        ({"i": (0, 3), "gates": 3}, "gates must be a list of conditions, or None, not 3"),
+        ({"i": (0, 3), "constraints": [var("i", 0, 3) == 2]}, "a constraint or gate is False: == and != compare terms"),
+        ({"i": (0, 3), "gates": [var("i", 0, 3) != 2]}, "a constraint or gate is True: == and != compare terms"),
+    ],
+    ids=str,
+)
+def test_wrong_options_are_one_line(options, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        optimize("i + 1", **options)
+
+
+@pytest.mark.parametrize("roots", [5, None, b"i"])
+def test_what_is_no_expression_is_one_line(roots):
+    with pytest.raises(TypeError, match=f"exprs must be a list of expressions, or one, not {roots}"):
+        optimize(roots)
+
+
+def test_a_result_shows_in_a_few_lines():
+    assert len(repr(optimize(OUTER + 0))) < 500
+
+
+def test_one_root_has_an_expr_several_do_not():
+    assert optimize(OUTER + 0).expr is OUTER
+    with pytest.raises(ValueError, match=r"2 roots"):
+        _ = optimize([OUTER, INNER]).expr
+
+
+GIVEN = [
+    # roots as given, ranges, answers
+    ("i + 0", {"i": (0, 9)}, ["i"]),
+    (["i + 0", "i*1"], {"i": (0, 9)}, ["i", "i"]),
+    (["i*1", OUTER * 2 // 2], {"i": (0, 63)}, ["i", "i"]),
+    (OUTER + 0, {}, ["i"]),
+    ((OUTER + 0, INNER), {}, ["i", "j"]),
+    ([3, "1 + 1"], {}, ["3", "2"]),
+    (["True", "i < 99"], {"i": (0, 9)}, ["True", "True"]),
+]
+
+
+@pytest.mark.parametrize(("roots", "ranges", "answers"), GIVEN, ids=str)
+def test_roots_are_text_terms_or_numbers(roots, ranges, answers):
+    assert [str(e) for e in optimize(roots, **ranges).exprs] == answers
+
+
+@every_way
+def test_a_root_given_twice_is_answered_twice(options):
+    result = sound(optimize([OUTER // 3, OUTER // 3, INNER], **options))
+    assert result.exprs == (OUTER // 3, OUTER // 3, INNER)
+
+
+def has_division(result):
+    return any(term.op in ("floordiv", "mod") for term in topological(result.exprs))
+
+
+XY = {"x": (0, 63), "y": (0, 63)}
+
+KNOWN = [
+    # root, gate, constraints, the cost of the answer, its cost where the known fact is one weaker
+    ("x % 8", "x < 8", [], 0, ("x < 9", [])),
+    ("x % 8", None, ["x < 8"], 0, (None, ["x < 9"])),
+    ("x // 8 + y // 8", "x < 8 and y < 8", [], 0, ("x < 8 or y < 8", [])),
+    ("(x*8 + y) // 8", "y < 8", [], 0, ("y < 9", [])),
+    ("x % 8", "x < 8 + y", ["y == 0"], 0, ("x < 8 + y", ["y < 2"])),
+    ("where(x < y, x, 7)", "x < y", [], 0, ("x <= y", [])),
+    ("x // 7 * 7", None, ["x % 7 == 0"], 0, (None, ["x % 7 <= 1"])),
+]
+
+
+@every_way
+@pytest.mark.parametrize(("text", "gate", "constraints", "cost", "weaker"), KNOWN, ids=str)
+def test_what_is_known_is_used_and_no_more(text, gate, constraints, cost, weaker, options):
+    result = sound(optimize([text], gates=[gate], constraints=constraints, **XY, **options))
+    assert result.cost == cost
+    gate, constraints = weaker
+    result = sound(optimize([text], gates=[gate], constraints=constraints, **XY, **options))
+    assert result.cost > cost
+
+
+XYZ = XY | {"z": (0, 63)}
+
+EQUATIONS = [
+    # root, what is known of a sum, the answer without a division, and what says less
+    ("(x + y)//2*2", "(x + y) % 2 == 0", "x + y", "(x + y) % 3 == 0"),
+    ("(x + y)//2*2", "(x + y) % 2 == 1", "x + y - 1", "(x + y) % 4 >= 1"),
+    ("(x + y)//2*2 + z", "(x + y) % 4 == 2", "x + y + z", "(x + y) % 4 != 1"),
+    ("(x + y)//2*10 - z*5", "(x + y) % 2 == 0", "(x + y - z)*5", "(x + z) % 2 == 0"),
+    ("(x*3 + y)//6*6", "(x*3 + y) % 6 == 2", "x*3 + y - 2", "(x*3 + y) % 5 == 2"),
+    ("(x*2 + y*3)//6*6", "(x*2 + y*3) % 6 == 2", "x*2 + y*3 - 2", "(x*2 + y*3) % 7 == 2"),
+    ("(x + y)//3*3 + (x + y)//2*2", "(x + y) % 6 == 0", "(x + y)*2", "(x + y) % 4 == 0"),
+    ("x//8*8 + y", "x % 8 == 0", "x + y", "x % 8 <= 1"),
+    ("(x - y)//3*6 - (x - y)", "(x - y) % 3 == 0", "x - y", "(x + y) % 3 == 0"),
+]
+
+
+@pytest.mark.parametrize(("text", "known", "answer", "weaker"), EQUATIONS, ids=str)
+def test_a_quotient_of_a_sum_of_known_remainder_is_no_division(text, known, answer, weaker):
+    for facts in ({"gates": [known]}, {"constraints": [known]}):
+        result = sound(optimize([text], **facts, **XYZ))
+        assert result.cost == optimize([answer], **XYZ).cost
+    for facts in ({"gates": [weaker]}, {"constraints": [weaker]}):
+        assert has_division(sound(optimize([text], **facts, **XYZ)))
+
+
+def test_a_quotient_inside_another_is_a_sum_under_its_gate():
+    result = sound(optimize(["((x + y)//2*2 + z)//9"], gates=["(x + y) % 2 == 0"], **XYZ))
+    assert result.cost == optimize("(x + y + z)//9", **XYZ).cost
+
+
+def test_half_of_an_even_sum_stays_a_quotient_where_no_multiple_of_two_uses_it():
+    result = sound(optimize(["(x + y)//2*3"], gates=["(x + y) % 2 == 0"], **XYZ))
+    assert result.cost == optimize("(x + y)//2*3", **XYZ).cost
+
+
+def test_a_branch_says_a_sum_where_its_condition_knows_it_to_be_even():
+    result = sound(optimize("where((x + y) % 2 == 0, (x + y)//2*2, z)", **XYZ))
+    assert str(result.expr) == "where((x + y)%2 < 1, x + y, z)"
+
+
+@every_way
+def test_a_gate_is_for_its_own_root(options):
+    result = sound(optimize(["x % 8", "x % 8", "x // 8"], gates=["x < 8", None, "x >= 56"], **XY, **options))
+    assert [str(e) for e in result.exprs] == ["x", "x%8", "7"]
+
+
+@every_way
+def test_a_gate_that_is_a_root_too_stays_what_it_is(options):
+    result = sound(optimize(["x % 8", "x < 8"], gates=["x < 8", None], **XY, **options))
+    assert [str(e) for e in result.exprs] == ["x", "x < 8"]
+
+
+@every_way
+def test_under_a_gate_that_never_holds_anything_is_right(options):
+    sound(optimize(["x % 8", "y % 8"], gates=["x < y and y < x", None], **XY, **options))
+
+
+def test_a_check_sees_facts_and_gates():
+    result = optimize(["x % 8"], gates=["x < 8"], **XY)
+    free = Result(**{**vars(result), "gates": (None,)})
+    assert result.check().equal
+    assert not free.check().equal
+
+
+REFUSED = [
+    # roots, options, words of the message
+    (["x // y"], {}, ["'y'", "may be zero", "[0, 63]", "y != 0"]),
+    (["x % (y - 3)"], {}, ["'y - 3'", "[-3, 60]"]),
+    (["tdiv(x, y)"], {}, ["'y'"]),
+    (["tmod(x, y)"], {"constraints": ["x != 0"]}, ["'y'"]),
+    (["x // y"], {"gates": ["x < y + 1"]}, ["'y'"]),
+    (["where(x < y, 3, x // y)"], {}, ["'y'"]),
+    (["x // (y*x)"], {"constraints": ["y != 0"]}, ["'y*x'"]),
+    (["x + 1", "x // y"], {"gates": ["y > 0", None]}, ["'y'"]),
+    (["sum(x // r, r, 0, 4)"], {}, ["r1 is the index of 'sum(x//r1, r1, 0, 4)'", "write where(r1 != 0, x//r1, 0)"]),
+    (["sum(sum(x // (s - r), r, 0, 4), s, 1, y)"], {}, ["is the index of 'sum(", "write where("]),
+    (["sum(x // sum(r, r, 0, y), s, 0, 4)"], {}, ["constraint sum(r1, r1, 0, y) != 0"]),
+    ([], {}, ["at least one"]),
+    (["x"], {"gates": ["x < 3", None]}, ["1 expressions and 2 gates"]),
+    (["x"], {"gates": ["x + 1"]}, ["condition", "x + 1"]),
+    (["x"], {"constraints": ["x*2"]}, ["condition", "x*2"]),
+    (["x"], {"constraints": ["x < 3", "x > 5"]}, ["contradict", "x < 3"]),
+    (["x"], {"constraints": ["x % 2 == 0", "x % 2 == 1"]}, ["contradict"]),
+    (["x"], {"engine": "magic"}, ["'magic'", "egraph"]),
+    (["x"], {"extract": "best"}, ["'best'", "dag"]),
+    (["x +"], {}, ["cannot parse"]),
+    (["z"], {}, ["'z'"]),
+    (["x"], {"z": (3, 2)}, ["'z'", "[3, 2]"]),
+    ([var("x", 0, 5) + var("x", 0, 6)], {}, ["'x'", "[0, 5]", "[0, 6]"]),
+]
+
+
+@pytest.mark.parametrize(("roots", "options", "words"), REFUSED, ids=str)
+@pytest.mark.parametrize("theory", [True, False], ids=["theory", "rules"])
+def test_refused_in_one_line(roots, options, words, theory):
+    with pytest.raises(ValueError, match=r".") as caught:
+        optimize(roots, **XY, **options, theory=theory)
+    assert "\n" not in str(caught.value)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("gate", [None, "3 < x*x % 7"])
+def test_constraints_that_evaluation_shows_to_contradict_each_other(gate):
+    # any answer would do, and was said to differ from the input
+    with pytest.raises(ValueError, match="the constraints contradict each other"):
+        optimize(["x*(x % 3) + 1", "7"], constraints=["x*(x % 3) == 5"], gates=[gate, None], x=(0, 4))
+
+
+DIVISORS = [
+    # a root whose divisor's range holds 0, what keeps it from 0
+    ("x // y", {"constraints": ["y != 0"]}),
+    ("x % y", {"constraints": ["0 < y"]}),
+    ("x // y", {"gates": ["y > 0"]}),
+    ("x // y", {"gates": ["x < y"]}),
+    ("x // (y - x)", {"constraints": ["x < y"]}),
+    ("x // (y*x)", {"constraints": ["y != 0", "x != 0"]}),
+    ("where(y == 0, 7, x // y)", {}),
+    ("where(x < y, x % y, 0)", {}),
+    ("where(y != 0 and x < 9, tdiv(x, y), tmod(x, 3))", {}),
+    ("x // (y*2 + 1)", {}),
+    ("x % (y*2 - 3)", {}),
+    ("x // y", {"constraints": ["y // 4 != 0"]}),
+    ("x % y", {"gates": ["y % 3 != 0"]}),
+    ("tdiv(x, y - 9)", {"constraints": ["y < 9 or 11 < y"]}),
+    ("where((y - 9)*(y - 9) > 0, tmod(x, y - 9), x)", {}),
+    # in either order
+    ("x // y", {"constraints": ["3 < x + y", "x < 2"]}),
+    ("x // y", {"constraints": ["x < 2", "3 < x + y"]}),
+]
+
+#: The same, of what just leaves 0 to them.
+NEAR_DIVISORS = [
+    ("x // y", {"constraints": ["y // 4 != 1"]}),
+    ("x % y", {"gates": ["y % 3 != 1"]}),
+    ("tdiv(x, y - 9)", {"constraints": ["y < 10 or 11 < y"]}),
+    ("where((y - 9)*(y - 9) > -1, tmod(x, y - 9), x)", {}),
+    ("x // y", {"constraints": ["3 < x + y", "x < 5"]}),
+    ("where(y == 0, x // y, 7)", {}),
+]
+
+
+@every_way
+@pytest.mark.parametrize(("text", "known"), DIVISORS, ids=str)
+def test_a_divisor_that_what_is_known_keeps_from_zero(text, known, options):
+    sound(optimize([text], **XY, **known, **options))
+
+
+@pytest.mark.parametrize(("text", "known"), NEAR_DIVISORS, ids=str)
+def test_a_divisor_that_what_is_known_does_not_keep_from_zero(text, known):
+    with pytest.raises(ValueError, match="may be zero"):
+        optimize([text], **XY, **known)
+
+
+@pytest.mark.parametrize(("text", "known"), DIVISORS, ids=str)
+def test_without_time_no_divisor_is_refused_that_is_not_otherwise(text, known):
+    sound(optimize([text], **XY, **known, budget=Budget(seconds=0.0)))
+
+
+@every_way
+def test_a_branch_that_is_never_taken_may_divide_by_zero(options):
+    assert sound(optimize(["where(x < 0, 5 // (y - y), x + 0)"], **XY, **options)).expr is var("x", 0, 63)
+
+
+#: Without the condition, or over an empty range, the quotient is of zero: evaluation makes 0 of it, a processor traps.
+GUARDED = [
+    "where(y != 0, x // y, 0)",
+    "where(y != 0, x % y, x)",
+    "where(0 < y, min(y, x // y)*x, 0)",
+    "sum(x // max(y, 1), r, 0, y)",
+    "sum(where(r == y, x // r, 0), r, 1, 99)",
+    "0 < y and x // max(y, 1) < 3",
+    "sum(x // where(y == 9, 1, y - 9), r, 0, where(y == 9, 0, 4))",
+    # a quotient by zero says nothing: it cannot stand for the condition that keeps it from being one
+    "where(where(y != 9, -3 // (y - 9), y - 9) < 0, x, 1)",
+    "where(where(y < 9 or 9 < y, -3 // (y - 9), y - 9) < 0, x, 1)",
+    "where(where(y == 9, x - x, tdiv(4, y - 9)) == 0, 1, x % 8)",
+    "tdiv(where(max_over(r - r, r, -3, 7) != 0, x % max_over(r - r, r, -3, 7), y), 4)",
+    # a divisor that is always zero, which rules about quotients would make equal to anything
+    "where(x - x < 0 or 0 < x - x, (x - x + y*(x - x))//(x - x) + y, 1)",
+    # where the condition fails the divisor has no value left
+    "where(x != 0, where(x + x < 0, tdiv(y, x + x), y), tmod(3, x*x + 1))",
+]
+
+
+@every_way
+@pytest.mark.parametrize("text", GUARDED)
+def test_no_answer_divides_by_zero(text, options):
+    found = optimize([text], **XY, **options)
+    sound(found)
+    # which refuses divisors that may be zero
+    optimize(found.exprs)
+
+
+def test_what_one_branch_divides_by_zero_is_not_evaluated_in_the_other():
+    text = "where(x//-3 != 0, (y + 8)//(x//-3), min_over(3, r, 0, 2)) + where(y != 0, tdiv(2, y), x)*4"
+    sound(optimize([text], gates=["1 < y"], x=(-1, 6), y=(0, 4)))
+
+
+@every_way
+def test_a_shift_by_an_amount_in_normal_form(options):
+    sound(optimize(["shl(1, x % 8) + shr(y, x % 3)"], **XY, **options))
+
+
+@every_way
+def test_the_cost_model_decides(options):
+    text, ranges = "where(x < 32, y % 8, y % 8 + 0)", XY
+    for model in COST_MODELS.values():
+        result = optimize([text], cost=model, **ranges, **options)
+        assert result.cost == cost_of(result.exprs, model)
+        assert result.cost <= result.cost_before
+    # two divisions are dear, and few operations
+    assert optimize(["x // n", "x - x//n*n"], cost=OpCount(), x=(0, 4095), n=(1, 64), **options).cost == 2
+
+
+@pytest.mark.parametrize(
+    ("budget", "stop"),
+    [
+        (Budget(nodes=1), "nodes"),
+        (Budget(seconds=0.0), "time"),
+        (Budget(rounds=0), "iterations"),
+        (Budget(rounds=1), "iterations"),
+    ],
+    ids=str,
+)
+@every_way
+def test_a_tiny_budget_ends_with_a_right_answer(budget, stop, options):
+    text = "where(x < y, max(x // y, 3), (x % y) // y) + min(x, y) * (x // y)"
+    result = sound(optimize([text, "x % y"], budget=budget, constraints=["y != 0"], **XY, **options))
+    # the theory alone has no rounds, and no nodes to count
+    assert result.stop == stop or (options.get("engine") == "theory" and result.stop == "saturated")
+
+
+STOPS = [(Budget(nodes=1), "nodes"), (Budget(seconds=0.0), "time"), (Budget(rounds=1), "iterations")]
+
+
+@pytest.mark.parametrize(("budget", "stop"), STOPS, ids=str)
+def test_a_budget_that_runs_out_is_named(budget, stop):
+    text = "(x % 12 // 4 * 4 + x % 4) // 4 + (x*3 + y) % 24 // 8 * max(x, y)"
+    assert sound(optimize([text], budget=budget, theory=False, **XY)).stop == stop
+
+
+def test_a_quotient_of_what_facts_say_is_one_number():
+    text = "x*4 + where(x < 5 and 3 <= x, x*x%5, 16%x)"
+    assert sound(optimize([text, "x*2//20"], constraints=["x*x <= 12"], x=(3, 63))).exprs[1] is const(0)
+
+
+def test_time_that_has_run_out_is_not_spent_on_improving_the_answer():
+    text = "(x % 12 // 4 * 4 + x % 4) // 4 + (x*3 + y) % 24 // 8 * max(x, y)"
+    assert sound(optimize([text], **XY)).stop == "saturated"
+    assert sound(optimize([text], budget=Budget(seconds=0.0), **XY)).stop == "time"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " * ".join(f"where(x{i} < 3, x{i} + {i}, x{(i + 1) % 16}*2)" for i in range(16)),
+        "*".join(f"(x{i} + 1)" for i in range(8)) + "*x8*x9*x10*x11",
+        " + ".join("*".join(f"x{i}" for i in range(16) if i % 4 != j) for j in range(4)),
+    ],
+    ids=["selections", "sums", "variables"],
+)
+def test_the_ways_to_take_long_products_apart_are_not_all_tried(text):
+    names = dict.fromkeys(dict.fromkeys(re.findall(r"x\d+", text)), (0, 1))
+    assert sound(optimize([text], **names)).nodes < 5000
+
+
+BAD_BUDGETS = [
+    ({"nodes": -1}, "a budget of -1 nodes: give 1 or more"),
+    ({"nodes": 0}, "a budget of 0 nodes: give 1 or more"),
+    ({"seconds": -0.5}, "a budget of -0.5 seconds: give 0 or more"),
+    ({"seconds": float("nan")}, "a budget of nan seconds: give 0 or more"),
+    ({"rounds": -3}, "a budget of -3 rounds: give 0 or more"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), BAD_BUDGETS, ids=str)
+def test_a_budget_below_nothing_is_refused(given, message):
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Budget(**given)
+
+
+@every_way
+@pytest.mark.parametrize("model", [OpCount({"mod": -4}), Latency(simple=-4), LoopAware({"x": 3}, OpCount({"mod": -4}))])
+def test_a_price_below_nothing_is_refused(model, options):
+    with pytest.raises(ValueError, match=r"^the cost model prices '\w+' at -\d+: a price must be 0 or more$"):
+        optimize("(x + y) % 9", cost=model, **XY, **options)
+
+
+class Priced:
+    """A cost model of a user's own: the same for every operation."""
+
+    def __init__(self, each):
+        self.each = each
+
+    def price(self, op, operands, result):
+        return self.each
+
+
+@every_way
+@pytest.mark.parametrize("price", [1.5, None, float("nan"), float("inf"), "3", np.float32(2)], ids=repr)
+def test_a_price_that_is_no_integer_is_refused(price, options):
+    with pytest.raises(TypeError, match=r"^the cost model prices '\w+' at .*: a price must be an integer$"):
+        optimize("(x + y*2) % 9", cost=Priced(price), **XY, **options)
+
+
+def test_prices_of_numpy_and_huge_ones():
+    # in 8 bits their sum is negative
+    assert optimize("(x*2 + y*2) % 4", cost=Priced(np.int8(100)), **XY).cost == 300
+    for options in ({"pareto": "live"}, {"extract": "tree"}, {"cost": LoopAware({"x": 9}, Priced(10**400))}):
+        assert optimize("(x*2 + y*2) % 4", **{"cost": Priced(10**400), **XY, **options}).check().equal
+
+
+NO_LOOPS = [(["x"], "loops must say how often"), ({"x": 2.5}, "loop 'x' runs 2.5 times: give an integer")]
+
+
+@pytest.mark.parametrize(("loops", "message"), NO_LOOPS, ids=str)
+def test_loops_that_are_none_are_refused(loops, message):
+    with pytest.raises(TypeError, match=message):
+        LoopAware(loops)
+    with pytest.raises(TypeError, match="'latency' is no cost model"):
+        LoopAware({"x": 3}, "latency")
+
+
+@every_way
+def test_rules_of_one_name_are_refused(options):
+    mine = Rule("mod-in-range", "x + 0", "x")
+    with pytest.raises(
+        ValueError, match=r"^two rules are named 'mod-in-range': give each rule of a set a name of its own$"
+    ):
+        optimize("x", rules=[*DEFAULT, mine], **XY, **options)
+
+
+def test_without_rules_the_input_stays():
+    text = "where(x < 3, x, y) + where(x < 3, y, x)"
+    assert sound(optimize([text], rules=[], theory=False, **XY)).rules == {}
+
+
+@pytest.mark.parametrize("theory", [True, False], ids=["theory", "rules"])
+def test_a_rule_of_ones_own(theory):
+    rule = Rule("one-of-each", "where(p, x, y) * where(p, y, x)", "x*y", why="one factor is x, the other y")
+    text = "where(x < 9, x, y % 9) * where(x < 9, y % 9, x)"
+    plain = sound(optimize([text], theory=theory, **XY))
+    assert plain.cost == plain.cost_before
+    found = sound(optimize([text], rules=[*DEFAULT, rule], theory=theory, **XY))
+    assert found.cost == found.cost_before - 3
+    assert found.rules["one-of-each"] > 0
+
+
+@every_way
+def test_the_same_answer_every_time(options):
+    texts = ["(x*7 + y) // 8 % 4 + x // 3", "(x*7 + y) // 8", "max(x % 5, y)"]
+    first, second = [optimize(texts, **XY, **options) for _ in range(2)]
+    assert first.exprs == second.exprs
+    assert (first.cost, first.nodes, first.rounds) == (second.cost, second.nodes, second.rounds)
+
+
+def test_a_run_leaves_nothing_for_the_next():
+    texts = ["(x % 8) // y"], ["(x % 8) // y", "x % 8 + x // 8 * 8"]
+    alone = [optimize(t, constraints=["y != 0"], theory=False, **XY) for t in texts]
+    optimize(["where(x < y, x % 8, y // 3)"], constraints=["x < 8"], theory=False, **XY)
+    again = [optimize(t, constraints=["y != 0"], theory=False, **XY) for t in texts]
+    assert [(r.exprs, r.nodes) for r in alone] == [(r.exprs, r.nodes) for r in again]
+
+
+def test_rules_that_outgrow_their_e_graph_start_again_from_the_best_terms(monkeypatch):
+    text = "(x*7 + y*5 + z*3)//9 + (x*7 + y*5 + z*3)%9 + (z*12 + x*4 + y//3*4)//4"
+    at_once = sound(optimize(text, theory=False, **XYZ))
+    monkeypatch.setattr(sys.modules["eqsat.optimize.by_rules"], "FIRST_NODES", 60)
+    in_pulses = sound(optimize(text, theory=False, **XYZ))
+    assert in_pulses.rounds > at_once.rounds
+    assert in_pulses.cost <= at_once.cost
+
+
+def test_gated_roots_profit_from_what_holds_without_their_gates():
+    exprs = [f"(x*32 + y + {n}*64)//32 + (z*8 + y)%8*{n + 1}" for n in range(4)]
+    gates = [f"x < {40 - n}" for n in range(4)]
+    gated = sound(optimize(exprs, gates=gates, theory=False, **XYZ))
+    assert gated.cost <= optimize(exprs, theory=False, **XYZ).cost < gated.cost_before
+
+
+# every hand case, by the rules alone
+
+
+@pytest.mark.parametrize("case", cases(HAND), ids=lambda case: case.id)
+def test_rules_alone_reach_what_is_expected(case):
+    result = sound(optimize(case.exprs, constraints=case.constraints, gates=case.gates, theory=False))
+    if case.expected and None not in case.expected:
+        assert result.cost <= cost_of([case.parse(text) for text in case.expected], COST_MODELS["latency"])
+
+
+def test_cost_of_pays_shared_terms_once():
+    x, n = var("x", 0, 4095), var("n", 1, 64)
+    quotient = x // n
+    assert cost_of([quotient], COST_MODELS["latency"]) == 24
+    assert cost_of([quotient, x - quotient * n], COST_MODELS["latency"]) == 28
+    assert cost_of([x, const(3)], COST_MODELS["latency"]) == 0
+
+
+def deep(text: str, levels: int) -> Expr:
+    term = var("x", 0, 63)
+    for _ in range(levels):
+        term = parse(text, {"x": var("x", 0, 63), "t": term})
+    return term
+
+
+@pytest.mark.parametrize("text", ["(t + x) % 97", "where(x < 5, t, x)", "max(t, x) + 1"])
+def test_deep_terms_within_a_budget(text):
+    term = deep(text, 300)
+    assert len(topological([term])) > 300
+    sound(optimize([term], budget=Budget(seconds=1.0)))
+
+
+def test_what_the_input_writes_is_bracketed_before_it_is_compared():
+    # a quotient spelled otherwise looks cheaper than the sum, until that is 7 times a shorter one
+    a, b = var("a", 0, 4), var("b", 0, 5)
+    result = sound(optimize((16 - a * 14 - b * 7) // 12))
+    assert result.cost <= cost_of([(16 - (a * 2 + b) * 7) // 12], Latency())
+
+
+def test_roots_that_share_more_as_given_are_simplified_each_as_a_tree():
+    flat = "(d0*8 + d1*4 + d2)"
+    roots, ranges = [f"{flat}//12%2", f"{flat}//3%4", f"{flat}//1%3"], {"d0": (0, 2), "d1": (0, 1), "d2": (0, 3)}
+    model = Affine(Latency())
+    for options in ({}, {"theory": False}, {"engine": "theory"}):
+        alone = [optimize(root, extract="tree", cost=model, **options, **ranges) for root in roots]
+        together = optimize(roots, extract="tree", cost=model, **options, **ranges)
+        assert together.check().equal
+        # in one e-graph each may find what it does not find alone
+        assert all(cost_of([e], model) <= result.cost for e, result in zip(together.exprs, alone, strict=True))
+        assert together.cost == cost_of(together.exprs, model)
+        assert alone[0].cost < alone[0].cost_before
+
+
+def test_the_input_is_followed_by_its_lowest_terms():
+    # of equal terms the higher are written in terms of the lower, and would need themselves
+    flat, rest = "(g*16 + l)", "((g*16 + l)//24 + (g*16 + l)//8%3*8)"
+    roots = [f"{flat}%8 + {flat}//8%3*8", f"{rest}%8 + {rest}//8%3*8"]
+    assert sound(optimize(roots, g=(0, 11), l=(0, 15))).cost <= 16
+
+
+def test_a_sum_enters_the_selection_that_cancels_its_terms():
+    flat = "(i*30 + j)"
+    result = sound(optimize([flat, f"where({flat}//4 < 9, {flat}//4, 0)*4 + {flat}%4"], i=(0, 3), j=(0, 29)))
+    assert result.exprs[1].op == "where"
+
+
+def test_the_variables_of_a_gate_say_what_quotients_are_under_it():
+    gate = "15 <= i + j*18 and i + j*18 < 33"
+    result = sound(optimize(["(i + 3)%18", "i + j*18"], gates=[gate, None], i=(0, 17), j=(0, 2)))
+    assert result.cost == 5
+
+
+def test_a_flat_index_is_taken_apart_as_one_variable():
+    # each quotient alone is shorter in i, j and k, all together in i*20 + j*5 + k
+    flat = "(i*20 + j*5 + k)"
+    mixed = f"({flat}%6 + {flat}//96%5*6 + {flat}//6%16*30)"
+    assert sound(optimize([flat, f"{mixed}//5%8*5 + {mixed}%5"], i=(0, 23), j=(0, 3), k=(0, 4))).cost <= 39
+
+
+@pytest.mark.parametrize("other", ["(i + j*13)", "(j*13 + i)"])
+def test_a_flat_index_is_one_variable_in_what_is_known_too(other):
+    flat = "(i + j*13)"
+    mixed = f"({flat}%5 - 1 + {flat}//5%13*4)"
+    root = f"({mixed}%2 + {mixed}//2%3*2 + {mixed}//6%4*18 + {mixed}//24%2*72)%144"
+    gate = f"{other}//5%13 < 12 and 1 <= {other}%5"
+    assert sound(optimize([f"{flat}%65", root], gates=[None, gate], i=(0, 12), j=(0, 4))).cost <= 22
+
+
+@every_way
+@pytest.mark.parametrize(
+    "roots",
+    [["(p*97 - k*2 + 95)//4", "(p + 1)%2"], ["(p*97 + 95 - k*2)//4", "(p*97 + 95 - k*2)%2 + k", "(p*97 + 95)%2"]],
+)
+def test_an_answer_has_no_variable_of_other_roots_alone(roots, options):
+    # it may stand outside of their loop, though (p*97 - k*2 + 95)%2 is (p + 1)%2 for every k
+    result = optimize(roots, p=(-3, 9), k=(0, 3), **options)
+    assert result.check().equal
+    for before, after in zip(result.before, result.exprs, strict=True):
+        assert set(variables([after])) <= set(variables([before]))
+
+
+def test_the_result_counts_the_rounds_for_roots_that_were_optimised_alone(monkeypatch):
+    rounds = []
+    saturate = Session.saturate
+
+    def counted(*args, **options):
+        found = saturate(*args, **options)
+        rounds.append(found.rounds)
+        return found
+
+    monkeypatch.setattr(Session, "saturate", counted)
+    roots = ["(p*97 + 95 - k*2)//4", "(p*97 + 95 - k*2)%2 + k", "(p*97 + 95)%2"]
+    assert optimize(roots, p=(-3, 9), k=(0, 3), theory=False).rounds == sum(rounds)
+
+
+def test_no_answer_of_several_has_a_variable_of_other_roots_alone():
+    result = optimize(["(p*97 - k*2 + 95)//4", "(p + 1)%2"], p=(-3, 9), k=(0, 3), pareto="operations")
+    assert all(str(v) == "p" for answer in result.pareto for v in variables([answer.exprs[1]]))
+
+
+def test_a_variable_that_constraints_tie_to_a_root_may_stand_for_it():
+    assert sound(optimize(["x//3", "x + j"], x=(0, 30), j=(0, 10), constraints=["x == j*3"])).exprs[0] is var(
+        "j", 0, 10
+    )
+
+
+@every_way
+def test_what_64_bits_hold_they_still_hold_in_the_answer(options):
+    # plainly -((y + 23)//24)
+    y, i = var("y", 0, 2**63 - 2), var("i", 0, 9)
+    result = optimize([(0 - y) // 24, (i * 8 + 3) // 8], **options)
+    assert not misfits(result.exprs)
+    assert result.exprs[1] is i
+    assert sound(result).prove().equal
+    # what they do not hold anyway is simplified
+    assert optimize(y * 4 // 4, **options).expr is y
+
+
+def test_a_closed_form_is_spelled_as_64_bits_hold_it():
+    # n*n may be beyond them, (n - 1)*n is not
+    result = optimize("sum(r, r, 0, n)", n=(0, 3_037_000_500))
+    assert not misfits(result.exprs)
+    assert str(result.expr) in ("(n - 1)*n//2", "n*(n - 1)//2")
+
+
+NUMBERS_AND_CONDITIONS = [
+    # what is true of numbers and means nothing for conditions, though == and where take either
+    ("x == y", "x - y == 0"),
+    ("x != y", "x - y != 0"),
+    ("x == y", "x <= y and y <= x"),
+    ("where(p, x, y)", "y + where(p, x - y, 0)"),
+    ("where(p, x, y)", "where(p, x, 0) + where(p, 0, y)"),
+    ("p == q", "p and q or not p and not q"),
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"theory": False}, {"engine": "greedy"}])
+@pytest.mark.parametrize(("left", "right"), NUMBERS_AND_CONDITIONS)
+def test_a_rule_for_numbers_beside_conditions_of_the_same_operator(left, right, options):
+    x, y = var("x", 0, 9), var("y", 0, 9)
+    roots = [(x < 3).eq(y < 2), parse("where(x < 3, y < 2, y < 5)", {"x": x, "y": y}), x.eq(y * 2), x * y]
+    assert optimize(roots, rules=[Rule("mine", left, right)], **options).check().equal
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pareto": ["live"]}, "unknown size"),
+        ({"branches": "greedy"}, "unknown evaluation of branches 'greedy': use one of eager, lazy"),
+        ({"cost": Latency}, "is no cost model"),
+        ({"rules": [Rule("beyond", "min(x, 100)", "x")]}, "with x = 101 the left side is 100, the right side 101"),
+        ({"rules": [Rule("unfree", "sum(x, i, u, v)", "x*max(v - u, 0)")]}, "rule 'unfree' is false"),
+    ],
+)
+def test_what_is_refused_in_one_line(options, message):
+    with pytest.raises((TypeError, ValueError), match=message) as caught:
+        optimize("min(i, 100)", i=(0, 200), **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_more_seconds_than_a_float_holds_are_refused():
+    with pytest.raises(ValueError, match="more seconds than a float holds"):
+        Budget(seconds=10**400)
+
+
+def test_an_answer_that_costs_as_much_takes_no_more_operations() -> None:
+    x, y = var("x", 0, 9), var("y", 0, 99)
+    result = optimize(x + y % 7)
+    assert (result.exprs, result.cost) == ((x + y % 7,), result.cost_before)
+
+
+def test_help_shows_a_signature_that_can_be_read() -> None:
+    assert len(str(inspect.signature(optimize))) < 1000
+    assert optimize("x//4*4 + x%4", x=(0, 99), rules=None).rule_set == DEFAULT

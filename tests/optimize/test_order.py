@@ -1,0 +1,101 @@
+"""Order does not matter: no order of operands, brackets, roots, facts or rules changes the cost of an answer."""
+
+from itertools import permutations
+from random import Random
+
+import corpora
+import pytest
+from comparison.shuffle import reordered, shuffled
+
+from eqsat.cli.cases import Case
+from eqsat.egraph.engine import Budget
+from eqsat.lang.expr import term_count
+from eqsat.optimize.front import optimize
+from eqsat.optimize.result import Result
+from eqsat.prove.verify import check_equal
+from eqsat.rules import DEFAULT
+
+ORDERS = range(1, 6)
+
+#: Larger kernels are left to the benchmarks.
+MOST_NODES = 700
+
+#: Seconds never run out, so that no answer depends on how busy the machine is.
+PATIENT = Budget(seconds=60.0)
+
+
+SMALL = corpora.cases(corpora.HAND)
+KERNELS = [case for case in corpora.cases(corpora.SAMPLE) if term_count(case.exprs) <= MOST_NODES]
+#: Kernels with gates that say the same in other words.
+GATED = corpora.cases(corpora.GATES)
+
+
+def optimized(case: Case, **options) -> Result:
+    return optimize(case.exprs, gates=case.gates, constraints=case.constraints, budget=PATIENT, **options)
+
+
+@pytest.mark.parametrize("case", SMALL + KERNELS + GATED, ids=lambda case: case.id)
+def test_order_of_terms_and_roots(case):
+    cost = optimized(case).cost
+    assert {seed: optimized(reordered(case, seed)).cost for seed in ORDERS} == dict.fromkeys(ORDERS, cost)
+
+
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.id)
+def test_order_of_terms_for_the_rules_alone(case):
+    cost = optimized(case, theory=False).cost
+    assert optimized(reordered(case, 1), theory=False).cost == cost
+
+
+@pytest.mark.parametrize("seed", ORDERS)
+def test_order_of_rules(seed):
+    rules = Random(seed).sample(DEFAULT, len(DEFAULT))
+    chosen = (SMALL + KERNELS)[seed - 1 :: len(ORDERS)]
+    first = {case.id: optimized(case).cost for case in chosen}
+    assert {case.id: optimized(case, rules=rules).cost for case in chosen} == first
+
+
+@pytest.mark.parametrize("seed", ORDERS)
+def test_order_of_rules_alone(seed):
+    rules = Random(seed).sample(DEFAULT, len(DEFAULT))
+    chosen = SMALL[seed - 1 :: len(ORDERS)]
+    first = {case.id: optimized(case, theory=False).cost for case in chosen}
+    assert {case.id: optimized(case, theory=False, rules=rules).cost for case in chosen} == first
+
+
+#: Roots, ranges, constraints, and what the root costs with them in any order.
+CONSTRAINED = [
+    (
+        "x*6 + y - 15",
+        {"x": (0, 2), "y": (1, 3), "z": (0, 4)},
+        ["tmod(y + z - x*2, 5) == 4", "z - x <= 2", "1 <= z - x"],
+        3,
+    ),
+    (
+        "max(where(y%8 == 5, shr(tdiv(x, 7), 2), x - y), x - y - 3)",
+        {"x": (-1, 1), "y": (-3, -1)},
+        ["x + y != -2", "x + y <= -2", "y*y != y*x", "tdiv(x, 3) == x"],
+        0,
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "ranges", "constraints", "cost"), CONSTRAINED, ids=[row[0] for row in CONSTRAINED])
+def test_order_of_constraints(text, ranges, constraints, cost):
+    results = [optimize(text, constraints=given, **ranges) for given in permutations(constraints)]
+    assert {result.cost for result in results} == {cost}
+    assert len({result.expr for result in results}) == 1
+    assert all(result.check().equal for result in results)
+
+
+def test_shuffling_changes_terms_but_not_values():
+    changed = 0
+    for case in SMALL:
+        terms = shuffled(case.exprs, 1)
+        changed += terms != case.exprs
+        check = check_equal(case.exprs, terms, constraints=case.constraints, most=10**4, samples=1000)
+        assert check.equal, case.id
+    assert changed > len(SMALL) / 2
+
+
+def test_there_are_enough_kernels():
+    assert len(KERNELS) >= 30

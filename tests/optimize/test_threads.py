@@ -1,0 +1,60 @@
+"""Several threads at once: one term stays one object, and optimisations do not meet in one e-graph."""
+
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+
+from eqsat.egraph.engine import Budget
+from eqsat.lang.expr import Expr, var
+from eqsat.optimize.front import optimize
+
+
+@pytest.fixture(autouse=True)
+def _threads_take_turns_often() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def in_two_threads[T](work: Callable[[int], T]) -> list[T]:
+    """What ``work`` returns for 0 and for 1, both begun at one moment."""
+    start = Barrier(2)
+
+    def begin(number: int) -> T:
+        start.wait()
+        return work(number)
+
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(begin, range(2)))
+
+
+def test_equal_terms_are_one_object() -> None:
+    def build(_: int) -> list[Expr]:
+        return [var("threaded", n, n + 9) * 3 + n for n in range(30_000)]
+
+    one, other = in_two_threads(build)
+    assert all(mine is yours for mine, yours in zip(one, other, strict=True))
+
+
+def test_terms_that_are_not_kept() -> None:
+    def build(thread: int) -> None:
+        # the table of terms is swept again and again, by both
+        for n in range(40_000):
+            var("churned", n - thread * 10**6, 10**9) + 1
+
+    in_two_threads(build)
+
+
+@pytest.mark.parametrize("theory", [True, False], ids=["theory", "rules"])
+def test_optimisations_at_once_answer_as_one_by_one(theory: bool) -> None:
+    texts = ["tdiv(x, y)*2 + tmod(x, y)", "(x*y + x)//y", "min(x, y)*max(x, y)//y", "where(x < y, x//y, tdiv(x, 2))"]
+
+    def answers(_: int) -> list[tuple[Expr, ...]]:
+        budget = Budget(seconds=20)
+        return [optimize(t, x=(-9, 9), y=(1, 5), theory=theory, budget=budget).exprs for t in texts]
+
+    assert in_two_threads(answers) == [answers(0)] * 2

@@ -1,0 +1,190 @@
+"""What a trace says of a run: rounds, rules, sources of e-nodes, phases, and why egglog was not entered."""
+
+import json
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from eqsat import Budget, Rule, optimize, var
+from eqsat.egraph.engine import Session
+from eqsat.egraph.trace import (
+    MOST_ROUNDS,
+    MOST_RULES,
+    NO_MATCH,
+    NO_ROOTS,
+    NO_RULES,
+    NO_TIME,
+    ONE_BY_ONE,
+    WITHOUT_RULES,
+    RuleUse,
+    Trace,
+)
+from eqsat.rules import DEFAULT
+
+X, Y = var("x", 0, 63), var("y", 0, 31)
+NESTED = "where(x < 5, where(y < 3, x, 2), 2)//4"
+DIVIDED = "(x*7 + y*4)//7 + (x + 3)%5*2 + min(x, y)"
+RANGES = {"x": (0, 63), "y": (0, 31)}
+WAYS = [{}, {"engine": "theory"}, {"engine": "greedy"}, {"theory": False}]
+
+
+@pytest.mark.parametrize("text", [NESTED, DIVIDED, "x", "max_over(x + i, i, 0, 4)"])
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_phases_are_all_of_the_time(text, way):
+    result = optimize(text, **RANGES, **way)
+    assert 1000 * sum(result.trace.phases.values()) == pytest.approx(result.milliseconds)
+    assert all(seconds >= 0 for seconds in result.trace.phases.values())
+    extraction = sum(result.trace.phases.get(phase, 0.0) for phase in ("extract", "reuse"))
+    assert 1000 * extraction == pytest.approx(result.extraction_milliseconds, abs=1)
+    assert 1000 * result.trace.phases.get("saturate", 0.0) == pytest.approx(result.engine_milliseconds, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("way", "phases"),
+    [
+        ({}, ["normalise", "conjecture", "build", "saturate", "extract", "reuse", "flat index", "again"]),
+        ({"engine": "theory"}, ["normalise", "conjecture", "build", "extract", "reuse", "flat index", "again"]),
+        ({"engine": "greedy"}, ["normalise", "rewrite", "finish"]),
+        ({"theory": False}, ["normalise", "build", "saturate", "extract", "finish"]),
+    ],
+    ids=str,
+)
+def test_every_way_has_its_own_phases(way, phases):
+    found = list(optimize(NESTED, **RANGES, **way).trace.phases)
+    assert found[: len(phases)] == phases
+    assert found[-1] == "finish"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "why"),
+    [
+        ("(x*32 + y)//32", {}, NO_MATCH),
+        ("(x*32 + y)//32", {"rules": ()}, NO_RULES),
+        (NESTED, {"engine": "theory"}, WITHOUT_RULES),
+        (NESTED, {"engine": "greedy"}, ONE_BY_ONE),
+        (NESTED, {"budget": Budget(seconds=0)}, NO_TIME),
+        (NESTED, {"budget": Budget(seconds=0), "theory": False}, NO_TIME),
+        (NESTED, {"gates": ["x < 0"], "theory": False}, NO_ROOTS),
+        (NESTED, {}, None),
+        (NESTED, {"theory": False}, None),
+        (NESTED, {"budget": Budget(rounds=0)}, None),
+    ],
+)
+def test_why_egglog_was_not_entered(text, options, why):
+    trace = optimize(text, **RANGES, **options).trace
+    assert trace.not_entered == why
+    assert (trace.not_entered is None) == bool(trace.rounds)
+    assert (f"not entered: {why}" in str(trace)) == (why is not None)
+
+
+def test_a_flat_index_has_an_e_graph_of_its_own():
+    flat = "(i*20 + j*5 + k)"
+    mixed = f"({flat}%6 + {flat}//96%5*6 + {flat}//6%16*30)"
+    result = optimize([flat, f"{mixed}//5%8*5 + {mixed}%5"], i=(0, 23), j=(0, 3), k=(0, 4))
+    assert sum(result.trace.alternatives.values()) > result.nodes
+    assert {r.run for r in result.trace.rounds} > {1}
+
+
+@pytest.mark.parametrize("way", [{}, {"theory": False}], ids=str)
+def test_rounds_and_rules_count_the_same_matches(way):
+    result = optimize(NESTED, **RANGES, **way)
+    trace = result.trace
+    matches = {name: use.matches for name, use in trace.rules.items()}
+    assert matches == result.rules
+    assert sum(matches.values()) == sum(r.matches for r in trace.rounds)
+    assert sum(r.number > 0 for r in trace.rounds) == result.rounds
+    assert sum(r.seconds for r in trace.rounds) <= trace.phases["saturate"]
+    assert all(use.seconds is not None and use.seconds >= 0 for use in trace.rules.values())
+    assert {r.run for r in trace.rounds if r.number == 0} == {r.run for r in trace.rounds}
+
+
+def test_rounds_say_what_the_e_graph_is():
+    root = X % 4 + X // 4 * 4 + Y
+    found = Session(DEFAULT).saturate([root])
+    first, *_, last = found.trace
+    # x, y, x%4, x//4, x//4*4 and two sums
+    assert (first.number, first.nodes, first.classes, first.matches) == (0, 7, 0, 0)
+    assert [r.number for r in found.trace] == list(range(found.rounds + 1))
+    # nothing changes in the last round of what is saturated
+    assert (last.nodes, last.rows, last.classes) == tuple(
+        getattr(found.trace[-2], name) for name in ("nodes", "rows", "classes")
+    )
+    # x%4 + x//4*4 is x
+    assert last.classes < last.nodes <= last.rows
+
+
+def test_greedy_rules_have_no_time_of_their_own():
+    result = optimize("x*1 + 0", rules=[Rule("mul-one", "x * 1", "x"), Rule("scale", "x//2*2 + x%2", "x")], **RANGES)
+    greedy = optimize("(x//2)*2 + x%2", engine="greedy", **RANGES)
+    assert result.trace.rules == {}
+    assert {use.seconds for use in greedy.trace.rules.values()} == {None}
+    assert {name: use.matches for name, use in greedy.trace.rules.items()} == greedy.rules
+
+
+@pytest.mark.parametrize(
+    ("text", "sources"),
+    [
+        ("x", {"leaves"}),
+        (NESTED, {"quotients", "sums", "selections", "leaves", "conditions", "rules"}),
+        (DIVIDED, {"sums", "input", "leaves", "quotients", "extremes", "sharing", "reuse"}),
+        ("x*y*3 + x*y//2", {"products", "quotients", "sums", "leaves"}),
+    ],
+)
+def test_every_e_node_has_one_source(text, sources):
+    result = optimize(text, **RANGES)
+    assert sources <= set(result.trace.alternatives)
+    # the answer that is read again has a graph of its own
+    assert sum(result.trace.alternatives.values()) >= result.nodes
+    assert all(result.trace.alternatives.values())
+
+
+@pytest.mark.parametrize("way", WAYS[2:], ids=str)
+def test_without_the_theory_there_are_no_alternatives(way):
+    assert optimize(DIVIDED, **RANGES, **way).trace.alternatives == {}
+
+
+def test_conjectures_are_counted():
+    result = optimize("x//3 + (x + 1)//3 + (x + 2)//3", **RANGES)
+    assert result.trace.conjectures == len(result.guesses) > 0
+    assert f"{result.trace.conjectures} conjectures" in str(result)
+
+
+def test_traces_of_runs_that_differ_in_time_alone_are_the_same():
+    def timeless(trace):
+        record = trace.record() | {"phases": list(trace.phases)}
+        return record | {
+            "rounds": [replace(r, seconds=0) for r in trace.rounds],
+            "rules": {name: use.matches for name, use in trace.rules.items()},
+        }
+
+    one, other = [optimize(NESTED, **RANGES).trace for _ in range(2)]
+    assert timeless(one) == timeless(other)
+
+
+def test_a_record_is_json_and_has_every_field():
+    trace = optimize(NESTED, **RANGES).trace
+    record = json.loads(json.dumps(trace.record()))
+    assert record.keys() == vars(trace).keys()
+    assert len(record["rounds"]) == len(trace.rounds)
+    assert pickle.loads(pickle.dumps(trace)) == trace
+
+
+def test_what_is_printed_is_a_few_lines():
+    for way in WAYS:
+        lines = str(optimize(DIVIDED, **RANGES, **way)).splitlines()
+        assert 4 <= len(lines) <= 3 + 4 + MOST_ROUNDS + 3
+        assert max(map(len, lines)) < 240
+
+
+def test_many_rounds_and_rules_are_cut_in_print_alone():
+    (round_,) = Session(DEFAULT).saturate([X], budget=Budget(rounds=0)).trace
+    trace = Trace(
+        rounds=tuple(replace(round_, number=n) for n in range(40)),
+        rules={f"rule-{n:02}": RuleUse(n, None) for n in range(30)},
+    )
+    lines = str(trace).splitlines()
+    assert len([line for line in lines if " 1." in line]) == MOST_ROUNDS
+    assert f"... {40 - MOST_ROUNDS} more" in str(trace)
+    assert lines[-1].startswith("rules     rule-29 29, rule-28 28")
+    assert lines[-1].endswith(f"{30 - MOST_RULES} more")

@@ -1,0 +1,318 @@
+"""Reductions: closed forms, what stays a loop, soundness at the edges, and random ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from corpora import SEEDS, cases
+from hypothesis import HealthCheck, given, reject, settings
+from reductions import reduction_terms
+
+from eqsat.extract import Latency
+from eqsat.lang.costs import cost_of
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import Expr, buffer, const, max_over, sum_over, topological, var, variables, where
+from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.text import parse
+from eqsat.optimize.front import optimize
+from eqsat.prove.verify import check_equal, prove_equal
+from eqsat.theory.linear import Theory
+from eqsat.theory.sums import faulhaber
+
+RANGES = {"n": (-3, 9), "m": (-5, 12), "x": (-9, 9), "k": (0, 6), "p": (0, 1)}
+NAMES = {name: var(name, *bounds) for name, bounds in RANGES.items()}
+NAMES |= {"A": buffer("A"), "B": buffer("B"), "M": buffer("M", "bool"), "S": buffer("S", "i32", (8, 8))}
+
+
+def loops(term: Expr) -> int:
+    return sum(t.op in REDUCTIONS for t in topological([term]))
+
+
+def sound(text: str, **options) -> Expr:
+    result = optimize(parse(text, NAMES), **options)
+    assert result.check().equal, (text, str(result.expr), result.check())
+    return result.expr
+
+
+@pytest.mark.parametrize("case", cases(SEEDS, "reduce"), ids=lambda case: case.id)
+def test_seed_cases_cost_no_more_than_expected(case):
+    result = optimize(case.exprs, constraints=case.constraints)
+    assert result.check().equal
+    assert result.cost <= cost_of([case.parse(case.expected[0])], Latency())
+    forbidden = [case.parse(text) for text in case.forbidden if text]
+    assert not set(forbidden) & set(result.exprs)
+    # the check of the corpus can fail
+    assert all(not check_equal(case.exprs, [wrong], constraints=case.constraints).equal for wrong in forbidden)
+
+
+def test_a_large_power_of_a_sum_is_not_multiplied_out():
+    assert optimize("prod(n % 5 - 1, r, 0, 40)", n=(0, 9)).nodes < 100
+
+
+#: (text, the number of loops that may stay)
+COLLAPSE = [
+    ("sum(r, r, 0, n)", 0),
+    ("sum(r*r*x + 3, r, m, n)", 0),
+    ("sum(r*r*r, r, 0, n)", 0),
+    ("sum(sum(s, s, 0, r), r, 0, n)", 0),
+    ("sum(sum(r*s + x, s, 0, r + 1), r, 0, n)", 0),
+    ("sum(r // 4, r, 0, n)", 0),
+    ("sum((r + x) // 4, r, m, n)", 0),
+    ("sum((x - r) // 4, r, m, n)", 0),
+    ("sum(r % 3, r, m, n)", 0),
+    ("sum((5*r + x) // 3, r, m, m + 6)", 0),
+    ("sum((6*r + x) // 4, r, m, m + 4)", 0),
+    ("sum((3*r + x) // 5, r, 0, 12)", 1),
+    ("sum(where(r % 4 == 1, r, 0), r, m, n)", 0),
+    ("sum(where((r + 2) % 4 == 1, x, 5), r, 0, n)", 0),
+    ("sum(where(2*r + x < m, 1, 0), r, 0, 12)", 0),
+    ("sum(where(x - 3*r < m, r, 2), r, 0, 12)", 0),
+    ("sum(where(r < n, r, x), r, m, 10)", 0),
+    ("sum(where(r < n and p == 1, r, x), r, m, 10)", 0),
+    ("sum(where(r == m, x // (r + 9), r), r, 0, 8)", 0),
+    ("sum(where(r == m and M[r], A[r], 0), r, 0, 8)", 0),
+    ("sum(A[r]*where(r == m, 1, 0), r, 0, 8)", 0),
+    ("sum(where(r < 4, A[r], 0) - where(r < 4, A[r], 0), r, 0, n)", 0),
+    ("sum(sum(A[r]*B[s], r, 0, 10), s, 0, 7)", 2),
+    ("sum(sum(where(r == s, A[r], 0), r, 0, 8), s, 0, 8)", 1),
+    ("sum(where(2*r == n, A[r], 0), r, 0, 10)", 0),
+    ("sum(where(3*r + 1 == n, r, x), r, 0, 10)", 0),
+    ("sum(where(r//4 == n, x, 0), r, 0, 40)", 0),
+    ("sum(where(r//4 != n, x, r), r, 0, 40)", 0),
+    ("sum(where((r + m)//4 == n, A[r], 0), r, 0, 40)", 1),
+    ("sum(where(r//4 == n and r%4 == m, A[r], 0), r, 0, 40)", 0),
+    ("sum(where(r%4 == n, A[r], 0), r, 0, 40)", 1),
+    ("sum(where(r%2 == 0, r, 0), r, 0, n)", 0),
+    ("sum(where(r%2 == 0 and r < n, r, x), r, 0, 10)", 0),
+    ("sum(where(r%8 < 3, x, 0), r, 0, n)", 0),
+    ("sum(where((5*r + m)%8 >= n, x, 1), r, 0, 16)", 0),
+    ("sum(where((r + n)%8 < m, x, k), r, 0, 12)", 0),
+    ("sum(where(r == n or r == m, x, 0), r, 0, 10)", 0),
+    ("sum(where(r == n or r == m, A[r], 0), r, 0, 10)", 0),
+    ("sum(where(r != n and r < m, 0, x), r, 0, 10)", 0),
+    ("sum(where((r < n) == (r < m), r, x), r, 0, 10)", 0),
+    ("sum(where((r < n) != (r < m), x, k), r, 0, 10)", 0),
+    ("sum(where(where(x > 0, r < n, r >= m), k, 0), r, 0, 10)", 0),
+    ("sum(min(r, n), r, 0, 10)", 0),
+    ("sum(max(2*r - n, 0)*r, r, m, 10)", 0),
+    ("sum(min(max(r - n, 0), 3), r, 0, 10)", 0),
+    ("sum(sum(where(r + s < n, x, 0), s, 0, 4), r, 0, 10)", 0),
+    ("max_over(x + 3*r, r, 0, 8)", 0),
+    ("max_over(x - r//3, r, 0, n)", 0),
+    ("min_over(max(r, x), r, m, n)", 0),
+    ("max_over(k*r, r, 0, n)", 0),
+    ("max_over(A[r]*k, r, 0, 8)", 1),
+    ("max_over(where(r < n, 1, 0), r, 0, 10)", 0),
+    ("min_over(where(r//4 == n, x, m), r, 0, 40)", 0),
+    ("max_over(where(r%4 < n, x, m), r, 0, 9)", 0),
+    ("max_over(where(r < n, r, m), r, 0, 10)", 0),
+    ("max_over(where(r >= n and r < m, x - 3*r, k), r, 0, 10)", 0),
+    ("min_over(where(5*r < 3*n, k, r), r, 0, 10)", 0),
+    ("max_over(where(r != n, -2147483648, A[r]), r, 0, 10)", 0),
+    ("max_over(where(r < n, A[r], -2147483648), r, 0, 10)", 1),
+    ("max_over(where(x > 0, r, m), r, 0, n)", 0),
+    ("max_over(x*r, r, 0, 10)", 0),
+    ("min_over(x*r - k*r + m, r, n, 10)", 0),
+    ("max_over(x*r*r, r, 0, 10)", 1),
+    ("prod(where(r < n, 0, 1), r, 0, 10)", 0),
+    ("prod(where(r%3 == n, 1, 0), r, m, 10)", 0),
+    ("prod(where(r == n, A[r], 1), r, 0, 10)", 0),
+    ("prod(where(r < n, 1, x), r, 0, 10)", 1),
+    ("prod(1, r, 0, n)", 0),
+    ("prod(0, r, m, n)", 0),
+    ("prod(-1, r, m, n)", 0),
+    ("prod(x, r, 0, 5)", 0),
+    ("prod(x + 1, r, 0, 2)", 0),
+    ("prod(2*x*r + 2*x, r, 0, 4)", 0),
+]
+
+
+@pytest.mark.parametrize(("text", "left"), COLLAPSE, ids=[row[0] for row in COLLAPSE])
+def test_collapses(text, left):
+    theory = Theory()
+    term = parse(text, NAMES)
+    found = theory.simplify(term)
+    assert check_equal([term], [found]).equal
+    assert loops(found) == left, str(found)
+    sound(text)
+
+
+#: (text, what is cheapest)
+EXACT = [
+    ("sum(where(r < n, 0, x), r, 0, 10)", "(10 - max(n, 0))*x"),
+    ("sum(where(r >= m and r < n, x, 0), r, 0, 10)", "max(n - max(m, 0), 0)*x"),
+    ("sum(where(m != r, 0, A[r]), r, 0, 8)", "where(m < 8 and 0 <= m, A[m], 0)"),
+    ("sum(where(k != r, 0, A[r]), r, 0, 8)", "A[k]"),
+    ("max_over(x, r, 0, n)", "where(n < 1, -2147483648, x)"),
+    ("max_over(x, r, 0, 5)", "x"),
+    ("sum(x, r, 0, 0)", "0"),
+    ("prod(x, r, 0, -5)", "1"),
+    ("min_over(x, r, 3, 1)", "2147483647"),
+    ("sum(A[r], r, n, n + 1)", "A[n]"),
+    ("A[(n*8 + k)//8*8 + k]", "A[n*8 + k]"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), EXACT, ids=[row[0] for row in EXACT])
+def test_cheapest_form(text, expected):
+    found = sound(text)
+    wanted = parse(expected, NAMES)
+    assert check_equal([found], [wanted]).equal
+    assert cost_of([found], Latency()) <= cost_of([wanted], Latency())
+
+
+#: Terms that are undefined, or other, outside their range: nothing true inside may leave it.
+EDGES = [
+    # r % 8 is r in the range, m % 8 is not m
+    "sum(where(r == m, r % 8, 0), r, 0, 8)",
+    "sum(where(r == m, (r + 8) // 8, 7), r, 0, 8)",
+    # divisors that are zero at other values of the index, or where the range is empty
+    "sum(where(r == m, x, x // (r - m)), r, 0, 8)",
+    "sum(where(r != m, x // (r - m), 3), r, 0, 8)",
+    "sum(x // (r + 1), r, 0, n)",
+    "max_over(x // (n - r), r, 0, n)",
+    "sum(sum(x // (r - s), s, 0, r), r, 0, n)",
+    # what is known of the index may not be assumed for an empty range
+    "max_over(where(r < n, x, 0), r, 0, n)",
+    "max_over(x - r, r, n, 3)",
+    "min_over(r + max_over(s, s, 0, r), r, 0, n)",
+    "prod(where(r < n, r + 2, 0), r, 0, n)",
+    "sum(where(n > 0, x // max(n, 1), A[r]), r, 0, n)",
+    # an index that is not the same index
+    "sum(sum(where(s < r, A[s], B[r]), s, 0, r), r, 0, 5)",
+    "sum(r + sum(r, r, 0, r), r, 0, n)",
+    "sum(where(sum(s, s, 0, r) == m, A[r], 0), r, 0, 8)",
+    "sum(where(r == m, sum(A[r + s], s, 0, r), 0), r, 0, 8)",
+    "sum(where(r == sum(s, s, 0, n), sum(A[r*s], s, 0, 3), 0), r, 0, 8)",
+    "sum(where(M[r], r*2 // 2, A[r]), r, 0, 2)",
+    "sum(A[r], r, 0, n) - sum(A[r], r, 0, m) + max_over(A[r], r, 0, n)",
+]
+
+
+@pytest.mark.parametrize("text", EDGES)
+@pytest.mark.parametrize("theory", [True, False], ids=["theory", "rules"])
+def test_nothing_leaves_its_range(text, theory):
+    sound(text, theory=theory)
+
+
+@pytest.mark.parametrize("text", EDGES)
+def test_the_greedy_engine_keeps_it_too(text):
+    sound(text, engine="greedy")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # what two alternatives share is the opposite of two alternatives, which share what one began with
+        "sum(where(r%2 < n - 2 and r%3 < k, 1, 0), r, 0, 7)",
+        "sum(where(r%5 == n and r%2 < n - 1, 1, 0), r, 0, 7)",
+        "sum(where((r%2 < n - 2) == (r%3 < k), r, 0), r, 0, 7)",
+        "sum(where(r%2 < n - 2 and r%3 < k and r%5 < n, 1, 0), r, n, n + 7)",
+        # a condition that puts a residue into its range, though no bounds say so
+        "sum(where((-2 - k)//2 == r%-3, 1, 0), r, 0, 4)",
+        "max_over(where((-2 - k)//2 == r%-3, k, n), r, 0, 4)",
+    ],
+)
+def test_taking_a_condition_apart_comes_to_an_end(text):
+    sound(text)
+
+
+def test_a_divisor_that_may_be_zero_in_the_range_is_refused():
+    with pytest.raises(ValueError, match=r"the divisor 'r1' of 'x//r1' may be zero"):
+        optimize(parse("sum(x // r, r, 0, n)", NAMES))
+
+
+@pytest.mark.parametrize("options", [{}, {"theory": False}, {"engine": "greedy"}, {"extract": "tree"}], ids=str)
+def test_where_its_only_value_is_zero_an_index_divides_nothing(options):
+    x, r = var("x", 0, 9), var("r", 0, 3)
+    guarded = where(r.ne(0), max_over(x, var("s", 0, 9), 0, x + 1) // r, x + 1)
+    assert optimize(sum_over(guarded, r, 0, 1), **options).check().equal
+    with pytest.raises(ValueError, match="may be zero"):
+        optimize(sum_over(x // r, r, 0, 1), **options)
+
+
+def test_facts_reach_into_bodies_and_ranges():
+    n, x = NAMES["n"], NAMES["x"]
+    assert optimize("sum(x // n, r, 0, n)", constraints=["n > 0"], n=(-3, 9), x=(-9, 9)).check().equal
+    result = optimize(max_over(x, var("r", 0, 9), 0, n), gates=[n > 2])
+    assert result.expr is x
+
+
+def test_nothing_is_concluded_from_what_a_buffer_happens_to_hold():
+    k = NAMES["k"]
+    assert optimize(k * 8 // 8, constraints=[NAMES["A"][k].eq(k)]).expr is k
+    assert optimize(parse("where(A[k] < 3, k, n)", NAMES), gates=[NAMES["A"][k] < 3]).expr is k
+
+
+def test_faulhaber():
+    for degree in range(9):
+        for n in range(8):
+            value = sum(c * n**power for power, c in enumerate(faulhaber(degree)))
+            assert value == sum(k**degree for k in range(n))
+
+
+def test_a_proof_is_for_all_contents():
+    x = NAMES["x"]
+    left, right = parse("sum(A[r] + x, r, 0, 5)", NAMES), parse("sum(A[r], r, 0, 5) + 5*x", NAMES)
+    sampled, proved = check_equal([left], [right]), prove_equal([left], [right])
+    assert (sampled.kind, sampled.equal) == ("sampled", True)
+    assert (proved.kind, proved.equal) == ("proved", True)
+    assert prove_equal([left], [right + x]).counterexample
+
+
+@pytest.mark.parametrize("text", ["(i*3 + r*2)*2//7", "(i + (i + r)*2)*2//7", "A[(i*3 + r*2)*2 % 8]"])
+def test_an_index_is_used_in_its_reduction_alone(text):
+    # the dividend is congruent to i*2 with or without the index
+    i = var("i", 3, 7)
+    names = {**NAMES, "i": i}
+    result = optimize([parse(f"sum({text}, r, 0, 5)", names), i * 2 % 4])
+    assert variables([result.exprs[1]]) == [i]
+    assert result.check().equal
+
+
+def test_costs_count_the_steps_of_a_loop():
+    model = Latency()
+    i, n = var("i", 0, 0), NAMES["n"]
+    body = NAMES["A"][i] * (n * n)
+    # 10 steps of a load, a product and the loop's own; n*n is computed once
+    assert cost_of([sum_over(body, i, 0, 10)], model) == 10 * (model.load + 3 + 2) + 3
+
+
+@given(reduction_terms())
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+def test_random_reductions_keep_their_value(drawn):
+    term, _ = drawn
+    try:
+        result = optimize(term)
+    except ValueError as error:
+        # what is refused is refused for one of these reasons
+        if "may be zero" not in str(error) and "bits" not in str(error):
+            raise
+        reject()
+    assert result.check().equal
+
+
+@given(reduction_terms())
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+def test_random_normal_forms_keep_their_value(drawn):
+    term, _ = drawn
+    assert check_equal([term], [Theory().simplify(term)]).equal
+
+
+def test_evaluation_over_ranges_that_hang_on_the_point():
+    n = np.arange(-3, 6)
+    text = "sum(sum(s*r, s, 0, r), r, 0, n)"
+    found = parse(text, {"n": var("n", -3, 5)}).evaluate({"n": n})
+    assert found.tolist() == [sum(s * r for r in range(m) for s in range(r)) for m in n]
+
+
+def test_contents_of_buffers():
+    i = var("i", 0, 2)
+    total = sum_over(NAMES["S"][i, 1], i, 0, 3)
+    assert evaluate([total], {}, {"S": np.arange(64).reshape(8, 8)})[0] == 1 + 9 + 17
+
+
+def test_too_many_steps_are_refused():
+    i = var("i", 0, 1)
+    with pytest.raises(ValueError, match="steps to evaluate"):
+        evaluate([sum_over(NAMES["A"][i], i, 0, const(2**40))], {})
