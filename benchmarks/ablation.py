@@ -31,23 +31,23 @@ from peers.judge import Answer, Examiner
 from rich.progress import Progress
 
 from eqsat.alternatives import choosing
-from eqsat.alternatives import given as input_terms
+from eqsat.alternatives import inputs as input_terms
+from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.choosing import Chooser
-from eqsat.alternatives.conditions import ConditionSpeller
-from eqsat.alternatives.products import ProductSpeller
-from eqsat.alternatives.quotients import QuotientSpeller
-from eqsat.alternatives.selections import SelectionSpeller
-from eqsat.alternatives.speller import Speller
+from eqsat.alternatives.conditions import ConditionNodes
+from eqsat.alternatives.products import ProductNodes
+from eqsat.alternatives.quotients import QuotientNodes
+from eqsat.alternatives.selections import SelectionNodes
 from eqsat.cli.cases import one_line
 from eqsat.cli.corpus import Row
 from eqsat.egraph.rule import Rule
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel
 from eqsat.lang.errors import CompileError
-from eqsat.optimize import by_theory, walk
-from eqsat.optimize.by_theory import ByTheory
+from eqsat.optimize import modulo_theory, optimisation
+from eqsat.optimize.modulo_theory import ModuloTheory
 from eqsat.rules import DEFAULT, FAMILIES
-from eqsat.theory.guess import Learned
+from eqsat.theory.conjectures import Asserted
 
 #: A module or class, the name of something in it, and what stands in its place.
 Change = tuple[Any, str, Any]
@@ -68,7 +68,10 @@ def with_rules(rules: tuple[Rule, ...]) -> list[Change]:
     def prepared(prepare: Callable[[tuple[Rule, ...]], object]) -> object:
         return prepare(rules)
 
-    return [*[(module, "DEFAULT", rules) for module in (FRONT_DOOR, walk)], (walk, "_of_default", prepared)]
+    return [
+        *[(module, "DEFAULT", rules) for module in (FRONT_DOOR, optimisation)],
+        (optimisation, "_of_default", prepared),
+    ]
 
 
 #: What leaves out each family of rules.
@@ -79,24 +82,24 @@ FAMILY = {
 
 #: What switches off each provider: a source of alternatives that is no rule.
 PROVIDER: dict[str, list[Change]] = {
-    "conjectures": [(by_theory, "learn", lambda roots, facts, *_, **__: Learned())],
-    "all alternatives from the input": [(input_terms, "_WORTH_OFFERING", frozenset())],
-    "hidden-law rewrites of the input": [(input_terms, "RESPELLED", frozenset())],
-    "a second start from the input's structure": [(Speller, "as_given", lambda self, choice: None)],
-    "other nestings of quotients": [(QuotientSpeller, "offer_nested", nothing)],
-    "sums taken into selections": [(SelectionSpeller, "entered", nothing)],
-    "factored products": [(ProductSpeller, "factored", nothing)],
+    "conjectures": [(modulo_theory, "find_conjectures", lambda roots, facts, *_, **__: Asserted())],
+    "all alternatives from the input": [(input_terms, "_WORTH_ADDING", frozenset())],
+    "hidden-law rewrites of the input": [(input_terms, "HIDDEN", frozenset())],
+    "a second start from the input's structure": [(Builder, "as_written", lambda self, choice: None)],
+    "other nestings of quotients": [(QuotientNodes, "add_nested", nothing)],
+    "sums taken into selections": [(SelectionNodes, "entered", nothing)],
+    "factored products": [(ProductNodes, "factored", nothing)],
     "other forms of a comparison": [
-        (ConditionSpeller, name, nothing) for name in ("_moved", "_between", "_digit_by_digit", "_multiplied")
+        (ConditionNodes, name, nothing) for name in ("_moved", "_between", "_digit_by_digit", "_multiplied")
     ],
-    "several comparisons as one": [(ConditionSpeller, "merged", nothing)],
-    "shared partial sums": [(choosing, "share_sums", lambda speller, choice, prices: choice)],
-    "shared partial conditions": [(choosing, "share_junctions", lambda speller, choice: choice)],
+    "several comparisons as one": [(ConditionNodes, "merged", nothing)],
+    "shared partial sums": [(choosing, "share_sums", lambda builder, choice, prices: choice)],
+    "shared partial conditions": [(choosing, "share_junctions", lambda builder, choice: choice)],
     "availability": [(Chooser, "reusing", lambda self, choice, cost, has_time: (choice, cost))],
-    "the e-graph with reductions": [(ByTheory, "_with_reductions", lambda self, contexts, terms: terms)],
-    "a flat index as one variable": [(ByTheory, "_through_flat_index", lambda self, base, terms: terms)],
+    "the e-graph with reductions": [(ModuloTheory, "_with_reductions", lambda self, contexts, terms: terms)],
+    "a flat index as one variable": [(ModuloTheory, "_through_flat_index", lambda self, base, terms: terms)],
     "reading the answer again": [
-        (ByTheory, "_read_again", lambda self, base, contexts, values, terms, nodes: terms),
+        (ModuloTheory, "_read_again", lambda self, base, contexts, values, terms, nodes: terms),
     ],
 }
 
@@ -118,7 +121,7 @@ TABLES: dict[str, dict[str, tuple[Mapping[str, Any], Sequence[Change]]]] = {
     "rules": {
         NOTHING: (ALONE, ()),
         **{name: (ALONE, changes) for name, changes in FAMILY.items()},
-        "reduce rules": (ALONE, [(walk, "REDUCE", ())]),
+        "reduce rules": (ALONE, [(optimisation, "REDUCE", ())]),
     },
 }
 TITLES = {"default": "The default engine", "rules": "The rules alone"}

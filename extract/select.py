@@ -133,7 +133,7 @@ class _LoopPricer(_Pricer):
 
 
 def _levels(graph: EGraph, model: LoopAware) -> dict[int, int]:
-    """The innermost loop that each class depends on, in the spelling that depends on the fewest."""
+    """The innermost loop that each class depends on, in the notation that depends on the fewest."""
 
     def level(c: int, index: int, operands: list[int]) -> int:
         op, value, _ = graph.classes[c][index]

@@ -33,5 +33,5 @@ FAMILIES = {
     "select": SELECT,
 }
 
-#: The rules of every walk. Those of ``REDUCE``, about reductions, come with them where these occur.
+#: The rules of every run. Those of ``REDUCE``, about reductions, come with them where these occur.
 DEFAULT = tuple(rule for family in FAMILIES.values() for rule in family)

@@ -1,4 +1,4 @@
-"""Comparisons. ``<=`` and ``!=`` are spelled with ``<``, ``==`` and ``not``.
+"""Comparisons. ``<=`` and ``!=`` are written with ``<``, ``==`` and ``not``.
 
 Letters a b c d k m n match integer literals; x y z match anything; p q conditions.
 """
@@ -15,16 +15,16 @@ COMPARE = [
     Rule("eq-commutes",       "x == y",             "y == x",                  why="equality is symmetric", source="A78"),
     Rule("not-lt",            "not x < y",          "y <= x",                  both_ways=True, why="the order is total"),
 
-    Rule("literal-lt-lift",   "d < x + c",          "d - c < x",               why="both sides less c", source="D49", beside_theory=True),
+    Rule("literal-lt-lift",   "d < x + c",          "d - c < x",               why="both sides less c", source="D49", modulo_theory=True),
     Rule("lt-lift-offset",    "x + c < y",          "x < y - c",               why="both sides less c", source="D49"),
-    Rule("lt-lift-literal",   "x + c < d",          "x < d - c",               why="both sides less c", beside_theory=True),
+    Rule("lt-lift-literal",   "x + c < d",          "x < d - c",               why="both sides less c", modulo_theory=True),
     Rule("lt-cancel",         "x + z < y + z",      "x < y",                   why="both sides less z"),
     Rule("lt-cancel-left",    "x + y < x",          "y < 0",                   why="both sides less x"),
     Rule("lt-cancel-right",   "x < x + y",          "0 < y",                   why="both sides less x"),
     Rule("lt-lift-term",      "y*d + x < z",        "x < y*(-d) + z",          "d < 0",                    "a subtracted term goes to the other side"),
-    Rule("lt-lift-negative",  "x*d < c",            "(-c)//(-d) < x",          "d < 0",                    "dividing by a negative number turns the order", source="C9 D49", beside_theory=True),
-    Rule("negative-lt",       "c < x*d",            "x < (-c - 1)//(-d) + 1",  "d < 0",                    "dividing by a negative number turns the order", source="C9 D49", beside_theory=True),
-    Rule("eq-lift-negative",  "x*d == c",           "x == c//d",               "d < 0 and c % d == 0",     "dividing by a negative number", beside_theory=True),
+    Rule("lt-lift-negative",  "x*d < c",            "(-c)//(-d) < x",          "d < 0",                    "dividing by a negative number turns the order", source="C9 D49", modulo_theory=True),
+    Rule("negative-lt",       "c < x*d",            "x < (-c - 1)//(-d) + 1",  "d < 0",                    "dividing by a negative number turns the order", source="C9 D49", modulo_theory=True),
+    Rule("eq-lift-negative",  "x*d == c",           "x == c//d",               "d < 0 and c % d == 0",     "dividing by a negative number", modulo_theory=True),
     Rule("eq-lift-literal",   "x + c == d",         "x == d - c",              why="both sides less c", source="D49"),
     Rule("eq-cancel",         "x + z == y + z",     "x == y",                  why="both sides less z"),
     Rule("eq-cancel-zero",    "x + y == x",         "y == 0",                  why="both sides less x"),
@@ -59,6 +59,6 @@ COMPARE = [
     Rule("eq-and-gt",         "x == c and d < x",   "x == c",                  "d < c",                    "equality decides"),
     Rule("eq-and-not-gt",     "x == c and d < x",   "False",                   "d >= c",                   "equality decides"),
     Rule("eq-and-eq",         "x == c and x == d",  "False",                   "c != d",                   "one value at a time"),
-    Rule("eq-or-lt",          "x == c or x < d",    "x < d",                   "c < d",                    "the order covers it", beside_theory=True),
+    Rule("eq-or-lt",          "x == c or x < d",    "x < d",                   "c < d",                    "the order covers it", modulo_theory=True),
     Rule("eq-extends-lt",     "x == c or x < c",    "x < c + 1",               why="the next integer"),
 ]

@@ -9,7 +9,7 @@ from math import gcd
 from eqsat.egraph.patterns import CONDITIONS, LITERALS, pattern_of
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import Expr, const, substitute, var, variables, where
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 #: A rule is left to the theory if that decides at least this share of its instances.
 MOST_INSTANCES = 0.75
@@ -22,7 +22,7 @@ def is_decided(rule: Rule) -> bool:
 
     The few that differ are spellings of one value, which the input and the theory offer too.
     """
-    theory = Theory()
+    theory = LinearArithmetic()
     return decides_most([theory.simplify(left) is theory.simplify(right) for left, right in rule_instances(rule)])
 
 

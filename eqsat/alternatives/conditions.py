@@ -1,4 +1,4 @@
-"""Spellings of conditions: comparisons with terms moved across, and junctions of comparisons as one comparison."""
+"""E-nodes of conditions: comparisons with terms moved across, and junctions of comparisons as one comparison."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, combinations
 from typing import cast
 
-from eqsat.alternatives.sums import SumSpeller
-from eqsat.alternatives.value_graph import KindSpeller, ValueGraph
+from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
+from eqsat.alternatives.sums import SumNodes
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr, chain_members, const, make
 from eqsat.lang.ops import COMPARISONS
 from eqsat.lang.terms import buffer_key
-from eqsat.theory.forms import ZERO, Form, atom_form, number, partition, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, partition, to_expr
 
 #: Comparisons of so many members of a junction are merged, two by two.
 MAX_MERGED = 4
 
 
-class ConditionSpeller(KindSpeller):
-    """What spells conditions."""
+class ConditionNodes(KindNodes):
+    """The e-nodes of conditions."""
 
-    def __init__(self, classes: ValueGraph, sums: SumSpeller) -> None:
+    def __init__(self, classes: CanonicalGraph, sums: SumNodes) -> None:
         super().__init__(classes)
         self.sums = sums
 
@@ -50,7 +50,7 @@ class ConditionSpeller(KindSpeller):
         members = chain_members(term, term.op) if term.op in ("and", "or") else [term]
         for above in (True, False) if term in members else (term.op == "and",):
             ends = [member for member in members if _is_at_end(member, above)]
-            forms = [cast(Form, self._above_zero(member)) for member in ends]
+            forms = [cast(LinearForm, self._above_zero(member)) for member in ends]
             if len(ends) < 2 and all(abs(k) == 1 for form in forms for k in form.terms.values()):
                 continue
             total = ZERO
@@ -62,7 +62,7 @@ class ConditionSpeller(KindSpeller):
                 yield self._as(joined)
             else:
                 rest = self.theory.junction(term.op, [member for member in members if member not in ends])
-                yield term.op, None, (self.need(joined), self.need(rest))
+                yield term.op, None, (self.add_class(joined), self.add_class(rest))
 
     def merged(self, term: Expr, alike: bool = False) -> Iterator[Node]:
         """``x < y and x < z`` is ``x < min(y, z)``, and ``0 <= x and x < 8`` is ``x//8 == 0``; so for ``or``.
@@ -84,7 +84,7 @@ class ConditionSpeller(KindSpeller):
             elif not shared or max(len(f.terms), len(g.terms)) > shared + 1:
                 continue
             both = self.theory.extreme("min" if op == "and" else "max", [f, g])
-            merged = make("le", const(-both.constant), to_expr(Form(both.terms, 0)))
+            merged = make("le", const(-both.constant), to_expr(LinearForm(both.terms, 0)))
             if len(members) == 2:
                 yield "le", None, self.operands(merged)
                 yield from self._moved(merged)
@@ -94,7 +94,7 @@ class ConditionSpeller(KindSpeller):
     def _apart(self, op: str, members: Sequence[Expr], pair: Sequence[Expr]) -> Node:
         """A junction as that of a pair of its members, and the others."""
         rest = [member for member in members if member not in pair]
-        return op, None, tuple([self.need(self.theory.junction(op, part)) for part in (pair, rest)])
+        return op, None, tuple([self.add_class(self.theory.junction(op, part)) for part in (pair, rest)])
 
     def _between(self, term: Expr) -> Iterator[Node]:
         """``A//n == k`` is ``k*n <= A and A < k*n + n``."""
@@ -139,7 +139,7 @@ class ConditionSpeller(KindSpeller):
 
         Of a quotient of two values the lower digits choose how the higher compare.
         """
-        form = cast(Form, self._above_zero(term))
+        form = cast(LinearForm, self._above_zero(term))
         n = max(map(abs, form.terms.values()))
         above, below = partition(form, n)
         has_two_sides = len({k > 0 for k in above.terms.values()}) == 2
@@ -150,14 +150,14 @@ class ConditionSpeller(KindSpeller):
         low, high = self.theory.bounds(self.theory.quotient_by(below, n))
         if high - low == 1 and has_two_sides:
             ends = below.shifted(-high * n), above.shifted(high), above.shifted(low)
-            yield "where", None, tuple([self.need(self.theory.at_least_zero(end)) for end in ends])
+            yield "where", None, tuple([self.add_class(self.theory.at_least_zero(end)) for end in ends])
 
-    def _divided(self, above: Form, below: Form, n: int) -> Iterator[Node]:
+    def _divided(self, above: LinearForm, below: LinearForm, n: int) -> Iterator[Node]:
         """``0 <= n*above + below`` by the quotient of what is ``below``, if that is one and a shift."""
         quotient = self.theory.quotient_by(below, n) if is_power_of_two(n) and above.terms and below.terms else ZERO
         if len(quotient.terms) == 1:
             total = above.plus(quotient)
-            divided = make("le", const(-total.constant), to_expr(Form(total.terms, 0)))
+            divided = make("le", const(-total.constant), to_expr(LinearForm(total.terms, 0)))
             yield "le", None, self.operands(divided)
             yield from self._moved(divided)
 
@@ -175,16 +175,16 @@ class ConditionSpeller(KindSpeller):
         if len(form.terms) == 2 and not is_power_of_two(n):
             yield from self._at_last(*partition(form, n), n)
 
-    def _at_last(self, above: Form, below: Form, n: int) -> Iterator[Node]:
+    def _at_last(self, above: LinearForm, below: LinearForm, n: int) -> Iterator[Node]:
         """``x*n + y < c`` is ``x < c//n or y < c%n`` where ``x`` is no more than that quotient."""
         low, high = [end // n for end in self.theory.bounds(below)]
         least, most = self.theory.bounds(above)
         if high - low == 1 and (least + high >= 0 or most + low < 0):
             op, value = ("or", low) if least + high >= 0 else ("and", high)
             ends = above.shifted(value), below.shifted(-high * n)
-            yield op, None, tuple([self.need(self.theory.at_least_zero(end)) for end in ends])
+            yield op, None, tuple([self.add_class(self.theory.at_least_zero(end)) for end in ends])
 
-    def _bucket(self, op: str, f: Form, g: Form) -> Node | None:
+    def _bucket(self, op: str, f: LinearForm, g: LinearForm) -> Node | None:
         """``0 <= A and A < n`` as ``A//n == 0``, if that is a shift of what is there or needs no constant."""
         width = f.constant + g.constant + 1 if op == "and" else -f.constant - g.constant - 1
         if not is_power_of_two(width) or len(f.terms) != len(g.terms):
@@ -196,7 +196,7 @@ class ConditionSpeller(KindSpeller):
         if dividend is None:
             return None
         quotient = self.theory.quotient_by(dividend, width)
-        sides = self.need(Form(quotient.terms, 0)), self.need(number(-quotient.constant))
+        sides = self.add_class(LinearForm(quotient.terms, 0)), self.add_class(number(-quotient.constant))
         return ("eq" if op == "and" else "ne"), None, sides
 
     def _moved(self, term: Expr) -> Iterator[Node]:
@@ -213,19 +213,19 @@ class ConditionSpeller(KindSpeller):
                 above, below = (above.plus(part, k), below) if k > 0 else (above, below.plus(part, -k))
             limit = cast(int, literal.value) - form.constant + above.constant - below.constant
             if not below.terms:
-                sides = (self.need(number(limit)), self.need(above))
+                sides = (self.add_class(number(limit)), self.add_class(above))
                 yield term.op, None, sides if on_left else sides[::-1]
             elif not above.terms:
                 yield self._negated(term.op, below, limit, on_left)
             elif term.op in ("eq", "ne"):
                 if limit == 0:
-                    yield term.op, None, (self.need(above), self.need(below))
+                    yield term.op, None, (self.add_class(above), self.add_class(below))
             elif limit in (0, 1):
-                sides = (self.need(above), self.need(below))
+                sides = (self.add_class(above), self.add_class(below))
                 strict = (limit == 1) == on_left
                 yield "lt" if strict else "le", None, sides[::-1] if on_left else sides
             elif any(part.single() is None for part, _ in operands):
-                sides = (self.need(below.shifted(limit)), self.need(above))
+                sides = (self.add_class(below.shifted(limit)), self.add_class(above))
                 yield term.op, None, sides if on_left else sides[::-1]
 
     def by_needed(self, term: Expr, needed: Collection[int]) -> Iterator[Node]:
@@ -233,27 +233,27 @@ class ConditionSpeller(KindSpeller):
         form = self._above_zero(term)
         if form is None or len(form.terms) < 2:
             return
-        above = Form({a: k for a, k in form.terms.items() if k > 0}, 0)
-        below = above.plus(Form(form.terms, 0), -1)
+        above = LinearForm({a: k for a, k in form.terms.items() if k > 0}, 0)
+        below = above.plus(LinearForm(form.terms, 0), -1)
         for op, shift in (("le", form.constant), ("lt", form.constant + 1)):
             for left, right in ((below, above.shifted(shift)), (below.shifted(-shift), above)):
                 moved = right if right.constant else left
-                if moved in self.classes and self.need(moved) in needed:
-                    yield op, None, (self.need(left), self.need(right))
+                if moved in self.classes and self.add_class(moved) in needed:
+                    yield op, None, (self.add_class(left), self.add_class(right))
 
-    def _negated(self, op: str, form: Form, limit: int, on_left: bool) -> Node:
+    def _negated(self, op: str, form: LinearForm, limit: int, on_left: bool) -> Node:
         """The comparison of ``-form`` with a literal, ``limit``, as one of ``form``."""
         if op in ("eq", "ne"):
-            return op, None, (self.need(form), self.need(number(-limit)))
+            return op, None, (self.add_class(form), self.add_class(number(-limit)))
         if on_left:
-            return "lt", None, (self.need(form), self.need(number((op == "le") - limit)))
-        return "le", None, (self.need(number((op == "lt") - limit)), self.need(form))
+            return "lt", None, (self.add_class(form), self.add_class(number((op == "le") - limit)))
+        return "le", None, (self.add_class(number((op == "lt") - limit)), self.add_class(form))
 
     def _as(self, condition: Expr) -> Node:
         """A condition by its operator, or a literal: what is equal may be known where the condition itself is not."""
         return condition.op, cast(bool | None, condition.value), self.operands(condition)
 
-    def _above_zero(self, comparison: Expr) -> Form | None:
+    def _above_zero(self, comparison: Expr) -> LinearForm | None:
         """The form that is at least zero iff the comparison holds."""
         if comparison.op not in ("lt", "le") or comparison.args[0].is_bool:
             return None

@@ -9,60 +9,60 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from typing import cast
 
-from eqsat.alternatives.speller import Speller
-from eqsat.theory.forms import Form, atom_form, number
+from eqsat.alternatives.builder import Builder
+from eqsat.theory.forms import LinearForm, atom_form, number
 
 
 class CongruentRemainders:
-    """Offers the same remainders of other sums, for each remainder once."""
+    """Adds the same remainders of other sums, for each remainder once."""
 
-    def __init__(self, speller: Speller) -> None:
-        self.speller = speller
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
         # classes with the divisors of their remainders, and how many classes were read as wider remainders
-        self._offered: set[tuple[int, int]] = set()
+        self._added: set[tuple[int, int]] = set()
         self._read = 0
 
-    def offer(self, there: Collection[int] | None = None) -> bool:
+    def add_node(self, there: Collection[int] | None = None) -> bool:
         """Add the congruent remainders of those that are new; whether there were any.
 
         ``there`` are the classes to divide instead: what the roots are computed from, if none are given.
         """
-        speller = self.speller
-        size = speller.classes.size
-        remainders: dict[int, list[tuple[int, Form]]] = defaultdict(list)
+        builder = self.builder
+        size = builder.classes.size
+        remainders: dict[int, list[tuple[int, LinearForm]]] = defaultdict(list)
         for c, n, dividend in [*self._remainders(), *self._wider_remainders()]:
             remainders[n].append((c, dividend))
         if remainders:
             there = sorted(self._first() if there is None else there)
             for n, dividends in remainders.items():
                 self._by_residues(n, dividends, there)
-        return speller.classes.size > size
+        return builder.classes.size > size
 
-    def _remainders(self) -> Iterator[tuple[int, int, Form]]:
+    def _remainders(self) -> Iterator[tuple[int, int, LinearForm]]:
         """Every new remainder: its class, its divisor and what is divided."""
-        values = self.speller.values
-        for c, nodes in self.speller.graph.classes.items():
+        values = self.builder.values
+        for c, nodes in self.builder.graph.classes.items():
             for op, _, args in nodes:
-                if op == "mod" and (c, args[1]) not in self._offered:
-                    self._offered.add((c, args[1]))
-                    divisor = cast(Form, values[args[1]])
+                if op == "mod" and (c, args[1]) not in self._added:
+                    self._added.add((c, args[1]))
+                    divisor = cast(LinearForm, values[args[1]])
                     if not divisor.terms and divisor.constant > 1:
-                        yield c, divisor.constant, cast(Form, values[args[0]])
+                        yield c, divisor.constant, cast(LinearForm, values[args[0]])
 
-    def _wider_remainders(self) -> Iterator[tuple[int, int, Form]]:
+    def _wider_remainders(self) -> Iterator[tuple[int, int, LinearForm]]:
         """New classes as remainders by multiples of what they divide by."""
-        values = self.speller.values
+        values = self.builder.values
         classes, self._read = range(self._read, len(values)), len(values)
         for c in classes:
             value = values[c]
-            for dividend, n in wider_remainders(self.speller, value) if isinstance(value, Form) else ():
+            for dividend, n in wider_remainders(self.builder, value) if isinstance(value, LinearForm) else ():
                 yield c, n, dividend
 
     def _first(self) -> Collection[int]:
-        """The classes that the roots are computed from, each as it was spelled first."""
-        classes = self.speller.graph.classes
+        """The classes that the roots are computed from, each as it was written first."""
+        classes = self.builder.graph.classes
         found: dict[int, None] = {}
-        pending = [*self.speller.graph.roots]
+        pending = [*self.builder.graph.roots]
         while pending:
             c = pending.pop()
             if c not in found:
@@ -70,43 +70,43 @@ class CongruentRemainders:
                 pending += classes[c][0][2] if classes[c] else ()
         return found
 
-    def _by_residues(self, n: int, dividends: list[tuple[int, Form]], there: list[int]) -> None:
-        """Offer remainders by ``n`` of the first congruent class that is there, and of the first but for a literal."""
-        speller = self.speller
-        values = speller.values
-        wanted: dict[Form, list[int]] = {residues(dividend, n): [] for _, dividend in dividends}
+    def _by_residues(self, n: int, dividends: list[tuple[int, LinearForm]], there: list[int]) -> None:
+        """Add remainders by ``n`` of the first congruent class that is there, and of the first but for a literal."""
+        builder = self.builder
+        values = builder.values
+        wanted: dict[LinearForm, list[int]] = {residues(dividend, n): [] for _, dividend in dividends}
         # they have the atoms that are left of the dividend
         atoms = {next(iter(left.terms), None) for left in wanted}
         for c in there:
             value = values[c]
-            if isinstance(value, Form) and len(value.terms) > 1 and not atoms.isdisjoint(value.terms):
+            if isinstance(value, LinearForm) and len(value.terms) > 1 and not atoms.isdisjoint(value.terms):
                 found = wanted.get(residues(value, n))
                 if found is not None:
                     found.append(c)
         for c, dividend in dividends:
             others = [other for other in wanted[residues(dividend, n)] if other != c and values[other] != dividend]
-            shifts = {other: (dividend.constant - cast(Form, values[other]).constant) % n for other in others}
-            divisor = speller.need(number(n))
+            shifts = {other: (dividend.constant - cast(LinearForm, values[other]).constant) % n for other in others}
+            divisor = builder.add_class(number(n))
             for other in [other for other in others if not shifts[other]][:1]:
-                speller.offer(c, ("mod", None, (other, divisor)))
+                builder.add_node(c, ("mod", None, (other, divisor)))
             for other in [other for other in others if shifts[other]][:1]:
-                shifted = speller.need(cast(Form, values[other]).shifted(shifts[other]), spell=False)
-                speller.offer(shifted, ("sum", (shifts[other], (1,)), (other,)))
-                speller.offer(c, ("mod", None, (shifted, divisor)))
+                shifted = builder.add_class(cast(LinearForm, values[other]).shifted(shifts[other]), expand=False)
+                builder.add_node(shifted, ("sum", (shifts[other], (1,)), (other,)))
+                builder.add_node(c, ("mod", None, (shifted, divisor)))
 
 
-def wider_remainders(speller: Speller, form: Form) -> Iterator[tuple[Form, int]]:
+def wider_remainders(builder: Builder, form: LinearForm) -> Iterator[tuple[LinearForm, int]]:
     """The dividends and divisors of ``k*(A % n) + r`` as ``(k*A + r) % (k*n)``, for ``r`` in ``[0, k)``."""
     for quotient, coefficient in form.terms.items():
         if quotient.op != "floordiv" or quotient.args[1].op != "const":
             continue
         k, left = divmod(-coefficient, quotient.args[1].vmin)
         if k > 1 and not left:
-            low, high = speller.theory.bounds(form.plus(speller.quotients.remainder_of(quotient), -k))
+            low, high = builder.theory.bounds(form.plus(builder.quotients.remainder_of(quotient), -k))
             if low >= 0 and high < k:
                 yield form.plus(atom_form(quotient), -coefficient), -coefficient
 
 
-def residues(form: Form, n: int) -> Form:
+def residues(form: LinearForm, n: int) -> LinearForm:
     """The coefficients modulo ``n``, without those that are zero and without the constant."""
-    return Form({atom: k % n for atom, k in form.terms.items() if k % n}, 0)
+    return LinearForm({atom: k % n for atom, k in form.terms.items() if k % n}, 0)

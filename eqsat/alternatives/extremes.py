@@ -1,14 +1,14 @@
-"""Spellings of minima and maxima: a sum enters what it is added to, operands are taken together, intervals clamp."""
+"""E-nodes of minima and maxima: a sum enters what it is added to, operands are taken together, intervals clamp."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import permutations
 
-from eqsat.alternatives.value_graph import KindSpeller
+from eqsat.alternatives.canonical import KindNodes
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
-from eqsat.theory.forms import Form, atom_form, number
+from eqsat.theory.forms import LinearForm, atom_form, number
 
 #: So many operands of a longer ``min`` or ``max`` may come last.
 MAX_LAST = 4
@@ -16,14 +16,14 @@ MAX_LAST = 4
 MAX_PARTED = 8
 
 
-class ExtremeSpeller(KindSpeller):
-    """What spells minima, alone and in sums; a minimum that is subtracted is a maximum."""
+class ExtremeNodes(KindNodes):
+    """The e-nodes of minima, alone and in sums; a minimum that is subtracted is a maximum."""
 
     def nodes(self, atom: Expr) -> Iterator[Node]:
         """A minimum of several values."""
         return self.of_sum(atom_form(atom))
 
-    def of_sum(self, form: Form) -> Iterator[Node]:
+    def of_sum(self, form: LinearForm) -> Iterator[Node]:
         """``x + min(y - x, 0)`` is ``min(x, y)``; subtracted, a minimum is a maximum."""
         atom = self.theory.outer_minimum(form)
         if atom is None:
@@ -38,23 +38,25 @@ class ExtremeSpeller(KindSpeller):
             if rounded_up is not None:
                 yield self.sum_node([(rest.plus(rounded_up), 1)], 0)
         many = self.classes.is_crowded()
-        if len(form.terms) > 1 and (many or sum(map(Form.addends, cases)) > sum(map(Form.addends, [*gaps, form]))):
+        if len(form.terms) > 1 and (
+            many or sum(map(LinearForm.addends, cases)) > sum(map(LinearForm.addends, [*gaps, form]))
+        ):
             # the rest would be computed in every operand
             return
         if len(cases) == 2:
-            yield op, None, (self.need(cases[0]), self.need(cases[1]))
+            yield op, None, (self.add_class(cases[0]), self.add_class(cases[1]))
             return
         if many or len(cases) > MAX_PARTED:
             # one after the other there would be as many parts, each as long again
             half = len(cases) // 2
             halves = [self.theory.extreme_of_needed(op, part) for part in (cases[:half], cases[half:])]
-            yield op, None, (self.need(halves[0]), self.need(halves[1]))
+            yield op, None, (self.add_class(halves[0]), self.add_class(halves[1]))
             return
         for index, case in enumerate(cases[:MAX_LAST]):
             others = self.theory.extreme_of_needed(op, cases[:index] + cases[index + 1 :])
-            yield op, None, (self.need(others), self.need(case))
+            yield op, None, (self.add_class(others), self.add_class(case))
 
-    def _clamp(self, form: Form) -> Iterator[Node]:
+    def _clamp(self, form: LinearForm) -> Iterator[Node]:
         """``r + min(u - a, 0) - min(u - b, 0)`` is ``max(r + min(u - a, 0), r + b - a)`` if ``b <= a``."""
         atoms = [(a, k) for a, k in form.terms.items() if a.op == "min"]
         if len(atoms) != 2 or len(form.terms) > 2 or {k for _, k in atoms} != {1, -1}:
@@ -67,5 +69,5 @@ class ExtremeSpeller(KindSpeller):
         if not width.terms:
             first = width.constant >= 0
             kept = form.plus(atom_form(minus), 1) if first else form.plus(atom_form(plus), -1)
-            end = self.need(number(form.constant - width.constant))
-            yield "max" if first else "min", None, (self.need(kept), end)
+            end = self.add_class(number(form.constant - width.constant))
+            yield "max" if first else "min", None, (self.add_class(kept), end)

@@ -9,21 +9,21 @@ from collections.abc import Iterable, Sequence
 
 from eqsat.lang.expr import Expr, any_var
 from eqsat.lang.ops import FLOORS
-from eqsat.theory.forms import Form
-from eqsat.theory.linear import Theory
+from eqsat.theory.forms import LinearForm
+from eqsat.theory.linear import LinearArithmetic
 
 #: A sum that is divided in so many ways is a flat index.
 MIN_WAYS = 3
 
 
-def flat_index(order: Sequence[Expr], theory: Theory) -> Form | None:
+def flat_index(order: Sequence[Expr], theory: LinearArithmetic) -> LinearForm | None:
     """The sum of variables that the terms divide in several ways, if they hardly divide another."""
-    divided: dict[Form, set[tuple[str, int, int]]] = {}
+    divided: dict[LinearForm, set[tuple[str, int, int]]] = {}
     for term in order:
         if term.op in FLOORS and term.args[1].op == "const":
             dividend = theory.form(term.args[0])
             if dividend.is_affine():
-                ways = divided.setdefault(Form(dividend.terms, 0), set())
+                ways = divided.setdefault(LinearForm(dividend.terms, 0), set())
                 ways.add((term.op, term.args[1].vmin, dividend.constant))
     if not 1 <= len(divided) <= 2:
         return None
@@ -33,7 +33,7 @@ def flat_index(order: Sequence[Expr], theory: Theory) -> Form | None:
     return flat if len(flat.terms) > 1 and most >= MIN_WAYS and alone else None
 
 
-def as_variable(flat: Form, terms: Iterable[Expr], theory: Theory) -> tuple[Expr, dict[Expr, Expr]]:
+def as_variable(flat: LinearForm, terms: Iterable[Expr], theory: LinearArithmetic) -> tuple[Expr, dict[Expr, Expr]]:
     """A variable for a sum, and what those of the terms are in it that are the sum and a literal."""
     index = any_var("@flat", *theory.bounds(flat))
     images = {}

@@ -1,6 +1,6 @@
 """Sums and conditions of a plain e-graph, so that what is chosen from it can be bracketed.
 
-While a graph is built, a partial sum has the class of its normal form (:mod:`eqsat.alternatives.value_graph`). Of a
+While a graph is built, a partial sum has the class of its normal form (:mod:`eqsat.alternatives.canonical`). Of a
 graph that is read later only classes and nodes are left: here a class is the sum of other classes that its cheapest
 node is, and a partial sum has the class of the sum that is equal, term for term.
 """
@@ -13,14 +13,14 @@ from math import prod
 from operator import or_
 from typing import cast
 
-from eqsat.alternatives.value_graph import Value
+from eqsat.alternatives.canonical import Value
 from eqsat.extract.graph import Bounds, EGraph, Node
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr, any_var
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.theory.forms import Form, atom_form, number
+from eqsat.theory.forms import LinearForm, atom_form, number
 
-#: What :func:`eqsat.alternatives.sharing.share_junctions` brackets.
+#: What :func:`eqsat.alternatives.partial_sums.share_junctions` brackets.
 _JUNCTIONS = ("and", "or")
 #: What is a sum if its operands are.
 _SUMS = frozenset({"sum", "add", "sub", "neg", "mul"})
@@ -73,13 +73,13 @@ class PlainClasses:
     def _condition(self, c: int) -> Expr:
         return any_var(f"class {c}", 0, 1).ne(0)
 
-    def _sum(self, c: int, node: Node) -> Form:
+    def _sum(self, c: int, node: Node) -> LinearForm:
         """The class as the sum that a node is, or else as an atom."""
         op, value, operands = node
         if op == "const":
             return number(cast(int, value))
         parts = [self.values[a] for a in operands] if op in _SUMS and not self.is_late() else []
-        forms = [part for part in parts if isinstance(part, Form)]
+        forms = [part for part in parts if isinstance(part, LinearForm)]
         if forms and len(forms) == len(parts):
             if op == "sum":
                 constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
@@ -96,7 +96,7 @@ class PlainClasses:
             self._of_atom[atom] = self._bits[c]
         return atom_form(atom)
 
-    def need(self, value: Value, spell: bool = False) -> int:
+    def add_class(self, value: Value, expand: bool = False) -> int:
         """The class of a sum or of a joined condition, made if there is none; it has no nodes yet."""
         found = self._ids.get(value)
         if found is None:
@@ -104,13 +104,13 @@ class PlainClasses:
             self._next += 1
             self.values[found] = value
             self.graph.classes[found] = []
-            self.graph.bounds[found] = _bounds(value) if isinstance(value, Form) else (0, 1)
-            if self._bits and isinstance(value, Form):
+            self.graph.bounds[found] = _bounds(value) if isinstance(value, LinearForm) else (0, 1)
+            if self._bits and isinstance(value, LinearForm):
                 self._bits[found] = reduce(or_, [self._of_atom.get(atom, 0) for atom in value.terms], 0)
                 self.graph.weights[found] = prod([n for bit, n in self._extents.items() if bit & self._bits[found]])
         return found
 
-    def offer(self, c: int, node: Node) -> bool:
+    def add_node(self, c: int, node: Node) -> bool:
         """Add a node to a class, unless it needs the class itself or an index that the class does not speak of.
 
         Whether the class has the node now.
@@ -128,14 +128,14 @@ class PlainClasses:
         return True
 
 
-def _combined(forms: Sequence[Form], coefficients: Sequence[int], constant: int) -> Form:
+def _combined(forms: Sequence[LinearForm], coefficients: Sequence[int], constant: int) -> LinearForm:
     """The sum of multiples of forms and a constant."""
     terms: dict[Expr, int] = {}
     for form, k in zip(forms, coefficients, strict=True):
         constant += k * form.constant
         for atom, coefficient in form.terms.items():
             terms[atom] = terms.get(atom, 0) + k * coefficient
-    return Form({atom: k for atom, k in terms.items() if k}, constant)
+    return LinearForm({atom: k for atom, k in terms.items() if k}, constant)
 
 
 def bind_indices(graph: EGraph) -> None:
@@ -182,7 +182,7 @@ def _below(op: str, bits: Sequence[int]) -> int:
     return reduce(or_, bits, 0)
 
 
-def _bounds(form: Form) -> Bounds:
+def _bounds(form: LinearForm) -> Bounds:
     """What the bounds of its atoms say of a sum."""
     low = high = form.constant
     for atom, k in form.terms.items():

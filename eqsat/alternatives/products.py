@@ -1,4 +1,4 @@
-"""Spellings of products: taken apart factor by factor, and put together from the addends that share a factor."""
+"""E-nodes of products: taken apart factor by factor, and put together from the addends that share a factor."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from functools import cached_property
 from itertools import chain
 from math import gcd
 
-from eqsat.alternatives.value_graph import KindSpeller
+from eqsat.alternatives.canonical import KindNodes
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
-from eqsat.theory.forms import ZERO, Form, atom_form, factors, product_form, read, scale_of, without_factor
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, product_form, read, scale_of, without_factor
 
 
-class ProductSpeller(KindSpeller):
-    """What spells products, alone and in sums."""
+class ProductNodes(KindNodes):
+    """The e-nodes of products, alone and in sums."""
 
     def nodes(self, atom: Expr) -> Iterator[Node]:
         """A product as one factor times the rest, by each factor in turn, or as a square."""
@@ -24,13 +24,13 @@ class ProductSpeller(KindSpeller):
         parts = factors(atom)
         if parts[::2] == parts[1::2]:
             # equal factors are neighbours: the square of every other one
-            half = self.need(product_form(parts[::2]))
+            half = self.add_class(product_form(parts[::2]))
             yield "mul", None, (half, half)
         # all ways to take it apart are as many as its different factors have subsets
         for factor in dict.fromkeys(parts):
-            yield "mul", None, (self.need(without_factor(atom, factor)), self.need(read(factor)))
+            yield "mul", None, (self.add_class(without_factor(atom, factor)), self.add_class(read(factor)))
 
-    def factored(self, form: Form) -> Iterator[Node]:
+    def factored(self, form: LinearForm) -> Iterator[Node]:
         """``x*z + y*z`` is ``(x + y)*z``."""
         users: dict[Expr, list[Expr]] = {}
         ((atom, k),) = form.terms.items() if len(form.terms) == 1 and not form.constant else [(None, 0)]
@@ -40,12 +40,12 @@ class ProductSpeller(KindSpeller):
                 if factor.op == "min":
                     rest = factors(atom)
                     rest.remove(factor)
-                    yield "mul", None, (self.need(Form({factor: k}, 0)), self.need(product_form(rest)))
+                    yield "mul", None, (self.add_class(LinearForm({factor: k}, 0)), self.add_class(product_form(rest)))
         for atom in form.terms:
             for factor in dict.fromkeys(factors(atom)):
                 users.setdefault(factor, []).append(atom)
         # by what they are multiplied with, a sum up to its sign and content: the sum of these factors
-        cofactors: dict[Form, Form] = {}
+        cofactors: dict[LinearForm, LinearForm] = {}
         for factor, atoms in users.items():
             if len(atoms) < 2:
                 continue
@@ -54,7 +54,7 @@ class ProductSpeller(KindSpeller):
                 left = factors(atom)
                 left.remove(factor)
                 quotient = quotient.plus(product_form(left), form.terms[atom])
-            part = Form({atom: form.terms[atom] for atom in atoms}, 0)
+            part = LinearForm({atom: form.terms[atom] for atom in atoms}, 0)
             if part == form:
                 yield self._product_with(factor, quotient)
             else:
@@ -69,7 +69,7 @@ class ProductSpeller(KindSpeller):
         for common, cofactor in cofactors.items():
             yield from self._by_sum(form, common, cofactor)
 
-    def _by_sum(self, form: Form, common: Form, cofactor: Form) -> Iterator[Node]:
+    def _by_sum(self, form: LinearForm, common: LinearForm, cofactor: LinearForm) -> Iterator[Node]:
         """``(x + y)*(z + w)`` for ``x*z + y*z + x*w + y*w``; ``(x + y)*(z + 3)`` where ``(x + y)*3`` is left."""
         left = form.plus(self.theory.times(common, cofactor), -1)
         times = scale_of(common, left)
@@ -79,7 +79,7 @@ class ProductSpeller(KindSpeller):
         if cofactor.addends() > 1 and len(left.terms) < len(form.terms):
             part = form.plus(left, -1)
             if part == form:
-                yield "mul", None, (self.need(common), self.need(cofactor))
+                yield "mul", None, (self.add_class(common), self.add_class(cofactor))
             else:
                 others = [(atom_form(a), k) for a, k in left.terms.items()]
                 yield self.sum_node([*others, (part, 1)], left.constant)
@@ -90,22 +90,26 @@ class ProductSpeller(KindSpeller):
         multiples = [form for form in self.theory.solved.values() if len(form.terms) == 1 and not form.constant]
         return dict(chain(*[form.terms.items() for form in multiples]))
 
-    def _product_with(self, factor: Expr, rest: Form) -> Node:
+    def _product_with(self, factor: Expr, rest: LinearForm) -> Node:
         """``rest*factor``, by the variable that is a multiple of ``factor`` if there is one."""
         step = self._steps.get(factor, 1)
         if rest.constant % step or rest.content() % step:
             step = 1
         smaller = rest.divided(step)
-        return "mul", None, (self.need(smaller), self.need(Form({factor: step}, 0) if step != 1 else read(factor)))
+        return (
+            "mul",
+            None,
+            (self.add_class(smaller), self.add_class(LinearForm({factor: step}, 0) if step != 1 else read(factor))),
+        )
 
-    def of_variables(self, form: Form) -> Iterator[Node]:
+    def of_variables(self, form: LinearForm) -> Iterator[Node]:
         """``n*x`` for ``n//4*x*4`` where ``n`` is known to be ``n//4*4``."""
         for atom, coefficient in form.terms.items() if self._steps else ():
             for factor in dict.fromkeys(factors(atom)):
                 step = self._steps.get(factor, 0)
                 if atom is factor or not step or coefficient % step:
                     continue
-                part = Form({atom: step}, 0)
+                part = LinearForm({atom: step}, 0)
                 if part == form:
                     left = factors(atom)
                     left.remove(factor)

@@ -1,4 +1,4 @@
-"""Spellings of quotients and remainders: ``A - n*(A//n)`` is ``A % n``, and the rest of a sum may enter a floor."""
+"""E-nodes of quotients and remainders: ``A - n*(A//n)`` is ``A % n``, and the rest of a sum may enter a floor."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from collections.abc import Iterator
 from math import gcd
 from typing import cast
 
-from eqsat.alternatives.given import InputSpeller
-from eqsat.alternatives.selections import SelectionSpeller
-from eqsat.alternatives.value_graph import KindSpeller, ValueGraph
+from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
+from eqsat.alternatives.inputs import InputNodes
+from eqsat.alternatives.selections import SelectionNodes
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
-from eqsat.theory.forms import ZERO, Form, atom_form, number
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, number
 
 _REMAINDERS = {"floordiv": "mod", "tdiv": "tmod"}
 
 
-class QuotientSpeller(KindSpeller):
-    """What spells quotients, alone and in sums."""
+class QuotientNodes(KindNodes):
+    """The e-nodes of quotients, alone and in sums."""
 
-    def __init__(self, classes: ValueGraph, selections: SelectionSpeller, given: InputSpeller) -> None:
+    def __init__(self, classes: CanonicalGraph, selections: SelectionNodes, given: InputNodes) -> None:
         super().__init__(classes)
         self.selections = selections
         self.input = given
         #: By class the quotients, by literals, of sums with a constant.
         self.of_shifted: dict[int, Expr] = {}
-        self._remainders: dict[Expr, Form] = {}
-        # other readings of quotients, which are spelled if what they divide is there
-        self._nested: list[tuple[Expr, Form, Form]] = []
+        self._remainders: dict[Expr, LinearForm] = {}
+        # other readings of quotients, which are written if what they divide is there
+        self._nested: list[tuple[Expr, LinearForm, LinearForm]] = []
 
     def nodes(self, atom: Expr) -> Iterator[Node]:
         """A quotient rounded down."""
         if atom.args[1].op == "const":
             dividend = self.theory.inner(atom.args[0])
             if dividend.constant:
-                self.of_shifted[self.need(atom_form(atom))] = atom
+                self.of_shifted[self.add_class(atom_form(atom))] = atom
             n = cast(int, atom.args[1].value)
             yield from self._by_literal(dividend, n)
             for negated in self._negated(atom_form(atom), atom):
@@ -44,14 +44,14 @@ class QuotientSpeller(KindSpeller):
             self._nested += [(atom, other, number(d)) for other, d in self._beside_multiple(dividend, n)]
             return
         dividend, divisor = map(self.theory.inner, atom.args)
-        yield "floordiv", None, (self.need(dividend), self.need(divisor))
+        yield "floordiv", None, (self.add_class(dividend), self.add_class(divisor))
         yield from self.selections.by_either("floordiv", dividend, divisor)
         n = gcd(divisor.content(), divisor.constant)
         smaller = divisor.divided(n)
         if n > 1 and self.theory.bounds(smaller)[0] > 0:
             # by the literal first where that spares a product
             first = self.theory.quotient_by(dividend, n)
-            yield "floordiv", None, (self.need(first), self.need(smaller))
+            yield "floordiv", None, (self.add_class(first), self.add_class(smaller))
         if self.input.truncates and self.theory.bounds(dividend)[0] >= 0 and self.theory.bounds(divisor)[0] > 0:
             # of numbers that are not negative the two quotients are one
             yield "tdiv", None, self.operands(atom)
@@ -63,9 +63,9 @@ class QuotientSpeller(KindSpeller):
             dividend, n = self.theory.inner(atom.args[0]), cast(int, atom.args[1].value)
             if -n < self.theory.plain_bounds(dividend)[0] < 0:
                 # only what lies between -n and 0 is rounded up
-                yield "max", None, (self.need(self.theory.quotient_by(dividend, n)), self.need(ZERO))
+                yield "max", None, (self.add_class(self.theory.quotient_by(dividend, n)), self.add_class(ZERO))
 
-    def completed_remainders(self, form: Form) -> Iterator[Node]:
+    def completed_remainders(self, form: LinearForm) -> Iterator[Node]:
         """``k*(x - n*((x + z)//n))`` is ``k*((x + z)%n - z)``."""
         for quotient, coefficient in form.terms.items():
             if quotient.op not in ("floordiv", "tdiv") or quotient.args[1].op != "const":
@@ -74,7 +74,7 @@ class QuotientSpeller(KindSpeller):
             if left or any(c % k for c in form.terms.values()):
                 continue
             if k != 1:
-                yield self.sum_node([(Form({a: c // k for a, c in form.terms.items()}, 0), k)], form.constant)
+                yield self.sum_node([(LinearForm({a: c // k for a, c in form.terms.items()}, 0), k)], form.constant)
                 continue
             remainder = self.remainder_of(quotient)
             rest = form.plus(remainder, -1)
@@ -82,7 +82,7 @@ class QuotientSpeller(KindSpeller):
                 terms = [(atom_form(a), c) for a, c in rest.terms.items()]
                 yield self.sum_node([(remainder, 1), *terms], rest.constant)
 
-    def absorbing(self, form: Form) -> Iterator[Node]:
+    def absorbing(self, form: LinearForm) -> Iterator[Node]:
         """The rest of a sum may enter the floor: ``A//n + w = (A + n*w)//n``, ``w - A//n = (n*w - A + n-1)//n``.
 
         For a divisor that is no literal only a constant may.
@@ -95,7 +95,7 @@ class QuotientSpeller(KindSpeller):
                 if len(form.terms) == coefficient == 1:
                     whole = dividend.plus(divisor, form.constant)
                     if len(whole.terms) <= len(dividend.terms) or self._is_signed_unlike(dividend, whole):
-                        yield "floordiv", None, (self.need(whole), self.need(divisor))
+                        yield "floordiv", None, (self.add_class(whole), self.add_class(divisor))
                 continue
             n = cast(int, atom.args[1].value)
             inner = self.theory.inner(atom.args[0])
@@ -105,34 +105,34 @@ class QuotientSpeller(KindSpeller):
             if len(dividend.terms) <= len(inner.terms) + any(a.op == "min" for a in dividend.terms):
                 yield from self._by_literal(dividend, n)
 
-    def _is_signed_unlike(self, dividend: Form, other: Form) -> bool:
+    def _is_signed_unlike(self, dividend: LinearForm, other: LinearForm) -> bool:
         """Whether a dividend may be negative, which costs more, unlike an ``other``."""
         return self.theory.bounds(dividend)[0] < 0 <= self.theory.bounds(other)[0]
 
     def shifted(self, atom: Expr, by: int) -> int | None:
-        """The class of ``A//n + by``, spelled as a quotient alone; ``None`` if that has a sign to be mended."""
+        """The class of ``A//n + by``, written as a quotient alone; ``None`` if that has a sign to be mended."""
         n = cast(int, atom.args[1].value)
         dividend = self.theory.inner(atom.args[0]).shifted(n * by)
         if not is_power_of_two(n) and self.theory.plain_bounds(dividend)[0] < 0:
             return None
         # not as the old quotient and a constant, which would pay for both
-        c = self.need(atom_form(atom).shifted(by), spell=False)
-        self.classes.offer(c, ("floordiv", None, (self.need(dividend), self.need(number(n)))))
+        c = self.add_class(atom_form(atom).shifted(by), expand=False)
+        self.classes.add_node(c, ("floordiv", None, (self.add_class(dividend), self.add_class(number(n)))))
         return c
 
-    def _negated(self, form: Form, quotient: Expr) -> Iterator[Form]:
+    def _negated(self, form: LinearForm, quotient: Expr) -> Iterator[LinearForm]:
         """``-(A//n)`` where a sum has ``A//n``, if ``(n-1 - A)//n`` needs no constant, or no fix-up of its sign."""
         k, n = form.terms[quotient], cast(int, quotient.args[1].value)
         shift = 0 if form.constant % k else form.constant // k
         inner = self.theory.inner(quotient.args[0]).shifted(n * shift)
         if k < 0 and inner.constant == n - 1:
-            yield Form({quotient: -1}, -shift)
+            yield LinearForm({quotient: -1}, -shift)
         elif not is_power_of_two(n):
             low, high = self.theory.plain_bounds(inner)
             if low < 0 and high < n:
-                yield Form({quotient: -1}, -shift)
+                yield LinearForm({quotient: -1}, -shift)
 
-    def remainder_of(self, quotient: Expr) -> Form:
+    def remainder_of(self, quotient: Expr) -> LinearForm:
         """``A % n`` of a quotient ``A // n``, as a sum."""
         found = self._remainders.get(quotient)
         if found is None:
@@ -141,15 +141,15 @@ class QuotientSpeller(KindSpeller):
             found = self._remainders[quotient] = dividend.plus(multiple, -1)
         return found
 
-    def offer_nested(self) -> None:
-        """Offer other readings of the quotients spelled so far, if all that they divide is there."""
+    def add_nested(self) -> None:
+        """Add other readings of the quotients written so far, if all that they divide is there."""
         nested, self._nested = self._nested, []
         for atom, dividend, divisor in nested:
             if all(a.op == "var" or atom_form(a) in self.classes for a in dividend.terms):
-                operands = self.need(dividend), self.need(divisor)
-                self.classes.offer(self.need(atom_form(atom)), ("floordiv", None, operands))
+                operands = self.add_class(dividend), self.add_class(divisor)
+                self.classes.add_node(self.add_class(atom_form(atom)), ("floordiv", None, operands))
 
-    def _beside_multiple(self, dividend: Form, n: int) -> Iterator[tuple[Form, int]]:
+    def _beside_multiple(self, dividend: LinearForm, n: int) -> Iterator[tuple[LinearForm, int]]:
         """``a*A // (a*d - 1)`` as ``(A + A//n) // d``, ``a*(A + 1) // (a*d + 1)`` as ``(A - A//n) // d``.
 
         With ``A = n*q + r`` both are ``a*q + r//d``.
@@ -161,19 +161,23 @@ class QuotientSpeller(KindSpeller):
                 part = dividend.divided(a).shifted(min(sign, 0))
                 yield part.plus(self.theory.quotient_by(part, n), sign), (n + sign) // a
 
-    def _by_literal(self, dividend: Form, n: int) -> Iterator[Node]:
+    def _by_literal(self, dividend: LinearForm, n: int) -> Iterator[Node]:
         """``dividend // n``, and the same by other dividends."""
-        c = self.need(dividend)
+        c = self.add_class(dividend)
         # the sign of the numerator is worth knowing well: it decides the price
         self.classes.graph.bounds[c] = self.theory.bounds(dividend)
-        yield "floordiv", None, (c, self.need(number(n)))
+        yield "floordiv", None, (c, self.add_class(number(n)))
         if all(k < 0 for k in dividend.terms.values()) or any(a.op == "min" for a in dividend.terms):
-            yield "floordiv", None, (self.need(dividend.times(-1)), self.need(number(-n)))
+            yield "floordiv", None, (self.add_class(dividend.times(-1)), self.add_class(number(-n)))
         yield from self._halved_first(dividend, n)
 
-    def _halved_first(self, dividend: Form, n: int) -> Iterator[Node]:
+    def _halved_first(self, dividend: LinearForm, n: int) -> Iterator[Node]:
         """``(x*3 + y*2)//6`` is ``(x + x//2 + y)//3``: a quotient by a power of two costs less than a product."""
         for m in [k - 1 for k in dividend.terms.values()]:
             divides = 1 < m < n and is_power_of_two(m) and n % m == 0
             if divides and [k for k in dividend.terms.values() if k % m] == [m + 1]:
-                yield "floordiv", None, (self.need(self.theory.quotient_by(dividend, m)), self.need(number(n // m)))
+                yield (
+                    "floordiv",
+                    None,
+                    (self.add_class(self.theory.quotient_by(dividend, m)), self.add_class(number(n // m))),
+                )

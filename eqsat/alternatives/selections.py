@@ -1,34 +1,34 @@
-"""Spellings by selections: sums that enter branches, and quotients of two values as selections between these."""
+"""E-nodes with selections: sums that enter branches, and quotients of two values as selections between them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import cast
 
-from eqsat.alternatives.value_graph import KindSpeller, ValueGraph
+from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr, const, make
-from eqsat.theory.forms import ZERO, Form, atom_form, factors, number, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, to_expr
 
 
-class SelectionSpeller(KindSpeller):
-    """What spells selections, alone and in sums, and what they spell."""
+class SelectionNodes(KindNodes):
+    """The e-nodes of selections, alone and in sums, and what they write."""
 
-    def __init__(self, classes: ValueGraph) -> None:
+    def __init__(self, classes: CanonicalGraph) -> None:
         super().__init__(classes)
         # by atom, what is known of the factor of two values in it
         self._quotients: dict[Expr, tuple[Expr, int, Expr] | None] = {}
         # by comparison, what is zero where it holds and where it fails
-        self._ends: dict[Expr, tuple[Form, Form]] = {}
+        self._ends: dict[Expr, tuple[LinearForm, LinearForm]] = {}
 
-    def entered(self, form: Form) -> Iterator[Node]:
+    def entered(self, form: LinearForm) -> Iterator[Node]:
         """The rest of a sum may enter a selection: ``where(c, x, y) + z`` is ``where(c, x + z, y + z)``.
 
         If it is short, or cancels what a branch has. Selections by one condition are one.
         """
-        parts: dict[Expr, Form] = {}
+        parts: dict[Expr, LinearForm] = {}
         for atom, k in form.terms.items():
             if atom.op == "where":
                 parts[atom.args[0]] = parts.get(atom.args[0], ZERO).plus(atom_form(atom), k)
@@ -43,11 +43,11 @@ class SelectionSpeller(KindSpeller):
                     yield self.sum_node([(wrapped, 1)], 0)
             shorter = min([len(branch.terms) for branch in branches]) < len(rest.terms)
             if rest.addends() <= 2 or shorter:
-                yield "where", None, (self.need(condition), *map(self.need, branches))
+                yield "where", None, (self.add_class(condition), *map(self.add_class, branches))
             elif len(part.terms) > 1:
                 yield self.sum_node([*((atom_form(a), k) for a, k in rest.terms.items()), (part, 1)], form.constant)
 
-    def wrapped(self, form: Form) -> Iterator[Node]:
+    def wrapped(self, form: LinearForm) -> Iterator[Node]:
         """Sums with a factor of two values that makes them remainders of bits, or that rounds a quotient up."""
         for atom, k in form.terms.items() if len(form.terms) > 1 else ():
             if (found := self.two_valued(atom)) and found[2] is atom:
@@ -56,9 +56,9 @@ class SelectionSpeller(KindSpeller):
                 cases = [common.shifted(k * value) for value in (low, low + 1)]
                 if atom.op == "min" or (abs(k) > 1 and is_power_of_two(abs(k))):
                     ends = [number(case.constant) for case in cases]
-                    added = self.theory.wrapped(condition, Form(common.terms, 0), *ends)
-                    if added is not None and Form(common.terms, 0).plus(added) != form:
-                        yield self.sum_node([(Form(common.terms, 0).plus(added), 1)], 0)
+                    added = self.theory.wrapped(condition, LinearForm(common.terms, 0), *ends)
+                    if added is not None and LinearForm(common.terms, 0).plus(added) != form:
+                        yield self.sum_node([(LinearForm(common.terms, 0).plus(added), 1)], 0)
 
     def two_valued(self, atom: Expr) -> tuple[Expr, int, Expr] | None:
         """If a factor of ``atom`` is a quotient of two values: where it is the lower, that value, and the quotient.
@@ -76,31 +76,31 @@ class SelectionSpeller(KindSpeller):
             self._quotients[atom] = found[0] if found else None
         return self._quotients[atom]
 
-    def by_either(self, op: str, dividend: Form, divisor: Form) -> Iterator[Node]:
+    def by_either(self, op: str, dividend: LinearForm, divisor: LinearForm) -> Iterator[Node]:
         """A division by what has two values as a selection between divisions by literals."""
         values = self.theory.two_values(divisor) if divisor.terms else None
         if values is not None and values[1] > 0:
             by_lower, by_higher = [make(op, to_expr(dividend), const(n)) for n in values[1:]]
             selected = self.classes.value_of(make("where", values[0], by_lower, by_higher))
-            yield self.sum_node([(cast(Form, selected), 1)], 0)
-            lower, higher = [self.need(self.classes.value_of(quotient)) for quotient in (by_lower, by_higher)]
-            yield "where", None, (self.need(values[0]), lower, higher)
+            yield self.sum_node([(cast(LinearForm, selected), 1)], 0)
+            lower, higher = [self.add_class(self.classes.value_of(quotient)) for quotient in (by_lower, by_higher)]
+            yield "where", None, (self.add_class(values[0]), lower, higher)
 
-    def beside(self, form: Form, rest: Form) -> Node:
+    def beside(self, form: LinearForm, rest: LinearForm) -> Node:
         """``form`` as ``rest`` and a selection between literals."""
         part = form.plus(rest, -1)
         sign = -1 if not part.constant and part.sign() < 0 else 1
         return self.sum_node([(rest, 1), (part.times(sign), sign)], 0)
 
     def absorb_constants(self, choice: Choice) -> None:
-        """Offer ``x + where(p, a + c, b + c)`` for ``x + where(p, a, b) + c`` with an ``x`` that is there.
+        """Add ``x + where(p, a + c, b + c)`` for ``x + where(p, a, b) + c`` with an ``x`` that is there.
 
         Only for what ``choice`` needs, and once that is bracketed: before, it would keep sums from sharing.
         """
         for c in reachable(choice, self.classes.graph.roots):
             form = self.classes.values[c]
-            if isinstance(form, Form) and form.constant and len(form.terms) > 1:
+            if isinstance(form, LinearForm) and form.constant and len(form.terms) > 1:
                 for atom, k in form.terms.items():
-                    rest = Form(form.terms, 0).plus(atom_form(atom), -k) if self.two_valued(atom) else None
+                    rest = LinearForm(form.terms, 0).plus(atom_form(atom), -k) if self.two_valued(atom) else None
                     if rest is not None and rest in self.classes:
-                        self.classes.offer(c, self.beside(form, rest))
+                        self.classes.add_node(c, self.beside(form, rest))

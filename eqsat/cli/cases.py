@@ -1,7 +1,7 @@
 """Cases of a corpus: JSON objects read into expressions, one object a line.
 
 A case names its variables with inclusive ranges, its roots as text, and what is known (constraints, gates). Some kinds
-of case spell their roots in another way, and are read into the same: a masked index (``gate``), an access through a
+of case write their roots in another way, and are read into the same: a masked index (``gate``), an access through a
 view (``shapetracker``), a term that is unrolled (``expand``). The keys of each are in ``docs/corpora.md``.
 """
 
@@ -53,7 +53,7 @@ class Case:
     tags: list[str] = field(default_factory=list)
 
     def parse(self, text: str) -> Expr:
-        """The expression that ``text`` spells, in the names of this case."""
+        """The expression in ``text``, in the names of this case."""
         return parse_program(self.lets, [text], self.variables)[0]
 
 
@@ -109,7 +109,7 @@ def case_of(record: Record, name: str = "") -> Case:
 
 
 def _reduction(record: Record) -> Record:
-    """A case of kind "reduce" as one of roots; its opaque functions, as in ``f(r)``, are loads of unknown buffers."""
+    """A case of kind "reduce" as one of roots; its functions, as in ``f(r)``, are loads of unknown buffers."""
     texts = [get(record, key, str) for key in ("before", "after") if key == "before" or record.get(key) is not None]
     forbidden = [record["forbidden"]] if "forbidden" in record else []
     names = array_names([*texts, *forbidden])

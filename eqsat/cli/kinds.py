@@ -83,12 +83,12 @@ def _operation(record: Record, attributes: Record, settings: Settings) -> Row:
         maps = {direction: {0: () if m.is_empty else (m,)} for direction, m in simplest.items()}
     found = [m for by_operand in maps.values() for several in by_operand.values() for m in several]
     costs = [cost_of(_terms(m), cost_model(settings.cost)) for m in found]
-    spelled = {
-        direction: {str(number): [_spelled(m) for m in several] for number, several in by_operand.items()}
+    written = {
+        direction: {str(number): [_written(m) for m in several] for number, several in by_operand.items()}
         for direction, by_operand in maps.items()
     }
     return {
-        "out": spelled,
+        "out": written,
         "cost_before": sum(simplifier.before.get(_terms(m), cost) for m, cost in zip(found, costs, strict=True)),
         "cost": sum(costs),
         "ms": round(1000 * simplifier.seconds, 3),
@@ -123,8 +123,8 @@ class _Simplifier:
         if not check.equal:
             raise ValueError(f"the result is wrong at {check.counterexample}: {found}")
         self.weakest = max(self.weakest, check, key=lambda c: CHECKS.index(c.kind))
-        for spelled in (found, found.trimmed()):
-            self.before.setdefault(_terms(spelled), cost_of(_terms(given), cost_model(self.settings.cost)))
+        for written in (found, found.trimmed()):
+            self.before.setdefault(_terms(written), cost_of(_terms(given), cost_model(self.settings.cost)))
         return found
 
 
@@ -132,7 +132,7 @@ def _terms(m: IndexingMap) -> tuple[Expr, ...]:
     return (*m.results, *m.constraints)
 
 
-def _spelled(m: IndexingMap) -> str | dict[str, Any]:
+def _written(m: IndexingMap) -> str | dict[str, Any]:
     """A map as text, with what its runtime variables read if it has any."""
     if not m.runtime:
         return str(m)

@@ -1,7 +1,7 @@
 """C99 source for expressions: one function that computes any number of roots over shared variables.
 
 Every operation is exact: it is emitted at the width that :mod:`eqsat.lang.dtypes` gives it, so nothing overflows, and
-floor division is spelled by what the bounds allow: a shift or mask for a power of two; for another literal a product
+floor division is written by what the bounds allow: a shift or mask for a power of two; for another literal a product
 and a shift, whose multiplier is exact on the range of the dividend (a C compiler, not knowing the range, must correct
 the product); plain ``/`` and ``%`` for operands that are never negative, else a small helper. Every operation is also
 total, so terms may be computed where a ``where`` would not need them: a divisor whose range contains 0 is replaced by 1

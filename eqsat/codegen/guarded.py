@@ -12,7 +12,7 @@ from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, array_of, topological
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import mentions
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 
 def guarded_loads(
@@ -29,7 +29,7 @@ def guarded_loads(
     doubtful = []
     for term in loads:
         known = facts if row is not None and mentions(term, row) else ()
-        if is_inside(Theory(known), term):
+        if is_inside(LinearArithmetic(known), term):
             inside.add(term)
         else:
             doubtful.append((term, known))
@@ -40,7 +40,7 @@ def guarded_loads(
             if not around:
                 continue
             try:
-                theory = Theory([*known, *[condition for condition, _ in around]])
+                theory = LinearArithmetic([*known, *[condition for condition, _ in around]])
             except ContradictionError:
                 # never evaluated
                 continue
@@ -51,7 +51,7 @@ def guarded_loads(
     return frozenset(inside), frozenset(inline)
 
 
-def is_inside(theory: Theory, term: Expr) -> bool:
+def is_inside(theory: LinearArithmetic, term: Expr) -> bool:
     """Whether a load is known to be inside its array."""
     low, high = theory.bounds_of(term.args[1])
     return low >= 0 and high < array_of(term).size

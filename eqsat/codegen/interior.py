@@ -32,8 +32,8 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.ops import FLOATS, REDUCTIONS
 from eqsat.lang.traversal import mentions
-from eqsat.theory.forms import Form, to_expr
-from eqsat.theory.linear import Theory
+from eqsat.theory.forms import LinearForm, to_expr
+from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.solving import solved_for
 
 #: Rows with fewer elements than this have no loop for their interior.
@@ -80,7 +80,7 @@ def interior_of(store: Store) -> Interior | None:
     if not store.over or extent(store.over[-1]) < MIN_INTERIOR:
         return None
     row = store.over[-1]
-    theory = Theory()
+    theory = LinearArithmetic()
     terms = topological([store.value])
     choices = {t: _choice(theory, t) for t in terms if t.op in ("where", "fwhere")}
     # a parameter may be nowhere near its bounds, and what leaves an empty interior is still computed
@@ -98,7 +98,7 @@ def interior_of(store: Store) -> Interior | None:
     condition = theory.condition(reduce(lambda x, y: x & y, holds.values()))
     first, beyond, rest = solved_for(theory, row, condition) or (None, None, condition)
     try:
-        Theory(holds)
+        LinearArithmetic(holds)
     except ContradictionError:
         return None
 
@@ -123,7 +123,7 @@ def interior_of(store: Store) -> Interior | None:
     return Interior(start, stop, equal_store(store, parts, store.over), tuple(holds))
 
 
-def _choice(theory: Theory, selection: Expr) -> _Choice:
+def _choice(theory: LinearArithmetic, selection: Expr) -> _Choice:
     """The conditions of a selection, or of its complement if that is the conjunction or the one that loads."""
     condition, yes, no = selection.args
     condition, taken = theory.condition(condition), 1
@@ -133,7 +133,7 @@ def _choice(theory: Theory, selection: Expr) -> _Choice:
     return _Choice(tuple(chain_members(condition, "and")), taken)
 
 
-def _whole_end(theory: Theory, reduction: Expr, place: int) -> tuple[Expr, Expr]:
+def _whole_end(theory: LinearArithmetic, reduction: Expr, place: int) -> tuple[Expr, Expr]:
     """Where an end of a range, its operand in that place, is as far out as it gets; and where that is."""
     end = reduction.args[place]
     if place == 2:
@@ -141,7 +141,7 @@ def _whole_end(theory: Theory, reduction: Expr, place: int) -> tuple[Expr, Expr]
     return theory.condition(end >= end.vmax), const(end.vmax)
 
 
-def _for_all_indices(theory: Theory, member: Expr) -> Expr | None:
+def _for_all_indices(theory: LinearArithmetic, member: Expr) -> Expr | None:
     """A comparison that holds only if ``member`` does for all values of its indices of reductions."""
     terms = topological([member])
     if any(t.op == "load" or t.op in REDUCTIONS or t.op in FLOATS for t in terms):
@@ -160,10 +160,10 @@ def _for_all_indices(theory: Theory, member: Expr) -> Expr | None:
             return None
         else:
             outer[atom] = coefficient
-    return theory.condition(const(0) <= to_expr(Form(outer, least)))
+    return theory.condition(const(0) <= to_expr(LinearForm(outer, least)))
 
 
-def _is_solved(theory: Theory, row: Expr, condition: Expr) -> bool:
+def _is_solved(theory: LinearArithmetic, row: Expr, condition: Expr) -> bool:
     """Whether ``condition`` says from where to where in the row it holds, for long enough, or does not change in it."""
     first, beyond, rest = solved_for(theory, row, condition) or (None, None, condition)
     low, high = row.vmin, row.vmax + 1
@@ -172,7 +172,9 @@ def _is_solved(theory: Theory, row: Expr, condition: Expr) -> bool:
     return stop - start >= MIN_INTERIOR and not mentions(rest, row)
 
 
-def _within(theory: Theory, row: Expr, first: Form | None, beyond: Form | None, rest: Expr) -> tuple[Expr, Expr]:
+def _within(
+    theory: LinearArithmetic, row: Expr, first: LinearForm | None, beyond: LinearForm | None, rest: Expr
+) -> tuple[Expr, Expr]:
     """Where the interior starts and stops: in the range of the row, and empty at its end unless ``rest`` holds."""
     end = const(row.vmax + 1)
     start = const(row.vmin) if first is None else minimum(maximum(to_expr(first), row.vmin), end)

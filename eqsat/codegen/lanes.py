@@ -2,7 +2,7 @@
 
 Unrolling (:func:`eqsat.codegen.loops.expand`) makes one index per lane. Whether they are neighbours is asked of the
 e-graph: the distance of each from the one before is a root, and is a literal if it is one at all. How an index is
-spelled, and in which order its sums stand, does not matter.
+written, and in which order its sums stand, does not matter.
 """
 
 from __future__ import annotations

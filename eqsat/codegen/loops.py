@@ -17,7 +17,7 @@ from eqsat.lang.limits import integer_of, list_of, require
 from eqsat.lang.sampling import domain_size
 from eqsat.lang.text import to_text
 from eqsat.theory.definedness import settled
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 #: A term is unrolled into at most so many.
 MAX_LANES = 2**16
@@ -105,7 +105,7 @@ class LoopHeader:
                 f"the loop over {variable.value!r} runs from {first.vmin} to {final.vmax}, outside of its range "
                 f"[{variable.vmin}, {variable.vmax}]"
             )
-        return cls(variable, first, Theory().simplify(final + 1))
+        return cls(variable, first, LinearArithmetic().simplify(final + 1))
 
     @property
     def width(self) -> int:
@@ -178,7 +178,7 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
     if count > MAX_LANES:
         raise ValueError(f"unrolling makes {count} terms, more than {MAX_LANES}: unroll fewer or shorter loops")
     closed = leaves <= set(present)
-    theory = Theory()
+    theory = LinearArithmetic()
     lanes = []
     for values in product(*[range(v.vmin, v.vmax + 1) for v in present]):
         lane = settled(replaced([root], dict(zip(present, map(const, values), strict=True))), theory)[0]

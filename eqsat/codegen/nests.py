@@ -38,7 +38,7 @@ from eqsat.lang.expr import (
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import mentions
 from eqsat.theory.definedness import settled
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 #: Rows with fewer elements than this are not worth a pass of their own.
 MIN_ROW = 8
@@ -163,7 +163,7 @@ class _Nests:
         """A square tile of a transposition, by vector instructions."""
         load = store.value
         corner = {v: v.vmin for v in store.over[-2:]}
-        starts = list(map(Theory().simplify, substitute([load.args[1], store.target.args[1]], corner)))
+        starts = list(map(LinearArithmetic().simplify, substitute([load.args[1], store.target.args[1]], corner)))
         self.writer.expect(starts)
         arrays = (array_of(load), store.array)
         places = [
@@ -205,7 +205,7 @@ class _Nests:
         if interior and not any(mentions(end, row) for end in (interior.start, interior.stop)):
             # whole blocks that are inside
             low = (interior.start + (rows - 1)) // rows
-            ends = list(map(Theory().simplify, (low, maximum(low, interior.stop // rows))))
+            ends = list(map(LinearArithmetic().simplify, (low, maximum(low, interior.stop // rows))))
             writer.expect(ends)
             start, stop = map(writer.named, ends)
             inside = equal_store(store, interior.store.parts, store.over)
@@ -235,7 +235,7 @@ class _Nests:
         self, store: Store, images: Sequence[dict[Expr, Expr]], lane: Expr, facts: Sequence[Expr], block: Expr
     ) -> None:
         """The sums of one strip of some rows, kept apart from the output until they are done."""
-        writer, theory = self.writer, Theory()
+        writer, theory = self.writer, LinearArithmetic()
         places, sums = zip(*[settled(replaced(store.parts[:2], image), theory) for image in images], strict=True)
         at, simd = writer.loop_names[lane], ["#pragma omp simd"]
         names = [writer.local("acc") for _ in sums]
@@ -286,7 +286,7 @@ def _transposed_block(store: Store) -> tuple[int, int] | None:
     if len(store.over) < 2 or load.op != "load" or store.when is not TRUE or store.array.element not in ("i32", "f32"):
         return None
     column, row = store.over[-2:]
-    theory = Theory()
+    theory = LinearArithmetic()
     # a tile is not stored in the order of the loops, which counts where an element is stored twice
     if not is_inside(theory, load) or not writes_once(store):
         return None
@@ -334,7 +334,7 @@ def _goes_by_rows(store: Store) -> bool:
     # partial results stand in the output
     if extent(row) < MIN_ROW or store.array.element != (term.element or f"i{select_width(term)}"):
         return False
-    theory = Theory()
+    theory = LinearArithmetic()
     strides = []
     for part in topological([store.target, *term.args]):
         if part.op == "load":

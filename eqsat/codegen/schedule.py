@@ -31,8 +31,8 @@ from eqsat.lang.expr import (
     variables,
 )
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
-from eqsat.theory.forms import Form, to_expr
-from eqsat.theory.linear import Theory
+from eqsat.theory.forms import LinearForm, to_expr
+from eqsat.theory.linear import LinearArithmetic
 
 #: Elements per side of a tile of a transposition: so many rows of it are in the first-level cache at once.
 TILE = 8
@@ -140,7 +140,7 @@ def _may_take_turns(first: Store, second: Store) -> bool:
     if first.array.name != second.array.name or not first.over:
         return True
     place, other = first.target.args[1], second.target.args[1]
-    theory = Theory()
+    theory = LinearArithmetic()
     if theory.condition(place.eq(other)) is TRUE:
         # a later iteration could store to the element again what ``second`` then leaves
         return second.when is TRUE or writes_once(first)
@@ -150,9 +150,9 @@ def _may_take_turns(first: Store, second: Store) -> bool:
 
 def writes_once(store: Store) -> bool:
     """Whether no two iterations store to the same element: each stride is more than all smaller ones reach."""
-    form = Theory().form(store.target.args[1])
+    form = LinearArithmetic().form(store.target.args[1])
     strides = {v: abs(form.terms.get(v, 0)) for v in store.over if v.vmin < v.vmax}
-    rest = Form({a: c for a, c in form.terms.items() if a not in strides}, 0)
+    rest = LinearForm({a: c for a, c in form.terms.items() if a not in strides}, 0)
     if any(v in set(variables(rest.terms)) for v in strides):
         return False
     reach = 0
@@ -164,8 +164,8 @@ def writes_once(store: Store) -> bool:
 
 
 def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Expr]) -> Store:
-    """The store over other loops, its addresses in the plain spelling of linear forms where they are linear."""
-    theory = Theory()
+    """The store over other loops, its addresses in the plain alternative of linear forms where they are linear."""
+    theory = LinearArithmetic()
 
     def linear(term: Expr) -> Expr:
         form = theory.form(term)
@@ -180,7 +180,7 @@ def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Exp
 
 def _steps(variable: Expr, terms: Iterable[Expr]) -> set[int]:
     """After how many steps of ``variable`` quotients and remainders begin anew."""
-    theory = Theory()
+    theory = LinearArithmetic()
     # how many steps a term takes to grow by one
     steps = {variable: 1}
     found = set()
@@ -241,7 +241,7 @@ def in_digits(stores: Sequence[Store]) -> tuple[list[Store], dict[Expr, list[Exp
         if len(digits) > 1:
             loops[index] = [digit for digit, _ in digits]
             images[index] = _from_digits(digits)
-    theory = Theory()
+    theory = LinearArithmetic()
 
     def apart(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if term.op in REDUCTIONS:
@@ -268,12 +268,12 @@ def _from_digits(digits: Sequence[tuple[Expr, int]]) -> Expr:
 class _Accesses:
     """The addresses of a store as linear forms, the target's first; and the variables that matter elsewhere."""
 
-    forms: list[Form]
+    forms: list[LinearForm]
     elsewhere: frozenset[Expr]
 
     @classmethod
     def of(cls, store: Store) -> _Accesses:
-        theory = Theory()
+        theory = LinearArithmetic()
         loads = [t for t in topological([store.value, store.when]) if t.op == "load"]
         forms = [theory.form(t.args[1]) for t in (store.target, *loads)]
         atoms = variables([a for f in forms for a in f.terms if a.op != "var"])
@@ -293,7 +293,7 @@ def _in_output_order(store: Store) -> Store:
     """The loops by their strides in the output, unless that could put what is summed up into more loops."""
     if _has_reduction(store):
         return store
-    form = Theory().form(store.target.args[1])
+    form = LinearArithmetic().form(store.target.args[1])
     over = sorted(store.over, key=lambda v: -abs(form.terms.get(v, 0)))
     return equal_store(store, store.parts, over)
 

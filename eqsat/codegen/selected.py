@@ -15,7 +15,7 @@ from eqsat.kernels.kernel import Store, equal_store
 from eqsat.lang.dtypes import select_width
 from eqsat.lang.expr import Expr, const, make, rebuild, replaced, substitute, topological
 from eqsat.lang.ops import SUMS
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 
 def with_selected_loads(stores: Sequence[Store]) -> list[Store]:
@@ -29,7 +29,7 @@ def with_selected_loads(stores: Sequence[Store]) -> list[Store]:
     parts = [part for s in stores for part in s.parts]
     if not any(t.op == "where" for t in topological(parts)):
         return [*stores]
-    theory = Theory()
+    theory = LinearArithmetic()
 
     def among_loads(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         return _among_loads(theory, *args) if term.op == "load" else None
@@ -38,7 +38,7 @@ def with_selected_loads(stores: Sequence[Store]) -> list[Store]:
     return [equal_store(s, [next(images) for _ in s.parts], s.over) for s in stores]
 
 
-def _among_loads(theory: Theory, array: Expr, index: Expr) -> Expr | None:
+def _among_loads(theory: LinearArithmetic, array: Expr, index: Expr) -> Expr | None:
     """The selection that a load is, or ``None`` if no two neighbours are selected."""
     order = topological([index])
     selecting: set[Expr] = set()

@@ -12,7 +12,7 @@ from eqsat.kernels.kernel import Store
 from eqsat.lang.expr import TRUE, Expr, any_var, array_of, extent, replaced, topological
 from eqsat.lang.ops import REDUCTIONS, Buffer
 from eqsat.theory.definedness import settled
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 #: How many lanes there may be.
 LANES = (1, 2, 4, 8, 16)
@@ -46,7 +46,7 @@ class Vectors:
         writer.loop_names[step] = writer.argument_name(f"{row.value}_lanes")
         first = step * self.lanes
         lanes = [{row: first + lane if lane else first} for lane in range(self.lanes)]
-        theory = Theory()
+        theory = LinearArithmetic()
         places, values = zip(*[settled(replaced(store.parts[:2], lane), theory) for lane in lanes], strict=True)
         writer.expect([*places, *values])
         with writer.whole(step):

@@ -1,7 +1,7 @@
 """Rules as egglog text: which nodes a rule queries, what it computes of their literals, and what it unites.
 
 In the e-graph a literal operand is part of the node: ``AddK MulK DivK ModK`` carry it. ``sub``, ``neg``, ``le``, ``ne``
-are spelled with ``add``, ``mul``, ``lt``, ``eq``. The right operand of the one sum under a ``//``, ``%`` or comparison
+are written with ``add``, ``mul``, ``lt``, ``eq``. The right operand of the one sum under a ``//``, ``%`` or comparison
 of a left side may also be a literal or end in one: the compiler writes those cases out.
 
 A reduction has its body, the ends of its range, and the number of its index; ``(Idx n)`` is the index as a term of the

@@ -2,7 +2,7 @@
 
 A :class:`Session` compiles its rules once; every :meth:`Session.saturate` is insert, rounds, freeze, clear. One round
 runs the analyses (:mod:`eqsat.egraph.analyses`), then all rules, as far as there are nodes for them to match. The
-result is plain data: an :class:`eqsat.extract.graph.EGraph` (:mod:`eqsat.egraph.frozen`).
+result is plain data: an :class:`eqsat.extract.graph.EGraph` (:mod:`eqsat.egraph.export`).
 
 What a node means is in :mod:`eqsat.egraph.compiling`; ``Ref`` rows name the classes that Python knows, ``True`` is
 the class of all facts. Facts may be used anywhere in the graph: every equality found holds where all of them hold.
@@ -24,7 +24,7 @@ from typing import Any, cast
 
 from eqsat.egraph.analyses import ARITIES, FACT_RULES, SORTS, WITH_LITERAL, analysis, fence, of_reductions
 from eqsat.egraph.compiling import REDUCERS, CompiledRule, compile_rule, encode
-from eqsat.egraph.frozen import Numbering, Row, Tables, TwoValuesError, translated
+from eqsat.egraph.export import Numbering, Row, Tables, TwoValuesError, translated
 from eqsat.egraph.reductions import Asked, Found, Reductions
 from eqsat.egraph.rule import Rule, refuse_repeated
 from eqsat.egraph.trace import Round
@@ -414,7 +414,7 @@ class _Run:
 _LOCAL = re.compile(r"\bv\d+\b(?!\")")
 _LET = re.compile(r"\(let (v\d+) ")
 #: Operators whose bounds the interval analysis does not derive: they keep those that they were built with.
-_OPAQUE = frozenset({"tdiv", "tmod", "shl", "shr", "load", *REDUCTIONS})
+_UNINTERPRETED = frozenset({"tdiv", "tmod", "shl", "shr", "load", *REDUCTIONS})
 
 
 class _Script:
@@ -456,7 +456,7 @@ class _Script:
             if term.op == "var" and is_index(term):
                 self._bound(text[term], term)
                 continue
-            bounded = term.op == "var" or term.op in _OPAQUE
+            bounded = term.op == "var" or term.op in _UNINTERPRETED
             if bounded or (term.args and (uses[term] > 1 or depth[term] > self.DEEP)):
                 self.local[term] = text[term] = self.name(text[term])
                 depth[term] = 0
@@ -564,7 +564,7 @@ def _lowest(rows: Mapping[int, Sequence[Row]]) -> dict[int, Row]:
 
 
 def _literal(term: Expr) -> str | None:
-    """The number that ``term`` is for egglog; a literal too large for that stays an opaque leaf."""
+    """The number that ``term`` is for egglog; a literal too large for that stays an uninterpreted leaf."""
     if term.op == "const" and -(2**62) <= term.vmin <= 2**62:
         return str(term.value)
     return None

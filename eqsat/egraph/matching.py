@@ -241,7 +241,7 @@ class _Matcher:
         self.rule = rule
         self.pattern = pattern
         #: The letter that each of two operands of one node adds to another, by these operands.
-        self.shared = _shared(pattern.left) if rule.beside_theory else {}
+        self.shared = _shared(pattern.left) if rule.modulo_theory else {}
 
     def fail(self, what: str) -> ValueError:
         return ValueError(f"rule {self.rule.name!r}: {what}")
@@ -495,7 +495,7 @@ class _Matcher:
             if factor != "1":
                 state = state.fact(f"(= {factor} 1)")
             state, kept = self.literal(state, letter, offset).fact(f"(!= 0 {offset})"), "0"
-            if self.rule.beside_theory:
+            if self.rule.modulo_theory:
                 state = state.fact(f"(< (multiset-length {left.terms}) {MOST_LEFT})")
         elif constant.op != "const" or constant.vmin:
             times, state = self.times(state, constant, factor)

@@ -24,7 +24,7 @@ from operator import or_
 from typing import cast
 
 from eqsat.egraph.compiling import CompiledRule
-from eqsat.egraph.frozen import REDUCTION_OPERATORS, Tables
+from eqsat.egraph.export import REDUCTION_OPERATORS, Tables
 from eqsat.egraph.patterns import Pattern, divided, is_condition_letter, levels_around, moved_letter
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Priced, tree

@@ -44,8 +44,8 @@ class Rule:
         Whether ``right`` is rewritten to ``left`` too.
     source : str
         What it implements: ids of lines in ``docs/requirements.md``, such as ``"A9 A13"``, or a publication.
-    beside_theory : bool
-        Of a shipped rule, whether it runs beside the theory too, because what it finds is not known there, or is
+    modulo_theory : bool
+        Of a shipped rule, whether it runs modulo the theory too, because what it finds is not known there, or is
         another way to compute what is. Rules of one's own always run.
     check : bool
         Whether :func:`eqsat.optimize` refuses the rule if a counterexample of small values refutes it.
@@ -70,7 +70,7 @@ class Rule:
     both_ways: bool = False
     source: str = ""
     check: bool = True
-    beside_theory: bool = False
+    modulo_theory: bool = False
 
     def __post_init__(self) -> None:
         for part in ("name", "left", "right", "when"):

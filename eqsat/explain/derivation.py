@@ -223,7 +223,7 @@ class _Explainer:
             spared = [replace(link) for link in concerned]
             if all(link.find(others, self.task.until(SPARING), ATTEMPTS) for link in spared):
                 for link, found in zip(concerned, spared, strict=True):
-                    link.law, link.moves, link.opaque = found.law, found.moves, found.opaque
+                    link.law, link.moves, link.uninterpreted = found.law, found.moves, found.uninterpreted
         self.minimal = not self.task.is_late(SPARING)
 
     def _make(self, plan: Plan) -> None:
@@ -249,7 +249,7 @@ class _Explainer:
 
     def _take(self, link: Link, plan: Plan, roots: Roots, made: dict[Expr, Expr]) -> None:
         """Take the steps of a link on the roots, and remember them in ``made``."""
-        whole: dict[Expr, ExprLike] = {cut: operand for operand, cut in link.opaque.items()}
+        whole: dict[Expr, ExprLike] = {cut: operand for operand, cut in link.uninterpreted.items()}
         for before, after, law, instance in link.steps():
             try:
                 old, new, *part = substitute([before, after, *(instance or ())], whole)
@@ -272,7 +272,7 @@ class _Explainer:
             return made.get(now, now)
 
         (link.before,) = rebuild([link.before], follow)
-        link.opaque = {}
+        link.uninterpreted = {}
         return link.before is not link.after and link.before in roots and self._find_again(link)
 
     def _find_again(self, link: Link) -> bool:

@@ -19,14 +19,14 @@ from eqsat.egraph.patterns import TERMS, pattern_of
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, instantiate, make, rebuild, term_count, topological
 from eqsat.lang.ops import OPS, REDUCTIONS, SUMS
-from eqsat.lang.terms import spell_sum
+from eqsat.lang.terms import written_sum
 from eqsat.lang.traversal import topological_until
 from eqsat.optimize.greedy import Matcher, canonical, joined, presentable
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.rules.arithmetic import ARITHMETIC
-from eqsat.theory.forms import Form, read
-from eqsat.theory.guess import Guess
-from eqsat.theory.linear import Theory
+from eqsat.theory.conjectures import Conjecture
+from eqsat.theory.forms import LinearForm, read
+from eqsat.theory.linear import LinearArithmetic
 
 #: Lemmas of the theory that are patterns: some say more simply, for a reader, what a rule says for the e-graph.
 LEMMAS = (
@@ -157,9 +157,11 @@ class Move(NamedTuple):
 
 
 class Laws(Matcher):
-    """All that can be done to terms under the facts of ``theory``, ``guesses`` that were proved there among it."""
+    """All that can be done to terms under the facts of ``theory``, ``conjectures`` that were proved there among it."""
 
-    def __init__(self, rules: tuple[Rule, ...], theory: Theory, guesses: Iterable[Guess] = ()) -> None:
+    def __init__(
+        self, rules: tuple[Rule, ...], theory: LinearArithmetic, conjectures: Iterable[Conjecture] = ()
+    ) -> None:
         super().__init__(laws_with(rules))
         self.theory = theory
         #: Whether guards may use all bounds that the theory can find, not only those that a reader sees at once, and
@@ -170,7 +172,7 @@ class Laws(Matcher):
         #: The laws that may be used; None for all.
         self.only: frozenset[str] | None = None
         self._rewrites: dict[tuple[Expr, bool, frozenset[str] | None], list[tuple[str, Expr]]] = {}
-        self._guesses = {self.read(guess.before): guess.after for guess in guesses}
+        self._conjectures = {self.read(conjecture.before): conjecture.after for conjecture in conjectures}
 
     def bounds(self, term: Expr) -> tuple[int, int]:
         """Bounds by those of the operands and, if :attr:`deep`, by the theory."""
@@ -254,8 +256,8 @@ class Laws(Matcher):
 
     def _applications(self, term: Expr) -> Iterator[tuple[str, Expr]]:
         yield from self.rewrites(term, self.only)
-        if term in self._guesses:
-            yield "guess", self._guesses[term]
+        if term in self._conjectures:
+            yield "guess", self._conjectures[term]
         if term in self.theory.solved:
             yield "solve", self.theory.simplify(term)
         if term.op in ("lt", "eq") and not term.args[0].is_bool:
@@ -344,28 +346,28 @@ def _written_out(reduction: Expr) -> Iterator[tuple[str, Expr]]:
         yield "unroll", reduce(partial(make, REDUCTIONS[reduction.op].combine), values)
 
 
-def _sum(form: Form) -> Expr:
+def _sum(form: LinearForm) -> Expr:
     """The canonical sum of a form whose atoms are canonical."""
     addends = [canonical("mul", atom, const(coefficient)) for atom, coefficient in form.terms.items()]
     return joined("add", [*addends, const(form.constant)])
 
 
-def spelled(state: Expr) -> Expr:
+def written(state: Expr) -> Expr:
     """A term as read, for a reader.
 
     >>> from eqsat import var
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
-    >>> spelled(Laws((), Theory()).read(y - 4*x + 8*y))
+    >>> written(Laws((), LinearArithmetic()).read(y - 4*x + 8*y))
     Expr('y*9 - x*4')
     """
 
-    def spell(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+    def write(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if term.op not in LINEAR or term.is_bool:
             return None
         form = read(make(term.op, *args))
-        return spell_sum(form.terms.items(), form.constant)
+        return written_sum(form.terms.items(), form.constant)
 
-    return rebuild(presentable([state]), spell)[0]
+    return rebuild(presentable([state]), write)[0]
 
 
 def reading(before: Expr, after: Expr) -> str:

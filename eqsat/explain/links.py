@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from eqsat.explain.derive import Laws, Move, Search, reading, spelled
+from eqsat.explain.derive import Laws, Move, Search, reading, written
 from eqsat.lang.expr import Expr, make
 from eqsat.lang.traversal import topological_until
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 #: Laws for steps between which no chain of smaller ones was found.
 COARSE = {
@@ -20,9 +20,9 @@ COARSE = {
 
 
 class Attempt(NamedTuple):
-    """One search: whether large operands are opaque to it, whether it is deep, and how many states it may look at."""
+    """One search: whether large operands are uninterpreted, whether it is deep, how many states it may look at."""
 
-    opaque: bool
+    uninterpreted: bool
     deep: bool
     states: int
 
@@ -42,14 +42,14 @@ AT_ONCE = (Attempt(False, False, 12),)
 class Link:
     """``before`` becomes ``after``: by moves between them as read, or by one law alone.
 
-    ``opaque`` holds large operands, each with a variable of its range that stands for it while moves are sought.
+    ``uninterpreted`` holds large operands, each with a variable of its range that stands for it while moves are sought.
     """
 
     before: Expr
     after: Expr
     given: tuple[Expr, ...]
     laws: Laws
-    opaque: dict[Expr, Expr]
+    uninterpreted: dict[Expr, Expr]
     moves: Sequence[Move] = ()
     law: str = ""
 
@@ -60,15 +60,15 @@ class Link:
     def find(self, only: frozenset[str] | None, deadline: float, attempts: Sequence[Attempt]) -> bool:
         """Find moves by the laws in ``only``; whether there are any."""
         self.laws.only = only
-        whole = self.opaque
+        whole = self.uninterpreted
         for attempt in attempts:
-            opaque = whole if attempt.opaque else {}
-            if attempt.opaque and not whole:
+            uninterpreted = whole if attempt.uninterpreted else {}
+            if attempt.uninterpreted and not whole:
                 continue
             if time.perf_counter() > deadline:
                 # to read a term takes as long as it is large
                 return False
-            before, after = cut(self.before, opaque), cut(self.after, opaque)
+            before, after = cut(self.before, uninterpreted), cut(self.after, uninterpreted)
             try:
                 start, goal = self.laws.read(before), self.laws.read(after)
             except ValueError:
@@ -77,37 +77,37 @@ class Link:
             if start is goal:
                 law = reading(before, after)
                 if only is None or law in only:
-                    self.law, self.moves, self.opaque = law, (), opaque
+                    self.law, self.moves, self.uninterpreted = law, (), uninterpreted
                     return True
                 continue
             self.laws.deep = attempt.deep
             moves = Search(self.laws, start, goal, deadline).run(attempt.states)
             if moves is not None:
-                self.law, self.moves, self.opaque = "", moves, opaque
+                self.law, self.moves, self.uninterpreted = "", moves, uninterpreted
                 return True
         return False
 
     def steps(self) -> Iterator[tuple[Expr, Expr, str, tuple[Expr, Expr] | None]]:
-        """Both sides of each step with opaque operands cut out, its law, and to what part that was applied."""
-        now, end = cut(self.before, self.opaque), cut(self.after, self.opaque)
+        """Both sides of each step with uninterpreted operands cut out, its law, and to what part that was applied."""
+        now, end = cut(self.before, self.uninterpreted), cut(self.after, self.uninterpreted)
         if self.law:
             yield now, end, self.law, None
         for move in self.moves:
-            following = end if move is self.moves[-1] else spelled(move.state)
-            part = spelled(move.part), spelled(move.new)
+            following = end if move is self.moves[-1] else written(move.state)
+            part = written(move.part), written(move.new)
             yield now, following, move.law, None if part[1] in (following, now) else part
             now = following
 
 
-def cut(term: Expr, opaque: Mapping[Expr, Expr]) -> Expr:
-    """``term`` with what is opaque replaced, and not looked into."""
-    new = dict(opaque)
+def cut(term: Expr, uninterpreted: Mapping[Expr, Expr]) -> Expr:
+    """``term`` with what is uninterpreted replaced, and not looked into."""
+    new = dict(uninterpreted)
     for part in topological_until([term], new.__contains__):
         args = tuple([new[a] for a in part.args])
         new[part] = part if args == part.args else make(part.op, *args)
     return new[term]
 
 
-def coarse_law(theory: Theory, before: Expr, after: Expr) -> str:
+def coarse_law(theory: LinearArithmetic, before: Expr, after: Expr) -> str:
     """The law for a step between terms that no chain of smaller ones was found for."""
     return "normal-form" if theory.value(before) == theory.value(after) else "unexplained"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from eqsat.alternatives.value_graph import Value
+from eqsat.alternatives.canonical import Value
 from eqsat.explain.derive import LINEAR, Laws
 from eqsat.explain.links import AT_ONCE, ATTEMPTS, COARSE, Link, coarse_law
 from eqsat.lang.expr import Expr, const, make, topological, use_counts, var, with_operands
@@ -21,7 +21,7 @@ from eqsat.optimize.greedy import CHAINED
 from eqsat.theory.definedness import live_branches, undefined
 from eqsat.theory.facts import Work
 from eqsat.theory.forms import to_expr, without_quotients
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 if TYPE_CHECKING:
     from eqsat.optimize.result import Result
@@ -72,24 +72,26 @@ class Plan:
         result = task.result
         self.before = [result.before[i] for i in members]
         self.after = [result.exprs[i] for i in members]
-        base = Theory(result.constraints, work=Work(until=task.until(1)))
+        base = LinearArithmetic(result.constraints, work=Work(until=task.until(1)))
         fact = () if gate is None else (base.condition(gate),)
         # None under a gate that never holds
         self.theory = base.under(fact[0]) if fact else base
-        self.guesses = [guess for guess in result.guesses if {*guess.facts} <= {*result.constraints, *fact}]
-        self._laws: dict[Theory, Laws] = {}
+        self.conjectures = [
+            conjecture for conjecture in result.conjectures if {*conjecture.facts} <= {*result.constraints, *fact}
+        ]
+        self._laws: dict[LinearArithmetic, Laws] = {}
         # how many nodes a term has, written out
         self._size = Simplicity().size
         self._variables: dict[Expr, Expr] = {}
         #: By value, the form that the answer has for it.
         self._answers: dict[Value, Expr] = {}
         #: The same in branches whose conditions say that sums are equal, where other terms have that value.
-        self._equated: dict[Theory, dict[Value, Expr]] = {}
+        self._equated: dict[LinearArithmetic, dict[Value, Expr]] = {}
         self.links: list[Link] = []
         if self.theory is not None:
-            self.theory.learn([(guess.before, guess.after) for guess in self.guesses])
+            self.theory.assert_equal([(conjecture.before, conjecture.after) for conjecture in self.conjectures])
             if read := _selections_read(self.theory, self.before):
-                self.theory.learn([(self.theory.simplify(before), after) for before, after in read])
+                self.theory.assert_equal([(self.theory.simplify(before), after) for before, after in read])
             sets = base.variables
             # an index means nothing outside of its reduction
             outside = [part for part in topological(self.after) if not sets.of(part) & sum(sets.index_extents)]
@@ -100,7 +102,7 @@ class Plan:
             self.links = self._walk(self.before, wanted, self.theory, ())[1]
 
     def _walk(
-        self, roots: Sequence[Expr], wanted: Mapping[Expr, Expr], theory: Theory, given: tuple[Expr, ...]
+        self, roots: Sequence[Expr], wanted: Mapping[Expr, Expr], theory: LinearArithmetic, given: tuple[Expr, ...]
     ) -> tuple[dict[Expr, Expr], list[Link]]:
         """What the terms below ``roots`` become, and by which links; operands are left out where it goes at once."""
         users = use_counts(roots)
@@ -148,7 +150,7 @@ class Plan:
         first.sort(key=lambda link: self._size(link.before), reverse=True)
         return becomes, first + links
 
-    def _answer(self, term: Expr, theory: Theory) -> Expr | None:
+    def _answer(self, term: Expr, theory: LinearArithmetic) -> Expr | None:
         """The form that the answer has for the value of ``term``, or the literal that it is."""
         value = theory.value(term)
         found = self._answers.get(value)
@@ -160,7 +162,7 @@ class Plan:
             return None if simple.args or simple.op == "var" else simple
         return found
 
-    def _at_once(self, term: Expr, target: Expr, theory: Theory, given: tuple[Expr, ...]) -> Link | None:
+    def _at_once(self, term: Expr, target: Expr, theory: LinearArithmetic, given: tuple[Expr, ...]) -> Link | None:
         """A link from ``term`` as it is, if it is small and few states lead there."""
         if self._size(term) > MAX_AT_ONCE or not term.args:
             return None
@@ -168,7 +170,7 @@ class Plan:
         deadline = self.task.until(SEARCHING / 2)
         return link if link.find(self.task.only, deadline, AT_ONCE) else None
 
-    def _enter_branches(self, now: Expr, theory: Theory, given: tuple[Expr, ...], links: list[Link]) -> Expr:
+    def _enter_branches(self, now: Expr, theory: LinearArithmetic, given: tuple[Expr, ...], links: list[Link]) -> Expr:
         """A selection with its branches brought to what they are where its condition decides for them."""
         condition, *branches = now.args
         holds = theory.condition(condition)
@@ -194,25 +196,25 @@ class Plan:
         self,
         before: Expr,
         after: Expr,
-        theory: Theory,
+        theory: LinearArithmetic,
         given: tuple[Expr, ...],
         operands: Sequence[Expr] = (),
         splits: int = MAX_SPLITS,
     ) -> list[Link]:
         """The link between two terms; where no laws lead from one to the other, links by cases if these do."""
-        opaque = {o: self._variable(o) for o in operands if not o.is_bool and self._size(o) > MAX_TRANSPARENT}
-        link = Link(before, after, given, self._laws_of(theory), opaque)
+        uninterpreted = {o: self._variable(o) for o in operands if not o.is_bool and self._size(o) > MAX_TRANSPARENT}
+        link = Link(before, after, given, self._laws_of(theory), uninterpreted)
         if link.find(self.task.only, self.task.until(SEARCHING), ATTEMPTS):
             return [link]
         for condition in () if self.task.is_late(SEARCHING / 2) or not splits else _cases(before, after):
             links = self._by_cases(condition, before, after, theory, given, splits - 1)
             if links and not any(each.law in COARSE for each in links):
                 return links
-        link.law, link.opaque = coarse_law(theory, before, after), {}
+        link.law, link.uninterpreted = coarse_law(theory, before, after), {}
         return [link]
 
     def _by_cases(
-        self, condition: Expr, before: Expr, after: Expr, theory: Theory, given: tuple[Expr, ...], splits: int
+        self, condition: Expr, before: Expr, after: Expr, theory: LinearArithmetic, given: tuple[Expr, ...], splits: int
     ) -> list[Link]:
         """Links from ``before`` to ``after`` where ``condition`` holds, and where it does not; none if one fails."""
         holds = theory.condition(condition)
@@ -231,20 +233,20 @@ class Plan:
                 return []
         return links if joined is after else [*links, *self._linked(joined, after, theory, given, splits=0)]
 
-    def _laws_of(self, theory: Theory) -> Laws:
+    def _laws_of(self, theory: LinearArithmetic) -> Laws:
         if theory not in self._laws:
-            self._laws[theory] = Laws(self.task.result.rule_set, theory, self.guesses)
+            self._laws[theory] = Laws(self.task.result.rule_set, theory, self.conjectures)
         return self._laws[theory]
 
     def _variable(self, operand: Expr) -> Expr:
-        """The variable that stands for an opaque operand."""
+        """The variable that stands for an uninterpreted operand."""
         if operand not in self._variables:
             name = f"{self.task.prefix}{len(self._variables)}"
             self._variables[operand] = var(name, operand.vmin, operand.vmax)
         return self._variables[operand]
 
 
-def _selections_read(theory: Theory, roots: Sequence[Expr]) -> list[tuple[Expr, Expr]]:
+def _selections_read(theory: LinearArithmetic, roots: Sequence[Expr]) -> list[tuple[Expr, Expr]]:
     """Selections between 0 and 1 that are a quotient of two values below ``roots``, and that quotient."""
     found: list[tuple[Expr, Expr]] = []
     quotients = {a for term in topological(roots) if term.op in DIVISIONS for a in theory.form(term).terms}
@@ -268,7 +270,7 @@ def _cases(before: Expr, after: Expr) -> list[Expr]:
     return list(dict.fromkeys([*selections, *values]))[:MAX_CASES]
 
 
-def _simple(theory: Theory, term: Expr) -> Expr:
+def _simple(theory: LinearArithmetic, term: Expr) -> Expr:
     """The normal form of ``term``, with remainders, and without quotients that are sums, where that is shorter."""
     if term.is_bool:
         return theory.condition(term)

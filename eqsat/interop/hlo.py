@@ -57,7 +57,7 @@ class Shape:
 
     @classmethod
     def parse(cls, text: str) -> Shape:
-        """The shape that ``text`` spells; the last dimension is the fastest unless it says otherwise.
+        """The shape in ``text``; the last dimension is the fastest unless it says otherwise.
 
         A memory space behind the layout is skipped.
 
@@ -158,7 +158,7 @@ class Module:
 
 
 def parse(text: str) -> Module:
-    """The module that HLO text spells.
+    """The module in HLO text.
 
     Raises
     ------
@@ -264,7 +264,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 def _instruction(
     line: str, earlier: Mapping[str, Instruction], known: Mapping[str, Computation]
 ) -> tuple[bool, Instruction]:
-    """Whether it is the root, and the instruction that ``line`` spells."""
+    """Whether it is the root, and the instruction in ``line``."""
     found = _INSTRUCTION.fullmatch(line)
     if not found:
         raise ValueError(f"cannot parse {line[:60]!r}: write it as 'name = f32[10,20] op(operands), attribute={{0}}'")

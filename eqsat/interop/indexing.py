@@ -60,8 +60,8 @@ from eqsat.optimize.front import DEFAULT_BUDGET, optimize
 from eqsat.prove.verify import Check, check_equal
 from eqsat.theory.definedness import settled, suspects, unsafe_divisions
 from eqsat.theory.facts import OverdueError, Work
-from eqsat.theory.forms import Form, atom_form, read, to_expr
-from eqsat.theory.linear import Theory
+from eqsat.theory.forms import LinearForm, atom_form, read, to_expr
+from eqsat.theory.linear import LinearArithmetic
 
 #: Narrower variables may decide more constraints, which narrow variables again: at most so often.
 MAX_ROUNDS = 8
@@ -177,7 +177,7 @@ class IndexingMap:
 
     @classmethod
     def parse(cls, text: str, ranges: Mapping[str, tuple[int, int]] | None = None) -> IndexingMap:
-        """The map that ``text`` spells; ``ranges`` are those of variables that its domain does not mention.
+        """The map in ``text``; ``ranges`` are those of variables that its domain does not mention.
 
         Where a range is empty the domain is: the variable has the range the other way round, and ``False`` says it.
 
@@ -201,17 +201,17 @@ class IndexingMap:
         if not found:
             raise ValueError(f"cannot parse the map {text[:60]!r}: it must read '(dims)[symbols] -> (results)'")
         dims, symbols, runtime, results = [split_list(part or "") for part in found.groups()]
-        spelled = (*dims, *symbols, *runtime)
-        if len(set(spelled)) != len(spelled):
+        written = (*dims, *symbols, *runtime)
+        if len(set(written)) != len(written):
             raise ValueError(f"cannot parse the map {text[:60]!r}: it names a variable twice")
-        if words := _WORDS.intersection(spelled):
+        if words := _WORDS.intersection(written):
             raise ValueError(f"cannot parse the map {text[:60]!r}: {min(words)!r} is an operator, not a variable name")
         box: dict[str, tuple[int, int]] = {}
         cut = []
         for item in split_list(domain):
             interval = _INTERVAL.fullmatch(item)
             name = interval[1].strip() if interval else ""
-            if interval and name in spelled and name not in box:
+            if interval and name in written and name not in box:
                 box[name] = int(interval[2]), int(interval[3])
             else:
                 cut.append((interval[1], (int(interval[2]), int(interval[3]))) if interval else (item, None))
@@ -219,7 +219,7 @@ class IndexingMap:
             if not isinstance(ends, Sequence) or len(ends) != 2:
                 raise ValueError(f"the range of variable {name!r} must be (low, high), not {ends!r}")
         known = {**(ranges or {}), **box}
-        bounds = {name: known.get(name, LIMITS[32]) for name in spelled}
+        bounds = {name: known.get(name, LIMITS[32]) for name in written}
         names = {name: var(name, min(ends), max(ends)) for name, ends in bounds.items()}
         constraints: list[Expr] = [FALSE] if any(low > high for low, high in bounds.values()) else []
         for item, limits in cut:
@@ -302,8 +302,8 @@ class IndexingMap:
         constraints: list[Expr] = []
         try:
             for some in _in_order(self.constraints):
-                constraints += settled(some, Theory(constraints))
-            theory = Theory(constraints)
+                constraints += settled(some, LinearArithmetic(constraints))
+            theory = LinearArithmetic(constraints)
         except ContradictionError:
             return self._emptied()
         found = iter(settled([*self.results, *indices], theory))
@@ -434,7 +434,7 @@ def _in_time(options: Mapping[str, Any], until: float) -> dict[str, Any]:
 def _settled_terms(
     terms: Sequence[Expr], constraints: Sequence[Expr], options: Mapping[str, Any], until: float
 ) -> list[Expr]:
-    """The terms optimised, and again those that still divide: as now spelled, they may lead to what is preferred."""
+    """The terms optimised, and again those that still divide: as now written, they may lead to what is preferred."""
     final: dict[Expr, Expr] = {}
     changing = {term: term for term in terms}
     for _ in range(MAX_ROUNDS):
@@ -501,7 +501,7 @@ def _without_implied(conditions: list[Expr], until: float) -> list[Expr]:
         others = [c for c in kept if c is not condition]
         if time.perf_counter() > until:
             break
-        if len(others) > 1 and Theory(others, work=Work.ending(until)).condition(condition) is TRUE:
+        if len(others) > 1 and LinearArithmetic(others, work=Work.ending(until)).condition(condition) is TRUE:
             kept = others
     return kept
 
@@ -514,7 +514,7 @@ def _in_order(constraints: Iterable[Expr]) -> Iterator[list[Expr]]:
     yield known
     waiting = [c for c in constraints if c in dividing]
     while waiting:
-        theory = Theory(known)
+        theory = LinearArithmetic(known)
         some = [c for c in waiting if not any(unsafe_divisions([c], dividing, [theory]))] or waiting
         yield some
         known += some
@@ -528,7 +528,7 @@ def _simplified(
     # an equality is two bounds: those of a quotient are bounds of its numerator
     given = _all(half for c in together for half in _halves(c))
     # a late theory may not see that a divisor is never zero
-    theory = Theory(known, work=Work.ending(inf if suspects(topological([given])) else until))
+    theory = LinearArithmetic(known, work=Work.ending(inf if suspects(topological([given])) else until))
     normal = theory.condition(given)
     if normal.op == "bool":
         return [] if normal is TRUE else [FALSE]
@@ -539,8 +539,8 @@ def _simplified(
     intervals = [_as_remainder(*interval) for interval in _intervals(members)]
     options = {"extract": "tree", **_in_time(options, until), "constraints": known}
     terms = optimize([term for term, _, _ in intervals], **options).exprs
-    spelled = [_without_offset(t, low, high) for t, (_, low, high) in zip(terms, intervals, strict=True)]
-    return [c for term, low, high in _join_remainders(spelled) for c in within(term, low, high)]
+    written = [_without_offset(t, low, high) for t, (_, low, high) in zip(terms, intervals, strict=True)]
+    return [c for term, low, high in _join_remainders(written) for c in within(term, low, high)]
 
 
 def narrowed(given: Iterable[Expr], constraints: Sequence[Expr], until: float = inf) -> dict[Expr, Expr]:
@@ -560,7 +560,7 @@ def narrowed(given: Iterable[Expr], constraints: Sequence[Expr], until: float = 
     image = {v: v for v in given}
     for _ in range(MAX_ROUNDS):
         try:
-            theory = Theory(replaced(constraints, image), work=Work.ending(until))
+            theory = LinearArithmetic(replaced(constraints, image), work=Work.ending(until))
         except OverdueError:
             break
         narrower = {g: var(cast(str, v.value), *theory.range(v)) for g, v in image.items()}
@@ -651,7 +651,7 @@ def within(term: Expr, low: int, high: int) -> list[Expr]:
 
 def _join_remainders(intervals: Iterable[Interval]) -> Iterator[Interval]:
     """Known remainders of one term by several literals are one remainder (Chinese remainder theorem)."""
-    known: dict[Form, tuple[int, int]] = {}
+    known: dict[LinearForm, tuple[int, int]] = {}
     for term, low, high in intervals:
         if term.op != "mod" or term.args[1].op != "const" or max(low, term.vmin) != min(high, term.vmax):
             yield term, low, high
@@ -738,7 +738,7 @@ def _ceiling(term: Expr) -> tuple[Expr, str, int] | None:
 
 def _opposite(divisor: Expr) -> Expr | None:
     """What ``divisor`` is the opposite of, if it is always negative."""
-    return Theory().simplify(-divisor) if divisor.vmax < 0 else None
+    return LinearArithmetic().simplify(-divisor) if divisor.vmax < 0 else None
 
 
 def _interval_text(interval: Interval) -> str:

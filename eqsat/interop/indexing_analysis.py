@@ -22,7 +22,7 @@ from eqsat.interop.indexing import IndexingMap
 from eqsat.interop.relations import Relation, Sizes
 from eqsat.lang.text import split_list
 from eqsat.theory.forms import ZERO
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 #: An instruction read in more ways than this has more maps than are of use.
 MAX_MAPS = 256
@@ -201,12 +201,12 @@ def _seen_from(call: Instruction, given: IndexingMap) -> IndexingMap:
 
 
 def _are_one(one: IndexingMap, other: IndexingMap) -> bool:
-    """Whether two maps of one instruction are known to be equal, whatever their spelling."""
+    """Whether two maps of one instruction are known to be equal, whatever their notation."""
     if one.variables != other.variables or set(one.constraints) != set(other.constraints):
         return False
     if [r.hlo for r in one.runtime] != [r.hlo for r in other.runtime]:
         return False
-    theory = Theory(one.constraints)
+    theory = LinearArithmetic(one.constraints)
     mine, theirs = [[*m.results, *(i for r in m.runtime for i in r.indices)] for m in (one, other)]
     return all(x is y or theory.form(x - y) == ZERO for x, y in zip(mine, theirs, strict=True))
 

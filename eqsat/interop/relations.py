@@ -22,7 +22,7 @@ from eqsat.interop.indexing import IndexingMap, RuntimeVariable, within
 from eqsat.interop.views import row_major
 from eqsat.lang.expr import Expr, substitute, var, variables
 from eqsat.lang.limits import integer_of, integers_of, require
-from eqsat.theory.forms import Form, atom_form, number, to_expr
+from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
 
 Sizes = Sequence[int]
 
@@ -385,7 +385,7 @@ def gathered(
     at = [loops[d] for d in batch]
     starts, inside = [sizes[d] for d in start_index_map], [slice_sizes[d] for d in start_index_map]
 
-    def element(entry: Form) -> list[Form]:
+    def element(entry: LinearForm) -> list[LinearForm]:
         return [*at[:index_vector_dim], entry, *at[index_vector_dim:]][: len(indices)]
 
     runtime = _offsets(starts, inside, [(source, element(number(n))) for n in range(count)])
@@ -405,7 +405,7 @@ def gathered(
     ]
 
 
-def _loops(sizes: Sizes, prefix: str = "i") -> list[Form]:
+def _loops(sizes: Sizes, prefix: str = "i") -> list[LinearForm]:
     """A loop variable per dimension."""
     return [atom_form(v) for v in _dims(sizes, prefix)]
 
@@ -417,9 +417,9 @@ def _dims(sizes: Sizes, prefix: str = "d") -> tuple[Expr, ...]:
 
 
 def _related(
-    output: Sequence[Form],
+    output: Sequence[LinearForm],
     output_sizes: Sizes,
-    operand: Sequence[Form],
+    operand: Sequence[LinearForm],
     operand_sizes: Sizes,
     runtime: Sequence[RuntimeVariable] = (),
     everywhere: bool = False,
@@ -432,9 +432,9 @@ def _related(
 
 
 def _solved(
-    source: Sequence[Form],
+    source: Sequence[LinearForm],
     source_sizes: Sizes,
-    target: Sequence[Form],
+    target: Sequence[LinearForm],
     target_sizes: Sizes,
     runtime: Sequence[RuntimeVariable],
     everywhere: bool,
@@ -466,7 +466,9 @@ def _solved(
     return IndexingMap(dims, tuple(symbols), tuple(results), tuple(constraints), tuple(reads)).trimmed()
 
 
-def _offsets(sizes: Sizes, slice_sizes: Sizes, reads: Sequence[tuple[object, Sequence[Form]]]) -> list[RuntimeVariable]:
+def _offsets(
+    sizes: Sizes, slice_sizes: Sizes, reads: Sequence[tuple[object, Sequence[LinearForm]]]
+) -> list[RuntimeVariable]:
     """An offset per dimension, such that a slice of ``slice_sizes`` is inside."""
     _check_ranks(sizes, slice_sizes, reads)
     found = []

@@ -35,7 +35,7 @@ from eqsat.lang.limits import require
 from eqsat.lang.ops import OPS, REDUCTIONS
 from eqsat.lang.text import parse, to_text
 from eqsat.optimize.front import optimize
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 #: Operations may nest so deep.
 MAX_DEPTH = 100
@@ -85,7 +85,7 @@ class Tree:
 
     @classmethod
     def parse(cls, text: str) -> Tree:
-        """The tree that ``text`` spells.
+        """The tree in ``text``.
 
         Raises
         ------
@@ -213,7 +213,7 @@ class _Operand:
 
 
 def _number(text: str) -> int:
-    """The integer that a constant expression spells; ``2^40`` is a power."""
+    """The integer of a constant expression; ``2^40`` is a power."""
     value = parse(text.replace("^", "**"), {})
     if value.vmin != value.vmax:
         raise ValueError(f"{text.strip()!r} is not a number")
@@ -563,9 +563,9 @@ def _with_access(
     tree: Tree, ranges: Mapping[str, tuple[int, int]], cost: CostModel, options: Mapping[str, Any]
 ) -> Tree:
     """An access with its index as cheap as it gets, and its gate beside it."""
-    spelled: dict[Expr, str] = {}
+    written: dict[Expr, str] = {}
     try:
-        index = _expression(tree.args[1], ranges, spelled)
+        index = _expression(tree.args[1], ranges, written)
     except ValueError:
         # what is no integer expression is left alone
         return tree
@@ -577,20 +577,20 @@ def _with_access(
     found, valid = [_least(*pair, cost) for pair in zip(result.before, result.exprs, strict=True)]
     if found is index:
         return tree
-    texts = [spelled.get(term) or to_text(term) for term in (found, valid)]
+    texts = [written.get(term) or to_text(term) for term in (found, valid)]
     gate = [] if valid is TRUE else [leaf(f"gate=({texts[1]})")]
     return node("INDEX", tree.args[0], leaf(texts[0]), *gate)
 
 
 def _least(old: Expr, new: Expr, cost: CostModel) -> Expr:
     """The cheapest of ``old``, the normal form of ``new``, and ``new``; of equal ones the first."""
-    return min([old, Theory().simplify(new), new], key=lambda term: cost_of([term], cost))
+    return min([old, LinearArithmetic().simplify(new), new], key=lambda term: cost_of([term], cost))
 
 
-def _expression(tree: Tree, ranges: Mapping[str, tuple[int, int]], spelled: dict[Expr, str]) -> Expr:
+def _expression(tree: Tree, ranges: Mapping[str, tuple[int, int]], written: dict[Expr, str]) -> Expr:
     """What a tree of selections and leaves means; the text of each leaf is noted."""
     if tree.op == "WHERE":
-        return where(*[_expression(a, ranges, spelled) for a in tree.args])
+        return where(*[_expression(a, ranges, written) for a in tree.args])
     if tree.op:
         raise ValueError(f"{tree.op} is no index expression")
     if tree.text == "Invalid":
@@ -600,5 +600,5 @@ def _expression(tree: Tree, ranges: Mapping[str, tuple[int, int]], spelled: dict
         if word not in OPS and word not in ("True", "False"):
             names[word] = var(word, *ranges.get(word, LIMITS[32]))
     term = parse(tree.text, names)
-    spelled.setdefault(term, tree.text)
+    written.setdefault(term, tree.text)
     return term

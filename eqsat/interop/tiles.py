@@ -25,8 +25,8 @@ from eqsat.lang.limits import integers_of, require
 from eqsat.lang.sampling import domain_size
 from eqsat.lang.text import numbered
 from eqsat.prove.verify import MOST_POINTS
-from eqsat.theory.forms import Form, atom_form, number, to_expr
-from eqsat.theory.linear import Theory
+from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
+from eqsat.theory.linear import LinearArithmetic
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def read_by(tile: Tile, of: IndexingMap) -> Tile:
         raise ValueError("the tile is outside of the domain of the map: nothing is read")
     if found.constraints or list(found.dims) != given:
         raise ValueError(f"only some elements of the tile read, or at some offsets, as in {found}: that is no tile")
-    theory = Theory()
+    theory = LinearArithmetic()
     parts = [_progression(theory.form(result), found.symbols) for result in found.results]
     used = [v for result in found.results for v in topological([result]) if v in found.symbols]
     if len(set(used)) != len(used):
@@ -97,7 +97,7 @@ def read_by(tile: Tile, of: IndexingMap) -> Tile:
     return Tile(offsets_read, sizes, strides)
 
 
-def _progression(index: Form, steps: Sequence[Expr]) -> tuple[Expr, int, int]:
+def _progression(index: LinearForm, steps: Sequence[Expr]) -> tuple[Expr, int, int]:
     """The values of a sum over ``steps``, if they are evenly spaced: the first, how many, how far apart."""
     moving = {v: c for v, c in index.terms.items() if v in steps}
     first = index
@@ -158,7 +158,7 @@ def memory_steps(of: IndexingMap, shape: Shape) -> tuple[int | None, ...]:
     if len(of.results) != len(shape.sizes):
         raise ValueError(f"a map to {len(of.results)} dimensions does not lead to {shape}")
     try:
-        theory = Theory(of.constraints)
+        theory = LinearArithmetic(of.constraints)
     except ContradictionError:
         return (0,) * len(of.dims)
     stride, address = 1, number(0)
@@ -174,5 +174,5 @@ def _step(address: Expr, dim: Expr) -> int | None:
         return 0
     here = var(str(dim.value), dim.vmin, dim.vmax - 1)
     before, after = replaced([address], {dim: here})[0], replaced([address], {dim: here + 1})[0]
-    growth = Theory().form(after - before)
+    growth = LinearArithmetic().form(after - before)
     return None if growth.terms else growth.constant

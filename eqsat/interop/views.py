@@ -2,7 +2,7 @@
 
 A :class:`View` maps one index per dimension to an offset, by strides, and to a condition, by a mask. Both together are
 an :class:`Access`: the offset matters only where the condition holds, so they are optimised together, with the
-condition as the gate of the offset. A masked index may also be spelled as one term, ``where(condition, index,
+condition as the gate of the offset. A masked index may also be written as one term, ``where(condition, index,
 INVALID)``; :func:`split_gate` takes it apart.
 """
 
@@ -156,7 +156,7 @@ def _joined(op: str, terms: Sequence[Expr], neutral: Expr) -> Expr:
 
 
 def split_gate(index: Expr) -> Access:
-    """The access that a term with ``INVALID`` in it spells: the condition under which its value is a number, and that.
+    """The access that a term with ``INVALID`` in it writes: the condition under which its value is a number, and that.
 
     ``where(condition, index, INVALID)`` is ``index`` gated by ``condition``; only ``INVALID`` makes a gate, no other
     value. It may stand in either branch and at any depth: what is computed from it is not valid either.
@@ -200,7 +200,7 @@ def _both(p: Expr, q: Expr) -> Expr:
 
 
 def _choice(condition: Expr, p: Expr, q: Expr) -> Expr:
-    """``where(condition, p, q)`` on conditions, spelled plainly where one of them is a literal."""
+    """``where(condition, p, q)`` on conditions, written plainly where one of them is a literal."""
     if p is q:
         return p
     if q is FALSE:

@@ -56,7 +56,7 @@ from eqsat.lang.sampling import grid
 from eqsat.lang.traversal import mentions
 from eqsat.optimize.front import optimize
 from eqsat.theory.forms import to_expr
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.solving import equated, solved_for
 
 #: NumPy's type of each element type.
@@ -164,7 +164,7 @@ class Store:
         if array.shape is None:
             raise ValueError(f"buffer {array.name!r} has no shape: an output needs one")
         try:
-            theory = Theory([self.when])
+            theory = LinearArithmetic([self.when])
         except ContradictionError:
             # nothing is ever stored
             return
@@ -425,7 +425,7 @@ def _narrowed(term: Expr) -> Expr | None:
         return None
     neutral = REDUCTIONS[term.op].rounded
     condition, x, y = body.args
-    theory = Theory()
+    theory = LinearArithmetic()
     known = theory.condition(condition)
     if _is_literal(x, neutral):
         known, x, y = theory.negate(known), y, x

@@ -24,8 +24,8 @@ from itertools import pairwise
 from math import gcd
 from typing import Any
 
-from eqsat.alternatives.speller import Speller
-from eqsat.alternatives.value_graph import Value
+from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.canonical import Value
 from eqsat.extract.cost import CostModel, LoopAware, refuse_other
 from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
@@ -54,7 +54,7 @@ from eqsat.optimize.front import optimize
 from eqsat.optimize.result import Result
 from eqsat.theory.facts import OverdueError, Work
 from eqsat.theory.forms import atom_form
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 #: So often a nest is changed for a cheaper one.
 MAX_CHANGES = 8
@@ -529,8 +529,8 @@ class _Space:
 
     def __init__(self, nest: Nest, model: CostModel, inside: dict[str, int], until: float) -> None:
         self.model, self.inside = model, inside
-        self.theory = Theory(work=Work.ending(until))
-        self.speller = Speller(self.theory, {})
+        self.theory = LinearArithmetic(work=Work.ending(until))
+        self.builder = Builder(self.theory, {})
         #: Classes that are one.
         self.unions: list[Sequence[int]] = []
         #: The names of the axes of all nests, and of everything.
@@ -542,30 +542,32 @@ class _Space:
 
     def __len__(self) -> int:
         """How many classes there are before any are united."""
-        return len(self.speller.values)
+        return len(self.builder.values)
 
     def add(self, nest: Nest) -> None:
-        """Spell the roots in the variables of a nest, and unite them with what they are in those of the others."""
-        speller = self.speller
+        """Write the roots in the variables of a nest, and unite them with what they are in those of the others."""
+        builder = self.builder
         leaves = [t for t in topological(nest.terms) if t.op in ("var", "buffer")]
-        speller.variables |= {buffer_key(t) if t.op == "buffer" else str(t.value): t for t in leaves}
+        builder.variables |= {buffer_key(t) if t.op == "buffer" else str(t.value): t for t in leaves}
         self.loops |= {str(a.variable.value) for a in nest.axes}
         values = [self._value(root, gate) for root, gate in zip(nest.roots, nest.gates, strict=True)]
-        speller.input.add(topological(nest.roots))
-        classes = [speller.need(value) for value in values]
+        builder.input.add(topological(nest.roots))
+        classes = [builder.add_class(value) for value in values]
         # what is equal only where a gate holds is not one class
         first = next(iter(self.roots.values()), classes)
         self.unions += [pair for *pair, gate in zip(first, classes, nest.gates, strict=True) if gate is None]
         self.roots[nest.axes] = classes
-        speller.grow()
+        builder.grow()
 
     def changed(self, nest: Nest, equation: Equation) -> Nest:
         """``nest`` with the other side of an equation, which ties its variables."""
         other = nest.replaced([equation])
         self.add(other)
         for variable, image in (equation.apart | equation.together).items():
-            self.unions.append((self.speller.need(atom_form(variable)), self.speller.need(self.theory.form(image))))
-        self.speller.grow()
+            self.unions.append(
+                (self.builder.add_class(atom_form(variable)), self.builder.add_class(self.theory.form(image)))
+            )
+        self.builder.grow()
         return other
 
     def _value(self, root: Expr, gate: Expr | None) -> Value:
@@ -589,7 +591,7 @@ class _Space:
 
     def unite(self) -> None:
         """Make the classes that the unions tie one each; nests can be priced then."""
-        self.graph, self.home = united(self.speller.graph, self.unions)
+        self.graph, self.home = united(self.builder.graph, self.unions)
 
     def loop_cost(self, nest: Nest) -> int:
         """What the loops of a nest cost: a step of its counter for each iteration of each."""

@@ -1,4 +1,4 @@
-"""The operators of the language: one row each for sort, bounds, evaluation and spelling.
+"""The operators of the language: one row each for sort, bounds, evaluation and notation.
 
 Index terms are mathematical integers; ``//`` and ``%`` are floor division and floor modulo, ``tdiv`` and ``tmod`` are
 C's truncating ones. Bounds are inclusive pairs of Python ints; a bool term has bounds within ``(0, 1)``.
@@ -31,9 +31,9 @@ class Op:
     gives : str
         Sort of the result, in the same letters.
     symbol : str
-        Infix or prefix spelling; empty for operators spelled as function calls.
+        Infix or prefix notation; empty for operators written as function calls.
     precedence : int
-        Binding strength of the spelling, as in Python; function calls bind tightest.
+        Binding strength of the notation, as in Python; function calls bind tightest.
     """
 
     name: str
@@ -201,7 +201,7 @@ class Reduction:
         The value over an empty range. For ``max_over`` and ``min_over`` it is the end of the 32-bit integers, whatever
         the body: integers here have no least one, and a value that hung on the body's bounds would change when the body
         is rewritten.
-    spelling : str
+    notation : str
         Its name in the text form.
     rounded : float
         The value over an empty range of a reduction of floating-point values.
@@ -210,7 +210,7 @@ class Reduction:
     name: str
     combine: str
     identity: int
-    spelling: str
+    text: str
     rounded: float = 0.0
 
 
@@ -302,7 +302,7 @@ class Buffer:
 class FloatOp:
     """An operator on floating-point values; ``takes`` and ``gives`` as in :class:`Op`, with ``f`` for such a value.
 
-    ``integer`` is the operator of :data:`OPS` that is spelled alike, ``element`` the type of the result where it is not
+    ``integer`` is the operator of :data:`OPS` that is written alike, ``element`` the type of the result where it is not
     that of the operands.
     """
 
@@ -339,7 +339,7 @@ FLOATS: dict[str, FloatOp] = {
     )
 }
 
-#: By the operator on integers, the one on floating-point values that is spelled alike.
+#: By the operator on integers, the one on floating-point values that is written alike.
 FLOAT_OF = {op.integer: op.name for op in FLOATS.values() if op.integer} | {
     f"{name}_over": f"f{name}_over" for name in ("sum", "prod", "max", "min")
 }

@@ -1,4 +1,4 @@
-"""The terms that a choice of nodes spells."""
+"""The terms of a choice of nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eqsat.lang.ops import Buffer
 
 
 def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: Mapping[str, Expr]) -> list[Expr]:
-    """The terms that ``choice`` spells for ``roots``."""
+    """The terms of ``choice`` for ``roots``."""
     terms = terms_of(graph, choice, roots, variables)
     return [terms[root] for root in roots]
 
@@ -24,7 +24,7 @@ def terms_of(
     variables: Mapping[str, Expr],
     narrower: Callable[[int], Expr | None] = lambda c: None,
 ) -> dict[int, Expr]:
-    """The terms that ``choice`` spells for all classes that ``roots`` need; of a wide one its class's ``narrower``."""
+    """The terms of ``choice`` for all classes that ``roots`` need; of a wide one its class's ``narrower``."""
     terms: dict[int, Expr] = {}
     for c in reachable(choice, roots):
         op, value, args = choice[c]
@@ -39,7 +39,7 @@ def terms_of(
             terms[c] = variables[cast(str, value)]
         elif op == "sum":
             constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
-            terms[c] = spell_sum([(terms[a], k) for a, k in zip(args, coefficients, strict=True)], constant)
+            terms[c] = written_sum([(terms[a], k) for a, k in zip(args, coefficients, strict=True)], constant)
         else:
             operands = [terms[a] for a in args]
             if op in ("shl", "shr"):
@@ -51,8 +51,8 @@ def terms_of(
     return terms
 
 
-def spell_sum(terms: Iterable[tuple[Expr, int]], constant: int) -> Expr:
-    """A sum spelled term by term, positive terms first."""
+def written_sum(terms: Iterable[tuple[Expr, int]], constant: int) -> Expr:
+    """A sum written term by term, positive terms first."""
     total: Expr | None = None
     for term, k in sorted(terms, key=lambda item: (item[1] < 0, -abs(item[1]), item[0].key)):
         scaled = term if abs(k) == 1 else make("mul", term, const(abs(k)))

@@ -47,14 +47,14 @@ _TOKEN = re.compile(
     r"\s*(?:(\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|(?:inf|nan)\(\))|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>(),[\]]))"
 )
 
-#: Infix spellings; ``>`` and ``>=`` swap their operands.
+#: Infix alternatives; ``>`` and ``>=`` swap their operands.
 _INFIX = {OPS[n].symbol: (n, OPS[n].precedence) for n in OPS if OPS[n].symbol and len(OPS[n].takes) == 2}
 _INFIX |= {">": ("gt", 4), ">=": ("ge", 4), "<<": ("shl", 5), ">>": ("shr", 5), "**": ("pow", 9), "/": ("fdiv", 7)}
 _PREFIX = {"not": ("not", 3), "-": ("neg", 8)}
 _CALLS = {n: (len(OPS[n].takes), n in ("min", "max")) for n in OPS if not OPS[n].symbol}
 _CALLS |= dict.fromkeys(("exp", "log", "sqrt", "to_float", "to_double"), (1, False))
 _COMPARE = 4
-_REDUCTIONS = {r.spelling: r.name for r in REDUCTIONS.values() if r.name[0] != "f"}
+_REDUCTIONS = {r.text: r.name for r in REDUCTIONS.values() if r.name[0] != "f"}
 _CALLED = frozenset([*_CALLS, *_REDUCTIONS, "load"])
 #: The longest text, in characters.
 MAX_LENGTH = 10_000_000
@@ -65,7 +65,7 @@ _Token = tuple[int, str, int]
 
 
 def parse(text: str, names: Mapping[str, Expr], remedy: str = "give its range") -> Expr:
-    """The expression that ``text`` spells.
+    """The expression in ``text``.
 
     Parameters
     ----------
@@ -326,11 +326,11 @@ class _Parser:
     def reduction(self, name: str, height: int) -> None:
         low, high, body = [_as_integer(a) for a in self.values[height:]]
         del self.values[height:]
-        spelled, index, before = self.scopes.pop()
+        written, index, before = self.scopes.pop()
         if before is None:
-            del self.names[spelled]
+            del self.names[written]
         else:
-            self.names[spelled] = before
+            self.names[written] = before
         try:
             self.values.append(make(name, body, index, low, high))
         except (TypeError, ValueError) as error:
@@ -440,8 +440,8 @@ def pieces(term: Expr) -> Pieces:
     if term.op == "load":
         return [(term.args[0], 0), "[", *_listed(term.args[1:]), "]"], 100
     if term.op in REDUCTIONS:
-        return [REDUCTIONS[term.op].spelling, "(", *_listed(term.args), ")"], 100
-    op = OPS.get(FLOATS[term.op].integer if term.op in FLOATS else term.op) or _SPELLED_ALONE[term.op]
+        return [REDUCTIONS[term.op].text, "(", *_listed(term.args), ")"], 100
+    op = OPS.get(FLOATS[term.op].integer if term.op in FLOATS else term.op) or _WRITTEN_ALONE[term.op]
     if not op.symbol:
         return [op.name, "(", *_listed(term.args), ")"], 100
     if len(term.args) == 1:
@@ -453,8 +453,8 @@ def pieces(term: Expr) -> Pieces:
     return [(left, left_floor), symbol, (right, op.precedence + 1)], op.precedence
 
 
-#: Operators on floating-point values that no operator on integers is spelled like.
-_SPELLED_ALONE = {
+#: Operators on floating-point values that no operator on integers is written like.
+_WRITTEN_ALONE = {
     "fdiv": replace(OPS["floordiv"], symbol="/"),
     **{name: replace(OPS["min"], name=name) for name in ("exp", "log", "sqrt", "to_float", "to_double")},
 }

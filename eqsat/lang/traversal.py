@@ -1,6 +1,7 @@
 """What is below terms: every subterm once, operands first; the variables and arrays there, and how much it is.
 
-Terms share subterms and may be thousands of levels deep: every walk visits each distinct term once and is iterative.
+Terms share subterms and may be thousands of levels deep: every traversal visits each distinct term once and is
+iterative.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ from eqsat.extract.cost import CostModel, checked, refuse_other
 from eqsat.lang.costs import LATENCY
 from eqsat.lang.expr import Expr, as_expr, brief, refuse_array, var
 from eqsat.lang.text import parse
-from eqsat.optimize.by_rules import ByRules
-from eqsat.optimize.by_theory import ByTheory
+from eqsat.optimize.modulo_theory import ModuloTheory
+from eqsat.optimize.optimisation import collection_paused
 from eqsat.optimize.pareto import SIZES
 from eqsat.optimize.result import Result
-from eqsat.optimize.walk import collection_paused
+from eqsat.optimize.rules_alone import RulesAlone
 from eqsat.prove.proof import refuse_false
 from eqsat.rules import DEFAULT
 
@@ -123,7 +123,7 @@ def optimize(
                 raise TypeError(f"{rule!r} is no rule: give a list of eqsat.Rule")
         refuse_repeated(rules)
         refuse_false(rule for rule in rules if rule not in _SHIPPED)
-    kind = ByTheory if engine == "theory" or (theory and engine == "egraph") else ByRules
+    kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
     walk = kind(roots, facts, gated, rules, checked(cost), budget, extract, pareto, branches == "lazy")
     if rounded := [t for t in walk.order if t.element]:
         shown = brief(rounded[0])

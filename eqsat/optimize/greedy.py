@@ -9,7 +9,7 @@ like are sorted by their keys, literals folded and last, neutral ones dropped. C
 out. A rule that works both ways is used from left to right, and of two rules that undo each other (:data:`UNDOES`) the
 first: either pair would run in a circle. Other circles are left where they close, and counted. Rules that hide
 divisions are left out too: where both sides are kept they do no harm, but here no other rule for
-divisions would match again. ``sub``, ``neg``, ``le`` and ``ne`` are spelled with other operators, as in the e-graph.
+divisions would match again. ``sub``, ``neg``, ``le`` and ``ne`` are written with other operators, as in the e-graph.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from eqsat.lang.limits import list_of, refuse_seconds
 from eqsat.lang.ops import DIVISIONS, MAX_SHIFT, OPS, REDUCTIONS
 from eqsat.rules import DEFAULT
 from eqsat.theory.facts import Work
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 #: Rules that undo another one, by name: of both, the later one is left out.
 UNDOES = {
@@ -159,7 +159,7 @@ def rewrite(
 
 def _narrowed(roots: Sequence[Expr], facts: Sequence[Expr], deadline: float) -> dict[Expr, Expr]:
     """The variables whose range the facts narrow, as far as that is seen in time, each with one of that range."""
-    theory = Theory(facts, work=Work(until=deadline))
+    theory = LinearArithmetic(facts, work=Work(until=deadline))
     found = {}
     for variable in variables([*roots, *facts]):
         low, high = theory.range(variable)

@@ -1,4 +1,4 @@
-"""Which rules run beside the theory: those tagged for it, and all that are not shipped."""
+"""Which rules run where the theory normalises: those tagged ``modulo_theory``, and all rules of the user's own."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def _content(rule: Rule) -> object:
 
 
 _SHIPPED = frozenset(map(_content, DEFAULT))
-_LEFT_OUT = frozenset(_content(rule) for rule in DEFAULT if not rule.beside_theory)
+_LEFT_OUT = frozenset(_content(rule) for rule in DEFAULT if not rule.modulo_theory)
 
 
 @lru_cache(maxsize=16)
-def beside_theory(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """The rules worth running beside the theory.
+def relevant_rules(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """The rules worth running modulo the theory.
 
     Of the shipped ones the others only say that two terms have one normal form, which the theory finds without them.
     """

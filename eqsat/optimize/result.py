@@ -15,7 +15,7 @@ from eqsat.lang.expr import Expr, brief
 from eqsat.optimize.pareto import Answer
 from eqsat.optimize.snapshot import Built, Snapshot
 from eqsat.prove.verify import Check, check_equal, prove_equal
-from eqsat.theory.guess import Guess
+from eqsat.theory.conjectures import Conjecture
 
 if TYPE_CHECKING:
     from eqsat.explain.derivation import Explanation
@@ -57,8 +57,8 @@ class Result:
         How often each rule matched.
     rule_set : tuple of Rule
         The rules that could be used.
-    guesses : tuple of Guess
-        Equalities that were read off sample points, and how each was proved; see :mod:`eqsat.theory.guess`.
+    conjectures : tuple of Guess
+        Equalities that were read off sample points, and how each was proved; see :mod:`eqsat.theory.conjectures`.
     trace : Trace
         Where the time went, which e-nodes came from where, what each round and rule did; see :mod:`eqsat.egraph.trace`.
     pareto : tuple of Answer
@@ -82,7 +82,7 @@ class Result:
     extraction_milliseconds: float
     rules: dict[str, int]
     rule_set: tuple[Rule, ...] = field(repr=False)
-    guesses: tuple[Guess, ...] = ()
+    conjectures: tuple[Conjecture, ...] = ()
     trace: Trace = field(default=Trace(), repr=False)
     pareto: tuple[Answer, ...] = ()
     snapshot: Snapshot | None = field(default=None, repr=False, compare=False)
@@ -140,11 +140,11 @@ class Result:
 
     @property
     def choice(self) -> Choice:
-        """The nodes of :attr:`graph` that spell the answer, by class."""
+        """The nodes of :attr:`graph` that write the answer, by class."""
         return self.built().choice
 
     def terms(self, choice: Choice) -> tuple[Expr, ...]:
-        """The terms that a choice over :attr:`graph` spells for the roots.
+        """The terms that a choice over :attr:`graph` writes for the roots.
 
         They are equal to the input. :meth:`extract` also sees to it that they divide by nothing that may be zero, that
         no root reads what only other roots have, and that 64 bits hold what they held before.
@@ -189,7 +189,7 @@ class Result:
         >>> result.extract(OpCount()).cost
         1
         """
-        from eqsat.optimize.again import extracted
+        from eqsat.optimize.reextraction import extracted
 
         return extracted(self, cost, extract, seconds)
 

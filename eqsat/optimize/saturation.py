@@ -1,9 +1,9 @@
 """Saturation modulo the theory: rules match in egglog, the theory names the values of what they make.
 
-Each step inserts the classes and nodes that egglog does not have, runs the rules, and reads what is new: nodes of
-known classes are offered to them, a new class gets the value that the theory computes from its operands, and what the
-theory knows of that value goes back to egglog. Equal values are one class; classes that a rule found equal, though the
-theory does not know it, offer each other's nodes.
+Each round inserts the classes and e-nodes that egglog does not have, runs the rules, and reads what is new. An e-node
+of a known class is added to it. For a new class the theory computes the normal form from the operands, and what the
+theory knows of its values goes back to egglog. Equal normal forms are one class. Two classes that a rule united, though
+the theory does not know them to be equal, get each other's e-nodes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from math import gcd
 from operator import itemgetter
 from typing import Any, cast
 
+from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.canonical import Value, sum_of
 from eqsat.alternatives.congruent import CongruentRemainders
-from eqsat.alternatives.speller import Speller
-from eqsat.alternatives.value_graph import Value, sum_of
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.program import CONTAINERS, EQUAL, NORMAL, OPEN, PLAIN
 from eqsat.egraph.tables import Tables, constructors
@@ -26,7 +26,7 @@ from eqsat.extract.graph import Node
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
 from eqsat.lang.expr import FALSE, TRUE, brief, make
 from eqsat.lang.ops import DIVISIONS, Bounds
-from eqsat.theory.forms import Form, to_expr
+from eqsat.theory.forms import LinearForm, to_expr
 
 #: Rules match so many sums of a class, besides its normal form, and those that are shorter than all before.
 MOST_OPEN = 3
@@ -68,13 +68,14 @@ class Saturated:
 
 
 def saturate(
-    speller: Speller, tables: Tables, budget: Budget, is_late: Callable[[], bool], thorough: bool = False
+    builder: Builder, tables: Tables, budget: Budget, is_late: Callable[[], bool], thorough: bool = False
 ) -> Saturated:
-    """Let the rules of ``tables`` match all that a speller's graph has, until nothing changes; it gains what they find.
+    """Let the rules of ``tables`` match all that a canonical e-graph has, until nothing changes; it gains what they
+    find.
 
     With ``thorough`` more of the ways to write one value as a sum are matched.
     """
-    run = _Run(speller, tables, thorough)
+    run = _Run(builder, tables, thorough)
     tables.begin()
     try:
         stop = run.steps(budget, is_late)
@@ -86,22 +87,22 @@ def saturate(
     return Saturated(stop, tuple(run.rounds))
 
 
-def present(speller: Speller) -> frozenset[str]:
-    """The constructors of the nodes of a speller's graph."""
-    ops = {node[0] for nodes in speller.graph.classes.values() for node in nodes}
+def present(builder: Builder) -> frozenset[str]:
+    """The constructors of the nodes of a canonical e-graph."""
+    ops = {node[0] for nodes in builder.graph.classes.values() for node in nodes}
     return frozenset(
         {_CONSTRUCTOR[op] for op in ops if op in _CONSTRUCTOR} | ({"Lt", "Eq"} if ops & {"le", "ne"} else set())
     )
 
 
 class _Run:
-    """One saturation of the graph of a speller."""
+    """One saturation of a canonical e-graph."""
 
-    def __init__(self, speller: Speller, tables: Tables, thorough: bool) -> None:
+    def __init__(self, builder: Builder, tables: Tables, thorough: bool) -> None:
         self.thorough = thorough
         self.most_short = MOST_SHORT if thorough else MOST_OPEN
-        self.speller, self.tables = speller, tables
-        self.classes, self.values = speller.graph.classes, speller.values
+        self.builder, self.tables = builder, tables
+        self.classes, self.values = builder.graph.classes, builder.values
         self.live: frozenset[str] = frozenset({"Sum"})
         self.rounds: list[Round] = []
         # how many classes egglog has, of each the nodes of it, and the node of its normal form
@@ -112,7 +113,7 @@ class _Run:
         self.opened: dict[int, tuple[int, int]] = {}
         # the rows that were read
         self.seen: set[tuple[str, Any]] = set()
-        self.congruent = CongruentRemainders(speller)
+        self.congruent = CongruentRemainders(builder)
         # how many products, junctions, minima and maxima egglog was given
         self.containers = 0
         # whether egglog is to be told what its own nodes are
@@ -138,7 +139,7 @@ class _Run:
             self.note(number, self.tables.matches.total() - matched, began)
             if not changed:
                 break
-            if len(self.speller.graph) > budget.nodes:
+            if len(self.builder.graph) > budget.nodes:
                 return "nodes"
             if is_late():
                 return "time"
@@ -149,12 +150,12 @@ class _Run:
 
     def note(self, number: int, matches: int, began: float) -> None:
         """Trace the round that has just ended."""
-        nodes, classes = len(self.speller.graph), len(self.values)
+        nodes, classes = len(self.builder.graph), len(self.values)
         self.rounds.append(Round(1, number, nodes, nodes, classes, matches, time.perf_counter() - began))
 
     def share_terms(self) -> None:
-        """Offer sums the multiples of their atoms that have a node besides the product: ``where(p, 0, 3)*4``."""
-        source = self.speller.enter("rules")
+        """Add sums the multiples of their atoms that have a node besides the product: ``where(p, 0, 3)*4``."""
+        source = self.builder.enter("rules")
         for c, nodes in self.classes.items():
             for op, payload, operands in [*nodes]:
                 if op == "sum" and len(operands) > 1:
@@ -162,11 +163,11 @@ class _Run:
                     terms = [self._shared_term(a, k) for a, k in zip(operands, coefficients, strict=True)]
                     if any(a != b for (a, _), b in zip(terms, operands, strict=True)):
                         self._add(c, sum_of(terms, constant))
-        self.speller.enter(source)
+        self.builder.enter(source)
 
     def move_terms(self) -> None:
-        """Offer comparisons of a difference as those of its terms: ``x - y < 0`` is ``x < y``."""
-        source = self.speller.enter("rules")
+        """Add comparisons of a difference as those of its terms: ``x - y < 0`` is ``x < y``."""
+        source = self.builder.enter("rules")
         for c, nodes in self.classes.items():
             for op, _, operands in [*nodes]:
                 if op in ("lt", "le"):
@@ -177,11 +178,11 @@ class _Run:
                             other = op if limit == 0 else "le" if op == "lt" else "lt"
                             for x, y in self._differences(operands[place]):
                                 self._add(c, (other, None, (x, y) if place == 0 else (y, x)))
-        self.speller.enter(source)
+        self.builder.enter(source)
 
     def sort_dividends(self) -> None:
         """Of equal prices a dividend that is seen to be positive comes first: it needs no fix-up of its sign."""
-        bounds = self.speller.graph.bounds
+        bounds = self.builder.graph.bounds
 
         def may_be_negative(node: Node) -> bool:
             op, payload, operands = node
@@ -206,12 +207,12 @@ class _Run:
     def _shared_term(self, a: int, k: int) -> tuple[int, int]:
         """A term of a sum, with the class of the whole term where that has a node of its own."""
         value = self.values[a]
-        if not isinstance(value, Form):
+        if not isinstance(value, LinearForm):
             return a, k
         for scale in (k, -k) if k != 1 else (-1,):
             whole = value.times(scale)
-            if whole in self.speller.classes:
-                c = self.speller.need(whole)
+            if whole in self.builder.classes:
+                c = self.builder.add_class(whole)
                 if any(op not in ("sum", "mul") for op, _, _ in self.classes[c]):
                     return c, k // scale
         return a, k
@@ -220,9 +221,9 @@ class _Run:
 
     def insert(self) -> bool:
         """Give egglog the classes and nodes that it does not have; whether there were any."""
-        self.speller.grow()
-        self.congruent.offer()
-        self.speller.grow()
+        self.builder.grow()
+        self.congruent.add_node()
+        self.builder.grow()
         any_new = self.inserted < len(self.values) or self.has_links
         self.has_links = False
         for c in range(self.inserted, len(self.values)):
@@ -247,12 +248,12 @@ class _Run:
     def _class(self, c: int) -> None:
         """A row for a class, with what is known of its values."""
         value, add = self.values[c], self.tables.add
-        if not isinstance(value, Form):
+        if not isinstance(value, LinearForm):
             add("holds" if value is TRUE else "fails" if value is FALSE else "condition", c)
             return
-        low, high = self.speller.graph.bounds[c]
+        low, high = self.builder.graph.bounds[c]
         if len(value.terms) > 1 and any(a.op == "floordiv" for a in value.terms):
-            low, high = self.speller.theory.bounds(value)
+            low, high = self.builder.theory.bounds(value)
         if max(map(abs, (value.constant, low, high, *value.terms.values()))) >= _LARGEST:
             add("condition", c)
         elif not value.terms:
@@ -263,7 +264,7 @@ class _Run:
             if value.single() is not None:
                 add("atom", c, *known)
             else:
-                atoms = [(k, self.speller.classes.need_atom(a)) for a, k in value.terms.items()]
+                atoms = [(k, self.builder.classes.add_atom(a)) for a, k in value.terms.items()]
                 kind = NORMAL if all(self._is_atom(a) for _, a in atoms) else OPEN
                 self.tables.add_sum(c, value.constant, atoms, kind)
                 self.normal[c] = sum_of([(a, k) for k, a in atoms], value.constant)
@@ -274,7 +275,7 @@ class _Run:
     def _literal(self, c: int) -> int | None:
         """The number that a class is; ``None`` if it is not one."""
         value = self.values[c]
-        return value.constant if isinstance(value, Form) and not value.terms else None
+        return value.constant if isinstance(value, LinearForm) and not value.terms else None
 
     def _is_literal(self, c: int) -> bool:
         """Whether a class is one number: it needs no other node."""
@@ -282,13 +283,13 @@ class _Run:
 
     def _is_atom(self, c: int) -> bool:
         value = self.values[c]
-        return isinstance(value, Form) and value.single() is not None
+        return isinstance(value, LinearForm) and value.single() is not None
 
     def _node(self, c: int, node: Node) -> str | None:
         """Insert one node: its constructor; none if rules do not read such nodes."""
         op, payload, operands = node
         if op in DIVISIONS:
-            low, high = self.speller.graph.bounds[operands[1]]
+            low, high = self.builder.graph.bounds[operands[1]]
             if low <= 0 <= high:
                 # it counts only where the divisor is not zero, and a rule would take it out of there
                 return None
@@ -336,8 +337,8 @@ class _Run:
     # ---- out
 
     def read(self) -> None:
-        """Offer the speller's graph what egglog has beyond it."""
-        source = self.speller.enter("rules")
+        """Add the canonical e-graph what egglog has beyond it."""
+        source = self.builder.enter("rules")
         rows = self.tables.rows()
         self.live |= constructors(rows)
         integer = self.tables.integer
@@ -362,16 +363,16 @@ class _Run:
                     value = self._value(op, payload, args)
                     if value is None:
                         continue
-                    c = home[output] = self.speller.need(value)
+                    c = home[output] = self.builder.add_class(value)
                     # egglog does not know yet what it has there
                     self._row(c, op, payload, args, EQUAL)
                     self.has_links = True
-                self._offer(c, op, payload, args, output in known)
+                self._add_found(c, op, payload, args, output in known)
             waiting = [row for row, is_ready in zip(waiting, are_ready, strict=True) if not is_ready]
         for output, constant, written in unsimplified:
             if output in home and all(a in home for _, a in written):
                 self.tables.add_sum(home[output], constant, [(k, home[a]) for k, a in written], EQUAL)
-        self.speller.enter(source)
+        self.builder.enter(source)
 
     def _nodes(
         self, rows: Mapping[str, Any], unsimplified: list[tuple[Any, int, list[tuple[int, Any]]]]
@@ -416,34 +417,34 @@ class _Run:
         """The value of a new node; none if it is no term."""
         values = [self.values[a] for a in args]
         if op == "sum":
-            if not all(isinstance(v, Form) for v in values):
+            if not all(isinstance(v, LinearForm) for v in values):
                 return None
             constant, coefficients = payload
-            total = Form({}, constant)
+            total = LinearForm({}, constant)
             for value, k in zip(values, coefficients, strict=True):
-                total = total.plus(cast(Form, value), k)
+                total = total.plus(cast(LinearForm, value), k)
             return total
-        terms = [to_expr(v) if isinstance(v, Form) else v for v in values]
+        terms = [to_expr(v) if isinstance(v, LinearForm) else v for v in values]
         try:
             term = terms[0] if op in CONTAINERS else make(op, *terms)
             for other in terms[1:] if op in CONTAINERS else ():
                 term = make(op, term, other)
-            return self.speller.value_of(term)
+            return self.builder.value_of(term)
         except (TooWideError, TypeError, ValueError):
             return None
 
-    def _offer(self, c: int, op: str, payload: Any, args: tuple[int, ...], is_held: bool) -> None:
-        """Offer a node to a class; egglog has it, and if it ``is_held``, as one of that class."""
+    def _add_found(self, c: int, op: str, payload: Any, args: tuple[int, ...], is_held: bool) -> None:
+        """Add a node to a class; egglog has it, and if it ``is_held``, as one of that class."""
         if op == "sum":
             constant, coefficients = payload
             pairs = list(zip(args, coefficients, strict=True))
             if numbers := [(self.values[a], k) for a, k in pairs if self._is_literal(a)]:
-                constant += sum(cast(Form, value).constant * k for value, k in numbers)
+                constant += sum(cast(LinearForm, value).constant * k for value, k in numbers)
                 pairs = [(a, k) for a, k in pairs if not self._is_literal(a)]
                 args, coefficients = tuple([a for a, _ in pairs]), tuple([k for _, k in pairs])
             if len(args) == 1 and coefficients == (1,) and not constant:
                 return
-            ends = [self.speller.graph.bounds[a] for a in args]
+            ends = [self.builder.graph.bounds[a] for a in args]
             low = constant + sum(k * end[k < 0] for k, end in zip(coefficients, ends, strict=True))
             high = constant + sum(k * end[k > 0] for k, end in zip(coefficients, ends, strict=True))
             self._check(c, (low, high))
@@ -456,7 +457,7 @@ class _Run:
                 value = self._value(op, None, (left, member))
                 if value is None:
                     return
-                inner = self.speller.need(value)
+                inner = self.builder.add_class(value)
                 self._add(inner, (op, None, tuple(sorted((left, member)))))
                 left = inner
             self._add(c, (op, None, tuple(sorted((left, args[-1])))))
@@ -466,8 +467,8 @@ class _Run:
             return
         nodes = self.classes[c]
         if node not in nodes:
-            self.speller.offer(c, node)
-            if node[0] != "sum" and nodes[-1] == node and isinstance(self.values[c], Form):
+            self.builder.add_node(c, node)
+            if node[0] != "sum" and nodes[-1] == node and isinstance(self.values[c], LinearForm):
                 # of equal prices the first wins: an operator reads better than the sum that it stands for
                 nodes.insert(0, nodes.pop())
         elif node[0] == "mod" and nodes[0] != node:
@@ -483,20 +484,20 @@ class _Run:
 
     def _check(self, c: int, bounds: Bounds) -> None:
         """Refuse ``bounds`` in which no value of the class ``c`` lies, though rules say that it has them."""
-        known = self.speller.graph.bounds[c]
+        known = self.builder.graph.bounds[c]
         if known[1] < bounds[0] or bounds[1] < known[0]:
             value = self.values[c]
-            term = brief(to_expr(value) if isinstance(value, Form) else value)
+            term = brief(to_expr(value) if isinstance(value, LinearForm) else value)
             fired = ", ".join(name for name, count in self.tables.matches.items() if count) or "none"
             raise UnsoundUnionError(
                 f"{term} lies in {[*known]}, and in {[*bounds]} by a false rule; rules that fired: {fired}"
             )
 
     def _equal(self, c: int, other: int) -> None:
-        """Two classes that the rules found equal offer each other's nodes."""
+        """Two classes that the rules found equal add each other's nodes."""
         one, two = self.values[c], self.values[other]
-        self._check(c, self.speller.graph.bounds[other])
-        if isinstance(one, Form) and isinstance(two, Form):
+        self._check(c, self.builder.graph.bounds[other])
+        if isinstance(one, LinearForm) and isinstance(two, LinearForm):
             self._add(c, sum_of([(other, 1)] if two.terms else [], two.constant if not two.terms else 0))
             self._add(other, sum_of([(c, 1)] if one.terms else [], one.constant if not one.terms else 0))
             return

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import cast
 
+from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.plain import bind_indices
-from eqsat.alternatives.speller import Speller
 from eqsat.extract.graph import EGraph, Node, reachable_part
 from eqsat.extract.select import Choice, reachable, refuse_other_choice
 from eqsat.lang.expr import Expr, buffers, topological, variables
@@ -45,9 +45,9 @@ class Part:
     narrower: dict[int, Expr] = field(default_factory=dict)
 
 
-def of_theory(speller: Speller, wanted: Sequence[int], choice: Choice, lazy: bool) -> Snapshot:
+def of_theory(builder: Builder, wanted: Sequence[int], choice: Choice, lazy: bool) -> Snapshot:
     """What a run with the theory leaves: its graph, the class of each root, what it chose."""
-    return Snapshot((Part(speller.graph, (*enumerate(wanted),), choice, speller.input.narrowed()),), lazy)
+    return Snapshot((Part(builder.graph, (*enumerate(wanted),), choice, builder.input.narrowed()),), lazy)
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Built:
     exprs : tuple of Expr
         The answer.
     choice : dict of int to Node
-        What spells the answer.
+        The e-nodes of the answer.
     narrower : dict of int to Expr
         By class a term of the input for one that would be too wide.
     leaves : dict of str to Expr
@@ -75,7 +75,7 @@ class Built:
     leaves: dict[str, Expr]
 
     def terms(self, choice: Choice, graph: EGraph | None = None) -> list[Expr]:
-        """The terms that a choice spells for the roots of the graph, or of one that has gained classes since."""
+        """The terms of a choice for the roots of the graph, or of one that has gained classes since."""
         graph = self.graph if graph is None else graph
         refuse_other_choice(graph, choice)
         terms = terms_of(graph, choice, graph.roots, self.leaves, self.narrower.get)
@@ -241,7 +241,7 @@ class _Building:
         return c
 
     def _root(self, classes: Sequence[int], top: int, gate: Expr | None) -> int:
-        """The class of a root: that of the graph, or one that offers it and the answer."""
+        """The class of a root: that of the graph, or one that adds it and the answer."""
         others = [c for c in classes if c != top]
         if not others:
             return top

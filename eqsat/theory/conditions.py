@@ -14,7 +14,7 @@ from typing import Self, cast
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
 from eqsat.theory.extremes import Extremes
 from eqsat.theory.facts import Work
-from eqsat.theory.forms import ZERO, Form, atom_form, factors, number, partition, scale_of, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, partition, scale_of, to_expr
 
 #: A comparison is tested against at most so many others of its conjunction or disjunction.
 MAX_DECIDING = 8
@@ -33,10 +33,10 @@ class Conditions(Extremes):
     """Comparisons, conjunctions and disjunctions in normal form."""
 
     def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
-        self._comparisons: dict[Form, Expr] = {}
-        self._selections: dict[tuple[Expr, Form, Form], Form] = {}
-        self._decisions: dict[Form, Expr | None] = {}
-        self._nonzero_proofs: dict[Form, bool] = {}
+        self._comparisons: dict[LinearForm, Expr] = {}
+        self._selections: dict[tuple[Expr, LinearForm, LinearForm], LinearForm] = {}
+        self._decisions: dict[LinearForm, Expr | None] = {}
+        self._nonzero_proofs: dict[LinearForm, bool] = {}
         self._lower_values: dict[Expr, tuple[Expr, int] | None] = {}
         self._complements: dict[Expr, Expr] = {}
         self._junctions: dict[tuple[str, frozenset[Expr]], Expr] = {}
@@ -60,7 +60,7 @@ class Conditions(Extremes):
         self._complements.clear()
 
     def _choice(self, term: Expr) -> Expr:
-        """Selections and comparisons of conditions, spelled with ``and``, ``or`` and ``not`` unless these are large."""
+        """Selections and comparisons of conditions, written with ``and``, ``or`` and ``not`` unless these are large."""
         parts = [self.conditions[a] for a in term.args]
         if term.op == "where":
             c, x, y = parts
@@ -82,21 +82,21 @@ class Conditions(Extremes):
         return TRUE not in parts and FALSE not in parts and sum(map(self.simplicity.size, twice)) > MAX_REPEATED
 
     def _compared(self, op: str, x: Expr, y: Expr) -> Expr:
-        """``x == y`` or ``x != y`` of conditions, neither of them spelled as a complement."""
+        """``x == y`` or ``x != y`` of conditions, neither of them written as a complement."""
         same = (op == "eq") == (is_negative(x) == is_negative(y))
         x, y = sorted([self.negate(part) if is_negative(part) else part for part in (x, y)], key=lambda part: part.key)
         if x is y:
             return TRUE if same else FALSE
         return make("eq" if same else "ne", x, y)
 
-    def at_least_zero(self, form: Form) -> Expr:
+    def at_least_zero(self, form: LinearForm) -> Expr:
         """The normal form of ``form >= 0``."""
         found = self._comparisons.get(form)
         if found is None:
             found = self._comparisons[form] = self._at_least_zero(form)
         return found
 
-    def _at_least_zero(self, form: Form) -> Expr:
+    def _at_least_zero(self, form: LinearForm) -> Expr:
         while True:
             low, high = self.bounds(form)
             if low >= 0:
@@ -119,7 +119,7 @@ class Conditions(Extremes):
                 return _literal(form) if found is None else found
             form = smaller
 
-    def _split_selection(self, form: Form) -> Expr | None:
+    def _split_selection(self, form: LinearForm) -> Expr | None:
         """``where(c, x, y) >= 0`` is ``c and x >= 0 or not c and y >= 0``, if that is shorter."""
         selections = [a for a in form.terms if a.op == "where"]
         if len(selections) != 1:
@@ -137,7 +137,7 @@ class Conditions(Extremes):
         split = self.junction("or", there)
         return split if self.simplicity.size(split) < self.simplicity.size(_literal(form)) else None
 
-    def _where_of_literals(self, form: Form) -> Expr | None:
+    def _where_of_literals(self, form: LinearForm) -> Expr | None:
         """``form >= 0`` for a selection between literals: its condition, or the complement, where one branch holds."""
         if len(form.terms) != 1:
             return None
@@ -148,7 +148,7 @@ class Conditions(Extremes):
         # both, or neither, is decided by bounds
         return None if yes == no else atom.args[0] if yes else self.negate(atom.args[0])
 
-    def _decided(self, form: Form) -> Expr | None:
+    def _decided(self, form: LinearForm) -> Expr | None:
         """``form >= 0`` decided by refutation."""
         if not self.is_coupled(form):
             return None
@@ -159,7 +159,7 @@ class Conditions(Extremes):
             )
         return self._decisions[form]
 
-    def _moved_end(self, form: Form) -> Form | None:
+    def _moved_end(self, form: LinearForm) -> LinearForm | None:
         """``A % n >= n - 1``, or ``A % n <= 0``, is an equation: with the constant of ``A`` moved across."""
         moved = self._moved_remainder(form)
         if moved is None:
@@ -167,7 +167,7 @@ class Conditions(Extremes):
         low, high = self.bounds(moved)
         return moved.times(-1) if low == 0 else moved if high == 0 else None
 
-    def _split_comparison(self, form: Form) -> Expr | None:
+    def _split_comparison(self, form: LinearForm) -> Expr | None:
         """``min(x, y) >= 0`` iff both are; ``max(x, y) >= 0`` iff one is."""
         atom = self.outer_minimum(form)
         if atom is None or self.operand_count(form, MAX_SPLIT) > MAX_SPLIT:
@@ -175,7 +175,7 @@ class Conditions(Extremes):
         op = "and" if form.terms[atom] > 0 else "or"
         return self.junction(op, [self.at_least_zero(case) for case in self.cases(form, atom)])
 
-    def _clear_comparison(self, form: Form) -> Form | None:
+    def _clear_comparison(self, form: LinearForm) -> LinearForm | None:
         """An equivalent form with fewer terms or quotients: ``d >= 0`` iff ``d // f >= 0`` for any ``f > 0``."""
         content = form.content()
         if content > 1:
@@ -199,13 +199,13 @@ class Conditions(Extremes):
                     return multiples.shifted(low // f)
         return self._unit_coefficients(form)
 
-    def _clear_truncated(self, dividend: Form, n: int, form: Form) -> Form:
+    def _clear_truncated(self, dividend: LinearForm, n: int, form: LinearForm) -> LinearForm:
         """``tdiv(A, n) >= k`` is ``A >= n*k``, or for ``k`` up to 0 ``A > n*(k - 1)``; ``<=`` is its mirror image."""
         (sign,) = form.terms.values()
         k = -form.constant
         return dividend.times(sign).shifted(-(n * k if k > 0 else n * (k - 1) + 1))
 
-    def _unit_coefficients(self, form: Form) -> Form | None:
+    def _unit_coefficients(self, form: LinearForm) -> LinearForm | None:
         """A sum of non-negative terms is at least 1, or at most 0, whatever their positive coefficients."""
         sign = 1 if form.constant == -1 else -1 if form.constant == 0 else 0
         coefficients = [sign * c for c in form.terms.values()]
@@ -213,7 +213,7 @@ class Conditions(Extremes):
             return None
         if any(self.range(a)[0] < 0 for a in form.terms):
             return None
-        return Form(dict.fromkeys(form.terms, sign), form.constant)
+        return LinearForm(dict.fromkeys(form.terms, sign), form.constant)
 
     def lower_value(self, quotient: Expr) -> tuple[Expr, int] | None:
         """Where a quotient ``A // n`` of two values is the lower one, and that value; ``None`` if it has more."""
@@ -233,7 +233,7 @@ class Conditions(Extremes):
         condition = self.at_least_zero(divisor.times(high).plus(dividend, -1).shifted(-1))
         return None if condition is TRUE or condition is FALSE else (condition, low)
 
-    def two_values(self, form: Form) -> tuple[Expr, int, int] | None:
+    def two_values(self, form: LinearForm) -> tuple[Expr, int, int] | None:
         """Where a form of two values has the lower one, and both; ``None`` if it is not seen to have two."""
         low, high = self.bounds(form)
         if low == high or not self._has_none_between(form, low, high):
@@ -241,7 +241,7 @@ class Conditions(Extremes):
         condition = self.at_least_zero(form.times(-1).shifted(low))
         return None if condition is TRUE or condition is FALSE else (condition, low, high)
 
-    def _has_none_between(self, form: Form, low: int, high: int) -> bool:
+    def _has_none_between(self, form: LinearForm, low: int, high: int) -> bool:
         """Whether a form between ``low`` and ``high`` is one of them."""
         content = form.content()
         atom = self.outer_minimum(form)
@@ -259,7 +259,7 @@ class Conditions(Extremes):
             return high - low == content * abs(atom.args[1].vmin - atom.args[2].vmin)
         return high - low == content and (low - form.constant) % content == 0
 
-    def ends(self, comparison: Expr) -> tuple[Form, Form]:
+    def ends(self, comparison: Expr) -> tuple[LinearForm, LinearForm]:
         """What is zero where a comparison holds, and what where it fails, if there the form compared has one value."""
         if comparison.op not in ("lt", "le") or comparison.args[0].is_bool:
             return ZERO, ZERO
@@ -269,12 +269,12 @@ class Conditions(Extremes):
         return form if high == 0 else ZERO, form.shifted(1) if low == -1 else ZERO
 
     @staticmethod
-    def at_end(form: Form, zero: Form) -> Form:
+    def at_end(form: LinearForm, zero: LinearForm) -> LinearForm:
         """``form`` less the multiple of what is ``zero`` that leaves it shorter, if one does."""
         shorter = form.plus(zero, -scale_of(zero, form))
         return shorter if len(shorter.terms) < len(form.terms) else form
 
-    def equal_zero(self, form: Form) -> Expr:
+    def equal_zero(self, form: LinearForm) -> Expr:
         """The normal form of ``form == 0``."""
         content = form.content()
         if not content:
@@ -312,16 +312,16 @@ class Conditions(Extremes):
             return self.junction("or", [self.equal_zero(self.inner(factor)) for factor in factors(product)])
         if self._never_zero(form):
             return FALSE
-        return make("eq", to_expr(Form(form.terms, 0)), const(-form.constant))
+        return make("eq", to_expr(LinearForm(form.terms, 0)), const(-form.constant))
 
-    def _never_zero(self, form: Form) -> bool:
+    def _never_zero(self, form: LinearForm) -> bool:
         if not self.is_coupled(form):
             return False
         if form not in self._nonzero_proofs:
             self._nonzero_proofs[form] = self.cannot_hold((), [form, form.times(-1)])
         return self._nonzero_proofs[form]
 
-    def _moved_remainder(self, form: Form) -> Form | None:
+    def _moved_remainder(self, form: LinearForm) -> LinearForm | None:
         """``(A + c) % n == r`` is ``A % n == (r - c) % n``."""
         for quotient, coefficient in form.terms.items():
             if quotient.op != "floordiv" or quotient.args[1].op != "const":
@@ -339,7 +339,7 @@ class Conditions(Extremes):
             return None if moved in (form, form.times(-1)) else moved
         return None
 
-    def _split_equation(self, form: Form) -> Expr | None:
+    def _split_equation(self, form: LinearForm) -> Expr | None:
         """``min(x, y) == 0`` is ``x == 0 and y >= 0`` if ``y`` is never 0, or only where ``x`` is."""
         atom = self.outer_minimum(form)
         if atom is None or self.operand_count(form, MAX_SPLIT) > MAX_SPLIT:
@@ -573,7 +573,7 @@ class Conditions(Extremes):
 
 
 def is_negative(condition: Expr) -> bool:
-    """Whether a condition is spelled as the complement of another."""
+    """Whether a condition is written as the complement of another."""
     return condition.op in ("le", "ne", "not")
 
 
@@ -586,9 +586,9 @@ def _has_quotient(condition: Expr) -> bool:
     return any(t.op == "floordiv" for t in topological([condition]))
 
 
-def _literal(form: Form) -> Expr:
+def _literal(form: LinearForm) -> Expr:
     """``form >= 0`` as a comparison with a constant, the first coefficient made positive."""
-    terms = Form(form.terms, 0)
+    terms = LinearForm(form.terms, 0)
     if form.sign() > 0:
         return make("le", const(-form.constant), to_expr(terms))
     return make("lt", to_expr(terms.times(-1)), const(form.constant + 1))

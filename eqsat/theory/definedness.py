@@ -29,19 +29,19 @@ from eqsat.lang.expr import (
     with_users,
 )
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
-from eqsat.theory.forms import Form, to_expr
-from eqsat.theory.linear import Theory
+from eqsat.theory.forms import LinearForm, to_expr
+from eqsat.theory.linear import LinearArithmetic
 
 
 def unsafe_divisions(
-    roots: Sequence[Expr], suspected: Collection[Expr], contexts: Sequence[Theory | None], lazy: bool = True
-) -> Iterator[tuple[Expr, Theory]]:
+    roots: Sequence[Expr], suspected: Collection[Expr], contexts: Sequence[LinearArithmetic | None], lazy: bool = True
+) -> Iterator[tuple[Expr, LinearArithmetic]]:
     """The divisions below ``roots`` by what may be zero under all that is known there, and the theory of that.
 
     ``suspected`` are the :func:`suspects` among the terms below the roots. If ``lazy``, a branch of a selection is
     evaluated only where it is chosen; else everywhere.
     """
-    seen: set[tuple[Theory, Expr]] = set()
+    seen: set[tuple[LinearArithmetic, Expr]] = set()
     pairs = zip(roots, contexts, strict=True)
     stack = [(root, theory) for root, theory in pairs if root in suspected and theory is not None]
     while stack:
@@ -61,7 +61,7 @@ def unsafe_divisions(
             stack += [(a, theory) for a in term.args]
 
 
-def undefined(order: Sequence[Expr], theory: Theory) -> set[Expr]:
+def undefined(order: Sequence[Expr], theory: LinearArithmetic) -> set[Expr]:
     """The terms of ``order``, operands first, that may divide by zero if no more is known than ``theory`` says.
 
     Here ``and`` and ``or`` do not need a member where others decide them.
@@ -73,7 +73,7 @@ def undefined(order: Sequence[Expr], theory: Theory) -> set[Expr]:
     return found if points is None else found & undefined_somewhere(found, points)
 
 
-def without_dead_divisions(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
+def without_dead_divisions(roots: Sequence[Expr], theory: LinearArithmetic) -> list[Expr]:
     """``roots`` with zero in place of divisions by what is always zero, which are never evaluated.
 
     Rules about divisions would make whatever such a division is the same as other things that it is.
@@ -86,7 +86,7 @@ def without_dead_divisions(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
     return rebuild(roots, dead)
 
 
-def settled(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
+def settled(roots: Sequence[Expr], theory: LinearArithmetic) -> list[Expr]:
     """``roots`` with zero in place of the divisions by zero that are never evaluated.
 
     Raises
@@ -96,7 +96,7 @@ def settled(roots: Sequence[Expr], theory: Theory) -> list[Expr]:
 
     >>> from eqsat.lang.expr import replaced, var
     >>> x, d = var("x", 0, 9), var("d", 0, 3)
-    >>> settled(replaced([where(d < 1, 0, x//d)], {d: const(0)}), Theory())
+    >>> settled(replaced([where(d < 1, 0, x//d)], {d: const(0)}), LinearArithmetic())
     [Expr('where(0 < 1, 0, 0)')]
     """
     found = list(roots)
@@ -123,17 +123,17 @@ class AllowedDivisions:
         What the ranges and constraints say: no gates.
     """
 
-    def __init__(self, roots: Sequence[Expr], suspected: Collection[Expr], theory: Theory) -> None:
+    def __init__(self, roots: Sequence[Expr], suspected: Collection[Expr], theory: LinearArithmetic) -> None:
         self.roots, self.theory = roots, theory
         found = unsafe_divisions(roots, suspected, [theory] * len(roots), lazy=False)
         self._of_input = {self._operands(division) for division, _ in found}
-        self._never_zero: dict[Form, bool] = {}
+        self._never_zero: dict[LinearForm, bool] = {}
 
-    def _operands(self, division: Expr) -> tuple[Form, Form]:
+    def _operands(self, division: Expr) -> tuple[LinearForm, LinearForm]:
         dividend, divisor = division.args
         return self.theory.form(dividend), self.theory.form(divisor)
 
-    def has(self, dividend: Form, divisor: Form) -> bool:
+    def has(self, dividend: LinearForm, divisor: LinearForm) -> bool:
         """Whether an answer may divide so."""
         found = self._never_zero.get(divisor)
         if found is None:
@@ -143,18 +143,18 @@ class AllowedDivisions:
         return found or (dividend, divisor) in self._of_input
 
     @cached_property
-    def _of_roots(self) -> set[Form]:
+    def _of_roots(self) -> set[LinearForm]:
         return self._divisors(self.roots)
 
     def adds_divisor(self, root: Expr) -> bool:
         """Whether a divisor below ``root``, no literal, is none of the input."""
         return not self._divisors([root]) <= self._of_roots
 
-    def _divisors(self, roots: Sequence[Expr]) -> set[Form]:
+    def _divisors(self, roots: Sequence[Expr]) -> set[LinearForm]:
         found = {t.args[1] for t in topological(roots) if t.op in DIVISIONS and t.args[1].op != "const"}
         return {self.theory.form(divisor) for divisor in found}
 
-    def instead_of(self, divisor: Form) -> Form:
+    def instead_of(self, divisor: LinearForm) -> LinearForm:
         """What equals ``divisor`` where that is not zero, and is never zero itself."""
         found = self.theory.form(_kept_from_zero(to_expr(divisor)))
         self._never_zero[found] = True
@@ -168,7 +168,7 @@ class AllowedDivisions:
 
 
 def defined(
-    roots: Sequence[Expr], contexts: Sequence[Theory | None], allowed: AllowedDivisions | None = None
+    roots: Sequence[Expr], contexts: Sequence[LinearArithmetic | None], allowed: AllowedDivisions | None = None
 ) -> list[Expr]:
     """Answers without divisions by zero: where such a quotient is computed it counts for nothing, so any will do.
 
@@ -204,14 +204,14 @@ def _kept_from_zero(divisor: Expr) -> Expr:
     return maximum(divisor, 1) if divisor.vmin >= 0 else minimum(divisor, -1)
 
 
-def live_branches(selection: Expr, theory: Theory) -> list[tuple[Expr, Theory]]:
+def live_branches(selection: Expr, theory: LinearArithmetic) -> list[tuple[Expr, LinearArithmetic]]:
     """The branches of a selection that may be taken, and what is known there."""
     condition = theory.condition(selection.args[0])
     inside = (theory.under(condition), theory.under(theory.negate(condition)))
     return [(branch, known) for branch, known in zip(selection.args[1:], inside, strict=True) if known is not None]
 
 
-def _is_nonzero(divisor: Expr, theory: Theory) -> bool:
+def _is_nonzero(divisor: Expr, theory: LinearArithmetic) -> bool:
     """Whether a divisor is known never to be zero, branch by branch."""
     stack = [(divisor, theory)]
     while stack:

@@ -10,7 +10,7 @@ from typing import Self
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import Bounds
 from eqsat.lang.traversal import VariableSets, topological_until
-from eqsat.theory.forms import ZERO, Division, Form, atom_form, factors, number, product_form, read, without
+from eqsat.theory.forms import ZERO, Division, LinearForm, atom_form, factors, number, product_form, read, without
 
 #: What is memoised of atoms is found inside the search for others so deep before that of all operands comes first.
 MAX_OPEN = 25
@@ -22,34 +22,34 @@ class Divisions(ABC):
     """The ways to read atoms as quotients; bounds, products and quotients of forms are those of the layers above."""
 
     def __init__(self, parent: Self | None) -> None:
-        self._inner: dict[Expr, Form] = parent._inner if parent else {}
+        self._inner: dict[Expr, LinearForm] = parent._inner if parent else {}
         self._divisions: dict[Expr, tuple[Division, ...]] = {}
         self._pairs: dict[tuple[Expr, Expr], Division | None] = {}
         self._open = 0
         self.variables: VariableSets = parent.variables if parent else VariableSets()
 
     @abstractmethod
-    def plain_bounds(self, form: Form) -> Bounds:
+    def plain_bounds(self, form: LinearForm) -> Bounds:
         """Bounds that treat the atoms as independent, but for minima and what stands beside them."""
 
     @abstractmethod
-    def bounds(self, form: Form) -> Bounds:
+    def bounds(self, form: LinearForm) -> Bounds:
         """The tightest bounds known."""
 
     @abstractmethod
-    def times(self, x: Form, y: Form) -> Form:
+    def times(self, x: LinearForm, y: LinearForm) -> LinearForm:
         """The product of two forms."""
 
     @abstractmethod
-    def quotient(self, x: Form, divisor: Form) -> Form:
+    def quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
         """The normal form of ``x // divisor``."""
 
     @abstractmethod
-    def quotient_by(self, x: Form, n: int) -> Form:
+    def quotient_by(self, x: LinearForm, n: int) -> LinearForm:
         """The normal form of ``x // n`` for a positive integer ``n``."""
 
     def _forget_forms(self) -> None:
-        """Drop what was memoised of normal forms; bounds and proofs hold however terms are spelled."""
+        """Drop what was memoised of normal forms; bounds and proofs hold however terms are written."""
         self._divisions.clear()
         self._pairs.clear()
 
@@ -57,11 +57,11 @@ class Divisions(ABC):
     def is_late(self) -> bool:
         """Whether the time is up: what is said from now on is right, but less."""
 
-    def has_time_for(self, form: Form) -> bool:
+    def has_time_for(self, form: LinearForm) -> bool:
         """Whether the terms of a form are compared with each other; once the time is up those of long ones are not."""
         return len(form.terms) <= MAX_LATE_TERMS or not self.is_late()
 
-    def inner(self, term: Expr) -> Form:
+    def inner(self, term: Expr) -> LinearForm:
         """The form of an operand of an atom, which is in normal form already."""
         found = self._inner.get(term)
         if found is None:
@@ -94,7 +94,7 @@ class Divisions(ABC):
         finally:
             self._open -= 1
 
-    def divisions_in(self, form: Form, atom: Expr) -> Iterator[Division]:
+    def divisions_in(self, form: LinearForm, atom: Expr) -> Iterator[Division]:
         """The divisions of ``atom`` whose dividends ``form`` holds; its other quotients may be dividends too."""
         for division in self.divisions(atom):
             if division.dividend.terms.keys() <= form.terms.keys():
@@ -120,7 +120,9 @@ class Divisions(ABC):
                 self._open += 1
                 try:
                     if self.quotient_by(form, m) == atom_form(quotient):
-                        self._pairs[pair] = Division(form, number(m), form.plus(Form({quotient: m}, 0), -1), m - 1)
+                        self._pairs[pair] = Division(
+                            form, number(m), form.plus(LinearForm({quotient: m}, 0), -1), m - 1
+                        )
                 finally:
                     self._open -= 1
         return self._pairs[pair]
@@ -170,4 +172,4 @@ class Divisions(ABC):
                     low, high = self.plain_bounds(outer)
                     if low > 0:
                         part = self.quotient(dividend, product_form(symbols).times(b))
-                        yield Division(part, outer, part.plus(Form({atom: n // b}, 0), -1), high - 1)
+                        yield Division(part, outer, part.plus(LinearForm({atom: n // b}, 0), -1), high - 1)

@@ -12,7 +12,7 @@ from math import gcd
 
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import Bounds
-from eqsat.theory.forms import Form
+from eqsat.theory.forms import LinearForm
 
 #: Elimination stops where it would keep more rows than this.
 MAX_ROWS = 40
@@ -37,12 +37,12 @@ class Rows:
     True
     """
 
-    def __init__(self, rows: Iterable[Form], range_of: Callable[[Expr], Bounds]) -> None:
+    def __init__(self, rows: Iterable[LinearForm], range_of: Callable[[Expr], Bounds]) -> None:
         self.range_of = range_of
         self.given = list(rows)
         self.combined = 0
         # by direction, the least constant beside it; rows of one atom are its interval instead
-        self._rows: dict[Form, int] = {}
+        self._rows: dict[LinearForm, int] = {}
         self._intervals: dict[Expr, Bounds] = {}
 
     def clash(self) -> bool:
@@ -64,7 +64,7 @@ class Rows:
         found = self._intervals.get(atom)
         return self.range_of(atom) if found is None else found
 
-    def _bounds(self, terms: Form) -> Bounds:
+    def _bounds(self, terms: LinearForm) -> Bounds:
         low = high = 0
         for atom, coefficient in terms.terms.items():
             least, most = self._interval(atom)
@@ -74,7 +74,7 @@ class Rows:
                 low, high = low + coefficient * most, high + coefficient * least
         return low, high
 
-    def _add(self, row: Form) -> None:
+    def _add(self, row: LinearForm) -> None:
         terms, constant = row.terms, row.constant
         if not terms:
             if constant < 0:
@@ -91,7 +91,7 @@ class Rows:
                 raise ClashError
             self._intervals[atom] = (low, high)
             return
-        direction = Form(terms, 0)
+        direction = LinearForm(terms, 0)
         old = self._rows.get(direction)
         if old is None or constant < old:
             self._rows[direction] = constant
@@ -116,14 +116,14 @@ class Rows:
                 raise ClashError
             unit = next((a for a, c in direction.sorted_terms() if abs(c) == 1), None)
             if constant + other == 0 and unit is not None:
-                rows = [Form(d.terms, c) for d, c in self._rows.items() if d not in (direction, opposite)]
+                rows = [LinearForm(d.terms, c) for d, c in self._rows.items() if d not in (direction, opposite)]
                 solved = direction.shifted(constant)
                 sign = -direction.terms[unit]
                 low, high = self._interval(unit)
                 self._rows = {}
                 for row in rows:
                     self._add(row.plus(solved, sign * row.terms.get(unit, 0)))
-                rest = solved.times(sign).plus(Form({unit: 1}, 0))
+                rest = solved.times(sign).plus(LinearForm({unit: 1}, 0))
                 self._add(rest.shifted(-low))
                 self._add(rest.times(-1).shifted(high))
                 return True
@@ -140,14 +140,14 @@ class Rows:
     def _eliminate(self, atom: Expr) -> None:
         """Combine every row that bounds ``atom`` from below with every one that bounds it from above."""
         low, high = self._interval(atom)
-        below, above = [Form({atom: 1}, -low)], [Form({atom: -1}, high)]
-        rest: dict[Form, int] = {}
+        below, above = [LinearForm({atom: 1}, -low)], [LinearForm({atom: -1}, high)]
+        rest: dict[LinearForm, int] = {}
         for direction, constant in self._rows.items():
             coefficient = direction.terms.get(atom, 0)
             if not coefficient:
                 rest[direction] = constant
             else:
-                (below if coefficient > 0 else above).append(Form(direction.terms, constant))
+                (below if coefficient > 0 else above).append(LinearForm(direction.terms, constant))
         self._rows = rest
         self.combined += len(below) * len(above)
         for lower in below:

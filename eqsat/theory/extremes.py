@@ -15,7 +15,7 @@ from typing import Self
 
 from eqsat.lang.expr import Expr, const, make
 from eqsat.theory.facts import Work
-from eqsat.theory.forms import Form, atom_form, number, to_expr
+from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
 from eqsat.theory.refutation import Refutations
 
 #: Operands of so many are compared by refutation; of more, by their bounds alone.
@@ -32,20 +32,20 @@ class Extremes(Refutations):
     """Minima and maxima in normal form."""
 
     def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
-        self._minima: dict[frozenset[Form], Form] = {}
+        self._minima: dict[frozenset[LinearForm], LinearForm] = {}
         super().__init__(facts, parent, work)
 
     def _forget_forms(self) -> None:
         super()._forget_forms()
         self._minima.clear()
 
-    def extreme(self, op: str, operands: Iterable[Form]) -> Form:
+    def extreme(self, op: str, operands: Iterable[LinearForm]) -> LinearForm:
         """The normal form of the ``min`` or ``max`` of forms."""
         if op == "min":
             return self.least(operands)
         return self.least([form.times(-1) for form in operands]).times(-1)
 
-    def least(self, operands: Iterable[Form]) -> Form:
+    def least(self, operands: Iterable[LinearForm]) -> LinearForm:
         """The normal form of the minimum of forms."""
         late = self.is_late()
         # once the time is up what is nested stays so
@@ -63,10 +63,10 @@ class Extremes(Refutations):
             self._minima[key] = found
         return found
 
-    def _members(self, operands: Iterable[Form]) -> list[Form]:
+    def _members(self, operands: Iterable[LinearForm]) -> list[LinearForm]:
         """The operands of a minimum and of the minima that these are; the operands alone if there would be too many."""
         given = list(dict.fromkeys(operands))
-        found: dict[Form, None] = {}
+        found: dict[LinearForm, None] = {}
         stack = given[::-1]
         while stack:
             form = stack.pop()
@@ -79,8 +79,8 @@ class Extremes(Refutations):
                 return given
         return list(found)
 
-    def _undominated(self, members: Sequence[Form], thorough: bool) -> list[Form]:
-        kept: list[Form] = []
+    def _undominated(self, members: Sequence[LinearForm], thorough: bool) -> list[LinearForm]:
+        kept: list[LinearForm] = []
         for member in members:
             if any(self._is_above(member, other, thorough) for other in kept):
                 continue
@@ -88,13 +88,13 @@ class Extremes(Refutations):
             kept.append(member)
         return kept
 
-    def _is_above(self, x: Form, y: Form, thorough: bool) -> bool:
+    def _is_above(self, x: LinearForm, y: LinearForm, thorough: bool) -> bool:
         """Whether ``x`` is never needed beside ``y``."""
         gap = x.plus(y, -1)
         low, high = self.bounds(gap)
         return low >= 0 or (thorough and high > 0 and self.is_never_negative(gap))
 
-    def _distributed(self, kept: Sequence[Form]) -> Form | None:
+    def _distributed(self, kept: Sequence[LinearForm]) -> LinearForm | None:
         """``min(max(x, y), max(x, z))`` is ``max(x, min(y, z))``."""
         groups = [[m.times(-1) for m in self._members([form.times(-1)])] for form in kept]
         common = [m for m in groups[0] if all(m in group for group in groups[1:])]
@@ -105,7 +105,7 @@ class Extremes(Refutations):
             return self.extreme("max", common)
         return self.extreme("max", [*common, self.least([self.extreme("max", rest) for rest in rests])])
 
-    def _outside_quotients(self, kept: Sequence[Form]) -> Form | None:
+    def _outside_quotients(self, kept: Sequence[LinearForm]) -> LinearForm | None:
         """``min(x//n + z, y//n)`` is ``min(x + n*z, y)//n``."""
         found: dict[Expr, int] = {}
         for form in kept:
@@ -131,7 +131,7 @@ class Extremes(Refutations):
             dividends.append(rest.plus(self.inner(quotient.args[0])))
         return self.quotient_by(self.extreme("min" if sign > 0 else "max", dividends), n).times(sign)
 
-    def _paired(self, kept: Sequence[Form]) -> Form | None:
+    def _paired(self, kept: Sequence[LinearForm]) -> LinearForm | None:
         """The minimum of forms of which some pairs have one that is a sum: by all of these, as none comes first."""
         few = combinations(kept if len(kept) <= MAX_COMPARED else (), 2)
         pairs = {(x, y): least for x, y in few if (least := _of_two_values(x, y)) is not None}
@@ -140,13 +140,13 @@ class Extremes(Refutations):
         paired = set(chain(*pairs))
         return self.least([*pairs.values(), *[form for form in kept if form not in paired]])
 
-    def _through_selection(self, kept: Sequence[Form], plain: Form) -> Form | None:
+    def _through_selection(self, kept: Sequence[LinearForm], plain: LinearForm) -> LinearForm | None:
         """``min(where(c, x, y), z)`` is ``where(c, min(x, z), min(y, z))``, if that is shorter than ``plain``."""
         selections = {a for form in kept for a in form.terms if a.op == "where"}
         if not selections or len(kept) > MAX_COMPARED:
             return None
         condition = min(selections, key=lambda a: a.key).args[0]
-        found: list[Form] = []
+        found: list[LinearForm] = []
         for branch, holds in ((1, condition), (2, self.negate(condition))):
             theory = self.under(holds)
             if theory is None or theory is self:
@@ -163,7 +163,7 @@ class Extremes(Refutations):
         pushed = self.selection(condition, *found)
         return pushed if self.simplicity.size(to_expr(pushed)) < self.simplicity.size(to_expr(plain)) else None
 
-    def _sum_of(self, kept: Sequence[Form]) -> Form:
+    def _sum_of(self, kept: Sequence[LinearForm]) -> LinearForm:
         """An operand plus ``min(gaps, 0)``, the gaps between the others and it."""
         bases = kept[: 1 if len(kept) > MAX_COMPARED and self.is_late() else MAX_BASES]
         gaps_of = {base: [form.plus(base, -1) for form in kept if form is not base] for base in bases}
@@ -176,7 +176,7 @@ class Extremes(Refutations):
             atom = make("min", to_expr(gap.divided(common)), atom)
         return base.plus(self.atom(atom), common)
 
-    def _simplified(self, form: Form) -> Form:
+    def _simplified(self, form: LinearForm) -> LinearForm:
         """``form`` without the operands, at any depth, that make no difference."""
         count = self.operand_count(form, MAX_NESTED)
         if count > MAX_NESTED or self.is_late():
@@ -188,7 +188,7 @@ class Extremes(Refutations):
                 return self._simplified(fewer)
         return form
 
-    def _with_fewer(self, form: Form, inside: bool = False) -> Iterator[tuple[Form, int]]:
+    def _with_fewer(self, form: LinearForm, inside: bool = False) -> Iterator[tuple[LinearForm, int]]:
         """``form`` with one operand of its minimum dropped, at any depth, and the sign of the change that makes."""
         atom = self.outer_minimum(form)
         if atom is None:
@@ -204,30 +204,30 @@ class Extremes(Refutations):
             for fewer, change in self._with_fewer(case, True):
                 yield self._plain_extreme(op, [fewer, *others]), change
 
-    def _plain_extreme(self, op: str, operands: Sequence[Form]) -> Form:
+    def _plain_extreme(self, op: str, operands: Sequence[LinearForm]) -> LinearForm:
         """The extreme of operands, without a search for those that never decide."""
         if op == "max":
             return self._plain_extreme("min", [form.times(-1) for form in operands]).times(-1)
         return self.extreme_of_needed("min", self._undominated(operands, thorough=False))
 
-    def extreme_of_needed(self, op: str, operands: Sequence[Form]) -> Form:
+    def extreme_of_needed(self, op: str, operands: Sequence[LinearForm]) -> LinearForm:
         """The extreme of operands of which none is below, for a maximum above, another."""
         if op == "max":
             return self.extreme_of_needed("min", [form.times(-1) for form in operands]).times(-1)
         return self._sum_of(operands) if len(operands) > 1 else operands[0]
 
 
-def _gap_order(gap: Form) -> tuple[int, int]:
+def _gap_order(gap: LinearForm) -> tuple[int, int]:
     return len(gap.terms), hash(gap)
 
 
-def _order(gaps: Sequence[Form]) -> tuple[int, int, list[tuple[int, int]]]:
+def _order(gaps: Sequence[LinearForm]) -> tuple[int, int, list[tuple[int, int]]]:
     """The order on bases, by their gaps alone: what surrounds a minimum does not change its atom."""
     inner = sum(c > 0 for gap in gaps for a, c in gap.terms.items() if a.op == "min")
     return inner, -sum(gap.sign() for gap in gaps), sorted(map(_gap_order, gaps))
 
 
-def _of_two_values(first: Form, other: Form) -> Form | None:
+def _of_two_values(first: LinearForm, other: LinearForm) -> LinearForm | None:
     """``min(2*b - 1, 0)`` is ``b - 1`` for a ``b`` in ``[0, 1]``: what such a variable decides is linear in it."""
     gap = other.plus(first, -1)
     variable = next(iter(gap.terms), None)
@@ -235,4 +235,4 @@ def _of_two_values(first: Form, other: Form) -> Form | None:
         return None
     least, most = [min(gap.terms[variable] * value + gap.constant, 0) for value in (variable.vmin, variable.vmax)]
     step = most - least
-    return first.plus(Form({variable: step}, least - step * variable.vmin))
+    return first.plus(LinearForm({variable: step}, least - step * variable.vmin))

@@ -25,7 +25,7 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, extent, topologica
 from eqsat.lang.ops import SUMS
 from eqsat.lang.sampling import Points, all_hold, domain_size, grid
 from eqsat.lang.traversal import Simplicity, mentions
-from eqsat.theory.forms import Division, Form, atom_form, factors, number, read, to_expr
+from eqsat.theory.forms import Division, LinearForm, atom_form, factors, number, read, to_expr
 from eqsat.theory.intervals import Intervals
 from eqsat.theory.witnesses import Witnesses
 
@@ -85,18 +85,18 @@ class Facts(Intervals):
         super().__init__(parent)
         self.depth: int = parent.depth + 1 if parent else 0
         self.work: Work = parent.work if parent else work or Work()
-        self.forms: dict[Expr, Form] = {}
+        self.forms: dict[Expr, LinearForm] = {}
         self.conditions: dict[Expr, Expr] = {}
         # the keys of both
         self.walked: set[Expr] = set()
         # facts, beside bounds: solved variables, sums that are not zero, decided conditions
-        self.solved: dict[Expr, Form] = dict(parent.solved) if parent else {}
-        self.nonzero: set[Form] = set(parent.nonzero) if parent else set()
+        self.solved: dict[Expr, LinearForm] = dict(parent.solved) if parent else {}
+        self.nonzero: set[LinearForm] = set(parent.nonzero) if parent else set()
         self.known: dict[Expr, Expr] = dict(parent.known) if parent else {}
         # conditions said otherwise, by bounds of their variables
         self.by_bounds: dict[Expr, Expr] = {}
         # atoms that are known to equal other forms, and those forms as quotients
-        self.equal: dict[Expr, Form] = dict(parent.equal) if parent else {}
+        self.equal: dict[Expr, LinearForm] = dict(parent.equal) if parent else {}
         self.readings: dict[Expr, list[Division]] = dict(parent.readings) if parent else {}
         self.simplicity: Simplicity = parent.simplicity if parent else Simplicity()
         self._replacing: set[Expr] = set()
@@ -115,7 +115,7 @@ class Facts(Intervals):
     # normal forms, which the layers above define
 
     @abstractmethod
-    def form(self, root: Expr) -> Form:
+    def form(self, root: Expr) -> LinearForm:
         """The normal form of an integer term."""
 
     @abstractmethod
@@ -127,15 +127,15 @@ class Facts(Intervals):
         """The complement of a condition in normal form."""
 
     @abstractmethod
-    def extreme(self, op: str, operands: Iterable[Form]) -> Form:
+    def extreme(self, op: str, operands: Iterable[LinearForm]) -> LinearForm:
         """The normal form of the ``min`` or ``max`` of forms."""
 
     @abstractmethod
-    def selection(self, condition: Expr, x: Form, y: Form) -> Form:
+    def selection(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
         """The normal form of ``where(condition, x, y)``."""
 
     @abstractmethod
-    def is_never_negative(self, form: Form) -> bool:
+    def is_never_negative(self, form: LinearForm) -> bool:
         """Whether ``form >= 0`` was proved."""
 
     def _read_all(self, facts: Sequence[Expr]) -> None:
@@ -183,7 +183,7 @@ class Facts(Intervals):
         """Add equalities of terms in normal form, simpler ones first; the caller has proved them under the facts.
 
         They rewrite the normal forms found so far, so that what was said of an atom holds however its operands are
-        spelled from now on. Equalities of sums are no rewriting: their terms may stand apart.
+        written from now on. Equalities of sums are no rewriting: their terms may stand apart.
 
         Returns
         -------
@@ -191,7 +191,7 @@ class Facts(Intervals):
             The terms whose normal form this changed.
         """
         forms, conditions = dict(self.forms), dict(self.conditions)
-        learned: set[Expr] = set()
+        asserted: set[Expr] = set()
         self._forget_forms()
         for before, after in equalities:
             if before.is_bool:
@@ -203,10 +203,10 @@ class Facts(Intervals):
             else:
                 continue
             self.touched |= self.variables.of(before)
-            learned.add(before)
+            asserted.add(before)
             self.walked.add(before)
         normal = [*(atom for form in forms.values() for atom in form.terms), *conditions.values()]
-        stale = with_users(learned, topological(normal))
+        stale = with_users(asserted, topological(normal))
         stale_forms = {term: form for term, form in forms.items() if not stale.isdisjoint(form.terms)}
         stale_conditions = {term: condition for term, condition in conditions.items() if condition in stale}
         forms |= {term: self._rewritten(form, stale) for term, form in stale_forms.items()}
@@ -216,14 +216,14 @@ class Facts(Intervals):
         self.walked.update(forms, conditions)
         return {*stale_forms, *stale_conditions}
 
-    def _rewritten(self, form: Form, stale: Collection[Expr]) -> Form:
+    def _rewritten(self, form: LinearForm, stale: Collection[Expr]) -> LinearForm:
         """``form`` with its ``stale`` atoms normalised again."""
         total = number(form.constant)
         for atom, coefficient in form.terms.items():
             total = total.plus(self.form(atom) if atom in stale else atom_form(atom), coefficient)
         return total
 
-    def learn_bounds(self, equalities: Iterable[tuple[Expr, Expr]]) -> None:
+    def assert_bounds(self, equalities: Iterable[tuple[Expr, Expr]]) -> None:
         """Add other ways to say conditions in normal form, which the caller has proved under the facts."""
         for before, after in equalities:
             self.by_bounds[before] = self.condition(after)
@@ -243,7 +243,7 @@ class Facts(Intervals):
                 if part.op == "floordiv" and part in division.remainder.terms:
                     self.readings[part] = [*self.readings.get(part, ()), division]
 
-    def atom(self, term: Expr) -> Form:
+    def atom(self, term: Expr) -> LinearForm:
         """The form of an atom just made: what it is known to equal, or itself."""
         known = self.equal.get(term)
         if known is None or term in self._replacing:
@@ -254,7 +254,7 @@ class Facts(Intervals):
         self._replacing.discard(term)
         return form
 
-    def equations(self, outside: Self | None = None) -> list[Form]:
+    def equations(self, outside: Self | None = None) -> list[LinearForm]:
         """Sums that are known to be zero, but for those that are so ``outside`` too."""
         known = outside.directions if outside is not None else []
         points = [item for item in self.directions if item[1][0] == item[1][1] and item not in known]
@@ -267,26 +267,26 @@ class Facts(Intervals):
         self._witnessed = None
 
     def _forget_forms(self) -> None:
-        """Drop what was memoised of normal forms; bounds and proofs hold however terms are spelled."""
+        """Drop what was memoised of normal forms; bounds and proofs hold however terms are written."""
         super()._forget_forms()
         self.walked.clear()
         for memo in (self.forms, self.conditions, self.children):
             memo.clear()
 
-    def _assume_at_least(self, form: Form, least: int) -> None:
+    def _assume_at_least(self, form: LinearForm, least: int) -> None:
         if not form.terms:
             if form.constant < least:
                 raise ContradictionError("the facts contradict each other")
             return
         content = form.content()
         low = -((form.constant - least) // content)
-        direction = Form({a: c // content for a, c in form.terms.items()}, 0)
+        direction = LinearForm({a: c // content for a, c in form.terms.items()}, 0)
         sign = 1
         if direction.sign() < 0:
             direction, sign = direction.times(-1), -1
         self._narrow(direction, (low, None) if sign > 0 else (None, -low))
 
-    def _narrow(self, direction: Form, to: tuple[int | None, int | None]) -> None:
+    def _narrow(self, direction: LinearForm, to: tuple[int | None, int | None]) -> None:
         low, high = self.bounds(direction)
         low = low if to[0] is None else max(low, to[0])
         high = high if to[1] is None else min(high, to[1])
@@ -330,7 +330,7 @@ class Facts(Intervals):
             if self.narrowed == narrowed:
                 break
 
-    def _propagate(self, direction: Form, low: int, high: int) -> None:
+    def _propagate(self, direction: LinearForm, low: int, high: int) -> None:
         """Narrow each atom of a bounded sum by the bounds of the others."""
         for atom, coefficient in direction.terms.items():
             rest_low, rest_high = self.plain_bounds(direction.plus(atom_form(atom), -coefficient))
@@ -345,11 +345,11 @@ class Facts(Intervals):
                 self.narrowed[atom] = (max(least, known_low), min(most, known_high))
                 self._forget()
 
-    def _assume_equal(self, form: Form) -> None:
+    def _assume_equal(self, form: LinearForm) -> None:
         self._assume_at_least(form, 0)
         self._assume_at_least(form.times(-1), 0)
 
-    def _solve(self, form: Form) -> None:
+    def _solve(self, form: LinearForm) -> None:
         """``form == 0`` replaces a variable with coefficient 1 or -1; ``x % 8 == 0`` makes it ``8*(x//8)``."""
         for atom, coefficient in form.sorted_terms():
             if atom.op == "var" and abs(coefficient) == 1 and atom not in self.solved:
@@ -368,7 +368,7 @@ class Facts(Intervals):
             and not any(a is not variable and mentions(a, variable) for a in self.inner(atom.args[0]).terms)
         )
 
-    def _assume_nonzero(self, form: Form) -> None:
+    def _assume_nonzero(self, form: LinearForm) -> None:
         low, high = self.bounds(form)
         if low == 0:
             self._assume_at_least(form, 1)
@@ -383,7 +383,7 @@ class Facts(Intervals):
             for factor in factors(atom) if atom.op == "mul" else ():
                 self._assume_nonzero(self.inner(factor))
 
-    def is_nonzero(self, form: Form) -> bool:
+    def is_nonzero(self, form: LinearForm) -> bool:
         """Whether the form is known never to be zero."""
         low, high = self.bounds(form)
         if low > 0 or high < 0 or _without_content(form) in self.nonzero:
@@ -483,7 +483,7 @@ def _first_read(fact: Expr) -> tuple[bool, int, int, int]:
     return not is_sum, sum(term.op == "var" for term in inside), _READ.get(fact.op, len(_READ)), fact.key
 
 
-def _without_content(form: Form) -> Form:
+def _without_content(form: LinearForm) -> LinearForm:
     """``form`` divided by the common factor of its coefficients and its constant."""
     common = gcd(form.content(), form.constant)
     return form if common < 2 else form.divided(common)

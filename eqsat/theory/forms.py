@@ -1,8 +1,8 @@
 """Forms: integer sums of atoms, the normal form of integer terms.
 
-An *atom* is a term that is not a sum: a variable, a quotient, a product, a selection. A :class:`Form` maps atoms to
-integer coefficients and has a constant. :func:`to_expr` spells a form as a term, one spelling for equal forms, and
-:func:`read` reads it back. This module is arithmetic on forms alone; what is known of their values is in
+An *atom* is a term that is not a sum: a variable, a quotient, a product, a selection. A :class:`LinearForm` maps atoms
+to integer coefficients and has a constant. :func:`to_expr` writes a form as a term, one alternative for equal forms,
+and :func:`read` reads it back. This module is arithmetic on forms alone; what is known of their values is in
 :mod:`eqsat.theory.intervals` and :mod:`eqsat.theory.facts`.
 """
 
@@ -16,11 +16,11 @@ from math import gcd
 
 from eqsat.lang.expr import Expr, const, make, rebuild
 
-#: What :func:`to_expr` spells a form with.
+#: What :func:`to_expr` writes a form with.
 _FORM_OPERATORS = frozenset({"add", "sub", "mul"})
 
 
-class Form:
+class LinearForm:
     """``constant + sum(coefficient * atom)``; immutable, without zero coefficients."""
 
     __slots__ = ("_hash", "constant", "terms")
@@ -39,19 +39,19 @@ class Form:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Form) and self.constant == other.constant and self.terms == other.terms
+        return isinstance(other, LinearForm) and self.constant == other.constant and self.terms == other.terms
 
     def __repr__(self) -> str:
-        return f"Form({to_expr(self)})"
+        return f"LinearForm({to_expr(self)})"
 
-    def plus(self, other: Form, scale: int = 1) -> Form:
+    def plus(self, other: LinearForm, scale: int = 1) -> LinearForm:
         """``self + scale*other``."""
         if not scale:
             return self
         if not self.terms:
             return other.times(scale).shifted(self.constant)
         if not other.terms:
-            return Form(self.terms, self.constant + scale * other.constant) if other.constant else self
+            return LinearForm(self.terms, self.constant + scale * other.constant) if other.constant else self
         terms = self.terms.copy()
         for atom, coefficient in other.terms.items():
             total = terms.get(atom, 0) + scale * coefficient
@@ -59,23 +59,23 @@ class Form:
                 terms[atom] = total
             else:
                 del terms[atom]
-        return Form(terms, self.constant + scale * other.constant)
+        return LinearForm(terms, self.constant + scale * other.constant)
 
-    def times(self, scale: int) -> Form:
+    def times(self, scale: int) -> LinearForm:
         """``scale * self``."""
         if scale == 1:
             return self
         if not scale:
             return ZERO
-        return Form({a: c * scale for a, c in self.terms.items()}, self.constant * scale)
+        return LinearForm({a: c * scale for a, c in self.terms.items()}, self.constant * scale)
 
-    def shifted(self, constant: int) -> Form:
+    def shifted(self, constant: int) -> LinearForm:
         """``self + constant``."""
-        return Form(self.terms, self.constant + constant) if constant else self
+        return LinearForm(self.terms, self.constant + constant) if constant else self
 
-    def divided(self, n: int) -> Form:
+    def divided(self, n: int) -> LinearForm:
         """``self // n`` where ``n`` divides every coefficient; the constant is rounded down."""
-        return Form({a: c // n for a, c in self.terms.items()}, self.constant // n)
+        return LinearForm({a: c // n for a, c in self.terms.items()}, self.constant // n)
 
     def sorted_terms(self) -> list[tuple[Expr, int]]:
         """The terms in the fixed order on atoms."""
@@ -86,11 +86,11 @@ class Form:
         _, _, coefficient = min([(abs(c), a.key, c) for a, c in self.terms.items()])
         return 1 if coefficient > 0 else -1
 
-    def ordered(self) -> Form:
+    def ordered(self) -> LinearForm:
         """The same form with its terms in the fixed order, for walks whose course must not hang on its history."""
         if len(self.terms) < 2:
             return self
-        same = Form(dict(self.sorted_terms()), self.constant)
+        same = LinearForm(dict(self.sorted_terms()), self.constant)
         same._hash = self._hash
         return same
 
@@ -123,22 +123,22 @@ def _atom_order(item: tuple[Expr, int]) -> tuple[int, int]:
     return item[0].key, item[1]
 
 
-ZERO = Form({}, 0)
+ZERO = LinearForm({}, 0)
 
 
 @lru_cache(maxsize=1024, typed=True)
-def number(value: int) -> Form:
+def number(value: int) -> LinearForm:
     """The constant form."""
-    return Form({}, value)
+    return LinearForm({}, value)
 
 
-def atom_form(atom: Expr) -> Form:
+def atom_form(atom: Expr) -> LinearForm:
     """The form of one atom."""
-    return Form({atom: 1}, 0)
+    return LinearForm({atom: 1}, 0)
 
 
-def to_expr(form: Form) -> Expr:
-    """The form as a term: one fixed spelling, the same for equal forms."""
+def to_expr(form: LinearForm) -> Expr:
+    """The form as a term: one fixed alternative, the same for equal forms."""
     total: Expr | None = None
     for atom, coefficient in sorted(form.terms.items(), key=_reading_order):
         if total is None:
@@ -175,24 +175,24 @@ def product(atoms: Iterable[Expr]) -> Expr:
     return result
 
 
-def product_form(parts: Sequence[Expr]) -> Form:
+def product_form(parts: Sequence[Expr]) -> LinearForm:
     """The form of a product of atoms; a sum left alone, of a product too long to be distributed, is no atom.
 
     >>> from eqsat.lang.expr import var
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
     >>> product_form([x, y]), product_form([x - y]), product_form([])
-    (Form(x*y), Form(x - y), Form(1))
+    (LinearForm(x*y), LinearForm(x - y), LinearForm(1))
     """
     return read(product(parts)) if parts else number(1)
 
 
-def without_factor(atom: Expr, factor: Expr) -> Form:
+def without_factor(atom: Expr, factor: Expr) -> LinearForm:
     """The form of a product of atoms without one of its factors.
 
     >>> from eqsat.lang.expr import var
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
     >>> without_factor(product([x, x, y]), x)
-    Form(x*y)
+    LinearForm(x*y)
     """
     parts = factors(atom)
     if parts[0] is factor and all(a is b or a.key > b.key for a, b in pairwise(parts)):
@@ -202,7 +202,7 @@ def without_factor(atom: Expr, factor: Expr) -> Form:
     return product_form(parts)
 
 
-def read(term: Expr) -> Form:
+def read(term: Expr) -> LinearForm:
     """A term in normal form read back as a form; no rewriting. The inverse of :func:`to_expr`."""
     terms: dict[Expr, int] = {}
     constant = 0
@@ -220,10 +220,10 @@ def read(term: Expr) -> Form:
             stack.append((part.args[0], scale * part.args[1].vmin))
         else:
             terms[part] = terms.get(part, 0) + scale
-    return Form({atom: k for atom, k in terms.items() if k}, constant)
+    return LinearForm({atom: k for atom, k in terms.items() if k}, constant)
 
 
-def without_quotients(term: Expr, equations: Sequence[Form]) -> Expr:
+def without_quotients(term: Expr, equations: Sequence[LinearForm]) -> Expr:
     """A term in normal form without quotients that the equations, of sums with zero, say to be sums.
 
     >>> from eqsat.lang.expr import var
@@ -242,7 +242,7 @@ def without_quotients(term: Expr, equations: Sequence[Form]) -> Expr:
     return plain(*rebuild([term], replace))
 
 
-def _without_quotients(form: Form, equations: Sequence[Form]) -> Form:
+def _without_quotients(form: LinearForm, equations: Sequence[LinearForm]) -> LinearForm:
     for equation in equations:
         for atom, coefficient in equation.terms.items():
             scale, uneven = divmod(form.terms.get(atom, 0), coefficient)
@@ -253,7 +253,7 @@ def _without_quotients(form: Form, equations: Sequence[Form]) -> Form:
     return form
 
 
-def _division_order(form: Form) -> tuple[int, int]:
+def _division_order(form: LinearForm) -> tuple[int, int]:
     """The fewer divisions the better; a quotient of two values needs none."""
     return sum([a.op == "floordiv" and a.vmax - a.vmin > 1 for a in form.terms]), len(form.terms)
 
@@ -262,13 +262,13 @@ def _division_order(form: Form) -> tuple[int, int]:
 class Division:
     """``dividend = divisor*quotient + remainder``, the remainder in ``[0, most]``: one way to read a quotient."""
 
-    dividend: Form
-    divisor: Form
-    remainder: Form
+    dividend: LinearForm
+    divisor: LinearForm
+    remainder: LinearForm
     most: int
 
 
-def split(form: Form, n: int, balanced: bool) -> tuple[Form, Form]:
+def split(form: LinearForm, n: int, balanced: bool) -> tuple[LinearForm, LinearForm]:
     """``form = n*whole + residue``, residues in ``[0, n)`` or, balanced, in ``(-n/2, n/2]``."""
     whole, rest = {}, {}
     for atom, coefficient in form.terms.items():
@@ -280,10 +280,10 @@ def split(form: Form, n: int, balanced: bool) -> tuple[Form, Form]:
         if residue:
             rest[atom] = residue
     quotient, residue = divmod(form.constant, n)
-    return (Form(whole, quotient), Form(rest, residue)) if whole or quotient else (ZERO, form)
+    return (LinearForm(whole, quotient), LinearForm(rest, residue)) if whole or quotient else (ZERO, form)
 
 
-def partition(form: Form, f: int) -> tuple[Form, Form]:
+def partition(form: LinearForm, f: int) -> tuple[LinearForm, LinearForm]:
     """``form = f*multiples + rest``: the terms that ``f`` divides, and the others; the constant is split."""
     multiples, rest = {}, {}
     for atom, coefficient in form.terms.items():
@@ -291,10 +291,10 @@ def partition(form: Form, f: int) -> tuple[Form, Form]:
             rest[atom] = coefficient
         else:
             multiples[atom] = coefficient // f
-    return Form(multiples, form.constant // f), Form(rest, form.constant % f)
+    return LinearForm(multiples, form.constant // f), LinearForm(rest, form.constant % f)
 
 
-def scale_of(part: Form, form: Form) -> int:
+def scale_of(part: LinearForm, form: LinearForm) -> int:
     """The multiple of ``part`` in ``form``: the smallest that one of its terms has there; 0 if there is none."""
     best = 0
     for atom, coefficient in part.terms.items():

@@ -13,7 +13,7 @@ from typing import Self, cast
 from eqsat.lang.expr import Expr, chain_members
 from eqsat.lang.ops import Bounds
 from eqsat.theory.divisions import Divisions
-from eqsat.theory.forms import ZERO, Form, atom_form, scale_of
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, scale_of
 
 #: Correlated bounds take out so many remainders or facts, one after another.
 MAX_CORRELATION_DEPTH = 1
@@ -29,15 +29,15 @@ class Intervals(Divisions):
         self.parent = parent
         # what facts say: bounds of single atoms and of sums
         self.narrowed: dict[Expr, Bounds] = dict(parent.narrowed) if parent else {}
-        self.directions: list[tuple[Form, Bounds]] = list(parent.directions) if parent else []
+        self.directions: list[tuple[LinearForm, Bounds]] = list(parent.directions) if parent else []
         # which variables the facts speak of; a term without them means here what it means to the parent
         self.touched: int = parent.touched if parent else 0
         # whether any minimum is about, in this theory or its relatives
         self.has_minima: list[bool] = parent.has_minima if parent else [False]
         self._ranges: dict[Expr, Bounds] = {}
-        self._bounds: dict[Form, tuple[int, int, int]] = {}
-        self._by_cases: dict[Form, Bounds] = {}
-        self._gaps: dict[Expr, tuple[Form, ...]] = parent._gaps if parent else {}
+        self._bounds: dict[LinearForm, tuple[int, int, int]] = {}
+        self._by_cases: dict[LinearForm, Bounds] = {}
+        self._gaps: dict[Expr, tuple[LinearForm, ...]] = parent._gaps if parent else {}
         self._nested: dict[Expr, frozenset[Expr]] = parent._nested if parent else {}
 
     def _forget(self) -> None:
@@ -84,7 +84,7 @@ class Intervals(Divisions):
             return _power_bounds(self.range(last), power + 1)
         return _product_bounds(self.range(rest), _power_bounds(self.range(last), power))
 
-    def gaps(self, atom: Expr) -> tuple[Form, ...]:
+    def gaps(self, atom: Expr) -> tuple[LinearForm, ...]:
         """The operands of a minimum, 0 among them."""
         found = self._gaps.get(atom)
         if found is None:
@@ -98,17 +98,17 @@ class Intervals(Divisions):
             found = self._nested[atom] = frozenset([a for gap in self.gaps(atom) for a in gap.terms if a.op == "min"])
         return found
 
-    def gap(self, atom: Expr) -> Form | None:
+    def gap(self, atom: Expr) -> LinearForm | None:
         """The operand of a minimum beside 0; ``None`` if there are several."""
         found = [gap for gap in self.gaps(atom) if gap != ZERO]
         return found[0] if len(found) == 1 else None
 
-    def cases(self, form: Form, atom: Expr) -> list[Form]:
+    def cases(self, form: LinearForm, atom: Expr) -> list[LinearForm]:
         """``form`` with a minimum in it replaced by each of its operands."""
         rest = form.plus(atom_form(atom), -form.terms[atom])
         return [rest.plus(gap, form.terms[atom]) for gap in self.gaps(atom)]
 
-    def outer_minimum(self, form: Form) -> Expr | None:
+    def outer_minimum(self, form: LinearForm) -> Expr | None:
         """A minimum in ``form`` that is not inside another: the first in the fixed order."""
         minima = [a for a in form.terms if a.op == "min"]
         if len(minima) < 2:
@@ -121,7 +121,7 @@ class Intervals(Divisions):
                 break
         return min(left, key=lambda a: a.key)
 
-    def operand_count(self, form: Form, most: int) -> int:
+    def operand_count(self, form: LinearForm, most: int) -> int:
         """How many forms without minima ``form`` chooses from; ``most + 1`` stands for more than ``most``."""
         found, stack = 0, [form]
         while stack and found + len(stack) <= most:
@@ -133,13 +133,13 @@ class Intervals(Divisions):
                 stack += self.cases(part, atom)
         return found if not stack else most + 1
 
-    def plain_bounds(self, form: Form) -> Bounds:
+    def plain_bounds(self, form: LinearForm) -> Bounds:
         """Bounds that treat the atoms as independent, but for minima and what stands beside them."""
         if self.has_minima[0] and any(a.op == "min" for a in form.terms) and self.has_time_for(form):
             return self._bounds_by_cases(form)
         return self._independent_bounds(form)
 
-    def _bounds_by_cases(self, form: Form, most_cases: int = MAX_CASES) -> Bounds:
+    def _bounds_by_cases(self, form: LinearForm, most_cases: int = MAX_CASES) -> Bounds:
         """A sum with a minimum is the least of its cases; with a minimum subtracted, the greatest."""
         found = self._by_cases.get(form)
         if found is None:
@@ -157,7 +157,7 @@ class Intervals(Divisions):
                 self._by_cases[form] = found
         return found
 
-    def _independent_bounds(self, form: Form) -> Bounds:
+    def _independent_bounds(self, form: LinearForm) -> Bounds:
         low = high = form.constant
         for atom, coefficient in form.terms.items():
             least, most = self._ranges.get(atom) or self.range(atom)
@@ -169,7 +169,7 @@ class Intervals(Divisions):
                 high += coefficient * least
         return low, high
 
-    def bounds(self, form: Form, depth: int = MAX_CORRELATION_DEPTH) -> Bounds:
+    def bounds(self, form: LinearForm, depth: int = MAX_CORRELATION_DEPTH) -> Bounds:
         """The tightest bounds known: correlation of terms with their own quotients, and facts about sums, counted."""
         if len(form.terms) < 2:
             return self.plain_bounds(form)
@@ -184,7 +184,7 @@ class Intervals(Divisions):
         self._bounds[form] = (low, high, depth)
         return low, high
 
-    def _bounds_without_known_sums(self, form: Form, depth: int = MAX_CORRELATION_DEPTH) -> Bounds:
+    def _bounds_without_known_sums(self, form: LinearForm, depth: int = MAX_CORRELATION_DEPTH) -> Bounds:
         """Bounds that facts about sums do not enter: an atom's range may not rest on facts about the atom itself."""
         low, high = self.plain_bounds(form)
         if depth and len(form.terms) > 1 and self.has_time_for(form):
@@ -192,7 +192,9 @@ class Intervals(Divisions):
                 low, high = max(low, other_low), min(high, other_high)
         return low, high
 
-    def _correlated_bounds(self, form: Form, depth: int, bounds: Callable[[Form, int], Bounds]) -> Iterator[Bounds]:
+    def _correlated_bounds(
+        self, form: LinearForm, depth: int, bounds: Callable[[LinearForm, int], Bounds]
+    ) -> Iterator[Bounds]:
         """A dividend beside its quotient is a multiple of the quotient plus a remainder in ``[0, most]``."""
         for atom in form.terms:
             if atom.op == "var":
@@ -215,7 +217,7 @@ class Intervals(Divisions):
                         most = scale * division.most
                         yield low + min(0, most), high + max(0, most)
 
-    def _digit_bounds(self, form: Form) -> Iterator[Bounds]:
+    def _digit_bounds(self, form: LinearForm) -> Iterator[Bounds]:
         """Bounds of a sum of several remainders, each between 0 and what its divisor leaves."""
         quotients = [a for a in form.terms if a.op == "floordiv"]
         if len(quotients) < 2:
@@ -233,7 +235,7 @@ class Intervals(Divisions):
             least, most = self.plain_bounds(rest)
             yield low + least, high + most
 
-    def _known_bounds(self, form: Form, depth: int) -> Iterator[Bounds]:
+    def _known_bounds(self, form: LinearForm, depth: int) -> Iterator[Bounds]:
         """Sums that facts bound, each alone and all together, and what is left beside them."""
         rest, total_low, total_high, taken = form, 0, 0, 0
         for direction, (least, most) in self.directions:

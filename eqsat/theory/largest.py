@@ -12,7 +12,7 @@ from typing import cast
 from eqsat.lang.expr import TRUE, Expr, instantiate
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.theory.extremes import MAX_NESTED
-from eqsat.theory.forms import Form, factors, number, product_form, to_expr
+from eqsat.theory.forms import LinearForm, factors, number, product_form, to_expr
 from eqsat.theory.over import Reducer, chosen, has_reductions, reduction, selected, selection_in
 
 _OPPOSITE = {"max_over": "min_over", "min_over": "max_over"}
@@ -24,7 +24,7 @@ class ExtremeOver(Reducer):
 
     op: str
 
-    def of(self, body: Form) -> Form:
+    def of(self, body: LinearForm) -> LinearForm:
         full = self.theory.at_least_zero(self.over.extent.shifted(-1))
         if full is TRUE:
             return self._of_some(body)
@@ -35,20 +35,20 @@ class ExtremeOver(Reducer):
                 return selected(self.theory, full, found, number(REDUCTIONS[self.op].identity))
         return self.residual(self.op, body)
 
-    def _of_some(self, body: Form) -> Form:
+    def _of_some(self, body: LinearForm) -> LinearForm:
         """As :meth:`of`, for a range that is known to hold some value: addends and factors without the index leave."""
-        outside = Form({a: c for a, c in body.terms.items() if self.is_free(a)}, body.constant)
+        outside = LinearForm({a: c for a, c in body.terms.items() if self.is_free(a)}, body.constant)
         inside = body.plus(outside, -1)
         if not inside.terms:
             return outside
         scale = inside.content() * (1 if inside.sign() > 0 else -1)
-        inside = Form({a: c // scale for a, c in inside.terms.items()}, 0)
+        inside = LinearForm({a: c // scale for a, c in inside.terms.items()}, 0)
         factor, sign, inside = self._factor_with_sign(inside)
         opposite = (scale < 0) != (sign < 0)
         found = (replace(self, op=_OPPOSITE[self.op]) if opposite else self)._of_moving(inside)
         return outside.plus(self.theory.times(factor, found), scale)
 
-    def _of_moving(self, body: Form) -> Form:
+    def _of_moving(self, body: LinearForm) -> LinearForm:
         """As :meth:`_of_some`, for a body that changes with the index in every addend."""
         slope, last = self._slope(body), self.over.high.shifted(-1)
         found = self._of_selection(body)
@@ -60,15 +60,15 @@ class ExtremeOver(Reducer):
             return self._extreme([self._at(body, end) for end in (self.over.low, last)])
         return self.residual(self.op, body)
 
-    def _at(self, body: Form, value: Form) -> Form:
+    def _at(self, body: LinearForm, value: LinearForm) -> LinearForm:
         """``body`` where the index is ``value``, which must lie in the range."""
         return self.theory.form(instantiate(to_expr(body), self.index, to_expr(value)))
 
-    def _extreme(self, values: list[Form]) -> Form:
+    def _extreme(self, values: list[LinearForm]) -> LinearForm:
         """The largest or smallest of some values."""
         return self.theory.extreme(self.op.removesuffix("_over"), values)
 
-    def _factor_with_sign(self, body: Form) -> tuple[Form, int, Form]:
+    def _factor_with_sign(self, body: LinearForm) -> tuple[LinearForm, int, LinearForm]:
         """``body`` as a factor without the index, the sign of that, and the rest."""
         if len(body.terms) == 1:
             parts = factors(next(iter(body.terms)))
@@ -80,7 +80,7 @@ class ExtremeOver(Reducer):
                 return product_form(outside), sign, product_form(inside)
         return number(1), 1, body
 
-    def _of_selection(self, body: Form) -> Form | None:
+    def _of_selection(self, body: LinearForm) -> LinearForm | None:
         """An extreme of ``where(c, x, y)`` over some values of the index, where ``y`` does not speak of it."""
         theory = self.theory
         selection = selection_in(body)
@@ -114,12 +114,12 @@ class ExtremeOver(Reducer):
         both = inside._extreme([best, y])
         return selected(theory, somewhere, selected(theory, everywhere, best, both), y)
 
-    def _is_affine(self, body: Form) -> bool:
+    def _is_affine(self, body: LinearForm) -> bool:
         """Whether the index is a factor of each term that speaks of it, and once."""
         moving = [[p for p in factors(atom) if not self.is_free(p)] for atom in body.terms]
         return all(parts in ([], [self.index]) for parts in moving)
 
-    def _slope(self, body: Form) -> int | None:
+    def _slope(self, body: LinearForm) -> int | None:
         """1 if ``body`` never falls as the index grows, -1 if it never rises, 0 if it stays; ``None`` if unknown."""
         theory, slopes = self.theory, {0}
         minimum = theory.outer_minimum(body)

@@ -1,15 +1,16 @@
 """Linear integer arithmetic as a theory beside the e-graph: a normal form for every term.
 
-The normal form of an integer term is a :class:`eqsat.theory.forms.Form`, a sum of integer multiples of *atoms* plus a
-constant. ``x % n`` is ``x - n*(x // n)``, so every div-mod identity is cancellation; a remainder is an atom only where
-its dividend has more quotients than are taken apart. A condition normalises to comparisons of a form with a constant,
-joined by ``and`` and ``or``. Terms with equal normal forms are equal; nothing depends on the order of operands.
+The normal form of an integer term is a :class:`eqsat.theory.forms.LinearForm`, a sum of integer multiples of *atoms*
+plus a constant. ``x % n`` is ``x - n*(x // n)``, so every div-mod identity is cancellation; a remainder is an atom only
+where its dividend has more quotients than are taken apart. A condition normalises to comparisons of a form with a
+constant, joined by ``and`` and ``or``. Terms with equal normal forms are equal; nothing depends on the order of
+operands.
 
 Its parts, each a layer on the one before: :mod:`eqsat.theory.forms` (sums), :mod:`eqsat.theory.divisions` (atoms as
 quotients), :mod:`eqsat.theory.intervals` (bounds), :mod:`eqsat.theory.facts` (what is known),
 :mod:`eqsat.theory.quotients` (floor division), :mod:`eqsat.theory.refutation` (what cannot hold),
 :mod:`eqsat.theory.extremes` (``min`` and ``max``), :mod:`eqsat.theory.conditions`, :mod:`eqsat.theory.reduce`
-(reductions), and here the walk over terms.
+(reductions), and here the traversal of terms.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, is_wide, make, topological
 from eqsat.lang.ops import DIVISIONS, FLOATS, REDUCTIONS, SUMS, Bounds
 from eqsat.lang.traversal import topological_until
 from eqsat.theory.conditions import is_negative
-from eqsat.theory.forms import Form, atom_form, factors, number, scale_of, to_expr, without_quotients
+from eqsat.theory.forms import LinearForm, atom_form, factors, number, scale_of, to_expr, without_quotients
 from eqsat.theory.reduce import Reductions
 
-#: How often what follows from what was learned is learned in turn.
+#: How often what follows from what was asserted is asserted in turn.
 MAX_CONSEQUENCES = 2
 
-#: A walk looks at the clock once for so many terms.
+#: A traversal looks at the clock once for so many terms.
 TERMS_PER_LOOK = 16
 
 #: Atoms that may be known to equal other forms.
 _REPLACEABLE = frozenset({"floordiv", "tdiv", "where", "min"})
 
 
-class Theory(Reductions):
+class LinearArithmetic(Reductions):
     """Normal forms under known facts; all results are memoised.
 
     Parameters
@@ -51,11 +52,11 @@ class Theory(Reductions):
 
     >>> from eqsat.lang.expr import var
     >>> i, j = var("i", 0, 7), var("j", 0, 31)
-    >>> Theory().simplify((i*32 + j) // 32 * 32 + (i*32 + j) % 32)
+    >>> LinearArithmetic().simplify((i*32 + j) // 32 * 32 + (i*32 + j) % 32)
     Expr('i*32 + j')
     """
 
-    def form(self, root: Expr) -> Form:
+    def form(self, root: Expr) -> LinearForm:
         """The normal form of an integer term."""
         return self.forms.get(root) or self._walk(root).forms[root]
 
@@ -83,7 +84,7 @@ class Theory(Reductions):
                     self.forms[term] = self._form_or_atom(term)
                 done.add(term)
 
-    def learn(self, equalities: Iterable[tuple[Expr, Expr]]) -> None:
+    def assert_equal(self, equalities: Iterable[tuple[Expr, Expr]]) -> None:
         """Add equalities of terms in normal form, simpler ones first, and what follows from them where these are used.
 
         The caller has proved them under the facts.
@@ -98,7 +99,7 @@ class Theory(Reductions):
     def _consequences(self, changed: set[Expr]) -> dict[Expr, Expr]:
         """Atoms, and what they equal since terms with ``changed`` operands have a second normal form.
 
-        ``(A//n)//m`` is one atom that does not say what ``A//n`` was: what is learned of that is read off here.
+        ``(A//n)//m`` is one atom that does not say what ``A//n`` was: what is asserted of that is read off here.
         """
         found: dict[Expr, Expr] = {}
         for term, form in list(self.forms.items()):
@@ -113,7 +114,7 @@ class Theory(Reductions):
                         found[atom] = to_expr(other)
         return found
 
-    def read_as(self, term: Expr, form: Form) -> None:
+    def read_as(self, term: Expr, form: LinearForm) -> None:
         """Take ``form``, which equals ``term``, for its normal form."""
         self.forms[term] = form
         self.walked.add(term)
@@ -131,7 +132,7 @@ class Theory(Reductions):
         self.walked.add(term)
         return True
 
-    def _form_or_atom(self, term: Expr) -> Form:
+    def _form_or_atom(self, term: Expr) -> LinearForm:
         """The normal form of a term; the term itself, which has its own bounds, where that would be much wider.
 
         The terms of ``x - n*(x//n)`` are not bound by ``n``: of remainders multiplied again and again each is wider
@@ -145,7 +146,7 @@ class Theory(Reductions):
             return atom_form(term)
         return form
 
-    def _form(self, term: Expr) -> Form:
+    def _form(self, term: Expr) -> LinearForm:
         forms, op, args = self.forms, term.op, term.args
         if term.vmin == term.vmax:
             return number(term.vmin)
@@ -202,7 +203,7 @@ class Theory(Reductions):
         indices = [to_expr(self.forms[a]) for a in term.args[1:]]
         return make("load", term.args[0], *indices) if indices else term
 
-    def _variable(self, term: Expr) -> Form:
+    def _variable(self, term: Expr) -> LinearForm:
         low, high = self.range(term)
         if low == high:
             return number(low)
@@ -214,7 +215,7 @@ class Theory(Reductions):
             total = total.plus(self.atom(atom), coefficient)
         return total
 
-    def value(self, term: Expr) -> Form | Expr:
+    def value(self, term: Expr) -> LinearForm | Expr:
         """The normal form of any term: equal for terms that are known to be equal."""
         return self.condition(term) if term.is_bool else self.form(term)
 
@@ -227,7 +228,7 @@ class Theory(Reductions):
         """The normal form of ``term`` as a term."""
         return self.condition(term) if term.is_bool else to_expr(self.form(term))
 
-    def _where(self, term: Expr) -> Form:
+    def _where(self, term: Expr) -> LinearForm:
         condition = self.conditions[term.args[0]]
         if condition is TRUE or condition is FALSE:
             return self.forms[term.args[1] if condition is TRUE else term.args[2]]
@@ -242,7 +243,7 @@ class Theory(Reductions):
             return self.forms[no if x is None else yes]
         return self.selection(condition, x, y)
 
-    def selection(self, condition: Expr, x: Form, y: Form) -> Form:
+    def selection(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
         """The normal form of ``where(condition, x, y)``; each branch knows the condition already."""
         key = (condition, x, y)
         found = self._selections.get(key)
@@ -250,7 +251,7 @@ class Theory(Reductions):
             found = self._selections[key] = self._selection(condition, x, y)
         return found
 
-    def _selection(self, condition: Expr, x: Form, y: Form) -> Form:
+    def _selection(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
         if x == y or self._is_read_as(y, x, condition):
             return y
         if self._is_read_as(x, y, self.negate(condition)):
@@ -261,7 +262,7 @@ class Theory(Reductions):
         x, y = self._at_ends(condition, x, y)
         if x == y:
             return x
-        common = Form({a: c for a, c in x.terms.items() if y.terms.get(a) == c}, 0)
+        common = LinearForm({a: c for a, c in x.terms.items() if y.terms.get(a) == c}, 0)
         x, y = x.plus(common, -1), y.plus(common, -1)
         read = self.wrapped(condition, common, x, y) or self._two_periods(condition, x, y)
         if read is not None:
@@ -276,7 +277,7 @@ class Theory(Reductions):
                 self.range(atom)
         return common.plus(self.atom(make("where", condition, to_expr(x), to_expr(y))), scale)
 
-    def _at_ends(self, condition: Expr, x: Form, y: Form) -> tuple[Form, Form]:
+    def _at_ends(self, condition: Expr, x: LinearForm, y: LinearForm) -> tuple[LinearForm, LinearForm]:
         """Branches as one and a literal beside it, where the condition is, or its failure, an equation that says so."""
         difference = x.plus(y, -1)
         if difference.terms:
@@ -287,7 +288,7 @@ class Theory(Reductions):
                         return (y.shifted(left.constant), y) if is_there else (x, x.shifted(-left.constant))
         return x, y
 
-    def _two_periods(self, condition: Expr, x: Form, y: Form) -> Form | None:
+    def _two_periods(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """``where(A < n, 0, k)`` is ``k*(A // n)`` for ``A`` in ``[0, 2n)``, if ``n`` is a literal or ``k``."""
         step = y.plus(x, -1)
         if condition.op != "lt" or step.content() > 1 or len(step.terms) > 1:
@@ -306,7 +307,7 @@ class Theory(Reductions):
             y, step.times(-1), step.plus(gap, -1).shifted(-1), step
         )
 
-    def wrapped(self, condition: Expr, common: Form, x: Form, y: Form) -> Form | None:
+    def wrapped(self, condition: Expr, common: LinearForm, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """What ``where(A < 0, n, 0)`` adds to an ``A`` in ``[-n, n)``, that makes it ``A % n``.
 
         Also what ``where(A % n < 1, 0, 1)`` adds to ``A // n``, that makes it ``(A + n - 1) // n``.
@@ -335,7 +336,7 @@ class Theory(Reductions):
             return y.plus(self.quotient_by(gap.shifted(period), period), step)
         return None
 
-    def rounded_up(self, gap: Form, common: Form, step: int) -> Form | None:
+    def rounded_up(self, gap: LinearForm, common: LinearForm, step: int) -> LinearForm | None:
         """What makes ``A // d``, of which ``common`` has a multiple, ``(A + d - 1) // d``, if ``d`` is no literal.
 
         That is if ``gap`` says whether the remainder is at least 1, and the branches differ by that multiple.
@@ -351,7 +352,7 @@ class Theory(Reductions):
         return None
 
     @staticmethod
-    def _rounded_by(gap: Form, common: Form, step: int) -> int:
+    def _rounded_by(gap: LinearForm, common: LinearForm, step: int) -> int:
         """The divisor of a quotient in ``common`` that a selection by its remainder, ``gap``, rounds; 0 if none."""
         for atom, k in gap.terms.items():
             cancels = common.terms.get(atom, 0) == (-step if k > 0 else step)
@@ -359,7 +360,9 @@ class Theory(Reductions):
                 return abs(k)
         return 0
 
-    def _stepped(self, start: Form, step: Form, dividend: Form, divisor: Form) -> Form | None:
+    def _stepped(
+        self, start: LinearForm, step: LinearForm, dividend: LinearForm, divisor: LinearForm
+    ) -> LinearForm | None:
         """``start + step*(dividend // divisor)`` if that is one quotient, or one variable, and 0 or 1."""
         if not self._is_proper_remainder(dividend, divisor.times(2)):
             return None
@@ -373,7 +376,7 @@ class Theory(Reductions):
         is_variable = divisor == number(1) and [a.op for a in quotient.terms] == ["var"]
         return start.plus(self.times(step, quotient)) if is_one or is_variable else None
 
-    def _is_read_as(self, form: Form, other: Form, condition: Expr) -> bool:
+    def _is_read_as(self, form: LinearForm, other: LinearForm, condition: Expr) -> bool:
         """Whether ``form`` is ``other`` where the condition holds."""
         term = to_expr(form)
         if not self.variables.of(term) & self.variables.of(condition):
@@ -388,7 +391,7 @@ class Theory(Reductions):
         divisors = [t.args[1] for t in topological([term]) if t.op in DIVISIONS]
         return all(d.vmin > 0 or d.vmax < 0 or self.is_nonzero(self.form(d)) for d in divisors)
 
-    def _selected_division(self, condition: Expr, x: Form, y: Form) -> Form | None:
+    def _selected_division(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """``where(c, x // d, y // d)`` is ``where(c, x, y) // d``, and so for the remainder, if ``d`` is no literal."""
         one, other = _division(x), _division(y)
         if one is None or other is None or one[1] is not other[1]:
@@ -401,7 +404,7 @@ class Theory(Reductions):
             return self.remainder(self.selection(condition, *dividends), divisor)
         return None
 
-    def _toward_zero(self, condition: Expr, x: Form, y: Form) -> Form | None:
+    def _toward_zero(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """``where(x < 0, (x + n - 1)//n, x//n)`` is ``tdiv(x, n)``."""
         atom = y.single()
         if atom is None or atom.op != "floordiv" or atom.args[1].op != "const" or condition.op != "lt":
@@ -413,7 +416,7 @@ class Theory(Reductions):
         rounded_up = self.quotient(dividend.shifted(divisor.constant - 1), divisor)
         return self.truncated(dividend, divisor) if x == rounded_up else None
 
-    def _as_extreme(self, condition: Expr, x: Form, y: Form) -> Form | None:
+    def _as_extreme(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """``where(x < y, x, y)`` is ``min(x, y)``, and so on."""
         difference = x.plus(y, -1)
         compared = next((a for a in condition.args if a.op != "const"), None) if condition.op in ("lt", "le") else None
@@ -427,14 +430,14 @@ class Theory(Reductions):
                 return self.extreme(op, [x, y])
         return None
 
-    def _branch(self, term: Expr, condition: Expr) -> Form | None:
+    def _branch(self, term: Expr, condition: Expr) -> LinearForm | None:
         """The form of ``term`` where ``condition`` holds; ``None`` if it never does."""
         if not self.variables.of(term) & self.variables.of(condition):
             return self.forms[term]
         theory = self.under(condition)
         return None if theory is None else self._form_under(theory, term)
 
-    def _form_under(self, theory: Self, term: Expr) -> Form:
+    def _form_under(self, theory: Self, term: Expr) -> LinearForm:
         """The form of ``term`` under a theory that knows more, without quotients that only that knows to be sums."""
         form = theory.form(term)
         equations = theory.equations(self)
@@ -445,15 +448,15 @@ class Theory(Reductions):
         return form if plain is inside else self.form(plain)
 
 
-_INTEGER_STEPS: dict[str, Callable[[Theory, Form, Form], Form]] = {
+_INTEGER_STEPS: dict[str, Callable[[LinearArithmetic, LinearForm, LinearForm], LinearForm]] = {
     "sub": lambda theory, x, y: x.plus(y, -1),
-    "mul": Theory.times,
-    "floordiv": Theory.quotient,
-    "mod": Theory.remainder,
-    "tdiv": Theory.truncated,
-    "tmod": Theory._truncated_remainder,
-    "shl": Theory._shift_left,
-    "shr": Theory._shift_right,
+    "mul": LinearArithmetic.times,
+    "floordiv": LinearArithmetic.quotient,
+    "mod": LinearArithmetic.remainder,
+    "tdiv": LinearArithmetic.truncated,
+    "tmod": LinearArithmetic._truncated_remainder,
+    "shl": LinearArithmetic._shift_left,
+    "shr": LinearArithmetic._shift_right,
     "min": lambda theory, x, y: theory.extreme("min", [x, y]),
     "max": lambda theory, x, y: theory.extreme("max", [x, y]),
 }
@@ -472,16 +475,16 @@ def _decided_by_bounds(op: str, x: Expr, y: Expr) -> tuple[Expr, int] | None:
     return None
 
 
-def _solved(equation: Form, atom: Expr) -> Form | None:
+def _solved(equation: LinearForm, atom: Expr) -> LinearForm | None:
     """What ``atom`` is if ``equation`` is zero, where that is a sum of integer multiples."""
     scale = -equation.terms[atom]
     if abs(scale) != gcd(equation.content(), equation.constant):
         return None
     rest = {other: k // scale for other, k in equation.terms.items() if other is not atom}
-    return Form(rest, equation.constant // scale)
+    return LinearForm(rest, equation.constant // scale)
 
 
-def _division(form: Form) -> tuple[Expr, Expr] | None:
+def _division(form: LinearForm) -> tuple[Expr, Expr] | None:
     """Dividend and divisor of the one quotient in ``form`` whose divisor is no literal."""
     quotients = {f for a in form.terms for f in factors(a) if f.op == "floordiv" and f.args[1].op != "const"}
     return quotients.pop().args if len(quotients) == 1 else None  # type: ignore[return-value]

@@ -10,7 +10,7 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, topological
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.theory.conditions import Conditions
-from eqsat.theory.forms import ZERO, Form, atom_form, number, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, to_expr
 from eqsat.theory.solving import is_free_of, solved_for
 
 #: A reduction without free variables is computed if it has at most so many steps.
@@ -22,11 +22,11 @@ class Range:
     """The index of a reduction and the ends of its half-open range."""
 
     index: Expr
-    low: Form
-    high: Form
+    low: LinearForm
+    high: LinearForm
 
     @property
-    def extent(self) -> Form:
+    def extent(self) -> LinearForm:
         """``high - low``, which an empty range may make negative."""
         return self.high.plus(self.low, -1)
 
@@ -39,7 +39,7 @@ class Reducer(ABC):
     over: Range
 
     @abstractmethod
-    def of(self, body: Form) -> Form:
+    def of(self, body: LinearForm) -> LinearForm:
         """The normal form of the reduction of ``body``."""
 
     @property
@@ -47,11 +47,11 @@ class Reducer(ABC):
         """The index of the range."""
         return self.over.index
 
-    def is_free(self, *parts: Form | Expr) -> bool:
+    def is_free(self, *parts: LinearForm | Expr) -> bool:
         """Whether no part mentions the index."""
         return is_free_of(self.theory, self.index, *parts)
 
-    def trips(self) -> Form:
+    def trips(self) -> LinearForm:
         """How many values the index takes."""
         return self.theory.extreme("max", [self.over.extent, ZERO])
 
@@ -62,14 +62,14 @@ class Reducer(ABC):
         high = self.theory.extreme("max", [self.over.low, self.over.high])
         return replace(self, over=Range(self.index, self.over.low, high))
 
-    def part(self, first: Form | None, beyond: Form | None) -> Range:
+    def part(self, first: LinearForm | None, beyond: LinearForm | None) -> Range:
         """The part of the range from ``first`` to before ``beyond``."""
         over, extreme = self.over, self.theory.extreme
         low = over.low if first is None else extreme("max", [over.low, first])
         high = over.high if beyond is None else extreme("min", [over.high, beyond])
         return Range(over.index, low, high)
 
-    def in_range(self, value: Form) -> list[Expr]:
+    def in_range(self, value: LinearForm) -> list[Expr]:
         """That the index may be ``value``."""
         over = self.over
         return [
@@ -77,12 +77,12 @@ class Reducer(ABC):
             self.theory.at_least_zero(over.high.plus(value, -1).shifted(-1)),
         ]
 
-    def holding(self, condition: Expr) -> Form | None:
+    def holding(self, condition: Expr) -> LinearForm | None:
         """For how many values of the index ``condition`` holds, if no sum is left in that."""
         count = self.theory.form(reduction("sum_over", make("where", condition, const(1), const(0)), self.over))
         return None if has_reductions(count) else count
 
-    def over_part(self, op: str, condition: Expr, x: Form, y: Form) -> Form | None:
+    def over_part(self, op: str, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """The reduction of ``where(condition, x, y)`` over the part of the range that ``condition`` leaves."""
         solved = solved_for(self.theory, self.index, condition)
         if solved is None:
@@ -91,7 +91,7 @@ class Reducer(ABC):
         inside = to_expr(x) if solved.rest is TRUE else make("where", solved.rest, to_expr(x), to_expr(y))
         return self.theory.form(reduction(op, inside, part))
 
-    def residual(self, op: str, body: Form) -> Form:
+    def residual(self, op: str, body: LinearForm) -> LinearForm:
         """A reduction that stays; computed now if it speaks of nothing but its index."""
         term = reduction(op, to_expr(body), self.over)
         steps = term.args[3].vmax - term.args[2].vmin
@@ -105,28 +105,28 @@ def reduction(op: str, body: Expr, over: Range) -> Expr:
     return make(op, body, over.index, to_expr(over.low), to_expr(over.high))
 
 
-def has_reductions(form: Form) -> bool:
+def has_reductions(form: LinearForm) -> bool:
     """Whether any reduction is left."""
     return any(term.op in REDUCTIONS for term in topological(form.terms))
 
 
-def _loads(body: Form) -> bool:
+def _loads(body: LinearForm) -> bool:
     return any(term.op == "load" for term in topological(body.terms))
 
 
-def chosen(theory: Conditions, condition: Expr, x: Expr, y: Expr) -> Form:
+def chosen(theory: Conditions, condition: Expr, x: Expr, y: Expr) -> LinearForm:
     """``x`` where ``condition``, in normal form, holds, else ``y``; neither is looked at where it is not taken."""
     if condition is TRUE or condition is FALSE:
         return theory.form(x if condition is TRUE else y)
     return theory.form(make("where", condition, x, y))
 
 
-def selected(theory: Conditions, condition: Expr, x: Form, y: Form) -> Form:
+def selected(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
     """As :func:`chosen`, for normal forms."""
     return chosen(theory, condition, to_expr(x), to_expr(y))
 
 
-def selection_in(body: Form) -> tuple[Expr, ...] | None:
+def selection_in(body: LinearForm) -> tuple[Expr, ...] | None:
     """The plain condition and the branches of a body that is one selection."""
     choice = body.single()
     return None if choice is None or choice.op != "where" else with_plain_condition(choice).args

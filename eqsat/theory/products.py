@@ -6,7 +6,7 @@ from math import gcd
 from typing import cast
 
 from eqsat.lang.expr import Expr, instantiate
-from eqsat.theory.forms import ZERO, Form, common_factors, factors, number, product_form, to_expr, without
+from eqsat.theory.forms import ZERO, LinearForm, common_factors, factors, number, product_form, to_expr, without
 from eqsat.theory.over import Reducer, chosen, selected, selection_in
 from eqsat.theory.solving import equated
 
@@ -21,7 +21,7 @@ _ONE = number(1)
 class ProductOver(Reducer):
     """Products over a range."""
 
-    def of(self, body: Form) -> Form:
+    def of(self, body: LinearForm) -> LinearForm:
         found = self._of_selection(body)
         if found is not None:
             return found
@@ -33,13 +33,13 @@ class ProductOver(Reducer):
             return self._power(body, exponent)
         return self._without_shared_factors(body, exponent)
 
-    def _without_shared_factors(self, body: Form, exponent: int) -> Form:
+    def _without_shared_factors(self, body: LinearForm, exponent: int) -> LinearForm:
         """A product over so many values that what all addends of the body share has left."""
         theory = self.theory
         content = gcd(body.content(), body.constant)
         shared = common_factors([factors(a) for a in body.terms]) if not body.constant else []
         outside = [p for p in shared if self.is_free(p) and _has_power(theory.inner(p), exponent)]
-        rest = Form({}, body.constant // content)
+        rest = LinearForm({}, body.constant // content)
         for atom, coefficient in body.terms.items():
             left = cast(list[Expr], without(factors(atom), outside))
             rest = rest.plus(product_form(left), coefficient // content)
@@ -48,13 +48,13 @@ class ProductOver(Reducer):
             total = theory.times(total, self._power(theory.inner(part), exponent))
         return theory.times(total, self.residual("prod_over", rest))
 
-    def _power(self, base: Form, exponent: int) -> Form:
+    def _power(self, base: LinearForm, exponent: int) -> LinearForm:
         total = _ONE
         for _ in range(exponent):
             total = self.theory.times(total, base)
         return total
 
-    def _of_unit(self, body: Form, trips: Form) -> Form | None:
+    def _of_unit(self, body: LinearForm, trips: LinearForm) -> LinearForm | None:
         """A product of ``0``, ``1`` or ``-1`` over any range."""
         if body == _ONE:
             return body
@@ -64,7 +64,7 @@ class ProductOver(Reducer):
             return self.theory.remainder(trips, number(2)).times(-2).shifted(1)
         return None
 
-    def _of_selection(self, body: Form) -> Form | None:
+    def _of_selection(self, body: LinearForm) -> LinearForm | None:
         """A product of ``where(c, x, 1)`` where ``c`` bounds the index, or of nothing but zeros and ones."""
         theory = self.theory
         selection = selection_in(body)
@@ -89,13 +89,13 @@ class ProductOver(Reducer):
             return self._at_only(value, condition, x)
         return self.over_part("prod_over", condition, x, y)
 
-    def _at_only(self, value: Form, condition: Expr, x: Form) -> Form:
+    def _at_only(self, value: LinearForm, condition: Expr, x: LinearForm) -> LinearForm:
         """``x`` where the index is ``value``, if ``condition`` holds there and that is in the range; else 1."""
         asked, there = [instantiate(t, self.index, to_expr(value)) for t in (condition, to_expr(x))]
         found = self.theory.junction("and", [*self.in_range(value), self.theory.condition(asked)])
         return chosen(self.theory, found, there, to_expr(_ONE))
 
 
-def _has_power(base: Form, exponent: int) -> bool:
+def _has_power(base: LinearForm, exponent: int) -> bool:
     """Whether the power of a form is multiplied out."""
     return exponent <= MAX_SUM_EXPONENT or base.addends() < 2

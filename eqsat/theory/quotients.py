@@ -16,7 +16,7 @@ from eqsat.lang.ops import truncated_div
 from eqsat.theory.facts import Facts, Work
 from eqsat.theory.forms import (
     ZERO,
-    Form,
+    LinearForm,
     atom_form,
     common_factors,
     factors,
@@ -52,7 +52,7 @@ class Quotients(Facts):
     """Products, quotients and remainders of forms in normal form."""
 
     def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
-        self._quotients: dict[tuple[Form, int], Form] = {}
+        self._quotients: dict[tuple[LinearForm, int], LinearForm] = {}
         # quotients by what is no literal that are being rewritten
         self._laws = 0
         super().__init__(facts, parent, work)
@@ -61,19 +61,19 @@ class Quotients(Facts):
         super()._forget_forms()
         self._quotients.clear()
 
-    def times(self, x: Form, y: Form) -> Form:
+    def times(self, x: LinearForm, y: LinearForm) -> LinearForm:
         """The product of two forms."""
         if not y.terms:
             return x.times(y.constant)
         if not x.terms:
             return y.times(x.constant)
         if x.addends() * y.addends() > MAX_PRODUCT:
-            return self._opaque("mul", *sorted((x, y), key=lambda f: to_expr(f).key))
+            return self._uninterpreted("mul", *sorted((x, y), key=lambda f: to_expr(f).key))
         total = ZERO.shifted(x.constant * y.constant)
         if x.constant:
-            total = total.plus(Form(y.terms, 0), x.constant)
+            total = total.plus(LinearForm(y.terms, 0), x.constant)
         if y.constant:
-            total = total.plus(Form(x.terms, 0), y.constant)
+            total = total.plus(LinearForm(x.terms, 0), y.constant)
         for atom, coefficient in x.terms.items():
             for other, scale in y.terms.items():
                 gap = self.gap(atom) if atom is other and atom.op == "min" else None
@@ -84,10 +84,10 @@ class Quotients(Facts):
                 # 0 and 1 are their squares
                 is_bit = atom is other and self.range(atom) == (0, 1)
                 monomial = atom if is_bit else product([*factors(atom), *factors(other)])
-                total = total.plus(Form({monomial: coefficient * scale}, 0))
+                total = total.plus(LinearForm({monomial: coefficient * scale}, 0))
         return total
 
-    def quotient(self, x: Form, divisor: Form) -> Form:
+    def quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
         """The normal form of ``x // divisor``."""
         if not divisor.terms:
             n = divisor.constant
@@ -103,9 +103,9 @@ class Quotients(Facts):
                 raise
         finally:
             self._laws -= 1
-        return self._opaque("floordiv", x, divisor)
+        return self._uninterpreted("floordiv", x, divisor)
 
-    def quotient_by(self, x: Form, n: int) -> Form:
+    def quotient_by(self, x: LinearForm, n: int) -> LinearForm:
         """The normal form of ``x // n`` for a positive integer ``n``."""
         if n == 1:
             return x
@@ -114,7 +114,7 @@ class Quotients(Facts):
             found = self._quotients[(x, n)] = self._quotient_by(x, n)
         return found
 
-    def _quotient_by(self, x: Form, n: int) -> Form:
+    def _quotient_by(self, x: LinearForm, n: int) -> LinearForm:
         # 1. all values in one bucket
         low, high = self.plain_bounds(x)
         if low // n == high // n:
@@ -129,7 +129,7 @@ class Quotients(Facts):
                 # the residues are balanced as they are
                 break
         if len(residue.terms) > SEVERAL and self._is_crowded(residue):
-            return self._opaque("floordiv", x, number(n))
+            return self._uninterpreted("floordiv", x, number(n))
         if n == 2 and list(x.terms.values()) == [-1] and not x.is_affine():
             # as A//2 - A it would be two quotients
             return self.quotient_by(x.times(-1).shifted(1), 2).times(-1)
@@ -141,12 +141,12 @@ class Quotients(Facts):
             return whole.plus(self.quotient_by(residue, n))
         return self._residue_quotient(residue, n)
 
-    def _is_crowded(self, form: Form) -> bool:
+    def _is_crowded(self, form: LinearForm) -> bool:
         """Whether a dividend has too many quotients to be taken apart, or too many atoms for the time that is left."""
         ops = [a.op for a in form.terms]
         return ops.count("floordiv") > MAX_QUOTIENTS or (len(ops) - ops.count("var") > SEVERAL and self.is_late())
 
-    def _residue_quotient(self, x: Form, n: int) -> Form:
+    def _residue_quotient(self, x: LinearForm, n: int) -> LinearForm:
         """``x // n`` where every coefficient and the constant is in ``[0, n)``."""
         if n == 2 and x.constant and len(x.terms) == 1 and x.is_affine():
             # the halves of a number add up to it: (A + 1)//2 + A//2 = A
@@ -183,9 +183,9 @@ class Quotients(Facts):
             simpler = self._by_enumeration(x, n)
             if simpler is not None:
                 return simpler
-        return self._opaque("floordiv", x, number(n))
+        return self._uninterpreted("floordiv", x, number(n))
 
-    def _composed(self, x: Form, divisor: Form) -> Form | None:
+    def _composed(self, x: LinearForm, divisor: LinearForm) -> LinearForm | None:
         """``(A//b + r) // n`` is ``(A + b*r) // (b*n)``, and ``(r - A//b) // n`` is ``-1 - (A//b - r - 1) // n``."""
         floors = [(atom, k) for atom, k in x.sorted_terms() if atom.op == "floordiv" and k in (1, -1)]
         for atom, sign in sorted(floors, key=lambda item: -item[1]) if len(floors) > 1 else floors:
@@ -200,7 +200,7 @@ class Quotients(Facts):
                 return self.quotient(inside, self.times(b, divisor)).times(-1).shifted(-1)
         return None
 
-    def _without_small_terms(self, x: Form, n: int) -> Form | None:
+    def _without_small_terms(self, x: LinearForm, n: int) -> LinearForm | None:
         """The term with the largest coefficient, and the least that others come to, if they never change the floor."""
         atom, coefficient = max(x.sorted_terms(), key=lambda item: abs(item[1]))
         low, high = self.range(atom)
@@ -209,21 +209,21 @@ class Quotients(Facts):
         least, most = self.bounds(x.plus(atom_form(atom), -coefficient))
         if any((coefficient * v + least) // n != (coefficient * v + most) // n for v in range(low, high + 1)):
             return None
-        return Form({atom: coefficient}, least)
+        return LinearForm({atom: coefficient}, least)
 
-    def _quotient_of_cases(self, x: Form, n: int) -> Form | None:
+    def _quotient_of_cases(self, x: LinearForm, n: int) -> LinearForm | None:
         """``min(x, y) // n`` is ``min(x//n, y//n)``, if that leaves at most one quotient."""
         atom = self.outer_minimum(x)
         if atom is None or x.terms[atom] % n == 0 or self.operand_count(x, MAX_CASES) > MAX_CASES:
             return None
         # a minimum of quotients is read as the quotient of a minimum: if that is this one it is what cannot be read
-        self._quotients[x, n] = self._opaque("floordiv", x, number(n))
+        self._quotients[x, n] = self._uninterpreted("floordiv", x, number(n))
         quotients = [self.quotient_by(case, n) for case in self.cases(x, atom)]
         if sum(any(a.op == "floordiv" for a in quotient.terms) for quotient in quotients) > 1:
             return None
         return self.extreme("min" if x.terms[atom] > 0 else "max", quotients)
 
-    def _quotient_in_digits(self, x: Form, n: int) -> Form | None:
+    def _quotient_in_digits(self, x: LinearForm, n: int) -> LinearForm | None:
         """``x // n`` with ``A`` written as ``m*(A//m) + A%m`` for quotients in ``x``.
 
         ``None`` unless that makes ``x`` shorter or leaves no new quotient.
@@ -243,21 +243,21 @@ class Quotients(Facts):
                 total = total.plus(atom_form(atom), coefficient)
             elif shorter and atom.op == "floordiv":
                 dividend = self._without_digits(self.inner(atom.args[0]), digits)
-                total = total.plus(self._opaque("floordiv", dividend, self.inner(atom.args[1])), coefficient)
+                total = total.plus(self._uninterpreted("floordiv", dividend, self.inner(atom.args[1])), coefficient)
             else:
                 return None
         return total.shifted(found.constant)
 
-    def _without_digits(self, form: Form, digits: dict[Expr, Form]) -> Form:
-        """``form`` with remainders spelled out."""
+    def _without_digits(self, form: LinearForm, digits: dict[Expr, LinearForm]) -> LinearForm:
+        """``form`` with remainders written out."""
         for atom in list(form.terms):
             if atom in digits:
                 form = form.plus(digits[atom].plus(atom_form(atom), -1), form.terms[atom])
         return form
 
-    def in_digits(self, x: Form) -> tuple[Form, dict[Expr, Form]]:
+    def in_digits(self, x: LinearForm) -> tuple[LinearForm, dict[Expr, LinearForm]]:
         """``x`` with remainders as atoms in place of dividends of its quotients, and what each of them stands for."""
-        digits: dict[Expr, Form] = {}
+        digits: dict[Expr, LinearForm] = {}
         for quotient, _ in x.sorted_terms():
             if quotient.op != "floordiv" or quotient.args[1].op != "const":
                 continue
@@ -273,7 +273,7 @@ class Quotients(Facts):
                     break
         return x, digits
 
-    def _by_enumeration(self, x: Form, n: int) -> Form | None:
+    def _by_enumeration(self, x: LinearForm, n: int) -> LinearForm | None:
         """``x // n`` of one atom ``v``, if it is affine, or ``(v + b) // m + a``, at all values of ``v``."""
         ((atom, coefficient),) = x.terms.items()
         low, high = self.range(atom)
@@ -285,7 +285,7 @@ class Quotients(Facts):
         values = [(coefficient * v + x.constant) // n for v in range(low, high + 1)]
         slope = values[1] - values[0]
         if all(b - a == slope for a, b in pairwise(values)):
-            return Form({atom: slope} if slope else {}, values[0] - slope * low)
+            return LinearForm({atom: slope} if slope else {}, values[0] - slope * low)
         steps = [v for v, (a, b) in enumerate(pairwise(values), low + 1) if a != b]
         if abs(coefficient) == 1 or abs(values[-1] - values[0]) != len(steps):
             return None
@@ -295,9 +295,9 @@ class Quotients(Facts):
         if period < ends or any(b - a != period for a, b in pairwise(steps)):
             return None
         sign = 1 if values[-1] > values[0] else -1
-        return self.quotient_by(Form({atom: 1}, period - steps[0]), period).times(sign).shifted(values[0])
+        return self.quotient_by(LinearForm({atom: 1}, period - steps[0]), period).times(sign).shifted(values[0])
 
-    def _symbolic_quotient(self, x: Form, divisor: Form) -> Form:
+    def _symbolic_quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
         if self._laws > MAX_LAWS or (self._laws > SEVERAL and self.is_late()):
             raise _EndlessError
         corners = self._corner_quotient(x, divisor)
@@ -329,9 +329,9 @@ class Quotients(Facts):
                 return number(ratio)
         if self._is_proper_remainder(x, divisor):
             return ZERO
-        return self._opaque_quotient(x, divisor)
+        return self._uninterpreted_quotient(x, divisor)
 
-    def _divide_out(self, x: Form, divisor: Form) -> tuple[Form, Form] | None:
+    def _divide_out(self, x: LinearForm, divisor: LinearForm) -> tuple[LinearForm, LinearForm] | None:
         """``x = multiple*divisor + rest`` with a multiple that makes ``rest`` shorter than ``x``."""
         for atom, coefficient in x.sorted_terms():
             for lead, scale in divisor.sorted_terms():
@@ -343,10 +343,10 @@ class Quotients(Facts):
                         return multiple, rest
         return None
 
-    def _is_proper_remainder(self, x: Form, divisor: Form) -> bool:
+    def _is_proper_remainder(self, x: LinearForm, divisor: LinearForm) -> bool:
         return self.bounds(x)[0] >= 0 and self.is_never_negative(divisor.plus(x, -1).shifted(-1))
 
-    def _corner_quotient(self, x: Form, divisor: Form) -> Form | None:
+    def _corner_quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm | None:
         low, high = self.bounds(divisor)
         # an end may be 0 also where facts leave no value, and the ends are in no order
         if low * high <= 0:
@@ -354,7 +354,7 @@ class Quotients(Facts):
         values = {v // d for v in self.bounds(x) for d in (low, high)}
         return number(values.pop()) if len(values) == 1 else None
 
-    def _monomial_quotient(self, x: Form, monomial: Expr, scale: int) -> Form:
+    def _monomial_quotient(self, x: LinearForm, monomial: Expr, scale: int) -> LinearForm:
         """``x // (scale*monomial)``: divisible terms leave the floor, common factors cancel."""
         below = factors(monomial)
         whole = ZERO
@@ -364,8 +364,8 @@ class Quotients(Facts):
             if left is not None and coefficient % scale == 0:
                 whole = whole.plus(product_form(left), coefficient // scale)
             else:
-                rest = rest.plus(Form({atom: coefficient}, 0))
-        divisor = Form({monomial: scale}, 0)
+                rest = rest.plus(LinearForm({atom: coefficient}, 0))
+        divisor = LinearForm({monomial: scale}, 0)
         if not rest.terms and not rest.constant:
             return whole
         if self._is_proper_remainder(rest, divisor):
@@ -376,15 +376,15 @@ class Quotients(Facts):
         stepwise = self._quotient_by_parts(rest, divisor)
         if stepwise is not None:
             return whole.plus(stepwise)
-        return whole.plus(self._opaque_quotient(rest, divisor))
+        return whole.plus(self._uninterpreted_quotient(rest, divisor))
 
-    def _opaque_quotient(self, x: Form, divisor: Form) -> Form:
+    def _uninterpreted_quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
         """``x // divisor`` as an atom; ``-1 - (-1-x)//n`` of what only subtracts and may be below zero."""
         if all(c < 0 for c in x.terms.values()) and self.bounds(x)[0] < 0 < self.bounds(divisor)[0]:
             return self.quotient(x.times(-1).shifted(-1), divisor).times(-1).shifted(-1)
-        return self._opaque("floordiv", x, divisor)
+        return self._uninterpreted("floordiv", x, divisor)
 
-    def _quotient_by_parts(self, x: Form, divisor: Form) -> Form | None:
+    def _quotient_by_parts(self, x: LinearForm, divisor: LinearForm) -> LinearForm | None:
         """``x // (f*m)`` as ``x // f // m`` for a positive ``m``, if the first quotient needs no new division."""
         common = common_factors([factors(a) for a in divisor.terms]) if not divisor.constant else []
         scale = gcd(divisor.content(), divisor.constant)
@@ -404,7 +404,7 @@ class Quotients(Facts):
         return None
 
     @staticmethod
-    def _divides_anew(quotient: Form, x: Form) -> bool:
+    def _divides_anew(quotient: LinearForm, x: LinearForm) -> bool:
         """Whether ``quotient`` has a division that ``x`` has not, or adds one to others that ``x`` has in a product."""
         known = {f for a in x.terms for f in factors(a)}
         for atom, k in quotient.terms.items():
@@ -414,7 +414,7 @@ class Quotients(Facts):
                 return True
         return False
 
-    def _reduced(self, x: Form, monomial: Expr, scale: int) -> tuple[Form, Form]:
+    def _reduced(self, x: LinearForm, monomial: Expr, scale: int) -> tuple[LinearForm, LinearForm]:
         """``x`` and ``scale*monomial`` without their common factors."""
         below = factors(monomial)
         shared = common_factors([factors(a) for a in x.terms] + [below]) if not x.constant else []
@@ -422,16 +422,16 @@ class Quotients(Facts):
         left = without(below, shared) or []
         return _divided(x, shared, common), product_form(left).times(scale // common)
 
-    def remainder(self, x: Form, divisor: Form) -> Form:
+    def remainder(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
         """The normal form of ``x % divisor``: ``x - divisor*(x // divisor)``."""
         quotient = self.quotient(x, divisor)
         if len(x.terms) > SEVERAL and self._is_crowded(x):
             atom = quotient.single()
             if atom is not None and atom.op == "floordiv":
-                return self._opaque("mod", x, divisor)
+                return self._uninterpreted("mod", x, divisor)
         return x.plus(self.times(divisor, quotient), -1) if divisor.terms else x.plus(quotient, -divisor.constant)
 
-    def truncated(self, x: Form, divisor: Form) -> Form:
+    def truncated(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
         """The normal form of ``tdiv(x, divisor)``; in atoms literal divisors are positive."""
         if not divisor.terms and not divisor.constant:
             # as for a quotient
@@ -458,9 +458,9 @@ class Quotients(Facts):
             reduced, smaller = self._reduced(x, monomial, scale)
             if smaller != divisor:
                 return self.truncated(reduced, smaller)
-        return self._opaque("tdiv", x, divisor)
+        return self._uninterpreted("tdiv", x, divisor)
 
-    def _truncated_by(self, x: Form, n: int) -> Form:
+    def _truncated_by(self, x: LinearForm, n: int) -> LinearForm:
         low, high = self.bounds(x)
         if n == 1 or (-n < low and high < n):
             return x if n == 1 else ZERO
@@ -470,27 +470,27 @@ class Quotients(Facts):
         # the mirror image of a quotient is the quotient of the mirror image
         if x.sign() < 0:
             return self.truncated(x.times(-1), number(n)).times(-1)
-        return self._opaque("tdiv", x, number(n))
+        return self._uninterpreted("tdiv", x, number(n))
 
-    def _truncated_remainder(self, x: Form, divisor: Form) -> Form:
+    def _truncated_remainder(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
         return x.plus(self.times(divisor, self.truncated(x, divisor)), -1)
 
-    def _shift_left(self, x: Form, amount: Form) -> Form:
-        return x.times(1 << amount.constant) if not amount.terms else self._opaque_shift("shl", x, amount)
+    def _shift_left(self, x: LinearForm, amount: LinearForm) -> LinearForm:
+        return x.times(1 << amount.constant) if not amount.terms else self._uninterpreted_shift("shl", x, amount)
 
-    def _shift_right(self, x: Form, amount: Form) -> Form:
+    def _shift_right(self, x: LinearForm, amount: LinearForm) -> LinearForm:
         if not amount.terms:
             return self.quotient_by(x, 1 << amount.constant)
-        return self._opaque_shift("shr", x, amount)
+        return self._uninterpreted_shift("shr", x, amount)
 
-    def _opaque_shift(self, op: str, x: Form, amount: Form) -> Form:
+    def _uninterpreted_shift(self, op: str, x: LinearForm, amount: LinearForm) -> LinearForm:
         return atom_form(make(op, to_expr(x), shift_amount(to_expr(amount))))
 
-    def _opaque(self, op: str, x: Form, y: Form) -> Form:
+    def _uninterpreted(self, op: str, x: LinearForm, y: LinearForm) -> LinearForm:
         return self.atom(make(op, to_expr(x), to_expr(y)))
 
 
-def _divided(form: Form, shared: list[Expr], scale: int) -> Form:
+def _divided(form: LinearForm, shared: list[Expr], scale: int) -> LinearForm:
     """``form`` without the factors, and the scale, that all its terms have."""
     found = number(form.constant // scale)
     for atom, coefficient in form.terms.items():
@@ -498,7 +498,7 @@ def _divided(form: Form, shared: list[Expr], scale: int) -> Form:
     return found
 
 
-def common_divisors(x: Form, n: int) -> list[int]:
+def common_divisors(x: LinearForm, n: int) -> list[int]:
     """What ``n`` has in common with one or several coefficients, the largest first."""
     found: set[int] = set()
     for coefficient in x.terms.values():

@@ -16,7 +16,7 @@ from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, const, instantiate
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.theory.conditions import Conditions
-from eqsat.theory.forms import Form, atom_form, number, to_expr
+from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
 from eqsat.theory.largest import ExtremeOver
 from eqsat.theory.over import Range, chosen
 from eqsat.theory.products import ProductOver
@@ -43,7 +43,7 @@ class Reductions(Conditions):
             return None
         return self.under(self.junction("and", facts))
 
-    def _reduction(self, term: Expr) -> Form:
+    def _reduction(self, term: Expr) -> LinearForm:
         body, index, low, high = term.args
         over = Range(index, self.forms[low], self.forms[high])
         inside = self._inside(over)
@@ -58,14 +58,14 @@ class Reductions(Conditions):
             # a step that is never taken divides by zero, or a bound explodes
             return atom_form(term)
 
-    def reduced(self, op: str, body: Form, over: Range) -> Form:
+    def reduced(self, op: str, body: LinearForm, over: Range) -> LinearForm:
         """The normal form of a reduction of ``body``, which is normal in the range.
 
         >>> from eqsat.lang.expr import var
-        >>> from eqsat.theory.linear import Theory
+        >>> from eqsat.theory.linear import LinearArithmetic
         >>> i = var("i", 0, 9)
-        >>> Theory().reduced("sum_over", Form({i: 2}, 1), Range(i, number(0), number(10)))
-        Form(100)
+        >>> LinearArithmetic().reduced("sum_over", LinearForm({i: 2}, 1), Range(i, number(0), number(10)))
+        LinearForm(100)
         """
         high = self.bounds(over.extent)[1]
         if high <= 0:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from eqsat.lang.expr import FALSE, Expr, chain_members
 from eqsat.theory.elimination import Rows
-from eqsat.theory.forms import Form, atom_form, factors, product, product_form
+from eqsat.theory.forms import LinearForm, atom_form, factors, product, product_form
 from eqsat.theory.quotients import Quotients
 
 #: The work of one refutation: a pair of rows that is combined counts 1, a case ``STEPS_OF_CASE``.
@@ -24,23 +24,23 @@ STEPS_OF_CASE = 20
 MAX_ATOMS = 40
 
 #: What one alternative of a choice says: rows that are at least zero, and conditions.
-Alternative = tuple[list[Form], list[Expr]]
+Alternative = tuple[list[LinearForm], list[Expr]]
 
 
 @dataclass
 class _Case:
     """Rows and open choices; ``seen`` are the atoms and facts that have brought theirs."""
 
-    rows: list[Form] = field(default_factory=list)
+    rows: list[LinearForm] = field(default_factory=list)
     choices: list[list[Alternative]] = field(default_factory=list)
-    seen: set[Expr | Form] = field(default_factory=set)
+    seen: set[Expr | LinearForm] = field(default_factory=set)
     impossible: bool = False
 
 
 class Refutations(Quotients):
     """Conditions that contradict each other, or the facts."""
 
-    def cannot_hold(self, conditions: Iterable[Expr], rows: Iterable[Form] = ()) -> bool:
+    def cannot_hold(self, conditions: Iterable[Expr], rows: Iterable[LinearForm] = ()) -> bool:
         """Whether ``conditions``, in normal form, and ``rows``, forms that are at least zero, were refuted."""
         rows, conditions = list(rows), list(conditions)
         if self.is_late() or self._is_witnessed(conditions, rows):
@@ -49,13 +49,13 @@ class Refutations(Quotients):
         self._extend(case, (rows, conditions))
         return self._is_refuted(case, self.work.steps - MAX_STEPS)
 
-    def is_never_negative(self, form: Form) -> bool:
+    def is_never_negative(self, form: LinearForm) -> bool:
         """Whether ``form >= 0`` was proved."""
         if self.bounds(form)[0] >= 0:
             return True
         return self.is_coupled(form) and self.cannot_hold((), [form.times(-1).shifted(-1)])
 
-    def _is_witnessed(self, conditions: Sequence[Expr], rows: Sequence[Form]) -> bool:
+    def _is_witnessed(self, conditions: Sequence[Expr], rows: Sequence[LinearForm]) -> bool:
         """Whether the conditions and rows hold together at some sample point."""
         holds = self.witnessed() & self.witnesses.where_all(conditions)
         for row in rows:
@@ -64,7 +64,7 @@ class Refutations(Quotients):
             holds = holds & (self.witnesses.of_form(row) >= 0)
         return bool(holds.any())
 
-    def is_coupled(self, form: Form) -> bool:
+    def is_coupled(self, form: LinearForm) -> bool:
         """Whether the atoms of a form may be related: else its bounds say all there is to say."""
         met = self.touched if self.directions else 0
         for atom in form.terms:
@@ -170,7 +170,7 @@ class Refutations(Quotients):
         elif op == "mul":
             case.rows += [*self._product_rows(atom), *self._scaled_facts(atom)]
 
-    def _product_rows(self, atom: Expr) -> list[Form]:
+    def _product_rows(self, atom: Expr) -> list[LinearForm]:
         """The products of the distances of two factors from the ends of their ranges, which are not negative."""
         *rest, last = factors(atom)
         x, y = product_form(rest), self.inner(last)
@@ -182,7 +182,7 @@ class Refutations(Quotients):
             self.times(x.times(-1).shifted(high), y.times(-1).shifted(most)),
         ]
 
-    def _scaled_facts(self, atom: Expr) -> Iterator[Form]:
+    def _scaled_facts(self, atom: Expr) -> Iterator[LinearForm]:
         """What is known of a sum with one factor, times another factor that is not negative."""
         parts = factors(atom)
         for index, factor in enumerate(parts):

@@ -6,25 +6,25 @@ from typing import NamedTuple
 
 from eqsat.lang.expr import Expr, chain_members
 from eqsat.theory.conditions import Conditions
-from eqsat.theory.forms import Form, atom_form
+from eqsat.theory.forms import LinearForm, atom_form
 
 
 class Solved(NamedTuple):
     """``first <= variable < beyond``, either of which may be missing, and what the condition says besides."""
 
-    first: Form | None
-    beyond: Form | None
+    first: LinearForm | None
+    beyond: LinearForm | None
     rest: Expr
 
 
-def is_free_of(theory: Conditions, variable: Expr, *parts: Form | Expr) -> bool:
+def is_free_of(theory: Conditions, variable: Expr, *parts: LinearForm | Expr) -> bool:
     """Whether no part mentions ``variable``."""
     bit = theory.variables.of(variable)
-    atoms = [atom for part in parts for atom in (part.terms if isinstance(part, Form) else (part,))]
+    atoms = [atom for part in parts for atom in (part.terms if isinstance(part, LinearForm) else (part,))]
     return not any(theory.variables.of(atom) & bit for atom in atoms)
 
 
-def difference(theory: Conditions, comparison: Expr) -> Form | None:
+def difference(theory: Conditions, comparison: Expr) -> LinearForm | None:
     """What a comparison of numbers says is at least zero, or zero if it is an equation."""
     if comparison.op not in ("lt", "le", "eq") or comparison.args[0].is_bool:
         return None
@@ -32,11 +32,11 @@ def difference(theory: Conditions, comparison: Expr) -> Form | None:
     return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
 
 
-def equated(theory: Conditions, variable: Expr, condition: Expr) -> Form | None:
+def equated(theory: Conditions, variable: Expr, condition: Expr) -> LinearForm | None:
     """The only value of the variable for which ``condition`` can hold, if it says which."""
     equations = [difference(theory, m) for m in chain_members(condition, "and") if m.op == "eq"]
     waiting = [equation for equation in equations if equation is not None]
-    values: dict[Expr, Form] = {}
+    values: dict[Expr, LinearForm] = {}
     # one equation may have a quotient by the variable that another one knows
     for _ in range(len(waiting)):
         for equation in waiting:
@@ -55,8 +55,8 @@ def equated(theory: Conditions, variable: Expr, condition: Expr) -> Form | None:
 
 def solved_for(theory: Conditions, variable: Expr, condition: Expr) -> Solved | None:
     """``condition`` as bounds of the variable and a rest; ``None`` if it bounds the variable nowhere."""
-    first: Form | None = None
-    beyond: Form | None = None
+    first: LinearForm | None = None
+    beyond: LinearForm | None = None
     rest: list[Expr] = []
     for member in chain_members(condition, "and"):
         bounds = _bounds_on(theory, variable, member)
@@ -73,7 +73,9 @@ def solved_for(theory: Conditions, variable: Expr, condition: Expr) -> Solved | 
     return Solved(first, beyond, theory.junction("and", rest))
 
 
-def _bounds_on(theory: Conditions, variable: Expr, comparison: Expr) -> tuple[Form | None, Form | None] | None:
+def _bounds_on(
+    theory: Conditions, variable: Expr, comparison: Expr
+) -> tuple[LinearForm | None, LinearForm | None] | None:
     """What one comparison says: ``first <= variable < beyond``, either of which may be missing."""
     gap = difference(theory, comparison)
     if gap is None:

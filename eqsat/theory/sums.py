@@ -17,7 +17,7 @@ from math import comb, gcd, lcm, prod
 from typing import cast
 
 from eqsat.lang.expr import TRUE, Expr, chain_members, const, instantiate, make
-from eqsat.theory.forms import ZERO, Form, atom_form, factors, number, product_form, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, product_form, to_expr
 from eqsat.theory.over import Range, Reducer, chosen, has_reductions, reduction, selected, with_plain_condition
 from eqsat.theory.solving import difference, equated, solved_for
 
@@ -32,15 +32,15 @@ MAX_CASES = 2000
 class SumOver(Reducer):
     """Sums over a range."""
 
-    def of(self, body: Form) -> Form:
-        outside = Form({a: c for a, c in body.terms.items() if self.is_free(a)}, body.constant)
+    def of(self, body: LinearForm) -> LinearForm:
+        outside = LinearForm({a: c for a, c in body.terms.items() if self.is_free(a)}, body.constant)
         total = self._repeated(outside)
         for atom, coefficient in body.terms.items():
             if not self.is_free(atom):
                 total = total.plus(self.of_product(factors(atom)), coefficient)
         return total
 
-    def of_product(self, parts: Sequence[Expr]) -> Form:
+    def of_product(self, parts: Sequence[Expr]) -> LinearForm:
         """The sum of one product: factors without the index leave it."""
         inside = [part for part in parts if not self.is_free(part)]
         outside = [part for part in parts if self.is_free(part)]
@@ -54,15 +54,15 @@ class SumOver(Reducer):
         )
         return self.theory.times(found, product_form(outside))
 
-    def _repeated(self, value: Form) -> Form:
+    def _repeated(self, value: LinearForm) -> LinearForm:
         """The sum of what does not change with the index."""
         return self.theory.times(value, self.trips()) if value != ZERO else ZERO
 
-    def _again(self, body: Form, over: Range) -> Form:
+    def _again(self, body: LinearForm, over: Range) -> LinearForm:
         """The normal form of a sum over a part of the range, where more may be known of the index."""
         return self.theory.form(reduction("sum_over", to_expr(body), over))
 
-    def _of_power(self, inside: Sequence[Expr]) -> Form | None:
+    def _of_power(self, inside: Sequence[Expr]) -> LinearForm | None:
         """The sum of a power of the index (Faulhaber)."""
         if len(inside) > MAX_DEGREE or any(part is not self.index for part in inside):
             return None
@@ -77,7 +77,7 @@ class SumOver(Reducer):
                 power = self.theory.times(power, end)
         return self.theory.quotient_by(total, scale)
 
-    def _of_selection(self, inside: Sequence[Expr]) -> Form | None:
+    def _of_selection(self, inside: Sequence[Expr]) -> LinearForm | None:
         """A sum of ``where(c, x, y)`` times the other factors: split by what ``c`` says of the index."""
         theory, index = self.theory, self.index
         choice = next((part for part in inside if part.op == "where"), None)
@@ -113,10 +113,10 @@ class SumOver(Reducer):
         total = self._again(x, part)
         return total.plus(self._outside(y, solved.first, solved.beyond))
 
-    def _multiplied(self, term: Expr, others: Sequence[Expr]) -> Form:
+    def _multiplied(self, term: Expr, others: Sequence[Expr]) -> LinearForm:
         return self.theory.times(self.theory.inner(term), product_form(others))
 
-    def _selected_product(self, inside: Sequence[Expr]) -> Form:
+    def _selected_product(self, inside: Sequence[Expr]) -> LinearForm:
         """A product in which a factor ``where(c, x, 0)`` takes in the others."""
         for part in inside:
             if part.op == "where" and len(inside) > 1 and self.theory.inner(part.args[2]) == ZERO:
@@ -124,7 +124,7 @@ class SumOver(Reducer):
                 return atom_form(make("where", part.args[0], taken, const(0)))
         return product_form(inside)
 
-    def _outside(self, body: Form, first: Form | None, beyond: Form | None) -> Form:
+    def _outside(self, body: LinearForm, first: LinearForm | None, beyond: LinearForm | None) -> LinearForm:
         """The sum over the part of the range before ``first``, or from ``beyond`` on: each value once."""
         over, extreme = self.ordered().over, self.theory.extreme
         start, end = over.low, over.high
@@ -135,7 +135,7 @@ class SumOver(Reducer):
         pieces = (Range(self.index, over.low, start), Range(self.index, end, over.high))
         return self._again(body, pieces[0]).plus(self._again(body, pieces[1]))
 
-    def _gathered(self, value: Form, choice: Expr, others: Sequence[Expr], y: Form) -> Form:
+    def _gathered(self, value: LinearForm, choice: Expr, others: Sequence[Expr], y: LinearForm) -> LinearForm:
         """The sum of ``where(index == value and ..., x, y)``: at most one ``x``, and ``y`` for the others.
 
         Nothing that holds for the index holds for ``value`` outside the range: ``x`` is taken under that condition.
@@ -159,7 +159,7 @@ class SumOver(Reducer):
 
     # selections by the remainder of the index
 
-    def _of_residues(self, condition: Expr, x: Form, y: Form) -> Form | None:
+    def _of_residues(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """A sum of ``where(c, x, y)`` where ``c`` compares the remainder of a dividend by a literal."""
         compared = difference(self.theory, condition)
         if compared is None:
@@ -169,7 +169,7 @@ class SumOver(Reducer):
                 continue
             n, dividend = quotient.args[1].vmin, self.theory.inner(quotient.args[0])
             sign = -1 if coefficient > 0 else 1
-            rest = compared.plus(dividend.plus(Form({quotient: -n}, 0)), -sign)
+            rest = compared.plus(dividend.plus(LinearForm({quotient: -n}, 0)), -sign)
             if n > 1 and self.is_free(rest):
                 # eq: 0 == sign*(dividend % n) + rest, else 0 <= that
                 one = rest.times(-sign)
@@ -181,7 +181,9 @@ class SumOver(Reducer):
                 return self._of_least_residues(dividend, n, one, x, y)
         return None
 
-    def _of_least_residues(self, dividend: Form, n: int, most: Form, x: Form, y: Form) -> Form | None:
+    def _of_least_residues(
+        self, dividend: LinearForm, n: int, most: LinearForm, x: LinearForm, y: LinearForm
+    ) -> LinearForm | None:
         """A sum of ``where(dividend % n <= most, x, y)``."""
         theory = self.theory
         low, high = theory.bounds(most)
@@ -194,7 +196,7 @@ class SumOver(Reducer):
         below = to_expr(dividend) // n - to_expr(dividend.plus(k, -1)) // n
         return self._counted(below, x, y)
 
-    def _counted(self, ones: Expr, x: Form, y: Form) -> Form | None:
+    def _counted(self, ones: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """A sum of ``x`` where ``ones`` is 1 and ``y`` where it is 0, if neither speaks of the index."""
         if not self.is_free(x, y):
             return None
@@ -203,7 +205,9 @@ class SumOver(Reducer):
             return None
         return self.theory.times(x.plus(y, -1), count).plus(self._repeated(y))
 
-    def _of_residue(self, dividend: Form, n: int, residue: Form, x: Form, y: Form) -> Form | None:
+    def _of_residue(
+        self, dividend: LinearForm, n: int, residue: LinearForm, x: LinearForm, y: LinearForm
+    ) -> LinearForm | None:
         """A sum of ``where(dividend % n == residue, x, y)``."""
         theory = self.theory
         shift = dividend.plus(atom_form(self.index), -1)
@@ -219,7 +223,7 @@ class SumOver(Reducer):
         found = replace(self, theory=inside)._of_steps(residue.plus(shift, -1), n, x, y)
         return selected(theory, some, found, self._repeated(y))
 
-    def _of_steps(self, residue: Form, n: int, x: Form, y: Form) -> Form:
+    def _of_steps(self, residue: LinearForm, n: int, x: LinearForm, y: LinearForm) -> LinearForm:
         """A sum of ``x`` where the index is ``n*q + residue`` for some ``q``, and of ``y`` elsewhere."""
         index = self.index
         # the least q with n*q + residue >= end is -((residue - end)//n)
@@ -232,7 +236,7 @@ class SumOver(Reducer):
 
     # selections by alternatives
 
-    def _of_alternatives(self, condition: Expr, x: Form, y: Form) -> Form | None:
+    def _of_alternatives(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """A sum of ``where(c, x, y)`` where ``c`` is a few alternatives: each alone, less what two of them share."""
         if condition.op == "and":
             condition, x, y = self.theory.negate(condition), y, x
@@ -249,7 +253,7 @@ class SumOver(Reducer):
         finally:
             open_ones.remove(condition)
 
-    def _by_alternatives(self, members: Sequence[Expr], x: Form, y: Form) -> Form | None:
+    def _by_alternatives(self, members: Sequence[Expr], x: LinearForm, y: LinearForm) -> LinearForm | None:
         """As :meth:`_of_alternatives`, by inclusion and exclusion; ``None`` if a part has no closed form."""
         there, total = to_expr(x.plus(y, -1)), self._repeated(y)
         for count in range(1, len(members) + 1):
@@ -263,7 +267,7 @@ class SumOver(Reducer):
 
     # minima, maxima
 
-    def _of_extreme(self, inside: Sequence[Expr]) -> Form | None:
+    def _of_extreme(self, inside: Sequence[Expr]) -> LinearForm | None:
         """A sum of a smaller or larger value: it is one operand up to where it becomes the other."""
         extreme = next((part for part in inside if part.op in ("min", "max")), None)
         if extreme is None:
@@ -276,7 +280,7 @@ class SumOver(Reducer):
         found = self._of_selection([make("where", first, *extreme.args), *_without(inside, extreme)])
         return None if found is None or has_reductions(found) else found
 
-    def _of_exact_quotient(self, inside: Sequence[Expr]) -> Form | None:
+    def _of_exact_quotient(self, inside: Sequence[Expr]) -> LinearForm | None:
         """The sum of ``p // n`` times the other factors, where ``n`` always divides ``p``: the division comes last."""
         for part in inside:
             if part.op == "floordiv" and part.args[1].op == "const" and part.args[1].vmin > 0:
@@ -286,7 +290,7 @@ class SumOver(Reducer):
                     return self.theory.quotient_by(self.of(whole), n)
         return None
 
-    def _of_quotient(self, inside: Sequence[Expr]) -> Form | None:
+    def _of_quotient(self, inside: Sequence[Expr]) -> LinearForm | None:
         """The sum of ``(k*index + rest) // n`` for literals ``k`` and ``n``."""
         if len(inside) != 1 or inside[0].op != "floordiv" or inside[0].args[1].op != "const":
             return None
@@ -298,7 +302,7 @@ class SumOver(Reducer):
             return None
         return self.ordered()._of_affine_quotient(k, rest, n)
 
-    def _of_affine_quotient(self, k: int, rest: Form, n: int) -> Form | None:
+    def _of_affine_quotient(self, k: int, rest: LinearForm, n: int) -> LinearForm | None:
         """As :meth:`_of_quotient`, for ``low <= high``."""
         theory, over = self.theory, self.over
         if k < 0:
@@ -309,7 +313,7 @@ class SumOver(Reducer):
         common = gcd(k, n)
         k, n, rest = k // common, n // common, theory.quotient_by(rest, common)
         if n == 1:
-            return self.of(Form({self.index: k}, 0).plus(rest))
+            return self.of(LinearForm({self.index: k}, 0).plus(rest))
         if over.extent.terms:
             return self._of_unit_quotient(rest, n) if k == 1 else None
         periods, left = divmod(over.extent.constant, n)
@@ -326,7 +330,7 @@ class SumOver(Reducer):
             total = total.plus(self._again(body, remaining))
         return total
 
-    def _of_unit_quotient(self, rest: Form, n: int) -> Form:
+    def _of_unit_quotient(self, rest: LinearForm, n: int) -> LinearForm:
         """The sum of ``(index + rest) // n``: the difference of ``N*q - n*q*(q + 1)/2``, ``q = N//n``, at the ends."""
         theory, total = self.theory, ZERO
         for end, sign in ((self.over.high, 1), (self.over.low, -1)):
@@ -344,12 +348,12 @@ def _without(parts: Sequence[Expr], part: Expr) -> list[Expr]:
     return others
 
 
-def always_divisible(form: Form, n: int) -> bool:
+def always_divisible(form: LinearForm, n: int) -> bool:
     """Whether ``n`` divides a sum of products of atoms whatever integers the atoms are.
 
     >>> from eqsat.lang.expr import var
     >>> x = var("x", 0, 9)
-    >>> always_divisible(Form({x * x: 1, x: 1}, 0), 2), always_divisible(Form({x: 1}, 0), 2)
+    >>> always_divisible(LinearForm({x * x: 1, x: 1}, 0), 2), always_divisible(LinearForm({x: 1}, 0), 2)
     (True, False)
     """
     products = {atom: factors(atom) for atom in form.terms}

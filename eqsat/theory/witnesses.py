@@ -17,7 +17,7 @@ from eqsat.lang.evaluation import apply_operator, number_type
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import FLOATS, REDUCTIONS
 from eqsat.lang.traversal import topological_until
-from eqsat.theory.forms import Form
+from eqsat.theory.forms import LinearForm
 
 #: So many points; the first quarter has values close to zero, the next two wider ones, the last any.
 COUNT = 64
@@ -57,7 +57,7 @@ class Witnesses:
             holds &= self.values(condition)
         return holds
 
-    def of_form(self, form: Form) -> NDArray[Any]:
+    def of_form(self, form: LinearForm) -> NDArray[Any]:
         """The values of a form."""
         reach = abs(form.constant) + sum(abs(c) * max(abs(a.vmin), abs(a.vmax)) for a, c in form.terms.items())
         kind = np.int64 if reach < _SAFE else object

@@ -12,7 +12,7 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import var, variables
 from eqsat.lang.text import parse
 from eqsat.optimize.front import optimize
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 RANGES = {
     "x": (0, 13),
@@ -142,7 +142,7 @@ UNREAD = [
 def test_selections_are_read_as_what_they_stand_for(row):
     selection, meaning, ranges, facts = row
     names = {name: var(name, *ends) for name, ends in ranges.items()}
-    theory = Theory([parse(fact, names) for fact in facts])
+    theory = LinearArithmetic([parse(fact, names) for fact in facts])
     same = theory.form(parse(selection, names)) == theory.form(parse(meaning, names))
     assert same == (row in READ)
 

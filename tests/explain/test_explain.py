@@ -210,7 +210,7 @@ def test_a_rule_without_a_reason_is_cited_by_its_name():
 
 def test_what_was_guessed_and_proved_is_cited():
     result = optimize("x//3 + (x + 1)//3 + (x + 2)//3", **X)
-    assert result.guesses
+    assert result.conjectures
     assert sound(result).rules == ("guess",)
 
 

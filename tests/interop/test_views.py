@@ -9,7 +9,7 @@ from eqsat.interop.views import INVALID, Access, View, split_gate
 from eqsat.lang.expr import TRUE, var, where
 from eqsat.lang.text import parse
 from eqsat.prove.verify import check_equal
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 NAMES = {
     "x": var("x", 0, 100),
@@ -57,7 +57,7 @@ def test_access(view, indices, written, optimised):
     if written:
         assert access == Access(*[parse(text, NAMES) for text in written])
     best = access.optimize()
-    theory = Theory()
+    theory = LinearArithmetic()
     assert [theory.simplify(part) for part in (best.index, best.valid)] == [
         theory.simplify(parse(text, NAMES)) for text in optimised
     ]

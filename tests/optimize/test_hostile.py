@@ -14,7 +14,7 @@ from operator import and_, mul
 import numpy as np
 import pytest
 
-from eqsat.alternatives.speller import Speller
+from eqsat.alternatives.builder import Builder
 from eqsat.codegen import loops
 from eqsat.codegen.expressions import to_c
 from eqsat.codegen.runtime import compile_exprs
@@ -45,7 +45,7 @@ from eqsat.lang.expr import (
     where,
 )
 from eqsat.lang.text import numbered, parse, parse_program
-from eqsat.optimize import by_theory, walk
+from eqsat.optimize import modulo_theory, optimisation
 from eqsat.optimize.front import optimize
 from eqsat.optimize.greedy import rewrite
 from eqsat.prove.proof import check_rule
@@ -53,7 +53,7 @@ from eqsat.prove.verify import check_equal
 from eqsat.theory import divisions
 from eqsat.theory.extremes import MAX_MEMBERS
 from eqsat.theory.facts import Facts
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 #: Seconds that any single input here may take, on a busy machine.
 LIMIT = 20.0
@@ -290,16 +290,16 @@ def test_facts_may_be_about_deep_terms(step, options):
 
 
 def test_quotients_are_asked_for_within_quotients_only_so_deep(monkeypatch):
-    asked, deepest, ask = [0], [0], Theory._division_of
+    asked, deepest, ask = [0], [0], LinearArithmetic._division_of
 
-    def counted(theory: Theory, *pair: Expr):
+    def counted(theory: LinearArithmetic, *pair: Expr):
         asked[0] += 1
         deepest[0] = max(deepest[0], asked[0])
         found = ask(theory, *pair)
         asked[0] -= 1
         return found
 
-    monkeypatch.setattr(Theory, "_division_of", counted)
+    monkeypatch.setattr(LinearArithmetic, "_division_of", counted)
     monkeypatch.setattr(divisions, "MAX_OPEN", 3)
     once = IndexingMap((V, W), (), ((V * 3 + W) % 100, (V + W) // 2), ())
     optimize(reduce(lambda before, _: before.then(once), range(150), once).results, budget=Budget(seconds=1.0))
@@ -307,8 +307,8 @@ def test_quotients_are_asked_for_within_quotients_only_so_deep(monkeypatch):
 
 
 def test_without_time_exact_extraction_gives_back_what_it_starts_from():
-    graph = Speller(Theory(()), {"v": V, "w": W})
-    graph.need_roots([graph.value_of(deep(DEEP[1], 40)[-1])])
+    graph = Builder(LinearArithmetic(()), {"v": V, "w": W})
+    graph.add_roots([graph.value_of(deep(DEEP[1], 40)[-1])])
     graph.grow()
     priced = Priced.of(graph.graph, Latency())
     start = dag(priced)
@@ -393,11 +393,11 @@ def test_once_the_time_is_up_long_products_are_read_once():
 
 def test_ranges_of_products():
     factors = [var(f"x{n}", -1 - n % 3, n % 5) for n in range(6)] * 2 + [var(f"y{n:04}", 1, 2) for n in range(1200)]
-    (atom,) = Theory().form(reduce(mul, factors[:15])).terms
+    (atom,) = LinearArithmetic().form(reduce(mul, factors[:15])).terms
     # squares are not negative
-    assert Theory().range(atom) == (0, 373248)
-    (atom,) = Theory().form(reduce(mul, factors)).terms
-    low, high = Theory().range(atom)
+    assert LinearArithmetic().range(atom) == (0, 373248)
+    (atom,) = LinearArithmetic().form(reduce(mul, factors)).terms
+    low, high = LinearArithmetic().range(atom)
     assert (low, high % 373248) == (0, 0)
 
 
@@ -473,8 +473,10 @@ def test_selections_in_selections_share_their_conditions(monkeypatch):
 
 
 def test_quotients_without_a_common_variable_are_not_compared():
-    form = Theory().form(sum([(var(f"x{n}", 0, 63) * 7 + var(f"y{n}", 0, 9)) // 10 for n in range(40)], start=V // 3))
-    theory = Theory()
+    form = LinearArithmetic().form(
+        sum([(var(f"x{n}", 0, 63) * 7 + var(f"y{n}", 0, 9)) // 10 for n in range(40)], start=V // 3)
+    )
+    theory = LinearArithmetic()
     for atom in form.terms:
         assert all(division.dividend.terms for division in theory.divisions_in(form, atom))
     assert not theory._pairs
@@ -488,7 +490,7 @@ def test_the_outermost_of_nested_minima():
         for _ in range(6):
             one, other = rng.sample(terms, 2)
             terms.append(minimum(one + rng.choice(xs), other * rng.choice([1, 2, -1])))
-        theory = Theory()
+        theory = LinearArithmetic()
         form = theory.form(sum(rng.sample(terms, 4), start=const(0)))
         minima = [atom for atom in form.terms if atom.op == "min"]
         inside = {atom for other in minima for gap in theory.gaps(other) for atom in gap.terms}
@@ -497,7 +499,7 @@ def test_the_outermost_of_nested_minima():
 
 
 def test_a_run_whose_normal_forms_had_too_little_time_says_so(monkeypatch):
-    for module in (by_theory, walk):
+    for module in (modulo_theory, optimisation):
         monkeypatch.setattr(module, "FOR_NORMAL_FORMS", 0.0)
     result = optimize(V * 2 // 2)
     assert (result.expr, result.stop) == (V, "time")
@@ -508,7 +510,7 @@ def test_minima_of_too_many_are_not_made_flat():
     pair = (var("x", 0, 63), var("y", 0, 63))
     for n in range(12):
         pair = (pair[1], minimum(pair[0] + var(f"x{n}", 0, 63), pair[1] + 1))
-    theory = Theory()
+    theory = LinearArithmetic()
     form = theory.form(pair[1])
     assert all(len(theory.gaps(atom)) <= MAX_MEMBERS for atom in form.terms if atom.op == "min")
 
@@ -518,7 +520,7 @@ def test_complements_of_complements_are_found_once():
     for n in range(60):
         other = var(f"x{n}", 0, 9) < 4
         term = (term & ~other) | (~term & other)
-    theory = Theory()
+    theory = LinearArithmetic()
     theory.condition(term)
     assert len(theory.conditions) < 1000
 
@@ -531,7 +533,7 @@ def test_greedy_rewriting_orders_no_chains_without_time():
 @pytest.mark.parametrize("step", FOLDED[:3])
 def test_dividends_of_many_quotients_are_not_taken_apart(step):
     # each level would have the quotients of all below it
-    form = Theory().form(folded(step, 30))
+    form = LinearArithmetic().form(folded(step, 30))
     assert sum(atom.op == "floordiv" for atom in form.terms) < 30
 
 
@@ -580,7 +582,7 @@ def test_constraints_that_take_long_to_read_are_not_read_to_the_end():
         work()
         return time.process_time() - start
 
-    whole = seconds(lambda: Theory(facts))
+    whole = seconds(lambda: LinearArithmetic(facts))
     assert seconds(lambda: rewrite([V * 2 // 2], facts=facts, seconds=0.0)) < whole / 2
     assert seconds(lambda: result.explain(seconds=0.0)) < whole / 2
 

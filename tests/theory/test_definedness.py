@@ -26,7 +26,7 @@ from eqsat.theory.definedness import (
     unsafe_divisions,
     without_dead_divisions,
 )
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 NAMES = {"x": var("x", 0, 9), "y": var("y", -4, 2), "n": var("n", 0, 2**40)}
 # beyond int64, and across its end
@@ -58,7 +58,7 @@ CASES = [
 @pytest.mark.parametrize(("text", "facts", "wanted"), CASES, ids=[f"{text}, {facts}" for text, facts, _ in CASES])
 def test_which_terms_may_divide_by_zero(text, facts, wanted):
     term = parse(text, NAMES)
-    found = undefined(topological([term]), Theory([parse(fact, NAMES) for fact in facts]))
+    found = undefined(topological([term]), LinearArithmetic([parse(fact, NAMES) for fact in facts]))
     # the body of a reduction is evaluated nowhere but in it
     shown = {text for text in map(to_text, found) if "r1" not in text or "sum" in text}
     assert {part.replace("r1", "r").replace("r2", "r") for part in shown} == wanted
@@ -69,8 +69,8 @@ def test_which_terms_may_divide_by_zero(text, facts, wanted):
 @example((parse("1%(x + x)%(1%(x + x))", NAMES), [NAMES["x"]]))
 def test_what_has_been_defined_divides_by_nothing_that_is_zero(drawn):
     term, inputs = drawn
-    (safe,) = defined([term], [Theory()])
-    assert not list(unsafe_divisions([safe], suspects(topological([safe])), [Theory()]))
+    (safe,) = defined([term], [LinearArithmetic()])
+    assert not list(unsafe_divisions([safe], suspects(topological([safe])), [LinearArithmetic()]))
     risky = [part for part in topological([term]) if may_divide_by_zero(part)]
     values = evaluate([term, safe, *[part.args[1] for part in risky]], grid(inputs), total=True)
     same = values[0] == values[1]
@@ -81,7 +81,7 @@ def test_what_has_been_defined_divides_by_nothing_that_is_zero(drawn):
 
 def test_divisions_by_what_is_always_zero_are_taken_out():
     root = parse("where(y == 0, 3, x//y) + y//(x + 1)", NAMES)
-    facts = {fact: Theory([parse(fact, NAMES)]) for fact in ("y == 0", "x == 0", "y <= 0")}
+    facts = {fact: LinearArithmetic([parse(fact, NAMES)]) for fact in ("y == 0", "x == 0", "y <= 0")}
     assert without_dead_divisions([root], facts["y == 0"]) == [parse("where(y == 0, 3, 0) + y//(x + 1)", NAMES)]
     assert without_dead_divisions([root], facts["x == 0"]) == without_dead_divisions([root], facts["y <= 0"]) == [root]
 
@@ -163,7 +163,7 @@ def test_divisions_of_the_input_are_kept(text, gate, wanted):
 
 def test_a_gate_says_nothing_of_the_divisions_that_an_answer_may_have():
     x, n, z = var("x", 0, 9), var("n", 1, 4), var("z", -50, 50)
-    theory = Theory()
+    theory = LinearArithmetic()
     guarded = parse("where(0 < x, z//x, 0)", {"x": x, "z": z})
     allowed = AllowedDivisions([guarded], suspects(topological([guarded])), theory)
     forms = {name: theory.form(term) for name, term in {"x": x, "n": n, "z": z}.items()}

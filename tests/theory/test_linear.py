@@ -20,7 +20,7 @@ from eqsat.lang.text import parse
 from eqsat.prove.verify import check_equal
 from eqsat.theory.facts import MAX_CONTEXTS
 from eqsat.theory.forms import ZERO, atom_form, to_expr
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 POSITIVE, NEGATIVE, AROUND_ZERO = (0, 4), (-7, -3), (-3, 2)
 BIG = (-(2**31), 2**31 - 1)
@@ -37,7 +37,7 @@ def wrong_points(before: Expr, after: Expr, facts: Iterable[Expr] = ()) -> list[
     return [{name: int(values[at]) for name, values in points.items()} for at in np.flatnonzero(differ)[:1]]
 
 
-def assert_same(theory: Theory, term: Expr, facts: Iterable[Expr] = ()) -> Expr:
+def assert_same(theory: LinearArithmetic, term: Expr, facts: Iterable[Expr] = ()) -> Expr:
     """The normal form, once it is known to be equal everywhere."""
     simplified = theory.simplify(term)
     assert not wrong_points(term, simplified, facts), f"{term} became {simplified}"
@@ -190,7 +190,7 @@ def usable(term: Expr) -> bool:
 
 @pytest.mark.parametrize("terms", LEMMAS, ids=lambda terms: terms.__name__)
 def test_the_lemmas_at_every_point(terms):
-    theory = Theory()
+    theory = LinearArithmetic()
     chosen = [term for term in terms() if usable(term)]
     fewer = sum(division_count([assert_same(theory, term)]) < division_count([term]) for term in chosen)
     if terms not in (comparisons, junctions, selections_between_shifts):
@@ -401,7 +401,7 @@ def test_a_selection_by_another_comparison_is_no_extreme(condition):
     ranges = {"x": (-9, 9), "y": (-9, 9), "n": (-9, 9)}
     selected = read(f"where({condition}, y//4, x//4)", ranges)
     extremes = [read(f"{op}(x//4, y//4)", ranges) for op in ("min", "max")]
-    assert Theory().form(selected) not in [Theory().form(extreme) for extreme in extremes]
+    assert LinearArithmetic().form(selected) not in [LinearArithmetic().form(extreme) for extreme in extremes]
     assert all(wrong_points(selected, extreme) for extreme in extremes)
 
 
@@ -412,7 +412,7 @@ def without_powers(text: str) -> str:
 @pytest.mark.parametrize(("text", "becomes", "ranges", "near"), STEPS, ids=lambda x: x if isinstance(x, str) else "")
 def test_step(text, becomes, ranges, near):
     text, becomes = without_powers(text), without_powers(becomes)
-    theory = Theory()
+    theory = LinearArithmetic()
     term, other = read(text, ranges), read(becomes, ranges)
     assert theory.simplify(term) is theory.simplify(other)
     assert check_equal([term], [other]).equal
@@ -468,24 +468,24 @@ FACTS = [
 def test_a_fact_is_used(facts, ranges, text, becomes, weaker):
     known = [read(fact, ranges) for fact in facts]
     term, other = read(text, ranges), read(becomes, ranges)
-    theory = Theory(known)
+    theory = LinearArithmetic(known)
     assert assert_same(theory, term, known) is theory.simplify(other)
     known = [read(fact, ranges) for fact in weaker]
     assert wrong_points(term, other, known), "the weaker facts suffice"
-    assert_same(Theory(known), term, known)
+    assert_same(LinearArithmetic(known), term, known)
 
 
 @pytest.mark.parametrize("facts", [facts for facts, *_ in FACTS], ids=str)
 def test_facts_outside_a_theory_are_not_used(facts):
     ranges = SMALL | {"x": (0, 99), "n": (0, 64)}
-    theory = Theory()
+    theory = LinearArithmetic()
     for fact in facts:
         child = theory.under(theory.condition(read(fact, ranges)))
         assert child is not None
         assert child is not theory
     for text in ("x//8", "n//8*8", "x - y"):
         assert_same(theory, read(text, ranges))
-        assert theory.simplify(read(text, ranges)) is Theory().simplify(read(text, ranges))
+        assert theory.simplify(read(text, ranges)) is LinearArithmetic().simplify(read(text, ranges))
 
 
 CONTRADICTIONS = [
@@ -508,14 +508,14 @@ CONTRADICTIONS = [
 def test_facts_are_read_again_until_none_says_more():
     # read first, as it speaks of one variable, the alternative is decided by what is read later
     x, y = var("x", 0, 9), var("y", 0, 9)
-    assert Theory([(x < 3) | (x > 7), x + y % 3 < 5]).range(x) == (0, 2)
+    assert LinearArithmetic([(x < 3) | (x > 7), x + y % 3 < 5]).range(x) == (0, 2)
 
 
 @pytest.mark.parametrize(("facts", "possible"), CONTRADICTIONS, ids=str)
 def test_contradictory_facts_are_refused(facts, possible):
     with pytest.raises(ValueError, match=r"contradict"):
-        Theory([read(fact, SMALL) for fact in facts])
-    Theory([read(fact, SMALL) for fact in possible])
+        LinearArithmetic([read(fact, SMALL) for fact in facts])
+    LinearArithmetic([read(fact, SMALL) for fact in possible])
 
 
 NONZERO = [
@@ -532,10 +532,10 @@ NONZERO = [
 def test_what_is_never_zero(facts, text, weaker):
     ranges = {"x": (-9, 9), "y": (-9, 9)}
     term = read(text, ranges)
-    theory = Theory([read(fact, ranges) for fact in facts])
+    theory = LinearArithmetic([read(fact, ranges) for fact in facts])
     assert theory.is_nonzero(theory.form(term))
     if weaker is not None:
-        theory = Theory([read(fact, ranges) for fact in weaker])
+        theory = LinearArithmetic([read(fact, ranges) for fact in weaker])
         assert not theory.is_nonzero(theory.form(term))
 
 
@@ -558,7 +558,7 @@ def test_one_normal_form_for_every_order(text, ranges):
     term = read(text, ranges)
     variants = [shuffled([term], seed)[0] for seed in range(8)]
     assert len(set(variants)) > 4
-    assert len({Theory().simplify(variant) for variant in variants}) == 1
+    assert len({LinearArithmetic().simplify(variant) for variant in variants}) == 1
 
 
 LANGUAGE = st.one_of(
@@ -572,20 +572,20 @@ LANGUAGE = st.one_of(
 @settings(max_examples=400)
 @given(LANGUAGE)
 def test_any_term_keeps_its_value(term):
-    assert_same(Theory(), term)
+    assert_same(LinearArithmetic(), term)
 
 
 @settings(max_examples=300)
 @given(LANGUAGE, st.integers(0, 4), st.integers(0, 300))
 def test_any_term_keeps_its_value_where_the_work_runs_out(term, contexts, steps):
-    theory = Theory()
+    theory = LinearArithmetic()
     theory.work.contexts, theory.work.steps = contexts, steps
     assert_same(theory, term)
 
 
 @given(LANGUAGE)
 def test_any_term_keeps_its_value_when_the_time_is_up(term):
-    theory = Theory()
+    theory = LinearArithmetic()
     theory.work.until = 0.0
     assert_same(theory, term)
     assert theory.work.contexts == MAX_CONTEXTS
@@ -594,10 +594,10 @@ def test_any_term_keeps_its_value_when_the_time_is_up(term):
 def test_with_time_left_more_is_said():
     x = var("x", 0, 9)
     term = parse("where(x < 5, min(x, 4) + x//8, x)", {"x": x})
-    theory = Theory()
+    theory = LinearArithmetic()
     theory.work.until = 0.0
     assert theory.simplify(term) is not x
-    assert Theory().simplify(term) is x
+    assert LinearArithmetic().simplify(term) is x
 
 
 @st.composite
@@ -624,7 +624,7 @@ def facts_about(draw: st.DrawFn, parts: list[Expr]) -> Expr:
 def test_any_term_keeps_its_value_where_facts_hold(example):
     term, facts = example
     try:
-        theory = Theory(facts)
+        theory = LinearArithmetic(facts)
     except ValueError:
         assert not wrong_points(FALSE, TRUE, facts), "facts that hold somewhere were refused"
         return
@@ -634,12 +634,12 @@ def test_any_term_keeps_its_value_where_facts_hold(example):
 @settings(max_examples=300)
 @given(LANGUAGE, st.integers(0, 2**32))
 def test_any_term_has_one_normal_form(term, seed):
-    assert Theory().simplify(shuffled([term], seed)[0]) is Theory().simplify(term)
+    assert LinearArithmetic().simplify(shuffled([term], seed)[0]) is LinearArithmetic().simplify(term)
 
 
 def test_no_theory_is_built_to_decide_what_sample_points_show_to_be_open() -> None:
     i, j = var("i", 0, 9), var("j", 0, 9)
-    theory = Theory()
+    theory = LinearArithmetic()
     theory.condition(parse("i + j < 5 and i - j < 3", {"i": i, "j": j}))
     assert theory.work.contexts == MAX_CONTEXTS
     assert theory.condition(parse("i + j < 5 and i - j < 5", {"i": i, "j": j})) is (i + j < 5)
@@ -648,13 +648,13 @@ def test_no_theory_is_built_to_decide_what_sample_points_show_to_be_open() -> No
 
 def test_a_quotient_that_no_law_ends_may_be_known_to_be_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eqsat.theory.quotients.MAX_LAWS", 0)
-    x, n, m, known = var("x", 0, 99), var("n", 1, 9), var("m", 1, 9), Theory()
+    x, n, m, known = var("x", 0, 99), var("n", 1, 9), var("m", 1, 9), LinearArithmetic()
     known.equal[x // n] = atom_form(x // m)
     assert known.simplify(x // n + 1) == x // m + 1
 
 
 def test_a_selection_between_equal_branches_is_none_though_they_do_not_know_its_condition():
-    theory = Theory()
+    theory = LinearArithmetic()
     both = theory.form(read("x*y", {"x": (0, 9), "y": (0, 9)}))
     condition = theory.condition(to_expr(both) < 1)
     assert theory.selection(condition, both.times(48), ZERO) == ZERO

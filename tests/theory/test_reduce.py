@@ -16,7 +16,7 @@ from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.text import parse
 from eqsat.optimize.front import optimize
 from eqsat.prove.verify import check_equal, prove_equal
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.sums import faulhaber
 
 RANGES = {"n": (-3, 9), "m": (-5, 12), "x": (-9, 9), "k": (0, 6), "p": (0, 1)}
@@ -129,7 +129,7 @@ COLLAPSE = [
 
 @pytest.mark.parametrize(("text", "left"), COLLAPSE, ids=[row[0] for row in COLLAPSE])
 def test_collapses(text, left):
-    theory = Theory()
+    theory = LinearArithmetic()
     term = parse(text, NAMES)
     found = theory.simplify(term)
     assert check_equal([term], [found]).equal
@@ -296,7 +296,7 @@ def test_random_reductions_keep_their_value(drawn):
 @settings(max_examples=100, suppress_health_check=list(HealthCheck))
 def test_random_normal_forms_keep_their_value(drawn):
     term, _ = drawn
-    assert check_equal([term], [Theory().simplify(term)]).equal
+    assert check_equal([term], [LinearArithmetic().simplify(term)]).equal
 
 
 def test_evaluation_over_ranges_that_hang_on_the_point():

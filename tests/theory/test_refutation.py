@@ -15,8 +15,8 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, topological, var, variables
 from eqsat.lang.text import parse
 from eqsat.theory.elimination import Rows
-from eqsat.theory.forms import Form, atom_form
-from eqsat.theory.linear import Theory
+from eqsat.theory.forms import LinearForm, atom_form
+from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.refutation import MAX_STEPS
 from eqsat.theory.witnesses import COUNT
 
@@ -24,7 +24,7 @@ BIG = (-(2**31), 2**31 - 1)
 X, Y, Z = [atom_form(var(name, *BIG)) for name in "xyz"]
 
 
-def row(form: Form, least: int) -> Form:
+def row(form: LinearForm, least: int) -> LinearForm:
     """``form >= least``."""
     return form.shifted(-least)
 
@@ -43,7 +43,7 @@ ROWS = [
 @pytest.mark.parametrize(("rows", "looser"), ROWS)
 def test_rows_that_clash(rows, looser):
     assert Rows(rows, lambda atom: BIG).clash()
-    (index,) = [i for i, tight in enumerate(rows) if Form(tight.terms, 0) == Form(looser.terms, 0)]
+    (index,) = [i for i, tight in enumerate(rows) if LinearForm(tight.terms, 0) == LinearForm(looser.terms, 0)]
     assert not Rows([*rows[:index], looser, *rows[index + 1 :]], lambda atom: BIG).clash()
 
 
@@ -62,7 +62,7 @@ def test_rows_that_clash_have_no_solution():
         rows = []
         for _ in range(random.randint(1, 5)):
             coefficients = {atom: random.choice([0, 0, 1, 1, -1, -1, 2, -2, 3, -3]) for atom in atoms}
-            rows.append(Form({a: c for a, c in coefficients.items() if c}, random.randint(-4, 4)))
+            rows.append(LinearForm({a: c for a, c in coefficients.items() if c}, random.randint(-4, 4)))
             if random.random() < 0.4:
                 # an equation, or nearly one
                 rows.append(rows[-1].times(-1).shifted(random.choice([0, 0, 0, 1])))
@@ -94,14 +94,14 @@ def test_conditions_that_cannot_hold(conditions, weaker):
 
     def refuted(texts):
         # one by one, as the normal form of a conjunction may be False by itself
-        theory = Theory()
+        theory = LinearArithmetic()
         return theory.cannot_hold([theory.condition(parse(text, ranges)) for text in texts])
 
     assert refuted(conditions)
     assert not refuted([*conditions[:-1], weaker])
 
 
-class WithoutWitnesses(Theory):
+class WithoutWitnesses(LinearArithmetic):
     """A theory that proves what sample points would have shown to be hopeless: in small domains, nearly everything."""
 
     def witnessed(self):
@@ -138,7 +138,7 @@ def test_what_is_refuted_never_holds(conditions):
 def test_the_work_is_bounded():
     # each maximum is at most the sum of its operands, which takes a case for each of its operands to see
     names = {f"{letter}{i}": var(f"{letter}{i}", 0, 2**31 - 1) for letter in "ab" for i in range(12)}
-    theory = Theory()
+    theory = LinearArithmetic()
     excess = [theory.form(parse(f"max(a{i}, b{i}) - a{i} - b{i}", names)) for i in range(12)]
     few, all_together = sum_of(excess[:3]), sum_of(excess)
     assert theory.cannot_hold((), [few.shifted(-1)])
@@ -151,7 +151,7 @@ def test_the_work_is_bounded():
     assert not theory.cannot_hold((), [few.shifted(-1)])
 
 
-def sum_of(forms: list[Form]) -> Form:
+def sum_of(forms: list[LinearForm]) -> LinearForm:
     total = forms[0]
     for form in forms[1:]:
         total = total.plus(form)

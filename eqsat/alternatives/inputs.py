@@ -1,7 +1,7 @@
-"""Spellings by the terms of the input: their operators over the normal forms of their operands.
+"""E-nodes from the terms of the input: their operators over the normal forms of their operands.
 
-The input's quotients, remainders and products are also spelled as laws say that normal forms hide
-(:mod:`eqsat.alternatives.respelling`).
+The input's quotients, remainders and products are also rewritten by laws that normal forms hide
+(:mod:`eqsat.alternatives.hidden_laws`).
 """
 
 from __future__ import annotations
@@ -10,57 +10,57 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import cast
 
-from eqsat.alternatives.respelling import RESPELLED, Respeller
-from eqsat.alternatives.value_graph import KindSpeller, Value, ValueGraph, sum_of
+from eqsat.alternatives.canonical import CanonicalGraph, KindNodes, Value, sum_of
+from eqsat.alternatives.hidden_laws import HIDDEN, HiddenLaws
 from eqsat.extract.graph import Node, Payload
 from eqsat.lang.expr import Expr, is_wide
 from eqsat.lang.ops import COMPARISONS, FLOORS, REDUCTIONS, SUMS
-from eqsat.theory.forms import Form
+from eqsat.theory.forms import LinearForm
 
-#: So many terms of the input are offered as spellings of one class.
+#: So many terms of the input are added as alternatives of one class.
 MAX_ORIGINALS = 6
 #: And so many that follow from these.
-MAX_RESPELLINGS = 4
+MAX_REWRITES = 4
 #: Of inputs with so many divisions, none is, nor is an answer looked for that has them as they are written.
 MANY_DIVISIONS = 120
 _PARTS = frozenset({"floordiv", "mod", "min", "max"})
-#: Conjunctions and disjunctions of the input have no spelling that the normal form has not.
-_WORTH_OFFERING = SUMS | frozenset(
+#: Conjunctions and disjunctions of the input have no notation that the normal form has not.
+_WORTH_ADDING = SUMS | frozenset(
     {"floordiv", "mod", "tdiv", "tmod", "mul", "where", "min", "max", "shl", "shr", "lt", "le", "eq", "ne", *REDUCTIONS}
 )
 
 
-class InputSpeller(KindSpeller):
-    """What the terms of an input spell."""
+class InputNodes(KindNodes):
+    """What the terms of an input write."""
 
-    def __init__(self, classes: ValueGraph) -> None:
+    def __init__(self, classes: CanonicalGraph) -> None:
         super().__init__(classes)
-        self._respeller = Respeller(self.theory)
+        self._hidden_laws = HiddenLaws(self.theory)
         #: Whether the input divides toward zero: an answer divides as its input does.
         self.truncates = False
-        #: For each class that the input spells, the node of its lowest term, which needs no other term of that class.
+        #: For each class that the input writes, the node of its lowest term, which needs no other term of that class.
         self.nodes: dict[int, Node] = {}
         # by normal form, the terms of the input, and those that equal them by laws that normal forms hide
         self._originals: dict[Value, list[Expr]] = {}
-        self._respellings: dict[Value, list[Expr]] = {}
+        self._rewrites: dict[Value, list[Expr]] = {}
         # the input, and by normal form the terms of it that are not too wide, once one is asked for
         self._input: list[Expr] = []
         self._narrow: dict[Value, Expr] | None = None
-        # whether the input has so few divisions that they are respelled, and taken as they are written
+        # whether the input has so few divisions that they are rewritten, and taken as they are written
         self._has_few = True
 
     def add(self, terms: Iterable[Expr]) -> None:
-        """Let terms of the input, normalised before, spell the classes that they belong to; operands come first."""
+        """Let terms of the input, normalised before, write the classes that they belong to; operands come first."""
         self._input = list(terms)
         ops = [term.op for term in self._input]
         self._has_few = sum([op in FLOORS for op in ops]) < MANY_DIVISIONS
         self.truncates |= "tdiv" in ops
         for term, op in zip(self._input, ops, strict=True):
-            if op not in _WORTH_OFFERING or (op in REDUCTIONS and term.args[1].vmin == term.args[1].vmax):
+            if op not in _WORTH_ADDING or (op in REDUCTIONS and term.args[1].vmin == term.args[1].vmax):
                 # the form of an index with one value is that value, which binds nothing
                 continue
             value = self.classes.value_of(term)
-            if isinstance(value, Form):
+            if isinstance(value, LinearForm):
                 worth = not value.is_affine() or op in REDUCTIONS
             else:
                 worth = op == "where" or any(self._has_quotient(a) for a in term.args)
@@ -70,20 +70,20 @@ class InputSpeller(KindSpeller):
                     # the complement of what is written is often what is meant
                     negated, written = map(self.theory.negate, (cast(Expr, value), term))
                     self._originals.setdefault(negated, []).append(written)
-                if self._has_few and op in RESPELLED and isinstance(value, Form) and not self.theory.is_late():
-                    for before, after in self._respeller.respelled(term):
-                        self._respellings.setdefault(self.classes.value_of(before), []).append(after)
+                if self._has_few and op in HIDDEN and isinstance(value, LinearForm) and not self.theory.is_late():
+                    for before, after in self._hidden_laws.rewritten(term):
+                        self._rewrites.setdefault(self.classes.value_of(before), []).append(after)
 
-    def spell(self, c: int) -> None:
-        """Offer to a class the terms of the input with its value, and what follows from them."""
+    def add_to(self, c: int) -> None:
+        """Add to a class the terms of the input with its value, and what follows from them."""
         value = self.classes.values[c]
         if originals := self._originals.get(value):
             for node in self._nodes(originals, MAX_ORIGINALS):
-                if self.classes.offer(c, node) and self._has_few:
+                if self.classes.add_node(c, node) and self._has_few:
                     self.nodes.setdefault(c, node)
-        if self._respellings and (respellings := self._respellings.get(value)):
-            for node in self._nodes(respellings, MAX_RESPELLINGS):
-                self.classes.offer(c, node)
+        if self._rewrites and (rewrites := self._rewrites.get(value)):
+            for node in self._nodes(rewrites, MAX_REWRITES):
+                self.classes.add_node(c, node)
 
     def _nodes(self, terms: Sequence[Expr], most: int) -> list[Node]:
         # terms that differ in the order of operands give the same node: take them by what their operands mean
@@ -97,9 +97,11 @@ class InputSpeller(KindSpeller):
         for op, payload, operands in chosen:
             if op == "sum":
                 constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
-                nodes.append(sum_of([(self.need(a), k) for a, k in zip(operands, coefficients, strict=True)], constant))
+                nodes.append(
+                    sum_of([(self.add_class(a), k) for a, k in zip(operands, coefficients, strict=True)], constant)
+                )
             else:
-                nodes.append((op, None, tuple([self.need(a) for a in operands])))
+                nodes.append((op, None, tuple([self.add_class(a) for a in operands])))
         return nodes
 
     @cached_property
@@ -130,7 +132,7 @@ class InputSpeller(KindSpeller):
                 constant += scale * part.vmin
             else:
                 value = self.classes.value_of(part)
-                if isinstance(value, Form) and not value.terms:
+                if isinstance(value, LinearForm) and not value.terms:
                     constant += scale * value.constant
                 else:
                     total[value] = total.get(value, 0) + scale
@@ -139,7 +141,7 @@ class InputSpeller(KindSpeller):
 
     def _has_quotient(self, term: Expr) -> bool:
         value = self.classes.value_of(term)
-        return isinstance(value, Form) and not value.is_affine()
+        return isinstance(value, LinearForm) and not value.is_affine()
 
     def narrower(self, c: int) -> Expr | None:
         """A term of the input with the value of a class that is not too wide."""

@@ -1,7 +1,7 @@
-"""Sharing: partial sums and partial conditions that several chosen terms can use.
+"""Shared partial sums: partial sums and partial conditions that several chosen terms can use.
 
 Extraction chooses n-ary sums, and chains of ``and`` and ``or``, one by one. Here they are bracketed together, so that
-what occurs in several is computed once; the new brackets are offered to the graph and chosen.
+what occurs in several is computed once; the new brackets are added to the graph and chosen.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from itertools import combinations
 from math import gcd
 from typing import Protocol, cast
 
-from eqsat.alternatives.value_graph import Value
+from eqsat.alternatives.canonical import Value
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
-from eqsat.theory.forms import ZERO, Form, number
+from eqsat.theory.forms import ZERO, LinearForm, number
 
 #: So many pairs of terms are compared: all those of 1000 terms; of longer sums those that are near each other.
 MAX_PAIRS = 500_000
@@ -48,11 +48,11 @@ class Classes(Protocol):
         """The sum or the condition that each class is."""
 
     @property
-    def need(self) -> Callable[[Value, bool], int]:
+    def add_class(self) -> Callable[[Value, bool], int]:
         """The class of a value, made if there is none; the second argument says whether all its nodes are wanted."""
 
     @property
-    def offer(self) -> Callable[[int, Node], bool]:
+    def add_node(self) -> Callable[[int, Node], bool]:
         """Add a node to a class; whether the class has it now."""
 
     @property
@@ -60,8 +60,8 @@ class Classes(Protocol):
         """Whether the time is up."""
 
 
-def share_sums(speller: Classes, choice: Choice, prices: ProductPrices) -> Choice:
-    """Re-bracket the chosen sums so that they share partial sums; the new nodes are offered to the graph.
+def share_sums(builder: Classes, choice: Choice, prices: ProductPrices) -> Choice:
+    """Re-bracket the chosen sums so that they share partial sums; the new nodes are added to the graph.
 
     Greedy pair extraction, as for multiple constant multiplication (Paar 1997, Hosangadi et al. 2006): the pair of
     terms, up to a common factor, that saves most over all sums becomes a partial sum of its own; until the time is up.
@@ -84,7 +84,7 @@ def share_sums(speller: Classes, choice: Choice, prices: ProductPrices) -> Choic
     if not sums:
         return choice
     new_choice = dict(choice)
-    pairing = _Pairing(speller, prices, new_choice)
+    pairing = _Pairing(builder, prices, new_choice)
     parts = _bodies([terms for terms, _ in sums.values()], prices)
     keys = [_key(body) for body, _ in parts]
     bodies = {key: body for key, (body, _) in zip(keys, parts, strict=True)}
@@ -133,7 +133,7 @@ def _key(terms: dict[int, int]) -> Key:
     return tuple(sorted(terms.items()))
 
 
-def share_junctions(speller: Classes, choice: Choice) -> Choice:
+def share_junctions(builder: Classes, choice: Choice) -> Choice:
     """Re-bracket the chosen chains of ``and`` and of ``or`` so that they share what they can.
 
     As in :func:`share_sums`, the pair of members that most chains have becomes a condition of its own.
@@ -143,8 +143,8 @@ def share_junctions(speller: Classes, choice: Choice) -> Choice:
     for op in ("and", "or"):
         if op not in present:
             continue
-        order = reachable(new_choice, speller.graph.roots)
-        demanded = dict.fromkeys(speller.graph.roots)
+        order = reachable(new_choice, builder.graph.roots)
+        demanded = dict.fromkeys(builder.graph.roots)
         for c in order:
             if new_choice[c][0] != op:
                 demanded.update(dict.fromkeys(new_choice[c][2]))
@@ -158,7 +158,7 @@ def share_junctions(speller: Classes, choice: Choice) -> Choice:
             # a chain of just these two is that condition already
             joined = next((c for c, members in chains.items() if members == set(pair)), None)
             if joined is None:
-                joined = _junction_class(speller, new_choice, op, pair)
+                joined = _junction_class(builder, new_choice, op, pair)
             pairs.pop(pair)
             for members in chains.values():
                 if members > set(pair):
@@ -171,9 +171,9 @@ def share_junctions(speller: Classes, choice: Choice) -> Choice:
             if rest:
                 total = rest[0]
                 for member in rest[1:]:
-                    total = _junction_class(speller, new_choice, op, (total, member))
+                    total = _junction_class(builder, new_choice, op, (total, member))
                 new_choice[c] = (op, None, (total, last))
-                speller.offer(c, new_choice[c])
+                builder.add_node(c, new_choice[c])
     return new_choice
 
 
@@ -189,12 +189,12 @@ def _chain_members(choice: Choice, op: str, c: int) -> set[int]:
     return found
 
 
-def _junction_class(speller: Classes, choice: Choice, op: str, pair: tuple[int, int]) -> int:
-    """The class of two joined conditions, spelled and chosen so."""
-    left, right = sorted([cast(Expr, speller.values[c]) for c in pair], key=lambda t: t.key)
-    c = speller.need(make(op, left, right), False)
+def _junction_class(builder: Classes, choice: Choice, op: str, pair: tuple[int, int]) -> int:
+    """The class of two joined conditions, written and chosen so."""
+    left, right = sorted([cast(Expr, builder.values[c]) for c in pair], key=lambda t: t.key)
+    c = builder.add_class(make(op, left, right), False)
     choice[c] = (op, None, pair)
-    speller.offer(c, choice[c])
+    builder.add_node(c, choice[c])
     return c
 
 
@@ -210,8 +210,8 @@ def _primitive(terms: dict[int, int]) -> tuple[dict[int, int], int]:
 class _Pairing:
     """Greedy pair extraction over combinations of classes."""
 
-    def __init__(self, speller: Classes, prices: ProductPrices, choice: Choice) -> None:
-        self.speller, self.choice, self.prices = speller, choice, prices
+    def __init__(self, builder: Classes, prices: ProductPrices, choice: Choice) -> None:
+        self.builder, self.choice, self.prices = builder, choice, prices
         self.left, self.stopped = PAIRS_PER_LOOK, False
         self.sums: list[dict[int, int]] = []
         self.where: dict[Pair, dict[int, int]] = {}
@@ -246,7 +246,7 @@ class _Pairing:
         self.left -= pairs
         if self.left < 0:
             self.left = PAIRS_PER_LOOK
-            self.stopped = self.speller.is_late() or self.stopped
+            self.stopped = self.builder.is_late() or self.stopped
         return self.stopped
 
     def saving(self, pair: Pair) -> int:
@@ -323,7 +323,7 @@ class _Pairing:
         return list(touched)
 
     def chain(self, terms: dict[int, int]) -> int:
-        """The class of a combination, spelled term by term, and chosen so."""
+        """The class of a combination, written term by term, and chosen so."""
         # dearest multipliers first would not change the cost; positive terms first avoids a negation
         ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
         # each of its parts is nearly as long
@@ -342,18 +342,18 @@ class _Pairing:
         total = ZERO
         for c, coefficient in terms:
             total = total.plus(self._form(c), coefficient)
-        result = self.speller.need(total, False)
+        result = self.builder.add_class(total, False)
         classes, coefficients = zip(*sorted(terms), strict=True)
         self._choose(result, ("sum", (0, coefficients), classes))
         return result
 
-    def _form(self, c: int) -> Form:
-        return cast(Form, self.speller.values[c])
+    def _form(self, c: int) -> LinearForm:
+        return cast(LinearForm, self.builder.values[c])
 
     def scaled(self, c: int, by: int) -> int:
         if by == 1:
             return c
-        result = self.speller.need(self._form(c).times(by), False)
+        result = self.builder.add_class(self._form(c).times(by), False)
         if by == -1:
             self._choose(result, ("neg", None, (c,)))
         else:
@@ -363,13 +363,13 @@ class _Pairing:
     def _number(self, value: int) -> int:
         c = self._numbers.get(value)
         if c is None:
-            c = self._numbers[value] = self.speller.need(number(value), False)
+            c = self._numbers[value] = self.builder.add_class(number(value), False)
             self.choice[c] = ("const", value, ())
-            self.speller.offer(c, self.choice[c])
+            self.builder.add_node(c, self.choice[c])
         return c
 
     def sum_of(self, left: int, right: int, sign: int) -> int:
-        result = self.speller.need(self._form(left).plus(self._form(right), sign), False)
+        result = self.builder.add_class(self._form(left).plus(self._form(right), sign), False)
         self._choose(result, ("add" if sign > 0 else "sub", None, (left, right)))
         return result
 
@@ -385,10 +385,10 @@ class _Pairing:
             self.scaled(body, scale)
 
     def _choose(self, c: int, node: Node) -> None:
-        """Offer ``node`` and choose it, unless the class would then need itself."""
+        """Add ``node`` and choose it, unless the class would then need itself."""
         if c in node[2]:
             return
-        self.has_lost |= not self.speller.offer(c, node)
+        self.has_lost |= not self.builder.add_node(c, node)
         old = self.choice.get(c)
         self.choice[c] = node
         # what the node before used does not need the class

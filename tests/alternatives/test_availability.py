@@ -4,8 +4,8 @@ import pytest
 from comparison.shuffle import shuffled
 
 from eqsat import optimize
-from eqsat.alternatives.reuse import offer_reuse
-from eqsat.alternatives.speller import Speller
+from eqsat.alternatives.availability import add_available
+from eqsat.alternatives.builder import Builder
 from eqsat.extract.cost import Latency
 from eqsat.extract.select import Priced, tree
 from eqsat.lang.costs import cost_of
@@ -13,7 +13,7 @@ from eqsat.lang.expr import var
 from eqsat.lang.terms import to_exprs
 from eqsat.lang.text import parse
 from eqsat.prove.verify import check_equal
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 RANGES = {"i": (0, 2), "j": (0, 3), "k": (0, 48), "x": (0, 99), "y": (0, 99), "w": (0, 12), "u": (0, 1), "b": (0, 1)}
 NAMES = {name: var(name, *ends) for name, ends in RANGES.items()}
@@ -114,31 +114,31 @@ def test_the_sums_of_the_input_do_not_depend_on_its_order(seed):
 
 def test_sums_are_offered_of_products_that_are_there():
     roots = [parse(text, NAMES) for text in ("x//2*14 + w", "x//2*14 - w + 13", "k == k//7*8")]
-    theory = Theory()
-    speller = Speller(theory, NAMES)
-    speller.need_roots([speller.value_of(root) for root in roots])
-    product = speller.need(theory.form(parse("x//2*14", NAMES)))
-    speller.grow()
-    offer_reuse(speller, tree(Priced.of(speller.graph, Latency())))
+    theory = LinearArithmetic()
+    builder = Builder(theory, NAMES)
+    builder.add_roots([builder.value_of(root) for root in roots])
+    product = builder.add_class(theory.form(parse("x//2*14", NAMES)))
+    builder.grow()
+    add_available(builder, tree(Priced.of(builder.graph, Latency())))
     for root in roots[:2]:
-        c = speller.need(theory.form(root))
-        choice = tree(Priced.of(speller.graph, Latency()))
-        nodes = [node for node in speller.graph.classes[c] if node[0] == "sum" and product in node[2]]
+        c = builder.add_class(theory.form(root))
+        choice = tree(Priced.of(builder.graph, Latency()))
+        nodes = [node for node in builder.graph.classes[c] if node[0] == "sum" and product in node[2]]
         assert nodes
         for node in nodes:
-            (term,) = to_exprs(speller.graph, {**choice, c: node}, [c], NAMES)
+            (term,) = to_exprs(builder.graph, {**choice, c: node}, [c], NAMES)
             assert check_equal([root], [term]).kind == "exhaustive"
             assert check_equal([root], [term]).equal
 
 
 def test_what_is_affine_is_offered_no_parts_that_are_not():
     roots = [parse(text, NAMES) for text in ("k%4*9 + x*3 + w", "k//4", "k*9 + x*3 + w")]
-    speller = Speller(Theory(), NAMES)
-    speller.need_roots([speller.value_of(root) for root in roots])
-    speller.grow()
-    offer_reuse(speller, tree(Priced.of(speller.graph, Latency())))
-    nodes = speller.graph.classes[speller.need(speller.value_of(roots[2]))]
-    assert all(speller.values[c].is_affine() for node in nodes for c in node[2])
+    builder = Builder(LinearArithmetic(), NAMES)
+    builder.add_roots([builder.value_of(root) for root in roots])
+    builder.grow()
+    add_available(builder, tree(Priced.of(builder.graph, Latency())))
+    nodes = builder.graph.classes[builder.add_class(builder.value_of(roots[2]))]
+    assert all(builder.values[c].is_affine() for node in nodes for c in node[2])
 
 
 def test_long_inputs_reuse_what_is_there_too():

@@ -1,9 +1,9 @@
-"""Guess and prove: equalities read off sample points, kept only if they hold at every point.
+"""Conjectures: equalities read off sample points, kept only if they hold at every point.
 
 The lemmas of the theory look at one quotient at a time. Here the atoms of some normal forms are evaluated together: an
-atom whose values are an integer combination of simpler ones at every sample point is a guess, and so is a condition
-that never changes or that another one always agrees with. Evaluating a guess over its whole domain, or over one period
-of it, decides it; nothing is concluded from samples alone.
+atom whose values are an integer combination of simpler ones at every sample point is a conjecture, and so is a
+condition that never changes or that another one always agrees with. Evaluating a conjecture over its whole domain, or
+over one period of it, decides it; nothing is concluded from samples alone.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, extent, mak
 from eqsat.lang.ops import COMPARISONS, SUMS
 from eqsat.lang.sampling import Points, all_hold, domain_size, grid, select
 from eqsat.lang.traversal import Simplicity
-from eqsat.theory.forms import Form, atom_form, read, scale_of, to_expr
+from eqsat.theory.forms import LinearForm, atom_form, read, scale_of, to_expr
 
 Array = NDArray[Any]
 
-#: Points at which guesses are made.
+#: Points at which conjectures are made.
 SAMPLES = 256
-#: A guess is evaluated at every point of a domain of so many at most.
+#: A conjecture is evaluated at every point of a domain of so many at most.
 MAX_POINTS = 1 << 18
 #: Or at so many, if these are a period that says all.
 MAX_PERIODIC = 1 << 16
-#: Nothing is guessed of variables whose values no machine integer holds.
+#: Nothing is conjectured of variables whose values no machine integer holds.
 MAX_VALUE = 2**63 - 2
-#: With more atoms than this nothing is guessed.
+#: With more atoms than this nothing is conjectured.
 MAX_ATOMS = 128
 #: At fewer points than unknowns plus this, a combination says nothing.
 SPARE_POINTS = 16
@@ -48,7 +48,7 @@ _PERIODIC = SUMS | {"var", "const"}
 
 
 @dataclass(frozen=True)
-class Guess:
+class Conjecture:
     """An equality that was read off sample points and then proved.
 
     Attributes
@@ -68,23 +68,23 @@ class Guess:
 
 
 @dataclass
-class Learned:
-    """What was proved: guesses, simpler ones first, or that the facts are impossible.
+class Asserted:
+    """What was proved: conjectures, simpler ones first, or that the facts are impossible.
 
-    Without guesses, :attr:`by_bounds` has the conditions that bounds of their variables say more shortly.
+    Without conjectures, :attr:`by_bounds` has the conditions that bounds of their variables say more shortly.
     """
 
-    guesses: list[Guess] = field(default_factory=list)
-    by_bounds: list[Guess] = field(default_factory=list)
+    conjectures: list[Conjecture] = field(default_factory=list)
+    by_bounds: list[Conjecture] = field(default_factory=list)
     impossible: bool = False
 
 
-def learn(
+def find_conjectures(
     roots: Iterable[Expr],
     facts: Sequence[Expr],
-    solved: Mapping[Expr, Form] | None = None,
+    solved: Mapping[Expr, LinearForm] | None = None,
     undefined: Collection[Expr] = (),
-) -> Learned:
+) -> Asserted:
     """Equalities between the atoms of ``roots``, and between their conditions, wherever all ``facts`` hold.
 
     Parameters
@@ -97,35 +97,35 @@ def learn(
         Variables that are known in terms of others: combinations are written with the quotients in those instead.
     undefined : collection of Expr
         Terms that may divide by zero where the facts hold: their values there say nothing, so they are on neither side
-        of a guess.
+        of a conjecture.
 
     >>> from eqsat.lang.expr import var
     >>> i = var("i", 0, 99)
-    >>> for guess in learn([(i + 1) // 2, i // 2], []).guesses:
-    ...     print(guess.before, "is", guess.after)
+    >>> for conjecture in find_conjectures([(i + 1) // 2, i // 2], []).conjectures:
+    ...     print(conjecture.before, "is", conjecture.after)
     (i + 1)//2 is i - i//2
     """
     roots = list(roots)
     parts = _Parts(roots, undefined)
     if len(parts.atoms) > MAX_ATOMS:
-        return Learned()
+        return Asserted()
     sums = [found for root in roots if not root.is_bool and root not in undefined and (found := parts.sum(root))]
-    if not parts.are_worth_guessing(facts) and not any(found.quotients == 1 and found.period for found in sums):
-        return Learned()
+    if not parts.are_worth_conjectures(facts) and not any(found.quotients == 1 and found.period for found in sums):
+        return Asserted()
     terms = [*parts.atoms, *parts.conditions]
     members = [member for fact in facts for member in chain_members(fact, "and")]
     members = _speaking_of(variables(terms), members)
     names = sorted(variables([*terms, *members]), key=_name)
     if not names or any(max(-v.vmin, v.vmax) > MAX_VALUE for v in names):
-        return Learned()
+        return Asserted()
     points, complete = _points(names, members)
     if not len(points[_name(names[0])]):
-        return Learned(impossible=complete)
-    guesser = _Guesser(parts, sums, members, points, undefined)
-    guesser.guess_combinations(solved or {}, names, complete)
-    guesser.guess_remainders()
-    guesser.guess_conditions()
-    return guesser.learned
+        return Asserted(impossible=complete)
+    conjecturer = _Conjecturer(parts, sums, members, points, undefined)
+    conjecturer.conjecture_combinations(solved or {}, names, complete)
+    conjecturer.conjecture_remainders()
+    conjecturer.conjecture_conditions()
+    return conjecturer.asserted
 
 
 def _name(variable: Expr) -> str:
@@ -173,7 +173,7 @@ class _Parts:
         partial.difference_update(roots)
         self.conditions = [c for c in conditions if c not in partial]
 
-    def are_worth_guessing(self, facts: Sequence[Expr]) -> bool:
+    def are_worth_conjectures(self, facts: Sequence[Expr]) -> bool:
         """Whether there is anything that the theory may have missed: it has read each atom, but not two together."""
         if any(c.op in ("and", "or") for c in self.conditions):
             return True
@@ -194,7 +194,7 @@ class _Parts:
         if not quotients or form.single() is not None:
             return None
         names = tuple([v for v, bit in self._variables.items() if bit & below])
-        alone = Form({v: k for v, k in form.terms.items() if v.op == "var" and v not in names}, 0)
+        alone = LinearForm({v: k for v, k in form.terms.items() if v.op == "var" and v not in names}, 0)
         nested = form.plus(alone, -1)
         period = MAX_VALUE if quotients > 1 else _period(nested)
         return _Sum(term, to_expr(nested), alone, names, quotients, period)
@@ -206,7 +206,7 @@ class _Sum:
 
     whole: Expr
     nested: Expr
-    alone: Form
+    alone: LinearForm
     names: tuple[Expr, ...]
     quotients: int
     period: int
@@ -215,7 +215,7 @@ class _Sum:
         """Whether the nested part, with ``values`` at the points, spans less than a remainder by its period does."""
         return values.dtype != object and int(values.max()) - int(values.min()) < self.period
 
-    def with_nested(self, form: Form | None, size: Callable[[Expr], int]) -> Expr | None:
+    def with_nested(self, form: LinearForm | None, size: Callable[[Expr], int]) -> Expr | None:
         """The whole with another form for its nested part, if that is simpler."""
         if form is None:
             return None
@@ -223,7 +223,7 @@ class _Sum:
         return term if size(term) < size(self.whole) else None
 
 
-def _period(form: Form) -> int:
+def _period(form: LinearForm) -> int:
     """The multiple that a sum has of its one quotient, if it may be a remainder by that; else 0.
 
     Not if it is a multiple of the dividend but for that, and so one already or cheap as it is, nor if the dividend is a
@@ -240,14 +240,14 @@ def _period(form: Form) -> int:
     return abs(step) if rest.terms and not (scale and dividend.times(scale).terms == rest.terms) else 0
 
 
-class _Guesser:
-    """Guesses about the parts of some terms, read off their values at ``points``, each proved when it is made."""
+class _Conjecturer:
+    """Conjectures about the parts of some terms, read off their values at ``points``, each proved when it is made."""
 
     def __init__(
         self, parts: _Parts, sums: Sequence[_Sum], members: Sequence[Expr], points: Points, undefined: Collection[Expr]
     ) -> None:
         self.members, self.points, self.undefined = members, points, undefined
-        self.learned = Learned()
+        self.asserted = Asserted()
         self.decide = _Decider(members)
         simplicity = Simplicity()
         self.size = simplicity.size
@@ -264,7 +264,7 @@ class _Guesser:
             zip(terms, [np.broadcast_to(x, count) for x in evaluate(terms, points, total=True)], strict=True)
         )
 
-    def guess_combinations(self, solved: Mapping[Expr, Form], names: Sequence[Expr], complete: bool) -> None:
+    def conjecture_combinations(self, solved: Mapping[Expr, LinearForm], names: Sequence[Expr], complete: bool) -> None:
         """Sums, then atoms, that are integer combinations of variables and of simpler atoms.
 
         ``complete`` says that the points are all there are.
@@ -284,16 +284,16 @@ class _Guesser:
             if form is None or not _is_simpler(form, atom, self.size) or not self._prove(atom, to_expr(form)):
                 basis.add(atom, self.values[atom])
 
-    def guess_remainders(self) -> None:
+    def conjecture_remainders(self) -> None:
         """Sums of quotients that are one remainder."""
         nested = [s for s in self.sums if s.whole not in self.affine and s.may_be_remainder(self.values[s.nested])]
         for found, form in _as_remainders(nested, self.members, self.points, self.values):
             self._prove(found.whole, found.with_nested(form, self.size))
 
-    def guess_conditions(self) -> None:
+    def conjecture_conditions(self) -> None:
         """Conditions that never change, that another one agrees with, or that need fewer members.
 
-        Where nothing was learned, also those that bounds of their variables say more shortly.
+        Where nothing was asserted, also those that bounds of their variables say more shortly.
         """
         simplest: dict[bytes, Expr] = {}
         for condition in self.conditions:
@@ -306,17 +306,17 @@ class _Guesser:
                 chain = self.chains[condition]
                 needed = _needed(condition.op, chain, self.values, self.size)
                 self._prove(condition, _joined(condition.op, chain, needed, self.size))
-        for condition in self.conditions if not self.learned.guesses else ():
+        for condition in self.conditions if not self.asserted.conjectures else ():
             chain = self.chains.get(condition, [condition])
             by_bounds = _by_bounds(condition, chain, self.values, self.points, self.size)
             if self._is_proved(condition, by_bounds):
-                self.learned.by_bounds.append(Guess(condition, cast(Expr, by_bounds), tuple(self.members)))
+                self.asserted.by_bounds.append(Conjecture(condition, cast(Expr, by_bounds), tuple(self.members)))
 
     def _prove(self, before: Expr, after: Expr | None) -> bool:
-        """Keep a guess if it is one and can be proved; whether it was."""
+        """Keep a conjecture if it is one and can be proved; whether it was."""
         proved = self._is_proved(before, after)
         if proved:
-            self.learned.guesses.append(Guess(before, cast(Expr, after), tuple(self.members)))
+            self.asserted.conjectures.append(Conjecture(before, cast(Expr, after), tuple(self.members)))
         return proved
 
     def _is_proved(self, before: Expr, after: Expr | None) -> bool:
@@ -326,7 +326,7 @@ class _Guesser:
         return not self.undefined or not any(part in self.undefined for part in topological([term]))
 
 
-def _is_simpler(form: Form, atom: Expr, size: Callable[[Expr], int]) -> bool:
+def _is_simpler(form: LinearForm, atom: Expr, size: Callable[[Expr], int]) -> bool:
     """Whether ``form`` is worth writing for ``atom``: no larger, and no quotients for a selection."""
     if atom.op != "floordiv" and any(a.op == "floordiv" for a in form.terms):
         return False
@@ -476,7 +476,7 @@ class _Basis:
         more = known.T @ rest
         return rest - known @ more, shares + more
 
-    def combination(self, values: Array) -> Form | None:
+    def combination(self, values: Array) -> LinearForm | None:
         """``values`` as an integer combination of the columns, if it is one at every point."""
         if values.dtype == object or len(self.terms) > self.most:
             return None
@@ -496,7 +496,7 @@ class _Basis:
                     constant = k
                 else:
                     terms[term] = k
-        return Form(terms, constant) if np.array_equal(total, values) else None
+        return LinearForm(terms, constant) if np.array_equal(total, values) else None
 
     def _solve(self, shares: Array) -> Array:
         """The coefficients of the columns, by back substitution."""
@@ -510,7 +510,7 @@ class _Basis:
 
 def _as_remainders(
     sums: Iterable[_Sum], members: Sequence[Expr], points: Points, values: Mapping[Expr, Array]
-) -> Iterator[tuple[_Sum, Form]]:
+) -> Iterator[tuple[_Sum, LinearForm]]:
     """The sums whose nested part is ``low + (affine - low) % m``: each variable steps it by one amount modulo ``m``.
 
     A permutation of axes turns an index ``x`` into ``x//a + x%a*b``, which is ``b*x`` modulo ``a*b - 1``; so is a chain
@@ -546,11 +546,11 @@ class _Steps:
             self.modulus = gcd(self.modulus, int(np.gcd.reduce(steps - steps[0])))
         return not 0 < self.modulus <= int(self.values.max()) - int(self.values.min())
 
-    def remainder(self, points: Points) -> Form:
+    def remainder(self, points: Points) -> LinearForm:
         """The term as the steps say it is."""
         modulus, low = self.modulus, int(self.values.min())
         low = 0 if low >= 0 and int(self.values.max()) < modulus else low
-        affine = Form({v: k for v, slope in self.slopes.items() if (k := _balanced(slope, modulus))}, 0)
+        affine = LinearForm({v: k for v, slope in self.slopes.items() if (k := _balanced(slope, modulus))}, 0)
         start = sum(k * int(points[_name(v)][0]) for v, k in affine.terms.items())
         offset = (int(self.values[0]) - start - low) % modulus
         return atom_form(make("mod", to_expr(affine.shifted(offset)), const(modulus))).shifted(low)

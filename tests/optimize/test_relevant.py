@@ -7,12 +7,12 @@ from decided import is_decided
 from eqsat.egraph.matching import by_representation
 from eqsat.egraph.rule import Rule
 from eqsat.optimize.front import optimize
-from eqsat.optimize.relevant import beside_theory
+from eqsat.optimize.relevant import relevant_rules
 from eqsat.rules import DEFAULT
 
 #: The theory does not decide it, but beside the theory it would make larger and larger selections.
 ALONE = {"where-add-where"}
-TAGGED = {rule.name for rule in DEFAULT if rule.beside_theory}
+TAGGED = {rule.name for rule in DEFAULT if rule.modulo_theory}
 
 
 def test_what_the_theory_does_not_decide_runs_beside_it():
@@ -25,7 +25,7 @@ def test_rules_of_a_user_run_and_shipped_ones_under_other_names_do_not():
     assert is_decided(mine)
     renamed = [replace(rule, name=f"my-{rule.name}", check=False) for rule in DEFAULT]
     turned = [replace(rule, left=rule.right, right=rule.left) for rule in renamed if rule.both_ways]
-    names = {rule.name for rule in beside_theory((mine, *renamed, *turned))}
+    names = {rule.name for rule in relevant_rules((mine, *renamed, *turned))}
     assert names == {mine.name, *[f"my-{name}" for name in TAGGED]}
 
 

@@ -1,4 +1,4 @@
-"""What every way to optimise has in common: the inputs, what is known of them, the clock, and the result."""
+"""What every run of the optimiser has in common: the inputs, what is known of them, the clock, and the result."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from math import inf
 from operator import or_
 from typing import cast
 
+from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.congruent import CongruentRemainders
-from eqsat.alternatives.speller import Speller
 from eqsat.egraph.engine import Budget, Saturation, Session
 from eqsat.egraph.patterns import binds_index
 from eqsat.egraph.rule import Rule
@@ -31,28 +31,28 @@ from eqsat.lang.dtypes import misfits
 from eqsat.lang.errors import ContradictionError, UnsoundUnionError
 from eqsat.lang.expr import FALSE, Expr, brief, buffers, const, is_index, topological, variables
 from eqsat.lang.hoist import hoist
-from eqsat.lang.opaque import OPAQUE
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.traversal import VariableSets
+from eqsat.lang.uninterpreted import UNINTERPRETED
 from eqsat.optimize.pareto import operations
 from eqsat.optimize.relevant import is_shipped
 from eqsat.optimize.result import Result
 from eqsat.optimize.saturation import Saturated, present, saturate
 from eqsat.optimize.snapshot import Snapshot
 from eqsat.rules import DEFAULT, REDUCE
+from eqsat.theory.conjectures import Conjecture
 from eqsat.theory.definedness import AllowedDivisions, defined, suspects, unsafe_divisions
 from eqsat.theory.facts import GRACE, Work
-from eqsat.theory.guess import Guess
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 #: Inputs of more terms than these are large: what takes long is left out, or comes later.
 LARGE = 100
 #: How many e-nodes all rules together may make before they start again from the best terms, and how that number grows.
 FIRST_NODES, NODES_GROW = 1500, 4
-#: The share of the time after which normal forms are simplified no further; what is left is for spelling them.
+#: The share of the time after which normal forms are simplified no further; what is left is for building their e-graph.
 FOR_NORMAL_FORMS = 0.75
-#: A walk goes on for so much of the time, and a little more, if what it has begun is not done when the time is up.
+#: A run goes on for so much of the time, and a little more, if what it has begun is not done when the time is up.
 MOST_SHARE = 1.2
 
 
@@ -76,7 +76,7 @@ def _free_tables(rules: tuple[Rule, ...]) -> list[Tables]:
 
 @dataclass
 class Spent:
-    """What a walk has taken so far, together with the walks within it."""
+    """What a run has taken so far, together with the runs within it."""
 
     started: float = field(default_factory=time.perf_counter)
     rounds: int = 0
@@ -165,7 +165,7 @@ class Spent:
 
 
 @dataclass
-class Walk(ABC):
+class Optimisation(ABC):
     """One optimisation: the inputs, and what has been found and spent so far."""
 
     roots: tuple[Expr, ...]
@@ -181,7 +181,7 @@ class Walk(ABC):
     stop: str = "saturated"
     bound: int | None = None
     spent: Spent = field(default_factory=Spent)
-    guesses: list[Guess] = field(default_factory=list)
+    conjectures: list[Conjecture] = field(default_factory=list)
     #: The variables of the terms of the input, and of others.
     sets: VariableSets = field(default_factory=VariableSets)
     #: The divisions that the answer may have, if that is restricted.
@@ -203,14 +203,16 @@ class Walk(ABC):
         return topological([*self.facts, *[gate for gate in self.gates if gate is not None]])
 
     @cached_property
-    def has_opaque(self) -> bool:
+    def has_uninterpreted(self) -> bool:
         """Whether loads or reductions occur, in roots or in what is known."""
-        return not OPAQUE.isdisjoint([term.op for term in (*self.order, *self.known)])
+        return not UNINTERPRETED.isdisjoint([term.op for term in (*self.order, *self.known)])
 
     @cached_property
     def used(self) -> tuple[Rule, ...]:
         """The rules; where reductions occur, those about them come with all the shipped ones unless some are given."""
-        reduces = self.has_opaque and not REDUCTIONS.keys().isdisjoint([t.op for t in (*self.order, *self.known)])
+        reduces = self.has_uninterpreted and not REDUCTIONS.keys().isdisjoint(
+            [t.op for t in (*self.order, *self.known)]
+        )
         given = self.rules is not DEFAULT and (any(map(binds_index, self.rules)) or not set(DEFAULT) <= set(self.rules))
         return self.rules if given or not reduces else (*self.rules, *REDUCE)
 
@@ -224,21 +226,21 @@ class Walk(ABC):
         """Whether a divisor is no literal: its normal form where a condition holds may be zero where it does not."""
         return any(t.args[1].op != "const" for t in (*self.order, *self.known) if t.op in DIVISIONS)
 
-    def _theories(self) -> tuple[Theory, list[Theory | None]]:
+    def _theories(self) -> tuple[LinearArithmetic, list[LinearArithmetic | None]]:
         """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""
         # a run within another comes from a phase of that
         self.spent.enter("normalise")
         # a late theory may not see that a divisor is never zero
         until = inf if self.suspected else self._ends(FOR_NORMAL_FORMS)
         try:
-            base = Theory(self.facts, work=Work(until=until, end=max(until, self._last())))
+            base = LinearArithmetic(self.facts, work=Work(until=until, end=max(until, self._last())))
         except ContradictionError as error:
             raise self._contradiction(error) from None
         self.sets = base.variables
         if not self.lazy:
             self.allowed = AllowedDivisions(self.roots, self.suspected, base)
         self.sets.read(chain(self.order, self.known))
-        of_gate: dict[Expr | None, Theory | None] = {None: base}
+        of_gate: dict[Expr | None, LinearArithmetic | None] = {None: base}
         for gate in self.gates:
             if gate is not None and gate not in of_gate:
                 of_gate[gate] = base.under(base.condition(gate))
@@ -249,7 +251,7 @@ class Walk(ABC):
         shown = ", ".join(brief(fact) for fact in self.facts)
         return ContradictionError(f"the constraints contradict each other: {shown} ({why})")
 
-    def _check_divisors(self, contexts: Sequence[Theory | None]) -> None:
+    def _check_divisors(self, contexts: Sequence[LinearArithmetic | None]) -> None:
         """Refuse divisors that may be zero under all that is known where they are evaluated."""
         for term, theory in unsafe_divisions(self.roots, self.suspected, contexts):
             divisor = term.args[1]
@@ -314,12 +316,12 @@ class Walk(ABC):
         if not tables.is_worn:
             free.append(tables)
 
-    def _modulo(self, speller: Speller, rules: tuple[Rule, ...]) -> Saturated:
-        """Let the rules match in egglog all that the graph of a speller has."""
+    def _modulo(self, builder: Builder, rules: tuple[Rule, ...]) -> Saturated:
+        """Let the rules match in egglog all that a canonical e-graph has."""
         with self._tables(rules) as tables:
-            if not tables.can_match(present(speller)):
-                CongruentRemainders(speller).offer()
-                speller.grow()
+            if not tables.can_match(present(builder)):
+                CongruentRemainders(builder).add_node()
+                builder.grow()
                 self.spent.skip(NO_MATCH if rules else NO_RULES)
                 return Saturated("saturated", ())
             began = time.perf_counter()
@@ -329,7 +331,7 @@ class Walk(ABC):
             # half of the time that is left is for choosing
             least = self._seconds_left() / 2
             try:
-                found = saturate(speller, tables, self.budget, lambda: self._seconds_left() <= least, own)
+                found = saturate(builder, tables, self.budget, lambda: self._seconds_left() <= least, own)
             except UnsoundUnionError as error:
                 # what is shipped is proved: it is the constraints, or else a rule of the caller's
                 if not self.facts or own:
@@ -396,7 +398,7 @@ class Walk(ABC):
     def run(self, engine: str) -> Result:
         """The answer, by the engine of that name."""
 
-    def _strays(self, found: Sequence[Expr]) -> list[list[int]]:
+    def _escaping(self, found: Sequence[Expr]) -> list[list[int]]:
         """The roots whose answer speaks of a variable that only other roots have, those of the same variables together.
 
         The value does not depend on it, but where the root is needed it may have none: that of a loop further in.
@@ -406,11 +408,11 @@ class Walk(ABC):
         sets = self.sets
         sets.read(topological(found))
         known = reduce(or_, map(sets.of, self.facts), 0)
-        strays: dict[int, list[int]] = {}
+        escaping: dict[int, list[int]] = {}
         for place, (root, gate, term) in enumerate(zip(self.roots, self.gates, found, strict=True)):
             if sets.of(term) & ~(sets.of(root) | known | (0 if gate is None else sets.of(gate))):
-                strays.setdefault(sets.of(root), []).append(place)
-        return [*strays.values()]
+                escaping.setdefault(sets.of(root), []).append(place)
+        return [*escaping.values()]
 
     def _alone(self, places: Sequence[int], engine: str) -> dict[int, Expr]:
         """The answers for some roots as if there were no others, in the time that is left."""
@@ -432,7 +434,7 @@ class Walk(ABC):
         """``exprs`` with their sums added from the outermost loop to the innermost."""
         return self._within_64_bits(hoist(exprs, loops), exprs)
 
-    def _defined(self, found: Sequence[Expr], contexts: Sequence[Theory | None]) -> list[Expr]:
+    def _defined(self, found: Sequence[Expr], contexts: Sequence[LinearArithmetic | None]) -> list[Expr]:
         """``found`` without divisions that the answer may not have.
 
         Roots that this changes, or that have other divisors than the input, are the input's if that costs no more.
@@ -451,13 +453,13 @@ class Walk(ABC):
         self,
         found: Sequence[Expr],
         nodes: int,
-        contexts: Sequence[Theory | None],
+        contexts: Sequence[LinearArithmetic | None],
         engine: str,
         snapshot: Snapshot | None = None,
     ) -> Result:
         self.spent.enter("finish")
         found = [*found]
-        for places in self._strays(found):
+        for places in self._escaping(found):
             for place, term in self._alone(places, engine).items():
                 found[place] = term
         exprs = self._within_64_bits(self._defined(found, contexts), self.roots)
@@ -470,7 +472,7 @@ class Walk(ABC):
         elif cost > cost_before or (cost == cost_before and operations(exprs) > operations(self.roots)):
             exprs, cost = list(self.roots), cost_before
         spent = self.spent
-        trace = spent.trace(len(self.guesses))
+        trace = spent.trace(len(self.conjectures))
         return Result(
             before=self.roots,
             exprs=tuple(exprs),
@@ -487,13 +489,13 @@ class Walk(ABC):
             extraction_milliseconds=1000 * spent.extraction_seconds,
             rules=dict(spent.matches),
             rule_set=self.rules,
-            guesses=tuple(self.guesses),
+            conjectures=tuple(self.conjectures),
             trace=trace,
             snapshot=snapshot,
         )
 
 
-def anything(root: Expr) -> Expr:
+def dont_care(root: Expr) -> Expr:
     """What a root becomes whose gate never holds: its value does not matter."""
     return FALSE if root.is_bool else const(0)
 

@@ -406,11 +406,11 @@ def test_partial_sums_are_found_by_what_they_add():
     }
     graph = EGraph(nodes, {0: (0, 9), 1: (0, 9), 2: (3, 30), 3: (3, 39)}, [3])
     classes = PlainClasses(graph, {c: node for c, (node,) in nodes.items()}, lambda: False)
-    assert classes.need(classes.values[2].plus(classes.values[1])) == 3
-    new = classes.need(classes.values[0].plus(classes.values[1], -1))
+    assert classes.add_class(classes.values[2].plus(classes.values[1])) == 3
+    new = classes.add_class(classes.values[0].plus(classes.values[1], -1))
     assert (new, graph.bounds[new], graph.classes[new]) == (4, (-9, 9), [])
-    assert classes.offer(new, ("sub", None, (0, 1)))
-    assert not classes.offer(new, ("sub", None, (new, 1)))
+    assert classes.add_node(new, ("sub", None, (0, 1)))
+    assert not classes.add_node(new, ("sub", None, (new, 1)))
     assert graph.classes[new] == [("sub", None, (0, 1))]
 
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from index_terms import index_terms
 from strategies import bool_expressions, expressions, grid
 
-from eqsat.alternatives.reuse import offer_reuse
-from eqsat.alternatives.sharing import share_sums
-from eqsat.alternatives.speller import Speller
+from eqsat.alternatives.availability import add_available
+from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.partial_sums import share_sums
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.tables import Tables
 from eqsat.extract import Choice, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
@@ -28,37 +28,37 @@ from eqsat.lang.expr import Expr, const, make, maximum, minimum, shift_amount, t
 from eqsat.lang.terms import to_exprs
 from eqsat.lang.text import parse
 from eqsat.optimize.front import optimize
-from eqsat.optimize.relevant import beside_theory
+from eqsat.optimize.relevant import relevant_rules
 from eqsat.optimize.result import Result
 from eqsat.optimize.saturation import saturate
 from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT
-from eqsat.theory.forms import Form, to_expr
-from eqsat.theory.linear import Theory
+from eqsat.theory.forms import LinearForm, to_expr
+from eqsat.theory.linear import LinearArithmetic
 
 
-def spelled(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Speller:
+def spelled(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Builder:
     """The e-graph of ``roots``, grown, with what the shipped rules find in it."""
-    speller = Speller(Theory(facts), {str(v.value): v for v in variables([*roots, *facts])})
-    speller.input.add(topological(roots))
-    values = [speller.value_of(root) for root in roots]
-    speller.graph.roots = [speller.need(value) for value in values]
-    speller.grow()
-    saturate(speller, tables(), Budget(), lambda: False)
-    return speller
+    builder = Builder(LinearArithmetic(facts), {str(v.value): v for v in variables([*roots, *facts])})
+    builder.input.add(topological(roots))
+    values = [builder.value_of(root) for root in roots]
+    builder.graph.roots = [builder.add_class(value) for value in values]
+    builder.grow()
+    saturate(builder, tables(), Budget(), lambda: False)
+    return builder
 
 
 @cache
 def tables() -> Tables:
-    return Tables(beside_theory(DEFAULT))
+    return Tables(relevant_rules(DEFAULT))
 
 
-def class_terms(speller: Speller) -> dict[int, Expr]:
+def class_terms(builder: Builder) -> dict[int, Expr]:
     """A term for each class: its normal form."""
-    return {c: to_expr(v) if isinstance(v, Form) else v for c, v in enumerate(speller.values)}
+    return {c: to_expr(v) if isinstance(v, LinearForm) else v for c, v in enumerate(builder.values)}
 
 
-def node_term(speller: Speller, terms: dict[int, Expr], node: Node) -> Expr:
+def node_term(builder: Builder, terms: dict[int, Expr], node: Node) -> Expr:
     """What a node computes from the normal forms of its operands."""
     op, value, args = node
     if op == "sum":
@@ -70,7 +70,7 @@ def node_term(speller: Speller, terms: dict[int, Expr], node: Node) -> Expr:
     if args:
         operands = [terms[a] for a in args]
         return make(op, *operands[:-1], shift_amount(operands[-1]) if op in ("shl", "shr") else operands[-1])
-    return speller.variables[str(value)] if op == "var" else const(cast(int, value))
+    return builder.variables[str(value)] if op == "var" else const(cast(int, value))
 
 
 def assert_equal_values(left: Sequence[Expr], right: Sequence[Expr], facts: Sequence[Expr] = ()) -> None:
@@ -90,16 +90,16 @@ def at(points: dict[str, np.ndarray], chosen: np.ndarray) -> dict[str, int]:
     return {name: int(values[chosen][0]) for name, values in points.items()}
 
 
-def assert_sound(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Speller:
+def assert_sound(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Builder:
     """Compare every node with its class, those of what is there already too, and the roots with theirs."""
-    speller = spelled(roots, facts)
-    choice = tree(Priced.of(speller.graph, Latency()))
-    offer_reuse(speller, needed(choice, speller.graph.roots))
-    terms = class_terms(speller)
-    pairs = [(terms[c], node_term(speller, terms, n)) for c, nodes in speller.graph.classes.items() for n in nodes]
+    builder = spelled(roots, facts)
+    choice = tree(Priced.of(builder.graph, Latency()))
+    add_available(builder, needed(choice, builder.graph.roots))
+    terms = class_terms(builder)
+    pairs = [(terms[c], node_term(builder, terms, n)) for c, nodes in builder.graph.classes.items() for n in nodes]
     assert_equal_values([a for a, _ in pairs], [b for _, b in pairs], facts)
-    assert_equal_values(roots, [terms[c] for c in speller.graph.roots], facts)
-    return speller
+    assert_equal_values(roots, [terms[c] for c in builder.graph.roots], facts)
+    return builder
 
 
 def checked(roots: Sequence[Expr], constraints: Sequence[Expr] = ()) -> Result:
@@ -111,15 +111,15 @@ def checked(roots: Sequence[Expr], constraints: Sequence[Expr] = ()) -> Result:
     return result
 
 
-def assert_within_bounds(speller: Speller, facts: Sequence[Expr] = ()) -> None:
+def assert_within_bounds(builder: Builder, facts: Sequence[Expr] = ()) -> None:
     """Every class's values lie within its bounds wherever the facts hold: prices and widths rest on them."""
-    terms = class_terms(speller)
+    terms = class_terms(builder)
     points = grid(variables([*terms.values(), *facts]) or [var("i", 0, 0)])
     relevant = np.ones(len(next(iter(points.values()))), dtype=bool)
     for fact in facts:
         relevant &= fact.evaluate(points)
     for (c, term), values in zip(terms.items(), evaluate(terms.values(), points, total=True), strict=True):
-        low, high = speller.graph.bounds[c]
+        low, high = builder.graph.bounds[c]
         outside = (np.broadcast_to((values < low) | (values > high), relevant.shape)) & relevant
         assert not outside.any(), f"{term} leaves [{low}, {high}]"
 
@@ -141,7 +141,7 @@ def test_every_node_of_any_term(example):
 def test_every_node_where_facts_hold(terms):
     facts = [terms[0] <= terms[0].vmax - 1, terms[-2] <= (terms[-2].vmin + terms[-2].vmax) // 2]
     try:
-        Theory(facts)
+        LinearArithmetic(facts)
     except ValueError:
         return
     assert_within_bounds(assert_sound([terms[-1]], facts), facts)
@@ -252,16 +252,16 @@ OFFERED = [
 
 @pytest.mark.parametrize(("text", "ranges", "operators"), OFFERED)
 def test_spellings_on_offer(text, ranges, operators):
-    speller = assert_sound([read(text, ranges)])
-    (root,) = speller.graph.roots
-    assert operators <= {op for op, _, _ in speller.graph.classes[root]}
+    builder = assert_sound([read(text, ranges)])
+    (root,) = builder.graph.roots
+    assert operators <= {op for op, _, _ in builder.graph.classes[root]}
 
 
 @pytest.mark.parametrize("high", [1, 2])
 def test_a_product_with_a_variable_of_two_values_is_a_selection(high):
-    speller = assert_sound([read("b*x", {"b": (0, high), "x": (-9, 9)})])
-    (root,) = speller.graph.roots
-    assert any(op == "where" for op, _, _ in speller.graph.classes[root]) == (high == 1)
+    builder = assert_sound([read("b*x", {"b": (0, high), "x": (-9, 9)})])
+    (root,) = builder.graph.roots
+    assert any(op == "where" for op, _, _ in builder.graph.classes[root]) == (high == 1)
 
 
 def test_a_variable_of_two_values_selects():
@@ -290,9 +290,9 @@ BETWEEN = [
 
 @pytest.mark.parametrize(("text", "ranges", "has_quotient"), BETWEEN)
 def test_bounds_of_a_sum_as_its_quotient(text, ranges, has_quotient):
-    speller = assert_sound([read(text, ranges)])
-    (root,) = speller.graph.roots
-    operators = {op for op, _, _ in speller.graph.classes[root]}
+    builder = assert_sound([read(text, ranges)])
+    (root,) = builder.graph.roots
+    operators = {op for op, _, _ in builder.graph.classes[root]}
     assert bool(operators & {"eq", "ne"}) == has_quotient
     assert operators & {"and", "or"}
 
@@ -337,11 +337,11 @@ BY_DIGITS = [
 
 @pytest.mark.parametrize(("text", "ranges", "is_selection", "has_no_multiples"), BY_DIGITS)
 def test_comparisons_of_numbers_in_digits(text, ranges, is_selection, has_no_multiples):
-    speller = assert_sound([read(text, ranges)])
-    (root,) = speller.graph.roots
-    nodes = speller.graph.classes[root]
+    builder = assert_sound([read(text, ranges)])
+    (root,) = builder.graph.roots
+    nodes = builder.graph.classes[root]
     assert any(op == "where" for op, _, _ in nodes) == is_selection
-    compared = [[speller.values[a] for a in args] for op, _, args in nodes if op in ("lt", "le")]
+    compared = [[builder.values[a] for a in args] for op, _, args in nodes if op in ("lt", "le")]
     assert any(all(max(map(abs, form.terms.values()), default=1) == 1 for form in sides) for sides in compared) == (
         has_no_multiples
     )
@@ -376,7 +376,7 @@ TWO_VALUES = [
 @pytest.mark.parametrize(("text", "values"), TWO_VALUES)
 def test_values_of_divisors(text, values):
     divisor = read(text, {"x": (0, 7), "y": (0, 9)})
-    theory = Theory()
+    theory = LinearArithmetic()
     found = theory.two_values(theory.form(divisor))
     points = grid(variables([divisor]))
     assert values == (None if found is None else found[1:])
@@ -409,8 +409,8 @@ def test_divisions_by_what_has_two_values(texts, cheap):
 def test_equal_roots_are_one_class():
     ranges = {"x": (-99, 99), "y": (0, 7)}
     texts = ["x*8 + y", "y + 8*x", "(x*8 + y)//8*8 + y", "x*8 + y%8"]
-    speller = spelled([read(text, ranges) for text in texts])
-    assert len(set(speller.graph.roots)) == 1
+    builder = spelled([read(text, ranges) for text in texts])
+    assert len(set(builder.graph.roots)) == 1
 
 
 SUMS = [
@@ -429,9 +429,9 @@ SUMS = [
 @pytest.mark.parametrize(("text", "spelling"), SUMS)
 def test_a_sum_is_spelled_without_waste(text, spelling):
     term = read(text, {"x": (-9, 9)})
-    speller = spelled([term])
-    choice = tree(Priced.of(speller.graph, Latency()))
-    (found,) = to_exprs(speller.graph, choice, speller.graph.roots, speller.variables)
+    builder = spelled([term])
+    choice = tree(Priced.of(builder.graph, Latency()))
+    (found,) = to_exprs(builder.graph, choice, builder.graph.roots, builder.variables)
     assert str(found) == spelling
     assert_equal_values([term], [found])
 
@@ -818,30 +818,30 @@ def test_a_remainder_is_not_negated_to_be_compared(text, wanted):
     assert result.cost <= cost_of([read(text, LETTERS) for text in ("a*3 + b", wanted)], Latency())
 
 
-def chosen(speller: Speller) -> Choice:
-    return dag(Priced.of(speller.graph, Latency()))
+def chosen(builder: Builder) -> Choice:
+    return dag(Priced.of(builder.graph, Latency()))
 
 
 @settings(max_examples=200)
 @given(index_terms())
 def test_sharing_keeps_values_and_what_it_chooses_is_finite(terms):
     roots = terms[-3:]
-    speller = spelled(roots)
-    before = chosen(speller)
-    shared = share_sums(speller, before, ProductPrices(Latency()))
-    order = reachable(shared, speller.graph.roots)
+    builder = spelled(roots)
+    before = chosen(builder)
+    shared = share_sums(builder, before, ProductPrices(Latency()))
+    order = reachable(shared, builder.graph.roots)
     place = {c: index for index, c in enumerate(order)}
     assert all(place[a] < place[c] for c in order for a in shared[c][2])
-    assert_equal_values(roots, to_exprs(speller.graph, shared, speller.graph.roots, speller.variables))
+    assert_equal_values(roots, to_exprs(builder.graph, shared, builder.graph.roots, builder.variables))
 
 
 @settings(max_examples=200)
 @given(index_terms())
 def test_terms_cost_no_more_operations_than_their_classes(terms):
-    speller = spelled(terms[-3:])
-    priced = Priced.of(speller.graph, OpCount())
+    builder = spelled(terms[-3:])
+    priced = Priced.of(builder.graph, OpCount())
     choice = dag(priced)
-    found = to_exprs(speller.graph, choice, speller.graph.roots, speller.variables)
+    found = to_exprs(builder.graph, choice, builder.graph.roots, builder.variables)
     # fewer if two classes become one term
     assert cost_of(found, OpCount()) <= total_cost(priced, choice)
 
@@ -861,9 +861,9 @@ def test_a_variable_of_known_alignment_costs_no_more_than_any(texts):
 
 def test_a_graph_leaves_no_cyclic_garbage():
     i, j = var("i", 0, 9), var("j", 0, 9)
-    speller = spelled([(i * 3 + j) // 7, minimum(i, j) * 2 + i, make("where", i < j, i, j + 1)])
-    gone = [weakref.ref(part) for part in (speller, speller.classes)]
-    del speller
+    builder = spelled([(i * 3 + j) // 7, minimum(i, j) * 2 + i, make("where", i < j, i, j + 1)])
+    gone = [weakref.ref(part) for part in (builder, builder.classes)]
+    del builder
     assert [ref() for ref in gone] == [None, None]
 
 

@@ -1,15 +1,14 @@
-"""Spellings: the e-nodes that the theory offers for its normal forms.
+"""The builder of the canonical e-graph: it adds the e-nodes of each class that the roots need.
 
-A normal form says *what* a term is; its spellings are ways to compute it, the nodes of its class in a plain e-graph
-(:mod:`eqsat.alternatives.value_graph`). Each kind of value has a module that knows them:
-:mod:`eqsat.alternatives.sums`, :mod:`eqsat.alternatives.quotients`, :mod:`eqsat.alternatives.products`,
-:mod:`eqsat.alternatives.selections`, :mod:`eqsat.alternatives.extremes` and :mod:`eqsat.alternatives.conditions`; the
-terms of the input that have the same normal form are spellings too (:mod:`eqsat.alternatives.given`). Their ``nodes``
-spell an atom alone; other methods spell sums that have one, and :meth:`eqsat.alternatives.sums.SumSpeller.nodes` asks
-them in order: of equal prices the first wins. Their ``parts`` are sums that may be an operand of a longer sum.
+A class is a normal form; its e-nodes are the ways to compute it. Each kind of value has a module whose ``nodes`` yields
+those that the theory knows: :mod:`eqsat.alternatives.sums`, :mod:`eqsat.alternatives.quotients`,
+:mod:`eqsat.alternatives.products`, :mod:`eqsat.alternatives.selections`, :mod:`eqsat.alternatives.extremes`,
+:mod:`eqsat.alternatives.conditions`; :mod:`eqsat.alternatives.inputs` adds the terms of the input.
+:meth:`eqsat.alternatives.sums.SumNodes.nodes` asks the others in order about sums that contain their values: among
+e-nodes of equal price extraction takes the first.
 
-This module grows the graph from its roots. Extraction chooses; :func:`eqsat.alternatives.sharing.share_sums` then
-brackets the chosen sums so that they share what they can.
+Extraction then chooses, and :func:`eqsat.alternatives.partial_sums.share_sums` brackets the chosen sums so that they
+share partial sums.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import cast
 
-from eqsat.alternatives.conditions import ConditionSpeller
-from eqsat.alternatives.extremes import ExtremeSpeller
-from eqsat.alternatives.given import InputSpeller
-from eqsat.alternatives.products import ProductSpeller
-from eqsat.alternatives.quotients import QuotientSpeller
-from eqsat.alternatives.selections import SelectionSpeller
-from eqsat.alternatives.sums import SumSpeller
-from eqsat.alternatives.value_graph import Value, ValueGraph
+from eqsat.alternatives.canonical import CanonicalGraph, Value
+from eqsat.alternatives.conditions import ConditionNodes
+from eqsat.alternatives.extremes import ExtremeNodes
+from eqsat.alternatives.inputs import InputNodes
+from eqsat.alternatives.products import ProductNodes
+from eqsat.alternatives.quotients import QuotientNodes
+from eqsat.alternatives.selections import SelectionNodes
+from eqsat.alternatives.sums import SumNodes
 from eqsat.extract.graph import Node, Payload
 from eqsat.extract.select import Choice, with_nodes
 from eqsat.lang.expr import Expr
 from eqsat.lang.terms import buffer_key, terms_of
 from eqsat.theory.definedness import AllowedDivisions
-from eqsat.theory.forms import Form
-from eqsat.theory.linear import Theory
+from eqsat.theory.forms import LinearForm
+from eqsat.theory.linear import LinearArithmetic
 
 #: What adds the e-nodes of an atom, by its operator.
 _KINDS = {
@@ -44,7 +43,7 @@ _KINDS = {
 }
 
 
-class Speller:
+class Builder:
     """An e-graph over normal forms, grown on demand from the roots.
 
     ``added`` gains, by what added them, the numbers of its e-nodes.
@@ -52,28 +51,28 @@ class Speller:
 
     def __init__(
         self,
-        theory: Theory,
+        theory: LinearArithmetic,
         variables: Mapping[str, Expr],
         allowed: AllowedDivisions | None = None,
         added: Counter[str] | None = None,
     ) -> None:
-        classes = self.classes = ValueGraph(theory, allowed)
+        classes = self.classes = CanonicalGraph(theory, allowed)
         # what others ask of the classes
         self.theory, self.graph, self.values = theory, classes.graph, classes.values
         self.value_of, self.is_sum = classes.value_of, classes.is_sum
-        self.need, self.offer = classes.need, classes.offer
+        self.add_class, self.add_node = classes.add_class, classes.add_node
         self.operands, self.sum_node = classes.operands, classes.sum_node
         self.is_late = theory.is_late
         # by name the variables, and the buffers, whose names are followed by brackets
         self.variables = dict(variables)
-        self.input = InputSpeller(classes)
-        self.products = ProductSpeller(classes)
-        self.selections = SelectionSpeller(classes)
-        self.extremes = ExtremeSpeller(classes)
-        self.quotients = QuotientSpeller(classes, self.selections, self.input)
-        self.sums = SumSpeller(classes, self.quotients, self.products, self.selections, self.extremes, self.input)
-        self.conditions = ConditionSpeller(classes, self.sums)
-        # by operator, what spells an atom; others have their own node alone
+        self.input = InputNodes(classes)
+        self.products = ProductNodes(classes)
+        self.selections = SelectionNodes(classes)
+        self.extremes = ExtremeNodes(classes)
+        self.quotients = QuotientNodes(classes, self.selections, self.input)
+        self.sums = SumNodes(classes, self.quotients, self.products, self.selections, self.extremes, self.input)
+        self.conditions = ConditionNodes(classes, self.sums)
+        # by operator, the e-nodes of an atom; others have their own node alone
         self._kinds: dict[str, Callable[[Expr], Iterator[Node]]] = {
             "mul": self.products.nodes,
             "floordiv": self.quotients.nodes,
@@ -99,19 +98,19 @@ class Speller:
             self.added[source] += size - self._credited
             self._credited = size
 
-    def need_roots(self, values: Iterable[Value]) -> None:
+    def add_roots(self, values: Iterable[Value]) -> None:
         """Make the classes of ``values`` the roots; junctions among them are also read member by member in context."""
-        self.graph.roots = sorted({self.need(value) for value in values})
+        self.graph.roots = sorted({self.add_class(value) for value in values})
         for c in self.graph.roots:
             value = self.values[c]
             if isinstance(value, Expr) and value.op in ("and", "or"):
                 simpler = self.theory.in_context(value)
                 if simpler is not value:
                     self.grow()
-                    self.offer(c, (simpler.op, cast(Payload, simpler.value), self.operands(simpler)))
+                    self.add_node(c, (simpler.op, cast(Payload, simpler.value), self.operands(simpler)))
 
     def grow(self) -> None:
-        """Spell every class that is needed and not yet spelled."""
+        """Add the e-nodes of every class that is needed and not yet expanded."""
         classes, added = self.classes, self.added
         self._credit(self._source)
         size = classes.size
@@ -119,23 +118,23 @@ class Speller:
             c = classes.pending.pop()
             kind, nodes = self._nodes(self.values[c])
             for node in nodes:
-                self.offer(c, node)
+                self.add_node(c, node)
             # as ``_credit`` does it, without a call for each class
             before, size = size, classes.size
             added[kind] += size - before
             if not classes.is_crowded():
-                self.input.spell(c)
+                self.input.add_to(c)
                 if classes.size > size:
                     added["input"] += classes.size - size
                     size = classes.size
         self._credited = size
-        self.quotients.offer_nested()
+        self.quotients.add_nested()
         self._credit("nested")
         if self.classes.pending:
             self.grow()
         for variable, form in self.theory.solved.items():
             if form in self.classes:
-                self.offer(self.need(form), ("var", cast(str, variable.value), ()))
+                self.add_node(self.add_class(form), ("var", cast(str, variable.value), ()))
         self._credit("nested")
 
     def _nodes(self, value: Value) -> tuple[str, Iterator[Node]]:
@@ -159,7 +158,7 @@ class Speller:
         else:
             yield atom.op, None, self.operands(atom)
 
-    def as_given(self, choice: Choice) -> Choice | None:
+    def as_written(self, choice: Choice) -> Choice | None:
         """``choice`` with the input's own nodes where it has any; ``None`` if that is nowhere."""
         return self.with_nodes(choice, self.input.nodes) if self.input.nodes else None
 
@@ -167,20 +166,20 @@ class Speller:
         """``choice`` with other nodes for some of its classes, but for those that would need themselves."""
         return with_nodes(self.graph, choice, nodes)
 
-    def spell(self, choice: Choice) -> dict[int, Expr]:
+    def root_terms(self, choice: Choice) -> dict[int, Expr]:
         """The terms of the graph's roots under a choice of nodes."""
         terms = self.terms(choice, self.graph.roots)
         for c, term in terms.items():
             value = self.values[c]
-            if term.op == "where" and isinstance(value, Form) and all(atom.op != "where" for atom in value.terms):
+            if term.op == "where" and isinstance(value, LinearForm) and all(atom.op != "where" for atom in value.terms):
                 self.theory.read_as(term, value)
                 self.seen_through.add(term)
         return {root: terms[root] for root in self.graph.roots}
 
     def terms(self, choice: Choice, classes: Iterable[int]) -> dict[int, Expr]:
-        """The terms that a choice spells for all classes that ``classes`` need.
+        """The terms of a choice for all classes that ``classes`` need.
 
-        Where one would be wider than a term of the input with the same values, that stands for it: spelled without
+        Where one would be wider than a term of the input with the same values, that stands for it: written without
         remainders, products could grow beyond what is accepted.
         """
         return terms_of(self.graph, choice, classes, self.variables, self.input.narrower)

@@ -119,7 +119,7 @@ class _Translation:
         self._check()
 
     def _translate(self) -> None:
-        """Rows into nodes: literals become operands, and ``sub neg le ne`` are offered where they apply."""
+        """Rows into nodes: literals become operands, and ``sub neg le ne`` are added where they apply."""
         self.literals: dict[int, int] = {}
         self.scaled: dict[tuple[int, int], int] = {}
         self.by_constructor: dict[tuple[int, str], list[tuple[Any, ...]]] = {}
@@ -134,7 +134,7 @@ class _Translation:
             if any(row[0] in ("Cons", "Nil") for row in rows):
                 # the indices of a load, which are no term
                 continue
-            # a known value needs no other spelling
+            # a known value needs no other alternative
             known = [row for row in rows if row[0] in ("Num", "True", "False")]
             nodes = dict.fromkeys(node for row in known or rows for node in self._nodes(*row))
             self.graph.classes[number] = [node for node in nodes if number not in node[2]]
@@ -166,7 +166,7 @@ class _Translation:
                 yield LITERAL_OPERATORS[constructor], None, (operands[0], self.literal(int(operands[1])))
             case _:
                 yield OPERATORS[constructor], None, operands
-                yield from self._second_spelling(constructor, operands)
+                yield from self._second_node(constructor, operands)
 
     def leaf(self, kind: str, term: Expr) -> int:
         """The class of an array, or of an index where it is bound: it is no number there, whatever equals it."""
@@ -198,7 +198,7 @@ class _Translation:
         if scale < 0:
             yield "neg", None, (self.times(operand, -scale),)
 
-    def _second_spelling(self, constructor: str, operands: tuple[int, ...]) -> Iterable[Node]:
+    def _second_node(self, constructor: str, operands: tuple[int, ...]) -> Iterable[Node]:
         match constructor:
             case "Add":
                 for left, right in (operands, operands[::-1]):

@@ -1,9 +1,9 @@
-"""Reuse: spellings by what is computed anyway.
+"""Availability: alternatives that use what is computed anyway.
 
 A normal form is short on its own: ``i == 1 and j == 0`` says less than ``4*i + j == 4``, and ``(j - i) % 4`` has
 smaller coefficients than ``(3*i + j) % 4``. Where the program needs ``4*i + j`` or ``3*i + j`` besides, the longer one
-is the cheaper. So once all classes of a :class:`~eqsat.alternatives.speller.Speller` are known and a first answer is
-chosen, each condition is offered as an interval of a sum over its variables, decided at every point, and each sum as a
+is the cheaper. So once all classes of a :class:`~eqsat.alternatives.builder.Builder` are known and a first answer is
+chosen, each condition is added as an interval of a sum over its variables, decided at every point, and each sum as a
 multiple of another and what that leaves.
 """
 
@@ -18,97 +18,97 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.canonical import Value, sum_of
 from eqsat.alternatives.congruent import CongruentRemainders, residues, wider_remainders
-from eqsat.alternatives.speller import Speller
-from eqsat.alternatives.value_graph import Value, sum_of
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, extent, is_index, make, may_divide_by_zero, topological, variables
-from eqsat.lang.opaque import OPAQUE
 from eqsat.lang.ops import COMPARISONS
 from eqsat.lang.sampling import domain_size, grid
+from eqsat.lang.uninterpreted import UNINTERPRETED
 from eqsat.theory.facts import MAX_POINTS
-from eqsat.theory.forms import Form, atom_form, number, read, to_expr
+from eqsat.theory.forms import LinearForm, atom_form, number, read, to_expr
 
 #: Pairs of a condition and a sum that are compared.
 MAX_PAIRS = 400
-#: A sum is offered so many others in place of terms that it shares with them, those that share most.
+#: A sum is added so many others in place of terms that it shares with them, those that share most.
 MAX_PARTS = 16
 #: What conditions may be compared by is tried for all that could use it, if that is so many classes.
 MIN_USERS = 3
 
 
-def offer_reuse(speller: Speller, needed: Mapping[int, Node]) -> list[dict[int, Node]] | None:
-    """Add to the classes of ``speller`` the spellings that use other classes of it, and what they need.
+def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int, Node]] | None:
+    """Add to the classes of ``builder`` the alternatives that use other classes of it, and what they need.
 
     Parameters
     ----------
     needed : mapping of int to Node
-        The classes that the answer so far needs, and how it spells them.
+        The classes that the answer so far needs, and how it writes them.
 
     Returns
     -------
     list of dict of int to Node, or None
-        Spellings, by class, that may pay only together: wider remainders, remainders for quotients, and those that use
-        the same sum which the answer so far does without; ``None`` if nothing new was found.
+        Alternatives, by class, that may pay only together: wider remainders, remainders for quotients, and those that
+        use the same sum which the answer so far does without; ``None`` if nothing new was found.
     """
-    values = [(c, speller.values[c]) for c in needed]
+    values = [(c, builder.values[c]) for c in needed]
     # what divides, or has an extreme
-    forms = [(c, value) for c, value in values if isinstance(value, Form) and not value.is_affine()]
+    forms = [(c, value) for c, value in values if isinstance(value, LinearForm) and not value.is_affine()]
     conditions = [(c, value) for c, value in values if isinstance(value, Expr)]
-    wider = list(_wider_remainders(speller, forms))
-    whole = list(_without_quotients(speller, needed))
-    found = [*_by_bounds(speller), *wider, *whole]
+    wider = list(_wider_remainders(builder, forms))
+    whole = list(_without_quotients(builder, needed))
+    found = [*_by_bounds(builder), *wider, *whole]
     found += _in_time(
-        speller,
-        _never_negative(speller, forms),
-        _rounded_down(speller, forms),
-        _of_two_values(speller, forms),
-        _merged(speller, conditions),
-        ((c, node) for c, condition in conditions for node in speller.conditions.by_needed(condition, needed)),
+        builder,
+        _never_negative(builder, forms),
+        _rounded_down(builder, forms),
+        _of_two_values(builder, forms),
+        _merged(builder, conditions),
+        ((c, node) for c, condition in conditions for node in builder.conditions.by_needed(condition, needed)),
     )
     conditions = [(c, condition) for c, condition in conditions if _worth_reading(condition)]
-    intervals = list(_intervals(speller, conditions, sorted(needed))) if conditions else []
-    compared = dict.fromkeys(c for _, node in intervals for c in node[2] if speller.is_sum(c))
-    entered = dict(_entered_extremes(speller, forms, needed))
-    speller.grow()
+    intervals = list(_intervals(builder, conditions, sorted(needed))) if conditions else []
+    compared = dict.fromkeys(c for _, node in intervals for c in node[2] if builder.is_sum(c))
+    entered = dict(_entered_extremes(builder, forms, needed))
+    builder.grow()
     found += [item for nodes in entered.values() for item in nodes.items()]
-    found += [*intervals, *_in_time(speller, _by_sums(speller, needed, [*compared, *entered]))]
+    found += [*intervals, *_in_time(builder, _by_sums(builder, needed, [*compared, *entered]))]
     for c, node in found:
-        speller.offer(c, node)
+        builder.add_node(c, node)
     others = _in_time(
-        speller,
-        _from_quotients(speller, needed),
-        _in_two_steps(speller, forms),
-        _shifted(speller),
-        _taken_in(speller, needed),
-        _of_bits(speller, values),
-        _of_products(speller),
+        builder,
+        _from_quotients(builder, needed),
+        _in_two_steps(builder, forms),
+        _shifted(builder),
+        _taken_in(builder, needed),
+        _of_bits(builder, values),
+        _of_products(builder),
     )
-    is_divided = CongruentRemainders(speller).offer(needed)
+    is_divided = CongruentRemainders(builder).add_node(needed)
     if not found and not others and not is_divided:
         return None
     for c, node in others:
-        speller.offer(c, node)
-    speller.grow()
-    around = [_around(speller, needed, c) for c in compared if c not in needed]
+        builder.add_node(c, node)
+    builder.grow()
+    around = [_around(builder, needed, c) for c in compared if c not in needed]
     return [dict(wider), dict(whole), *entered.values(), *[nodes for nodes in around if len(nodes) >= MIN_USERS]]
 
 
-def _in_time(speller: Speller, *found: Iterable[tuple[int, Node]]) -> list[tuple[int, Node]]:
+def _in_time(builder: Builder, *found: Iterable[tuple[int, Node]]) -> list[tuple[int, Node]]:
     """What is found, one search after the other, until the time is up."""
     kept: list[tuple[int, Node]] = []
     for item in chain(*found):
-        if speller.theory.is_late():
+        if builder.theory.is_late():
             break
         kept.append(item)
     return kept
 
 
-def _around(speller: Speller, needed: Mapping[int, Node], c: int) -> dict[int, Node]:
-    """By class, the first spelling that uses ``c``, or what ``c`` may spell and the answer does without."""
-    classes = speller.graph.classes
+def _around(builder: Builder, needed: Mapping[int, Node], c: int) -> dict[int, Node]:
+    """By class, the first alternative that uses ``c``, or what ``c`` may write and the answer does without."""
+    classes = builder.graph.classes
     above = {user for user, nodes in classes.items() if user not in needed and any(c in args for _, _, args in nodes)}
     above.add(c)
     found: dict[int, Node] = {}
@@ -119,31 +119,31 @@ def _around(speller: Speller, needed: Mapping[int, Node], c: int) -> dict[int, N
     return found
 
 
-def _wider_remainders(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iterator[tuple[int, Node]]:
+def _wider_remainders(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
     """``k*(A % n) + r`` as ``(k*A + r) % (k*n)`` for ``r`` in ``[0, k)``."""
     for c, form in forms:
-        for dividend, n in wider_remainders(speller, form):
-            shift = _periods_below_zero(speller.theory.plain_bounds(dividend)[0], n)
-            yield c, ("mod", None, (speller.need(dividend.shifted(shift)), speller.need(number(n))))
+        for dividend, n in wider_remainders(builder, form):
+            shift = _periods_below_zero(builder.theory.plain_bounds(dividend)[0], n)
+            yield c, ("mod", None, (builder.add_class(dividend.shifted(shift)), builder.add_class(number(n))))
 
 
-def _never_negative(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iterator[tuple[int, Node]]:
+def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
     """``A % n`` as ``(A + k*n) % n`` with a dividend that is never negative, where that makes it cheaper."""
-    graph = speller.graph
+    graph = builder.graph
     for c, _ in forms:
         for op, _, args in graph.classes[c]:
-            divisor = cast(Form, speller.values[args[1]]) if op == "mod" else None
+            divisor = cast(LinearForm, builder.values[args[1]]) if op == "mod" else None
             if divisor is None or divisor.terms:
                 continue
             shift = _periods_below_zero(graph.bounds[args[0]][0], divisor.constant)
             if shift:
-                dividend = cast(Form, speller.values[args[0]])
-                shifted = speller.need(dividend.shifted(shift), spell=False)
+                dividend = cast(LinearForm, builder.values[args[0]])
+                shifted = builder.add_class(dividend.shifted(shift), expand=False)
                 for other, payload, operands in graph.classes[args[0]]:
                     if other == "sum":
                         constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
-                        speller.offer(shifted, ("sum", (constant + shift, coefficients), operands))
-                speller.offer(shifted, ("sum", (shift, (1,)), args[:1]))
+                        builder.add_node(shifted, ("sum", (constant + shift, coefficients), operands))
+                builder.add_node(shifted, ("sum", (shift, (1,)), args[:1]))
                 yield c, ("mod", None, (shifted, args[1]))
 
 
@@ -152,63 +152,65 @@ def _periods_below_zero(low: int, n: int) -> int:
     return 0 if low >= 0 or n < 0 or is_power_of_two(n) else -(low // n) * n
 
 
-def _rounded_down(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iterator[tuple[int, Node]]:
+def _rounded_down(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
     """``k*n*(A//n)`` as ``k*A - k*(A % n)`` where the remainder is there."""
     for c, form in forms:
         for quotient, coefficient in form.terms.items():
             if quotient.op != "floordiv" or quotient.args[1].op != "const" or coefficient % quotient.args[1].vmin:
                 continue
             k = coefficient // quotient.args[1].vmin
-            remainder = speller.quotients.remainder_of(quotient)
+            remainder = builder.quotients.remainder_of(quotient)
             whole = form.plus(remainder, k)
-            if remainder in speller.classes and remainder != form and len(whole.terms) <= len(form.terms):
+            if remainder in builder.classes and remainder != form and len(whole.terms) <= len(form.terms):
                 terms = [(atom_form(a), j) for a, j in whole.terms.items()]
-                yield c, speller.sum_node([*terms, (remainder, -k)], whole.constant)
+                yield c, builder.sum_node([*terms, (remainder, -k)], whole.constant)
 
 
-def _of_two_values(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iterator[tuple[int, Node]]:
+def _of_two_values(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
     """``min(20 - 6*x, 6)`` as ``where(x < 3, 6, 2)``, where it has these values alone."""
     for c, form in forms:
-        if speller.theory.outer_minimum(form) is not None and (values := speller.theory.two_values(form)):
+        if builder.theory.outer_minimum(form) is not None and (values := builder.theory.two_values(form)):
             condition, *ends = values
-            yield c, ("where", None, (speller.need(condition), *[speller.need(number(end)) for end in ends]))
+            yield c, ("where", None, (builder.add_class(condition), *[builder.add_class(number(end)) for end in ends]))
 
 
-def _without_quotients(speller: Speller, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
+def _without_quotients(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
     """``n*(A//n)`` as ``A - A%n`` where nothing else needs the quotient, for an ``n`` above zero that is no literal.
 
-    Of those a remainder costs less. Both are spellings that pay only together.
+    Of those a remainder costs less. Both are alternatives that pay only together.
     """
     products = [(c, *pair) for c, (op, _, args) in needed.items() if op == "mul" for pair in (args, args[::-1])]
     products = [(c, a, n) for c, a, n in products if needed[a][0] == "floordiv" and needed[n][0] != "const"]
-    uses = Counter(chain(speller.graph.roots, *[args for _, _, args in needed.values()])) if products else {}
+    uses = Counter(chain(builder.graph.roots, *[args for _, _, args in needed.values()])) if products else {}
     for c, a, n in products:
         parts = needed[a][2]
         if uses[a] > 1 or needed[parts[1]] != needed[n]:
             continue
         # of a zero the product is zero, whatever the quotient
-        if speller.theory.bounds(cast(Form, speller.values[n]))[0] <= 0:
+        if builder.theory.bounds(cast(LinearForm, builder.values[n]))[0] <= 0:
             continue
-        remainder = speller.need(cast(Form, speller.values[parts[0]]).plus(cast(Form, speller.values[c]), -1))
+        remainder = builder.add_class(
+            cast(LinearForm, builder.values[parts[0]]).plus(cast(LinearForm, builder.values[c]), -1)
+        )
         yield remainder, ("mod", None, parts)
         yield c, sum_of([(parts[0], 1), (remainder, -1)], 0)
 
 
-def _from_quotients(speller: Speller, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
+def _from_quotients(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
     """``A % n`` as ``A - n*(A//n)`` where the quotient is there, of an ``A`` with whole multiples of ``n``."""
     for c, (op, _, args) in needed.items():
         if op == "mod":
-            dividend, divisor = cast(Form, speller.values[args[0]]), cast(Form, speller.values[args[1]])
+            dividend, divisor = cast(LinearForm, builder.values[args[0]]), cast(LinearForm, builder.values[args[1]])
             n = 0 if divisor.terms else divisor.constant
             if n > 0 and not is_power_of_two(n):
-                quotient = speller.theory.quotient_by(dividend, n)
-                if quotient in speller.classes:
-                    yield c, speller.sum_node([(dividend, 1), (quotient, -n)], 0)
+                quotient = builder.theory.quotient_by(dividend, n)
+                if quotient in builder.classes:
+                    yield c, builder.sum_node([(dividend, 1), (quotient, -n)], 0)
 
 
-def _in_two_steps(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iterator[tuple[int, Node]]:
+def _in_two_steps(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
     """``A // (n*k)`` as ``(A//n) // k`` where ``A//n`` is there and ``k`` a power of two."""
-    theory = speller.theory
+    theory = builder.theory
     single = ((c, form.single()) for c, form in forms)
     quotients = [(c, a) for c, a in single if a is not None and a.op == "floordiv" and a.args[1].op == "const"]
     divisors = dict.fromkeys([a.args[1].vmin for _, a in quotients])
@@ -217,39 +219,39 @@ def _in_two_steps(speller: Speller, forms: Iterable[tuple[int, Form]]) -> Iterat
         for n in divisors:
             if 1 < n < m and not m % n and is_power_of_two(m // n) and not is_power_of_two(n):
                 quotient = theory.quotient_by(theory.inner(atom.args[0]), n)
-                if quotient in speller.classes or Form(quotient.terms, 0) in speller.classes:
-                    yield c, ("floordiv", None, (speller.need(quotient), speller.need(number(m // n))))
+                if quotient in builder.classes or LinearForm(quotient.terms, 0) in builder.classes:
+                    yield c, ("floordiv", None, (builder.add_class(quotient), builder.add_class(number(m // n))))
 
 
-def _shifted(speller: Speller) -> Iterator[tuple[int, Node]]:
+def _shifted(builder: Builder) -> Iterator[tuple[int, Node]]:
     """Sums that differ in their constants alone, from the one with the least."""
-    directions: dict[Form, dict[int, int]] = defaultdict(dict)
-    for c, form in enumerate(speller.values):
-        if isinstance(form, Form) and form.constant and form.terms:
+    directions: dict[LinearForm, dict[int, int]] = defaultdict(dict)
+    for c, form in enumerate(builder.values):
+        if isinstance(form, LinearForm) and form.constant and form.terms:
             directions[form.shifted(-form.constant)][c] = form.constant
     for direction, constants in directions.items():
-        if direction in speller.classes and direction.single() is None:
-            constants[speller.need(direction)] = 0
+        if direction in builder.classes and direction.single() is None:
+            constants[builder.add_class(direction)] = 0
         base = min(constants, key=lambda c: (abs(constants[c]), c))
         yield from ((c, ("sum", (constants[c] - constants[base], (1,)), (base,))) for c in constants if c != base)
 
 
-def _taken_in(speller: Speller, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
+def _taken_in(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
     """Sums ``k*(A//n) + k*c`` as ``k*((A + n*c)//n)``, if ``A`` has a constant to be added anyway."""
-    quotients = speller.quotients.of_shifted
+    quotients = builder.quotients.of_shifted
     for c in needed if quotients else ():
-        for op, payload, args in list(speller.graph.classes[c]):
+        for op, payload, args in list(builder.graph.classes[c]):
             if op == "sum" and isinstance(payload, tuple) and payload[0]:
                 constant, coefficients = payload
                 terms = dict(zip(args, coefficients, strict=True))
                 for a in quotients.keys() & terms.keys():
                     by, uneven = divmod(constant, terms[a])
-                    shifted = None if uneven else speller.quotients.shifted(quotients[a], by)
+                    shifted = None if uneven else builder.quotients.shifted(quotients[a], by)
                     if shifted is not None:
                         yield c, sum_of([(shifted if b == a else b, k) for b, k in terms.items()], 0)
 
 
-def _of_bits(speller: Speller, values: Sequence[tuple[int, Value]]) -> Iterator[tuple[int, Node]]:
+def _of_bits(builder: Builder, values: Sequence[tuple[int, Value]]) -> Iterator[tuple[int, Node]]:
     """``k*b`` as ``where(b < 1, 0, k)`` for a ``b`` of two values that is compared anyway: a product costs more."""
     bits: dict[Expr, tuple[int, bool]] = {}
     for c, value in values:
@@ -258,17 +260,17 @@ def _of_bits(speller: Speller, values: Sequence[tuple[int, Value]]) -> Iterator[
                 if variable.op == "var" and variable.vmax == variable.vmin + 1 and extent(value.args[holds_below]) == 1:
                     bits[variable] = c, holds_below
     for variable, (c, holds_below) in bits.items():
-        coefficients = [abs(v.terms.get(variable, 0)) for _, v in values if isinstance(v, Form)]
+        coefficients = [abs(v.terms.get(variable, 0)) for _, v in values if isinstance(v, LinearForm)]
         for k in dict.fromkeys(coefficients):
             if k and not is_power_of_two(k):
-                ends = [speller.need(number(k * end)) for end in (variable.vmin, variable.vmax)]
-                product = speller.need(Form({variable: k}, 0))
+                ends = [builder.add_class(number(k * end)) for end in (variable.vmin, variable.vmax)]
+                product = builder.add_class(LinearForm({variable: k}, 0))
                 yield product, ("where", None, (c, *(ends if holds_below else ends[::-1])))
 
 
-def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
+def _of_products(builder: Builder) -> Iterator[tuple[int, Node]]:
     """Sums of products by literals that are there, which cost nothing more; ``x*36`` as ``x*9*4`` beside ``x*9``."""
-    forms = [(c, form) for c, form in enumerate(speller.values) if isinstance(form, Form)]
+    forms = [(c, form) for c, form in enumerate(builder.values) if isinstance(form, LinearForm)]
     alone = [(c, form) for c, form in forms if len(form.terms) == 1 and not form.constant]
     products = {pair: c for c, form in alone for pair in form.terms.items() if pair[1] > 1}
     atoms = {atom: c for c, form in alone for atom, k in form.terms.items() if k == 1}
@@ -279,12 +281,12 @@ def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
     for atom, found in scales.items():
         for k, j in permutations(found, 2) if len(found) > 1 else ():
             if not k % j and is_power_of_two(k // j):
-                yield products[atom, k], ("mul", None, (products[atom, j], speller.need(number(k // j))))
+                yield products[atom, k], ("mul", None, (products[atom, j], builder.add_class(number(k // j))))
 
     def multiple(atom: Expr, k: int) -> tuple[int, int]:
         product = products.get((atom, abs(k)))
         if product is None:
-            return atoms[atom] if atom in atoms else speller.need(atom_form(atom)), k
+            return atoms[atom] if atom in atoms else builder.add_class(atom_form(atom)), k
         return product, 1 if k > 0 else -1
 
     for c, form in forms if products else ():
@@ -292,32 +294,32 @@ def _of_products(speller: Speller) -> Iterator[tuple[int, Node]]:
             yield c, sum_of([multiple(a, k) for a, k in form.terms.items()], form.constant)
 
 
-def _by_sums(speller: Speller, needed: Mapping[int, Node], others: Collection[int]) -> Iterator[tuple[int, Node]]:
+def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[int]) -> Iterator[tuple[int, Node]]:
     """Sums with a multiple of another, or of its quotient, in place of terms that both have.
 
     Of sums that are ``needed``, and of those ``others`` that conditions may be compared by.
     """
-    if sum(map(speller.is_sum, needed)) < 2:
+    if sum(map(builder.is_sum, needed)) < 2:
         return
-    forms = [(c, value) for c, value in enumerate(speller.values) if isinstance(value, Form)]
+    forms = [(c, value) for c, value in enumerate(builder.values) if isinstance(value, LinearForm)]
     atoms = {atom: c for c, form in forms if (atom := form.single()) is not None}
 
     def by_class(classes: Iterable[int]) -> dict[int, dict[int, int]]:
-        found = {c: cast(Form, speller.values[c]).terms for c in classes if speller.is_sum(c)}
+        found = {c: cast(LinearForm, builder.values[c]).terms for c in classes if builder.is_sum(c)}
         return {c: {atoms[a]: k for a, k in found[c].items()} for c in found if found[c].keys() <= atoms.keys()}
 
     sums = by_class([*needed, *others])
-    quotients = list(_quotients_of(speller, sums))
+    quotients = list(_quotients_of(builder, sums))
     yield from quotients
     parts = sums | by_class([c for c, _ in quotients])
     # what is affine stays so
-    affine = {c for c in parts if cast(Form, speller.values[c]).is_affine()}
+    affine = {c for c in parts if cast(LinearForm, builder.values[c]).is_affine()}
     having: dict[int, list[int]] = defaultdict(list)
     for part, terms in parts.items():
         for a in terms:
             having[a].append(part)
     for c in sums:
-        for op, payload, args in list(speller.graph.classes[c]):
+        for op, payload, args in list(builder.graph.classes[c]):
             if op != "sum" or len(args) < 3:
                 continue
             constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
@@ -327,7 +329,7 @@ def _by_sums(speller: Speller, needed: Mapping[int, Node], others: Collection[in
                 # more must vanish than the part itself and what it has besides
                 if 2 * shared[part] > len(parts[part]) + 1 and part != c and not (c in needed and part in needed[c][2]):
                     for scale, pairs in _less_multiples(terms, part, parts[part]):
-                        left = constant - scale * cast(Form, speller.values[part]).constant
+                        left = constant - scale * cast(LinearForm, builder.values[part]).constant
                         yield c, sum_of(pairs, left)
 
 
@@ -348,11 +350,11 @@ def _less_multiples(
             yield scale, [(a, k) for a, k in left.items() if k]
 
 
-def _quotients_of(speller: Speller, sums: Iterable[int]) -> Iterator[tuple[int, Node]]:
+def _quotients_of(builder: Builder, sums: Iterable[int]) -> Iterator[tuple[int, Node]]:
     """``A//n + w`` as ``B//n`` for sums ``B`` that differ from ``A`` by ``n*w`` and a constant."""
-    theory = speller.theory
-    forms = {c: cast(Form, speller.values[c]) for c in sums}
-    wanted: dict[int, dict[Form, set[int]]] = defaultdict(lambda: defaultdict(set))
+    theory = builder.theory
+    forms = {c: cast(LinearForm, builder.values[c]) for c in sums}
+    wanted: dict[int, dict[LinearForm, set[int]]] = defaultdict(lambda: defaultdict(set))
     for atom in {a: None for form in forms.values() for a in form.terms if a.op == "floordiv"}:
         if atom.args[1].op == "const" and atom.args[1].vmin > 1:
             dividend, n = theory.inner(atom.args[0]), atom.args[1].vmin
@@ -362,58 +364,58 @@ def _quotients_of(speller: Speller, sums: Iterable[int]) -> Iterator[tuple[int, 
             return
         for c, form in forms.items():
             for constant in sorted(dividends.get(residues(form, n), ())):
-                dividend = Form(form.terms, constant)
+                dividend = LinearForm(form.terms, constant)
                 quotient = theory.quotient_by(dividend, n)
                 if len(quotient.terms) > 1:
-                    below = speller.need(dividend)
+                    below = builder.add_class(dividend)
                     if below != c:
                         yield below, ("sum", (constant - form.constant, (1,)), (c,))
-                    yield speller.need(quotient), ("floordiv", None, (below, speller.need(number(n))))
+                    yield builder.add_class(quotient), ("floordiv", None, (below, builder.add_class(number(n))))
 
 
 def _entered_extremes(
-    speller: Speller, forms: Iterable[tuple[int, Form]], needed: Collection[int]
+    builder: Builder, forms: Iterable[tuple[int, LinearForm]], needed: Collection[int]
 ) -> Iterator[tuple[int, dict[int, Node]]]:
     """``x + max(y + k, 0)`` as ``max(x + y + k, x)`` beside an ``x`` that is there.
 
-    For each ``x + y`` that several use, or that is there, its class and, by class, the spellings that use it.
+    For each ``x + y`` that several use, or that is there, its class and, by class, the alternatives that use it.
     """
-    theory = speller.theory
-    along: dict[Form, dict[int, tuple[str, int, int]]] = defaultdict(dict)
+    theory = builder.theory
+    along: dict[LinearForm, dict[int, tuple[str, int, int]]] = defaultdict(dict)
     for c, form in forms:
         atom = theory.outer_minimum(form) if len(form.terms) > 1 else None
         if atom is not None:
             cases = theory.cases(form, atom)
             for case, entered in (cases, cases[::-1]) if len(cases) == 2 else ():
-                if case in speller.classes and speller.need(case) in needed and len(entered.terms) > 1:
+                if case in builder.classes and builder.add_class(case) in needed and len(entered.terms) > 1:
                     op = "min" if form.terms[atom] > 0 else "max"
-                    along[Form(entered.terms, 0)][c] = op, speller.need(case), entered.constant
+                    along[LinearForm(entered.terms, 0)][c] = op, builder.add_class(case), entered.constant
     for direction, users in along.items():
-        if len(users) > 1 or direction in speller.classes:
-            base = speller.need(direction)
+        if len(users) > 1 or direction in builder.classes:
+            base = builder.add_class(direction)
             nodes: dict[int, Node] = {}
             for c, (op, kept, constant) in users.items():
-                other = speller.need(direction.shifted(constant))
+                other = builder.add_class(direction.shifted(constant))
                 if constant:
-                    speller.offer(other, ("sum", (constant, (1,)), (base,)))
+                    builder.add_node(other, ("sum", (constant, (1,)), (base,)))
                 nodes[c] = op, None, (other, kept)
             yield base, nodes
 
 
 def _intervals(
-    speller: Speller, conditions: Sequence[tuple[int, Expr]], there: Iterable[int]
+    builder: Builder, conditions: Sequence[tuple[int, Expr]], there: Iterable[int]
 ) -> Iterator[tuple[int, Node]]:
     """Conditions as ``low <= F``, ``F < high``, both, or ``F == low``, for classes ``F`` affine in variables."""
-    sums: dict[frozenset[Expr], dict[Form, Form]] = defaultdict(dict)
+    sums: dict[frozenset[Expr], dict[LinearForm, LinearForm]] = defaultdict(dict)
     for c in there:
-        value = speller.values[c]
-        if isinstance(value, Form) and value.terms and value.is_affine():
+        value = builder.values[c]
+        if isinstance(value, LinearForm) and value.terms and value.is_affine():
             of_direction = sums[frozenset(value.terms)]
-            direction = Form(value.terms, 0)
+            direction = LinearForm(value.terms, 0)
             if direction not in of_direction or not value.constant:
                 of_direction[direction] = value
     pairs = 0
-    together: dict[tuple[Expr, ...], list[tuple[int, Expr, list[Form], bool]]] = defaultdict(list)
+    together: dict[tuple[Expr, ...], list[tuple[int, Expr, list[LinearForm], bool]]] = defaultdict(list)
     for c, condition in conditions:
         names = tuple(sorted(variables([condition]), key=lambda v: v.key))
         if domain_size(names) > MAX_POINTS:
@@ -436,12 +438,14 @@ def _intervals(
         for (c, _, directions, compared), holds in zip(members, values, strict=False):
             if holds.all() or not holds.any():
                 continue
-            found = [_as_comparison(speller, names, points, holds)] if compared else []
-            found += [_as_interval(speller, f, of_sum[f], holds) for f in directions]
+            found = [_as_comparison(builder, names, points, holds)] if compared else []
+            found += [_as_interval(builder, f, of_sum[f], holds) for f in directions]
             yield from ((c, node) for node in found if node is not None)
 
 
-def _over(names: frozenset[Expr], sums: Mapping[frozenset[Expr], Mapping[Form, Form]]) -> dict[Form, Form]:
+def _over(
+    names: frozenset[Expr], sums: Mapping[frozenset[Expr], Mapping[LinearForm, LinearForm]]
+) -> dict[LinearForm, LinearForm]:
     """By direction, the sums over just these variables, and what longer ones have of them."""
     found = dict(sums.get(names, {}))
     for wider, of_direction in sums.items():
@@ -449,86 +453,86 @@ def _over(names: frozenset[Expr], sums: Mapping[frozenset[Expr], Mapping[Form, F
             for direction in of_direction:
                 part = {v: direction.terms[v] for v in direction.terms if v in names}
                 content = gcd(*part.values())
-                primitive = Form({v: k // content for v, k in part.items()}, 0)
+                primitive = LinearForm({v: k // content for v, k in part.items()}, 0)
                 found.setdefault(primitive, primitive)
     return found
 
 
-def _by_bounds(speller: Speller) -> Iterator[tuple[int, Node]]:
+def _by_bounds(builder: Builder) -> Iterator[tuple[int, Node]]:
     """Conditions as bounds of their variables, where these were found to say the same."""
-    for condition, bounds in speller.theory.by_bounds.items():
-        if condition in speller.classes and bounds is not condition and bounds.args:
-            yield speller.need(condition), (bounds.op, None, speller.operands(bounds))
+    for condition, bounds in builder.theory.by_bounds.items():
+        if condition in builder.classes and bounds is not condition and bounds.args:
+            yield builder.add_class(condition), (bounds.op, None, builder.operands(bounds))
 
 
-def _direction(condition: Expr) -> list[Form]:
+def _direction(condition: Expr) -> list[LinearForm]:
     """The sum that a comparison compares with a literal, and its opposite."""
     compared = [a for a in condition.args if a.op != "const"] if condition.op in COMPARISONS else []
     if len(compared) != 1:
         return []
-    direction = Form(read(compared[0]).terms, 0)
+    direction = LinearForm(read(compared[0]).terms, 0)
     return [direction, direction.times(-1)]
 
 
-def _merged(speller: Speller, conditions: Iterable[tuple[int, Expr]]) -> Iterator[tuple[int, Node]]:
+def _merged(builder: Builder, conditions: Iterable[tuple[int, Expr]]) -> Iterator[tuple[int, Node]]:
     """``3 <= x and 3 <= y`` as ``3 <= min(x, y)``, or as ``6 <= x + y`` where neither is more."""
     for c, condition in conditions:
         if condition.op in ("and", "or"):
-            for node in speller.conditions.merged(condition, alike=True):
+            for node in builder.conditions.merged(condition, alike=True):
                 yield c, node
         elif condition.op in ("lt", "le"):
-            for node in speller.conditions.in_parts(condition):
+            for node in builder.conditions.in_parts(condition):
                 yield c, node
-        for node in speller.conditions.at_ends(condition):
+        for node in builder.conditions.at_ends(condition):
             yield c, node
 
 
 def _worth_reading(condition: Expr) -> bool:
-    """Whether another spelling may be cheaper: not for a variable beside a literal."""
+    """Whether another alternative may be cheaper: not for a variable beside a literal."""
     if condition.op in COMPARISONS:
         if condition.args[0].is_bool or {a.op for a in condition.args} <= {"var", "const"}:
             return False
     elif condition.op not in ("and", "or"):
         return False
     return not any(
-        term.op in OPAQUE or (term.op == "var" and is_index(term)) or may_divide_by_zero(term)
+        term.op in UNINTERPRETED or (term.op == "var" and is_index(term)) or may_divide_by_zero(term)
         for term in topological([condition])
     )
 
 
-def _as_interval(speller: Speller, form: Form, values: NDArray[Any], holds: NDArray[Any]) -> Node | None:
+def _as_interval(builder: Builder, form: LinearForm, values: NDArray[Any], holds: NDArray[Any]) -> Node | None:
     """The node that compares ``form``, with these values, such that it holds where it should; ``None`` if none."""
     inside = values[holds]
     low, high = int(inside.min()), int(inside.max())
     outside = values[~holds]
     if low == high and not (outside == low).any():
-        return "eq", None, (speller.need(form), speller.need(number(low)))
+        return "eq", None, (builder.add_class(form), builder.add_class(number(low)))
     step = int(np.gcd.reduce(inside - low))
     if step > 1 and not ((outside - low) % step == 0).any():
-        remainder = speller.theory.remainder(form, number(step))
-        return "eq", None, (speller.need(remainder), speller.need(number(low % step)))
+        remainder = builder.theory.remainder(form, number(step))
+        return "eq", None, (builder.add_class(remainder), builder.add_class(number(low % step)))
     above, below = outside > high, outside < low
     if not (above | below).all():
         least, most = int(outside.min()), int(outside.max())
         if least != most or (inside == least).any():
             return None
-        return "ne", None, (speller.need(form), speller.need(number(least)))
+        return "ne", None, (builder.add_class(form), builder.add_class(number(least)))
     parts: list[Node] = []
     if below.any():
-        parts.append(("le", None, (speller.need(number(low)), speller.need(form))))
+        parts.append(("le", None, (builder.add_class(number(low)), builder.add_class(form))))
     if above.any():
-        parts.append(("lt", None, (speller.need(form), speller.need(number(high + 1)))))
+        parts.append(("lt", None, (builder.add_class(form), builder.add_class(number(high + 1)))))
     if len(parts) == 1:
         return parts[0]
-    return "and", None, tuple([_class_of(speller, part) for part in parts])
+    return "and", None, tuple([_class_of(builder, part) for part in parts])
 
 
 def _as_comparison(
-    speller: Speller, names: Sequence[Expr], points: Mapping[str, NDArray[Any]], holds: NDArray[Any]
+    builder: Builder, names: Sequence[Expr], points: Mapping[str, NDArray[Any]], holds: NDArray[Any]
 ) -> Node | None:
     """The comparison of two variables that holds where it should; ``None`` if none does."""
     x, y = [np.broadcast_to(points[cast(str, v.value)], holds.shape) for v in names]
-    one, other = [speller.need(atom_form(v)) for v in names]
+    one, other = [builder.add_class(atom_form(v)) for v in names]
     for op, found, operands in (
         ("eq", x == y, (one, other)),
         ("ne", x != y, (one, other)),
@@ -542,10 +546,10 @@ def _as_comparison(
     return None
 
 
-def _class_of(speller: Speller, comparison: Node) -> int:
-    """The class of a comparison with a literal, with this spelling."""
+def _class_of(builder: Builder, comparison: Node) -> int:
+    """The class of a comparison with a literal, with this alternative."""
     op, _, operands = comparison
-    terms = [to_expr(cast(Form, speller.values[a])) for a in operands]
-    c = speller.need(speller.theory.condition(make(op, *terms)))
-    speller.offer(c, comparison)
+    terms = [to_expr(cast(LinearForm, builder.values[a])) for a in operands]
+    c = builder.add_class(builder.theory.condition(make(op, *terms)))
+    builder.add_node(c, comparison)
     return c

@@ -18,23 +18,23 @@ from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, term_count, topological
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import to_exprs
-from eqsat.optimize.walk import FIRST_NODES, NODES_GROW, Walk
+from eqsat.optimize.optimisation import FIRST_NODES, NODES_GROW, Optimisation
 from eqsat.theory.definedness import without_dead_divisions
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 #: Normal forms of larger terms are not asked for.
 MOST_NORMAL = 60
 
 
-class WithReductions(Walk):
-    """A walk that also asks the e-graph with reductions."""
+class WithReductions(Optimisation):
+    """A run that also asks the e-graph with reductions."""
 
-    def _with_reductions(self, contexts: Sequence[Theory | None], terms: list[Expr]) -> list[Expr]:
+    def _with_reductions(self, contexts: Sequence[LinearArithmetic | None], terms: list[Expr]) -> list[Expr]:
         """``terms``, the best answers so far, or what the e-graph finds for some roots, if all together cost less.
 
         ``contexts`` are the theories of the roots, each with its gate.
         """
-        if not self.has_opaque or not _has_reductions(self.roots) or not cost_of(terms, self.model):
+        if not self.has_uninterpreted or not _has_reductions(self.roots) or not cost_of(terms, self.model):
             return terms
         by_gate: dict[Expr | None, list[int]] = {}
         for place, root in enumerate(self.roots):
@@ -43,11 +43,11 @@ class WithReductions(Walk):
         for gate, places in by_gate.items():
             if self._has_time():
                 facts = self.facts if gate is None else (*self.facts, gate)
-                terms = self._with_group(places, facts, cast(Theory, contexts[places[0]]), terms)
+                terms = self._with_group(places, facts, cast(LinearArithmetic, contexts[places[0]]), terms)
         return terms
 
     def _with_group(
-        self, places: Sequence[int], facts: Sequence[Expr], theory: Theory, terms: list[Expr]
+        self, places: Sequence[int], facts: Sequence[Expr], theory: LinearArithmetic, terms: list[Expr]
     ) -> list[Expr]:
         """As :meth:`_with_reductions`, for roots that matter under the same facts.
 
@@ -83,7 +83,7 @@ class WithReductions(Walk):
         return terms
 
     def _saturated_with_reductions(
-        self, given: Sequence[Expr], facts: Sequence[Expr], theory: Theory, nodes: int
+        self, given: Sequence[Expr], facts: Sequence[Expr], theory: LinearArithmetic, nodes: int
     ) -> Saturation | None:
         """The e-graph from some terms; ``None`` if rules see that the facts never hold."""
 

@@ -1,9 +1,9 @@
-"""Respelling: quotients and remainders by laws that normal forms hide.
+"""Hidden laws: quotients and remainders by laws that normal forms hide.
 
 A normal form has small coefficients of either sign, and no nested floors that it could compose. What is cheap may be
 neither: ``x + y*4//7`` is ``x + y - (y*3 + 6)//7`` then, and says no more that one multiplication by a power of two
-would do. So the input's own divisions are also offered as these laws spell them; each is checked at every point in
-``tests/alternatives/test_respelling.py``.
+would do. So the input's own divisions are also rewritten by such laws; each is checked at every point in
+``tests/alternatives/test_hidden_laws.py``.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from eqsat.extract.cost import is_power_of_two
 from eqsat.lang.expr import Expr, chain_members, const, make
 from eqsat.lang.ops import FLOORS
 from eqsat.lang.traversal import mentions
-from eqsat.theory.forms import Form, number, partition, split, to_expr
-from eqsat.theory.linear import Theory
+from eqsat.theory.forms import LinearForm, number, partition, split, to_expr
+from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.products import MAX_SUM_EXPONENT
 from eqsat.theory.quotients import common_divisors
 
-#: The operators whose terms are respelled.
-RESPELLED = FLOORS | {"mul", "prod_over"}
+#: The operators whose terms are rewritten.
+HIDDEN = FLOORS | {"mul", "prod_over"}
 #: A quotient inside another is looked for in sums of so many operators, and powers in products of so many factors.
 MAX_OPERANDS = 16
 
 
-class Respeller:
+class HiddenLaws:
     """Other terms for the quotients, remainders and products of an input, asked for operands first."""
 
-    def __init__(self, theory: Theory) -> None:
+    def __init__(self, theory: LinearArithmetic) -> None:
         self.theory = theory
         # for each quotient by a literal, a dividend and a divisor that take in the quotients inside
-        self._floors: dict[Expr, tuple[Form, int]] = {}
+        self._floors: dict[Expr, tuple[LinearForm, int]] = {}
 
-    def respelled(self, term: Expr) -> Iterator[tuple[Expr, Expr]]:
+    def rewritten(self, term: Expr) -> Iterator[tuple[Expr, Expr]]:
         """Pairs of ``term``, or a quotient that its other terms use, and a term that is equal to it."""
         if term.op == "mul":
             yield from self._masked(*term.args)
@@ -89,14 +89,14 @@ class Respeller:
         yield product, below * last
         yield from self._powers(below, parts)
 
-    def _exchanged(self, term: Expr, divisor: Form) -> Iterator[tuple[Expr, Expr]]:
+    def _exchanged(self, term: Expr, divisor: LinearForm) -> Iterator[tuple[Expr, Expr]]:
         """``x % (n*k) // n`` is ``x // n % k`` for positive ``k``."""
         whole = self.theory.form(term.args[0].args[1])
         k = self.theory.quotient(whole, divisor)
         if self.theory.bounds(k)[0] > 0 and self.theory.times(k, divisor) == whole:
             yield term, make("mod", make("floordiv", term.args[0].args[0], term.args[1]), to_expr(k))
 
-    def _composed(self, term: Expr, dividend: Form, n: int) -> Iterator[tuple[Expr, Expr]]:
+    def _composed(self, term: Expr, dividend: LinearForm, n: int) -> Iterator[tuple[Expr, Expr]]:
         """``(x//b + r) // n`` is ``(x + b*r) // (b*n)``."""
         inside = _floor_inside(term.args[0])
         if inside is not None:
@@ -108,7 +108,7 @@ class Respeller:
                 yield term, to_expr(quotient)
         self._floors[term] = dividend, n
 
-    def _divided_first(self, term: Expr, dividend: Form, n: int) -> Iterator[tuple[Expr, Expr]]:
+    def _divided_first(self, term: Expr, dividend: LinearForm, n: int) -> Iterator[tuple[Expr, Expr]]:
         """``(f*x + y) // (f*m)`` is ``(x + y//f) // m``, where ``y//f`` is as good as free or ``m`` a power of two."""
         for f in common_divisors(dividend, n) if not is_power_of_two(n) else ():
             multiples, rest = partition(dividend, f)
@@ -119,9 +119,9 @@ class Respeller:
                     yield term, make("floordiv", inside, const(n // f))
                     return
 
-    def _without_multiples(self, term: Expr, dividend: Form, n: int) -> Iterator[tuple[Expr, Expr]]:
+    def _without_multiples(self, term: Expr, dividend: LinearForm, n: int) -> Iterator[tuple[Expr, Expr]]:
         """``(n*w + x) // n`` is ``w + x//n``: of all terms what ``n`` divides, or those alone that it divides."""
-        undivided = Form({a: k for a, k in dividend.terms.items() if k % n}, dividend.constant)
+        undivided = LinearForm({a: k for a, k in dividend.terms.items() if k % n}, dividend.constant)
         for left in dict.fromkeys([split(dividend, abs(n), balanced=False)[1], undivided]):
             if left.terms and left != dividend and not self._is_atom(left, n):
                 whole = dividend.plus(left, -1).divided(n)
@@ -129,8 +129,8 @@ class Respeller:
                 yield term, make("add", to_expr(whole), quotient)
                 yield quotient, quotient
 
-    def _is_atom(self, dividend: Form, n: int) -> bool:
-        """Whether the normal form of ``dividend // n`` is that quotient, which is spelled anyway."""
+    def _is_atom(self, dividend: LinearForm, n: int) -> bool:
+        """Whether the normal form of ``dividend // n`` is that quotient, which is written anyway."""
         atom = self.theory.quotient(dividend, number(n)).single()
         return atom is not None and atom.op == "floordiv" and atom.args[0] is to_expr(dividend)
 

@@ -1,4 +1,4 @@
-"""The walk without the theory: rules alone, in an e-graph that starts again from its best terms, or greedily."""
+"""A run without the theory: rules alone, in an e-graph that starts again from its best terms, or greedily."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, term_count
 from eqsat.lang.terms import to_exprs
 from eqsat.optimize.greedy import rewrite
+from eqsat.optimize.optimisation import FIRST_NODES, LARGE, NODES_GROW, Optimisation, dont_care
 from eqsat.optimize.result import Result
 from eqsat.optimize.snapshot import Part, Snapshot
-from eqsat.optimize.walk import FIRST_NODES, LARGE, NODES_GROW, Walk, anything
 from eqsat.theory.definedness import without_dead_divisions
 from eqsat.theory.facts import OverdueError
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 
 @dataclass
@@ -42,7 +42,7 @@ class _Group:
         return Part(self.graph, tuple(zip(self.members, self.graph.roots, strict=True)))
 
 
-class ByRules(Walk):
+class RulesAlone(Optimisation):
     """Optimisation by rules alone."""
 
     def run(self, engine: str) -> Result:
@@ -62,7 +62,7 @@ class ByRules(Walk):
             # compiled outside the clock
             pass
         alive = without_dead_divisions(self.roots, base) if self.suspected else self.roots
-        found = [root if theory else anything(root) for root, theory in zip(alive, contexts, strict=True)]
+        found = [root if theory else dont_care(root) for root, theory in zip(alive, contexts, strict=True)]
         groups = self._groups(contexts)
         if not groups:
             self.spent.skip(NO_ROOTS)
@@ -87,7 +87,7 @@ class ByRules(Walk):
         snapshot = Snapshot(parts, self.lazy) if parts else None
         return self._result(found, sum(len(group.graph) for group in groups), contexts, "egraph", snapshot)
 
-    def _groups(self, contexts: Sequence[Theory | None]) -> list[_Group]:
+    def _groups(self, contexts: Sequence[LinearArithmetic | None]) -> list[_Group]:
         """The roots by their gates, without those whose gate never holds."""
         groups: dict[Expr | None, _Group] = {}
         for index, (gate, theory) in enumerate(zip(self.gates, contexts, strict=True)):
@@ -116,7 +116,7 @@ class ByRules(Walk):
                 self.spent.enter("build")
                 # what was saturated before is not of these pieces
                 group.graph, group.stop = EGraph(), "saturated"
-                return _replaced(found, group.members, [anything(root) for root in given])
+                return _replaced(found, group.members, [dont_care(root) for root in given])
             group.graph, group.stop = scoped(saturation.graph), saturation.stop
             best = self._with_best(group, found, lambda _, choice: choice)
             if best is found or group.stop in ("saturated", "time"):
@@ -126,7 +126,7 @@ class ByRules(Walk):
         return found
 
     def _with_best(self, group: _Group, found: list[Expr], better: Callable[[EGraph, Choice], Choice]) -> list[Expr]:
-        """``found`` with the roots of ``group`` as extraction spells them, unless all together cost no less."""
+        """``found`` with the roots of ``group`` as extraction chooses them, unless all together cost no less."""
         graph = group.graph
         with self.spent.extracting():
             priced = Priced.of(graph, self.model)
@@ -135,7 +135,7 @@ class ByRules(Walk):
         try:
             best = to_exprs(graph, better(graph, choice), graph.roots, variables)
         except ValueError:
-            # spelled so, a product has more digits than are accepted
+            # written so, a product has more digits than are accepted
             return found
 
         def costs(exprs: list[Expr]) -> tuple[int, int]:
@@ -156,7 +156,7 @@ class ByRules(Walk):
         found: dict[int, Expr] = {}
         for index, (gate, theory) in enumerate(zip(self.gates, contexts, strict=True)):
             if theory is None:
-                found[index] = anything(self.roots[index])
+                found[index] = dont_care(self.roots[index])
             else:
                 facts = self.facts if gate is None or theory is base else (*self.facts, gate)
                 groups.setdefault(facts, []).append(index)
@@ -167,7 +167,7 @@ class ByRules(Walk):
             except ContradictionError as error:
                 if facts == self.facts:
                     raise self._contradiction(error) from None
-                found.update((i, anything(self.roots[i])) for i in members)
+                found.update((i, dont_care(self.roots[i])) for i in members)
                 continue
             found.update(zip(members, rewritten.roots, strict=True))
             self.spent.matches.update(rewritten.matches)

@@ -1,8 +1,9 @@
-"""The walk with the theory: normal forms, their spellings as an e-graph, the rules beside it, and the choice.
+"""The default: rules and linear arithmetic work on one e-graph, and a cost model chooses from it.
 
-Terms are normalised by the theory (:mod:`eqsat.theory.linear`), their normal forms spelled as an e-graph
-(:mod:`eqsat.alternatives.speller`), what is not linear goes through the rules in egglog (:mod:`eqsat.egraph.engine`),
-whose findings join that e-graph and are normalised in turn; a cost model picks the answer (:mod:`eqsat.extract`).
+The theory (:mod:`eqsat.theory.linear`) normalises the roots; :mod:`eqsat.alternatives.builder` makes the e-graph of
+their normal forms and of the input; :mod:`eqsat.optimize.saturation` lets the rules match in egglog and the theory
+normalise what they find; :mod:`eqsat.alternatives.choosing` extracts. Terms with reductions also go through
+:mod:`eqsat.optimize.with_reductions`.
 """
 
 from __future__ import annotations
@@ -13,64 +14,64 @@ from itertools import takewhile
 from math import inf
 from typing import cast
 
+from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.canonical import MANY_CLASSES, Value
 from eqsat.alternatives.choosing import Chooser
 from eqsat.alternatives.flat import MIN_WAYS, as_variable, flat_index
-from eqsat.alternatives.speller import Speller
-from eqsat.alternatives.value_graph import MANY_CLASSES, Value
 from eqsat.egraph.trace import WITHOUT_RULES
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, ProductPrices, reachable
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import FALSE, Expr, substitute, topological
-from eqsat.lang.opaque import OPAQUE
 from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
-from eqsat.optimize.by_reductions import WithReductions
+from eqsat.lang.uninterpreted import UNINTERPRETED
+from eqsat.optimize.optimisation import FOR_NORMAL_FORMS, LARGE
 from eqsat.optimize.pareto import SIZES, Answer, blends, frontier, operations
-from eqsat.optimize.relevant import beside_theory
+from eqsat.optimize.relevant import relevant_rules
 from eqsat.optimize.result import Result
 from eqsat.optimize.snapshot import of_theory
-from eqsat.optimize.walk import FOR_NORMAL_FORMS, LARGE
+from eqsat.optimize.with_reductions import WithReductions
+from eqsat.theory.conjectures import find_conjectures
 from eqsat.theory.definedness import undefined
 from eqsat.theory.facts import OverdueError
-from eqsat.theory.forms import ZERO, Form, read, to_expr, without_quotients
-from eqsat.theory.guess import learn
-from eqsat.theory.linear import Theory
+from eqsat.theory.forms import ZERO, LinearForm, read, to_expr, without_quotients
+from eqsat.theory.linear import LinearArithmetic
 
-#: The terms that a choice spells for the roots' classes.
-Spelled = dict[int, Expr]
+#: The terms of a choice for the roots' classes.
+RootTerms = dict[int, Expr]
 
 #: The operators of conditions on sums, and products, of variables.
 _PLAIN = COMPARISONS | SUMS | {"mul", "and", "or", "not", "var", "const", "bool"}
 
 #: How often the rules run, each time with more e-nodes, while these run out.
 MAX_RUNS = 3
-#: How often what was guessed and proved leads to further guesses.
-MAX_GUESSES = 8
+#: How often what was conjectured and proved leads to further conjectures.
+MAX_CONJECTURES = 8
 #: A flat index is tried as one variable in inputs of at most so many terms, if an answer has many divisions left.
 MOST_TERMS = 130
 
 
 @dataclass
-class ByTheory(WithReductions):
+class ModuloTheory(WithReductions):
     """Optimisation by linear integer arithmetic and, beside it, the rules."""
 
     #: Whether the rules run; if not, normal forms are all there is.
     with_rules: bool = field(default=True, init=False)
 
     def run(self, engine: str, limit: float = inf) -> Result:
-        """The answer, for the engine ``"egraph"`` with the rules beside the theory.
+        """The answer, for the engine ``"egraph"`` with the rules modulo the theory.
 
-        With a ``limit`` this is a walk within another: what costs more after the first choice is not improved by
+        With a ``limit`` this is a run within another: what costs more after the first choice is not improved by
         reuse, and no flat index is looked for.
         """
         self.with_rules = engine == "egraph"
         terms: list[Expr] = list(self.roots)
-        contexts: list[Theory | None] = [None] * len(terms)
-        found: tuple[Speller, list[int]] | None = None
+        contexts: list[LinearArithmetic | None] = [None] * len(terms)
+        found: tuple[Builder, list[int]] | None = None
         choice: Choice = {}
         if engine == "theory" and limit == inf:
             self.spent.skip(WITHOUT_RULES)
-        base: Theory | None = None
+        base: LinearArithmetic | None = None
         try:
             base, theories = self._theories()
             self._check_divisors(theories)
@@ -79,20 +80,20 @@ class ByTheory(WithReductions):
             if base.is_late():
                 self.stop = "time"
             base.work.until = self._ends()
-            speller = self._saturated(base, self.order, values)
-            choice = self._first_choice(speller, limit)
-            spelled = speller.spell(choice)
-            wanted = [speller.need(v) for v in values]
-            terms, contexts, found = [spelled[c] for c in wanted], theories, (speller, wanted)
+            builder = self._saturated(base, self.order, values)
+            choice = self._first_choice(builder, limit)
+            written = builder.root_terms(choice)
+            wanted = [builder.add_class(v) for v in values]
+            terms, contexts, found = [written[c] for c in wanted], theories, (builder, wanted)
             if self.extract == "exact":
-                terms = self._best_of_all(speller, choice, wanted, terms)
+                terms = self._best_of_all(builder, choice, wanted, terms)
             if engine == "egraph" and self._has_time():
                 terms = self._with_reductions(theories, terms)
             if limit == inf:
                 self.spent.enter("flat index")
                 terms = self._through_flat_index(base, terms)
             self.spent.enter("again")
-            terms = self._read_again(base, contexts, values, terms, len(speller.graph))
+            terms = self._read_again(base, contexts, values, terms, len(builder.graph))
         except OverdueError:
             # what was found until then is the answer, or else the input
             self.stop = "time"
@@ -106,39 +107,39 @@ class ByTheory(WithReductions):
         blended = [] if found is None else self._blended(result, *found, contexts)
         return self._with_answers(result, blended)
 
-    def _spelled(self, base: Theory, originals: Sequence[Expr], values: Sequence[Value]) -> Speller:
-        """The spellings of some values, among them those of the ``originals``."""
-        speller = Speller(base, self._variables(), self.allowed, self.spent.alternatives)
+    def _written(self, base: LinearArithmetic, originals: Sequence[Expr], values: Sequence[Value]) -> Builder:
+        """The alternatives of some values, among them those of the ``originals``."""
+        builder = Builder(base, self._variables(), self.allowed, self.spent.alternatives)
         if not all(map(_is_plain, values)):
-            # what the input has besides sums of variables spells nothing of these
-            speller.input.add(originals)
-        speller.need_roots(_in_fixed_order(values))
-        speller.grow()
-        return speller
+            # what the input has besides sums of variables writes nothing of these
+            builder.input.add(originals)
+        builder.add_roots(_in_fixed_order(values))
+        builder.grow()
+        return builder
 
-    def _saturated(self, base: Theory, originals: Sequence[Expr], values: Sequence[Value]) -> Speller:
+    def _saturated(self, base: LinearArithmetic, originals: Sequence[Expr], values: Sequence[Value]) -> Builder:
         """The e-graph of the values' normal forms and of the input, with what the rules find in it."""
         phase = self.spent.enter("build")
-        speller = self._spelled(base, originals, values)
+        builder = self._written(base, originals, values)
         if self.with_rules and self._has_time():
-            found = self._modulo(speller, self._once(beside_theory, self.rules))
+            found = self._modulo(builder, self._once(relevant_rules, self.rules))
             if found.stop != "saturated":
                 self.stop = found.stop
         self.spent.enter(phase)
-        return speller
+        return builder
 
-    def _chooser(self, speller: Speller, model: CostModel) -> Chooser:
-        return Chooser(speller, ProductPrices(model), self.extract == "tree")
+    def _chooser(self, builder: Builder, model: CostModel) -> Chooser:
+        return Chooser(builder, ProductPrices(model), self.extract == "tree")
 
-    def _choose(self, speller: Speller, start: Choice | None = None) -> tuple[Choice, int]:
+    def _choose(self, builder: Builder, start: Choice | None = None) -> tuple[Choice, int]:
         """The cheapest choice found over the graph as it is, and its cost."""
         with self.spent.extracting():
-            return self._chooser(speller, self.model).choose(start)
+            return self._chooser(builder, self.model).choose(start)
 
-    def _first_choice(self, speller: Speller, limit: float) -> Choice:
+    def _first_choice(self, builder: Builder, limit: float) -> Choice:
         """The cheapest choice found."""
         with self.spent.extracting():
-            chooser = self._chooser(speller, self.model)
+            chooser = self._chooser(builder, self.model)
             choice, cost = chooser.choose()
             if self.extract == "tree":
                 return choice
@@ -148,15 +149,15 @@ class ByTheory(WithReductions):
                 self.spent.enter("extract")
             return choice
 
-    def _best_of_all(self, speller: Speller, choice: Choice, wanted: Sequence[int], terms: list[Expr]) -> list[Expr]:
+    def _best_of_all(self, builder: Builder, choice: Choice, wanted: Sequence[int], terms: list[Expr]) -> list[Expr]:
         """The terms by the best of all choices, unless these cost no more than those of ``choice``."""
         # classes that become the same term are paid twice in the e-graph, once here
-        proved = speller.spell(self._exactly(speller.graph, choice))
+        proved = builder.root_terms(self._exactly(builder.graph, choice))
         return min(terms, [proved[c] for c in wanted], key=lambda exprs: cost_of(exprs, self.model))
 
-    def _through_flat_index(self, base: Theory, terms: list[Expr]) -> list[Expr]:
+    def _through_flat_index(self, base: LinearArithmetic, terms: list[Expr]) -> list[Expr]:
         """The answer with the sum that the input takes apart as one variable, if that costs less."""
-        if len(self.order) > MOST_TERMS or self.has_opaque or self.suspected or self.extract == "tree":
+        if len(self.order) > MOST_TERMS or self.has_uninterpreted or self.suspected or self.extract == "tree":
             return terms
         left = sum([term.op in FLOORS for term in topological(terms)])
         flat = flat_index(self.order, base) if left >= MIN_WAYS else None
@@ -165,19 +166,19 @@ class ByTheory(WithReductions):
         index, images = as_variable(flat, (*self.order, *self.known), base)
         roots, facts = [tuple(substitute(given, images)) for given in (self.roots, self.facts)]
         gates = tuple(None if gate is None else gate.substitute(images) for gate in self.gates)
-        walk = replace(self, roots=roots, facts=facts, gates=gates, pareto=None, guesses=[])
+        walk = replace(self, roots=roots, facts=facts, gates=gates, pareto=None, conjectures=[])
         found = walk.run("egraph" if self.with_rules else "theory", limit=cost_of(terms, self.model))
         return self._cheapest(terms, substitute(found.exprs, {index: to_expr(flat)}))
 
     def _read_again(
         self,
-        base: Theory,
-        contexts: Sequence[Theory | None],
+        base: LinearArithmetic,
+        contexts: Sequence[LinearArithmetic | None],
         values: list[Value],
         terms: list[Expr],
         nodes: int,
     ) -> list[Expr]:
-        """The answer spelled once more, if its own normal forms say more than those of the input."""
+        """The answer written once more, if its own normal forms say more than those of the input."""
         if not self._has_time():
             return terms
         again: list[Value] = [
@@ -186,9 +187,9 @@ class ByTheory(WithReductions):
         ]
         if again == values or nodes > MANY_CLASSES:
             return terms
-        speller = self._saturated(base, topological(terms), again)
-        spelled = speller.spell(self._choose(speller)[0])
-        return self._cheapest(terms, [spelled[speller.need(value)] for value in again])
+        builder = self._saturated(base, topological(terms), again)
+        written = builder.root_terms(self._choose(builder)[0])
+        return self._cheapest(terms, [written[builder.add_class(value)] for value in again])
 
     def _with_answers(self, result: Result, blended: Iterable[tuple[Expr, ...]]) -> Result:
         """The result with the answers of which none is worse than another in both cost and size."""
@@ -203,25 +204,25 @@ class ByTheory(WithReductions):
         return replace(result, stop=self.stop, exprs=best.exprs, cost=best.cost, bound=bound, pareto=answers)
 
     def _blended(
-        self, result: Result, speller: Speller, wanted: Sequence[int], contexts: Sequence[Theory | None]
+        self, result: Result, builder: Builder, wanted: Sequence[int], contexts: Sequence[LinearArithmetic | None]
     ) -> Iterator[tuple[Expr, ...]]:
         """What blends of cost and size choose from the same graph, as many as there is time for."""
         models = takewhile(lambda _: self._has_time(), blends(self.model, result.cost, operations(result.exprs)))
-        work = speller.theory.work
+        work = builder.theory.work
         work.until = self._ends()
-        chosen = [(model, self._chooser(speller, model).choose()[0]) for model in models]
+        chosen = [(model, self._chooser(builder, model).choose()[0]) for model in models]
         work.until = inf
         for model, choice in chosen:
-            spelled = speller.spell(choice)
-            exprs = self._within_64_bits(self._defined([spelled[c] for c in wanted], contexts), self.roots)
-            if not self._strays(exprs):
+            written = builder.root_terms(choice)
+            exprs = self._within_64_bits(self._defined([written[c] for c in wanted], contexts), self.roots)
+            if not self._escaping(exprs):
                 yield tuple(self._bracketed(exprs, model) if isinstance(model, LoopAware) else exprs)
 
-    def _values(self, base: Theory) -> list[Value]:
+    def _values(self, base: LinearArithmetic) -> list[Value]:
         """The class of each root: its normal form under the facts that hold for it; anything where those never hold."""
         gates = list(dict.fromkeys(gate for gate in self.gates if gate is not None))
         ungated = [root for root, gate in zip(self.roots, self.gates, strict=True) if gate is None]
-        # what is learned without gates holds under each of them
+        # what is asserted without gates holds under each of them
         found = self._normal_forms(base, self.facts, [*ungated, *gates], () if gates else self.order)
         # gates that say the same are one
         normal = dict(zip(gates, cast(list[Expr], found[len(ungated) :]), strict=True))
@@ -236,9 +237,9 @@ class ByTheory(WithReductions):
         return [next(under[condition]) for condition in known]
 
     def _normal_forms(
-        self, theory: Theory | None, facts: Sequence[Expr], roots: Sequence[Expr], order: Sequence[Expr] = ()
+        self, theory: LinearArithmetic | None, facts: Sequence[Expr], roots: Sequence[Expr], order: Sequence[Expr] = ()
     ) -> list[Value]:
-        """The normal forms of roots under a theory of ``facts``, which learns what guesses can be proved.
+        """The normal forms of roots under a theory of ``facts``, which asserts what conjectures can be proved.
 
         ``order`` has the terms below the roots, operands first, if these are at hand.
         """
@@ -246,34 +247,34 @@ class ByTheory(WithReductions):
         if theory is None:
             return nothing
         values: list[Value] = []
-        for _ in range(MAX_GUESSES):
+        for _ in range(MAX_CONJECTURES):
             theory.walk(order)
             before, values = values, [theory.value(root) for root in roots]
             # what an array holds is not known, so evaluation proves nothing of it
-            if values == before or self.has_opaque:
+            if values == before or self.has_uninterpreted:
                 break
             if theory.is_late() and (before or len(self.order) > LARGE):
                 break
-            # there is nothing to guess of sums of variables
+            # there is nothing to conjecture of sums of variables
             terms = {value: _as_term(value) for value in values if not _is_affine(value)}
             if not terms:
                 break
             unsafe = undefined(topological(terms.values()), theory) if self.divides_by_terms else ()
             self.spent.enter("conjecture")
-            found = learn(terms.values(), facts, theory.solved, unsafe)
+            found = find_conjectures(terms.values(), facts, theory.solved, unsafe)
             self.spent.enter("normalise")
             if found.impossible:
-                if facts is self.facts or learn(terms.values(), self.facts, undefined=unsafe).impossible:
+                if facts is self.facts or find_conjectures(terms.values(), self.facts, undefined=unsafe).impossible:
                     raise self._contradiction("they hold nowhere")
                 return nothing
-            if not found.guesses:
-                theory.learn_bounds([(guess.before, guess.after) for guess in found.by_bounds])
-                self.guesses += found.by_bounds
+            if not found.conjectures:
+                theory.assert_bounds([(conjecture.before, conjecture.after) for conjecture in found.by_bounds])
+                self.conjectures += found.by_bounds
                 break
-            learned = {guess.before: guess.after for guess in found.guesses}
-            theory.learn(learned.items())
-            roots = [learned.get(terms.get(value, root), root) for root, value in zip(roots, values, strict=True)]
-            self.guesses += found.guesses
+            asserted = {conjecture.before: conjecture.after for conjecture in found.conjectures}
+            theory.assert_equal(asserted.items())
+            roots = [asserted.get(terms.get(value, root), root) for root, value in zip(roots, values, strict=True)]
+            self.conjectures += found.conjectures
         return values
 
 
@@ -283,15 +284,17 @@ def _as_term(value: Value) -> Expr:
 
 def _is_affine(value: Value) -> bool:
     """Whether a value is a sum of variables: no normal form of it says more."""
-    return isinstance(value, Form) and value.is_affine()
+    return isinstance(value, LinearForm) and value.is_affine()
 
 
 def _is_plain(value: Value) -> bool:
     """Whether a value is a sum of variables, or a condition on such sums."""
-    return value.is_affine() if isinstance(value, Form) else _PLAIN.issuperset([t.op for t in topological([value])])
+    return (
+        value.is_affine() if isinstance(value, LinearForm) else _PLAIN.issuperset([t.op for t in topological([value])])
+    )
 
 
-def _plainly(value: Value, theory: Theory, base: Theory) -> Value:
+def _plainly(value: Value, theory: LinearArithmetic, base: LinearArithmetic) -> Value:
     """A normal form under ``theory`` as one of ``base``, without quotients that only the former knows to be sums."""
     equations = theory.equations(None if theory is base else base)
     if not equations:
@@ -309,11 +312,11 @@ def _in_fixed_order(values: Iterable[Value]) -> list[Value]:
     return sorted(dict.fromkeys(values), key=lambda v: v.key if isinstance(v, Expr) else hash(v))
 
 
-def _with_operands_of_opaque(choice: Choice, classes: Iterable[int]) -> list[int]:
+def _with_operands_of_uninterpreted(choice: Choice, classes: Iterable[int]) -> list[int]:
     """``classes``, and those of the indices, bodies and ranges of all loads and reductions that they need."""
     found = dict.fromkeys(classes)
     for c in reachable(choice, classes):
         op, _, args = choice[c]
-        if op in OPAQUE:
+        if op in UNINTERPRETED:
             found.update(dict.fromkeys(a for a in args if choice[a][0] not in ("var", "buffer")))
     return list(found)

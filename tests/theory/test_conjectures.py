@@ -13,8 +13,8 @@ from eqsat.lang.expr import Expr, topological, var, variables
 from eqsat.lang.text import parse, to_text
 from eqsat.optimize.front import optimize
 from eqsat.prove.verify import check_equal
-from eqsat.theory.guess import MAX_POINTS, holds_in_a_period, learn
-from eqsat.theory.linear import Theory
+from eqsat.theory.conjectures import MAX_POINTS, find_conjectures, holds_in_a_period
+from eqsat.theory.linear import LinearArithmetic
 
 RANGES = {"i": (0, 99), "j": (0, 7), "k": (0, 3), "n": (-50, 50), "far": (0, 10**9)}
 NAMES = {name: var(name, low, high) for name, (low, high) in RANGES.items()}
@@ -25,11 +25,11 @@ def read(*texts: str) -> list[Expr]:
 
 
 def found(roots: list[Expr], facts: list[Expr] | None = None) -> dict[str, str]:
-    return {to_text(g.before): to_text(g.after) for g in learn(roots, facts or []).guesses}
+    return {to_text(g.before): to_text(g.after) for g in find_conjectures(roots, facts or []).conjectures}
 
 
 #: terms, facts, and one equality that must be among those learned
-LEARNED = [
+ASSERTED = [
     (["i//2", "(i + 1)//2"], [], ("(i + 1)//2", "i - i//2")),
     (["i//8", "(i + 8)//8"], [], ("(i + 8)//8", "i//8 + 1")),
     (["(i + i//3)//4", "i//3"], [], ("(i + i//3)//4", "i//3")),
@@ -42,16 +42,16 @@ LEARNED = [
 ]
 
 
-@pytest.mark.parametrize(("texts", "facts", "expected"), LEARNED)
+@pytest.mark.parametrize(("texts", "facts", "expected"), ASSERTED)
 def test_learns(texts: list[str], facts: list[str], expected: tuple[str, str] | None) -> None:
-    guesses = found(read(*texts), read(*facts))
+    conjectures = found(read(*texts), read(*facts))
     if expected is not None:
         before, after = expected
         assert any(
             check_equal(read(before), read(b)).equal
             and check_equal(read(after), read(a), constraints=read(*facts)).equal
-            for b, a in guesses.items()
-        ), guesses
+            for b, a in conjectures.items()
+        ), conjectures
 
 
 #: equations of sums and quotients by literals over a domain too large to go through, and whether they hold
@@ -101,10 +101,10 @@ def test_a_quotient_of_a_difference_is_minus_that_of_the_other(size: int) -> Non
 def test_a_sum_is_affine_in_the_quotient_that_a_variable_is_said_by(below: str, affine: bool) -> None:
     # j is 2*((j + k)//2) - k, and (i*-5)//11 is half of -i for even i below 11, where (i*-5) % 11 is below 6
     whole, *facts = read("(j + k)//2*6 - (i*-5)//11*2", "(j + k) % 2 == 0", "(i*-5) % 11 < 6", below)
-    theory = Theory(facts)
-    learned = learn([theory.simplify(whole)], facts, theory.solved).guesses
+    theory = LinearArithmetic(facts)
+    asserted = find_conjectures([theory.simplify(whole)], facts, theory.solved).conjectures
     expected = theory.simplify(parse("(j + k)//2*6 + i", NAMES))
-    assert (theory.simplify(learned[0].after) == expected if learned else False) is affine
+    assert (theory.simplify(asserted[0].after) == expected if asserted else False) is affine
 
 
 @pytest.mark.parametrize(
@@ -124,26 +124,26 @@ def test_one_exception_in_a_domain_that_is_decided() -> None:
     x = var("x", 0, MAX_POINTS // 2)
     special = 98_765
     terms = [(x + parse(f"where(x == {special}, 4, 0)", {"x": x})) // 4, x // 4]
-    assert not learn(terms, []).guesses
+    assert not find_conjectures(terms, []).conjectures
 
 
 def test_facts_that_never_hold_are_recognised() -> None:
-    assert learn(read("i//3"), read("i % 2 == 1 and (i + 1) % 2 == 1")).impossible
+    assert find_conjectures(read("i//3"), read("i % 2 == 1 and (i + 1) % 2 == 1")).impossible
 
 
 def test_facts_that_hold_rarely_are_not_taken_for_impossible() -> None:
-    learned = learn(read("i//3"), read("(i*37 + j*11 + k) % 1009 == 1008"))
-    assert not learned.impossible
+    asserted = find_conjectures(read("i//3"), read("(i*37 + j*11 + k) % 1009 == 1008"))
+    assert not asserted.impossible
 
 
 def test_facts_beyond_the_domain_that_is_searched_are_not_taken_for_impossible() -> None:
-    assert not learn(read("far//3"), read("far == 123456789 + j")).impossible
+    assert not find_conjectures(read("far//3"), read("far == 123456789 + j")).impossible
 
 
 def test_facts_about_other_variables_are_used_where_they_matter() -> None:
     # j bounds k, which bounds i
-    guesses = found(read("(i + k)//4"), read("k < j", "j < 2", "i < 3"))
-    assert list(guesses.values()) == ["0"]
+    conjectures = found(read("(i + k)//4"), read("k < j", "j < 2", "i < 3"))
+    assert list(conjectures.values()) == ["0"]
 
 
 def test_a_chain_of_permutations_is_one_remainder() -> None:
@@ -167,9 +167,9 @@ def test_a_sum_that_stays_within_the_multiple_of_its_quotient_is_one_remainder(s
 def test_what_is_no_remainder_at_one_point_is_not_taken_for_one() -> None:
     names = {"x": var("x", 0, 999)}
     chain, exception = parse("(x*75 + 15) % 209", names), parse("where(x == 997, 209, 0)", names)
-    normal = Theory().simplify(chain // 7 * 7 + chain % 7 + exception)
-    for guess in learn([normal], []).guesses:
-        assert check_equal([guess.before], [guess.after]).equal
+    normal = LinearArithmetic().simplify(chain // 7 * 7 + chain % 7 + exception)
+    for conjecture in find_conjectures([normal], []).conjectures:
+        assert check_equal([conjecture.before], [conjecture.after]).equal
 
 
 def test_a_gate_that_never_holds_frees_its_root() -> None:
@@ -181,7 +181,7 @@ def test_a_gate_that_never_holds_frees_its_root() -> None:
 
 def test_the_result_records_what_was_guessed_and_how_it_was_proved() -> None:
     result = optimize("i//3 + (i + 1)//3 + (i + 2)//3", **RANGES)
-    assert [(to_text(g.before), to_text(g.after), g.proof) for g in result.guesses] == [
+    assert [(to_text(g.before), to_text(g.after), g.proof) for g in result.conjectures] == [
         ("i//3 + (i + 1)//3 + (i + 2)//3", "i", "exhaustive")
     ]
     assert result.check().equal
@@ -200,21 +200,21 @@ def quotients(depth: int) -> st.SearchStrategy[Expr]:
 @given(st.lists(quotients(2), min_size=1, max_size=4), st.integers(1, 40))
 def test_every_guess_is_true(terms: list[Expr], limit: int) -> None:
     fact = NAMES["i"] < limit
-    theory = Theory([fact])
+    theory = LinearArithmetic([fact])
     normal = [theory.simplify(term) for term in terms]
-    for guess in learn(normal, [fact]).guesses:
-        check = check_equal([guess.before], [guess.after], constraints=[fact])
-        assert check.equal, (guess, check)
-        assert len(variables([guess.before, guess.after])) <= 4
+    for conjecture in find_conjectures(normal, [fact]).conjectures:
+        check = check_equal([conjecture.before], [conjecture.after], constraints=[fact])
+        assert check.equal, (conjecture, check)
+        assert len(variables([conjecture.before, conjecture.after])) <= 4
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(quotients(2), min_size=1, max_size=3))
 def test_learning_keeps_normal_forms_equal(terms: list[Expr]) -> None:
-    theory = Theory()
+    theory = LinearArithmetic()
     for _ in range(3):
-        guesses = learn([theory.simplify(term) for term in terms], []).guesses
-        theory.learn([(g.before, g.after) for g in guesses])
+        conjectures = find_conjectures([theory.simplify(term) for term in terms], []).conjectures
+        theory.assert_equal([(g.before, g.after) for g in conjectures])
     check = check_equal(terms, [theory.simplify(term) for term in terms])
     assert check.equal, check
 
@@ -233,14 +233,14 @@ BY_BOUNDS = [
 @pytest.mark.parametrize(("text", "wanted"), BY_BOUNDS)
 def test_conditions_are_read_as_bounds(text: str, wanted: str | None) -> None:
     (condition,) = read(text)
-    by_bounds = learn([Theory().condition(condition)], []).by_bounds
-    found = [guess.after for guess in by_bounds if check_equal([guess.before], [condition]).equal]
-    assert [to_text(Theory().condition(e)) for e in found] == [
-        to_text(Theory().condition(e)) for e in read(*([wanted] if wanted else []))
+    by_bounds = find_conjectures([LinearArithmetic().condition(condition)], []).by_bounds
+    found = [conjecture.after for conjecture in by_bounds if check_equal([conjecture.before], [condition]).equal]
+    assert [to_text(LinearArithmetic().condition(e)) for e in found] == [
+        to_text(LinearArithmetic().condition(e)) for e in read(*([wanted] if wanted else []))
     ]
-    for guess in by_bounds:
-        assert check_equal([guess.before], [guess.after]).kind == "exhaustive"
-        assert check_equal([guess.before], [guess.after]).equal
+    for conjecture in by_bounds:
+        assert check_equal([conjecture.before], [conjecture.after]).kind == "exhaustive"
+        assert check_equal([conjecture.before], [conjecture.after]).equal
 
 
 #: Roots, their gate, and what the two become.
@@ -266,31 +266,31 @@ def test_the_bounds_of_a_gate_are_known_under_it(root: str, gate: str, value: st
 
 def test_a_condition_that_holds_nowhere_is_known() -> None:
     (condition,) = read("(j*5 + k)%11 * ((j*3 + k*2)%7) == 35")
-    assert list(found([Theory().condition(condition)]).values()) == ["False"]
+    assert list(found([LinearArithmetic().condition(condition)]).values()) == ["False"]
     check = check_equal([condition], read("False"))
     assert (check.kind, check.equal) == ("exhaustive", True)
 
 
 def test_a_part_of_a_longer_chain_is_read_where_it_is_a_root() -> None:
     part = parse("j%4 < 1 and (j + k)//4 == 1", NAMES)
-    theory = Theory()
+    theory = LinearArithmetic()
     roots = [theory.condition(part), theory.condition(part & parse("(i + j*3)%7 < 3", NAMES))]
-    assert "j == 4" in [to_text(guess.after) for guess in learn(roots, []).by_bounds]
+    assert "j == 4" in [to_text(conjecture.after) for conjecture in find_conjectures(roots, []).by_bounds]
 
 
 def test_quotients_by_zero_are_on_neither_side_of_a_guess() -> None:
     names = {"y": var("y", -4, 2), "x": var("x", 0, 9)}
     guarded = parse("y != 0 and -3//y < 0", names)
     # at y == 0 evaluation happens to make the second member false
-    assert [g.after for g in learn([guarded], []).guesses] == [parse("-3//y < 0", names)]
+    assert [g.after for g in find_conjectures([guarded], []).conjectures] == [parse("-3//y < 0", names)]
     undefined = {part for part in topological([guarded]) if part.op in ("floordiv", "lt")}
-    found = learn([guarded], [], undefined=undefined)
-    assert [g.after for g in [*found.guesses, *found.by_bounds]] == [parse("1 <= y", names)]
+    found = find_conjectures([guarded], [], undefined=undefined)
+    assert [g.after for g in [*found.conjectures, *found.by_bounds]] == [parse("1 <= y", names)]
 
 
 def test_nothing_is_guessed_of_values_that_no_machine_integer_holds():
     far = var("far", 2**64, 2**64 + 3)
-    assert not learn([(far + 1) // 2, far // 2], []).guesses
+    assert not find_conjectures([(far + 1) // 2, far // 2], []).conjectures
     assert optimize([(far + 1) // 2, far // 2]).check().equal
 
 
@@ -300,13 +300,13 @@ def test_nothing_is_evaluated_outside_the_ranges():
     assert optimize("where(n % 2 == 0, n % 3, i // 4)", i=(0, 3), n=(1, 5)).check().equal
 
 
-def learned_by_theory(texts: list[str], **ranges: tuple[int, int]) -> tuple[Theory, list[tuple[Expr, Expr]]]:
+def asserted_by_theory(texts: list[str], **ranges: tuple[int, int]) -> tuple[LinearArithmetic, list[tuple[Expr, Expr]]]:
     """A theory that has learned what is guessed of the texts, and what that was."""
-    theory = Theory()
+    theory = LinearArithmetic()
     names = {name: var(name, low, high) for name, (low, high) in ranges.items()}
-    guesses = learn([theory.simplify(parse(text, names)) for text in texts], []).guesses
-    equalities = [(guess.before, guess.after) for guess in guesses]
-    theory.learn(equalities)
+    conjectures = find_conjectures([theory.simplify(parse(text, names)) for text in texts], []).conjectures
+    equalities = [(conjecture.before, conjecture.after) for conjecture in conjectures]
+    theory.assert_equal(equalities)
     return theory, equalities
 
 
@@ -314,7 +314,7 @@ def test_what_is_learned_of_an_atom_holds_though_its_operands_change_too() -> No
     inner = "(b*22 + (g*2 + (g*2 - a)//11*-11 - a)//10*11 + a*10 + g*2)//44"
     outer = f"((a*5 + g + (a*5 + g)//11*-11)//10*11 + a*5 + g + {inner}*-11 + 22)//44"
     beside = ["(a*5 + g + b*-11)//110", "(a*5 + g + b*-11 + 22)//110"]
-    theory, equalities = learned_by_theory([inner, outer, *beside], g=(0, 4), a=(0, 2), b=(0, 3))
+    theory, equalities = asserted_by_theory([inner, outer, *beside], g=(0, 4), a=(0, 2), b=(0, 3))
     assert {to_text(before) for before, _ in equalities} == {inner, outer}
     assert all(theory.simplify(before) is theory.simplify(after) for before, after in equalities)
 
@@ -324,9 +324,9 @@ def test_what_is_learned_of_a_quotient_is_carried_to_quotients_of_it() -> None:
     x, y = (var(name, low, high) for name, (low, high) in ranges.items())
     inner = (x // 7 * 7 + y * 7 + x) // 14
     in_two, in_one = (inner + y // 2 * 6 + 3) // 14, (y // 2 * 84 + x // 7 * 7 + y * 7 + x + 42) // 196
-    theory = Theory()
+    theory = LinearArithmetic()
     assert theory.form(in_two) == theory.form(in_one)
-    theory.learn([(theory.simplify(inner), y // 2 + x // 7)])
+    theory.assert_equal([(theory.simplify(inner), y // 2 + x // 7)])
     expected = (y // 2 * 49 + x + 21) // 98
     assert [theory.simplify(in_two), theory.simplify(in_one)] == [theory.simplify(expected)] * 2
 
@@ -334,5 +334,5 @@ def test_what_is_learned_of_a_quotient_is_carried_to_quotients_of_it() -> None:
 def test_of_equal_quotients_that_with_smaller_literals_is_kept() -> None:
     small = "(i1*37 + i0*36 + i2*18 + i3*-99)//216"
     large = "(i1*33301 + i0*32436 + i2*16218 + i3*-89091)//194400"
-    _, equalities = learned_by_theory([small, large], i0=(0, 24), i1=(0, 8), i2=(0, 1), i3=(0, 1))
+    _, equalities = asserted_by_theory([small, large], i0=(0, 24), i1=(0, 8), i2=(0, 1), i3=(0, 1))
     assert [(to_text(before), to_text(after)) for before, after in equalities] == [(large, small)]

@@ -15,11 +15,11 @@ from eqsat.extract.graph import EGraph, Node
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.theory.definedness import AllowedDivisions
-from eqsat.theory.forms import Form
-from eqsat.theory.linear import Theory
+from eqsat.theory.forms import LinearForm
+from eqsat.theory.linear import LinearArithmetic
 
 #: The value of a class: the normal form of an integer, or a condition in normal form.
-Value = Form | Expr
+Value = LinearForm | Expr
 
 #: So many classes are many.
 MANY_CLASSES = 600
@@ -27,10 +27,10 @@ MANY_CLASSES = 600
 MANY_CLASSES_LATE = 100
 
 
-class ValueGraph:
+class CanonicalGraph:
     """Classes by their values, with the nodes that compute them."""
 
-    def __init__(self, theory: Theory, allowed: AllowedDivisions | None = None) -> None:
+    def __init__(self, theory: LinearArithmetic, allowed: AllowedDivisions | None = None) -> None:
         self.theory = theory
         #: The divisions that nodes may be, if not all.
         self.allowed = allowed
@@ -43,34 +43,34 @@ class ValueGraph:
         self._ids: dict[Value, int] = {}
         # the classes of atoms that sums were made of
         self._atoms: dict[Expr, int] = {}
-        #: The classes that have no spellings yet.
+        #: The classes that have no alternatives yet.
         self.pending: list[int] = []
         # the number of values of each index of a reduction, by its bit
         self._extents = theory.variables.index_extents
         self._indices: dict[int, int] = {}
 
-    def need(self, value: Value, spell: bool = True) -> int:
-        """The class of a normal form; it waits for its spellings, unless ``spell`` is false."""
+    def add_class(self, value: Value, expand: bool = True) -> int:
+        """The class of a normal form; it waits for its e-nodes, unless ``expand`` is false."""
         count = len(self.values)
         found = self._ids.setdefault(value, count)
         if found == count:
-            self.values.append(value.ordered() if isinstance(value, Form) else value)
+            self.values.append(value.ordered() if isinstance(value, LinearForm) else value)
             self.graph.classes[found] = []
             self.graph.bounds[found] = (
-                self.theory.plain_bounds(value) if isinstance(value, Form) else (value.vmin, value.vmax)
+                self.theory.plain_bounds(value) if isinstance(value, LinearForm) else (value.vmin, value.vmax)
             )
             if self._extents:
                 bits = self._indices_of(found)
                 self.graph.weights[found] = prod([extent for bit, extent in self._extents.items() if bits & bit])
-            if spell:
+            if expand:
                 self.pending.append(found)
         return found
 
-    def need_atom(self, atom: Expr) -> int:
+    def add_atom(self, atom: Expr) -> int:
         """The class of an atom, which may be known to equal another form."""
         found = self._atoms.get(atom)
         if found is None:
-            found = self._atoms[atom] = self.need(self.theory.inner(atom))
+            found = self._atoms[atom] = self.add_class(self.theory.inner(atom))
         return found
 
     def __contains__(self, value: Value) -> bool:
@@ -79,17 +79,17 @@ class ValueGraph:
     def is_sum(self, c: int) -> bool:
         """Whether a class has several terms."""
         value = self.values[c]
-        return isinstance(value, Form) and len(value.terms) > 1
+        return isinstance(value, LinearForm) and len(value.terms) > 1
 
     def operands(self, term: Expr) -> tuple[int, ...]:
         """The classes of the operands of a term in normal form."""
-        return tuple([self.need(a if a.is_bool else self.theory.inner(a)) for a in term.args])
+        return tuple([self.add_class(a if a.is_bool else self.theory.inner(a)) for a in term.args])
 
-    def sum_node(self, operands: Iterable[tuple[Form, int]], constant: int) -> Node:
+    def sum_node(self, operands: Iterable[tuple[LinearForm, int]], constant: int) -> Node:
         """The node that adds multiples of classes and a constant."""
-        return sum_of([(self.need(part), k) for part, k in operands], constant)
+        return sum_of([(self.add_class(part), k) for part, k in operands], constant)
 
-    def offer(self, c: int, node: Node) -> bool:
+    def add_node(self, c: int, node: Node) -> bool:
         """Add a node to a class, unless it needs the class itself, or an index that the class does not speak of.
 
         In place of a division that is not allowed, one by what is never zero: where the two differ, the value of the
@@ -109,11 +109,11 @@ class ValueGraph:
         return True
 
     def _safe(self, node: Node, allowed: AllowedDivisions) -> Node:
-        dividend, divisor = [cast(Form, self.values[a]) for a in node[2]]
+        dividend, divisor = [cast(LinearForm, self.values[a]) for a in node[2]]
         # what keeps an index from being some number is its reduction, which is not known here
         if not divisor.terms or self._indices_of(node[2][1]) or allowed.has(dividend, divisor):
             return node
-        return node[0], node[1], (node[2][0], self.need(allowed.instead_of(divisor)))
+        return node[0], node[1], (node[2][0], self.add_class(allowed.instead_of(divisor)))
 
     def _binds_all(self, c: int, node: Node) -> bool:
         """Whether ``node`` has no index of a reduction that the value of ``c`` does not speak of."""
@@ -127,7 +127,7 @@ class ValueGraph:
         found = self._indices.get(c)
         if found is None:
             value, found = self.values[c], 0
-            for atom in value.terms if isinstance(value, Form) else (value,):
+            for atom in value.terms if isinstance(value, LinearForm) else (value,):
                 found |= self.theory.variables.of(atom)
             found = self._indices[c] = found & sum(self._extents)
         return found
@@ -137,7 +137,7 @@ class ValueGraph:
         return len(self.values) >= MANY_CLASSES or self.is_out_of_time()
 
     def is_out_of_time(self, terms: int = 0) -> bool:
-        """Whether the time is up and there are so many classes, and ``terms``, that one spelling of each must do."""
+        """Whether the time is up and there are so many classes, and ``terms``, that one alternative of each must do."""
         return len(self.values) + terms >= MANY_CLASSES_LATE and self.theory.is_late()
 
 
@@ -149,15 +149,15 @@ def sum_of(multiples: Iterable[tuple[int, int]], constant: int) -> Node:
     return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
 
 
-class KindSpeller:
-    """What offers spellings of one kind: the classes, and by short names what it asks of them most.
+class KindNodes:
+    """What adds alternatives of one kind: the classes, and by short names what it asks of them most.
 
-    The classes hold no speller: two that hold each other are cyclic garbage, which nobody looks for during a walk.
+    The classes hold no builder: two that hold each other are cyclic garbage, which nobody looks for during a run.
     """
 
-    def __init__(self, classes: ValueGraph) -> None:
+    def __init__(self, classes: CanonicalGraph) -> None:
         self.classes = classes
         self.theory = classes.theory
-        self.need = classes.need
+        self.add_class = classes.add_class
         self.operands = classes.operands
         self.sum_node = classes.sum_node

@@ -1,8 +1,8 @@
 """Extraction from the e-graph of a result, by another cost model or extractor: nothing is saturated again.
 
 The search starts from what is cheapest for each class alone, and from the result's own answer; sums and junctions are
-bracketed for the choice itself. What :mod:`eqsat.alternatives.reuse` adds on behalf of one choice is there as the first
-run left it.
+bracketed for the choice itself. What :mod:`eqsat.alternatives.availability` adds on behalf of one choice is there as
+the first run left it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from itertools import chain
 from typing import cast
 
 from eqsat.alternatives.choosing import BRACKETED, MAX_BEHIND
+from eqsat.alternatives.partial_sums import share_junctions, share_sums
 from eqsat.alternatives.plain import PlainClasses
-from eqsat.alternatives.sharing import share_junctions, share_sums
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.trace import FROM_RESULT
 from eqsat.extract.cost import CostModel, LoopAware, checked, refuse_other
@@ -26,12 +26,12 @@ from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.terms import buffer_key
+from eqsat.optimize.optimisation import Optimisation, collection_paused
 from eqsat.optimize.result import Extractor, Result
 from eqsat.optimize.snapshot import Built, Snapshot
-from eqsat.optimize.walk import Walk, collection_paused
 from eqsat.theory.definedness import suspects
 from eqsat.theory.facts import OverdueError
-from eqsat.theory.linear import Theory
+from eqsat.theory.linear import LinearArithmetic
 
 #: The extractors that have a name.
 EXTRACTORS = ("tree", "dag", "exact")
@@ -54,7 +54,7 @@ def extracted(result: Result, cost: CostModel, extract: str | Extractor, seconds
 
 
 @dataclass
-class Extraction(Walk):
+class Extraction(Optimisation):
     """One extraction from the e-graph of a result."""
 
     result: Result = field(init=False)
@@ -63,7 +63,7 @@ class Extraction(Walk):
     def of(self, result: Result, own: Extractor | None) -> Result:
         """The answer from the graph of ``result``, by the user's ``own`` extractor if there is one."""
         self.result, self.own = result, own
-        self.stop, self.guesses = result.stop, [*result.guesses]
+        self.stop, self.conjectures = result.stop, [*result.conjectures]
         self.spent.rounds = result.rounds
         self.spent.matches.update(result.rules)
         self.spent.skip(FROM_RESULT)
@@ -75,7 +75,7 @@ class Extraction(Walk):
         self.spent.enter("build")
         built = self.result.built()
         self.sets.read(chain(self.order, self.known))
-        contexts: Sequence[Theory | None] = [None] * len(before)
+        contexts: Sequence[LinearArithmetic | None] = [None] * len(before)
         try:
             chosen = self._chosen(built, built.graph.copy())
             self._has_time()
@@ -150,7 +150,7 @@ class Extraction(Walk):
         sets = self.sets
         return bool(sets.index_extents) and bool(sets.of(term) & ~sets.of(self.roots[place]) & sum(sets.index_extents))
 
-    def _contexts(self, found: Sequence[Expr]) -> Sequence[Theory | None]:
+    def _contexts(self, found: Sequence[Expr]) -> Sequence[LinearArithmetic | None]:
         """What is known of each root, if divisions have to be checked: reading that may take long."""
         adds_divisor = self.divides_by_terms and not _divisors(found) <= _divisors(self.roots)
         if adds_divisor or suspects(topological(found)):
