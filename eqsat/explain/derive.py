@@ -110,7 +110,7 @@ READINGS = {
     "choice": "a condition is whether it holds",
     "dead-branch": "the condition of the other branch cannot hold",
     "implied": "the other conditions decide it",
-    "guess": "equal at every point at which the facts hold, found and proved by evaluation",
+    "conjecture": "equal at every point at which the facts hold, found and proved by evaluation",
     "never": "the facts and the gate never hold together, so any value will do",
 }
 
@@ -257,7 +257,7 @@ class Laws(Matcher):
     def _applications(self, term: Expr) -> Iterator[tuple[str, Expr]]:
         yield from self.rewrites(term, self.only)
         if term in self._conjectures:
-            yield "guess", self._conjectures[term]
+            yield "conjecture", self._conjectures[term]
         if term in self.theory.solved:
             yield "solve", self.theory.simplify(term)
         if term.op in ("lt", "eq") and not term.args[0].is_bool:

@@ -99,9 +99,9 @@ class Plan:
                 for part in outside:
                     self._answers.setdefault(theory.value(part), part)
             wanted = dict(zip(self.before, self.after, strict=True))
-            self.links = self._walk(self.before, wanted, self.theory, ())[1]
+            self.links = self._traverse(self.before, wanted, self.theory, ())[1]
 
-    def _walk(
+    def _traverse(
         self, roots: Sequence[Expr], wanted: Mapping[Expr, Expr], theory: LinearArithmetic, given: tuple[Expr, ...]
     ) -> tuple[dict[Expr, Expr], list[Link]]:
         """What the terms below ``roots`` become, and by which links; operands are left out where it goes at once."""
@@ -183,7 +183,7 @@ class Plan:
                     self._equated[inside] = equal
                     for part in topological(self.after):
                         equal.setdefault(inside.value(part), part)
-                becomes, found = self._walk([branches[at]], {}, inside, (*given, shown))
+                becomes, found = self._traverse([branches[at]], {}, inside, (*given, shown))
                 branches[at] = becomes[branches[at]]
                 links += found
         return make("where", condition, *branches)

@@ -122,10 +122,10 @@ class _Analysis:
                 waiting += calls[caller]
         for callee in TopologicalSorter(calls).static_order():
             for number in range(len(callee.root.shapes)) if callee is not computation else [output]:
-                self.known[callee, number] = self._walk(callee, number)
+                self.known[callee, number] = self._traverse(callee, number)
         return self.known[computation, output]
 
-    def _walk(self, computation: Computation, output: int) -> Maps:
+    def _traverse(self, computation: Computation, output: int) -> Maps:
         """From the root up: the maps of an instruction are those of all its users, composed with their steps."""
         start = relations.identity(computation.root.shapes[output].sizes).to_operand
         maps: dict[tuple[Instruction, int], tuple[IndexingMap, ...]] = {(computation.root, output): (start,)}

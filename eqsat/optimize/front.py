@@ -124,12 +124,12 @@ def optimize(
         refuse_repeated(rules)
         refuse_false(rule for rule in rules if rule not in _SHIPPED)
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
-    walk = kind(roots, facts, gated, rules, checked(cost), budget, extract, pareto, branches == "lazy")
-    if rounded := [t for t in walk.order if t.element]:
+    run = kind(roots, facts, gated, rules, checked(cost), budget, extract, pareto, branches == "lazy")
+    if rounded := [t for t in run.order if t.element]:
         shown = brief(rounded[0])
         raise ValueError(f"{shown!r} is a floating-point value: give it as a store of a kernel (eqsat.kernels.kernel)")
     with collection_paused():
-        return walk.run(engine)
+        return run.run(engine)
 
 
 def _variable(name: str, bounds: tuple[int, int]) -> Expr:

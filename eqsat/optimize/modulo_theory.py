@@ -53,7 +53,7 @@ MOST_TERMS = 130
 
 @dataclass
 class ModuloTheory(WithReductions):
-    """Optimisation by linear integer arithmetic and, beside it, the rules."""
+    """A run in which rules and linear integer arithmetic work on one e-graph."""
 
     #: Whether the rules run; if not, normal forms are all there is.
     with_rules: bool = field(default=True, init=False)
@@ -61,8 +61,8 @@ class ModuloTheory(WithReductions):
     def run(self, engine: str, limit: float = inf) -> Result:
         """The answer, for the engine ``"egraph"`` with the rules modulo the theory.
 
-        With a ``limit`` this is a run within another: what costs more after the first choice is not improved by
-        reuse, and no flat index is looked for.
+        With a ``limit`` this is a run within another: an answer that costs more is not improved further, and no flat
+        index is looked for.
         """
         self.with_rules = engine == "egraph"
         terms: list[Expr] = list(self.roots)
@@ -80,8 +80,9 @@ class ModuloTheory(WithReductions):
             if base.is_late():
                 self.stop = "time"
             base.work.until = self._ends()
-            builder = self._saturated(base, self.order, values)
-            choice = self._first_choice(builder, limit)
+            builder = self._insert(base, self.order, values)
+            self._saturate(builder)
+            choice = self._extract(builder, limit)
             written = builder.root_terms(choice)
             wanted = [builder.add_class(v) for v in values]
             terms, contexts, found = [written[c] for c in wanted], theories, (builder, wanted)
@@ -107,26 +108,24 @@ class ModuloTheory(WithReductions):
         blended = [] if found is None else self._blended(result, *found, contexts)
         return self._with_answers(result, blended)
 
-    def _written(self, base: LinearArithmetic, originals: Sequence[Expr], values: Sequence[Value]) -> Builder:
-        """The alternatives of some values, among them those of the ``originals``."""
+    def _insert(self, base: LinearArithmetic, written: Sequence[Expr], values: Sequence[Value]) -> Builder:
+        """The canonical e-graph of normal forms, and of terms as they are written that have these values."""
+        phase = self.spent.enter("build")
         builder = Builder(base, self._variables(), self.allowed, self.spent.alternatives)
         if not all(map(_is_plain, values)):
-            # what the input has besides sums of variables writes nothing of these
-            builder.input.add(originals)
+            # the input adds nothing to sums of variables
+            builder.input.add(written)
         builder.add_roots(_in_fixed_order(values))
         builder.grow()
+        self.spent.enter(phase)
         return builder
 
-    def _saturated(self, base: LinearArithmetic, originals: Sequence[Expr], values: Sequence[Value]) -> Builder:
-        """The e-graph of the values' normal forms and of the input, with what the rules find in it."""
-        phase = self.spent.enter("build")
-        builder = self._written(base, originals, values)
+    def _saturate(self, builder: Builder) -> None:
+        """Let rules and theory add e-nodes until nothing changes or the budget ends."""
         if self.with_rules and self._has_time():
             found = self._modulo(builder, self._once(relevant_rules, self.rules))
             if found.stop != "saturated":
                 self.stop = found.stop
-        self.spent.enter(phase)
-        return builder
 
     def _chooser(self, builder: Builder, model: CostModel) -> Chooser:
         return Chooser(builder, ProductPrices(model), self.extract == "tree")
@@ -136,8 +135,8 @@ class ModuloTheory(WithReductions):
         with self.spent.extracting():
             return self._chooser(builder, self.model).choose(start)
 
-    def _first_choice(self, builder: Builder, limit: float) -> Choice:
-        """The cheapest choice found."""
+    def _extract(self, builder: Builder, limit: float) -> Choice:
+        """The cheapest choice found; one that costs more than ``limit`` is not improved further."""
         with self.spent.extracting():
             chooser = self._chooser(builder, self.model)
             choice, cost = chooser.choose()
@@ -166,8 +165,8 @@ class ModuloTheory(WithReductions):
         index, images = as_variable(flat, (*self.order, *self.known), base)
         roots, facts = [tuple(substitute(given, images)) for given in (self.roots, self.facts)]
         gates = tuple(None if gate is None else gate.substitute(images) for gate in self.gates)
-        walk = replace(self, roots=roots, facts=facts, gates=gates, pareto=None, conjectures=[])
-        found = walk.run("egraph" if self.with_rules else "theory", limit=cost_of(terms, self.model))
+        inner = replace(self, roots=roots, facts=facts, gates=gates, pareto=None, conjectures=[])
+        found = inner.run("egraph" if self.with_rules else "theory", limit=cost_of(terms, self.model))
         return self._cheapest(terms, substitute(found.exprs, {index: to_expr(flat)}))
 
     def _read_again(
@@ -187,7 +186,8 @@ class ModuloTheory(WithReductions):
         ]
         if again == values or nodes > MANY_CLASSES:
             return terms
-        builder = self._saturated(base, topological(terms), again)
+        builder = self._insert(base, topological(terms), again)
+        self._saturate(builder)
         written = builder.root_terms(self._choose(builder)[0])
         return self._cheapest(terms, [written[builder.add_class(value)] for value in again])
 
@@ -248,7 +248,7 @@ class ModuloTheory(WithReductions):
             return nothing
         values: list[Value] = []
         for _ in range(MAX_CONJECTURES):
-            theory.walk(order)
+            theory.traverse(order)
             before, values = values, [theory.value(root) for root in roots]
             # what an array holds is not known, so evaluation proves nothing of it
             if values == before or self.has_uninterpreted:

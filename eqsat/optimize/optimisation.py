@@ -343,7 +343,7 @@ class Optimisation(ABC):
             self.spent.count(tables.matches, tables.seconds, found.rounds)
         return found
 
-    def _saturate(
+    def _saturate_terms(
         self,
         rules: tuple[Rule, ...],
         terms: Sequence[Expr],

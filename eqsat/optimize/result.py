@@ -57,7 +57,7 @@ class Result:
         How often each rule matched.
     rule_set : tuple of Rule
         The rules that could be used.
-    conjectures : tuple of Guess
+    conjectures : tuple of Conjecture
         Equalities that were read off sample points, and how each was proved; see :mod:`eqsat.theory.conjectures`.
     trace : Trace
         Where the time went, which e-nodes came from where, what each round and rule did; see :mod:`eqsat.egraph.trace`.

@@ -109,7 +109,7 @@ class RulesAlone(Optimisation):
             given = [found[i] for i in group.members]
             try:
                 limit = min(self.budget.nodes, max(nodes, 2 * term_count(given)))
-                saturation = self._saturate(self.used, given, group.facts, left, limit, without)
+                saturation = self._saturate_terms(self.used, given, group.facts, left, limit, without)
             except ContradictionError:
                 if group.facts == self.facts:
                     raise

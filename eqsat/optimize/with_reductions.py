@@ -96,7 +96,7 @@ class WithReductions(Optimisation):
         self.spent.enter("match")
         limit, seconds = min(self.budget.nodes, nodes), self._seconds_left()
         try:
-            return self._saturate(self.used, given, facts, seconds, limit, simplify=simplified)
+            return self._saturate_terms(self.used, given, facts, seconds, limit, simplify=simplified)
         except ContradictionError:
             return None
 

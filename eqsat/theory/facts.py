@@ -88,7 +88,7 @@ class Facts(Intervals):
         self.forms: dict[Expr, LinearForm] = {}
         self.conditions: dict[Expr, Expr] = {}
         # the keys of both
-        self.walked: set[Expr] = set()
+        self.traversed: set[Expr] = set()
         # facts, beside bounds: solved variables, sums that are not zero, decided conditions
         self.solved: dict[Expr, LinearForm] = dict(parent.solved) if parent else {}
         self.nonzero: set[LinearForm] = set(parent.nonzero) if parent else set()
@@ -204,7 +204,7 @@ class Facts(Intervals):
                 continue
             self.touched |= self.variables.of(before)
             asserted.add(before)
-            self.walked.add(before)
+            self.traversed.add(before)
         normal = [*(atom for form in forms.values() for atom in form.terms), *conditions.values()]
         stale = with_users(asserted, topological(normal))
         stale_forms = {term: form for term, form in forms.items() if not stale.isdisjoint(form.terms)}
@@ -213,7 +213,7 @@ class Facts(Intervals):
         conditions |= {term: self.condition(condition) for term, condition in stale_conditions.items()}
         self.forms |= forms
         self.conditions |= conditions
-        self.walked.update(forms, conditions)
+        self.traversed.update(forms, conditions)
         return {*stale_forms, *stale_conditions}
 
     def _rewritten(self, form: LinearForm, stale: Collection[Expr]) -> LinearForm:
@@ -269,7 +269,7 @@ class Facts(Intervals):
     def _forget_forms(self) -> None:
         """Drop what was memoised of normal forms; bounds and proofs hold however terms are written."""
         super()._forget_forms()
-        self.walked.clear()
+        self.traversed.clear()
         for memo in (self.forms, self.conditions, self.children):
             memo.clear()
 

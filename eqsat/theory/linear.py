@@ -58,21 +58,21 @@ class LinearArithmetic(Reductions):
 
     def form(self, root: Expr) -> LinearForm:
         """The normal form of an integer term."""
-        return self.forms.get(root) or self._walk(root).forms[root]
+        return self.forms.get(root) or self._traverse(root).forms[root]
 
     def condition(self, root: Expr) -> Expr:
         """The normal form of a bool term, as a term."""
         found = self.conditions.get(root)
-        return self._walk(root).conditions[root] if found is None else found
+        return self._traverse(root).conditions[root] if found is None else found
 
-    def _walk(self, root: Expr) -> Self:
+    def _traverse(self, root: Expr) -> Self:
         """Normalise ``root`` and all below it."""
-        self.walk(topological_until([root], self._is_done if self.parent else self.walked.__contains__))
+        self.traverse(topological_until([root], self._is_done if self.parent else self.traversed.__contains__))
         return self
 
-    def walk(self, order: Iterable[Expr]) -> None:
+    def traverse(self, order: Iterable[Expr]) -> None:
         """Normalise terms whose operands come before them."""
-        done = self.walked
+        done = self.traversed
         for place, term in enumerate(order, 1):
             if place % TERMS_PER_LOOK == 0:
                 # overdue also where no term asks
@@ -105,7 +105,7 @@ class LinearArithmetic(Reductions):
         for term, form in list(self.forms.items()):
             if changed.isdisjoint(term.args) or term.op in SUMS or form.is_affine():
                 continue
-            if self.walked.issuperset(term.args):
+            if self.traversed.issuperset(term.args):
                 equation = self._form(term).plus(form, -1)
                 atom = max(equation.terms, key=self.simplicity.__getitem__, default=None)
                 if atom in form.terms and atom not in found and atom.op in _REPLACEABLE:
@@ -117,11 +117,11 @@ class LinearArithmetic(Reductions):
     def read_as(self, term: Expr, form: LinearForm) -> None:
         """Take ``form``, which equals ``term``, for its normal form."""
         self.forms[term] = form
-        self.walked.add(term)
+        self.traversed.add(term)
 
     def _is_done(self, term: Expr) -> bool:
         """Whether a term is done, here or by the parent, to which it is the same if no fact here speaks of it."""
-        if term in self.walked:
+        if term in self.traversed:
             return True
         if self.parent is None or self.variables.of(term) & self.touched:
             return False
@@ -129,7 +129,7 @@ class LinearArithmetic(Reductions):
             self.conditions[term] = self.parent.condition(term)
         else:
             self.forms[term] = self.parent.form(term)
-        self.walked.add(term)
+        self.traversed.add(term)
         return True
 
     def _form_or_atom(self, term: Expr) -> LinearForm:

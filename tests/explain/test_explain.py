@@ -211,7 +211,7 @@ def test_a_rule_without_a_reason_is_cited_by_its_name():
 def test_what_was_guessed_and_proved_is_cited():
     result = optimize("x//3 + (x + 1)//3 + (x + 2)//3", **X)
     assert result.conjectures
-    assert sound(result).rules == ("guess",)
+    assert sound(result).rules == ("conjecture",)
 
 
 def test_where_a_gate_never_holds_any_value_will_do():
