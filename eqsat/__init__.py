@@ -58,7 +58,36 @@ def compile(
     lanes: int = 1,
     verify: bool = True,
 ) -> Program:
-    """Compile a kernel into a function on NumPy arrays; see :func:`eqsat.codegen.runtime.compile_kernel`."""
+    """Compile a kernel into a function on NumPy arrays; :func:`eqsat.codegen.runtime.compile_kernel` says more.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What to compute.
+    optimize : bool
+        Whether addresses, conditions and loops are optimised first.
+    parallel : bool
+        Whether the outermost loops run in parallel (OpenMP).
+    reassociate : bool
+        Whether floating-point sums may be computed in another order.
+    lanes : int
+        How many elements of a row are computed at a time, by vector instructions: 1, 2, 4, 8 or 16.
+    verify : bool
+        Whether the compiled kernel is run once on random arrays and compared with the evaluator.
+
+    Raises
+    ------
+    ValueError
+        If the kernel cannot be compiled; the message says why.
+    CompileError
+        If there is no C compiler, or it fails.
+
+    >>> image, k = buffer("X", "i32", (4,)), var("k", 0, 3)
+    >>> run = compile(Kernel("turn", [Store(buffer("Y", "i32", (4,))[k], image[3 - k], [k])]))
+    >>> import numpy as np
+    >>> run(X=np.arange(4, dtype=np.int32))["Y"]
+    array([3, 2, 1, 0], dtype=int32)
+    """
     from eqsat.codegen.runtime import compile_kernel
 
     return compile_kernel(

@@ -85,6 +85,9 @@ class Calibrated:
         For each of :data:`OPERATIONS`.
     machine : mapping from str to str
         Where it was measured.
+
+    >>> Calibrated(dict.fromkeys(OPERATIONS, 250)).price("add", [(0, 9), (0, 9)], (0, 18))
+    250
     """
 
     picoseconds: Mapping[str, int]
@@ -131,6 +134,11 @@ class Calibrated:
 
 def cost_model(name: str) -> CostModel:
     """The shipped model of that name, or the one in the model file ``name``, which ends in ``.json``.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`COST_MODELS`, or the path of a file that ``eqsat calibrate`` has written.
 
     Raises
     ------

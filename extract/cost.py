@@ -34,7 +34,16 @@ def steps(operands: Sequence[Bounds]) -> int:
 
 
 class CostModel(Protocol):
-    """Anything with a price per node; see :class:`OpCount` for a short one, :class:`Latency` for a full one."""
+    """A price for each e-node: any object with this method.
+
+    :class:`OpCount` is a short one, :class:`Latency` a full one.
+
+    >>> class Divisions:
+    ...     def price(self, op, operands, result):
+    ...         return 10 if op in ("floordiv", "mod") else 1
+    >>> Divisions().price("mod", [(0, 9), (3, 3)], (0, 2))
+    10
+    """
 
     def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
         """The cost of one node, its operands not counted: an integer, 0 or more; 0 for literals and variables."""
@@ -50,6 +59,11 @@ def refuse_other(model: object) -> None:
 def literal(bounds: Bounds) -> int | None:
     """The number that an operand always is, or None.
 
+    Parameters
+    ----------
+    bounds : (int, int)
+        Inclusive bounds of the operand.
+
     >>> literal((7, 7)), literal((0, 7))
     (7, None)
     """
@@ -58,6 +72,11 @@ def literal(bounds: Bounds) -> int | None:
 
 def width(bounds: Iterable[Bounds]) -> int:
     """The bits that the dearest of some values needs: 32 or 64.
+
+    Parameters
+    ----------
+    bounds : iterable of (int, int)
+        Inclusive bounds of the values.
 
     >>> width([(0, 9), (0, 2**31 - 1)]), width([(0, 9), (0, 2**31)])
     (32, 64)

@@ -32,6 +32,9 @@ class Exact:
         Its cost.
     bound : int
         No choice costs less: equal to ``cost`` if the optimum is proved.
+
+    >>> Exact({0: ("var", "x", ())}, 0, 0).bound
+    0
     """
 
     choice: Choice

@@ -20,7 +20,23 @@ Bounds = tuple[int, int]
 
 @dataclass
 class EGraph:
-    """Classes of equal nodes, the bounds of each class, and the classes that are wanted."""
+    """An e-graph as plain data: classes of equal e-nodes, and what is known of each class.
+
+    Attributes
+    ----------
+    classes : dict of int to list of Node
+        The e-nodes of each class; a node is ``(operator, payload, classes of its operands)``.
+    bounds : dict of int to (int, int)
+        Inclusive bounds of the values of each class.
+    roots : list of int
+        The classes that are wanted.
+    weights : dict of int to int
+        How often a class is computed, where that is not once.
+
+    >>> graph = EGraph({0: [("var", "x", ())], 1: [("floordiv", None, (0, 2))], 2: [("const", 8, ())]}, roots=[1])
+    >>> len(graph)
+    3
+    """
 
     classes: dict[int, list[Node]] = field(default_factory=dict)
     bounds: dict[int, Bounds] = field(default_factory=dict)

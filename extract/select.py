@@ -40,7 +40,20 @@ Choice = dict[int, Node]
 
 @dataclass
 class Priced:
-    """A graph with the price of each of its nodes, in the order of ``graph.classes``."""
+    """A graph with the price of each of its nodes, in the order of ``graph.classes``.
+
+    Attributes
+    ----------
+    graph : EGraph
+        The graph.
+    prices : dict of int to list of int
+        By class, the price of each of its nodes, operands not counted.
+
+    >>> from eqsat.extract.cost import OpCount
+    >>> graph = EGraph({0: [("var", "x", ())], 1: [("neg", None, (0,))]}, {0: (0, 9), 1: (-9, 0)}, [1])
+    >>> Priced.of(graph, OpCount()).prices
+    {0: [0], 1: [1]}
+    """
 
     graph: EGraph
     prices: dict[int, list[int]]
@@ -143,7 +156,18 @@ def _levels(graph: EGraph, model: LoopAware) -> dict[int, int]:
 
 
 def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
-    """The classes that ``roots`` need under ``choice``, operands before users."""
+    """The classes that ``roots`` need under ``choice``, operands before users.
+
+    Parameters
+    ----------
+    choice : mapping of int to Node
+        A node for each class.
+    roots : iterable of int
+        Classes.
+
+    >>> reachable({0: ("var", "x", ()), 1: ("neg", None, (0,))}, [1])
+    [0, 1]
+    """
     found: dict[int, None] = {}
     user, operands = None, iter(roots)
     above: list[tuple[int | None, Iterator[int]]] = []
@@ -190,7 +214,22 @@ def needed(choice: Choice, roots: Iterable[int]) -> Choice:
 
 
 def reaches(choice: Mapping[int, Node], start: Iterable[int], target: int, past: Iterable[int] = ()) -> bool:
-    """Whether a class of ``start`` needs ``target`` under ``choice``, other than through those of ``past``."""
+    """Whether a class of ``start`` needs ``target`` under ``choice``, other than through those of ``past``.
+
+    Parameters
+    ----------
+    choice : mapping of int to Node
+        A node for each class.
+    start : iterable of int
+        Classes.
+    target : int
+        A class.
+    past : iterable of int
+        Classes that are not looked into.
+
+    >>> reaches({0: ("var", "x", ()), 1: ("neg", None, (0,))}, [1], 0)
+    True
+    """
     seen: set[int] = set(past)
     waiting = list(start)
     for c in waiting:
@@ -214,7 +253,23 @@ def with_nodes(graph: EGraph, choice: Choice, nodes: Mapping[int, Node]) -> Choi
 
 
 def tree(priced: Priced) -> Choice:
-    """The node of least tree cost for every class that has a finite term."""
+    """For every class that has a finite term, the node of least cost, where what is used twice is paid twice.
+
+    Parameters
+    ----------
+    priced : Priced
+        The graph and its prices.
+
+    Returns
+    -------
+    Choice
+        A node for each class.
+
+    >>> from eqsat.extract.cost import OpCount
+    >>> graph = EGraph({0: [("var", "x", ())], 1: [("neg", None, (0,))]}, {0: (0, 9), 1: (-9, 0)}, [1])
+    >>> tree(Priced.of(graph, OpCount()))
+    {0: ('var', 'x', ()), 1: ('neg', None, (0,))}
+    """
     prices = priced.prices
     return _least(priced.graph, lambda c, index, operands: prices[c][index] + sum(operands))[1]
 
@@ -273,7 +328,25 @@ def _least(
 
 
 def dag(priced: Priced, start: Choice | None = None) -> Choice:
-    """A choice that no single change makes cheaper, each class paid once over all roots."""
+    """A choice that no single change makes cheaper, each class paid once over all roots.
+
+    Parameters
+    ----------
+    priced : Priced
+        The graph and its prices.
+    start : Choice, optional
+        The choice to improve; that of :func:`tree` if none is given.
+
+    Returns
+    -------
+    Choice
+        A node for each class that the roots need, and for others.
+
+    >>> from eqsat.extract.cost import OpCount
+    >>> graph = EGraph({0: [("var", "x", ())], 1: [("neg", None, (0,))]}, {0: (0, 9), 1: (-9, 0)}, [1])
+    >>> dag(Priced.of(graph, OpCount()))[1]
+    ('neg', None, (0,))
+    """
     return _searched(priced, tree(priced) if start is None else start).choice
 
 
@@ -535,7 +608,20 @@ class _Search:
 
 
 def total_cost(priced: Priced, choice: Mapping[int, Node]) -> int:
-    """The cost of the roots under ``choice``, every class paid once."""
+    """The cost of the roots under ``choice``, every class paid once.
+
+    Parameters
+    ----------
+    priced : Priced
+        The graph and its prices.
+    choice : mapping of int to Node
+        A node for each class that the roots need.
+
+    >>> from eqsat.extract.cost import OpCount
+    >>> graph = EGraph({0: [("var", "x", ())], 1: [("neg", None, (0,))]}, {0: (0, 9), 1: (-9, 0)}, [1])
+    >>> total_cost(Priced.of(graph, OpCount()), {0: ("var", "x", ()), 1: ("neg", None, (0,))})
+    1
+    """
     classes = priced.graph.classes
     return sum(priced.prices[c][classes[c].index(choice[c])] for c in reachable(choice, priced.graph.roots))
 

@@ -318,6 +318,15 @@ def compile_exprs(
 ) -> CompiledExprs:
     """Compile ``roots`` into one function; see :func:`compile_many`.
 
+    Parameters
+    ----------
+    roots : sequence of Expr
+        Terms, computed together.
+    variables : sequence of Expr, optional
+        The arguments in order; all variables of the roots by name if none are given.
+    flags : sequence of str
+        Options of the C compiler.
+
     >>> from eqsat.lang.expr import var
     >>> i = var("i", -100, 100)
     >>> kernel = compile_exprs([i // 7, i % 7 < 3])

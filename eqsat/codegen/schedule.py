@@ -47,6 +47,13 @@ def optimized(kernel: Kernel, *, reassociate: bool = False) -> Kernel:
     It is split first, since rules that do not know of the loops would mix the digits of an index. Sums are reassociated
     only where they do not divide more often for it: a range that is cut short in places has no loops for its digits.
 
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    reassociate : bool
+        Whether floating-point sums may be taken in another order, which rounds differently.
+
     >>> from eqsat.lang.expr import buffer, var
     >>> a, b, k = buffer("A", "f32", (4, 6)), buffer("B", "f32", (24,)), var("k", 0, 23)
     >>> optimized(Kernel("turn", [Store(b[k], a[k % 4, k // 4], [k])])).stores

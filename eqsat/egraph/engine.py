@@ -47,12 +47,24 @@ ANALYSES = 5
 
 @dataclass(frozen=True)
 class Budget:
-    """What one optimisation may use: e-nodes, 1 or more, seconds and rounds of saturation, each 0 or more.
+    """What one optimisation may use. When one of these runs out the best terms so far are the answer.
+
+    Attributes
+    ----------
+    nodes : int
+        E-nodes, 1 or more.
+    seconds : float
+        Seconds, 0 or more.
+    rounds : int
+        Rounds of saturation, 0 or more.
 
     Raises
     ------
     ValueError, TypeError
         If one of them is less, or no number.
+
+    >>> Budget(seconds=0.1)
+    Budget(nodes=20000, seconds=0.1, rounds=24)
     """
 
     nodes: int = 20_000

@@ -113,6 +113,9 @@ class Trace:
         The rules that matched.
     not_entered : str or None
         Why egglog was not entered; ``None`` if it was.
+
+    >>> Trace(not_entered="there are no rules").rounds
+    ()
     """
 
     phases: Mapping[str, float] = field(default_factory=dict)

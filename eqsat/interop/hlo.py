@@ -160,6 +160,11 @@ class Module:
 def parse(text: str) -> Module:
     """The module in HLO text.
 
+    Parameters
+    ----------
+    text : str
+        HLO as XLA prints it.
+
     Raises
     ------
     ValueError

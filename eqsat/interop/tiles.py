@@ -33,10 +33,22 @@ from eqsat.theory.linear import LinearArithmetic
 class Tile:
     """Elements ``offset + stride*[0, size)`` of each dimension; offsets may be terms (of a program's index).
 
+    Parameters
+    ----------
+    offsets : sequence of Expr or int
+        By dimension, the first index.
+    sizes : sequence of int
+        By dimension, how many elements, 1 or more.
+    strides : sequence of int
+        By dimension, the step between them.
+
     Raises
     ------
     ValueError, TypeError
         If the parts differ in their number of dimensions, a size is not positive, or an offset is no integer term.
+
+    >>> Tile([0, 8], [4, 2], [1, 3]).sizes
+    (4, 2)
     """
 
     offsets: Sequence[ExprLike]
@@ -63,6 +75,13 @@ def read_by(tile: Tile, of: IndexingMap) -> Tile:
     """The elements that ``tile`` reads through ``of``, a map from its tensor; outside of the domain nothing is read.
 
     Parts that are outside for all offsets are left out; if it depends on the offsets, what is read is no tile.
+
+    Parameters
+    ----------
+    tile : Tile
+        Elements of the map's tensor.
+    of : IndexingMap
+        The map to the operand.
 
     Raises
     ------
@@ -117,6 +136,11 @@ def _progression(index: LinearForm, steps: Sequence[Expr]) -> tuple[Expr, int, i
 def elements_read(of: IndexingMap) -> int:
     """How many different elements the whole domain of a map reads, whatever its runtime variables are.
 
+    Parameters
+    ----------
+    of : IndexingMap
+        The map to the operand.
+
     Raises
     ------
     ValueError
@@ -148,6 +172,13 @@ def memory_steps(of: IndexingMap, shape: Shape) -> tuple[int | None, ...]:
     Tiles of the layout of ``shape`` do not count: the steps are those of its order of dimensions.
 
     Accesses along a dim of step 1 coalesce; those along a dim of step 0 read one element, or none on an empty domain.
+
+    Parameters
+    ----------
+    of : IndexingMap
+        The map to the operand.
+    shape : Shape
+        The operand's shape and layout.
 
     >>> transposed = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 3]")
     >>> memory_steps(transposed, Shape.parse("f32[4,5]")), memory_steps(transposed, Shape.parse("f32[4,5]{0,1}"))

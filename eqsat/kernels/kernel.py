@@ -324,6 +324,11 @@ def simplified(kernel: Kernel, *, cost: CostModel = LATENCY, reassociate: bool =
     -----
     Loads become loads from flat arrays, so that splitting a flat index and putting it together again cancels. Loops are
     split and merged where that saves enough (:mod:`eqsat.kernels.ranges`); elements are stored in the same order.
+
+    >>> from eqsat.lang.expr import buffer, var
+    >>> a, b, k = buffer("A", "f32", (4, 6)), buffer("B", "f32", (24,)), var("k", 0, 23)
+    >>> simplified(Kernel("copy", [Store(b[k], a[k // 6, k % 6], [k])])).stores
+    (Store('B[k] = A[k] for k'),)
     """
     require(kernel, Kernel, "a kernel")
     refuse_other(cost)

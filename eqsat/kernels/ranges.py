@@ -81,6 +81,10 @@ class Axis:
     ------
     ValueError
         If ``variable`` is no variable.
+
+    >>> from eqsat.lang.expr import var
+    >>> Axis(var("i", 0, 7)).kind
+    'output'
     """
 
     variable: Expr

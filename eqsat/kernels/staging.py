@@ -273,10 +273,20 @@ def decide(given: Intermediate) -> Decision:
 class Pipeline:
     """Kernels that run one after the other; what one stores, those behind it may load.
 
+    Parameters
+    ----------
+    kernels : iterable of Kernel
+        In the order in which they run.
+
     Raises
     ------
     ValueError
         If two kernels store to one buffer, or one loads what is only stored behind it.
+
+    >>> from eqsat.lang.expr import buffer, var
+    >>> a, b, k = buffer("A", "f32", (8,)), buffer("B", "f32", (8,)), var("k", 0, 7)
+    >>> len(Pipeline([Kernel("twice", [Store(b[k], a[k] * 2.0, [k])])]).kernels)
+    1
     """
 
     kernels: tuple[Kernel, ...]

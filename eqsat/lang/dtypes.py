@@ -105,6 +105,16 @@ def widths(roots: Iterable[Expr]) -> dict[Expr, int]:
     64-bit one even if its result is small. A comparison is computed at the width of what it compares. A shift is
     computed at 64 bits if its amount can reach 32, which no 32-bit shift allows.
 
+    Parameters
+    ----------
+    roots : iterable of Expr
+        Terms.
+
+    Returns
+    -------
+    dict of Expr to int
+        32 or 64 for each term.
+
     Raises
     ------
     ValueError

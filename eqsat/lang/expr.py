@@ -299,7 +299,12 @@ def _new(
 
 
 def const(value: IntLike) -> Expr:
-    """The integer literal ``value``, of any size.
+    """The integer literal ``value``.
+
+    Parameters
+    ----------
+    value : int
+        Any integer, of any size; NumPy's are accepted.
 
     Raises
     ------
@@ -338,7 +343,14 @@ WORDS = ("and", "or", "not", "True", "False")
 
 
 def var(name: str, vmin: IntLike, vmax: IntLike) -> Expr:
-    """The integer variable ``name`` with values in ``[vmin, vmax]``, both inclusive.
+    """The integer variable ``name`` with values in ``[vmin, vmax]``.
+
+    Parameters
+    ----------
+    name : str
+        An identifier that is none of :data:`WORDS`. Variables of one name and one range are one term.
+    vmin, vmax : int
+        The least and the largest value, both inclusive, of any size.
 
     Raises
     ------
@@ -346,6 +358,10 @@ def var(name: str, vmin: IntLike, vmax: IntLike) -> Expr:
         If the range is empty, or the name is not an identifier or one of :data:`WORDS`.
     TypeError
         If the name is no text, or a bound no integer.
+
+    >>> i = var("i", 0, 63)
+    >>> (i*2 + 1).vmax, var("i", 0, 63) is i
+    (127, True)
     """
     try:
         low, high = vmin.__index__(), vmax.__index__()
@@ -451,8 +467,12 @@ def sum_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr
 
     Parameters
     ----------
+    body : Expr or int
+        The values; it may contain ``index``.
     index : Expr
         A variable; its own range does not matter, and outside ``body`` it is another variable.
+    low, high : Expr or int
+        The range, ``high`` exclusive.
 
     Raises
     ------
@@ -470,23 +490,84 @@ def sum_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr
 
 
 def prod_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
-    """The product of ``body`` over ``[low, high)``, 1 if that is empty; see :func:`sum_over`.
+    """The product of ``body`` over the values of ``index`` in ``[low, high)``; 1 if there are none.
+
+    Parameters
+    ----------
+    body : Expr or int
+        The values; it may contain ``index``.
+    index : Expr
+        A variable; its own range does not matter, and outside ``body`` it is another variable.
+    low, high : Expr or int
+        The range, ``high`` exclusive.
 
     Raises
     ------
     ValueError
-        Also if the product can exceed 10,000 bits.
+        If reductions nest more than 64 deep, under the range of the index ``body`` is refused, or the product can
+        exceed 10,000 bits.
+    TypeError
+        If ``index`` is no variable or an operand is a condition.
+
+    >>> i, n = var("i", 0, 99), var("n", 0, 5)
+    >>> found = prod_over(i + 1, i, 0, n)
+    >>> found, found.evaluate({"n": [0, 4]})
+    (Expr('prod(r1 + 1, r1, 0, n)'), array([ 1, 24]))
     """
     return _over("prod_over", body, index, low, high)
 
 
 def max_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
-    """The largest ``body`` over ``[low, high)``, ``-2**31`` if that is empty; see :func:`sum_over`."""
+    """The largest value of ``body`` over the values of ``index`` in ``[low, high)``; ``-2**31`` if there are none.
+
+    Parameters
+    ----------
+    body : Expr or int
+        The values; it may contain ``index``.
+    index : Expr
+        A variable; its own range does not matter, and outside ``body`` it is another variable.
+    low, high : Expr or int
+        The range, ``high`` exclusive.
+
+    Raises
+    ------
+    ValueError
+        If reductions nest more than 64 deep, or under the range of the index ``body`` is refused.
+    TypeError
+        If ``index`` is no variable or an operand is a condition.
+
+    >>> i, n = var("i", 0, 99), var("n", 0, 5)
+    >>> found = max_over(i + 1, i, 0, n)
+    >>> found, found.evaluate({"n": [0, 4]})
+    (Expr('max_over(r1 + 1, r1, 0, n)'), array([-2147483648,           4]))
+    """
     return _over("max_over", body, index, low, high)
 
 
 def min_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
-    """The smallest ``body`` over ``[low, high)``, ``2**31 - 1`` if that is empty; see :func:`sum_over`."""
+    """The smallest value of ``body`` over the values of ``index`` in ``[low, high)``; ``2**31 - 1`` if there are none.
+
+    Parameters
+    ----------
+    body : Expr or int
+        The values; it may contain ``index``.
+    index : Expr
+        A variable; its own range does not matter, and outside ``body`` it is another variable.
+    low, high : Expr or int
+        The range, ``high`` exclusive.
+
+    Raises
+    ------
+    ValueError
+        If reductions nest more than 64 deep, or under the range of the index ``body`` is refused.
+    TypeError
+        If ``index`` is no variable or an operand is a condition.
+
+    >>> i, n = var("i", 0, 99), var("n", 0, 5)
+    >>> found = min_over(i + 1, i, 0, n)
+    >>> found, found.evaluate({"n": [0, 4]})
+    (Expr('min_over(r1 + 1, r1, 0, n)'), array([2147483647,          1]))
+    """
     return _over("min_over", body, index, low, high)
 
 
@@ -652,10 +733,18 @@ def as_float(value: ExprLike, beside: Expr) -> Expr:
 def exp(x: ExprLike) -> Expr:
     """The exponential of a floating-point value, in its type.
 
+    Parameters
+    ----------
+    x : Expr or float
+        A value of type ``f32`` or ``f64``; a number is an ``f32`` literal.
+
     Raises
     ------
     TypeError
         If ``x`` is an integer that is no literal, or a condition.
+
+    >>> exp(to_float(var("i", 1, 9))).element
+    'f32'
     """
     return make("exp", as_expr(x))
 
@@ -663,10 +752,18 @@ def exp(x: ExprLike) -> Expr:
 def log(x: ExprLike) -> Expr:
     """The natural logarithm of a floating-point value, in its type.
 
+    Parameters
+    ----------
+    x : Expr or float
+        A value of type ``f32`` or ``f64``; a number is an ``f32`` literal.
+
     Raises
     ------
     TypeError
         If ``x`` is an integer that is no literal, or a condition.
+
+    >>> log(to_float(var("i", 1, 9))).element
+    'f32'
     """
     return make("log", as_expr(x))
 
@@ -674,10 +771,18 @@ def log(x: ExprLike) -> Expr:
 def sqrt(x: ExprLike) -> Expr:
     """The square root of a floating-point value, in its type.
 
+    Parameters
+    ----------
+    x : Expr or float
+        A value of type ``f32`` or ``f64``; a number is an ``f32`` literal.
+
     Raises
     ------
     TypeError
         If ``x`` is an integer that is no literal, or a condition.
+
+    >>> sqrt(to_float(var("i", 1, 9))).element
+    'f32'
     """
     return make("sqrt", as_expr(x))
 
@@ -719,21 +824,40 @@ def _require_typed(takes: str, args: tuple[Expr, ...]) -> None:
 
 
 def to_float(x: ExprLike) -> Expr:
-    """An integer as an ``f32`` value, rounded to the nearest.
+    """An integer as a value of type ``f32``, rounded to the nearest.
+
+    Parameters
+    ----------
+    x : Expr or int
+        The integer.
 
     Raises
     ------
     TypeError
         If ``x`` is no integer.
 
-    >>> (to_float(var("i", 0, 7)) * 0.5).element
+    >>> to_float(var("i", 0, 7)).element
     'f32'
     """
     return make("to_float", as_expr(x))
 
 
 def to_double(x: ExprLike) -> Expr:
-    """An integer as an ``f64`` value, rounded to the nearest; see :func:`to_float`."""
+    """An integer as a value of type ``f64``, rounded to the nearest.
+
+    Parameters
+    ----------
+    x : Expr or int
+        The integer.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is no integer.
+
+    >>> to_double(var("i", 0, 7)).element
+    'f64'
+    """
     return make("to_double", as_expr(x))
 
 
@@ -867,24 +991,52 @@ def _kind_of(term: Expr) -> str:
 def minimum(x: ExprLike, y: ExprLike) -> Expr:
     """The smaller of two values; of conditions, whether both hold.
 
+    Parameters
+    ----------
+    x, y : Expr, int or float
+        Two integers, two floating-point values, or two conditions.
+
     Raises
     ------
     TypeError
         If one is a condition, or of floating point, and the other is not.
 
-    >>> minimum(var("i", 0, 7), 5).vmax
+    >>> i = var("i", 0, 7)
+    >>> minimum(i, 5).vmax
     5
     """
     return make("min", as_expr(x), as_expr(y))
 
 
 def maximum(x: ExprLike, y: ExprLike) -> Expr:
-    """The larger of two values; of conditions, whether one holds. See :func:`minimum`."""
+    """The larger of two values; of conditions, whether one holds.
+
+    Parameters
+    ----------
+    x, y : Expr, int or float
+        Two integers, two floating-point values, or two conditions.
+
+    Raises
+    ------
+    TypeError
+        If one is a condition, or of floating point, and the other is not.
+
+    >>> i = var("i", 0, 7)
+    >>> maximum(i, 5).vmin
+    5
+    """
     return make("max", as_expr(x), as_expr(y))
 
 
 def where(condition: ExprLike, x: ExprLike, y: ExprLike) -> Expr:
     """``x`` where the condition holds, else ``y``; what is not chosen is not evaluated.
+
+    Parameters
+    ----------
+    condition : Expr or bool
+        A condition.
+    x, y : Expr, int or float
+        The branches, of one kind: integers, floating-point values, or conditions.
 
     Raises
     ------
@@ -901,6 +1053,11 @@ def where(condition: ExprLike, x: ExprLike, y: ExprLike) -> Expr:
 def tdiv(x: ExprLike, y: ExprLike) -> Expr:
     """C's division: the quotient rounded toward zero.
 
+    Parameters
+    ----------
+    x, y : Expr or int
+        The dividend and the divisor.
+
     Raises
     ------
     ValueError
@@ -915,7 +1072,19 @@ def tdiv(x: ExprLike, y: ExprLike) -> Expr:
 
 
 def tmod(x: ExprLike, y: ExprLike) -> Expr:
-    """C's remainder, which has the sign of ``x``: ``x - y*tdiv(x, y)``; see :func:`tdiv`.
+    """C's remainder, which has the sign of ``x``: ``x - y*tdiv(x, y)``.
+
+    Parameters
+    ----------
+    x, y : Expr or int
+        The dividend and the divisor.
+
+    Raises
+    ------
+    ValueError
+        If the divisor can only be zero.
+    TypeError
+        If an operand is no integer.
 
     >>> tmod(-7, 2).vmin, (const(-7) % 2).vmin
     (-1, 1)
@@ -1006,7 +1175,19 @@ def rebuild(roots: Iterable[Expr], replace: Callable[[Expr, tuple[Expr, ...]], E
 
 
 def substitute(roots: Iterable[Expr], replacement: Mapping[Expr, ExprLike]) -> list[Expr]:
-    """``roots`` with every subterm that is a key of ``replacement`` replaced; see :meth:`Expr.substitute`."""
+    """``roots`` with every subterm that is a key of ``replacement`` replaced; see :meth:`Expr.substitute`.
+
+    Parameters
+    ----------
+    roots : iterable of Expr
+        Terms.
+    replacement : mapping of Expr to Expr or int
+        What stands for which subterm.
+
+    >>> i = var("i", 0, 7)
+    >>> substitute([i * 2], {i: 3})
+    [Expr('3*2')]
+    """
     images = {term: as_expr(image) for term, image in replacement.items()}
     return rebuild(roots, lambda term, args: images[term] if term in images else with_operands(term, args))
 

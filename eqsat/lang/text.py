@@ -387,11 +387,26 @@ def to_text(
     ``most`` stops after about so many characters, for messages about huge terms. ``pieces_of`` prints another syntax
     than Python's, by default :func:`pieces`.
 
+    Parameters
+    ----------
+    root : Expr
+        A term.
+    names : mapping of Expr to str, optional
+        Subterms that are printed as a name.
+    most : int, optional
+        Stop after about so many characters, for messages about huge terms.
+    pieces_of : callable, optional
+        Prints another syntax than Python's, which :func:`pieces` does.
+
     Raises
     ------
     ValueError
         If the text has more than some ten million characters, and ``most`` is not given: what is used several times is
         written out each time.
+
+    >>> from eqsat.lang.expr import var
+    >>> to_text(var("i", 0, 7) // 2)
+    'i//2'
     """
     names = names or {}
     pieces_of = pieces_of or pieces
@@ -482,6 +497,18 @@ def to_program(roots: Sequence[Expr], taken: Iterable[str] = ()) -> tuple[list[t
     """``roots`` as text with shared subterms named: (name, text) pairs in order, and a text per root.
 
     The names are ``t0``, ``t1``, ... without those of variables and those in ``taken``.
+
+    Parameters
+    ----------
+    roots : sequence of Expr
+        Terms.
+    taken : iterable of str
+        Names that are not given to shared subterms.
+
+    >>> from eqsat.lang.expr import var
+    >>> q = (var("i", 0, 7) * 3 + 1) // 2
+    >>> to_program([q + 1, q * q])
+    ([('t0', '(i*3 + 1)//2')], ['t0 + 1', 't0*t0'])
     """
     users = use_counts(roots)
     order = list(users)

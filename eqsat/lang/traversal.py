@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 
 
 def topological(roots: Iterable[Expr]) -> list[Expr]:
-    """Every distinct term below ``roots``, operands before their users, in an order fixed by the roots' order."""
+    """Every distinct term below ``roots``, operands before their users, in an order fixed by the roots' order.
+
+    Parameters
+    ----------
+    roots : iterable of Expr
+        Terms, which may share subterms.
+
+    >>> from eqsat.lang.expr import var
+    >>> topological([var("i", 0, 7) * 2 + var("i", 0, 7)])
+    [Expr('i'), Expr('2'), Expr('i*2'), Expr('i*2 + i')]
+    """
     found: dict[Expr, None] = {}
     # the operands still to visit of a term, or the roots, and those of the terms above it
     user, operands = None, iter(roots)

@@ -65,6 +65,11 @@ class Result:
         If asked for, the answers of which none is both cheaper and smaller than another, the cheapest first.
     snapshot : Snapshot or None
         What the run left of its e-graphs, for :attr:`graph` and :meth:`extract`.
+
+    >>> from eqsat import optimize
+    >>> result = optimize("i*8 // 8", i=(0, 63))
+    >>> result.expr, result.cost, result.stop
+    (Expr('i'), 0, 'saturated')
     """
 
     before: tuple[Expr, ...]

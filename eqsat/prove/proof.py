@@ -72,6 +72,11 @@ def prove_rule(rule: Rule) -> Proof:
 
     Rules about reductions are proved for each small range.
 
+    Parameters
+    ----------
+    rule : Rule
+        The rule.
+
     Raises
     ------
     ModuleNotFoundError
@@ -170,6 +175,11 @@ def check_rule(rule: Rule) -> Counterexample | None:
     """Look for values that refute ``rule``: every combination of small ones, negative ones and zero included.
 
     Values next to the literals that the rule mentions are among them; of a rule about reductions every small range.
+
+    Parameters
+    ----------
+    rule : Rule
+        The rule.
 
     >>> check_rule(Rule("mod-core", "x % n + (x // n)*n", "x")) is None
     True
