@@ -16,13 +16,18 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from eqsat.cli.cases import one_line, read_case
 from eqsat.codegen.runtime import compile_many
+from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import division_count, variables
+from eqsat.lang.text import to_text
 from eqsat.optimize.front import optimize
 from eqsat.optimize.result import Result
 from eqsat.prove.verify import Check
 
 SAMPLE = Path(__file__).parent / "data" / "tinygrad_sample.jsonl"
+
+#: So many expressions are shown in full, of at most so many characters.
+SHOWN, MOST_SHOWN = 3, 90
 
 HEADING = """\
                                           div+mod           cost          ms  checked       ns per evaluation
@@ -66,6 +71,20 @@ def measure(lines: list[Line], progress: Progress) -> None:
         progress.advance(task)
 
 
+def shown(lines: list[Line]) -> str:
+    """The roots, at most one of a program and short enough for a line, for which most was gained, before and after."""
+    best: dict[str, tuple[int, str]] = {}
+    for line in lines:
+        program = line.name.partition("/")[0]
+        for before, after in zip(line.result.before, line.result.exprs, strict=True):
+            texts = to_text(before, most=MOST_SHOWN + 1), to_text(after, most=MOST_SHOWN + 1)
+            costs = cost_of([before], LATENCY), cost_of([after], LATENCY)
+            if max(map(len, texts)) <= MOST_SHOWN:
+                text = f"{program}\n    {texts[0]}    (cost {costs[0]})\n    {texts[1]}    (cost {costs[1]})"
+                best[program] = max(best.get(program, (0, "")), (costs[0] - costs[1], text))
+    return "\n".join([text for _, text in sorted(best.values(), reverse=True)[:SHOWN]])
+
+
 def row(name: str, lines: list[Line], checked: str) -> str:
     """One row of the table, with the totals of ``lines``."""
     before = sum(division_count(line.result.before) for line in lines)
@@ -95,7 +114,7 @@ def main() -> None:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         lines = optimized(path, progress)
         measure(lines, progress)
-    print(report(lines))
+    print(f"Expressions of these programs before and after:\n\n{shown(lines)}\n\n{report(lines)}")
     print(
         "\ncost: cycles by the latency model; ns: one evaluation of all roots of the kernel, compiled by the C compiler"
     )
