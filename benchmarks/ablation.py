@@ -44,8 +44,8 @@ from eqsat.egraph.rule import Rule
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel
 from eqsat.lang.errors import CompileError
-from eqsat.optimize import modulo_theory, optimisation
-from eqsat.optimize.modulo_theory import ModuloTheory
+from eqsat.optimizer import modulo_theory, optimisation
+from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.rules import DEFAULT, FAMILIES
 from eqsat.theory.conjectures import Asserted
 
@@ -53,7 +53,7 @@ from eqsat.theory.conjectures import Asserted
 Change = tuple[Any, str, Any]
 
 #: Imported by its name, which in the package is that of the function.
-FRONT_DOOR = import_module("eqsat.optimize.front")
+FRONT_DOOR = import_module("eqsat.optimizer.front")
 
 
 def nothing(*_: object, **__: object) -> Iterator[Any]:

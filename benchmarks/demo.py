@@ -20,8 +20,8 @@ from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import division_count, variables
 from eqsat.lang.text import to_text
-from eqsat.optimize.front import optimize
-from eqsat.optimize.result import Result
+from eqsat.optimizer.front import optimize
+from eqsat.optimizer.result import Result
 from eqsat.prove.verify import Check
 
 SAMPLE = Path(__file__).parent / "data" / "tinygrad_sample.jsonl"

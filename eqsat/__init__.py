@@ -28,8 +28,8 @@ from eqsat.lang.expr import (
     where,
 )
 from eqsat.lang.text import parse
-from eqsat.optimize.front import optimize
-from eqsat.optimize.result import Result
+from eqsat.optimizer.front import optimize
+from eqsat.optimizer.result import Result
 
 if TYPE_CHECKING:
     from eqsat.codegen.runtime import Program

@@ -19,7 +19,7 @@ LAYERS = [
     "rules",
     "prove",
     "alternatives",
-    "optimize",
+    "optimizer",
     "explain",
     "kernels",
     "codegen",
@@ -27,7 +27,7 @@ LAYERS = [
     "cli",
 ]
 #: What is imported from above, when it is asked for.
-LATE = {("eqsat/optimize/result.py", "explain")}
+LATE = {("eqsat/optimizer/result.py", "explain")}
 OUTSIDE = {
     "egglog",
     "numpy",
@@ -107,6 +107,14 @@ def test_a_room_imports_those_below(room):
     for path, tree in modules(folder):
         above = rooms_of(tree) - {room} - set(LAYERS[: LAYERS.index(room)])
         assert {(path, name) for name in above} <= LATE, path
+
+
+@pytest.mark.parametrize("room", [room for room in LAYERS if room not in ("extract", "rules")])
+def test_a_room_says_what_it_imports(room):
+    used = {(path, name) for path, tree in modules(f"eqsat/{room}") for name in rooms_of(tree)} - LATE
+    text = ast.get_docstring(ast.parse((ROOT / "eqsat" / room / "__init__.py").read_text())) or ""
+    said = set(re.findall(r"``(\w+)``", text.split("\n\n")[-1]))
+    assert said == {name for _, name in used} - {room}
 
 
 def test_every_room_has_a_place_a_door_and_nothing_stands_outside():

@@ -16,8 +16,8 @@ from eqsat.kernels.kernel import Kernel, Store, simplified
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, buffer, substitute, var
 from eqsat.lang.text import parse
-from eqsat.optimize.front import optimize
-from eqsat.optimize.result import Result
+from eqsat.optimizer.front import optimize
+from eqsat.optimizer.result import Result
 from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.theory.linear import LinearArithmetic

@@ -18,8 +18,8 @@ from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr
-from eqsat.optimize.front import optimize
-from eqsat.optimize.greedy import rewrite
+from eqsat.optimizer.front import optimize
+from eqsat.optimizer.greedy import rewrite
 
 #: The orders of rules that are tried from each step on (0: that of registration), and how many terms and steps a kernel
 #: may have: more cannot be read.

@@ -20,7 +20,7 @@ from eqsat.egraph.engine import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import CostModel
 from eqsat.lang.expr import term_count
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 from eqsat.rules import DEFAULT
 
 GREEDY = "greedy"

@@ -17,7 +17,7 @@ from peers.session import Session
 from peers.spelling import to_request
 
 from eqsat.egraph.engine import Budget
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 
 #: A solver answers the case that an examiner knows.
 Solver = Callable[[Examiner], Answer]
@@ -25,7 +25,7 @@ Solver = Callable[[Examiner], Answer]
 #: The configuration that everything else is compared with.
 EQSAT = "eqsat"
 
-#: The options of :func:`eqsat.optimize.optimize` per configuration.
+#: The options of :func:`eqsat.optimize` per configuration.
 OURS: dict[str, dict[str, Any]] = {
     EQSAT: {},
     "eqsat tree": {"extract": "tree"},
@@ -53,7 +53,7 @@ def ours(name: str) -> Solver:
 
 
 def configured(name: str, options: Mapping[str, Any]) -> Solver:
-    """A solver with some options of eqsat's; the time is that of its thread in :func:`eqsat.optimize.optimize`."""
+    """A solver with some options of eqsat's; the time is that of its thread in :func:`eqsat.optimize`."""
     # goes through egglog too, whichever family of rules is left out, which compiles the rules once per process
     optimize(["where(x < y, x, 2)//3", "x == 7 or x < 3"], x=(0, 9), y=(0, 9), **options)
 

@@ -1,1 +1,5 @@
-"""The command line, the corpora that it reads, and what it measures. Imports every other room."""
+"""The command line, the corpora that it reads, and what it measures.
+
+Imports ``extract``, ``lang``, ``egraph``, ``rules``, ``prove``, ``optimizer``, ``explain``, ``kernels``, ``codegen``
+and ``interop``.
+"""

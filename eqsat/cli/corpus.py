@@ -22,10 +22,10 @@ from eqsat.cli.cases import Case, Id, Record, case_of, id_of, kind_of, load, one
 from eqsat.egraph.engine import Budget
 from eqsat.extract.calibrated import cost_model
 from eqsat.lang.text import to_program
-from eqsat.optimize.front import DEFAULT_BUDGET, optimize
+from eqsat.optimizer.front import DEFAULT_BUDGET, optimize
 
 if TYPE_CHECKING:
-    from eqsat.optimize.result import Result
+    from eqsat.optimizer.result import Result
     from eqsat.prove.verify import Check
 
 Row = dict[str, Any]
@@ -47,7 +47,7 @@ class Settings:
 
     @property
     def optimizing(self) -> dict[str, Any]:
-        """The options of :func:`eqsat.optimize.optimize` that all kinds of cases take."""
+        """The options of :func:`eqsat.optimize` that all kinds of cases take."""
         cost = cost_model(self.cost)
         engine, theory, branches = self.engine, self.theory, self.branches
         return {"cost": cost, "engine": engine, "theory": theory, "budget": self.budget, "branches": branches}

@@ -1,7 +1,7 @@
 """Experiments with cost models: does a model predict what compiled code takes, and what does extraction leave?
 
 Every case of a corpus is optimised once, by default cost model and extractor; each model and each extractor then
-chooses from that e-graph (:meth:`eqsat.optimize.result.Result.extract`), so that answers differ by these alone,
+chooses from that e-graph (:meth:`eqsat.optimizer.result.Result.extract`), so that answers differ by these alone,
 whatever the order of the models. All answers are compiled, and their time is measured in turns. A :class:`Row` is one
 answer with what each model predicts of it; rows go to a CSV file, from which :func:`spearman` and the plots follow.
 """
@@ -27,8 +27,8 @@ from eqsat.codegen.runtime import CompiledExprs, compile_many
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, term_count, topological
-from eqsat.optimize.front import optimize
-from eqsat.optimize.result import Result
+from eqsat.optimizer.front import optimize
+from eqsat.optimizer.result import Result
 
 #: What answers are called that have not been optimised.
 INPUT = "input"
@@ -54,7 +54,7 @@ class Row:
     cost : int
         Under its own model; 0 for the input.
     gap : float or None
-        Of exact extraction; see :attr:`eqsat.optimize.result.Result.gap`.
+        Of exact extraction; see :attr:`eqsat.optimizer.result.Result.gap`.
     milliseconds, extraction_milliseconds : float
         Of choosing from the e-graph with all checks of the answer, and of extraction alone; of the input, those of the
         optimisation that made the e-graph.

@@ -29,7 +29,7 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.dtypes import select_width, widths
 from eqsat.lang.expr import FALSE, Expr, substitute, topological, var
 from eqsat.lang.text import parse, parse_program, to_text
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import CHECKS, Check, check_equal
 
 if TYPE_CHECKING:

@@ -29,16 +29,16 @@ from eqsat.extract.cost import COST_MODELS, LoopAware
 from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import Expr, buffer, extent, var
 from eqsat.lang.text import parse, to_program, to_text
-from eqsat.optimize.front import BRANCHES, DEFAULT_BUDGET, ENGINES, EXTRACTORS
-from eqsat.optimize.front import optimize as optimise
-from eqsat.optimize.pareto import SIZES
-from eqsat.optimize.result import SHORT
+from eqsat.optimizer.front import BRANCHES, DEFAULT_BUDGET, ENGINES, EXTRACTORS
+from eqsat.optimizer.front import optimize as optimise
+from eqsat.optimizer.pareto import SIZES
+from eqsat.optimizer.result import SHORT
 
 if TYPE_CHECKING:
     from eqsat.egraph.rule import Rule
     from eqsat.explain.derivation import Explanation
-    from eqsat.optimize.pareto import Answer
-    from eqsat.optimize.result import Result
+    from eqsat.optimizer.pareto import Answer
+    from eqsat.optimizer.result import Result
     from eqsat.prove.verify import Check
 
 

@@ -1,5 +1,7 @@
 """C: of expressions, of kernels and their loop nests; compiled, cached and called.
 
 :mod:`eqsat.codegen.expressions` writes the C of terms, :mod:`eqsat.codegen.nests` that of kernels,
-:mod:`eqsat.codegen.runtime` compiles and calls it. Imports ``kernels``, ``optimize``, ``theory`` and ``lang``.
+:mod:`eqsat.codegen.runtime` compiles and calls it.
+
+Imports ``lang``, ``theory``, ``optimizer`` and ``kernels``.
 """

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from eqsat.lang.expr import Expr, const
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 
 
 @dataclass(frozen=True)

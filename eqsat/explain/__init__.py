@@ -1,5 +1,6 @@
 """Derivations: how a result follows from its input, one law at a time, in steps that are checked.
 
-The door is :func:`eqsat.explain.derivation.explain`. Imports ``optimize``, ``alternatives``, ``prove``, ``egraph``,
-``theory``, ``lang`` and ``rules``.
+The door is :func:`eqsat.explain.derivation.explain`.
+
+Imports ``lang``, ``theory``, ``egraph``, ``rules``, ``prove``, ``alternatives`` and ``optimizer``.
 """

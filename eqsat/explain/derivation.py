@@ -38,7 +38,7 @@ from eqsat.lang.limits import refuse_seconds
 from eqsat.prove.verify import Check, check_equal, prove_equal
 
 if TYPE_CHECKING:
-    from eqsat.optimize.result import Result
+    from eqsat.optimizer.result import Result
 
 #: Steps are checked at every point if there are up to so many, else at chosen ones.
 MAX_POINTS = 2**18
@@ -170,7 +170,7 @@ def explain(
     ValueError
         If there are less than 0 seconds.
 
-    >>> from eqsat.optimize.front import optimize
+    >>> from eqsat.optimizer.front import optimize
     >>> print(explain(optimize("R0//8*8 + R0%8", R0=(0, 31))))
     R0//8*8 + R0%8
       = R0    mod-core: x = (x//n)*n + x%n  [at all 32 points]

@@ -17,14 +17,14 @@ from eqsat.explain.links import AT_ONCE, ATTEMPTS, COARSE, Link, coarse_law
 from eqsat.lang.expr import Expr, const, make, topological, use_counts, var, with_operands
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.lang.traversal import Simplicity
-from eqsat.optimize.greedy import CHAINED
+from eqsat.optimizer.greedy import CHAINED
 from eqsat.theory.definedness import live_branches, undefined
 from eqsat.theory.facts import Work
 from eqsat.theory.forms import to_expr, without_quotients
 from eqsat.theory.linear import LinearArithmetic
 
 if TYPE_CHECKING:
-    from eqsat.optimize.result import Result
+    from eqsat.optimizer.result import Result
 
 #: Terms of up to so many nodes are tried at once.
 MAX_AT_ONCE = 40

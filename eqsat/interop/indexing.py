@@ -56,7 +56,7 @@ from eqsat.lang.expr import (
 from eqsat.lang.limits import list_of, require, shown
 from eqsat.lang.ops import DIVISIONS, OPS, Bounds
 from eqsat.lang.text import Pieces, numbered, parse, pieces, split_list, to_text
-from eqsat.optimize.front import DEFAULT_BUDGET, optimize
+from eqsat.optimizer.front import DEFAULT_BUDGET, optimize
 from eqsat.prove.verify import Check, check_equal
 from eqsat.theory.definedness import settled, suspects, unsafe_divisions
 from eqsat.theory.facts import OverdueError, Work
@@ -328,7 +328,7 @@ class IndexingMap:
         )
 
     def simplify(self, **options: Any) -> IndexingMap:
-        """The same map on the same domain, both simpler; takes the options of :func:`eqsat.optimize.optimize`.
+        """The same map on the same domain, both simpler; takes the options of :func:`eqsat.optimize`.
 
         Where the domain is empty the results are 0. Each result is as cheap as it can be alone, unless ``extract``
         says otherwise, and affine if it can be: the price of a node is :class:`Affine`'s.
@@ -455,7 +455,7 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
     """Fewer and simpler conditions that hold together exactly where ``constraints`` do; ``[False]`` if nowhere.
 
     Constants move to one side, conditions that the ranges or other conditions imply are dropped, the terms inside are
-    optimised (with the options of :func:`eqsat.optimize.optimize`), bounds of one term become one interval, and known
+    optimised (with the options of :func:`eqsat.optimize`), bounds of one term become one interval, and known
     remainders of one term one remainder.
 
     Raises

@@ -10,7 +10,7 @@ its own function in :data:`RULES`, until nothing changes:
 * loops that end one inside the other end together; loops with no or one value vanish, and reductions of equal values;
 * a buffer of a constant is the constant; of axes that nothing varies along, one element is kept;
 * a large reduction becomes two (:func:`eqsat.kernels.staging.two_stages`);
-* index expressions go through :func:`eqsat.optimize.optimize`; one that does not get cheaper stays as written.
+* index expressions go through :func:`eqsat.optimize`; one that does not get cheaper stays as written.
 
 A value varies along the ranges that it names, as ``load(r0)`` does; ``r0``, ``r1``, ... are ranges, and so are those of
 the buffer, letters that are literals in rules (``c``) are constants, and any other name may vary along every range.
@@ -34,7 +34,7 @@ from eqsat.lang.expr import TRUE, Expr, any_var, make, shortened, var, where
 from eqsat.lang.limits import require
 from eqsat.lang.ops import OPS, REDUCTIONS
 from eqsat.lang.text import parse, to_text
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 from eqsat.theory.linear import LinearArithmetic
 
 #: Operations may nest so deep.
@@ -525,7 +525,7 @@ def normalized(
     ranges : mapping from str to (int, int), optional
         The inclusive ranges of variables of index expressions; of others, those of 32-bit integers.
     **options
-        Of :func:`eqsat.optimize.optimize`, for the index expressions.
+        Of :func:`eqsat.optimize`, for the index expressions.
 
     >>> print(normalized(Tree.parse("INDEX(buf, WHERE(r0 < 5, (r0*8 + r1)//8*8, Invalid))"), {"r1": (0, 7)}))
     INDEX(buf, r0*8, gate=(r0 < 5))

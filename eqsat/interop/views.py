@@ -17,7 +17,7 @@ from typing import Any
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, ExprLike, as_expr, brief, const, make, rebuild, topological, var, where
 from eqsat.lang.limits import require, shown
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 
 #: The index of an access that does not happen; it stands for no number.
 INVALID = var("INVALID", 0, 0)
@@ -33,7 +33,7 @@ class Access:
     def optimize(self, **options: Any) -> Access:
         """The cheapest access found that is equal: the same condition, the same offset where it holds.
 
-        Takes the options of :func:`eqsat.optimize.optimize`.
+        Takes the options of :func:`eqsat.optimize`.
 
         >>> x = var("x", 0, 9)
         >>> Access(x % 4, x < 4).optimize()

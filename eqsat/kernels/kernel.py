@@ -2,7 +2,7 @@
 
 A :class:`Store` gives each element of an output a value made of loads, arithmetic and reductions; a :class:`Kernel` is
 a list of stores. Variables that no store ranges over are parameters of the kernel. :func:`simplified` rewrites every
-index, condition and integer of a kernel through :func:`eqsat.optimize.optimize`, all together; floating-point values
+index, condition and integer of a kernel through :func:`eqsat.optimize`, all together; floating-point values
 keep their operations and the order of their sums, unless the caller allows otherwise.
 """
 
@@ -54,7 +54,7 @@ from eqsat.lang.limits import integer_of, require, shown
 from eqsat.lang.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
 from eqsat.lang.sampling import grid
 from eqsat.lang.traversal import mentions
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 from eqsat.theory.forms import to_expr
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.solving import equated, solved_for

@@ -50,8 +50,8 @@ from eqsat.lang.expr import (
 from eqsat.lang.limits import integer_of, list_of, refuse_below, refuse_seconds, require
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import buffer_key
-from eqsat.optimize.front import optimize
-from eqsat.optimize.result import Result
+from eqsat.optimizer.front import optimize
+from eqsat.optimizer.result import Result
 from eqsat.theory.facts import OverdueError, Work
 from eqsat.theory.forms import atom_form
 from eqsat.theory.linear import LinearArithmetic
@@ -188,7 +188,7 @@ class Nest:
         return LoopAware({str(a.variable.value): a.extent for a in self.axes} | dict(inside or {}), model)
 
     def optimized(self, cost: CostModel = LATENCY, inside: Mapping[str, int] | None = None, **options: Any) -> Result:
-        """The roots through :func:`eqsat.optimize.optimize`, priced for this nest."""
+        """The roots through :func:`eqsat.optimize`, priced for this nest."""
         return optimize(self.roots, gates=self.gates, cost=self.loops(cost, inside), **options)
 
     def split(self, sizes: Mapping[Expr, int]) -> Nest:
@@ -352,7 +352,7 @@ class Merge:
 def consider_merge(nest: Nest, place: int, **options: Any) -> Merge:
     """Merge the ranges at ``place`` and behind it, unless that takes more divisions and remainders.
 
-    They are counted when the roots are simplified. Takes the options of :func:`eqsat.optimize.optimize`.
+    They are counted when the roots are simplified. Takes the options of :func:`eqsat.optimize`.
 
     Raises
     ------

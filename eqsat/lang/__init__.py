@@ -2,5 +2,6 @@
 
 A term (:class:`eqsat.lang.expr.Expr`) is immutable and hash-consed, and knows its exact bounds. The table of operators
 is :mod:`eqsat.lang.ops`, the reference semantics :mod:`eqsat.lang.evaluation`, the text form :mod:`eqsat.lang.text`.
-Imports no other room.
+
+Imports ``extract``.
 """

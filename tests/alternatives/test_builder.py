@@ -27,10 +27,10 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, const, make, maximum, minimum, shift_amount, topological, var, variables
 from eqsat.lang.terms import to_exprs
 from eqsat.lang.text import parse
-from eqsat.optimize.front import optimize
-from eqsat.optimize.relevant import relevant_rules
-from eqsat.optimize.result import Result
-from eqsat.optimize.saturation import saturate
+from eqsat.optimizer.front import optimize
+from eqsat.optimizer.relevant import relevant_rules
+from eqsat.optimizer.result import Result
+from eqsat.optimizer.saturation import saturate
 from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT
 from eqsat.theory.forms import LinearForm, to_expr

@@ -11,7 +11,7 @@ from eqsat.extract import Latency, OpCount
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import var, variables
 from eqsat.lang.text import parse
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 from eqsat.theory.linear import LinearArithmetic
 
 RANGES = {

@@ -7,8 +7,8 @@ from pathlib import Path
 import ablation
 import pytest
 
-from eqsat.optimize.front import optimize
-from eqsat.optimize.result import Result
+from eqsat.optimizer.front import optimize
+from eqsat.optimizer.result import Result
 
 RANGES = {"x": (0, 99), "y": (0, 99), "z": (0, 99), "i": (0, 9), "j": (0, 9), "u": (-1000, 1000), "r": (0, 3)}
 RANGES |= {"a": (0, 50), "b": (0, 50)}

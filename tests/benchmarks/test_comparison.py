@@ -22,7 +22,7 @@ from peers.session import Session
 
 from eqsat.cli.cases import read_case
 from eqsat.extract.cost import Latency
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT
 

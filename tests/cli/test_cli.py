@@ -17,7 +17,7 @@ import eqsat as package
 from eqsat.cli import main as cli
 from eqsat.egraph.rule import Rule
 from eqsat.extract.calibrated import FIGURES, OPERATIONS
-from eqsat.optimize.front import ENGINES, EXTRACTORS, optimize
+from eqsat.optimizer.front import ENGINES, EXTRACTORS, optimize
 
 GOOD = '{"id": "good", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8"]}\n'
 COMMAND = [sys.executable, "-m", "eqsat"]

@@ -13,7 +13,7 @@ from eqsat.cli.corpus import Settings, run, run_line
 from eqsat.extract import COST_MODELS
 from eqsat.lang.costs import cost_of
 from eqsat.lang.text import parse_program
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
 
 GOOD = '{"id": "good", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8", "i < 9"], "gates": [1, null]}'

@@ -10,7 +10,7 @@ from eqsat.cli.experiment import INPUT, answers, chosen_cases, measure, plot, pr
 from eqsat.extract import Latency, OpCount
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import var
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 
 CASES = [
     {"id": "flat", "vars": {"i": [0, 63], "j": [0, 31]}, "exprs": ["(i*32 + j) // 32", "(i*32 + j) % 32"]},

@@ -7,7 +7,7 @@ import pytest
 from eqsat.codegen.loops import MAX_LANES, LoopHeader, expand, launch_variable, loop_variable
 from eqsat.lang.expr import Expr, const, var
 from eqsat.lang.text import parse
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 
 N = var("n", 1, 10)
 

@@ -19,7 +19,7 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, const, maximum, minimum, var, where
 from eqsat.lang.ops import DIVISIONS, OPS
 from eqsat.lang.text import parse
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 from eqsat.rules import ARITHMETIC, DEFAULT, DIVMOD
 
 

@@ -15,7 +15,7 @@ from eqsat.lang.expr import Expr, buffer, buffers, is_index, sum_over, topologic
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.text import parse
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 from eqsat.rules import DEFAULT, REDUCE
 
 RULES = (*DEFAULT, *REDUCE)

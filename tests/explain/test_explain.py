@@ -18,8 +18,8 @@ from eqsat.lang.errors import UnsoundStepError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, buffer, substitute, var, variables, where
 from eqsat.lang.text import parse, parse_program
-from eqsat.optimize.front import optimize
-from eqsat.optimize.result import Result
+from eqsat.optimizer.front import optimize
+from eqsat.optimizer.result import Result
 from eqsat.prove.proof import prove_rule
 from eqsat.rules import DEFAULT
 

@@ -13,7 +13,7 @@ from strategies import expressions
 from eqsat.cli import main as cli
 from eqsat.extract import EGraph, Latency, Priced, dag, exact, reachable, total_cost, tree
 from eqsat.extract.graph import Node
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 
 
 def brute_force(graph: Priced) -> int:

@@ -11,7 +11,7 @@ from priced import Table, depths, is_finite, priced
 
 from eqsat.extract import Choice, EGraph, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
 from eqsat.extract.select import improved
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 
 
 def tree_cost(graph: Priced, choice: Mapping[int, Node], c: int) -> int:

@@ -10,7 +10,7 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, var
 from eqsat.lang.hoist import hoist
 from eqsat.lang.text import parse, to_text
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
 
 LOOPS = LoopAware({"i": 10, "j": 8}, OpCount())

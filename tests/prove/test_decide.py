@@ -17,7 +17,7 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, substitute, tdiv, topological, var, variables
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.text import parse
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 from eqsat.prove import boxes
 from eqsat.prove.boxes import UndecidedError, period, restricted
 from eqsat.prove.decide import METHODS, decide

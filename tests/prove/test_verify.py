@@ -10,8 +10,8 @@ from corpora import read
 from eqsat.egraph.engine import Budget
 from eqsat.kernels.ranges import Nest, cheapest
 from eqsat.lang.expr import FALSE, buffer, const, make, max_over, rebuild, var, variables, where
-from eqsat.optimize.front import optimize
-from eqsat.optimize.greedy import rewrite
+from eqsat.optimizer.front import optimize
+from eqsat.optimizer.greedy import rewrite
 from eqsat.prove.verify import Check, check_equal, prove_equal
 
 WIDE = (-(2**40), 2**40)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eqsat.lang.expr import Expr, topological, var, variables
 from eqsat.lang.text import parse, to_text
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
 from eqsat.theory.conjectures import MAX_POINTS, find_conjectures, holds_in_a_period
 from eqsat.theory.linear import LinearArithmetic

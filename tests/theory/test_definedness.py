@@ -17,7 +17,7 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, is_index, may_divide_by_zero, topological, var, variables
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.text import parse, to_text
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 from eqsat.theory.definedness import (
     AllowedDivisions,
     defined,

@@ -14,7 +14,7 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, buffer, const, max_over, sum_over, topological, var, variables, where
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.text import parse
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal, prove_equal
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.sums import faulhaber

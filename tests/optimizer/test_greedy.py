@@ -13,8 +13,8 @@ from eqsat.lang.expr import Expr, buffer, const, make, minimum, topological, var
 from eqsat.lang.expr import where as choose
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.text import parse
-from eqsat.optimize.front import optimize
-from eqsat.optimize.greedy import UNDOES, canonical, rewrite
+from eqsat.optimizer.front import optimize
+from eqsat.optimizer.greedy import UNDOES, canonical, rewrite
 from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT
 

@@ -12,8 +12,8 @@ from eqsat.extract.cost import CostModel
 from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, Priced
 from eqsat.lang.expr import Expr, brief
-from eqsat.optimize.pareto import Answer
-from eqsat.optimize.snapshot import Built, Snapshot
+from eqsat.optimizer.pareto import Answer
+from eqsat.optimizer.snapshot import Built, Snapshot
 from eqsat.prove.verify import Check, check_equal, prove_equal
 from eqsat.theory.conjectures import Conjecture
 
@@ -194,7 +194,7 @@ class Result:
         >>> result.extract(OpCount()).cost
         1
         """
-        from eqsat.optimize.reextraction import extracted
+        from eqsat.optimizer.reextraction import extracted
 
         return extracted(self, cost, extract, seconds)
 

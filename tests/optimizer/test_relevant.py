@@ -6,8 +6,8 @@ from decided import is_decided
 
 from eqsat.egraph.matching import by_representation
 from eqsat.egraph.rule import Rule
-from eqsat.optimize.front import optimize
-from eqsat.optimize.relevant import relevant_rules
+from eqsat.optimizer.front import optimize
+from eqsat.optimizer.relevant import relevant_rules
 from eqsat.rules import DEFAULT
 
 #: The theory does not decide it, but beside the theory it would make larger and larger selections.

@@ -26,9 +26,9 @@ from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.terms import buffer_key
-from eqsat.optimize.optimisation import Optimisation, collection_paused
-from eqsat.optimize.result import Extractor, Result
-from eqsat.optimize.snapshot import Built, Snapshot
+from eqsat.optimizer.optimisation import Optimisation, collection_paused
+from eqsat.optimizer.result import Extractor, Result
+from eqsat.optimizer.snapshot import Built, Snapshot
 from eqsat.theory.definedness import suspects
 from eqsat.theory.facts import OverdueError
 from eqsat.theory.linear import LinearArithmetic
@@ -38,7 +38,7 @@ EXTRACTORS = ("tree", "dag", "exact")
 
 
 def extracted(result: Result, cost: CostModel, extract: str | Extractor, seconds: float) -> Result:
-    """The result of choosing again; see :meth:`eqsat.optimize.result.Result.extract`."""
+    """The result of choosing again; see :meth:`eqsat.optimizer.result.Result.extract`."""
     own = None if isinstance(extract, str) else extract
     if own is None and extract not in EXTRACTORS:
         raise ValueError(f"unknown extractor {extract!r}: use one of {', '.join(EXTRACTORS)}, or a function")

@@ -18,7 +18,7 @@ from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, term_count, topological
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import to_exprs
-from eqsat.optimize.optimisation import FIRST_NODES, NODES_GROW, Optimisation
+from eqsat.optimizer.optimisation import FIRST_NODES, NODES_GROW, Optimisation
 from eqsat.theory.definedness import without_dead_divisions
 from eqsat.theory.linear import LinearArithmetic
 

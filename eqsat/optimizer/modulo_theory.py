@@ -1,9 +1,9 @@
 """The default: rules and linear arithmetic work on one e-graph, and a cost model chooses from it.
 
 The theory (:mod:`eqsat.theory.linear`) normalises the roots; :mod:`eqsat.alternatives.builder` makes the e-graph of
-their normal forms and of the input; :mod:`eqsat.optimize.saturation` lets the rules match in egglog and the theory
+their normal forms and of the input; :mod:`eqsat.optimizer.saturation` lets the rules match in egglog and the theory
 normalise what they find; :mod:`eqsat.alternatives.choosing` extracts. Terms with reductions also go through
-:mod:`eqsat.optimize.with_reductions`.
+:mod:`eqsat.optimizer.with_reductions`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import FALSE, Expr, substitute, topological
 from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
 from eqsat.lang.uninterpreted import UNINTERPRETED
-from eqsat.optimize.optimisation import FOR_NORMAL_FORMS, LARGE
-from eqsat.optimize.pareto import SIZES, Answer, blends, frontier, operations
-from eqsat.optimize.relevant import relevant_rules
-from eqsat.optimize.result import Result
-from eqsat.optimize.snapshot import of_theory
-from eqsat.optimize.with_reductions import WithReductions
+from eqsat.optimizer.optimisation import FOR_NORMAL_FORMS, LARGE
+from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
+from eqsat.optimizer.relevant import relevant_rules
+from eqsat.optimizer.result import Result
+from eqsat.optimizer.snapshot import of_theory
+from eqsat.optimizer.with_reductions import WithReductions
 from eqsat.theory.conjectures import find_conjectures
 from eqsat.theory.definedness import undefined
 from eqsat.theory.facts import OverdueError

@@ -18,8 +18,8 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.dtypes import misfits
 from eqsat.lang.expr import Expr, const, topological, var, variables
 from eqsat.lang.text import parse
-from eqsat.optimize.front import optimize
-from eqsat.optimize.result import Result
+from eqsat.optimizer.front import optimize
+from eqsat.optimizer.result import Result
 from eqsat.rules import DEFAULT
 
 OUTER, INNER = var("i", 0, 63), var("j", 0, 31)
@@ -533,7 +533,7 @@ def test_a_run_leaves_nothing_for_the_next():
 def test_rules_that_outgrow_their_e_graph_start_again_from_the_best_terms(monkeypatch):
     text = "(x*7 + y*5 + z*3)//9 + (x*7 + y*5 + z*3)%9 + (z*12 + x*4 + y//3*4)//4"
     at_once = sound(optimize(text, theory=False, **XYZ))
-    monkeypatch.setattr(sys.modules["eqsat.optimize.rules_alone"], "FIRST_NODES", 60)
+    monkeypatch.setattr(sys.modules["eqsat.optimizer.rules_alone"], "FIRST_NODES", 60)
     in_pulses = sound(optimize(text, theory=False, **XYZ))
     assert in_pulses.rounds > at_once.rounds
     assert in_pulses.cost <= at_once.cost

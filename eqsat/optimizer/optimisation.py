@@ -35,11 +35,11 @@ from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.traversal import VariableSets
 from eqsat.lang.uninterpreted import UNINTERPRETED
-from eqsat.optimize.pareto import operations
-from eqsat.optimize.relevant import is_shipped
-from eqsat.optimize.result import Result
-from eqsat.optimize.saturation import Saturated, present, saturate
-from eqsat.optimize.snapshot import Snapshot
+from eqsat.optimizer.pareto import operations
+from eqsat.optimizer.relevant import is_shipped
+from eqsat.optimizer.result import Result
+from eqsat.optimizer.saturation import Saturated, present, saturate
+from eqsat.optimizer.snapshot import Snapshot
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.theory.conjectures import Conjecture
 from eqsat.theory.definedness import AllowedDivisions, defined, suspects, unsafe_divisions

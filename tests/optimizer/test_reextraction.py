@@ -18,7 +18,7 @@ from eqsat.extract.graph import reachable_part
 from eqsat.extract.select import refuse_other_choice
 from eqsat.lang.costs import cost_of, costs_alone
 from eqsat.lang.expr import topological, variables
-from eqsat.optimize.snapshot import Part, Snapshot, same
+from eqsat.optimizer.snapshot import Part, Snapshot, same
 from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT
 from eqsat.theory.definedness import suspects

@@ -11,7 +11,7 @@ from eqsat.egraph.engine import Budget
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import TRUE, Expr, buffer, var, variables
 from eqsat.lang.text import parse
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 
 WAYS = {"theory and rules": {}, "theory": {"engine": "theory"}, "rules": {"theory": False}}
 every_way = pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)

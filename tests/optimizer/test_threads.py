@@ -9,7 +9,7 @@ import pytest
 
 from eqsat.egraph.engine import Budget
 from eqsat.lang.expr import Expr, var
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ from eqsat.extract import LoopAware, OpCount
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import var
 from eqsat.lang.text import parse
-from eqsat.optimize.front import optimize
-from eqsat.optimize.pareto import SIZES, Answer, frontier, live_values, operations
+from eqsat.optimizer.front import optimize
+from eqsat.optimizer.pareto import SIZES, Answer, frontier, live_values, operations
 from eqsat.prove.verify import check_equal
 
 NAMES = {name: var(name, 0, 99) for name in "wxyz"}

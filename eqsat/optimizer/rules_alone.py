@@ -16,10 +16,10 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, term_count
 from eqsat.lang.terms import to_exprs
-from eqsat.optimize.greedy import rewrite
-from eqsat.optimize.optimisation import FIRST_NODES, LARGE, NODES_GROW, Optimisation, dont_care
-from eqsat.optimize.result import Result
-from eqsat.optimize.snapshot import Part, Snapshot
+from eqsat.optimizer.greedy import rewrite
+from eqsat.optimizer.optimisation import FIRST_NODES, LARGE, NODES_GROW, Optimisation, dont_care
+from eqsat.optimizer.result import Result
+from eqsat.optimizer.snapshot import Part, Snapshot
 from eqsat.theory.definedness import without_dead_divisions
 from eqsat.theory.facts import OverdueError
 from eqsat.theory.linear import LinearArithmetic

@@ -10,7 +10,7 @@ import pytest
 from eqsat.egraph.engine import Budget
 from eqsat.lang.expr import Expr, buffer, var
 from eqsat.lang.text import parse
-from eqsat.optimize.front import optimize
+from eqsat.optimizer.front import optimize
 from eqsat.rules import DEFAULT, REDUCE
 
 ALL = (*DEFAULT, *REDUCE)

@@ -11,11 +11,11 @@ from eqsat.extract.cost import CostModel, checked, refuse_other
 from eqsat.lang.costs import LATENCY
 from eqsat.lang.expr import Expr, as_expr, brief, refuse_array, var
 from eqsat.lang.text import parse
-from eqsat.optimize.modulo_theory import ModuloTheory
-from eqsat.optimize.optimisation import collection_paused
-from eqsat.optimize.pareto import SIZES
-from eqsat.optimize.result import Result
-from eqsat.optimize.rules_alone import RulesAlone
+from eqsat.optimizer.modulo_theory import ModuloTheory
+from eqsat.optimizer.optimisation import collection_paused
+from eqsat.optimizer.pareto import SIZES
+from eqsat.optimizer.result import Result
+from eqsat.optimizer.rules_alone import RulesAlone
 from eqsat.prove.proof import refuse_false
 from eqsat.rules import DEFAULT
 

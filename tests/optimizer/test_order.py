@@ -10,8 +10,8 @@ from comparison.shuffle import reordered, shuffled
 from eqsat.cli.cases import Case
 from eqsat.egraph.engine import Budget
 from eqsat.lang.expr import term_count
-from eqsat.optimize.front import optimize
-from eqsat.optimize.result import Result
+from eqsat.optimizer.front import optimize
+from eqsat.optimizer.result import Result
 from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT
 

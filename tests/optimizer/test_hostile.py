@@ -45,9 +45,9 @@ from eqsat.lang.expr import (
     where,
 )
 from eqsat.lang.text import numbered, parse, parse_program
-from eqsat.optimize import modulo_theory, optimisation
-from eqsat.optimize.front import optimize
-from eqsat.optimize.greedy import rewrite
+from eqsat.optimizer import modulo_theory, optimisation
+from eqsat.optimizer.front import optimize
+from eqsat.optimizer.greedy import rewrite
 from eqsat.prove.proof import check_rule
 from eqsat.prove.verify import check_equal
 from eqsat.theory import divisions
