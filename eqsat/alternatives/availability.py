@@ -33,7 +33,7 @@ from eqsat.theory.forms import LinearForm, atom_form, number, read, to_expr
 
 #: Pairs of a condition and a sum that are compared.
 MAX_PAIRS = 400
-#: A sum is added so many others in place of terms that it shares with them, those that share most.
+#: In place of terms that a sum shares with others, at most so many of these are tried, those that share most.
 MAX_PARTS = 16
 #: What conditions may be compared by is tried for all that could use it, if that is so many classes.
 MIN_USERS = 3
@@ -107,7 +107,7 @@ def _in_time(builder: Builder, *found: Iterable[tuple[int, Node]]) -> list[tuple
 
 
 def _around(builder: Builder, needed: Mapping[int, Node], c: int) -> dict[int, Node]:
-    """By class, the first alternative that uses ``c``, or what ``c`` may write and the answer does without."""
+    """By class, the first alternative that uses ``c``, or what ``c`` may compute and the answer does without."""
     classes = builder.graph.classes
     above = {user for user, nodes in classes.items() if user not in needed and any(c in args for _, _, args in nodes)}
     above.add(c)
@@ -547,7 +547,7 @@ def _as_comparison(
 
 
 def _class_of(builder: Builder, comparison: Node) -> int:
-    """The class of a comparison with a literal, with this alternative."""
+    """The class of a comparison with a literal, with this e-node."""
     op, _, operands = comparison
     terms = [to_expr(cast(LinearForm, builder.values[a])) for a in operands]
     c = builder.add_class(builder.theory.condition(make(op, *terms)))

@@ -179,7 +179,7 @@ class Builder:
     def terms(self, choice: Choice, classes: Iterable[int]) -> dict[int, Expr]:
         """The terms of a choice for all classes that ``classes`` need.
 
-        Where one would be wider than a term of the input with the same values, that stands for it: written without
+        Where one would be wider than a term of the input with the same values, that stands for it: without
         remainders, products could grow beyond what is accepted.
         """
         return terms_of(self.graph, choice, classes, self.variables, self.input.narrower)

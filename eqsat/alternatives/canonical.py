@@ -43,7 +43,7 @@ class CanonicalGraph:
         self._ids: dict[Value, int] = {}
         # the classes of atoms that sums were made of
         self._atoms: dict[Expr, int] = {}
-        #: The classes that have no alternatives yet.
+        #: The classes that have no e-nodes yet.
         self.pending: list[int] = []
         # the number of values of each index of a reduction, by its bit
         self._extents = theory.variables.index_extents
@@ -150,7 +150,7 @@ def sum_of(multiples: Iterable[tuple[int, int]], constant: int) -> Node:
 
 
 class KindNodes:
-    """What adds alternatives of one kind: the classes, and by short names what it asks of them most.
+    """What adds e-nodes of one kind of value: the classes, and by short names what it asks of them most.
 
     The classes hold no builder: two that hold each other are cyclic garbage, which nobody looks for during a run.
     """

@@ -22,7 +22,7 @@ BRACKETED = ("sum", "and", "or")
 
 @dataclass
 class Chooser:
-    """Chooses among what is written, by one cost model; every choice comes with its cost.
+    """Chooses among e-nodes, by one cost model; every choice comes with its cost.
 
     Attributes
     ----------

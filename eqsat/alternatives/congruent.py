@@ -59,7 +59,7 @@ class CongruentRemainders:
                 yield c, n, dividend
 
     def _first(self) -> Collection[int]:
-        """The classes that the roots are computed from, each as it was written first."""
+        """The classes that the roots are computed from, each by its first e-node."""
         classes = self.builder.graph.classes
         found: dict[int, None] = {}
         pending = [*self.builder.graph.roots]

@@ -14,7 +14,7 @@ from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, to_
 
 
 class SelectionNodes(KindNodes):
-    """The e-nodes of selections, alone and in sums, and what they write."""
+    """The e-nodes of selections, alone and in sums, and of quotients that they stand for."""
 
     def __init__(self, classes: CanonicalGraph) -> None:
         super().__init__(classes)

@@ -13,7 +13,7 @@ from eqsat.alternatives.selections import SelectionNodes
 from eqsat.extract.graph import Node
 from eqsat.theory.forms import LinearForm
 
-#: One sum is written in at most so many ways.
+#: One sum gets at most so many e-nodes.
 MAX_ALTERNATIVES = 8
 #: From so many terms on, or if there are many classes, in fewer.
 MANY_TERMS = 24

@@ -171,7 +171,7 @@ def writes_once(store: Store) -> bool:
 
 
 def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Expr]) -> Store:
-    """The store over other loops, its addresses in the plain alternative of linear forms where they are linear."""
+    """The store over other loops, its addresses in the plain form of a sum where they are linear."""
     theory = LinearArithmetic()
 
     def linear(term: Expr) -> Expr:

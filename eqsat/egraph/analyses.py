@@ -112,7 +112,7 @@ _CONGRUENCES = [
 _ALIGNED = "(> m 1) (= n (% (+ (% r m) m) m))", "(set (modulus e) m) (set (remainder e m) n)"
 _DIVISOR = f"(= r (remainder e m)) (> m 1) (= f {common_divisor('m', 'r')}) (> f 1)", "(set (fac e) f)"
 
-#: One alternative for literal operands, and the tripwires.
+#: One form of literal operands, and the tripwires.
 _ALTERNATIVE = [
     ("(= e (Add x y)) (= y (Num k))", "(union e (AddK x k)) (subsume (Add x y))"),
     ("(= e (Add y x)) (= y (Num k))", "(union e (AddK x k)) (subsume (Add y x))"),
@@ -242,7 +242,7 @@ def fence(part: CompiledRule) -> str:
 
 
 def analysis() -> list[tuple[str, str]]:
-    """What runs before the rules in every round: bounds, congruences, sizes, one alternative, and the tripwires."""
+    """What runs before the rules in every round: bounds, congruences, sizes, literals, and the tripwires."""
     found = [(f"{node} {facts}", "(set (lo e) l) (set (hi e) h)") for node, facts in _BOUNDS]
     found += [(f"{node} {facts} {_ALIGNED[0]}", _ALIGNED[1]) for node, facts in _CONGRUENCES]
     found += [("(= e (Num k))", "(set (modulus e) 0) (set (remainder e 0) k)"), _DIVISOR, *_ALTERNATIVE]

@@ -134,7 +134,7 @@ class _Translation:
             if any(row[0] in ("Cons", "Nil") for row in rows):
                 # the indices of a load, which are no term
                 continue
-            # a known value needs no other alternative
+            # a known value needs no other e-node
             known = [row for row in rows if row[0] in ("Num", "True", "False")]
             nodes = dict.fromkeys(node for row in known or rows for node in self._nodes(*row))
             self.graph.classes[number] = [node for node in nodes if number not in node[2]]

@@ -254,7 +254,7 @@ class Expr(_Draft):
 
 ExprLike = Expr | int | float
 
-#: Wider numbers stand in other forms and alternatives of a term only if they do in the term.
+#: Wider numbers stand in other forms of a term only if they do in the term.
 WIDE = 1 << 1000
 
 

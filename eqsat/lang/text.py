@@ -47,7 +47,7 @@ _TOKEN = re.compile(
     r"\s*(?:(\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|(?:inf|nan)\(\))|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>(),[\]]))"
 )
 
-#: Infix alternatives; ``>`` and ``>=`` swap their operands.
+#: Infix operators; ``>`` and ``>=`` swap their operands.
 _INFIX = {OPS[n].symbol: (n, OPS[n].precedence) for n in OPS if OPS[n].symbol and len(OPS[n].takes) == 2}
 _INFIX |= {">": ("gt", 4), ">=": ("ge", 4), "<<": ("shl", 5), ">>": ("shr", 5), "**": ("pow", 9), "/": ("fdiv", 7)}
 _PREFIX = {"not": ("not", 3), "-": ("neg", 8)}

@@ -177,7 +177,7 @@ class ModuloTheory(WithReductions):
         terms: list[Expr],
         nodes: int,
     ) -> list[Expr]:
-        """The answer written once more, if its own normal forms say more than those of the input."""
+        """The answer optimised once more, if its own normal forms say more than those of the input."""
         if not self._has_time():
             return terms
         again: list[Value] = [

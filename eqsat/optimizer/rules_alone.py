@@ -135,7 +135,7 @@ class RulesAlone(Optimisation):
         try:
             best = to_exprs(graph, better(graph, choice), graph.roots, variables)
         except ValueError:
-            # written so, a product has more digits than are accepted
+            # in this form a product has more digits than are accepted
             return found
 
         def costs(exprs: list[Expr]) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """Forms: integer sums of atoms, the normal form of integer terms.
 
 An *atom* is a term that is not a sum: a variable, a quotient, a product, a selection. A :class:`LinearForm` maps atoms
-to integer coefficients and has a constant. :func:`to_expr` writes a form as a term, one alternative for equal forms,
+to integer coefficients and has a constant. :func:`to_expr` writes a form as a term, the same for equal forms,
 and :func:`read` reads it back. This module is arithmetic on forms alone; what is known of their values is in
 :mod:`eqsat.theory.intervals` and :mod:`eqsat.theory.facts`.
 """
@@ -138,7 +138,7 @@ def atom_form(atom: Expr) -> LinearForm:
 
 
 def to_expr(form: LinearForm) -> Expr:
-    """The form as a term: one fixed alternative, the same for equal forms."""
+    """The form as a term, the same for equal forms."""
     total: Expr | None = None
     for atom, coefficient in sorted(form.terms.items(), key=_reading_order):
         if total is None:
