@@ -35,7 +35,7 @@ from eqsat.theory.forms import LinearForm, atom_form, number, read, to_expr
 MAX_PAIRS = 400
 #: In place of terms that a sum shares with others, at most so many of these are tried, those that share most.
 MAX_PARTS = 16
-#: What conditions may be compared by is tried for all that could use it, if that is so many classes.
+#: What conditions may be compared by is tried for all that could use it, if these are at least this many classes.
 MIN_USERS = 3
 
 

@@ -21,9 +21,9 @@ from eqsat.theory.linear import LinearArithmetic
 #: The value of a class: the normal form of an integer, or a condition in normal form.
 Value = LinearForm | Expr
 
-#: So many classes are many.
+#: From this number of classes on each new class gets fewer e-nodes.
 MANY_CLASSES = 600
-#: So many are many once the time is up.
+#: The same, once the time is up.
 MANY_CLASSES_LATE = 100
 
 

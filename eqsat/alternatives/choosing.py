@@ -14,7 +14,7 @@ from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.partial_sums import share_junctions, share_sums
 from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree, tree_cost
 
-#: A choice that costs so much more than another may still be the cheaper once its sums share what they can.
+#: A choice that costs this much more than another is tried too: it may cost less once its sums share parts.
 MAX_BEHIND = 3
 #: What is bracketed to share parts: choices of the same sums and junctions share the same.
 BRACKETED = ("sum", "and", "or")

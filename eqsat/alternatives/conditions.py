@@ -15,7 +15,7 @@ from eqsat.lang.ops import COMPARISONS
 from eqsat.lang.terms import buffer_key
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, partition, to_expr
 
-#: Comparisons of so many members of a junction are merged, two by two.
+#: Comparisons in a junction of at most this many members are merged, two by two.
 MAX_MERGED = 4
 
 

@@ -10,9 +10,9 @@ from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
 from eqsat.theory.forms import LinearForm, atom_form, number
 
-#: So many operands of a longer ``min`` or ``max`` may come last.
+#: Of a long ``min`` or ``max`` this number of operands is tried as the last.
 MAX_LAST = 4
-#: Any operand may be the last of up to so many; of more, the parts would be thousands.
+#: Up to this number of operands any may be the last; with more the parts would be thousands.
 MAX_PARTED = 8
 
 

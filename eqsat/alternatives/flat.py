@@ -12,7 +12,7 @@ from eqsat.lang.ops import FLOORS
 from eqsat.theory.forms import LinearForm
 from eqsat.theory.linear import LinearArithmetic
 
-#: A sum that is divided in so many ways is a flat index.
+#: A sum that is divided in at least this many ways is a flat index.
 MIN_WAYS = 3
 
 

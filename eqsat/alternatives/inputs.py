@@ -17,11 +17,11 @@ from eqsat.lang.expr import Expr, is_wide
 from eqsat.lang.ops import COMPARISONS, FLOORS, REDUCTIONS, SUMS
 from eqsat.theory.forms import LinearForm
 
-#: So many terms of the input are added as alternatives of one class.
+#: Terms of the input that become e-nodes of one class; further ones are left out.
 MAX_ORIGINALS = 6
-#: And so many that follow from these.
+#: E-nodes of one class that follow from these by hidden laws; further ones are left out.
 MAX_REWRITES = 4
-#: Of inputs with so many divisions, none is, nor is an answer looked for that has them as they are written.
+#: Inputs with this many divisions are not rewritten, and no answer is sought that has them as they are written.
 MANY_DIVISIONS = 120
 _PARTS = frozenset({"floordiv", "mod", "min", "max"})
 #: Conjunctions and disjunctions of the input have no notation that the normal form has not.

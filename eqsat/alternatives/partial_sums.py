@@ -19,7 +19,7 @@ from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
 from eqsat.theory.forms import ZERO, LinearForm, number
 
-#: So many pairs of terms are compared: all those of 1000 terms; of longer sums those that are near each other.
+#: Pairs of terms that are compared: all those of 1000 terms; of longer sums those that are near each other.
 MAX_PAIRS = 500_000
 #: What is left of longer sums is no chain, whose parts are as long again, but one node.
 MAX_CHAIN = 1000

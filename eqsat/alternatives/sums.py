@@ -13,9 +13,9 @@ from eqsat.alternatives.selections import SelectionNodes
 from eqsat.extract.graph import Node
 from eqsat.theory.forms import LinearForm
 
-#: One sum gets at most so many e-nodes.
+#: E-nodes of one sum; further ones are not added.
 MAX_ALTERNATIVES = 8
-#: From so many terms on, or if there are many classes, in fewer.
+#: A sum of this many terms, or any sum of a large graph, gets fewer e-nodes.
 MANY_TERMS = 24
 FEW_ALTERNATIVES = 3
 

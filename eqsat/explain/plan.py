@@ -26,13 +26,13 @@ from eqsat.theory.linear import LinearArithmetic
 if TYPE_CHECKING:
     from eqsat.optimizer.result import Result
 
-#: Terms of up to so many nodes are tried at once.
+#: Terms of up to this number of nodes are tried at once.
 MAX_AT_ONCE = 40
 #: Operands of more nodes are first taken as they are: the search does not see into them.
 MAX_TRANSPARENT = 12
 #: Branches within so many branches are entered to use their conditions.
 MAX_NESTED = 8
-#: Cases are told apart within so many other cases, by so many conditions in turn.
+#: How deep cases are told apart within other cases, and by how many conditions in turn.
 MAX_SPLITS = 2
 MAX_CASES = 3
 #: The share of the time after which laws are searched no more.

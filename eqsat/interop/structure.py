@@ -37,7 +37,7 @@ from eqsat.lang.text import parse, to_text
 from eqsat.optimizer.front import optimize
 from eqsat.theory.linear import LinearArithmetic
 
-#: Operations may nest so deep.
+#: How deep operations may nest; deeper ones are refused.
 MAX_DEPTH = 100
 
 #: The start of an operation; what else is called, as in ``load(r0)``, is a leaf.

@@ -56,11 +56,11 @@ from eqsat.theory.facts import OverdueError, Work
 from eqsat.theory.forms import atom_form
 from eqsat.theory.linear import LinearArithmetic
 
-#: So often a nest is changed for a cheaper one.
+#: How often a nest is changed for a cheaper one.
 MAX_CHANGES = 8
-#: So many changes of one nest are priced: the splits that most divisions and remainders ask for, and merges.
+#: Changes of one nest that are priced: the splits that most divisions and remainders ask for, and merges.
 MAX_CANDIDATES = 8
-#: From so many classes on no more nests are considered.
+#: From this number of classes on no more nests are considered.
 MAX_CLASSES = 500
 
 

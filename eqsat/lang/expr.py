@@ -258,10 +258,10 @@ ExprLike = Expr | int | float
 WIDE = 1 << 1000
 
 
-#: So many characters of a term are shown.
+#: Characters of a term that ``repr`` shows; a longer text is cut.
 MAX_SHOWN = 100_000
 
-#: Reductions may nest so deep.
+#: How deep reductions may nest; deeper ones are refused.
 MAX_NESTING = 64
 
 #: The name of a bound index: its level and its range, unlike any name a user can give.

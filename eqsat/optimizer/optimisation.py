@@ -46,13 +46,13 @@ from eqsat.theory.definedness import AllowedDivisions, defined, suspects, unsafe
 from eqsat.theory.facts import GRACE, Work
 from eqsat.theory.linear import LinearArithmetic
 
-#: Inputs of more terms than these are large: what takes long is left out, or comes later.
+#: Inputs of more terms are large: what takes long is left out, or comes later.
 LARGE = 100
 #: How many e-nodes all rules together may make before they start again from the best terms, and how that number grows.
 FIRST_NODES, NODES_GROW = 1500, 4
 #: The share of the time after which normal forms are simplified no further; what is left is for building their e-graph.
 FOR_NORMAL_FORMS = 0.75
-#: A run goes on for so much of the time, and a little more, if what it has begun is not done when the time is up.
+#: The share of the budget's seconds after which a run ends, though what it has begun is not done.
 MOST_SHARE = 1.2
 
 

@@ -28,15 +28,15 @@ from eqsat.lang.expr import FALSE, TRUE, brief, make
 from eqsat.lang.ops import DIVISIONS, Bounds
 from eqsat.theory.forms import LinearForm, to_expr
 
-#: Rules match so many sums of a class, besides its normal form, and those that are shorter than all before.
+#: Sums of a class that rules match besides its normal form; further ones only if they are shorter than all before.
 MOST_OPEN = 3
-#: With rules of a user's own, which may need each other's results, as many that are no longer than those before.
+#: The same with rules of a user's own, which may need each other's results, for sums no longer than those before.
 MOST_SHORT = 12
-#: Rules match sums that have other sums among their terms if they are no longer.
+#: The number of terms up to which rules match sums that have other sums among their terms.
 MOST_DERIVED = 3
-#: Broad rules run while there are no more products, junctions, minima and maxima.
+#: From this number of products, junctions, minima and maxima on broad rules are left out.
 MANY_CONTAINERS = 500
-#: Nested operators are flattened so deep.
+#: How deep nested operators are flattened.
 MAX_NESTED = 8
 _LARGEST = 2**62
 _BY_CONSTRUCTOR = {name: op for op, (name, _) in PLAIN.items()}

@@ -37,9 +37,9 @@ MAX_DEPTH = 20
 MAX_STEPS = 50_000
 #: Conditions are evaluated at no more points than this.
 MAX_POINTS = 1 << 13
-#: Bounds of sums narrow their atoms so many times, one sum after another.
+#: How often bounds of sums narrow those of their atoms, one sum after another.
 MAX_PROPAGATIONS = 3
-#: Facts are read so many times, until none says more.
+#: How often facts are read, until none says more.
 MAX_READINGS = 4
 
 #: Which comparisons are read first.
@@ -48,7 +48,7 @@ _READ = {"le": 0, "lt": 0, "eq": 1, "ne": 2}
 _IN_SUMS = frozenset({"const", "var", "mul", *SUMS})
 
 
-#: So many seconds what was begun is waited for when the time is up.
+#: Seconds that what was begun is waited for when the time is up.
 GRACE = 0.4
 
 

@@ -36,7 +36,7 @@ MAX_PRODUCT = 16
 MAX_ENUMERATED = 64
 #: A quotient of a minimum is read case by case for at most so many operands.
 MAX_CASES = 8
-#: Quotients by what is no literal are rewritten so often in one go; what takes more leads on and on.
+#: How often quotients by what is no literal are rewritten in one go; what takes more leads on and on.
 MAX_LAWS = 24
 #: A dividend of more quotients is not taken apart: where each holds those before it, there would be no end of them.
 MAX_QUOTIENTS = 12

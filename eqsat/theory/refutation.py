@@ -20,7 +20,7 @@ from eqsat.theory.quotients import Quotients
 #: The work of one refutation: a pair of rows that is combined counts 1, a case ``STEPS_OF_CASE``.
 MAX_STEPS = 3000
 STEPS_OF_CASE = 20
-#: So many atoms bring rows of their own.
+#: Atoms that bring rows of their own; further ones bring none.
 MAX_ATOMS = 40
 
 #: What one alternative of a choice says: rows that are at least zero, and conditions.
