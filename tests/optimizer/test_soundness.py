@@ -29,17 +29,22 @@ def assert_sound(
     assert result.cost <= result.cost_before
     terms = [*roots, *result.exprs, *facts, *[g for g in gates if g is not None]]
     points = grid(variables(terms)) or {"no variable": np.zeros(1)}
-    count = len(next(iter(points.values())))
-
-    def values(of: list[Expr]) -> list[np.ndarray]:
-        return [np.broadcast_to(v, (count,)) for v in evaluate(of, points)]
-
-    holds = np.all([np.ones(count, dtype=bool), *values(facts)], axis=0)
+    holds = np.all([np.ones(count_of(points), dtype=bool), *values(facts, points)], axis=0)
+    # beyond the facts an answer may divide by zero
+    points = {name: axis[holds] for name, axis in points.items()}
     for root, found, gate in zip(roots, result.exprs, gates, strict=True):
-        before, after = values([root, found])
-        wrong = (before != after) & holds & (values([TRUE if gate is None else gate])[0])
+        before, after, matters = values([root, found, TRUE if gate is None else gate], points)
+        wrong = (before != after) & matters
         where = {name: int(axis[wrong][0]) for name, axis in points.items() if wrong.any()}
         assert not wrong.any(), f"{root} became {found}, which differs at {where}"
+
+
+def count_of(points: dict[str, np.ndarray]) -> int:
+    return len(next(iter(points.values())))
+
+
+def values(of: list[Expr], points: dict[str, np.ndarray]) -> list[np.ndarray]:
+    return [np.broadcast_to(v, (count_of(points),)) for v in evaluate(of, points)]
 
 
 # shapes that were wrong elsewhere
