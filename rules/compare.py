@@ -15,9 +15,8 @@ COMPARE = [
     Rule("eq-commutes",       "x == y",             "y == x",                  why="equality is symmetric", source="A78"),
     Rule("not-lt",            "not x < y",          "y <= x",                  both_ways=True, why="the order is total"),
 
-    Rule("literal-lt-lift",   "d < x + c",          "d - c < x",               why="both sides less c", source="D49", modulo_theory=True),
+    Rule("literal-lt-lift",   "d < x + c",          "d - c < x",               why="both sides less c", source="D49"),
     Rule("lt-lift-offset",    "x + c < y",          "x < y - c",               why="both sides less c", source="D49"),
-    Rule("lt-lift-literal",   "x + c < d",          "x < d - c",               why="both sides less c", modulo_theory=True),
     Rule("lt-cancel",         "x + z < y + z",      "x < y",                   why="both sides less z"),
     Rule("lt-cancel-left",    "x + y < x",          "y < 0",                   why="both sides less x"),
     Rule("lt-cancel-right",   "x < x + y",          "0 < y",                   why="both sides less x"),

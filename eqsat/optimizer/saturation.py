@@ -26,7 +26,7 @@ from eqsat.extract.graph import Node
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
 from eqsat.lang.expr import FALSE, TRUE, brief, make
 from eqsat.lang.ops import DIVISIONS, Bounds
-from eqsat.theory.forms import LinearForm, to_expr
+from eqsat.theory.forms import LinearForm, number, to_expr
 
 #: Sums of a class that rules match besides its normal form; further ones only if they are shorter than all before.
 MOST_OPEN = 3
@@ -126,7 +126,7 @@ class _Run:
         self.note(0, 0, began)
         # whether every rule was run
         is_whole = True
-        for number in range(1, budget.rounds + 1):
+        for turn in range(1, budget.rounds + 1):
             if not is_new:
                 break
             began, matched = time.perf_counter(), self.tables.matches.total()
@@ -136,7 +136,7 @@ class _Run:
             if changed:
                 self.read()
                 is_new = self.insert()
-            self.note(number, self.tables.matches.total() - matched, began)
+            self.note(turn, self.tables.matches.total() - matched, began)
             if not changed:
                 break
             if len(self.builder.graph) > budget.nodes:
@@ -166,19 +166,45 @@ class _Run:
         self.builder.enter(source)
 
     def move_terms(self) -> None:
-        """Add comparisons of a difference as those of its terms: ``x - y < 0`` is ``x < y``."""
+        """Add to comparisons with a literal those with a constant, or one of two terms, on the other side.
+
+        ``x%8 - 3 < 1`` is ``x%8 < 4``, and ``x - y < 0`` is ``x < y``. As rules these would make sums without end.
+        """
         source = self.builder.enter("rules")
-        for c, nodes in self.classes.items():
+        for c, nodes in [*self.classes.items()]:
             for op, _, operands in [*nodes]:
                 if op in ("lt", "le"):
                     for place in (0, 1):
-                        limit = self._literal(operands[1 - place])
-                        # one more, or less, turns < into <= or back
-                        if limit == 0 or limit == (1 if (op == "lt") == (place == 0) else -1):
-                            other = op if limit == 0 else "le" if op == "lt" else "lt"
-                            for x, y in self._differences(operands[place]):
-                                self._add(c, (other, None, (x, y) if place == 0 else (y, x)))
+                        self._move(c, op, place, operands[place], self._literal(operands[1 - place]))
+        self.builder.grow()
         self.builder.enter(source)
+
+    def _move(self, c: int, op: str, place: int, compared: int, limit: int | None) -> None:
+        """Move terms of ``compared``, at a place of a comparison with ``limit``."""
+        if limit is None:
+            return
+        # one more, or less, turns < into <= or back
+        if limit == 0 or limit == (1 if (op == "lt") == (place == 0) else -1):
+            other = op if limit == 0 else "le" if op == "lt" else "lt"
+            for x, y in self._differences(compared):
+                self._add(c, (other, None, (x, y) if place == 0 else (y, x)))
+        for constant, x in self._without_constants(compared):
+            end = self.builder.add_class(number(limit - constant))
+            self._add(c, (op, None, (x, end) if place == 0 else (end, x)))
+
+    def _without_constants(self, c: int) -> Iterator[tuple[int, int]]:
+        """The constants of the short sums of a class besides its normal form, and the classes of what is left."""
+        value = self.values[c]
+        for node in [*self.classes[c]]:
+            op, payload, operands = node
+            if op == "sum" and len(operands) <= MOST_DERIVED and node != self.normal.get(c):
+                constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
+                if constant and coefficients == (1,):
+                    yield constant, operands[0]
+                elif constant and isinstance(value, LinearForm):
+                    rest = self.builder.add_class(value.shifted(-constant), expand=False)
+                    self._add(rest, sum_of(zip(operands, coefficients, strict=True), 0))
+                    yield constant, rest
 
     def sort_dividends(self) -> None:
         """Of equal prices a dividend that is seen to be positive comes first: it needs no fix-up of its sign."""
