@@ -26,7 +26,7 @@ from eqsat.prove.verify import Check
 
 SAMPLE = Path(__file__).parent / "data" / "tinygrad_sample.jsonl"
 
-#: So many expressions are shown in full, of at most so many characters.
+#: How many expressions are shown in full, and of how many characters at most.
 SHOWN, MOST_SHOWN = 3, 90
 
 HEADING = """\
@@ -78,8 +78,8 @@ def shown(lines: list[Line]) -> str:
         program = line.name.partition("/")[0]
         for before, after in zip(line.result.before, line.result.exprs, strict=True):
             texts = to_text(before, most=MOST_SHOWN + 1), to_text(after, most=MOST_SHOWN + 1)
-            costs = cost_of([before], LATENCY), cost_of([after], LATENCY)
             if max(map(len, texts)) <= MOST_SHOWN:
+                costs = cost_of([before], LATENCY), cost_of([after], LATENCY)
                 text = f"{program}\n    {texts[0]}    (cost {costs[0]})\n    {texts[1]}    (cost {costs[1]})"
                 best[program] = max(best.get(program, (0, "")), (costs[0] - costs[1], text))
     return "\n".join([text for _, text in sorted(best.values(), reverse=True)[:SHOWN]])

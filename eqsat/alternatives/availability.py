@@ -86,7 +86,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         _of_bits(builder, values),
         _of_products(builder),
     )
-    is_divided = CongruentRemainders(builder).add_node(needed)
+    is_divided = CongruentRemainders(builder).add(needed)
     if not found and not others and not is_divided:
         return None
     for c, node in others:

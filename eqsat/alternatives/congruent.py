@@ -22,7 +22,7 @@ class CongruentRemainders:
         self._added: set[tuple[int, int]] = set()
         self._read = 0
 
-    def add_node(self, there: Collection[int] | None = None) -> bool:
+    def add(self, there: Collection[int] | None = None) -> bool:
         """Add the congruent remainders of those that are new; whether there were any.
 
         ``there`` are the classes to divide instead: what the roots are computed from, if none are given.

@@ -332,8 +332,7 @@ class _Matcher:
     def sharing(self, state: _State, term: Expr, at: str) -> Iterator[_State]:
         """One of two sums that share a letter, which takes all the terms that both have."""
         letter, other = self.shared[term]
-        (whole, offset), state = state.named("MT", "i64")
-        state = state.fact(f"(= {at} (Sum {whole} {offset}))", f"(open {whole})")
+        whole, offset, state = self.open_sum(state, at)
         if letter not in state.first:
             yield replace(state, first={**state.first, letter: (whole, offset, other)})
             return
@@ -349,13 +348,17 @@ class _Matcher:
     ) -> Iterator[tuple[_State, _Left, str, Expr]]:
         """The addends of a pattern among the terms of the class ``at``: what is left, the constants of both."""
         constant, addends = _addends(term)
-        (whole, offset), state = state.named("MT", "i64")
-        state = state.fact(f"(= {at} (Sum {whole} {offset}))", f"(open {whole})")
+        whole, offset, state = self.open_sum(state, at)
         written = [(c, a) for c, a in addends if _letter(a) is None]
         letters = [(c, x) for c, a in addends if (x := _letter(a)) is not None]
         for now, left in self.written(state, written, whole, _Left(whole, "" if at_top else "1")):
             for end, rest in self.lettered(now, letters, whole, left, at_top):
                 yield end, rest, offset, constant
+
+    def open_sum(self, state: _State, at: str) -> tuple[str, str, _State]:
+        """The terms and the constant of a sum of the class ``at`` that rules match."""
+        (whole, offset), state = state.named("MT", "i64")
+        return whole, offset, state.fact(f"(= {at} (Sum {whole} {offset}))", f"(open {whole})")
 
     def one_term(self, state: _State, whole: str, left: _Left, at: str = "") -> tuple[_State, _Left, str, str]:
         """One of the terms of a sum, of the class ``at`` if that is given: what is left, its class and coefficient."""

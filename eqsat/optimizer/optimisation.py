@@ -320,7 +320,7 @@ class Optimisation(ABC):
         """Let the rules match in egglog all that a canonical e-graph has."""
         with self._tables(rules) as tables:
             if not tables.can_match(present(builder)):
-                CongruentRemainders(builder).add_node()
+                CongruentRemainders(builder).add()
                 builder.grow()
                 self.spent.skip(NO_MATCH if rules else NO_RULES)
                 return Saturated("saturated", ())

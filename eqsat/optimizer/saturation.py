@@ -248,7 +248,7 @@ class _Run:
     def insert(self) -> bool:
         """Give egglog the classes and nodes that it does not have; whether there were any."""
         self.builder.grow()
-        self.congruent.add_node()
+        self.congruent.add()
         self.builder.grow()
         any_new = self.inserted < len(self.values) or self.has_links
         self.has_links = False
