@@ -96,7 +96,7 @@ PROVIDER: dict[str, list[Change]] = {
     "shared partial sums": [(choosing, "share_sums", lambda builder, choice, prices: choice)],
     "shared partial conditions": [(choosing, "share_junctions", lambda builder, choice: choice)],
     "availability": [(Chooser, "reusing", lambda self, choice, cost, has_time: (choice, cost))],
-    "the e-graph with reductions": [(ModuloTheory, "_with_reductions", lambda self, contexts, terms: terms)],
+    "rules about reductions": [(ModuloTheory, "used", property(lambda self: self.rules))],
     "a flat index as one variable": [(ModuloTheory, "_through_flat_index", lambda self, base, terms: terms)],
     "reading the answer again": [
         (ModuloTheory, "_read_again", lambda self, base, contexts, values, terms, nodes: terms),

@@ -27,7 +27,7 @@ from eqsat.alternatives.selections import SelectionNodes
 from eqsat.alternatives.sums import SumNodes
 from eqsat.extract.graph import Node, Payload
 from eqsat.extract.select import Choice, with_nodes
-from eqsat.lang.expr import Expr
+from eqsat.lang.expr import Expr, topological
 from eqsat.lang.terms import buffer_key, terms_of
 from eqsat.theory.definedness import AllowedDivisions
 from eqsat.theory.forms import LinearForm
@@ -97,6 +97,14 @@ class Builder:
         if size > self._credited:
             self.added[source] += size - self._credited
             self._credited = size
+
+    def add_term(self, term: Expr) -> int:
+        """The class of a term; it and the classes of its operands gain the nodes that the term is written with."""
+        c = self.add_class(self.value_of(term))
+        for part in topological([term]):
+            if (node := self.input.written(part)) is not None:
+                self.add_node(self.add_class(self.value_of(part)), node)
+        return c
 
     def add_roots(self, values: Iterable[Value]) -> None:
         """Make the classes of ``values`` the roots; junctions among them are also read member by member in context."""

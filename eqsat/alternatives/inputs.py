@@ -56,15 +56,8 @@ class InputNodes(KindNodes):
         self._has_few = sum([op in FLOORS for op in ops]) < MANY_DIVISIONS
         self.truncates |= "tdiv" in ops
         for term, op in zip(self._input, ops, strict=True):
-            if op not in _WORTH_ADDING or (op in REDUCTIONS and term.args[1].vmin == term.args[1].vmax):
-                # the form of an index with one value is that value, which binds nothing
-                continue
-            value = self.classes.value_of(term)
-            if isinstance(value, LinearForm):
-                worth = not value.is_affine() or op in REDUCTIONS
-            else:
-                worth = op == "where" or any(self._has_quotient(a) for a in term.args)
-            if worth:
+            value = self.classes.value_of(term) if op in _WORTH_ADDING else None
+            if value is not None and self._is_worth_adding(term, value):
                 self._originals.setdefault(value, []).append(term)
                 if op in COMPARISONS and not term.args[0].is_bool:
                     # the complement of what is written is often what is meant
@@ -73,6 +66,21 @@ class InputNodes(KindNodes):
                 if self._has_few and op in HIDDEN and isinstance(value, LinearForm) and not self.theory.is_late():
                     for before, after in self._hidden_laws.rewritten(term):
                         self._rewrites.setdefault(self.classes.value_of(before), []).append(after)
+
+    def _is_worth_adding(self, term: Expr, value: Value) -> bool:
+        """Whether a term with an operator of those that are worth it says more than its normal form ``value``."""
+        if term.op in REDUCTIONS:
+            # the form of an index with one value is that value, which binds nothing
+            return term.args[1].vmin < term.args[1].vmax
+        if isinstance(value, LinearForm):
+            return not value.is_affine()
+        return term.op == "where" or any(self._has_quotient(a) for a in term.args)
+
+    def written(self, term: Expr) -> Node | None:
+        """The node that a term is, over the classes of its operands; none if its normal form says as much."""
+        if term.op not in _WORTH_ADDING or not self._is_worth_adding(term, self.classes.value_of(term)):
+            return None
+        return self._nodes([term], 1)[0]
 
     def add_to(self, c: int) -> None:
         """Add to a class the terms of the input with its value, and what follows from them."""

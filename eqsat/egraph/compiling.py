@@ -504,7 +504,7 @@ class _BinderCompiler(_Compiler):
         left = [t for t in topological([self.pattern.left]) if t.op in REDUCTIONS]
         right = topological([self.pattern.right])
         return any(t.op == "load" for t in right) or not all(
-            any(_is_within(t, other) for other in left) for t in right if t.op in REDUCTIONS
+            any(is_within(t, other) for other in left) for t in right if t.op in REDUCTIONS
         )
 
     def carried(self) -> Iterator[tuple[str, int]]:
@@ -590,7 +590,7 @@ def _letters(conjunct: Conjunct) -> set[str]:
     return {letter for name in names for letter in (name.split("_")[1:] if name.startswith("divides_") else [name])}
 
 
-def _is_within(reduction: Expr, other: Expr) -> bool:
+def is_within(reduction: Expr, other: Expr) -> bool:
     """Whether the range of a reduction, if it is not empty, is always a part of that of another over its index."""
     _, index, low, high = reduction.args
     _, like, least, most = other.args

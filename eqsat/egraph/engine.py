@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -188,7 +188,6 @@ class Session:
         facts: Sequence[Expr] = (),
         budget: Budget = Budget(),
         without: Collection[str] = (),
-        simplify: Callable[[Expr], Expr] | None = None,
     ) -> Saturation:
         """Insert ``roots``, apply the rules until nothing changes or a budget runs out, and freeze the e-graph.
 
@@ -198,8 +197,6 @@ class Session:
             Conditions known to hold.
         without : collection of str
             Names of rules to leave out this time.
-        simplify : function from Expr to Expr, optional
-            Gives terms equal to those that hold reductions, and to bodies of these: an index is a variable then.
 
         Raises
         ------
@@ -209,7 +206,7 @@ class Session:
             If two values end up in one class without that.
         """
         try:
-            return _Run(self, roots, facts, budget, frozenset(without), simplify).run()
+            return _Run(self, roots, facts, budget, frozenset(without)).run()
         except TwoValuesError as error:
             contradiction = error
         finally:
@@ -250,7 +247,6 @@ class _Run:
         facts: Sequence[Expr],
         budget: Budget,
         without: frozenset[str],
-        simplify: Callable[[Expr], Expr] | None = None,
     ) -> None:
         self.session = session
         self.roots = list(roots)
@@ -270,7 +266,7 @@ class _Run:
         # the indices of reductions and the arrays of loads, and their numbers
         self.indices: dict[Expr, int] = {}
         self.arrays: dict[Expr, int] = {}
-        self.reductions = Reductions(simplify)
+        self.reductions = Reductions()
         self.provided: tuple[int, ...] = ()
 
     def run(self) -> Saturation:
@@ -347,7 +343,7 @@ class _Run:
             # the next count of the nodes says so
             return False
         asking = [asked for asked in self.asking(functions) if settled or not asked.rule.reindexes]
-        found = self.reductions.found(graph, frozen, asking, settled, self.deadline)
+        found = self.reductions.found(graph, frozen, asking, self.deadline)
         if not found:
             return False
         self.add(found, frozen, functions)

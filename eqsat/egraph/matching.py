@@ -8,6 +8,10 @@ bound elsewhere to a sum of several terms matches these terms wherever a sum has
 
 A rule that measures what no node is yet (the rest of a sum) is compiled to two: the first makes the node and remembers
 its match in a table of its own, the second goes on once something is known of the node.
+
+Of a rule about reductions egglog only finds where its left side matches, but for the ends of ranges: a match is a row
+of a table, :class:`AskedRule` says what is in it, and the right side is built of terms, in which an index can be
+replaced.
 """
 
 from __future__ import annotations
@@ -26,12 +30,26 @@ from eqsat.egraph.patterns import (
     Pattern,
     binds_index,
     is_condition_letter,
+    moved_letter,
     pattern_of,
     places_of_letters,
 )
 from eqsat.egraph.program import CONTAINERS, PLAIN, container_text
 from eqsat.egraph.rule import Rule
-from eqsat.lang.expr import FALSE, Expr, const, make, topological, variables
+from eqsat.lang.expr import (
+    FALSE,
+    Expr,
+    buffers,
+    const,
+    index_level,
+    is_index,
+    make,
+    substitute,
+    topological,
+    var,
+    variables,
+)
+from eqsat.lang.ops import REDUCTIONS
 
 #: A shipped rule may take the constant of a sum that has fewer other terms left: the more there are, the more sums it
 #: would make, and the less each is worth.
@@ -51,16 +69,46 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class AskedRule:
+    """How the matches of a rule about reductions are written.
+
+    Attributes
+    ----------
+    table : str
+        The table whose rows are matches. A row begins with the class of the left side, or of what has it as a part.
+    pattern : Pattern
+        The parts of the rule.
+    columns : tuple of (str, str)
+        What follows, each with its sort in egglog: letters, ``i1``, ``i2``, ... for the indices by their levels,
+        ``end0``, ``end1``, ... for ends of ranges that the pattern does not write as letters.
+    ends : tuple of Expr
+        Those ends as the pattern writes them.
+    kept : str
+        The operator of the left side if there may be other members beside it, else ``""``: ``"sum"``, whose other
+        terms, constant and factor of the match are the last three columns, or that of a container, whose other members
+        are the last.
+    """
+
+    table: str
+    pattern: Pattern
+    columns: tuple[tuple[str, str], ...]
+    ends: tuple[Expr, ...]
+    kept: str
+
+
+@dataclass(frozen=True)
 class Compiled:
     """A way to match a rule: its stages in order, and the constructors that the first one reads.
 
     A rule that is ``broad`` has nothing but letters under one operator: of a long product it takes every two factors.
+    What is done with the matches of one that is ``asked`` Python says.
     """
 
     name: str
     stages: tuple[Stage, ...]
     reads: frozenset[str]
     broad: bool
+    asked: AskedRule | None = None
 
 
 @dataclass(frozen=True)
@@ -142,21 +190,21 @@ def _is_literal_letter(term: Expr) -> bool:
 
 
 @cache
-def _is_number(term: Expr) -> bool:
+def is_number(term: Expr) -> bool:
     """Whether a part of a pattern is computed from literals and measures."""
     if term.is_bool:
         return False
     return all(t.op != "var" or str(t.value) in LITERALS or str(t.value) in MEASURES for t in topological([term]))
 
 
-def _addends(term: Expr) -> tuple[Expr, list[tuple[Expr, Expr]]]:
+def as_sum(term: Expr) -> tuple[Expr, list[tuple[Expr, Expr]]]:
     """A pattern as a sum: its constant, and (coefficient, addend) pairs."""
     constant: Expr = const(0)
     found: list[tuple[Expr, Expr]] = []
     stack: list[tuple[Expr, Expr]] = [(const(1), term)]
     while stack:
         scale, part = stack.pop()
-        if _is_number(part):
+        if is_number(part):
             constant = _plus(constant, _times(scale, part))
         elif part.op == "add":
             stack += [(scale, part.args[1]), (scale, part.args[0])]
@@ -165,8 +213,8 @@ def _addends(term: Expr) -> tuple[Expr, list[tuple[Expr, Expr]]]:
         elif part.op == "neg":
             stack.append((_times(scale, const(-1)), part.args[0]))
         elif part.op == "mul":
-            numbers = [f for f in _members(part, "mul") if _is_number(f)]
-            others = [f for f in _members(part, "mul") if not _is_number(f)]
+            numbers = [f for f in _members(part, "mul") if is_number(f)]
+            others = [f for f in _members(part, "mul") if not is_number(f)]
             for number in numbers:
                 scale = _times(scale, number)
             if len(others) == 1 and (numbers or others[0].op in _SUMS):
@@ -200,14 +248,14 @@ def _members(term: Expr, op: str) -> list[Expr]:
     return [m for arg in term.args for m in _members(arg, op)]
 
 
-def _is_sum(term: Expr) -> bool:
-    return term.op in _SUMS or (term.op == "mul" and any(_is_number(f) for f in _members(term, "mul")))
+def is_sum(term: Expr) -> bool:
+    return term.op in _SUMS or (term.op == "mul" and any(is_number(f) for f in _members(term, "mul")))
 
 
 def _is_one_term(term: Expr) -> bool:
     """Whether a sum in a pattern is a multiple of one term with an operator."""
-    constant, addends = _addends(term)
-    return len(addends) == 1 and constant.op == "const" and not constant.vmin and _letter(addends[0][1]) is None
+    constant, addends = as_sum(term)
+    return len(addends) == 1 and constant.op == "const" and not constant.vmin and letter_of(addends[0][1]) is None
 
 
 def _open_letter(term: Expr, state: _State) -> str | None:
@@ -216,7 +264,7 @@ def _open_letter(term: Expr, state: _State) -> str | None:
     return str(found[0].value) if found else None
 
 
-def _letter(term: Expr) -> str | None:
+def letter_of(term: Expr) -> str | None:
     if is_condition_letter(term):
         return str(term.args[0].value)
     return str(term.value) if term.op == "var" and str(term.value) in TERMS else None
@@ -242,6 +290,11 @@ class _Matcher:
         self.pattern = pattern
         #: The letter that each of two operands of one node adds to another, by these operands.
         self.shared = _shared(pattern.left) if rule.modulo_theory else {}
+        self.reduces = binds_index(rule)
+        #: The ends of ranges that are more than a letter: what is in them is found from the terms.
+        self.ends = tuple(
+            dict.fromkeys(e for t in reductions_of(pattern.left) for e in t.args[2:] if letter_of(e) is None)
+        )
 
     def fail(self, what: str) -> ValueError:
         return ValueError(f"rule {self.rule.name!r}: {what}")
@@ -250,19 +303,21 @@ class _Matcher:
 
     def match(self, state: _State, term: Expr, at: str) -> Iterator[_State]:
         """``term``, below the top, against the class ``at``."""
-        letter = _letter(term)
+        letter = letter_of(term)
         if letter is not None:
             yield self.letter(state, letter, at)
+        elif term.op == "var" and is_index(term):
+            yield self.letter(state, f"i{index_level(term)}", at)
         elif term.op == "const" or _is_literal_letter(term):
             yield self.number_at(state, term, at)
-        elif _is_number(term):
+        elif is_number(term):
             number, state = self.number(state, term)
             yield state.fact(f"(= {number} (lit {at}))")
         elif term.op == "bool":
             yield state.fact(f"(= {at} ({'Yes' if term.value else 'No'}))")
         elif term in self.shared:
             yield from self.sharing(state, term, at)
-        elif _is_sum(term):
+        elif is_sum(term):
             yield from self.sum(state, term, at)
         elif term.op in CONTAINERS:
             for matched, rest in self.container(state, term, at, at_top=False):
@@ -305,8 +360,14 @@ class _Matcher:
                 name, now = now.name("E")
                 names.append(name)
             now = now.fact(f"(= {at} ({PLAIN[op][0]} {' '.join(names)}))")
+            if op in REDUCTIONS:
+                for end, name in zip(ordered[2:], names[2:], strict=True):
+                    if end in self.ends:
+                        now = self.letter(now, f"end{self.ends.index(end)}", name)
+                ordered = [part for part in ordered if part not in self.ends]
+                names = [name for name, part in zip(names, args, strict=True) if part not in self.ends]
             # what is written out is matched before letters, which may stand in it
-            pairs = sorted(zip(ordered, names, strict=True), key=lambda pair: _letter(pair[0]) is not None)
+            pairs = sorted(zip(ordered, names, strict=True), key=lambda pair: letter_of(pair[0]) is not None)
             yield from self.all_of(now, pairs)
 
     def all_of(self, state: _State, pairs: Sequence[tuple[Expr, str]]) -> Iterator[_State]:
@@ -324,6 +385,9 @@ class _Matcher:
                 continue
             end, rest = kept
             if left.taker:
+                if self.reduces:
+                    # else a body of n addends is split into two in 2**n ways
+                    end = end.fact(f"(< (multiset-length {left.terms}) {MOST_LEFT})")
                 text = f"(Sum {left.terms} {rest})"
                 yield end.bind(left.taker, f"(Sum (multiset-of (Sc -1 {text})) 0)" if left.negative else text)
             else:
@@ -347,10 +411,10 @@ class _Matcher:
         self, state: _State, term: Expr, at: str, at_top: bool
     ) -> Iterator[tuple[_State, _Left, str, Expr]]:
         """The addends of a pattern among the terms of the class ``at``: what is left, the constants of both."""
-        constant, addends = _addends(term)
+        constant, addends = as_sum(term)
         whole, offset, state = self.open_sum(state, at)
-        written = [(c, a) for c, a in addends if _letter(a) is None]
-        letters = [(c, x) for c, a in addends if (x := _letter(a)) is not None]
+        written = [(c, a) for c, a in addends if letter_of(a) is None]
+        letters = [(c, x) for c, a in addends if (x := letter_of(a)) is not None]
         for now, left in self.written(state, written, whole, _Left(whole, "" if at_top else "1")):
             for end, rest in self.lettered(now, letters, whole, left, at_top):
                 yield end, rest, offset, constant
@@ -514,8 +578,8 @@ class _Matcher:
         members = _members(term, term.op)
         whole, state = state.name("ME")
         state = state.fact(f"(= {at} ({CONTAINERS[term.op]} {whole}))")
-        written = [m for m in members if _letter(m) is None]
-        letters = [x for m in members if (x := _letter(m)) is not None]
+        written = [m for m in members if letter_of(m) is None]
+        letters = [x for m in members if (x := letter_of(m)) is not None]
         for now, left in self.members(state, written, whole, whole):
             bound, free = [[x for x in letters if (x in now.letters) is known] for known in (True, False)]
             for x in bound:
@@ -620,12 +684,34 @@ class _Matcher:
             for state, head in self.top(left):
                 yield self.staged(state, conjuncts, head)
 
+    def asked(self) -> Iterator[tuple[Stage, AskedRule]]:
+        """Every way to match the left side of a rule about reductions: a query that writes rows, what is in them."""
+        for state, kept in self.top(self.pattern.left):
+            made = {x: text for x, text in state.letters.items() if text.startswith("(")}
+            literals = [name for name in state.sorts if name in LITERALS]
+            columns = [*[(x, "E") for x in state.letters], *[(name, "i64") for name in literals]]
+            values = [*[f"made_{x}" if x in made else text for x, text in state.letters.items()], *literals]
+            if kept.op == "sum":
+                columns += [("terms", "MT"), ("constant", "i64"), ("factor", "i64")]
+                values += [kept.members, kept.constant, kept.factor]
+            elif kept.op:
+                columns.append(("members", "ME"))
+                values.append(kept.members)
+            table = f"asked{next(_NUMBERS)}"
+            actions = [f"(let made_{x} {text})" for x, text in made.items()]
+            head = f"{' '.join(actions)} ({table} {' '.join([kept.of, *values])})"
+            declared = f"(relation {table} ({' '.join(['E', *[sort for _, sort in columns]])}))"
+            yield (
+                Stage(" ".join(state.facts), head, declared),
+                AskedRule(table, self.pattern, tuple(columns), self.ends, kept.op),
+            )
+
     def top(self, left: Expr) -> Iterator[tuple[_State, _Kept]]:
         """The left side matched, and what is kept of the class."""
         state = _State().declare("e", "E")
-        if _is_sum(left) and _is_one_term(left):
+        if is_sum(left) and _is_one_term(left):
             yield from self.one_addend(state, left)
-        elif _is_sum(left):
+        elif is_sum(left):
             for matched, rest, offset, constant in self.matched_sum(state, left, "e", at_top=True):
                 if (kept := self.constant(matched, constant, offset, rest)) is not None:
                     yield kept[0], _Kept("sum", rest.terms, kept[1], rest.factor or "1")
@@ -641,7 +727,7 @@ class _Matcher:
 
         What is found of the term then holds in every sum that has it, without a node for each of them.
         """
-        [(coefficient, addend)] = _addends(left)[1]
+        [(coefficient, addend)] = as_sum(left)[1]
         state = replace(state, sorts={})
         (whole, term, atom, scale), state = state.named("MT", "T", "E", "i64")
         state = state.fact(f"(at {whole} {term} {atom} {scale})")
@@ -717,11 +803,11 @@ class _Matcher:
 
     def flat(self, state: _State, term: Expr, factor: str) -> tuple[_State, list[str], str]:
         """The terms of the right side as a sum, times the factor, and its constant."""
-        constant, addends = _addends(term)
+        constant, addends = as_sum(term)
         terms = []
         for coefficient, addend in addends:
             number, state = self.times(state, coefficient, factor)
-            if number == "1" and (common := state.common.get(_letter(addend) or "")):
+            if number == "1" and (common := state.common.get(letter_of(addend) or "")):
                 terms.append(common)
                 continue
             state, text = self.build(state, addend)
@@ -740,15 +826,15 @@ class _Matcher:
 
     def build(self, state: _State, term: Expr) -> tuple[_State, str]:
         """The right side, or a part of it, as an action."""
-        letter = _letter(term)
+        letter = letter_of(term)
         if letter is not None:
             return state, state.letters[letter]
-        if _is_number(term):
+        if is_number(term):
             number, state = self.number(state, term)
             return state, f"(Sum (multiset-of) {number})"
         if term.op == "bool":
             return state, "(Yes)" if term.value else "(No)"
-        if _is_sum(term):
+        if is_sum(term):
             state, terms, constant = self.flat(state, term, "1")
             return state, f"(Sum {_gathered(terms)} {constant})"
         if term.op in CONTAINERS:
@@ -780,8 +866,8 @@ def _shared(left: Expr) -> dict[Expr, tuple[str, str]]:
     """
     found = {}
     for term in left.args:
-        constant, addends = _addends(term)
-        letters = [x for k, a in addends if k == const(1) and (x := _letter(a))]
+        constant, addends = as_sum(term)
+        letters = [x for k, a in addends if k == const(1) and (x := letter_of(a))]
         if len(letters) == len(addends) == 2 and constant == const(0):
             found[term] = letters
     if len(found) != 2:
@@ -840,8 +926,8 @@ def by_representation(rule: Rule) -> bool:
 
 def _shape(term: Expr) -> object:
     """A pattern as the encoding holds it."""
-    if _is_sum(term) or _is_number(term):
-        constant, addends = _addends(term)
+    if is_sum(term) or is_number(term):
+        constant, addends = as_sum(term)
         numbers = [(c, _shape(a)) for c, a in addends]
         if all(c.op == "const" for c, _ in numbers):
             total: dict[str, int] = {}
@@ -856,6 +942,24 @@ def _shape(term: Expr) -> object:
     return (term.op, term.value, tuple(map(_shape, term.args))) if term.args else term
 
 
+def with_literals(pattern: Pattern) -> Iterator[Pattern]:
+    """The pattern of a rule about reductions, and its copies in which a factor is a literal.
+
+    A multiple of a term is a term of a sum with that coefficient, not a product.
+    """
+    yield pattern
+    order = topological([pattern.left])
+    moved = {moved_letter(array) for array in buffers([pattern.right])}
+    ends = {end for t in reductions_of(pattern.left) for end in t.args[2:]}
+    unused = next(x for x in LITERALS if x not in {str(v.value) for v in variables([pattern.left, pattern.right])})
+    for term in order:
+        for letter in dict.fromkeys(term.args) if term.op == "mul" and term not in ends else ():
+            name = letter_of(letter)
+            if name and name in TERMS and name not in moved and sum(t.args.count(letter) for t in order) == 1:
+                literal = {letter: var(unused, letter.vmin, letter.vmax)}
+                yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], literal))
+
+
 @cache
 def compiled(rule: Rule) -> tuple[Compiled, ...]:
     """The ways to match ``rule``, in each direction that it has.
@@ -865,33 +969,47 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
     ValueError
         If the rule cannot be matched; one line that names it.
     """
-    if binds_index(rule) or by_representation(rule):
+    if by_representation(rule):
         return ()
     directions = [rule, rule.reverse()] if rule.both_ways else [rule]
     found = []
     for one in directions:
         pattern = pattern_of(one)
-        if _letter(pattern.left) is not None:
+        if letter_of(pattern.left) is not None:
+            continue
+        if binds_index(one):
+            for variant in with_literals(pattern):
+                reads = _constructors(variant.left)
+                for stage, asked in _Matcher(one, variant).asked():
+                    found.append(Compiled(rule.name, (stage,), reads, False, asked))
             continue
         for stages in _Matcher(one, pattern).run():
-            broad = pattern.left.op in CONTAINERS and all(_letter(m) for m in _members(pattern.left, pattern.left.op))
+            broad = pattern.left.op in CONTAINERS and all(letter_of(m) for m in _members(pattern.left, pattern.left.op))
             found.append(Compiled(rule.name, stages, _constructors(pattern.left), broad))
     return tuple(found)
+
+
+def reductions_of(side: Expr) -> list[Expr]:
+    """The reductions in a side of a rule."""
+    return [t for t in topological([side]) if t.op in REDUCTIONS]
 
 
 def _constructors(left: Expr) -> frozenset[str]:
     """The constructors of nodes that the left side of a rule needs."""
     found: set[str] = set()
+    ends = {end for t in reductions_of(left) for end in t.args[2:]}
     for term in topological([left]):
-        if is_condition_letter(term) or not term.args or _is_number(term):
+        if term in ends:
+            continue
+        if is_condition_letter(term) or not term.args or is_number(term):
             continue
         if term.op in ("le", "ne"):
             found |= {"Not", "Lt" if term.op == "le" else "Eq"}
-        elif _is_sum(term):
+        elif is_sum(term):
             found.add("Sum")
             if any(
-                len([f for f in _members(a, "mul") if not _is_number(f)]) > 1
-                for _, a in _addends(term)[1]
+                len([f for f in _members(a, "mul") if not is_number(f)]) > 1
+                for _, a in as_sum(term)[1]
                 if a.op == "mul"
             ):
                 found.add("Prod")

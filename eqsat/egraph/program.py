@@ -27,6 +27,11 @@ PLAIN = {
     "where": ("Where", 3),
     "shl": ("Shl", 2),
     "shr": ("Shr", 2),
+    # the body, the index, and the ends of its range
+    "sum_over": ("SumOver", 4),
+    "prod_over": ("ProdOver", 4),
+    "max_over": ("MaxOver", 4),
+    "min_over": ("MinOver", 4),
 }
 #: Sums and containers of up to so many members have a table for each number of them; longer ones are text.
 MOST_COLUMNS = 12

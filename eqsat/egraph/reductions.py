@@ -9,13 +9,13 @@ A substitution for an index is made in one term of a class, not in the class: it
 its range, and elsewhere they need not be. So a rule that substitutes is applied to terms, one for each of its letters:
 where the rule is true of these, the left side is the class that was matched, whatever the term of the body is outside
 the range, and the right side is a term, of which nothing else is said. :class:`Reductions` does that between rounds. It
-also names indices anew where less of their range is left, and may ask for normal forms.
+also names indices anew where less of their range is left.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain, product
@@ -208,21 +208,14 @@ def _leave_out_empty(graph: EGraph) -> None:
 
 
 class Reductions:
-    """What a run adds to its graph between the rounds.
+    """What a run adds to its graph between the rounds."""
 
-    ``simplify`` gives a term that equals another, for all values of its variables and indices; it may be left out.
-    """
-
-    def __init__(self, simplify: Callable[[Expr], Expr] | None = None) -> None:
-        self.simplify = simplify
+    def __init__(self) -> None:
         self.done: set[tuple[object, ...]] = set()
         self.sets = VariableSets()
 
-    def found(self, graph: EGraph, tables: Tables, asked: Sequence[Asked], settled: bool, until: float) -> list[Found]:
-        """Classes, and terms that equal them, that have not been found before.
-
-        Normal forms are asked for once the rules have had their time: ``settled``.
-        """
+    def found(self, graph: EGraph, tables: Tables, asked: Sequence[Asked], until: float) -> list[Found]:
+        """Classes, and terms that equal them, that have not been found before."""
         rows = [
             (c, constructor, operands)
             for c, nodes in tables.rows.items()
@@ -241,10 +234,6 @@ class Reductions:
         for c, constructor, operands in rows:
             if time.perf_counter() < until:
                 found += self._renamed(c, REDUCTION_OPERATORS[constructor], operands, terms, tables.indices)
-        if self.simplify is not None and settled:
-            for c in sorted({c for c, _, _ in rows} | {cast(int, operands[0]) for _, _, operands in rows}):
-                if time.perf_counter() < until and c in terms:
-                    found += self._simplified(c, terms[c])
         return found
 
     def _is_new(self, *key: object) -> bool:
@@ -252,18 +241,6 @@ class Reductions:
             return False
         self.done.add(key)
         return True
-
-    def _is_accepted(self, term: Expr) -> bool:
-        """Whether a term may enter a graph.
-
-        Rules about divisions make all things of what divides by zero. An index that is bound in a term and free in it
-        too is one name for two things: what is known of one would be known of the other.
-        """
-        order = topological([term])
-        if len(order) > MOST_TERMS or any(map(divides_by_zero, order)):
-            return False
-        bound = reduce(or_, [self.sets.of(t.args[1]) for t in order if t.op in REDUCTIONS], 0)
-        return not bound & self.sets.of(term)
 
     def _applied(self, match: Asked, terms: Mapping[int, Expr], indices: Sequence[Expr]) -> Iterator[Found]:
         """The right side of a rule for the terms of its letters."""
@@ -281,7 +258,7 @@ class Reductions:
         if not self._is_new(match.rule.name, match.rule.body, *letters.values(), *bound.values()):
             return
         pattern = cast(Pattern, match.rule.pattern)
-        for literals in self._divisors(pattern, letters, bound):
+        for literals in divisors(pattern, letters, bound, self.sets):
             try:
                 side = RightSide(pattern, {**letters, **literals}, bound, self.sets)
                 if literals and not side.holds():
@@ -290,36 +267,8 @@ class Reductions:
             except ValueError:
                 # an index would leave its scope, or the term is one that is refused
                 continue
-            if self._is_accepted(term):
+            if is_accepted(self.sets, term):
                 yield match.whole, term
-
-    def _divisors(
-        self, pattern: Pattern, letters: Mapping[str, Expr], bound: Mapping[int, Expr]
-    ) -> Iterator[dict[str, Expr]]:
-        """The literals that the terms of bodies divide what speaks of an index by, as a guard asks for them."""
-        asked = divided(pattern)
-        if not asked:
-            yield {}
-            return
-        indices = reduce(or_, map(self.sets.of, bound.values()))
-        choices = []
-        for letter, _ in asked:
-            divisions = [t for t in topological([letters[letter]]) if t.op in FLOORS and t.args[1].op == "const"]
-            choices.append(dict.fromkeys(t.args[1] for t in divisions if self._is_linear(t.args[0], indices)))
-        for chosen in product(*choices):
-            found = {name: number for (_, name), number in zip(asked, chosen, strict=True)}
-            # the left side may have said which
-            if all(letters.get(name, number) is number for name, number in found.items()):
-                yield found
-
-    def _is_linear(self, term: Expr, indices: int) -> bool:
-        """Whether a term is a sum with a multiple of one of the ``indices``: of other dividends digits say nothing."""
-        while term.op in SUMS or (term.op == "mul" and term.args[1].op == "const"):
-            held = [a for a in term.args if self.sets.of(a) & indices]
-            if len(held) != 1:
-                return False
-            (term,) = held
-        return term.op == "var" and is_index(term)
 
     def _renamed(
         self, c: int, op: str, operands: Sequence[int | str], terms: Mapping[int, Expr], indices: Sequence[Expr]
@@ -337,18 +286,8 @@ class Reductions:
             term = make(op, body, index, low, high)
         except ValueError:
             return
-        if term.args[1] is not index and self._is_new(c, term) and self._is_accepted(term):
+        if term.args[1] is not index and self._is_new(c, term) and is_accepted(self.sets, term):
             yield c, term
-
-    def _simplified(self, c: int, term: Expr) -> Iterator[Found]:
-        if self.simplify is None or not self._is_accepted(term) or not self._is_new("simplify", term):
-            return
-        try:
-            simpler = self.simplify(term)
-        except ValueError:
-            return
-        if simpler is not term and self._is_accepted(simpler):
-            yield c, simpler
 
 
 def _best_terms(graph: EGraph, tables: Tables, classes: Sequence[int]) -> dict[int, Expr]:
@@ -373,6 +312,49 @@ def _alone(
     except ValueError:
         return
     yield c, term
+
+
+def is_accepted(sets: VariableSets, term: Expr) -> bool:
+    """Whether a term that a rule makes may enter a graph.
+
+    Rules about divisions make all things of what divides by zero. An index that is bound in a term and free in it
+    too is one name for two things: what is known of one would be known of the other.
+    """
+    order = topological([term])
+    if len(order) > MOST_TERMS or any(map(divides_by_zero, order)):
+        return False
+    bound = reduce(or_, [sets.of(t.args[1]) for t in order if t.op in REDUCTIONS], 0)
+    return not bound & sets.of(term)
+
+
+def divisors(
+    pattern: Pattern, letters: Mapping[str, Expr], bound: Mapping[int, Expr], sets: VariableSets
+) -> Iterator[dict[str, Expr]]:
+    """The literals that the terms of bodies divide what speaks of an index by, as a guard asks for them."""
+    asked = divided(pattern)
+    if not asked:
+        yield {}
+        return
+    indices = reduce(or_, map(sets.of, bound.values()))
+    choices = []
+    for letter, _ in asked:
+        divisions = [t for t in topological([letters[letter]]) if t.op in FLOORS and t.args[1].op == "const"]
+        choices.append(dict.fromkeys(t.args[1] for t in divisions if _is_linear(t.args[0], indices, sets)))
+    for chosen in product(*choices):
+        found = {name: number for (_, name), number in zip(asked, chosen, strict=True)}
+        # the left side may have said which
+        if all(letters.get(name, number) is number for name, number in found.items()):
+            yield found
+
+
+def _is_linear(term: Expr, indices: int, sets: VariableSets) -> bool:
+    """Whether a term is a sum with a multiple of one of the ``indices``: of other dividends digits say nothing."""
+    while term.op in SUMS or (term.op == "mul" and term.args[1].op == "const"):
+        held = [a for a in term.args if sets.of(a) & indices]
+        if len(held) != 1:
+            return False
+        (term,) = held
+    return term.op == "var" and is_index(term)
 
 
 class RightSide:
@@ -403,9 +385,19 @@ class RightSide:
         found = {name for _, name in divided(self.pattern)}
         for conjunct in chain_members(self.pattern.when, "and"):
             names = {str(v.value) for v in variables([conjunct])}
-            if names & found and not self._built(conjunct, {}).vmin:
+            if names & found and not self.built(conjunct).vmin:
                 return False
         return True
+
+    def built(self, part: Expr) -> Expr:
+        """A part of the guard, or of the left side outside its reductions, as a term.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`term`.
+        """
+        return self._built(part, {})
 
     def _built(self, pattern: Expr, scope: Mapping[int, Expr]) -> Expr:
         """A part of the right side, in reductions over the indices of ``scope``, by their levels."""

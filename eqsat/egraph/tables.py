@@ -40,6 +40,9 @@ class Tables:
         self._folder = tempfile.TemporaryDirectory(prefix="eqsat-")
         self._files: dict[str, TextIO] = {}
         ways = [way for rule in rules for way in compiled(rule)]
+        #: The rules about reductions whose matches are rows of tables.
+        self.asking = tuple([way.asked for way in ways if way.asked is not None])
+        self._read = (*_NODES, *[asked.table for asked in self.asking])
         self._ways: list[tuple[Compiled, tuple[str, ...]]] = []
         lines = [program()]
         numbers = count()
@@ -161,10 +164,10 @@ class Tables:
         return self._schedules[key]
 
     def rows(self) -> dict[str, Any]:
-        """The rows of the tables of nodes and their parts, as egglog gives them, but for empty tables."""
+        """The rows of nodes, of their parts and of matches by tables, as egglog gives them, but for empty tables."""
         functions = self._egraph.freeze().functions
         # the others are not asked for theirs: each asking copies them
-        found = ((name, functions[name].rows) for name in _NODES)
+        found = ((name, functions[name].rows) for name in self._read)
         return {name: rows for name, rows in found if rows}
 
     def clear(self) -> None:

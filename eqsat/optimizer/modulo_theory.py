@@ -2,8 +2,7 @@
 
 The theory (:mod:`eqsat.theory.linear`) normalises the roots; :mod:`eqsat.alternatives.builder` makes the e-graph of
 their normal forms and of the input; :mod:`eqsat.optimizer.saturation` lets the rules match in egglog and the theory
-normalise what they find; :mod:`eqsat.alternatives.choosing` extracts. Terms with reductions also go through
-:mod:`eqsat.optimizer.with_reductions`.
+normalise what they find; :mod:`eqsat.alternatives.choosing` extracts.
 """
 
 from __future__ import annotations
@@ -25,12 +24,11 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import FALSE, Expr, substitute, topological
 from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
 from eqsat.lang.uninterpreted import UNINTERPRETED
-from eqsat.optimizer.optimisation import FOR_NORMAL_FORMS, LARGE
+from eqsat.optimizer.optimisation import FOR_NORMAL_FORMS, LARGE, Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.optimizer.relevant import relevant_rules
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.snapshot import of_theory
-from eqsat.optimizer.with_reductions import WithReductions
 from eqsat.theory.conjectures import find_conjectures
 from eqsat.theory.definedness import undefined
 from eqsat.theory.facts import OverdueError
@@ -43,8 +41,6 @@ RootTerms = dict[int, Expr]
 #: The operators of conditions on sums, and products, of variables.
 _PLAIN = COMPARISONS | SUMS | {"mul", "and", "or", "not", "var", "const", "bool"}
 
-#: How often the rules run, each time with more e-nodes, while these run out.
-MAX_RUNS = 3
 #: How often what was conjectured and proved leads to further conjectures.
 MAX_CONJECTURES = 8
 #: A flat index is tried as one variable in inputs of at most so many terms, if an answer has many divisions left.
@@ -52,7 +48,7 @@ MOST_TERMS = 130
 
 
 @dataclass
-class ModuloTheory(WithReductions):
+class ModuloTheory(Optimisation):
     """A run in which rules and linear integer arithmetic work on one e-graph."""
 
     #: Whether the rules run; if not, normal forms are all there is.
@@ -88,8 +84,6 @@ class ModuloTheory(WithReductions):
             terms, contexts, found = [written[c] for c in wanted], theories, (builder, wanted)
             if self.extract == "exact":
                 terms = self._best_of_all(builder, choice, wanted, terms)
-            if engine == "egraph" and self._has_time():
-                terms = self._with_reductions(theories, terms)
             if limit == inf:
                 self.spent.enter("flat index")
                 terms = self._through_flat_index(base, terms)
@@ -123,7 +117,7 @@ class ModuloTheory(WithReductions):
     def _saturate(self, builder: Builder) -> None:
         """Let rules and theory add e-nodes until nothing changes or the budget ends."""
         if self.with_rules and self._has_time():
-            found = self._modulo(builder, self._once(relevant_rules, self.rules))
+            found = self._modulo(builder, self._once(relevant_rules, self.used))
             if found.stop != "saturated":
                 self.stop = found.stop
 

@@ -351,14 +351,13 @@ class Optimisation(ABC):
         seconds: float,
         nodes: int,
         without: frozenset[str] = frozenset(),
-        simplify: Callable[[Expr], Expr] | None = None,
     ) -> Saturation:
         budget = replace(self.budget, seconds=seconds, nodes=nodes)
         with self._session(rules) as session:
             began = time.perf_counter()
             self.spent.not_entered = None
             phase = self.spent.enter("saturate")
-            saturation = session.saturate(terms, facts, budget, without, simplify)
+            saturation = session.saturate(terms, facts, budget, without)
             self.spent.enter(phase)
             self.spent.engine_seconds += time.perf_counter() - began
         self.spent.add(saturation)

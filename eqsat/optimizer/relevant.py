@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from eqsat.egraph.rule import Rule
-from eqsat.rules import DEFAULT
+from eqsat.rules import DEFAULT, REDUCE
 
 
 def _content(rule: Rule) -> object:
@@ -13,7 +13,7 @@ def _content(rule: Rule) -> object:
     return frozenset((rule.left, rule.right)) if rule.both_ways else (rule.left, rule.right), rule.when
 
 
-_SHIPPED = frozenset(map(_content, DEFAULT))
+_SHIPPED = frozenset(map(_content, (*DEFAULT, *REDUCE)))
 _LEFT_OUT = frozenset(_content(rule) for rule in DEFAULT if not rule.modulo_theory)
 
 

@@ -26,6 +26,7 @@ from eqsat.extract.graph import Node
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
 from eqsat.lang.expr import FALSE, TRUE, brief, make
 from eqsat.lang.ops import DIVISIONS, Bounds
+from eqsat.optimizer.reductions import Match, ReductionRules
 from eqsat.theory.forms import LinearForm, number, to_expr
 
 #: Sums of a class that rules match besides its normal form; further ones only if they are shorter than all before.
@@ -36,6 +37,8 @@ MOST_SHORT = 12
 MOST_DERIVED = 3
 #: From this number of products, junctions, minima and maxima on broad rules are left out.
 MANY_CONTAINERS = 500
+#: From this number of e-nodes on loops are no longer merged, split and swapped.
+MANY_NODES = 3000
 #: How deep nested operators are flattened.
 MAX_NESTED = 8
 _LARGEST = 2**62
@@ -114,6 +117,10 @@ class _Run:
         # the rows that were read
         self.seen: set[tuple[str, Any]] = set()
         self.congruent = CongruentRemainders(builder)
+        self.reductions = ReductionRules(builder, self.add)
+        # the matches of rules about reductions that wait, and those that merge, split and swap loops, which wait longer
+        self.matched: list[Match] = []
+        self.reindexing: list[Match] = []
         # how many products, junctions, minima and maxima egglog was given
         self.containers = 0
         # whether egglog is to be told what its own nodes are
@@ -135,9 +142,18 @@ class _Run:
             changed = self.tables.round(self.live, with_broad)
             if changed:
                 self.read()
+                self.apply(self.matched)
                 is_new = self.insert()
+            if self.reindexing and len(self.builder.graph) > MANY_NODES:
+                self.reindexing.clear()
+                is_whole = False
+            if self.reindexing and not (changed and is_new):
+                # when bodies have become what the other rules make of them
+                self.reindex()
+                is_new = changed = self.insert()
             self.note(turn, self.tables.matches.total() - matched, began)
-            if not changed:
+            if not changed or (self.tables.asking and all(map(self._is_affine, self.builder.graph.roots))):
+                # sums of variables have no loops left that could go
                 break
             if len(self.builder.graph) > budget.nodes:
                 return "nodes"
@@ -146,7 +162,54 @@ class _Run:
         else:
             if is_new:
                 return "iterations"
-        return "saturated" if is_whole else "nodes"
+        return "saturated" if is_whole and not self.reductions.is_cut else "nodes"
+
+    def apply(self, matches: list[Match]) -> None:
+        """Unite the left sides of matches of rules about reductions with their right sides."""
+        source = self.builder.enter("rules")
+        for match in matches:
+            for c in () if self._is_affine(match.whole) else self.reductions.right_sides(match):
+                self._unite(match, c)
+        matches.clear()
+        self.builder.enter(source)
+
+    def _is_affine(self, c: int) -> bool:
+        """Whether a class is known to be a sum of variables: no reduction can be better."""
+        return any(
+            op in ("const", "var") or (op == "sum" and all(_is_affine(self.values[a]) for a in operands))
+            for op, _, operands in self.classes[c]
+        )
+
+    def add(self, op: str, payload: Any, operands: tuple[int, ...]) -> int | None:
+        """The class of a node over classes, which has that node then; ``None`` if it is no term."""
+        value = self._value(op, payload, operands)
+        if value is None:
+            return None
+        c = self.builder.add_class(value)
+        self._add_found(c, op, payload, operands)
+        return c
+
+    def reindex(self) -> None:
+        """Merge loops; where none can be merged split and swap them, which leaves as many or more."""
+        merging = [match for match in self.reindexing if match.merges]
+        waiting = [match for match in self.reindexing if not match.merges] if merging else []
+        self.apply(merging or self.reindexing)
+        self.reindexing = waiting
+
+    def _unite(self, match: Match, c: int) -> None:
+        """Add to the class that a match is a part of what has the class ``c`` in place of that."""
+        kept = match.rule.kept
+        if kept == "sum" and (match.rest or match.constant or match.factor != 1):
+            pairs = [*match.rest, (c, match.factor)]
+            self._add_found(
+                match.whole, "sum", (match.constant, tuple([k for _, k in pairs])), tuple([a for a, _ in pairs])
+            )
+        elif kept in CONTAINERS and match.rest:
+            self._add_found(match.whole, kept, None, (*[a for a, _ in match.rest], c))
+        elif c != match.whole:
+            self._equal(match.whole, c)
+            self.tables.add_sum(match.whole, 0, [(1, c)], EQUAL)
+            self.has_links = True
 
     def note(self, number: int, matches: int, began: float) -> None:
         """Trace the round that has just ended."""
@@ -398,7 +461,44 @@ class _Run:
         for output, constant, written in unsimplified:
             if output in home and all(a in home for _, a in written):
                 self.tables.add_sum(home[output], constant, [(k, home[a]) for k, a in written], EQUAL)
+        self._read_matches(rows, home)
         self.builder.enter(source)
+
+    def _read_matches(self, rows: Mapping[str, Any], home: Mapping[Any, int]) -> None:
+        """Read the matches of rules about reductions that were not read before, of classes that are known."""
+        integer, members = self.tables.integer, self.tables.members
+        terms: dict[Any, Any] = {}
+        for asked in self.tables.asking:
+            for row in rows.get(asked.table, ()):
+                key = (asked.table, *row.inputs)
+                whole, *values = row.inputs
+                if key in self.seen or whole not in home:
+                    continue
+                terms = terms or {term.output: term.inputs for term in rows.get("Sc", ())}
+                letters, literals, rest, numbers = {}, {}, [], {"constant": 0, "factor": 1}
+                for (name, sort), value in zip(asked.columns, values, strict=True):
+                    if sort == "E":
+                        letters[name] = home.get(value)
+                    elif sort == "MT":
+                        rest = [(home.get(a), integer(k)) for k, a in [terms[t] for t in members(value)]]
+                    elif sort == "ME":
+                        rest = [(home.get(a), 1) for a in members(value)]
+                    elif name in numbers:
+                        numbers[name] = integer(value)
+                    else:
+                        literals[name] = integer(value)
+                if None in letters.values() or any(a is None for a, _ in rest):
+                    continue
+                self.seen.add(key)
+                match = Match(
+                    asked,
+                    home[whole],
+                    cast(dict[str, int], letters),
+                    literals,
+                    tuple(cast(list[tuple[int, int]], rest)),
+                    **numbers,
+                )
+                (self.reindexing if match.reindexes else self.matched).append(match)
 
     def _nodes(
         self, rows: Mapping[str, Any], unsimplified: list[tuple[Any, int, list[tuple[int, Any]]]]
@@ -459,7 +559,7 @@ class _Run:
         except (TooWideError, TypeError, ValueError):
             return None
 
-    def _add_found(self, c: int, op: str, payload: Any, args: tuple[int, ...], is_held: bool) -> None:
+    def _add_found(self, c: int, op: str, payload: Any, args: tuple[int, ...], is_held: bool = False) -> None:
         """Add a node to a class; egglog has it, and if it ``is_held``, as one of that class."""
         if op == "sum":
             constant, coefficients = payload
@@ -494,7 +594,7 @@ class _Run:
         nodes = self.classes[c]
         if node not in nodes:
             self.builder.add_node(c, node)
-            if node[0] != "sum" and nodes[-1] == node and isinstance(self.values[c], LinearForm):
+            if node[0] != "sum" and nodes[-1:] == [node] and isinstance(self.values[c], LinearForm):
                 # of equal prices the first wins: an operator reads better than the sum that it stands for
                 nodes.insert(0, nodes.pop())
         elif node[0] == "mod" and nodes[0] != node:
@@ -530,6 +630,10 @@ class _Run:
         for x, y in ((c, other), (other, c)):
             for node in [*self.classes[y]]:
                 self._add(x, node)
+
+
+def _is_affine(value: Value) -> bool:
+    return isinstance(value, LinearForm) and value.is_affine()
 
 
 def _sorted(op: str, payload: Any, operands: Sequence[int], output: Any) -> tuple[str, Any, tuple[int, ...], Any]:

@@ -1,0 +1,262 @@
+"""Rules about reductions, modulo the theory: egglog says where they match, their right sides are built of terms.
+
+A match says which classes the letters of a rule stand for; the ends of ranges and the guard are read off normal forms.
+The right side becomes a class like any other, and is united with the left side, so that all rules go on from there. Its
+nodes are over the classes of the letters, with all that these hold, as far as the letters stay in the scope of their
+indices. A substitution for an index is made in one term of a class, its normal form: the terms of a class are equal
+where the index is in its range, and elsewhere they need not be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from eqsat.alternatives.builder import Builder
+from eqsat.egraph.compiling import is_within
+from eqsat.egraph.matching import AskedRule, as_sum, is_number, is_sum, letter_of, reductions_of
+from eqsat.egraph.patterns import LITERALS, MEASURES, has_own_loops, levels_around
+from eqsat.egraph.reductions import RightSide, divisors, is_accepted
+from eqsat.extract.graph import Payload
+from eqsat.lang.expr import TRUE, Expr, const, index_level, is_index, term_count, variables
+from eqsat.lang.ops import REDUCTIONS
+from eqsat.theory.forms import LinearForm, to_expr
+
+#: The number of nodes of a term up to which an index in it is replaced; matches with longer terms are left out, and the
+#: run is not saturated.
+MOST_MOVED = 60
+
+
+@dataclass(frozen=True)
+class Match:
+    """A match of a rule about reductions.
+
+    Attributes
+    ----------
+    rule : AskedRule
+        The rule.
+    whole : int
+        The class of the left side, or of what has it as a part.
+    letters : dict of str to int
+        The classes of letters, indices (``i1``) and ends (``end0``).
+    literals : dict of str to int
+        The numbers that letters of literals stand for.
+    rest : tuple of (int, int)
+        Beside the left side, the other terms of a sum as (class, coefficient) pairs, or the other members of a
+        container, each once.
+    constant, factor : int
+        Of a sum its constant, and what the left side is multiplied by in it.
+    """
+
+    rule: AskedRule
+    whole: int
+    letters: Mapping[str, int]
+    literals: Mapping[str, int]
+    rest: tuple[tuple[int, int], ...] = ()
+    constant: int = 0
+    factor: int = 1
+
+    @property
+    def reindexes(self) -> bool:
+        """Whether the right side has loops of its own: it merges, splits or swaps."""
+        return has_own_loops(self.rule.pattern)
+
+    @property
+    def merges(self) -> bool:
+        """Whether the right side has fewer loops than the left one."""
+        pattern = self.rule.pattern
+        return len(reductions_of(pattern.right)) < len(reductions_of(pattern.left))
+
+
+class ReductionRules:
+    """The right sides of the matches of rules about reductions, each found once."""
+
+    def __init__(self, builder: Builder, add: Callable[[str, Payload, tuple[int, ...]], int | None]) -> None:
+        self.builder = builder
+        #: Adds a node over classes: its class, or ``None`` if it is no term.
+        self.add = add
+        self.sets = builder.theory.variables
+        #: Whether a match was left out.
+        self.is_cut = False
+        self._done: set[tuple[object, ...]] = set()
+
+    def right_sides(self, match: Match) -> Iterator[int]:
+        """The classes that the left side of a match equals, for each way to read it."""
+        pattern = match.rule.pattern
+        letters, bound, ends = self._terms(match)
+        if bound is None:
+            return
+        key = (pattern.left, pattern.right, *match.letters.values(), *match.literals.values())
+        if key in self._done:
+            return
+        self._done.add(key)
+        if not self._is_free(match, letters, bound):
+            return
+        if match.reindexes and term_count(letters.values()) > MOST_MOVED:
+            self.is_cut = True
+            return
+        for found in divisors(pattern, letters, bound, self.sets):
+            known = {**letters, **found}
+            try:
+                if not self._read_ends(match.rule, ends, known, bound):
+                    continue
+                side = RightSide(pattern, {**known, **self._measured(match, known)}, bound, self.sets)
+                if self.builder.value_of(side.built(pattern.when)) is not TRUE:
+                    continue
+                term = side.term()
+            except ValueError:
+                # an index would leave its scope, or the term is one that is refused
+                continue
+            if is_accepted(self.sets, term):
+                yield self.builder.add_term(term)
+                over_classes = _OverClasses(self, match, side).of(pattern.right, frozenset())
+                if over_classes is not None:
+                    yield over_classes
+
+    def _term(self, c: int) -> Expr:
+        value = self.builder.values[c]
+        return to_expr(value) if isinstance(value, LinearForm) else value
+
+    def _terms(self, match: Match) -> tuple[dict[str, Expr], dict[int, Expr] | None, list[Expr]]:
+        """The terms of letters, the indices by their levels (``None`` if one is a number), the ends of ranges."""
+        letters = {name: const(value) for name, value in match.literals.items()}
+        bound: dict[int, Expr] = {}
+        ends = [self._term(match.letters[f"end{n}"]) for n in range(len(match.rule.ends))]
+        for name, c in match.letters.items():
+            term = self._term(c)
+            if name[0] == "i":
+                if term.op != "var" or not is_index(term):
+                    return letters, None, ends
+                bound[int(name[1:])] = term
+            elif not name.startswith("end"):
+                letters[name] = term
+        return letters, bound, ends
+
+    def _is_free(self, match: Match, letters: Mapping[str, Expr], bound: Mapping[int, Expr]) -> bool:
+        """Whether the letters that the guard says to be free of their indices are that."""
+        around = levels_around(match.rule.pattern.left)
+        for v in variables([match.rule.pattern.when]):
+            asked, _, letter = str(v.value).partition("_")
+            if asked == "free" and any(
+                self.sets.of(letters[letter]) & self.sets.of(bound[level]) for level in around.get(letter, ())
+            ):
+                return False
+        return True
+
+    def _read_ends(
+        self, rule: AskedRule, ends: Sequence[Expr], known: dict[str, Expr], bound: Mapping[int, Expr]
+    ) -> bool:
+        """Whether the ends of ranges are what the rule writes; ``known`` gains the letters that only these bind."""
+        for written, end in zip(rule.ends, ends, strict=True):
+            missing = [v for v in variables([written]) if str(v.value) not in known]
+            if len(missing) > 1:
+                return False
+            value = self.builder.value_of(end)
+            if not missing:
+                if self._value_at(rule, written, known, bound) != value:
+                    return False
+                continue
+            name = str(missing[0].value)
+            zero, one = [self._value_at(rule, written, {**known, name: const(n)}, bound) for n in (0, 1)]
+            slope = one.plus(zero, -1)
+            if not isinstance(value, LinearForm) or slope.terms or not slope.constant:
+                return False
+            found = _divided(value.plus(zero, -1), slope.constant)
+            if found is None or (name in LITERALS and found.terms):
+                return False
+            known[name] = to_expr(found)
+        return True
+
+    def _value_at(
+        self, rule: AskedRule, written: Expr, known: Mapping[str, Expr], bound: Mapping[int, Expr]
+    ) -> LinearForm:
+        value = self.builder.value_of(RightSide(rule.pattern, known, bound, self.sets).built(written))
+        if not isinstance(value, LinearForm):
+            raise ValueError(f"{written!r} is a condition")
+        return value
+
+    def _measured(self, match: Match, known: Mapping[str, Expr]) -> dict[str, Expr]:
+        """What the guard and the right side ask of letters, as literals; what is asked of freedom has been answered."""
+        found: dict[str, Expr] = {}
+        pattern = match.rule.pattern
+        for v in variables([pattern.when, pattern.right]):
+            name = str(v.value)
+            function, _, letter = name.partition("_")
+            if function in ("free", "divides"):
+                found[name] = const(1)
+            elif name in MEASURES:
+                found[name] = const(self._measure(function, letter, known))
+        return found
+
+    def _measure(self, function: str, letter: str, known: Mapping[str, Expr]) -> int:
+        first, _, other = letter.partition("_")
+        theory = self.builder.theory
+        form = theory.form(known[first])
+        content = form.content()
+        if function in ("vmin", "vmax"):
+            return theory.bounds(form)[function == "vmax"]
+        if function == "modulus":
+            return content
+        if function == "remainder":
+            return form.constant % max(1, content)
+        factor = max(1, gcd(content, form.constant))
+        return factor if function == "factor" else gcd(factor, known[other].vmin)
+
+
+class _OverClasses:
+    """The right side of a match as nodes over the classes of its letters."""
+
+    def __init__(self, rules: ReductionRules, match: Match, side: RightSide) -> None:
+        self.rules, self.match, self.side = rules, match, side
+        self.left = reductions_of(match.rule.pattern.left)
+
+    def of(self, part: Expr, scope: frozenset[int]) -> int | None:
+        """The class of a part within reductions over the indices of these levels; ``None`` where it has none."""
+        builder = self.rules.builder
+        if (letter := letter_of(part)) is not None:
+            return self._letter(letter, scope)
+        if part.op == "var" and is_index(part):
+            return self.match.letters.get(f"i{index_level(part)}")
+        if part.op == "load":
+            return None
+        if part.op == "bool" or is_number(part):
+            return builder.add_class(builder.value_of(self.side.built(part)))
+        if part.op in REDUCTIONS:
+            return self._reduction(part, scope)
+        if is_sum(part):
+            constant, addends = as_sum(part)
+            coefficients = tuple([self.side.built(k).vmin for k, _ in addends])
+            payload = self.side.built(constant).vmin, coefficients
+            return self._node("sum", payload, [self.of(a, scope) for _, a in addends])
+        return self._node(part.op, None, [self.of(a, scope) for a in part.args])
+
+    def _node(self, op: str, payload: Payload, operands: Sequence[int | None]) -> int | None:
+        found = [c for c in operands if c is not None]
+        return self.rules.add(op, payload, tuple(found)) if len(found) == len(operands) else None
+
+    def _letter(self, letter: str, scope: frozenset[int]) -> int | None:
+        """The class of a letter, unless an index of another scope would be captured."""
+        sets, around = self.rules.sets, self.side.around.get(letter, ())
+        for level in scope.difference(around):
+            if sets.of(self.side.letters[letter]) & sets.of(self.side.bound[level]):
+                return None
+        if letter in self.match.letters:
+            return self.match.letters[letter]
+        return self.rules.builder.add_class(self.rules.builder.value_of(self.side.letters[letter]))
+
+    def _reduction(self, part: Expr, scope: frozenset[int]) -> int | None:
+        """A reduction over an index of the left side, whose range has all of the range here."""
+        body, index, low, high = part.args
+        level = index_level(index)
+        if f"i{level}" not in self.match.letters or not any(is_within(part, other) for other in self.left):
+            return None
+        operands = [self.of(body, scope | {level}), self.of(index, scope), self.of(low, scope), self.of(high, scope)]
+        return self._node(part.op, None, operands)
+
+
+def _divided(form: LinearForm, divisor: int) -> LinearForm | None:
+    """A form divided by a number, if that leaves no remainder."""
+    if form.constant % divisor or any(k % divisor for k in form.terms.values()):
+        return None
+    return LinearForm({atom: k // divisor for atom, k in form.terms.items()}, form.constant // divisor)
