@@ -29,9 +29,10 @@ from eqsat.extract.cost import COST_MODELS, LoopAware
 from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import Expr, buffer, extent, var
 from eqsat.lang.text import parse, to_program, to_text
-from eqsat.optimizer.front import BRANCHES, DEFAULT_BUDGET, ENGINES, EXTRACTORS
+from eqsat.optimizer.front import BRANCHES, DEFAULT_BUDGET, ENGINES
 from eqsat.optimizer.front import optimize as optimise
 from eqsat.optimizer.pareto import SIZES
+from eqsat.optimizer.reextraction import EXTRACTORS
 from eqsat.optimizer.result import SHORT
 
 if TYPE_CHECKING:

@@ -41,6 +41,7 @@ from eqsat.lang.ops import (
     rounded_to_odd,
     trip_bounds,
 )
+from eqsat.lang.slots import Slot
 from eqsat.lang.traversal import buffers as buffers
 from eqsat.lang.traversal import chain_members as chain_members
 from eqsat.lang.traversal import division_count as division_count
@@ -55,6 +56,12 @@ from eqsat.lang.traversal import variables as variables
 from eqsat.lang.traversal import with_users as with_users
 
 IntLike = SupportsIndex
+
+#: A term's text, and how it is pickled; :mod:`eqsat.lang.text` fills both.
+TEXT: Slot[str] = Slot()
+REDUCED: Slot[tuple[Any, ...]] = Slot()
+#: The values of terms; :mod:`eqsat.lang.evaluation` fills it.
+VALUES: Slot[list[NDArray[Any]]] = Slot()
 
 #: The largest exponent.
 MAX_POWER = 1000
@@ -109,9 +116,7 @@ class Expr(_Draft):
         raise AttributeError(f"an Expr is immutable: cannot set {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from eqsat.lang.text import from_rows, to_rows
-
-        return from_rows, (to_rows(self),)
+        return REDUCED.call(self)
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
@@ -128,9 +133,7 @@ class Expr(_Draft):
         return f"Expr({brief(self, MAX_SHOWN)!r})"
 
     def __str__(self) -> str:
-        from eqsat.lang.text import to_text
-
-        return to_text(self)
+        return TEXT.call(self)
 
     def __add__(self, other: ExprLike) -> Expr:
         return make("add", self, as_expr(other))
@@ -247,9 +250,7 @@ class Expr(_Draft):
 
     def evaluate(self, values: Mapping[str, ArrayLike]) -> NDArray[Any]:
         """The value of this term at the given values of its variables; see :func:`eqsat.lang.evaluation.evaluate`."""
-        from eqsat.lang.evaluation import evaluate
-
-        return evaluate([self], values)[0]
+        return VALUES.call([self], values)[0]
 
 
 ExprLike = Expr | int | float
@@ -1128,9 +1129,7 @@ def shift_amount(term: Expr) -> Expr:
 
 def brief(term: Expr, limit: int = 60) -> str:
     """The text of ``term``, cut to ``limit`` characters: for messages."""
-    from eqsat.lang.text import to_text
-
-    return shortened(to_text(term, most=4 * limit), limit)
+    return shortened(TEXT.call(term, most=4 * limit), limit)
 
 
 def shortened(text: str, most: int) -> str:

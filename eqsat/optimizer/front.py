@@ -14,13 +14,13 @@ from eqsat.lang.text import parse
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.optimizer.optimisation import collection_paused
 from eqsat.optimizer.pareto import SIZES
+from eqsat.optimizer.reextraction import EXTRACTORS
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.rules_alone import RulesAlone
 from eqsat.prove.proof import refuse_false
 from eqsat.rules import DEFAULT
 
 ENGINES = ("egraph", "theory", "greedy")
-EXTRACTORS = ("tree", "dag", "exact")
 BRANCHES = ("eager", "lazy")
 
 DEFAULT_BUDGET = Budget()

@@ -27,7 +27,7 @@ from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.terms import buffer_key
 from eqsat.optimizer.optimisation import Optimisation, collection_paused
-from eqsat.optimizer.result import Extractor, Result
+from eqsat.optimizer.result import EXTRACTED, Extractor, Result
 from eqsat.optimizer.snapshot import Built, Snapshot
 from eqsat.theory.definedness import suspects
 from eqsat.theory.facts import OverdueError
@@ -37,6 +37,7 @@ from eqsat.theory.linear import LinearArithmetic
 EXTRACTORS = ("tree", "dag", "exact")
 
 
+@EXTRACTED.fill
 def extracted(result: Result, cost: CostModel, extract: str | Extractor, seconds: float) -> Result:
     """The result of choosing again; see :meth:`eqsat.optimizer.result.Result.extract`."""
     own = None if isinstance(extract, str) else extract
