@@ -143,29 +143,12 @@ def share_junctions(builder: Classes, choice: Choice) -> Choice:
     for op in ("and", "or"):
         if op not in present:
             continue
-        order = reachable(new_choice, builder.graph.roots)
         demanded = dict.fromkeys(builder.graph.roots)
-        for c in order:
+        for c in reachable(new_choice, builder.graph.roots):
             if new_choice[c][0] != op:
                 demanded.update(dict.fromkeys(new_choice[c][2]))
         chains = {c: _chain_members(new_choice, op, c) for c in demanded if new_choice[c][0] == op}
-        pairs = Counter(pair for members in chains.values() for pair in combinations(sorted(members), 2))
-        while pairs:
-            # of the most frequent pairs, the first
-            pair, count = min(pairs.items(), key=lambda item: (-item[1], item[0]))
-            if count < 2:
-                break
-            # a chain of just these two is that condition already
-            joined = next((c for c, members in chains.items() if members == set(pair)), None)
-            if joined is None:
-                joined = _junction_class(builder, new_choice, op, pair)
-            pairs.pop(pair)
-            for members in chains.values():
-                if members > set(pair):
-                    pairs.subtract(combinations(sorted(members), 2))
-                    members.difference_update(pair)
-                    members.add(joined)
-                    pairs.update(combinations(sorted(members), 2))
+        _join_pairs(builder, new_choice, op, chains)
         for c, members in chains.items():
             *rest, last = sorted(members)
             if rest:
@@ -175,6 +158,27 @@ def share_junctions(builder: Classes, choice: Choice) -> Choice:
                 new_choice[c] = (op, None, (total, last))
                 builder.add_node(c, new_choice[c])
     return new_choice
+
+
+def _join_pairs(builder: Classes, choice: Choice, op: str, chains: dict[int, set[int]]) -> None:
+    """Replace the pair of members that most chains have by its class, until no two chains have one in common."""
+    pairs = Counter(pair for members in chains.values() for pair in combinations(sorted(members), 2))
+    while pairs:
+        # of the most frequent pairs, the first
+        pair, count = min(pairs.items(), key=lambda item: (-item[1], item[0]))
+        if count < 2:
+            break
+        # a chain of just these two is that condition already
+        joined = next((c for c, members in chains.items() if members == set(pair)), None)
+        if joined is None:
+            joined = _junction_class(builder, choice, op, pair)
+        pairs.pop(pair)
+        for members in chains.values():
+            if members > set(pair):
+                pairs.subtract(combinations(sorted(members), 2))
+                members.difference_update(pair)
+                members.add(joined)
+                pairs.update(combinations(sorted(members), 2))
 
 
 def _chain_members(choice: Choice, op: str, c: int) -> set[int]:

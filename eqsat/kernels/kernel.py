@@ -216,6 +216,11 @@ class Kernel:
                 raise TypeError(f"kernel {name!r} takes a list of stores, and {type(store).__name__} is no Store")
         if not self.stores:
             raise ValueError(f"kernel {self.name!r} stores nothing: give it at least one Store")
+        self._check_arrays()
+        self._check_loops()
+
+    def _check_arrays(self) -> None:
+        """Raise unless each array is either loaded from or stored to, and has a shape and a name of its own."""
         outputs = {b.name for b in self.outputs}
         for array in self.inputs:
             if array.name in outputs:
@@ -226,6 +231,9 @@ class Kernel:
         for array in (*self.inputs, *self.outputs):
             if array.name in names:
                 raise ValueError(f"{array.name!r} is both a buffer and a variable of kernel {self.name!r}")
+
+    def _check_loops(self) -> None:
+        """Raise if a variable is a loop of one store and a parameter of another."""
         ranged = {v for s in self.stores for v in s.over}
         for store in self.stores:
             for v in variables([store.target, store.value, store.when]):

@@ -881,20 +881,7 @@ def _reduce(name: str, *args: Expr) -> Expr:
         _require_integer(name, term)
     if index.op != "var":
         raise TypeError(f"{name} needs a variable as its index, not {brief(index)!r}")
-    bound, others = 0, set()
-    for term in topological([body]):
-        if term.op in REDUCTIONS:
-            bound = max(bound, index_level(term.args[1]))
-        elif term.op == "var" and term is not index:
-            others.add(index_level(term))
-    level = bound + 1
-    while level in others:
-        # an index of an enclosing reduction that has not been built yet
-        level += 1
-    if level > MAX_NESTING:
-        raise ValueError(f"reductions nest more than {MAX_NESTING} deep in {brief(body)!r}")
-    first, last = low.vmin, max(low.vmin, high.vmax - 1)
-    own = _named_index(level, first, last)
+    own = _named_index(_free_level(body, index), low.vmin, max(low.vmin, high.vmax - 1))
     if index is not own:
         # where the index is always zero, a division by it may be one that is never evaluated
         return make(name, *replaced([body], {index: own}), own, low, high)
@@ -907,6 +894,23 @@ def _reduce(name: str, *args: Expr) -> Expr:
         raise TooWideError(f"the product of {brief(body)!r} over {trips[1]} values can have more than {MOST_BITS} bits")
     key = hash((_OP_KEYS[name], *[a.key for a in args]))
     return _new((name, *args), name, args, None, *bounds, False, key, body.element)
+
+
+def _free_level(body: Expr, index: Expr) -> int:
+    """The level of a reduction over ``index``: more than those of the reductions in its body, and no other index's."""
+    bound, others = 0, set()
+    for term in topological([body]):
+        if term.op in REDUCTIONS:
+            bound = max(bound, index_level(term.args[1]))
+        elif term.op == "var" and term is not index:
+            others.add(index_level(term))
+    level = bound + 1
+    while level in others:
+        # an index of an enclosing reduction that has not been built yet
+        level += 1
+    if level > MAX_NESTING:
+        raise ValueError(f"reductions nest more than {MAX_NESTING} deep in {brief(body)!r}")
+    return level
 
 
 def neutral(op: str, body: Expr) -> int | float:

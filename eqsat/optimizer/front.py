@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from eqsat.egraph.engine import Budget
@@ -91,16 +91,13 @@ def optimize(
     >>> optimize("(i*32 + j) // 32", i=(0, 63), j=(0, 31)).expr
     Expr('i')
     """
-    if engine not in ENGINES:
-        raise ValueError(f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}")
-    if extract not in EXTRACTORS:
-        raise ValueError(f"unknown extractor {extract!r}: use one of {', '.join(EXTRACTORS)}")
-    if branches not in BRANCHES:
-        raise ValueError(f"unknown evaluation of branches {branches!r}: use one of {', '.join(BRANCHES)}")
-    if pareto is not None and pareto not in list(SIZES):
-        raise ValueError(f"unknown size {pareto!r} for pareto: use one of {', '.join(SIZES)}")
-    if pareto is not None and (engine == "greedy" or not theory):
-        raise ValueError("several answers (pareto) need the theory: use engine 'egraph' or 'theory', with it")
+    _require_one_of("engine", engine, ENGINES)
+    _require_one_of("extractor", extract, EXTRACTORS)
+    _require_one_of("evaluation of branches", branches, BRANCHES)
+    if pareto is not None:
+        _require_one_of("size", pareto, list(SIZES), " for pareto")
+        if engine == "greedy" or not theory:
+            raise ValueError("several answers (pareto) need the theory: use engine 'egraph' or 'theory', with it")
     refuse_other(cost)
     if not isinstance(budget, Budget):
         raise TypeError(f"{budget!r} is no budget: give an eqsat.Budget, such as Budget(seconds=1.0)")
@@ -114,15 +111,7 @@ def optimize(
     gated = gated or (None,) * len(roots)
     if len(gated) != len(roots):
         raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
-    if rules is None:
-        rules = DEFAULT
-    elif rules is not DEFAULT:
-        rules = tuple(_listed("rules", rules, "rules"))
-        for rule in rules:
-            if not isinstance(rule, Rule):
-                raise TypeError(f"{rule!r} is no rule: give a list of eqsat.Rule")
-        refuse_repeated(rules)
-        refuse_false(rule for rule in rules if rule not in _SHIPPED)
+    rules = DEFAULT if rules is None or rules is DEFAULT else _checked_rules(rules)
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
     run = kind(roots, facts, gated, rules, checked(cost), budget, extract, pareto, branches == "lazy")
     if rounded := [t for t in run.order if t.element]:
@@ -130,6 +119,22 @@ def optimize(
         raise ValueError(f"{shown!r} is a floating-point value: give it as a store of a kernel (eqsat.kernels.kernel)")
     with collection_paused():
         return run.run(engine)
+
+
+def _require_one_of(what: str, given: str, allowed: Collection[str], of: str = "") -> None:
+    if given not in allowed:
+        raise ValueError(f"unknown {what} {given!r}{of}: use one of {', '.join(allowed)}")
+
+
+def _checked_rules(given: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Rules of the caller's own; those that are false are refused."""
+    rules = tuple(_listed("rules", given, "rules"))
+    for rule in rules:
+        if not isinstance(rule, Rule):
+            raise TypeError(f"{rule!r} is no rule: give a list of eqsat.Rule")
+    refuse_repeated(rules)
+    refuse_false(rule for rule in rules if rule not in _SHIPPED)
+    return rules
 
 
 def _variable(name: str, bounds: tuple[int, int]) -> Expr:

@@ -301,6 +301,18 @@ class Conditions(Extremes):
             return self.at_least_zero(form.times(-1))
         if high == 0:
             return self.at_least_zero(form)
+        found = self._equal_by_parts(form)
+        if found is not None:
+            return found
+        if self._never_zero(form):
+            return FALSE
+        return make("eq", to_expr(LinearForm(form.terms, 0)), const(-form.constant))
+
+    def _equal_by_parts(self, form: LinearForm) -> Expr | None:
+        """The normal form of ``form == 0`` by those of its parts, where these decide it.
+
+        Multiples of ``f``, and a rest nearer to zero than ``f``, are both zero; of a product one factor is.
+        """
         for f in sorted({abs(c) for c in form.terms.values()}, reverse=True):
             if f > 1:
                 multiples, rest = partition(form, f)
@@ -308,11 +320,9 @@ class Conditions(Extremes):
                 if -f < low and high < f:
                     return self.junction("and", [self.equal_zero(multiples), self.equal_zero(rest)])
         product = form.single()
-        if product is not None and product.op == "mul":
-            return self.junction("or", [self.equal_zero(self.inner(factor)) for factor in factors(product)])
-        if self._never_zero(form):
-            return FALSE
-        return make("eq", to_expr(LinearForm(form.terms, 0)), const(-form.constant))
+        if product is None or product.op != "mul":
+            return None
+        return self.junction("or", [self.equal_zero(self.inner(factor)) for factor in factors(product)])
 
     def _never_zero(self, form: LinearForm) -> bool:
         if not self.is_coupled(form):
@@ -477,10 +487,13 @@ class Conditions(Extremes):
         decisive, exceptions = (points["eq"], points["ne"]) if op == "and" else (points["ne"], points["eq"])
         if decisive:
             value = min(decisive)
-            inside = (least is None or least <= value) and (below is None or value < below)
-            outside = (least is not None and least <= value) or (below is not None and value < below)
-            holds = (inside and value not in exceptions) if op == "and" else (outside or value in exceptions)
-            if len(decisive) > 1 or holds is not (op == "and"):
+            if op == "and":
+                inside = (least is None or least <= value) and (below is None or value < below)
+                decided = inside and value not in exceptions
+            else:
+                outside = (least is not None and least <= value) or (below is not None and value < below)
+                decided = not outside and value not in exceptions
+            if len(decisive) > 1 or not decided:
                 return None
             return [make("eq" if op == "and" else "ne", form, const(value))]
         # an exception at an end of the interval moves that end
