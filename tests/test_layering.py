@@ -49,6 +49,11 @@ LAZY = {
     "eqsat.prove.proof": {"z3"},
     "eqsat.prove.smt": {"z3"},
 }
+#: Numbers beside the tables of limits: they are no limits, but what is measured, and what a published algorithm has.
+KEPT = {
+    "codegen": {"eqsat/codegen/runtime.py": ["LEAST_NS = 1_000_000"]},
+    "kernels": {"eqsat/kernels/staging.py": ["LEAST_RATIO = 10"]},
+}
 OUTSIDE = {
     "egglog",
     "numpy",
@@ -232,3 +237,17 @@ def test_the_command_line_starts_without_the_engine():
     code = "import sys, eqsat.cli.main; print([m for m in ('egglog', 'z3', 'rich', 'cffi') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("room", ["theory", "alternatives", "kernels", "codegen"])
+def test_the_limits_of_a_room_are_in_one_table(room):
+    table = (ROOT / "eqsat" / room / "limits.py").read_text().splitlines()
+    fields = [at for at, line in enumerate(table) if re.match(r"    \w+: (int|float) = ", line)]
+    assert fields
+    assert [table[at] for at in fields if not table[at - 1].startswith("    #: ")] == []
+    # what another room reads by its old name is that of the table
+    scattered = r"^(?:MAX|MOST|MANY|MIN|LEAST)_[A-Z_]+ = (?!\w*LIMITS\.).*"
+    found = {
+        path: re.findall(scattered, (ROOT / path).read_text(), re.MULTILINE) for path, _ in modules(f"eqsat/{room}")
+    }
+    assert {path: lines for path, lines in found.items() if lines} == KEPT.get(room, {})

@@ -14,17 +14,11 @@ from math import gcd
 from typing import Protocol, cast
 
 from eqsat.alternatives.canonical import Value
+from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
 from eqsat.theory.forms import ZERO, LinearForm, number
-
-#: Pairs of terms that are compared: all those of 1000 terms; of longer sums those that are near each other.
-MAX_PAIRS = 500_000
-#: What is left of longer sums is no chain, whose parts are as long again, but one node.
-MAX_CHAIN = 1000
-#: The clock is read once in so many of them, so that short sums are shared whatever it says.
-PAIRS_PER_LOOK = 1000
 
 Key = tuple[tuple[int, int], ...]
 Pair = tuple[int, int, int, int]
@@ -216,7 +210,7 @@ class _Pairing:
 
     def __init__(self, builder: Classes, prices: ProductPrices, choice: Choice) -> None:
         self.builder, self.choice, self.prices = builder, choice, prices
-        self.left, self.stopped = PAIRS_PER_LOOK, False
+        self.left, self.stopped = LIMITS.pairs_per_look, False
         self.sums: list[dict[int, int]] = []
         self.where: dict[Pair, dict[int, int]] = {}
         #: Whether some bracket would use the index of a reduction outside it.
@@ -230,15 +224,15 @@ class _Pairing:
         """Record the pairs of sum ``index`` that contain a class of ``new``."""
         seen: set[int] = set()
         others = list(terms)
-        few = len(new) * len(others) <= 2 * MAX_PAIRS
+        few = len(new) * len(others) <= 2 * LIMITS.pairs_of_terms
         if not few and len(self.sums) == 1:
             # a factor is shared by what differs by a shift
             new = others = sorted(terms, key=lambda c: (_odd_part(terms[c]), c))
         for place, a in enumerate(new):
-            if self._is_late(len(others)) or len(self.where) > MAX_PAIRS:
+            if self._is_late(len(others)) or len(self.where) > LIMITS.pairs_of_terms:
                 return
             seen.add(a)
-            for b in others if few else others[place + 1 : place + 1 + MAX_PAIRS // len(others)]:
+            for b in others if few else others[place + 1 : place + 1 + LIMITS.pairs_of_terms // len(others)]:
                 if b not in seen:
                     pair, scale = _pair(a, terms[a], b, terms[b])
                     # in a sum without others it is a common factor that saves
@@ -249,7 +243,7 @@ class _Pairing:
         """Whether there is no time for so many pairs more."""
         self.left -= pairs
         if self.left < 0:
-            self.left = PAIRS_PER_LOOK
+            self.left = LIMITS.pairs_per_look
             self.stopped = self.builder.is_late() or self.stopped
         return self.stopped
 
@@ -331,7 +325,7 @@ class _Pairing:
         # dearest multipliers first would not change the cost; positive terms first avoids a negation
         ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
         # each of its parts is nearly as long
-        if len(ordered) > MAX_CHAIN or self._is_late(len(ordered) ** 2):
+        if len(ordered) > LIMITS.chain or self._is_late(len(ordered) ** 2):
             return self._wide(ordered)
         total: int | None = None
         for c, coefficient in ordered:

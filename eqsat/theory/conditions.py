@@ -15,16 +15,7 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topol
 from eqsat.theory.extremes import Extremes
 from eqsat.theory.facts import Work
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, partition, scale_of, to_expr
-
-#: A comparison is tested against at most so many others of its conjunction or disjunction.
-MAX_DECIDING = 8
-
-#: Members of a junction with so many terms are read again where the others are decided.
-MAX_REREAD = 200
-#: Conditions that are compared, or select between conditions, are said twice up to so many terms.
-MAX_REPEATED = 500
-#: A comparison of minima and maxima is split into at most so many without them.
-MAX_SPLIT = 8
+from eqsat.theory.limits import LIMITS
 
 _COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
 
@@ -79,7 +70,8 @@ class Conditions(Extremes):
 
     def _is_repeated(self, twice: Sequence[Expr], parts: Sequence[Expr]) -> bool:
         """Whether saying conditions ``twice`` makes a term large, which a chain doubles at each level."""
-        return TRUE not in parts and FALSE not in parts and sum(map(self.simplicity.size, twice)) > MAX_REPEATED
+        size = self.simplicity.size
+        return TRUE not in parts and FALSE not in parts and sum(map(size, twice)) > LIMITS.repeated_terms
 
     def _compared(self, op: str, x: Expr, y: Expr) -> Expr:
         """``x == y`` or ``x != y`` of conditions, neither of them written as a complement."""
@@ -170,7 +162,7 @@ class Conditions(Extremes):
     def _split_comparison(self, form: LinearForm) -> Expr | None:
         """``min(x, y) >= 0`` iff both are; ``max(x, y) >= 0`` iff one is."""
         atom = self.outer_minimum(form)
-        if atom is None or self.operand_count(form, MAX_SPLIT) > MAX_SPLIT:
+        if atom is None or self.operand_count(form, LIMITS.split_comparisons) > LIMITS.split_comparisons:
             return None
         op = "and" if form.terms[atom] > 0 else "or"
         return self.junction(op, [self.at_least_zero(case) for case in self.cases(form, atom)])
@@ -352,7 +344,7 @@ class Conditions(Extremes):
     def _split_equation(self, form: LinearForm) -> Expr | None:
         """``min(x, y) == 0`` is ``x == 0 and y >= 0`` if ``y`` is never 0, or only where ``x`` is."""
         atom = self.outer_minimum(form)
-        if atom is None or self.operand_count(form, MAX_SPLIT) > MAX_SPLIT:
+        if atom is None or self.operand_count(form, LIMITS.split_comparisons) > LIMITS.split_comparisons:
             return None
         sign = 1 if form.terms[atom] > 0 else -1
         cases = self.cases(form, atom)
@@ -433,7 +425,7 @@ class Conditions(Extremes):
 
     def _read_under_each_other(self, op: str, members: list[Expr]) -> list[Expr]:
         """``p and (p or q)`` is ``p``; ``p and (q or not p)`` is ``p and q``: each member with the others decided."""
-        compound = [m for m in members if m.op in ("and", "or") and self.simplicity.size(m) <= MAX_REREAD]
+        compound = [m for m in members if m.op in ("and", "or") and self.simplicity.size(m) <= LIMITS.reread_terms]
         if not compound:
             return members
         holds, fails = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
@@ -525,7 +517,7 @@ class Conditions(Extremes):
         # nothing is decided once the time is up
         for member in list(kept) if not self.is_late() else ():
             others = [m for m in kept if m is not member and self._may_decide(m, member)]
-            if not others or len(others) > MAX_DECIDING:
+            if not others or len(others) > LIMITS.deciding:
                 continue
             if member.op in _COMPLEMENT:
                 if self._is_open(member, others):
@@ -551,7 +543,7 @@ class Conditions(Extremes):
     def _needed_part(self, disjunction: Expr, facts: list[Expr]) -> Expr:
         """A disjunction without what cannot decide it where the facts hold."""
         kept = chain_members(disjunction, "or")
-        if len(kept) > MAX_DECIDING:
+        if len(kept) > LIMITS.deciding:
             return disjunction
         for member in sorted(kept, key=lambda m: m.key):
             rest = [self.negate(m) for m in kept if m is not member]
@@ -569,7 +561,7 @@ class Conditions(Extremes):
         op, members = junction.op, chain_members(junction, junction.op)
         for member in sorted(members, key=lambda m: m.key):
             others = [m for m in members if m is not member and self._may_decide(m, member)]
-            if not others or len(others) > MAX_DECIDING or member.op not in _COMPLEMENT or not _has_quotient(member):
+            if not others or len(others) > LIMITS.deciding or member.op not in _COMPLEMENT or not _has_quotient(member):
                 continue
             theory = self._with_facts(others if op == "and" else [self.negate(m) for m in others])
             simpler = member if theory is None else theory.condition(member)
