@@ -136,7 +136,7 @@ class CanonicalGraph:
         return len(self.values) >= LIMITS.classes or self.is_out_of_time()
 
     def is_out_of_time(self, terms: int = 0) -> bool:
-        """Whether the time is up and there are so many classes, and ``terms``, that one alternative of each must do."""
+        """Whether the time is up and classes, and ``terms``, are many: one alternative of each must do."""
         return len(self.values) + terms >= LIMITS.late_classes and self.theory.is_late()
 
 

@@ -91,7 +91,7 @@ class Chooser:
     def _with_partial_sums(self, choice: Choice) -> tuple[Choice, int]:
         """The choice bracketed so that sums and junctions share parts.
 
-        Sharing counts each operation once: where loops repeat some, it may be dearer.
+        Sharing counts each operation once: where loops repeat some, it may cost more.
         """
         builder = self.builder
         source = builder.enter("sharing")

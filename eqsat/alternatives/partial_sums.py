@@ -68,7 +68,7 @@ def share_sums(builder: Classes, choice: Choice, prices: ProductPrices) -> Choic
     Returns
     -------
     Choice
-        ``choice`` with the new brackets in place; it may be dearer than ``choice``.
+        ``choice`` with the new brackets in place; it may cost more than ``choice``.
     """
     sums: dict[int, tuple[dict[int, int], int]] = {}
     for c, (op, value, args) in choice.items():
@@ -240,7 +240,7 @@ class _Pairing:
                         self.where.setdefault(pair, {})[index] = scale
 
     def _is_late(self, pairs: int) -> bool:
-        """Whether there is no time for so many pairs more."""
+        """Whether there is no time for this number of further pairs."""
         self.left -= pairs
         if self.left < 0:
             self.left = LIMITS.pairs_per_look

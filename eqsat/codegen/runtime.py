@@ -722,7 +722,7 @@ def compile_kernel(
     Raises
     ------
     ValueError
-        If an integer does not fit 64 bits, there cannot be so many lanes, or an argument is called ``out``.
+        If an integer does not fit 64 bits, there cannot be ``lanes`` lanes, or an argument is called ``out``.
     TypeError
         If ``kernel`` is no kernel.
     CompileError

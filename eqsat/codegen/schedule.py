@@ -34,7 +34,7 @@ from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
 
-#: Elements per side of a tile of a transposition: so many rows of it are in the first-level cache at once.
+#: Elements per side of a tile of a transposition: this number of rows is in the first-level cache at once.
 TILE = 8
 
 #: Steps in memory, in elements, that a row of vector instructions still takes well.

@@ -570,7 +570,7 @@ class _Space:
 
     def _value(self, root: Expr, gate: Expr | None) -> Value:
         """The normal form of a root where its gate holds."""
-        theory = self.theory if gate is None else self.theory.under(self.theory.condition(gate))
+        theory = self.theory if gate is None else self.theory.assuming(self.theory.condition(gate))
         if theory is None:
             # the gate never holds: any value will do
             theory = self.theory

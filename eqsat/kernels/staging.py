@@ -52,7 +52,7 @@ class SplitLimits:
     Attributes
     ----------
     threshold : int
-        It splits if it has more than so many inputs per output.
+        It splits if it has more inputs per output than this.
     least_factor, most_factor : int
         How many values each partial result may combine.
     most_outputs : int
@@ -61,7 +61,7 @@ class SplitLimits:
     Raises
     ------
     ValueError
-        If a partial result could combine a single value, or so many that all their numbers cannot be tried.
+        If a partial result could combine a single value, or there are too many numbers of values to try them all.
     """
 
     threshold: int = 32768

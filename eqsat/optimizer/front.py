@@ -69,7 +69,7 @@ def optimize(
         Whether a subterm that is used twice is paid twice (``"tree"``) or once; ``"exact"`` proves the choice the best
         over the e-graph, or how far it may be off, in what is left of the budget's seconds (extra: exact).
     pareto : {"operations", "live"}, optional
-        Also find answers that are dearer but smaller, in operations or in values held at once: ``Result.pareto``.
+        Also find answers that cost more but are smaller, in operations or in values held at once: ``Result.pareto``.
     branches : {"eager", "lazy"}
         Where the answer is evaluated. ``"eager"``: both branches of each selection, and each root with a gate, at every
         point of the ranges and constraints, as selects and masked loads of GPUs and vectors are. The answer divides by

@@ -416,14 +416,14 @@ class Conditions(Extremes):
         for member in merged:
             if self.negate(member) in found:
                 return zero
-        kept = self._read_under_each_other(op, merged)
+        kept = self._read_assuming_others(op, merged)
         if kept != merged:
             return self.junction(op, kept)
         if len(kept) > 1:
             kept = self._drop_implied(op, kept)
         return _chain(op, kept) if kept else unit
 
-    def _read_under_each_other(self, op: str, members: list[Expr]) -> list[Expr]:
+    def _read_assuming_others(self, op: str, members: list[Expr]) -> list[Expr]:
         """``p and (p or q)`` is ``p``; ``p and (q or not p)`` is ``p and q``: each member with the others decided."""
         compound = [m for m in members if m.op in ("and", "or") and self.simplicity.size(m) <= LIMITS.reread_terms]
         if not compound:

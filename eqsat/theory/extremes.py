@@ -140,7 +140,7 @@ class Extremes(Refutations):
         condition = min(selections, key=lambda a: a.key).args[0]
         found: list[LinearForm] = []
         for branch, holds in ((1, condition), (2, self.negate(condition))):
-            theory = self.under(holds)
+            theory = self.assuming(holds)
             if theory is None or theory is self:
                 # where no more is known the selection would come back
                 return None

@@ -219,8 +219,8 @@ class Facts(Intervals):
     def given(self, condition: Expr) -> Self | None:
         """The theory that knows a condition in normal form, and what is known of its variables then."""
         bounds = self.by_bounds.get(condition)
-        theory = self.under(condition if bounds is None else bounds)
-        return theory if theory is None or bounds is None else theory.under(theory.condition(condition))
+        theory = self.assuming(condition if bounds is None else bounds)
+        return theory if theory is None or bounds is None else theory.assuming(theory.condition(condition))
 
     def _read_also(self, atom: Expr) -> None:
         """One more reading of the quotients that the quotient ``atom`` is known to be a sum of."""
@@ -424,7 +424,7 @@ class Facts(Intervals):
         holds = np.nonzero(np.broadcast_to(all_hold(known, axes), shape)) if names else ()
         return {name: values.ravel()[index] for (name, values), index in zip(axes.items(), holds, strict=True)}
 
-    def under(self, fact: Expr) -> Self | None:
+    def assuming(self, fact: Expr) -> Self | None:
         """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing.
 
         ``self`` too once :class:`Work` allows no more theories, or they are nested too deep.
@@ -436,7 +436,7 @@ class Facts(Intervals):
         return self.children[fact]
 
     def _with_facts(self, facts: Sequence[Expr]) -> Self | None:
-        """As :meth:`under`, for several facts at once, and not remembered."""
+        """As :meth:`assuming`, for several facts at once, and not remembered."""
         if self.work.contexts <= 0 or self.depth >= LIMITS.depth or self.is_late():
             return self
         self.work.contexts -= 1

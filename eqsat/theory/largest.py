@@ -28,7 +28,7 @@ class ExtremeOver(Reducer):
         full = self.theory.at_least_zero(self.over.extent.shifted(-1))
         if full is TRUE:
             return self._of_some(body)
-        inside = self.theory.under(full)
+        inside = self.theory.assuming(full)
         if inside is not None:
             found = replace(self, theory=inside)._of_some(body)
             if self.is_free(found) and not any(a.op in REDUCTIONS for a in found.terms):
@@ -98,7 +98,7 @@ class ExtremeOver(Reducer):
         if holding is None:
             return None
         somewhere = theory.at_least_zero(holding.shifted(-1))
-        there = theory.under(somewhere)
+        there = theory.assuming(somewhere)
         if there is None:
             return y
         inside = replace(self, theory=there)

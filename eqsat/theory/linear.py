@@ -376,10 +376,10 @@ class LinearArithmetic(Reductions):
         term = to_expr(form)
         if not self.variables.of(term) & self.variables.of(condition):
             return False
-        theory = self.under(condition)
+        theory = self.assuming(condition)
         if theory is None or theory is self:
             return False
-        return theory.is_defined(term) and self._form_under(theory, term) == other
+        return theory.is_defined(term) and self._form_assuming(theory, term) == other
 
     def is_defined(self, term: Expr) -> bool:
         """Whether no divisor in ``term``, wherever it stands, can be zero."""
@@ -429,10 +429,10 @@ class LinearArithmetic(Reductions):
         """The form of ``term`` where ``condition`` holds; ``None`` if it never does."""
         if not self.variables.of(term) & self.variables.of(condition):
             return self.forms[term]
-        theory = self.under(condition)
-        return None if theory is None else self._form_under(theory, term)
+        theory = self.assuming(condition)
+        return None if theory is None else self._form_assuming(theory, term)
 
-    def _form_under(self, theory: Self, term: Expr) -> LinearForm:
+    def _form_assuming(self, theory: Self, term: Expr) -> LinearForm:
         """The form of ``term`` under a theory that knows more, without quotients that only that knows to be sums."""
         form = theory.form(term)
         equations = theory.equations(self)

@@ -30,7 +30,7 @@ class ProductOver(Reducer):
         return self._without_shared_factors(body, exponent)
 
     def _without_shared_factors(self, body: LinearForm, exponent: int) -> LinearForm:
-        """A product over so many values that what all addends of the body share has left."""
+        """A product over ``exponent`` values, with the power of what all addends of its body share before it."""
         theory = self.theory
         content = gcd(body.content(), body.constant)
         shared = common_factors([factors(a) for a in body.terms]) if not body.constant else []

@@ -211,7 +211,7 @@ class SumOver(Reducer):
         if low >= 0 and high < n:
             return self._of_steps(residue.plus(shift, -1), n, x, y)
         some = theory.junction("and", [theory.at_least_zero(r) for r in (residue, residue.times(-1).shifted(n - 1))])
-        inside = theory.under(some)
+        inside = theory.assuming(some)
         if inside is None:
             return None
         found = replace(self, theory=inside)._of_steps(residue.plus(shift, -1), n, x, y)

@@ -227,7 +227,7 @@ def test_terms_that_hold_all_before_them_again_and_again(step):
 
 
 def deep(step, count: int = 4000) -> list[Expr]:
-    """A term, and so many made of those before them, one after the other."""
+    """A term, and ``count`` made of those before them, one after the other."""
     terms = [V + W]
     for n in range(1, count):
         terms.append(step(terms, n))

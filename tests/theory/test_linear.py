@@ -481,7 +481,7 @@ def test_facts_outside_a_theory_are_not_used(facts):
     ranges = SMALL | {"x": (0, 99), "n": (0, 64)}
     theory = LinearArithmetic()
     for fact in facts:
-        child = theory.under(theory.condition(read(fact, ranges)))
+        child = theory.assuming(theory.condition(read(fact, ranges)))
         assert child is not None
         assert child is not theory
     for text in ("x//8", "n//8*8", "x - y"):
