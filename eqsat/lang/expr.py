@@ -2,7 +2,7 @@
 
 An :class:`Expr` is a node of a directed acyclic graph. Equal terms are the same object, so ``is`` (and ``==``) compares
 structure, and shared subterms are stored once. ``vmin`` and ``vmax`` bound every value the term can take, computed when
-it is built. What is below terms is walked by :mod:`eqsat.lang.traversal`, whose functions may be imported from here
+it is built. What is below terms is found by :mod:`eqsat.lang.traversal`, whose functions may be imported from here
 too.
 
 A reduction binds its index: its operands are ``(body, index, low, high)``, and the index, a variable of the body, takes

@@ -464,45 +464,44 @@ class Conditions(Extremes):
         return others
 
     def _merge_comparisons(self, op: str, form: Expr, comparisons: list[Expr]) -> list[Expr] | None:
-        least: int | None = None
-        below: int | None = None
+        """``comparisons`` of ``form`` with literals as the fewest; ``None`` if they decide the junction.
+
+        Comparisons by order become one interval ``[low, high)``: under "and" all of them hold inside, under "or" none.
+        """
+        all_hold = op == "and"
+        low: int | None = None
+        high: int | None = None
         points: dict[str, set[int]] = {"eq": set(), "ne": set()}
         for comparison in comparisons:
             value = next(a for a in comparison.args if a.op == "const").vmin
-            if comparison.op == "le":
-                least = value if least is None else (max if op == "and" else min)(least, value)
-            elif comparison.op == "lt":
-                below = value if below is None else (min if op == "and" else max)(below, value)
-            else:
+            if comparison.op in points:
                 points[comparison.op].add(value)
+            elif (comparison.op == "le") == all_hold:
+                low = value if low is None else max(low, value)
+            else:
+                high = value if high is None else min(high, value)
         # under "and" an equation decides the other comparisons, under "or" an inequation does
-        decisive, exceptions = (points["eq"], points["ne"]) if op == "and" else (points["ne"], points["eq"])
+        decisive, exceptions = (points["eq"], points["ne"]) if all_hold else (points["ne"], points["eq"])
         if decisive:
             value = min(decisive)
-            if op == "and":
-                inside = (least is None or least <= value) and (below is None or value < below)
-                decided = inside and value not in exceptions
-            else:
-                outside = (least is not None and least <= value) or (below is not None and value < below)
-                decided = not outside and value not in exceptions
-            if len(decisive) > 1 or not decided:
+            inside = (low is None or low <= value) and (high is None or value < high)
+            if len(decisive) > 1 or not inside or value in exceptions:
                 return None
-            return [make("eq" if op == "and" else "ne", form, const(value))]
+            return [make("eq" if all_hold else "ne", form, const(value))]
         # an exception at an end of the interval moves that end
-        step = 1 if op == "and" else -1
-        while least is not None and (least if op == "and" else least - 1) in exceptions:
-            exceptions.remove(least if op == "and" else least - 1)
-            least += step
-        while below is not None and (below - 1 if op == "and" else below) in exceptions:
-            exceptions.remove(below - 1 if op == "and" else below)
-            below -= step
-        kept = [make("ne" if op == "and" else "eq", form, const(value)) for value in sorted(exceptions)]
-        if least is not None and below is not None:
-            # "and": least <= form < below may be empty; "or": form < below or least <= form may be everything
-            if (op == "and" and least >= below) or (op == "or" and least <= below):
+        while low is not None and low in exceptions:
+            exceptions.remove(low)
+            low += 1
+        while high is not None and high - 1 in exceptions:
+            high -= 1
+            exceptions.remove(high)
+        if low is not None and high is not None:
+            if low >= high:
                 return None
-            if op == "and" and least + 1 == below:
-                return [self.equal_zero(self.form(form).shifted(-least))]
+            if all_hold and low + 1 == high:
+                return [self.equal_zero(self.form(form).shifted(-low))]
+        kept = [make("ne" if all_hold else "eq", form, const(value)) for value in sorted(exceptions)]
+        least, below = (low, high) if all_hold else (high, low)
         if least is not None:
             kept.append(make("le", const(least), form))
         if below is not None:
