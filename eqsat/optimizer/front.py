@@ -121,22 +121,6 @@ def optimize(
         return run.run(engine)
 
 
-def _require_one_of(what: str, given: str, allowed: Collection[str], of: str = "") -> None:
-    if given not in allowed:
-        raise ValueError(f"unknown {what} {given!r}{of}: use one of {', '.join(allowed)}")
-
-
-def _checked_rules(given: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Rules of the caller's own; those that are false are refused."""
-    rules = tuple(_listed("rules", given, "rules"))
-    for rule in rules:
-        if not isinstance(rule, Rule):
-            raise TypeError(f"{rule!r} is no rule: give a list of eqsat.Rule")
-    refuse_repeated(rules)
-    refuse_false(rule for rule in rules if rule not in _SHIPPED)
-    return rules
-
-
 def _variable(name: str, bounds: tuple[int, int]) -> Expr:
     given: list[Any] = list(bounds) if isinstance(bounds, Iterable) else []
     if [*map(_is_integer, given)] != [True, True]:
@@ -170,3 +154,19 @@ def _fact(given: Expr | str, names: dict[str, Expr]) -> Expr:
     if not fact.is_bool:
         raise ValueError(f"a constraint or gate must be a condition, not {brief(fact)!r}")
     return fact
+
+
+def _require_one_of(what: str, given: str, allowed: Collection[str], of: str = "") -> None:
+    if given not in allowed:
+        raise ValueError(f"unknown {what} {given!r}{of}: use one of {', '.join(allowed)}")
+
+
+def _checked_rules(given: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Rules of the caller's own; those that are false are refused."""
+    rules = tuple(_listed("rules", given, "rules"))
+    for rule in rules:
+        if not isinstance(rule, Rule):
+            raise TypeError(f"{rule!r} is no rule: give a list of eqsat.Rule")
+    refuse_repeated(rules)
+    refuse_false(rule for rule in rules if rule not in _SHIPPED)
+    return rules
