@@ -236,7 +236,7 @@ def parse() -> argparse.Namespace:
     add("-o", "--output", type=Path, help="write the Markdown here too")
     add("--tables", default=",".join(TABLES), help=f"comma-separated (default: {','.join(TABLES)})")
     add("--cost", default="latency", help="the cost model: a name, or a file of eqsat calibrate")
-    add("--limit", type=int, help="a random sample of so many cases")
+    add("--limit", type=int, help="a random sample of N cases")
     add("--seed", type=int, default=0, help="for samples")
     given = parser.parse_args()
     given.tables = given.tables.split(",")

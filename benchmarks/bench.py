@@ -67,7 +67,7 @@ def parse() -> argparse.Namespace:
     add("--no-gates", dest="gates", action="store_false", help="tell nobody under which condition a root matters")
     add("--cost", default="latency", help="the cost model that all are judged by: a name, or a file of eqsat calibrate")
     add("--seconds", type=float, default=20.0, help="CPU time of a peer for a case (default: 20)")
-    add("--limit", type=int, help="a random sample of so many cases")
+    add("--limit", type=int, help="a random sample of N cases")
     add("--seed", type=int, default=0, help="for samples")
     add("--repeats", type=int, default=5, help="measurements of compiled answers; 0: not compiled (default: 5)")
     add("--kernels", type=int, default=60, help="of the order study (default: 60)")

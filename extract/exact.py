@@ -52,7 +52,7 @@ def exact(priced: Priced, start: Choice | None = None, seconds: float = 10.0) ->
     priced : Priced
         Every root must have a finite term.
     start : Choice or None
-        A choice without circles to start from; the answer is never dearer. By default that of :func:`dag`.
+        A choice without circles to start from; the answer never costs more. By default that of :func:`dag`.
     seconds : float
         Time in all.
 
@@ -214,7 +214,7 @@ class _Reduction:
         self.queue.extend(sorted(before ^ after))
 
     def _drop_dominated(self, c: int) -> None:
-        """Keep no node that needs its own class, nor one that needs all that a node needs which is no dearer."""
+        """Keep no node that needs its own class, nor one that needs all that a node needs and costs no more."""
         kept: list[_Option] = []
         for option in sorted(self.options[c], key=lambda o: (o.price, len(o.needs))):
             if c in option.needs:

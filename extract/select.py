@@ -19,7 +19,7 @@ from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import EGraph, Node
 
 _I64 = (-(2**63), 2**63 - 1)
-#: How much dearer a value is that no machine integer holds.
+#: How much more a value costs that no machine integer holds.
 _TOO_WIDE = 1000
 
 #: What adds: a sum of several terms, or two.
@@ -29,7 +29,7 @@ MAX_ROUNDS = 8
 #: All users of a class are changed at once if they are no more than this.
 MAX_USERS = 4
 
-#: The clock is read once in so many steps of a search: small graphs are searched whatever it says.
+#: Steps of a search from one look at the clock to the next: small graphs are searched whatever it says.
 STEPS_PER_LOOK = 32
 #: Or in each step, where one may change the choice for more classes than this.
 MANY_CHOSEN = 1000

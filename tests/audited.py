@@ -16,7 +16,7 @@ from eqsat.lang.expr import Expr, is_index, make, topological, var
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import to_exprs
 
-#: At so many random points.
+#: The number of random points.
 POINTS = 40
 
 

@@ -13,7 +13,7 @@ from eqsat.theory.linear import LinearArithmetic
 
 #: A rule is left to the theory if that decides at least this share of its instances.
 MOST_INSTANCES = 0.75
-#: So many instances are tried, found in so many attempts.
+#: The number of instances that are tried, and of attempts to find them.
 INSTANCES, ATTEMPTS = 8, 400
 
 

@@ -20,8 +20,21 @@ REPLACED = {
     "walk": "run, traverse",
     "anything": "dont_care",
     "offer": "add_node",
+    "dearer": "costs more",
 }
 PROSE = [r"\bspell", r"\brespell", r"\bvalue graph", r"\bbeside the theory", r"\bstand-ins?\b", r"\bopaque", r"\bguess"]
+PROSE += [r"\bdearer\b", r"\bas dear\b", r"\bso many\b"]
+#: Modules that say it still.
+SO_MANY = {
+    "eqsat/egraph/analyses.py",
+    "eqsat/egraph/engine.py",
+    "eqsat/egraph/program.py",
+    "eqsat/egraph/tables.py",
+    "eqsat/lang/evaluation.py",
+    "eqsat/lang/text.py",
+    "eqsat/optimizer/modulo_theory.py",
+    "eqsat/optimizer/rules_alone.py",
+}
 CODE = sorted(path for folder in ("eqsat", "rules", "extract") for path in (ROOT / folder).rglob("*.py"))
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -38,6 +51,12 @@ def test_identifiers_are_the_fields_own(path: Path) -> None:
     assert {name: word for name, word in found.items() if name != "walk" or "ast.walk" not in path.read_text()} == {}
 
 
+@pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_theory_with_more_facts_is_assuming_them(path: Path) -> None:
+    assert re.findall(r"\bdef under\(|\.under\(", path.read_text()) == []
+
+
 @pytest.mark.parametrize("path", [*CODE, *DOCS], ids=lambda path: str(path.relative_to(ROOT)))
 def test_texts_are_the_fields_own(path: Path) -> None:
-    assert [m[0] for pattern in PROSE for m in re.finditer(pattern, path.read_text(), re.IGNORECASE)] == []
+    found = [m[0] for pattern in PROSE for m in re.finditer(pattern, path.read_text(), re.IGNORECASE)]
+    assert {*found} - ({"so many"} if str(path.relative_to(ROOT)) in SO_MANY else set()) == set()

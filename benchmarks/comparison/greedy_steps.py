@@ -85,15 +85,15 @@ class Walkthrough:
 
 
 def walkthroughs(items: Sequence[Item], rows: Sequence[Row], model: CostModel, count: int) -> list[Walkthrough]:
-    """``count`` kernels without facts that greedy rewriting leaves dearer, those where the order matters first."""
-    dearer = {
+    """``count`` kernels without facts that cost more by greedy rewriting, those where the order matters first."""
+    worse = {
         key_of(row)
         for row in rows
         if row["answers"][GREEDY]["cost"] > row["answers"][EQSAT]["cost"] and row["nodes"] <= MOST_NODES
     }
     found: list[Walkthrough] = []
     for item in items:
-        if item.key in dearer and not item.case.gates and not item.case.constraints:
+        if item.key in worse and not item.case.gates and not item.case.constraints:
             walk = walkthrough(item, model)
             if 1 < len(walk.steps) <= MOST_STEPS:
                 found.append(walk)

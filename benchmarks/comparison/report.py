@@ -62,7 +62,7 @@ code { font-size: 12px } img { max-width: 100% }
 
 LEGEND = """\
 How many distinct divisions and remainders are left, and what all answers cost, in total over the cases; on how many of
-them eqsat's answer is cheaper than this one (wins), as dear (ties), dearer (loses); time to simplify over eqsat's; run
+them eqsat's answer costs less than this one (wins), the same (ties), more (loses); time to simplify over eqsat's; run
 time of compiled answers over the input's and over eqsat's, on the cases where both could be measured; cases with a
 wrong answer, and those stopped by a limit or failed."""
 
@@ -82,10 +82,10 @@ given, and in its dearest; and the least and the most that one and the same orde
 STEPS = """\
 ## Greedy rewriting, step by step
 
-Kernels that greedy rewriting leaves dearer than equality saturation does. *Within reach* is the least cost that greedy
+Kernels that cost more by greedy rewriting than by equality saturation. *Within reach* is the least cost that greedy
 rewriting gets to from that step on, whichever of {orders} orders of the rules it takes. Where it rises, the step has
 destroyed what a cheaper answer needs; where it is above eqsat's cost from the start, the answer needs a step that no
-greedy rewriter takes, because it makes something dearer first."""
+greedy rewriter takes, because something costs more first."""
 
 HOW = """\
 ## How it was measured

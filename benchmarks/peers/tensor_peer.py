@@ -65,7 +65,7 @@ class Permute:
 
 @dataclass(frozen=True)
 class Slice:
-    """Every so many elements of each axis from some start on: (start, step) per axis; a negative step goes back."""
+    """Elements of each axis at equal distances: (start, step) per axis; a negative step goes back."""
 
     shape: tuple[int, ...]
     starts: tuple[int, ...]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import Value, sum_of
 from eqsat.alternatives.congruent import CongruentRemainders, residues, wider_remainders
+from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.lang.evaluation import evaluate
@@ -28,15 +29,8 @@ from eqsat.lang.expr import Expr, extent, is_index, make, may_divide_by_zero, to
 from eqsat.lang.ops import COMPARISONS
 from eqsat.lang.sampling import domain_size, grid
 from eqsat.lang.uninterpreted import UNINTERPRETED
-from eqsat.theory.facts import MAX_POINTS
 from eqsat.theory.forms import LinearForm, atom_form, number, read, to_expr
-
-#: Pairs of a condition and a sum that are compared.
-MAX_PAIRS = 400
-#: In place of terms that a sum shares with others, at most so many of these are tried, those that share most.
-MAX_PARTS = 16
-#: What conditions may be compared by is tried for all that could use it, if these are at least this many classes.
-MIN_USERS = 3
+from eqsat.theory.limits import LIMITS as THEORY_LIMITS
 
 
 def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int, Node]] | None:
@@ -93,7 +87,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         builder.add_node(c, node)
     builder.grow()
     around = [_around(builder, needed, c) for c in compared if c not in needed]
-    return [dict(wider), dict(whole), *entered.values(), *[nodes for nodes in around if len(nodes) >= MIN_USERS]]
+    return [dict(wider), dict(whole), *entered.values(), *[nodes for nodes in around if len(nodes) >= LIMITS.users]]
 
 
 def _in_time(builder: Builder, *found: Iterable[tuple[int, Node]]) -> list[tuple[int, Node]]:
@@ -325,7 +319,7 @@ def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[in
             constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
             terms = dict(zip(args, coefficients, strict=True))
             shared = Counter([part for a in args for part in having.get(a, ()) if part in affine or c not in affine])
-            for part in sorted(shared, key=shared.__getitem__, reverse=True)[:MAX_PARTS]:
+            for part in sorted(shared, key=shared.__getitem__, reverse=True)[: LIMITS.parts]:
                 # more must vanish than the part itself and what it has besides
                 if 2 * shared[part] > len(parts[part]) + 1 and part != c and not (c in needed and part in needed[c][2]):
                     for scale, pairs in _less_multiples(terms, part, parts[part]):
@@ -418,7 +412,7 @@ def _intervals(
     together: dict[tuple[Expr, ...], list[tuple[int, Expr, list[LinearForm], bool]]] = defaultdict(list)
     for c, condition in conditions:
         names = tuple(sorted(variables([condition]), key=lambda v: v.key))
-        if domain_size(names) > MAX_POINTS:
+        if domain_size(names) > THEORY_LIMITS.condition_points:
             continue
         own = _direction(condition)
         # of fewer variables it is no interval, unless it does not depend on the others
@@ -426,7 +420,7 @@ def _intervals(
         pairs += len(directions)
         # what is affine in two variables is compared in every way already
         compared = len(names) == 2 and any(term.op == "floordiv" for term in topological([condition]))
-        if (directions or compared) and pairs <= MAX_PAIRS:
+        if (directions or compared) and pairs <= LIMITS.condition_pairs:
             together[names].append((c, condition, directions, compared))
     for names, members in together.items():
         used = list(dict.fromkeys(f for _, _, directions, _ in members for f in directions))

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import cast
 
+from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import EGraph, Node
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
@@ -18,13 +19,11 @@ from eqsat.theory.definedness import AllowedDivisions
 from eqsat.theory.forms import LinearForm
 from eqsat.theory.linear import LinearArithmetic
 
+#: :attr:`AlternativeLimits.classes`, for the optimiser.
+MANY_CLASSES = LIMITS.classes
+
 #: The value of a class: the normal form of an integer, or a condition in normal form.
 Value = LinearForm | Expr
-
-#: From this number of classes on each new class gets fewer e-nodes.
-MANY_CLASSES = 600
-#: The same, once the time is up.
-MANY_CLASSES_LATE = 100
 
 
 class CanonicalGraph:
@@ -134,11 +133,11 @@ class CanonicalGraph:
 
     def is_crowded(self) -> bool:
         """Whether there are many classes, for the time that is left."""
-        return len(self.values) >= MANY_CLASSES or self.is_out_of_time()
+        return len(self.values) >= LIMITS.classes or self.is_out_of_time()
 
     def is_out_of_time(self, terms: int = 0) -> bool:
-        """Whether the time is up and there are so many classes, and ``terms``, that one alternative of each must do."""
-        return len(self.values) + terms >= MANY_CLASSES_LATE and self.theory.is_late()
+        """Whether the time is up and classes, and ``terms``, are many: one alternative of each must do."""
+        return len(self.values) + terms >= LIMITS.late_classes and self.theory.is_late()
 
 
 def sum_of(multiples: Iterable[tuple[int, int]], constant: int) -> Node:

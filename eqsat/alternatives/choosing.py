@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 
 from eqsat.alternatives.availability import add_available
 from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.partial_sums import share_junctions, share_sums
 from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree, tree_cost
 
-#: A choice that costs this much more than another is tried too: it may cost less once its sums share parts.
-MAX_BEHIND = 3
 #: What is bracketed to share parts: choices of the same sums and junctions share the same.
 BRACKETED = ("sum", "and", "or")
 
@@ -56,7 +55,7 @@ class Chooser:
         seen: list[Choice] = []
         for choice, cost in starts:
             parts = {c: node for c, node in choice.items() if node[0] in BRACKETED}
-            if cost <= least + MAX_BEHIND and parts not in seen:
+            if cost <= least + LIMITS.behind and parts not in seen:
                 seen.append(parts)
                 shared.append(self._with_partial_sums(choice))
         return min([*shared, *starts], key=lambda end: end[1])
@@ -92,7 +91,7 @@ class Chooser:
     def _with_partial_sums(self, choice: Choice) -> tuple[Choice, int]:
         """The choice bracketed so that sums and junctions share parts.
 
-        Sharing counts each operation once: where loops repeat some, it may be dearer.
+        Sharing counts each operation once: where loops repeat some, it may cost more.
         """
         builder = self.builder
         source = builder.enter("sharing")

@@ -7,6 +7,7 @@ from itertools import chain, combinations
 from typing import cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
+from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.sums import SumNodes
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
@@ -14,9 +15,6 @@ from eqsat.lang.expr import Expr, chain_members, const, make
 from eqsat.lang.ops import COMPARISONS
 from eqsat.lang.terms import buffer_key
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, partition, to_expr
-
-#: Comparisons in a junction of at most this many members are merged, two by two.
-MAX_MERGED = 4
 
 
 class ConditionNodes(KindNodes):
@@ -70,7 +68,7 @@ class ConditionNodes(KindNodes):
         Of comparisons that share a term, or, if ``alike``, that share nothing but a literal.
         """
         op, members = term.op, chain_members(term, term.op)
-        if len(members) > MAX_MERGED:
+        if len(members) > LIMITS.merged_comparisons:
             return
         above = [(m, form) for m in sorted(members, key=lambda m: m.key) if (form := self._above_zero(m))]
         for (one, f), (other, g) in combinations(above, 2):

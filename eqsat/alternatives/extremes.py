@@ -6,14 +6,10 @@ from collections.abc import Iterator
 from itertools import permutations
 
 from eqsat.alternatives.canonical import KindNodes
+from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
 from eqsat.theory.forms import LinearForm, atom_form, number
-
-#: Of a long ``min`` or ``max`` this number of operands is tried as the last.
-MAX_LAST = 4
-#: Up to this number of operands any may be the last; with more the parts would be thousands.
-MAX_PARTED = 8
 
 
 class ExtremeNodes(KindNodes):
@@ -46,13 +42,13 @@ class ExtremeNodes(KindNodes):
         if len(cases) == 2:
             yield op, None, (self.add_class(cases[0]), self.add_class(cases[1]))
             return
-        if many or len(cases) > MAX_PARTED:
+        if many or len(cases) > LIMITS.parted_operands:
             # one after the other there would be as many parts, each as long again
             half = len(cases) // 2
             halves = [self.theory.extreme_of_needed(op, part) for part in (cases[:half], cases[half:])]
             yield op, None, (self.add_class(halves[0]), self.add_class(halves[1]))
             return
-        for index, case in enumerate(cases[:MAX_LAST]):
+        for index, case in enumerate(cases[: LIMITS.last_operands]):
             others = self.theory.extreme_of_needed(op, cases[:index] + cases[index + 1 :])
             yield op, None, (self.add_class(others), self.add_class(case))
 

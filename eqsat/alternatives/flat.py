@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from eqsat.alternatives.limits import LIMITS
 from eqsat.lang.expr import Expr, any_var
 from eqsat.lang.ops import FLOORS
 from eqsat.theory.forms import LinearForm
 from eqsat.theory.linear import LinearArithmetic
 
-#: A sum that is divided in at least this many ways is a flat index.
-MIN_WAYS = 3
+#: :attr:`AlternativeLimits.flat_ways`, for the optimiser.
+MIN_WAYS = LIMITS.flat_ways
 
 
 def flat_index(order: Sequence[Expr], theory: LinearArithmetic) -> LinearForm | None:
@@ -30,7 +31,7 @@ def flat_index(order: Sequence[Expr], theory: LinearArithmetic) -> LinearForm | 
     flat, *others = sorted(divided, key=lambda form: -len(divided[form]))
     most = len(divided[flat])
     alone = all(len(divided[other]) < most for other in others)
-    return flat if len(flat.terms) > 1 and most >= MIN_WAYS and alone else None
+    return flat if len(flat.terms) > 1 and most >= LIMITS.flat_ways and alone else None
 
 
 def as_variable(flat: LinearForm, terms: Iterable[Expr], theory: LinearArithmetic) -> tuple[Expr, dict[Expr, Expr]]:

@@ -13,19 +13,18 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import mul
 
+from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.cost import is_power_of_two
 from eqsat.lang.expr import Expr, chain_members, const, make
 from eqsat.lang.ops import FLOORS
 from eqsat.lang.traversal import mentions
 from eqsat.theory.forms import LinearForm, number, partition, split, to_expr
+from eqsat.theory.limits import LIMITS as THEORY_LIMITS
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.products import MAX_SUM_EXPONENT
 from eqsat.theory.quotients import common_divisors
 
 #: The operators whose terms are rewritten.
 HIDDEN = FLOORS | {"mul", "prod_over"}
-#: A quotient inside another is looked for in sums of so many operators, and powers in products of so many factors.
-MAX_OPERANDS = 16
 
 
 class HiddenLaws:
@@ -40,14 +39,14 @@ class HiddenLaws:
         """Pairs of ``term``, or a quotient that its other terms use, and a term that is equal to it."""
         if term.op == "mul":
             yield from self._masked(*term.args)
-            parts = chain_members(term, "mul", MAX_OPERANDS + 1)
-            if 3 < len(parts) <= MAX_OPERANDS:
+            parts = chain_members(term, "mul", LIMITS.hidden_operands + 1)
+            if 3 < len(parts) <= LIMITS.hidden_operands:
                 yield from self._powers(term, parts)
             return
         if term.op == "prod_over":
             body, index, low, high = term.args
             times = high.vmax - low.vmin
-            if low.op == high.op == "const" and times <= MAX_SUM_EXPONENT and not mentions(body, index):
+            if low.op == high.op == "const" and times <= THEORY_LIMITS.sum_exponent and not mentions(body, index):
                 yield from self._powers(term, [body] * times)
             return
         dividend, divisor = map(self.theory.form, term.args)
@@ -139,7 +138,7 @@ def _floor_inside(term: Expr) -> Expr | None:
     """The one quotient by a literal that a sum adds, if there is just one."""
     found: Expr | None = None
     stack = [term]
-    for _ in range(MAX_OPERANDS):
+    for _ in range(LIMITS.hidden_operands):
         if not stack:
             return found
         part = stack.pop()

@@ -12,17 +12,12 @@ from typing import cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes, Value, sum_of
 from eqsat.alternatives.hidden_laws import HIDDEN, HiddenLaws
+from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import Node, Payload
 from eqsat.lang.expr import Expr, is_wide
 from eqsat.lang.ops import COMPARISONS, FLOORS, REDUCTIONS, SUMS
 from eqsat.theory.forms import LinearForm
 
-#: Terms of the input that become e-nodes of one class; further ones are left out.
-MAX_ORIGINALS = 6
-#: E-nodes of one class that follow from these by hidden laws; further ones are left out.
-MAX_REWRITES = 4
-#: Inputs with this many divisions are not rewritten, and no answer is sought that has them as they are written.
-MANY_DIVISIONS = 120
 _PARTS = frozenset({"floordiv", "mod", "min", "max"})
 #: Conjunctions and disjunctions of the input have no notation that the normal form has not.
 _WORTH_ADDING = SUMS | frozenset(
@@ -53,7 +48,7 @@ class InputNodes(KindNodes):
         """Let terms of the input, normalised before, write the classes that they belong to; operands come first."""
         self._input = list(terms)
         ops = [term.op for term in self._input]
-        self._has_few = sum([op in FLOORS for op in ops]) < MANY_DIVISIONS
+        self._has_few = sum([op in FLOORS for op in ops]) < LIMITS.input_divisions
         self.truncates |= "tdiv" in ops
         for term, op in zip(self._input, ops, strict=True):
             value = self.classes.value_of(term) if op in _WORTH_ADDING else None
@@ -86,11 +81,11 @@ class InputNodes(KindNodes):
         """Add to a class the terms of the input with its value, and what follows from them."""
         value = self.classes.values[c]
         if originals := self._originals.get(value):
-            for node in self._nodes(originals, MAX_ORIGINALS):
+            for node in self._nodes(originals, LIMITS.input_nodes):
                 if self.classes.add_node(c, node) and self._has_few:
                     self.nodes.setdefault(c, node)
         if self._rewrites and (rewrites := self._rewrites.get(value)):
-            for node in self._nodes(rewrites, MAX_REWRITES):
+            for node in self._nodes(rewrites, LIMITS.hidden_nodes):
                 self.classes.add_node(c, node)
 
     def _nodes(self, terms: Sequence[Expr], most: int) -> list[Node]:

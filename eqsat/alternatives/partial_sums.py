@@ -14,17 +14,11 @@ from math import gcd
 from typing import Protocol, cast
 
 from eqsat.alternatives.canonical import Value
+from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
 from eqsat.theory.forms import ZERO, LinearForm, number
-
-#: Pairs of terms that are compared: all those of 1000 terms; of longer sums those that are near each other.
-MAX_PAIRS = 500_000
-#: What is left of longer sums is no chain, whose parts are as long again, but one node.
-MAX_CHAIN = 1000
-#: The clock is read once in so many of them, so that short sums are shared whatever it says.
-PAIRS_PER_LOOK = 1000
 
 Key = tuple[tuple[int, int], ...]
 Pair = tuple[int, int, int, int]
@@ -74,7 +68,7 @@ def share_sums(builder: Classes, choice: Choice, prices: ProductPrices) -> Choic
     Returns
     -------
     Choice
-        ``choice`` with the new brackets in place; it may be dearer than ``choice``.
+        ``choice`` with the new brackets in place; it may cost more than ``choice``.
     """
     sums: dict[int, tuple[dict[int, int], int]] = {}
     for c, (op, value, args) in choice.items():
@@ -143,29 +137,12 @@ def share_junctions(builder: Classes, choice: Choice) -> Choice:
     for op in ("and", "or"):
         if op not in present:
             continue
-        order = reachable(new_choice, builder.graph.roots)
         demanded = dict.fromkeys(builder.graph.roots)
-        for c in order:
+        for c in reachable(new_choice, builder.graph.roots):
             if new_choice[c][0] != op:
                 demanded.update(dict.fromkeys(new_choice[c][2]))
         chains = {c: _chain_members(new_choice, op, c) for c in demanded if new_choice[c][0] == op}
-        pairs = Counter(pair for members in chains.values() for pair in combinations(sorted(members), 2))
-        while pairs:
-            # of the most frequent pairs, the first
-            pair, count = min(pairs.items(), key=lambda item: (-item[1], item[0]))
-            if count < 2:
-                break
-            # a chain of just these two is that condition already
-            joined = next((c for c, members in chains.items() if members == set(pair)), None)
-            if joined is None:
-                joined = _junction_class(builder, new_choice, op, pair)
-            pairs.pop(pair)
-            for members in chains.values():
-                if members > set(pair):
-                    pairs.subtract(combinations(sorted(members), 2))
-                    members.difference_update(pair)
-                    members.add(joined)
-                    pairs.update(combinations(sorted(members), 2))
+        _join_pairs(builder, new_choice, op, chains)
         for c, members in chains.items():
             *rest, last = sorted(members)
             if rest:
@@ -175,6 +152,27 @@ def share_junctions(builder: Classes, choice: Choice) -> Choice:
                 new_choice[c] = (op, None, (total, last))
                 builder.add_node(c, new_choice[c])
     return new_choice
+
+
+def _join_pairs(builder: Classes, choice: Choice, op: str, chains: dict[int, set[int]]) -> None:
+    """Replace the pair of members that most chains have by its class, until no two chains have one in common."""
+    pairs = Counter(pair for members in chains.values() for pair in combinations(sorted(members), 2))
+    while pairs:
+        # of the most frequent pairs, the first
+        pair, count = min(pairs.items(), key=lambda item: (-item[1], item[0]))
+        if count < 2:
+            break
+        # a chain of just these two is that condition already
+        joined = next((c for c, members in chains.items() if members == set(pair)), None)
+        if joined is None:
+            joined = _junction_class(builder, choice, op, pair)
+        pairs.pop(pair)
+        for members in chains.values():
+            if members > set(pair):
+                pairs.subtract(combinations(sorted(members), 2))
+                members.difference_update(pair)
+                members.add(joined)
+                pairs.update(combinations(sorted(members), 2))
 
 
 def _chain_members(choice: Choice, op: str, c: int) -> set[int]:
@@ -212,7 +210,7 @@ class _Pairing:
 
     def __init__(self, builder: Classes, prices: ProductPrices, choice: Choice) -> None:
         self.builder, self.choice, self.prices = builder, choice, prices
-        self.left, self.stopped = PAIRS_PER_LOOK, False
+        self.left, self.stopped = LIMITS.pairs_per_look, False
         self.sums: list[dict[int, int]] = []
         self.where: dict[Pair, dict[int, int]] = {}
         #: Whether some bracket would use the index of a reduction outside it.
@@ -226,15 +224,15 @@ class _Pairing:
         """Record the pairs of sum ``index`` that contain a class of ``new``."""
         seen: set[int] = set()
         others = list(terms)
-        few = len(new) * len(others) <= 2 * MAX_PAIRS
+        few = len(new) * len(others) <= 2 * LIMITS.pairs_of_terms
         if not few and len(self.sums) == 1:
             # a factor is shared by what differs by a shift
             new = others = sorted(terms, key=lambda c: (_odd_part(terms[c]), c))
         for place, a in enumerate(new):
-            if self._is_late(len(others)) or len(self.where) > MAX_PAIRS:
+            if self._is_late(len(others)) or len(self.where) > LIMITS.pairs_of_terms:
                 return
             seen.add(a)
-            for b in others if few else others[place + 1 : place + 1 + MAX_PAIRS // len(others)]:
+            for b in others if few else others[place + 1 : place + 1 + LIMITS.pairs_of_terms // len(others)]:
                 if b not in seen:
                     pair, scale = _pair(a, terms[a], b, terms[b])
                     # in a sum without others it is a common factor that saves
@@ -242,10 +240,10 @@ class _Pairing:
                         self.where.setdefault(pair, {})[index] = scale
 
     def _is_late(self, pairs: int) -> bool:
-        """Whether there is no time for so many pairs more."""
+        """Whether there is no time for this number of further pairs."""
         self.left -= pairs
         if self.left < 0:
-            self.left = PAIRS_PER_LOOK
+            self.left = LIMITS.pairs_per_look
             self.stopped = self.builder.is_late() or self.stopped
         return self.stopped
 
@@ -327,7 +325,7 @@ class _Pairing:
         # dearest multipliers first would not change the cost; positive terms first avoids a negation
         ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
         # each of its parts is nearly as long
-        if len(ordered) > MAX_CHAIN or self._is_late(len(ordered) ** 2):
+        if len(ordered) > LIMITS.chain or self._is_late(len(ordered) ** 2):
             return self._wide(ordered)
         total: int | None = None
         for c, coefficient in ordered:

@@ -32,15 +32,8 @@ class ProductNodes(KindNodes):
 
     def factored(self, form: LinearForm) -> Iterator[Node]:
         """``x*z + y*z`` is ``(x + y)*z``."""
+        yield from self._negated_minima(form)
         users: dict[Expr, list[Expr]] = {}
-        ((atom, k),) = form.terms.items() if len(form.terms) == 1 and not form.constant else [(None, 0)]
-        if atom is not None and atom.op == "mul" and k < 0:
-            # a minimum takes the sign in: it is a maximum then
-            for factor in factors(atom):
-                if factor.op == "min":
-                    rest = factors(atom)
-                    rest.remove(factor)
-                    yield "mul", None, (self.add_class(LinearForm({factor: k}, 0)), self.add_class(product_form(rest)))
         for atom in form.terms:
             for factor in dict.fromkeys(factors(atom)):
                 users.setdefault(factor, []).append(atom)
@@ -68,6 +61,19 @@ class ProductNodes(KindNodes):
                 cofactors[direction] = cofactors.get(direction, ZERO).plus(read(factor), scale)
         for common, cofactor in cofactors.items():
             yield from self._by_sum(form, common, cofactor)
+
+    def _negated_minima(self, form: LinearForm) -> Iterator[Node]:
+        """``max(-x, -y)*z`` for ``-min(x, y)*z``: a minimum takes the sign in."""
+        if len(form.terms) > 1 or form.constant:
+            return
+        for atom, k in form.terms.items():
+            if atom.op == "mul" and k < 0:
+                for factor in factors(atom):
+                    if factor.op == "min":
+                        rest = factors(atom)
+                        rest.remove(factor)
+                        signed = self.add_class(LinearForm({factor: k}, 0))
+                        yield "mul", None, (signed, self.add_class(product_form(rest)))
 
     def _by_sum(self, form: LinearForm, common: LinearForm, cofactor: LinearForm) -> Iterator[Node]:
         """``(x + y)*(z + w)`` for ``x*z + y*z + x*w + y*w``; ``(x + y)*(z + 3)`` where ``(x + y)*3`` is left."""

@@ -13,12 +13,6 @@ from eqsat.alternatives.selections import SelectionNodes
 from eqsat.extract.graph import Node
 from eqsat.theory.forms import LinearForm
 
-#: E-nodes of one sum; further ones are not added.
-MAX_ALTERNATIVES = 8
-#: A sum of this many terms, or any sum of a large graph, gets fewer e-nodes.
-MANY_TERMS = 24
-FEW_ALTERNATIVES = 3
-
 
 class SumNodes(KindNodes):
     """The e-nodes of sums; others know those with a quotient, a product, a selection or an extreme."""

@@ -29,9 +29,10 @@ from eqsat.extract.cost import COST_MODELS, LoopAware
 from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import Expr, buffer, extent, var
 from eqsat.lang.text import parse, to_program, to_text
-from eqsat.optimizer.front import BRANCHES, DEFAULT_BUDGET, ENGINES, EXTRACTORS
+from eqsat.optimizer.front import BRANCHES, DEFAULT_BUDGET, ENGINES
 from eqsat.optimizer.front import optimize as optimise
 from eqsat.optimizer.pareto import SIZES
+from eqsat.optimizer.reextraction import EXTRACTORS
 from eqsat.optimizer.result import SHORT
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def app() -> None:
 @click.option(
     "--pareto",
     type=click.Choice(list(SIZES)),
-    help="Also print dearer answers that have fewer operations, or fewer values live at once.",
+    help="Also print answers that cost more but have fewer operations, or fewer values live at once.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--c", "as_c", is_flag=True, help="Print the result as a C function.")
@@ -490,7 +491,7 @@ def calibrate(output: Path, repeats: int) -> None:
 )
 @click.option("--costs", default="latency,throughput,opcount", help="Models and model files, comma-separated.")
 @click.option("--extracts", default="dag,tree", callback=_extractors, help="Extractors, comma-separated.")
-@click.option("--limit", type=click.IntRange(min=1), help="Take so many cases, chosen by the seed.")
+@click.option("--limit", type=click.IntRange(min=1), help="Take N cases, chosen by the seed.")
 @click.option(
     "--repeats", type=click.IntRange(min=1), default=5, help="How often everything is measured; medians count."
 )

@@ -129,7 +129,7 @@ def try_kernel(
     Raises
     ------
     ValueError
-        If there cannot be so many lanes; if the optimised kernel differs from the unoptimised one at all (unless sums
+        If there cannot be ``lanes`` lanes; if the optimised kernel differs from the unoptimised one at all (unless sums
         are reassociated), or from NumPy's result by more than rounding.
     """
     program = compile_kernel(kernel, parallel=parallel, reassociate=reassociate, lanes=lanes, verify=verify)

@@ -18,14 +18,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
+from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.lang.dtypes import LIMITS, select_width, widths
 from eqsat.lang.expr import Expr, brief, free_name, refuse_array, topological, tree_size, use_counts, variables
 from eqsat.lang.limits import list_of
-
-#: An expression that has no locals repeats no more operators and leaves than these.
-MAX_REPEATED = 10_000
-#: A text longer than this becomes a local of its own, which also bounds how deep C expressions nest.
-LONGEST = 60
 
 #: Helper functions by name: parameters and statements. ``T`` stands for the type of the width, ``U`` for its unsigned
 #: twin.
@@ -209,15 +205,16 @@ def expression(root: Expr, order: Sequence[Expr] = (), taken: str = "") -> str:
     Raises
     ------
     ValueError
-        If that makes more than ``MAX_REPEATED`` operators and leaves.
+        If that makes more than ``CODE_LIMITS.repeated_terms`` operators and leaves.
 
     >>> from eqsat.lang.expr import var
     >>> expression(var("n", 0, 99) * 4 // 8 + 1)
     '((n * 4) >> 3) + 1'
     """
-    if tree_size(root) > MAX_REPEATED:
+    most = CODE_LIMITS.repeated_terms
+    if tree_size(root) > most:
         raise ValueError(
-            f"one C expression for {brief(root)!r} repeats what it shares, which makes over {MAX_REPEATED} operators: "
+            f"one C expression for {brief(root)!r} repeats what it shares, which makes over {most} operators: "
             "compute it before, and give a variable"
         )
     writer = Writer([root], taken, order or variables([root]))
@@ -537,7 +534,7 @@ class _RootsWriter(Writer):
         for term in users:
             if term.op != "var":
                 self.code[term] = self.writers[term.op](self, term)
-            if term.args and (users[term] > 1 or len(self.code[term].text) > LONGEST):
+            if term.args and (users[term] > 1 or len(self.code[term].text) > CODE_LIMITS.text):
                 name = self.local("t")
                 lines.append(f"const {_type(term)} {name} = {self.value(term)};")
                 self.code[term] = Code(name, ATOM, select_width(term))

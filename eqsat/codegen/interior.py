@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 
+from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.kernels.kernel import Store, equal_store
 from eqsat.lang.dtypes import misfits
 from eqsat.lang.errors import ContradictionError
@@ -35,9 +36,6 @@ from eqsat.lang.traversal import mentions
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.solving import solved_for
-
-#: Rows with fewer elements than this have no loop for their interior.
-MIN_INTERIOR = 8
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ def interior_of(store: Store) -> Interior | None:
     >>> found.start, found.stop, found.store
     (Expr('1'), Expr('31'), Store('B[i] = A[i - 1] for i'))
     """
-    if not store.over or extent(store.over[-1]) < MIN_INTERIOR:
+    if not store.over or extent(store.over[-1]) < CODE_LIMITS.interior_row:
         return None
     row = store.over[-1]
     theory = LinearArithmetic()
@@ -169,7 +167,7 @@ def _is_solved(theory: LinearArithmetic, row: Expr, condition: Expr) -> bool:
     low, high = row.vmin, row.vmax + 1
     start = low if first is None else max(low, theory.bounds(first)[0])
     stop = high if beyond is None else min(high, theory.bounds(beyond)[1])
-    return stop - start >= MIN_INTERIOR and not mentions(rest, row)
+    return stop - start >= CODE_LIMITS.interior_row and not mentions(rest, row)
 
 
 def _within(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from eqsat.codegen.expressions import check_name, expression
+from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.lang.dtypes import LIMITS, common_width
 from eqsat.lang.expr import Expr, ExprLike, as_expr, const, replaced, topological, var, variables
 from eqsat.lang.limits import integer_of, list_of, require
@@ -18,9 +19,6 @@ from eqsat.lang.sampling import domain_size
 from eqsat.lang.text import to_text
 from eqsat.theory.definedness import settled
 from eqsat.theory.linear import LinearArithmetic
-
-#: A term is unrolled into at most so many.
-MAX_LANES = 2**16
 
 _C_TYPES = {32: "int", 64: "int64_t"}
 
@@ -160,8 +158,8 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
     Raises
     ------
     ValueError
-        If a variable is unrolled twice, or that makes more than ``MAX_LANES`` terms, or a division by zero that is
-        evaluated.
+        If a variable is unrolled twice, or that makes more than ``CODE_LIMITS.unrolled`` terms, or a division by zero
+        that is evaluated.
 
     >>> u, i = var("u", 5, 7), var("i", 0, 15)
     >>> expand(u * 3, [u]), expand(i, [u])
@@ -175,8 +173,9 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
         if present.count(v) > 1:
             raise ValueError(f"the variable {v.value!r} is unrolled twice: name it once")
     count = domain_size(present)
-    if count > MAX_LANES:
-        raise ValueError(f"unrolling makes {count} terms, more than {MAX_LANES}: unroll fewer or shorter loops")
+    most = CODE_LIMITS.unrolled
+    if count > most:
+        raise ValueError(f"unrolling makes {count} terms, more than {most}: unroll fewer or shorter loops")
     closed = leaves <= set(present)
     theory = LinearArithmetic()
     lanes = []

@@ -16,6 +16,7 @@ from typing import SupportsIndex
 from eqsat.codegen.expressions import Function, check_name, internal_name, preamble
 from eqsat.codegen.guarded import is_inside
 from eqsat.codegen.interior import Interior, interior_of
+from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.codegen.schedule import TILE, in_digits, sharing_loops, writes_once
 from eqsat.codegen.scopes import LoopWriter, indented
 from eqsat.codegen.selected import with_selected_loads
@@ -40,18 +41,12 @@ from eqsat.lang.traversal import mentions
 from eqsat.theory.definedness import settled
 from eqsat.theory.linear import LinearArithmetic
 
-#: Rows with fewer elements than this are not worth a pass of their own.
-MIN_ROW = 8
-
 #: Elements of a row whose sums are taken at a time, which vector registers hold; shorter rows are taken whole up to the
 #: second number.
 STRIP, MAX_STRIP = 16, 32
 
 #: Rows whose sums are taken at a time: each sum waits for its last step, and those of other rows are taken meanwhile.
 ROWS = (4, 2)
-
-#: Bytes of an array that rows are read from by strips: for more than a second-level cache holds, whole rows are better.
-MAX_STRIPPED = 1 << 18
 
 
 def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False, lanes: int = 1) -> str:
@@ -307,7 +302,7 @@ def _tile_of_sums(store: Store) -> tuple[int, int] | None:
     rows = next((n for n in ROWS if extent(outer) % n == 0), None)
     strip = STRIP if extent(row) % STRIP == 0 else extent(row)
     far = any(
-        array_of(t).size * DTYPES[array_of(t).element].itemsize > MAX_STRIPPED
+        array_of(t).size * DTYPES[array_of(t).element].itemsize > CODE_LIMITS.stripped_bytes
         for t in topological([store.value])
         if t.op == "load" and mentions(t, row)
     )
@@ -332,7 +327,7 @@ def _goes_by_rows(store: Store) -> bool:
         return False
     row = store.over[-1]
     # partial results stand in the output
-    if extent(row) < MIN_ROW or store.array.element != (term.element or f"i{select_width(term)}"):
+    if extent(row) < CODE_LIMITS.row or store.array.element != (term.element or f"i{select_width(term)}"):
         return False
     theory = LinearArithmetic()
     strides = []

@@ -694,10 +694,12 @@ def compile_kernel(
     lanes: int = 1,
     verify: bool = True,
 ) -> Program:
-    """Compile a kernel into a function on NumPy arrays.
+    """Compile a kernel into a function on NumPy arrays: :func:`eqsat.compile`.
 
     Parameters
     ----------
+    kernel : Kernel
+        What to compute.
     optimize : bool
         Whether to simplify it and choose its loops first (:func:`eqsat.codegen.schedule.optimized`).
     parallel : bool
@@ -720,7 +722,7 @@ def compile_kernel(
     Raises
     ------
     ValueError
-        If an integer does not fit 64 bits, there cannot be so many lanes, or an argument is called ``out``.
+        If an integer does not fit 64 bits, there cannot be ``lanes`` lanes, or an argument is called ``out``.
     TypeError
         If ``kernel`` is no kernel.
     CompileError

@@ -1,8 +1,8 @@
 """How the loops of a kernel run: the same stores over other loops, before they become C.
 
 :func:`split` gives the digits of a flat index loops of their own, so that its ``//`` and ``%`` disappear;
-:func:`arranged` merges loops that run through memory as one, takes the others in the order of the output, and walks
-a transposition in tiles. Both map kernels over flat arrays to equal ones: every element is given the same value by the
+:func:`arranged` merges loops that run through memory as one, takes the others in the order of the output, and a
+transposition in tiles. Both map kernels over flat arrays to equal ones: every element is given the same value by the
 same operations, in whatever order of elements. What the loops of a reduction do is left alone, since the order of a
 floating-point sum counts.
 """
@@ -34,7 +34,7 @@ from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
 
-#: Elements per side of a tile of a transposition: so many rows of it are in the first-level cache at once.
+#: Elements per side of a tile of a transposition: this number of rows is in the first-level cache at once.
 TILE = 8
 
 #: Steps in memory, in elements, that a row of vector instructions still takes well.

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from eqsat.codegen.elements import ElementWriter
-from eqsat.codegen.expressions import ADD, ATOM, LONGEST, Code
+from eqsat.codegen.expressions import ADD, ATOM, Code
 from eqsat.codegen.guarded import guarded_loads
+from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.kernels.kernel import Kernel, Store
 from eqsat.lang.dtypes import common_width, widths
 from eqsat.lang.expr import (
@@ -29,9 +30,6 @@ from eqsat.lang.expr import (
     use_counts,
 )
 from eqsat.lang.ops import REDUCTIONS
-
-#: Fewer steps of a sum than this are not taken in lanes: adding the lanes up costs more than they gain.
-MIN_IN_LANES = 16
 
 
 @dataclass
@@ -175,7 +173,7 @@ class LoopWriter(ElementWriter):
             self._write_reductions(term, depth)
             return
         self.code[term] = code = self.writers[term.op](self, term)
-        if self.users[term] > 1 or len(code.text) > LONGEST:
+        if self.users[term] > 1 or len(code.text) > CODE_LIMITS.text:
             self._keep(term)
 
     def _leave_loops(self, terms: Sequence[Expr], depth: int) -> None:
@@ -219,7 +217,7 @@ class LoopWriter(ElementWriter):
         names = {other: self.local("acc") for other in together}
         self.emit(*[f"{self.type_of(other)} {name} = {self.start(other)};" for other, name in names.items()])
         innermost = self.digits.get(term.args[1], [term.args[1]])[-1]
-        in_lanes = self.reassociate and extent(innermost) >= MIN_IN_LANES
+        in_lanes = self.reassociate and extent(innermost) >= CODE_LIMITS.lane_steps
         in_lanes = in_lanes and all(t.op == "fsum_over" for t in together)
         pragma = [f"#pragma omp simd reduction(+:{', '.join(names.values())})"] * in_lanes
         with self.over_range(term, pragma):

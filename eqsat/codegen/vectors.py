@@ -19,7 +19,7 @@ LANES = (1, 2, 4, 8, 16)
 
 
 class Vectors:
-    """Writes innermost loops in so many lanes."""
+    """Writes innermost loops in ``lanes`` lanes."""
 
     def __init__(self, writer: LoopWriter, lanes: int) -> None:
         self.writer, self.lanes = writer, lanes
@@ -32,7 +32,7 @@ class Vectors:
         return [_declaration(element, length) for element, length in sorted(self._types)]
 
     def can_write(self, store: Store) -> bool:
-        """Whether the innermost loop of a store has so many elements, each with a value of its own."""
+        """Whether the innermost loop of a store has ``lanes`` elements, each with a value of its own."""
         if self.lanes == 1 or not store.over or store.over[-1].vmin or extent(store.over[-1]) < self.lanes:
             return False
         plain = store.when is TRUE and store.array.element != "bool"
@@ -92,7 +92,7 @@ class Vectors:
         writer.emit(*[f"{start}{vector};"] if moved else [f"{start}({kind}){{", *values, "};"])
 
     def _type(self, array: Buffer, length: int) -> str:
-        """The name of the type of so many elements."""
+        """The name of the type of ``length`` elements."""
         self._types.add((array.element, length))
         return f"{array.element}x{length}"
 

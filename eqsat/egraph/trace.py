@@ -19,9 +19,9 @@ WITHOUT_RULES = "the engine 'theory' runs no rules"
 FROM_RESULT = "the e-graph is that of another result"
 ONE_BY_ONE = "the engine 'greedy' applies the rules one by one"
 
-#: At most so many rounds, and rules, are printed; the data has all of them.
+#: The number of rounds, and of rules, that are printed; the data has all of them.
 MOST_ROUNDS, MOST_RULES = 12, 8
-#: Phases below so many seconds are not printed.
+#: Phases of fewer seconds are not printed.
 LEAST_SECONDS = 5e-6
 
 

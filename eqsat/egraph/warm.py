@@ -13,7 +13,8 @@ class WarmProgram:
     text : str
         Sorts, tables, rules: all but rows.
     lasts : int
-        egglog keeps every script, and looks at it again and again: after so many characters the program is worn out.
+        egglog keeps every script, and looks at it again and again: after this number of characters the program is worn
+        out.
 
     Raises
     ------

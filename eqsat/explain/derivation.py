@@ -40,7 +40,7 @@ from eqsat.prove.verify import Check, check_equal, prove_equal
 if TYPE_CHECKING:
     from eqsat.optimizer.result import Result
 
-#: Steps are checked at every point if there are up to so many, else at chosen ones.
+#: Steps are checked at every point if there are no more than this, else at chosen ones.
 MAX_POINTS = 2**18
 SAMPLES = 2000
 #: The share of the time after which laws are dropped no more.

@@ -114,8 +114,9 @@ READINGS = {
     "never": "the facts and the gate never hold together, so any value will do",
 }
 
-#: Reductions of up to so many steps are written out; of up to so many operands of an extreme any may shift the others.
+#: Reductions of up to this number of steps are written out.
 MAX_STEPS = 8
+#: Operands of an extreme of which any may shift the others; of longer ones none does.
 MAX_SHIFTED = 6
 
 #: Rules on sums that reading a term does not cover.
@@ -290,9 +291,9 @@ class Laws(Matcher):
 
     def _dead_branches(self, term: Expr) -> Iterator[tuple[str, Expr]]:
         holds = self.theory.condition(term.args[0])
-        if self.theory.under(holds) is None:
+        if self.theory.assuming(holds) is None:
             yield "dead-branch", term.args[2]
-        if self.theory.under(self.theory.negate(holds)) is None:
+        if self.theory.assuming(self.theory.negate(holds)) is None:
             yield "dead-branch", term.args[1]
 
     def _given_members(self, term: Expr) -> Iterator[tuple[str, Expr]]:
@@ -310,7 +311,7 @@ class Laws(Matcher):
             for other in members:
                 rest = canonical(term.op, rest, other) if other is not member else rest
             known = self.theory.condition(rest)
-            inside = self.theory.under(known if neutral is TRUE else self.theory.negate(known))
+            inside = self.theory.assuming(known if neutral is TRUE else self.theory.negate(known))
             if inside is not None and inside.condition(member) is neutral:
                 yield "implied", rest
 

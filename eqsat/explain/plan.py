@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_AT_ONCE = 40
 #: Operands of more nodes are first taken as they are: the search does not see into them.
 MAX_TRANSPARENT = 12
-#: Branches within so many branches are entered to use their conditions.
+#: Branches within fewer branches than this are entered to use their conditions.
 MAX_NESTED = 8
 #: How deep cases are told apart within other cases, and by how many conditions in turn.
 MAX_SPLITS = 2
@@ -75,7 +75,7 @@ class Plan:
         base = LinearArithmetic(result.constraints, work=Work(until=task.until(1)))
         fact = () if gate is None else (base.condition(gate),)
         # None under a gate that never holds
-        self.theory = base.under(fact[0]) if fact else base
+        self.theory = base.assuming(fact[0]) if fact else base
         self.conjectures = [
             conjecture for conjecture in result.conjectures if {*conjecture.facts} <= {*result.constraints, *fact}
         ]
@@ -176,7 +176,7 @@ class Plan:
         holds = theory.condition(condition)
         contexts = ((holds, condition), (theory.negate(holds), make("not", condition)))
         for at, (fact, shown) in enumerate(contexts):
-            inside = theory.under(fact)
+            inside = theory.assuming(fact)
             if inside is not None and inside is not theory and len(given) < MAX_NESTED:
                 if inside.equations(self.theory) and inside not in self._equated:
                     equal: dict[Value, Expr] = {}
@@ -225,7 +225,7 @@ class Plan:
         links = [] if before is split else self._linked(before, split, theory, given, splits=0)
         cases = ((holds, condition), (theory.negate(holds), make("not", condition)))
         for (fact, case), start, end in zip(cases, starts, ends, strict=True):
-            inside = theory.under(fact)
+            inside = theory.assuming(fact)
             if inside is None or inside is theory:
                 return []
             links += self._linked(start, end, inside, (*given, case), splits=splits) if start is not end else []

@@ -407,7 +407,7 @@ def _padding(text: str) -> tuple[list[int], list[int], list[int]]:
     return low, high, interior
 
 
-#: By opcode the number of operands, negative if at least so many, and how each is read.
+#: By opcode the number of operands, ``-n`` for ``n`` or more, and how each is read.
 OPERATIONS: Mapping[str, tuple[int, Callable[[Instruction], list[Relation]]]] = {
     **dict.fromkeys(_ELEMENTWISE.split(), (-1, _elementwise)),
     "get-tuple-element": (1, lambda i: [relations.identity(i.operands[0].shapes[_selected(i)].sizes)]),

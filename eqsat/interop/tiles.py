@@ -1,4 +1,4 @@
-"""Tiles through indexing maps: which part of an operand a part of the output reads, and how memory is walked.
+"""Tiles through indexing maps: which part of an operand a part of the output reads, and in which steps of memory.
 
 A :class:`Tile` is a box of elements at offsets, with strides. :func:`read_by` propagates one from the output to an
 operand: the map is composed with the tile and must come out as a tile again. Utilisation and coalescing follow:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eqsat.extract.cost import CostModel, LoopAware, refuse_other
+from eqsat.kernels.limits import LIMITS
 from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges
 from eqsat.lang.costs import LATENCY
 from eqsat.lang.errors import ContradictionError
@@ -67,9 +68,6 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "f32": np.dtype("float32"),
     "f64": np.dtype("float64"),
 }
-
-#: Loops stay as they are given if others save no more than this share of the cost: prices are estimates.
-LEAST_GAIN = 1 / 16
 
 
 @dataclass(frozen=True)
@@ -216,6 +214,11 @@ class Kernel:
                 raise TypeError(f"kernel {name!r} takes a list of stores, and {type(store).__name__} is no Store")
         if not self.stores:
             raise ValueError(f"kernel {self.name!r} stores nothing: give it at least one Store")
+        self._check_arrays()
+        self._check_loops()
+
+    def _check_arrays(self) -> None:
+        """Raise unless each array is either loaded from or stored to, and has a shape and a name of its own."""
         outputs = {b.name for b in self.outputs}
         for array in self.inputs:
             if array.name in outputs:
@@ -226,6 +229,9 @@ class Kernel:
         for array in (*self.inputs, *self.outputs):
             if array.name in names:
                 raise ValueError(f"{array.name!r} is both a buffer and a variable of kernel {self.name!r}")
+
+    def _check_loops(self) -> None:
+        """Raise if a variable is a loop of one store and a parameter of another."""
         ranged = {v for s in self.stores for v in s.over}
         for store in self.stores:
             for v in variables([store.target, store.value, store.when]):
@@ -351,7 +357,7 @@ def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str]) -
     axes = [Axis(v, scopes=frozenset([str(n) for n, vs in enumerate(free) if v in vs])) for v in over]
     given = Nest(tuple(axes), tuple(pieces.terms), tuple(pieces.gates))
     inside = {name: trips for name, trips in pieces.loops().items() if name not in {str(v.value) for v in over}}
-    nest = cheapest(given, model, inside=inside, gain=LEAST_GAIN, taken=taken)
+    nest = cheapest(given, model, inside=inside, gain=LIMITS.least_gain, taken=taken)
     if any(_repeats(nest, variables) > _repeats(given, variables) for variables in free):
         return stores
     loops = tuple([axis.variable for axis in nest.axes])
@@ -405,14 +411,14 @@ def _collapsed(store: Store, reassociate: bool, model: CostModel) -> Store:
             return None
         whole = make(term.op, *args)
         if not term.element:
-            return in_cheapest_ranges(whole, model, LEAST_GAIN)
+            return in_cheapest_ranges(whole, model, LIMITS.least_gain)
         while whole.op in REDUCTIONS and (narrowed := _narrowed(whole)) is not None:
             whole = narrowed
         if whole.op not in REDUCTIONS:
             return whole
         whole = _out_of_the_loop(whole, reassociate)
         if whole.op in ("fmax_over", "fmin_over") or (reassociate and whole.op in REDUCTIONS):
-            return in_cheapest_ranges(whole, model, LEAST_GAIN)
+            return in_cheapest_ranges(whole, model, LIMITS.least_gain)
         return whole
 
     value = rebuild([store.value], _selected_product)[0] if reassociate else store.value

@@ -29,6 +29,7 @@ from eqsat.alternatives.canonical import Value
 from eqsat.extract.cost import CostModel, LoopAware, refuse_other
 from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
+from eqsat.kernels.limits import LIMITS
 from eqsat.lang.costs import LATENCY
 from eqsat.lang.expr import (
     Expr,
@@ -55,13 +56,6 @@ from eqsat.optimizer.result import Result
 from eqsat.theory.facts import OverdueError, Work
 from eqsat.theory.forms import atom_form
 from eqsat.theory.linear import LinearArithmetic
-
-#: How often a nest is changed for a cheaper one.
-MAX_CHANGES = 8
-#: Changes of one nest that are priced: the splits that most divisions and remainders ask for, and merges.
-MAX_CANDIDATES = 8
-#: From this number of classes on no more nests are considered.
-MAX_CLASSES = 500
 
 
 @dataclass(frozen=True)
@@ -509,10 +503,10 @@ def _found(nest: Nest, space: _Space, most: Fraction) -> Nest:
         space.add(nest)
         space.unite()
         spent = space.cost(nest)
-        for _ in range(MAX_CHANGES):
+        for _ in range(LIMITS.changes):
             changed = []
             for equation in space.candidates(nest):
-                if len(space) > MAX_CLASSES or space.theory.is_late():
+                if len(space) > LIMITS.classes or space.theory.is_late():
                     break
                 changed.append(space.changed(nest, equation))
             # what one adds to the graph, another may use
@@ -576,7 +570,7 @@ class _Space:
 
     def _value(self, root: Expr, gate: Expr | None) -> Value:
         """The normal form of a root where its gate holds."""
-        theory = self.theory if gate is None else self.theory.under(self.theory.condition(gate))
+        theory = self.theory if gate is None else self.theory.assuming(self.theory.condition(gate))
         if theory is None:
             # the gate never holds: any value will do
             theory = self.theory
@@ -614,8 +608,8 @@ class _Space:
                 if atom in extents and 1 < size < extents[atom] and extents[atom] % size == 0:
                     uses[atom, size] += 1
         pairs = [place for place, (outer, inner) in enumerate(pairwise(nest.axes)) if _may_merge(outer, inner)]
-        merges = [nest.merging(place, self.names) for place in pairs[:MAX_CANDIDATES]]
-        chosen = [split for split, _ in uses.most_common(MAX_CANDIDATES)]
+        merges = [nest.merging(place, self.names) for place in pairs[: LIMITS.candidates]]
+        chosen = [split for split, _ in uses.most_common(LIMITS.candidates)]
         return [*[nest.splits({variable: size}, self.names)[0] for variable, size in chosen], *merges]
 
 

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernels.kernel import Kernel, Store
+from eqsat.kernels.limits import LIMITS
 from eqsat.kernels.ranges import Axis, fresh, reduction
 from eqsat.lang.costs import LATENCY, prices
 from eqsat.lang.dtypes import select_width
@@ -43,9 +44,6 @@ from eqsat.lang.expr import (
 from eqsat.lang.limits import integers_of, list_of, require
 from eqsat.lang.ops import REDUCTIONS
 
-#: Each number of values up to this is tried as a factor.
-MOST_FACTOR = 2**16
-
 
 @dataclass(frozen=True)
 class SplitLimits:
@@ -54,7 +52,7 @@ class SplitLimits:
     Attributes
     ----------
     threshold : int
-        It splits if it has more than so many inputs per output.
+        It splits if it has more inputs per output than this.
     least_factor, most_factor : int
         How many values each partial result may combine.
     most_outputs : int
@@ -63,7 +61,7 @@ class SplitLimits:
     Raises
     ------
     ValueError
-        If a partial result could combine a single value, or so many that all their numbers cannot be tried.
+        If a partial result could combine a single value, or there are too many numbers of values to try them all.
     """
 
     threshold: int = 32768
@@ -76,8 +74,8 @@ class SplitLimits:
         integers_of([getattr(self, name) for name in names], "limits of a split")
         if self.least_factor < 2:
             raise ValueError(f"a partial result combines at least 2 values, not {self.least_factor}")
-        if self.most_factor > MOST_FACTOR:
-            raise ValueError(f"a partial result combines up to {MOST_FACTOR} values, not {self.most_factor}")
+        if self.most_factor > LIMITS.factor:
+            raise ValueError(f"a partial result combines up to {LIMITS.factor} values, not {self.most_factor}")
 
 
 SPLIT_LIMITS = SplitLimits()
@@ -208,8 +206,6 @@ class Decision(StrEnum):
 
 #: Operations whose result always gets a buffer.
 ALWAYS_KEPT = frozenset({"CONTIGUOUS", "COPY"})
-#: Up to this level of effort nothing is computed again in a reduction.
-MOST_CAREFUL = 2
 #: An intermediate that has fewer elements per element that it is computed from is kept.
 LEAST_RATIO = 10
 
@@ -264,7 +260,7 @@ def decide(given: Intermediate) -> Decision:
     if not given.reduce_in_scope:
         return Decision.INLINE
     # a unary operation would be repeated at each step, instead of one read
-    if given.unary or given.partial_level <= MOST_CAREFUL or given.ratio < LEAST_RATIO:
+    if given.unary or given.partial_level <= LIMITS.careful_level or given.ratio < LEAST_RATIO:
         return Decision.KEEP
     return Decision.PARTIAL
 

@@ -5,3 +5,7 @@ is :mod:`eqsat.lang.ops`, the reference semantics :mod:`eqsat.lang.evaluation`, 
 
 Imports ``extract``.
 """
+
+# they fill what terms call
+from eqsat.lang.evaluation import evaluate as evaluate
+from eqsat.lang.text import to_text as to_text

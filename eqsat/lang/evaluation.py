@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eqsat.lang.expr import Expr, array_of, as_float, brief, evaluated_operands, neutral, topological
+from eqsat.lang.expr import VALUES, Expr, array_of, as_float, brief, evaluated_operands, neutral, topological
 from eqsat.lang.limits import list_of, require
 from eqsat.lang.ops import DIVISIONS, ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer, rounded_to_odd
 
@@ -58,6 +58,7 @@ _CHUNK = 2**18
 MAX_STEPS = 2**30
 
 
+@VALUES.fill
 def evaluate(
     roots: Iterable[Expr],
     values: Mapping[str, ArrayLike],

@@ -2,7 +2,7 @@
 
 An :class:`Expr` is a node of a directed acyclic graph. Equal terms are the same object, so ``is`` (and ``==``) compares
 structure, and shared subterms are stored once. ``vmin`` and ``vmax`` bound every value the term can take, computed when
-it is built. What is below terms is walked by :mod:`eqsat.lang.traversal`, whose functions may be imported from here
+it is built. What is below terms is found by :mod:`eqsat.lang.traversal`, whose functions may be imported from here
 too.
 
 A reduction binds its index: its operands are ``(body, index, low, high)``, and the index, a variable of the body, takes
@@ -41,6 +41,7 @@ from eqsat.lang.ops import (
     rounded_to_odd,
     trip_bounds,
 )
+from eqsat.lang.slots import Slot
 from eqsat.lang.traversal import buffers as buffers
 from eqsat.lang.traversal import chain_members as chain_members
 from eqsat.lang.traversal import division_count as division_count
@@ -55,6 +56,12 @@ from eqsat.lang.traversal import variables as variables
 from eqsat.lang.traversal import with_users as with_users
 
 IntLike = SupportsIndex
+
+#: A term's text, and how it is pickled; :mod:`eqsat.lang.text` fills both.
+TEXT: Slot[str] = Slot()
+REDUCED: Slot[tuple[Any, ...]] = Slot()
+#: The values of terms; :mod:`eqsat.lang.evaluation` fills it.
+VALUES: Slot[list[NDArray[Any]]] = Slot()
 
 #: The largest exponent.
 MAX_POWER = 1000
@@ -109,9 +116,7 @@ class Expr(_Draft):
         raise AttributeError(f"an Expr is immutable: cannot set {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from eqsat.lang.text import from_rows, to_rows
-
-        return from_rows, (to_rows(self),)
+        return REDUCED.call(self)
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
@@ -128,9 +133,7 @@ class Expr(_Draft):
         return f"Expr({brief(self, MAX_SHOWN)!r})"
 
     def __str__(self) -> str:
-        from eqsat.lang.text import to_text
-
-        return to_text(self)
+        return TEXT.call(self)
 
     def __add__(self, other: ExprLike) -> Expr:
         return make("add", self, as_expr(other))
@@ -247,9 +250,7 @@ class Expr(_Draft):
 
     def evaluate(self, values: Mapping[str, ArrayLike]) -> NDArray[Any]:
         """The value of this term at the given values of its variables; see :func:`eqsat.lang.evaluation.evaluate`."""
-        from eqsat.lang.evaluation import evaluate
-
-        return evaluate([self], values)[0]
+        return VALUES.call([self], values)[0]
 
 
 ExprLike = Expr | int | float
@@ -880,20 +881,7 @@ def _reduce(name: str, *args: Expr) -> Expr:
         _require_integer(name, term)
     if index.op != "var":
         raise TypeError(f"{name} needs a variable as its index, not {brief(index)!r}")
-    bound, others = 0, set()
-    for term in topological([body]):
-        if term.op in REDUCTIONS:
-            bound = max(bound, index_level(term.args[1]))
-        elif term.op == "var" and term is not index:
-            others.add(index_level(term))
-    level = bound + 1
-    while level in others:
-        # an index of an enclosing reduction that has not been built yet
-        level += 1
-    if level > MAX_NESTING:
-        raise ValueError(f"reductions nest more than {MAX_NESTING} deep in {brief(body)!r}")
-    first, last = low.vmin, max(low.vmin, high.vmax - 1)
-    own = _named_index(level, first, last)
+    own = _named_index(_free_level(body, index), low.vmin, max(low.vmin, high.vmax - 1))
     if index is not own:
         # where the index is always zero, a division by it may be one that is never evaluated
         return make(name, *replaced([body], {index: own}), own, low, high)
@@ -906,6 +894,23 @@ def _reduce(name: str, *args: Expr) -> Expr:
         raise TooWideError(f"the product of {brief(body)!r} over {trips[1]} values can have more than {MOST_BITS} bits")
     key = hash((_OP_KEYS[name], *[a.key for a in args]))
     return _new((name, *args), name, args, None, *bounds, False, key, body.element)
+
+
+def _free_level(body: Expr, index: Expr) -> int:
+    """The level of a reduction over ``index``: more than those of the reductions in its body, and no other index's."""
+    bound, others = 0, set()
+    for term in topological([body]):
+        if term.op in REDUCTIONS:
+            bound = max(bound, index_level(term.args[1]))
+        elif term.op == "var" and term is not index:
+            others.add(index_level(term))
+    level = bound + 1
+    while level in others:
+        # an index of an enclosing reduction that has not been built yet
+        level += 1
+    if level > MAX_NESTING:
+        raise ValueError(f"reductions nest more than {MAX_NESTING} deep in {brief(body)!r}")
+    return level
 
 
 def neutral(op: str, body: Expr) -> int | float:
@@ -1128,9 +1133,7 @@ def shift_amount(term: Expr) -> Expr:
 
 def brief(term: Expr, limit: int = 60) -> str:
     """The text of ``term``, cut to ``limit`` characters: for messages."""
-    from eqsat.lang.text import to_text
-
-    return shortened(to_text(term, most=4 * limit), limit)
+    return shortened(TEXT.call(term, most=4 * limit), limit)
 
 
 def shortened(text: str, most: int) -> str:

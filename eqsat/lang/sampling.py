@@ -1,7 +1,7 @@
 """Points at which given conditions hold: random ones, corners, and a search where the conditions are tight.
 
 A set of points is a mapping from variable name to a one-dimensional array, all of one length; a :func:`grid` is every
-point. The search is local: how far a condition is from holding is itself an expression, and the points walk down that
+point. The search is local: how far a condition is from holding is itself an expression, and the points reduce that
 distance one variable at a time.
 """
 

@@ -20,6 +20,8 @@ from typing import Any, cast
 
 from eqsat.lang.expr import (
     FALSE,
+    REDUCED,
+    TEXT,
     TRUE,
     Expr,
     any_float,
@@ -375,6 +377,7 @@ def _as_integer(term: Expr) -> Expr:
 Pieces = tuple[list[str | tuple[Expr, int]], int]
 
 
+@TEXT.fill
 def to_text(
     root: Expr,
     names: Mapping[Expr, str] | None = None,
@@ -626,3 +629,9 @@ def from_rows(rows: Rows) -> Expr:
         else:
             terms.append(make(op, *[terms[a] for a in args]))
     return terms[-1]
+
+
+@REDUCED.fill
+def reduced(root: Expr) -> tuple[Callable[[Rows], Expr], tuple[Rows]]:
+    """How ``root`` is pickled: as its table."""
+    return from_rows, (to_rows(root),)

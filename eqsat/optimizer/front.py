@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from eqsat.egraph.engine import Budget
@@ -14,13 +14,13 @@ from eqsat.lang.text import parse
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.optimizer.optimisation import collection_paused
 from eqsat.optimizer.pareto import SIZES
+from eqsat.optimizer.reextraction import EXTRACTORS
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.rules_alone import RulesAlone
 from eqsat.prove.proof import refuse_false
 from eqsat.rules import DEFAULT
 
 ENGINES = ("egraph", "theory", "greedy")
-EXTRACTORS = ("tree", "dag", "exact")
 BRANCHES = ("eager", "lazy")
 
 DEFAULT_BUDGET = Budget()
@@ -69,7 +69,7 @@ def optimize(
         Whether a subterm that is used twice is paid twice (``"tree"``) or once; ``"exact"`` proves the choice the best
         over the e-graph, or how far it may be off, in what is left of the budget's seconds (extra: exact).
     pareto : {"operations", "live"}, optional
-        Also find answers that are dearer but smaller, in operations or in values held at once: ``Result.pareto``.
+        Also find answers that cost more but are smaller, in operations or in values held at once: ``Result.pareto``.
     branches : {"eager", "lazy"}
         Where the answer is evaluated. ``"eager"``: both branches of each selection, and each root with a gate, at every
         point of the ranges and constraints, as selects and masked loads of GPUs and vectors are. The answer divides by
@@ -91,16 +91,13 @@ def optimize(
     >>> optimize("(i*32 + j) // 32", i=(0, 63), j=(0, 31)).expr
     Expr('i')
     """
-    if engine not in ENGINES:
-        raise ValueError(f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}")
-    if extract not in EXTRACTORS:
-        raise ValueError(f"unknown extractor {extract!r}: use one of {', '.join(EXTRACTORS)}")
-    if branches not in BRANCHES:
-        raise ValueError(f"unknown evaluation of branches {branches!r}: use one of {', '.join(BRANCHES)}")
-    if pareto is not None and pareto not in list(SIZES):
-        raise ValueError(f"unknown size {pareto!r} for pareto: use one of {', '.join(SIZES)}")
-    if pareto is not None and (engine == "greedy" or not theory):
-        raise ValueError("several answers (pareto) need the theory: use engine 'egraph' or 'theory', with it")
+    _require_one_of("engine", engine, ENGINES)
+    _require_one_of("extractor", extract, EXTRACTORS)
+    _require_one_of("evaluation of branches", branches, BRANCHES)
+    if pareto is not None:
+        _require_one_of("size", pareto, list(SIZES), " for pareto")
+        if engine == "greedy" or not theory:
+            raise ValueError("several answers (pareto) need the theory: use engine 'egraph' or 'theory', with it")
     refuse_other(cost)
     if not isinstance(budget, Budget):
         raise TypeError(f"{budget!r} is no budget: give an eqsat.Budget, such as Budget(seconds=1.0)")
@@ -114,15 +111,7 @@ def optimize(
     gated = gated or (None,) * len(roots)
     if len(gated) != len(roots):
         raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
-    if rules is None:
-        rules = DEFAULT
-    elif rules is not DEFAULT:
-        rules = tuple(_listed("rules", rules, "rules"))
-        for rule in rules:
-            if not isinstance(rule, Rule):
-                raise TypeError(f"{rule!r} is no rule: give a list of eqsat.Rule")
-        refuse_repeated(rules)
-        refuse_false(rule for rule in rules if rule not in _SHIPPED)
+    rules = DEFAULT if rules is None or rules is DEFAULT else _checked_rules(rules)
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
     run = kind(roots, facts, gated, rules, checked(cost), budget, extract, pareto, branches == "lazy")
     if rounded := [t for t in run.order if t.element]:
@@ -165,3 +154,19 @@ def _fact(given: Expr | str, names: dict[str, Expr]) -> Expr:
     if not fact.is_bool:
         raise ValueError(f"a constraint or gate must be a condition, not {brief(fact)!r}")
     return fact
+
+
+def _require_one_of(what: str, given: str, allowed: Collection[str], of: str = "") -> None:
+    if given not in allowed:
+        raise ValueError(f"unknown {what} {given!r}{of}: use one of {', '.join(allowed)}")
+
+
+def _checked_rules(given: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Rules of the caller's own; those that are false are refused."""
+    rules = tuple(_listed("rules", given, "rules"))
+    for rule in rules:
+        if not isinstance(rule, Rule):
+            raise TypeError(f"{rule!r} is no rule: give a list of eqsat.Rule")
+    refuse_repeated(rules)
+    refuse_false(rule for rule in rules if rule not in _SHIPPED)
+    return rules

@@ -64,7 +64,8 @@ def _selects_divisions(rule: Rule) -> bool:
     return pattern.left.op in DIVISIONS and any(t.op == "where" for t in topological([pattern.right]))
 
 
-#: Of a chain of up to so many operands a rule may match any two, and each with the others; else the last with the rest.
+#: Of a chain of up to this number of operands a rule may match any two, and each with the others; of a longer one the
+#: last with the rest.
 MAX_OPERANDS = 16
 
 #: Commutative and associative operators.

@@ -243,7 +243,7 @@ class Optimisation(ABC):
         of_gate: dict[Expr | None, LinearArithmetic | None] = {None: base}
         for gate in self.gates:
             if gate is not None and gate not in of_gate:
-                of_gate[gate] = base.under(base.condition(gate))
+                of_gate[gate] = base.assuming(base.condition(gate))
         base.work.until = base.work.end = inf
         return base, [of_gate[gate] for gate in self.gates]
 

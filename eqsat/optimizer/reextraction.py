@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import cast
 
-from eqsat.alternatives.choosing import BRACKETED, MAX_BEHIND
+from eqsat.alternatives.choosing import BRACKETED
+from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.partial_sums import share_junctions, share_sums
 from eqsat.alternatives.plain import PlainClasses
 from eqsat.egraph.engine import Budget
@@ -27,7 +28,7 @@ from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.terms import buffer_key
 from eqsat.optimizer.optimisation import Optimisation, collection_paused
-from eqsat.optimizer.result import Extractor, Result
+from eqsat.optimizer.result import EXTRACTED, Extractor, Result
 from eqsat.optimizer.snapshot import Built, Snapshot
 from eqsat.theory.definedness import suspects
 from eqsat.theory.facts import OverdueError
@@ -37,6 +38,7 @@ from eqsat.theory.linear import LinearArithmetic
 EXTRACTORS = ("tree", "dag", "exact")
 
 
+@EXTRACTED.fill
 def extracted(result: Result, cost: CostModel, extract: str | Extractor, seconds: float) -> Result:
     """The result of choosing again; see :meth:`eqsat.optimizer.result.Result.extract`."""
     own = None if isinstance(extract, str) else extract
@@ -135,7 +137,7 @@ class Extraction(Optimisation):
         seen: list[Choice] = []
         for choice, cost in found:
             parts = {c: node for c, node in choice.items() if node[0] in BRACKETED}
-            if parts and cost <= least + MAX_BEHIND and parts not in seen:
+            if parts and cost <= least + LIMITS.behind and parts not in seen:
                 seen.append(parts)
                 classes = classes or PlainClasses(graph, everywhere, late)
                 brackets = share_junctions(classes, share_sums(classes, choice, prices))

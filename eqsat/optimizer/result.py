@@ -12,6 +12,7 @@ from eqsat.extract.cost import CostModel
 from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, Priced
 from eqsat.lang.expr import Expr, brief
+from eqsat.lang.slots import Slot
 from eqsat.optimizer.pareto import Answer
 from eqsat.optimizer.snapshot import Built, Snapshot
 from eqsat.prove.verify import Check, check_equal, prove_equal
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 #: An extractor of one's own: from a graph with the prices of its nodes to a node for each class that the roots need.
 Extractor = Callable[[Priced], Choice]
+
+#: What chooses again; :mod:`eqsat.optimizer.reextraction` fills it.
+EXTRACTED: Slot[Result] = Slot()
+#: What derives a result; the package fills it, with what is imported when it is called.
+EXPLAINED: Slot[Explanation] = Slot()
 
 #: The time that choosing again may take, in seconds.
 DEFAULT_SECONDS = 2.0
@@ -194,9 +200,7 @@ class Result:
         >>> result.extract(OpCount()).cost
         1
         """
-        from eqsat.optimizer.reextraction import extracted
-
-        return extracted(self, cost, extract, seconds)
+        return EXTRACTED.call(self, cost, extract, seconds)
 
     def built(self) -> Built:
         """:attr:`graph` with all that is needed to read it.
@@ -228,6 +232,4 @@ class Result:
 
     def explain(self, **options: Any) -> Explanation:
         """Derive the output from the input in checked steps, as :func:`eqsat.explain.derivation.explain` does."""
-        from eqsat.explain.derivation import explain
-
-        return explain(self, **options)
+        return EXPLAINED.call(self, **options)

@@ -39,8 +39,9 @@ VALUES = (-3, 5)
 LITERAL_VALUES = range(-1, 4)
 #: Of rules that ask what a body is divided by, these too: a divisor that is not 1, of a number that is not itself.
 DIVIDED_VALUES = (4,)
-#: Values next to the literals that a rule mentions are tried too: so many, and as ends of ranges those up to this size.
+#: The number of values next to the literals of a rule that are tried too.
 MOST_FURTHER = 6
+#: The greatest of them that is an end of a range.
 MOST_TRIPS = 64
 #: The values of measures.
 MEASURED = {

@@ -35,10 +35,10 @@ from eqsat.prove.sweep import sweep
 Point = dict[str, int]
 Ranges = dict[str, tuple[int, int]]
 
-#: Ranges of up to so many values are split into single values.
+#: Ranges of up to this number of values are split into single values.
 FEW = 16
 
-#: Boxes up to so many points are swept as they are.
+#: Boxes of up to this number of points are swept as they are.
 LEAF = 2**16
 
 

@@ -63,7 +63,7 @@ class Quotients:
         return known.quotient if op in ("floordiv", "tdiv") else known.remainder
 
 
-#: Reductions with up to so many values are written out.
+#: Reductions with up to this number of values are written out.
 MAX_UNROLLED = 256
 
 

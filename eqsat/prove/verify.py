@@ -28,7 +28,7 @@ from eqsat.prove.decide import decide
 from eqsat.prove.smt import unrolled
 from eqsat.prove.sweep import sweep
 
-#: Domains with up to so many points are swept.
+#: Domains with up to this number of points are swept.
 MOST_POINTS = 10**6
 
 #: How long a proof may take unless its caller says otherwise.
@@ -116,8 +116,8 @@ def check_equal(
     gates : sequence of Expr or None
         Per root the condition under which its value matters, or None; may be empty.
     most : int
-        Domains with up to so many points are compared exhaustively. The domain is that of all variables that occur;
-        where it is larger, that of single roots is tried.
+        Domains with up to this number of points are compared exhaustively. The domain is that of all variables that
+        occur; where it is larger, that of single roots is tried.
     samples : int
         Points to compare at otherwise: the ends of each range, 0, 1 and -1, random ones, and points found by a search
         where constraints or gates are tight.

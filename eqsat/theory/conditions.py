@@ -15,16 +15,7 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topol
 from eqsat.theory.extremes import Extremes
 from eqsat.theory.facts import Work
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, partition, scale_of, to_expr
-
-#: A comparison is tested against at most so many others of its conjunction or disjunction.
-MAX_DECIDING = 8
-
-#: Members of a junction with so many terms are read again where the others are decided.
-MAX_REREAD = 200
-#: Conditions that are compared, or select between conditions, are said twice up to so many terms.
-MAX_REPEATED = 500
-#: A comparison of minima and maxima is split into at most so many without them.
-MAX_SPLIT = 8
+from eqsat.theory.limits import LIMITS
 
 _COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
 
@@ -79,7 +70,8 @@ class Conditions(Extremes):
 
     def _is_repeated(self, twice: Sequence[Expr], parts: Sequence[Expr]) -> bool:
         """Whether saying conditions ``twice`` makes a term large, which a chain doubles at each level."""
-        return TRUE not in parts and FALSE not in parts and sum(map(self.simplicity.size, twice)) > MAX_REPEATED
+        size = self.simplicity.size
+        return TRUE not in parts and FALSE not in parts and sum(map(size, twice)) > LIMITS.repeated_terms
 
     def _compared(self, op: str, x: Expr, y: Expr) -> Expr:
         """``x == y`` or ``x != y`` of conditions, neither of them written as a complement."""
@@ -170,7 +162,7 @@ class Conditions(Extremes):
     def _split_comparison(self, form: LinearForm) -> Expr | None:
         """``min(x, y) >= 0`` iff both are; ``max(x, y) >= 0`` iff one is."""
         atom = self.outer_minimum(form)
-        if atom is None or self.operand_count(form, MAX_SPLIT) > MAX_SPLIT:
+        if atom is None or self.operand_count(form, LIMITS.split_comparisons) > LIMITS.split_comparisons:
             return None
         op = "and" if form.terms[atom] > 0 else "or"
         return self.junction(op, [self.at_least_zero(case) for case in self.cases(form, atom)])
@@ -301,6 +293,18 @@ class Conditions(Extremes):
             return self.at_least_zero(form.times(-1))
         if high == 0:
             return self.at_least_zero(form)
+        found = self._equal_by_parts(form)
+        if found is not None:
+            return found
+        if self._never_zero(form):
+            return FALSE
+        return make("eq", to_expr(LinearForm(form.terms, 0)), const(-form.constant))
+
+    def _equal_by_parts(self, form: LinearForm) -> Expr | None:
+        """The normal form of ``form == 0`` by those of its parts, where these decide it.
+
+        Multiples of ``f``, and a rest nearer to zero than ``f``, are both zero; of a product one factor is.
+        """
         for f in sorted({abs(c) for c in form.terms.values()}, reverse=True):
             if f > 1:
                 multiples, rest = partition(form, f)
@@ -308,11 +312,9 @@ class Conditions(Extremes):
                 if -f < low and high < f:
                     return self.junction("and", [self.equal_zero(multiples), self.equal_zero(rest)])
         product = form.single()
-        if product is not None and product.op == "mul":
-            return self.junction("or", [self.equal_zero(self.inner(factor)) for factor in factors(product)])
-        if self._never_zero(form):
-            return FALSE
-        return make("eq", to_expr(LinearForm(form.terms, 0)), const(-form.constant))
+        if product is None or product.op != "mul":
+            return None
+        return self.junction("or", [self.equal_zero(self.inner(factor)) for factor in factors(product)])
 
     def _never_zero(self, form: LinearForm) -> bool:
         if not self.is_coupled(form):
@@ -342,7 +344,7 @@ class Conditions(Extremes):
     def _split_equation(self, form: LinearForm) -> Expr | None:
         """``min(x, y) == 0`` is ``x == 0 and y >= 0`` if ``y`` is never 0, or only where ``x`` is."""
         atom = self.outer_minimum(form)
-        if atom is None or self.operand_count(form, MAX_SPLIT) > MAX_SPLIT:
+        if atom is None or self.operand_count(form, LIMITS.split_comparisons) > LIMITS.split_comparisons:
             return None
         sign = 1 if form.terms[atom] > 0 else -1
         cases = self.cases(form, atom)
@@ -414,16 +416,16 @@ class Conditions(Extremes):
         for member in merged:
             if self.negate(member) in found:
                 return zero
-        kept = self._read_under_each_other(op, merged)
+        kept = self._read_assuming_others(op, merged)
         if kept != merged:
             return self.junction(op, kept)
         if len(kept) > 1:
             kept = self._drop_implied(op, kept)
         return _chain(op, kept) if kept else unit
 
-    def _read_under_each_other(self, op: str, members: list[Expr]) -> list[Expr]:
+    def _read_assuming_others(self, op: str, members: list[Expr]) -> list[Expr]:
         """``p and (p or q)`` is ``p``; ``p and (q or not p)`` is ``p and q``: each member with the others decided."""
-        compound = [m for m in members if m.op in ("and", "or") and self.simplicity.size(m) <= MAX_REREAD]
+        compound = [m for m in members if m.op in ("and", "or") and self.simplicity.size(m) <= LIMITS.reread_terms]
         if not compound:
             return members
         holds, fails = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
@@ -462,42 +464,44 @@ class Conditions(Extremes):
         return others
 
     def _merge_comparisons(self, op: str, form: Expr, comparisons: list[Expr]) -> list[Expr] | None:
-        least: int | None = None
-        below: int | None = None
+        """``comparisons`` of ``form`` with literals as the fewest; ``None`` if they decide the junction.
+
+        Comparisons by order become one interval ``[low, high)``: under "and" all of them hold inside, under "or" none.
+        """
+        all_hold = op == "and"
+        low: int | None = None
+        high: int | None = None
         points: dict[str, set[int]] = {"eq": set(), "ne": set()}
         for comparison in comparisons:
             value = next(a for a in comparison.args if a.op == "const").vmin
-            if comparison.op == "le":
-                least = value if least is None else (max if op == "and" else min)(least, value)
-            elif comparison.op == "lt":
-                below = value if below is None else (min if op == "and" else max)(below, value)
-            else:
+            if comparison.op in points:
                 points[comparison.op].add(value)
+            elif (comparison.op == "le") == all_hold:
+                low = value if low is None else max(low, value)
+            else:
+                high = value if high is None else min(high, value)
         # under "and" an equation decides the other comparisons, under "or" an inequation does
-        decisive, exceptions = (points["eq"], points["ne"]) if op == "and" else (points["ne"], points["eq"])
+        decisive, exceptions = (points["eq"], points["ne"]) if all_hold else (points["ne"], points["eq"])
         if decisive:
             value = min(decisive)
-            inside = (least is None or least <= value) and (below is None or value < below)
-            outside = (least is not None and least <= value) or (below is not None and value < below)
-            holds = (inside and value not in exceptions) if op == "and" else (outside or value in exceptions)
-            if len(decisive) > 1 or holds is not (op == "and"):
+            inside = (low is None or low <= value) and (high is None or value < high)
+            if len(decisive) > 1 or not inside or value in exceptions:
                 return None
-            return [make("eq" if op == "and" else "ne", form, const(value))]
+            return [make("eq" if all_hold else "ne", form, const(value))]
         # an exception at an end of the interval moves that end
-        step = 1 if op == "and" else -1
-        while least is not None and (least if op == "and" else least - 1) in exceptions:
-            exceptions.remove(least if op == "and" else least - 1)
-            least += step
-        while below is not None and (below - 1 if op == "and" else below) in exceptions:
-            exceptions.remove(below - 1 if op == "and" else below)
-            below -= step
-        kept = [make("ne" if op == "and" else "eq", form, const(value)) for value in sorted(exceptions)]
-        if least is not None and below is not None:
-            # "and": least <= form < below may be empty; "or": form < below or least <= form may be everything
-            if (op == "and" and least >= below) or (op == "or" and least <= below):
+        while low is not None and low in exceptions:
+            exceptions.remove(low)
+            low += 1
+        while high is not None and high - 1 in exceptions:
+            high -= 1
+            exceptions.remove(high)
+        if low is not None and high is not None:
+            if low >= high:
                 return None
-            if op == "and" and least + 1 == below:
-                return [self.equal_zero(self.form(form).shifted(-least))]
+            if all_hold and low + 1 == high:
+                return [self.equal_zero(self.form(form).shifted(-low))]
+        kept = [make("ne" if all_hold else "eq", form, const(value)) for value in sorted(exceptions)]
+        least, below = (low, high) if all_hold else (high, low)
         if least is not None:
             kept.append(make("le", const(least), form))
         if below is not None:
@@ -512,7 +516,7 @@ class Conditions(Extremes):
         # nothing is decided once the time is up
         for member in list(kept) if not self.is_late() else ():
             others = [m for m in kept if m is not member and self._may_decide(m, member)]
-            if not others or len(others) > MAX_DECIDING:
+            if not others or len(others) > LIMITS.deciding:
                 continue
             if member.op in _COMPLEMENT:
                 if self._is_open(member, others):
@@ -538,7 +542,7 @@ class Conditions(Extremes):
     def _needed_part(self, disjunction: Expr, facts: list[Expr]) -> Expr:
         """A disjunction without what cannot decide it where the facts hold."""
         kept = chain_members(disjunction, "or")
-        if len(kept) > MAX_DECIDING:
+        if len(kept) > LIMITS.deciding:
             return disjunction
         for member in sorted(kept, key=lambda m: m.key):
             rest = [self.negate(m) for m in kept if m is not member]
@@ -556,7 +560,7 @@ class Conditions(Extremes):
         op, members = junction.op, chain_members(junction, junction.op)
         for member in sorted(members, key=lambda m: m.key):
             others = [m for m in members if m is not member and self._may_decide(m, member)]
-            if not others or len(others) > MAX_DECIDING or member.op not in _COMPLEMENT or not _has_quotient(member):
+            if not others or len(others) > LIMITS.deciding or member.op not in _COMPLEMENT or not _has_quotient(member):
                 continue
             theory = self._with_facts(others if op == "and" else [self.negate(m) for m in others])
             simpler = member if theory is None else theory.condition(member)

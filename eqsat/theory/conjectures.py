@@ -24,23 +24,10 @@ from eqsat.lang.ops import COMPARISONS, SUMS
 from eqsat.lang.sampling import Points, all_hold, domain_size, grid, select
 from eqsat.lang.traversal import Simplicity
 from eqsat.theory.forms import LinearForm, atom_form, read, scale_of, to_expr
+from eqsat.theory.limits import LIMITS
 
 Array = NDArray[Any]
 
-#: Points at which conjectures are made.
-SAMPLES = 256
-#: A conjecture is evaluated at every point of a domain of so many at most.
-MAX_POINTS = 1 << 18
-#: Or at so many, if these are a period that says all.
-MAX_PERIODIC = 1 << 16
-#: Nothing is conjectured of variables whose values no machine integer holds.
-MAX_VALUE = 2**63 - 2
-#: With more atoms than this nothing is conjectured.
-MAX_ATOMS = 128
-#: At fewer points than unknowns plus this, a combination says nothing.
-SPARE_POINTS = 16
-#: Larger coefficients are taken for accidents of rounding.
-MAX_COEFFICIENT = 1 << 20
 
 _ATOMS = frozenset({"floordiv", "where", "min", "max"})
 #: Of these, and of multiples and quotients by literals, one period says all.
@@ -107,7 +94,7 @@ def find_conjectures(
     """
     roots = list(roots)
     parts = _Parts(roots, undefined)
-    if len(parts.atoms) > MAX_ATOMS:
+    if len(parts.atoms) > LIMITS.conjecture_atoms:
         return Asserted()
     sums = [found for root in roots if not root.is_bool and root not in undefined and (found := parts.sum(root))]
     if not parts.are_worth_conjectures(facts) and not any(found.quotients == 1 and found.period for found in sums):
@@ -116,7 +103,7 @@ def find_conjectures(
     members = [member for fact in facts for member in chain_members(fact, "and")]
     members = _speaking_of(variables(terms), members)
     names = sorted(variables([*terms, *members]), key=_name)
-    if not names or any(max(-v.vmin, v.vmax) > MAX_VALUE for v in names):
+    if not names or any(max(-v.vmin, v.vmax) > LIMITS.conjectured_value for v in names):
         return Asserted()
     points, complete = _points(names, members)
     if not len(points[_name(names[0])]):
@@ -196,7 +183,7 @@ class _Parts:
         names = tuple([v for v, bit in self._variables.items() if bit & below])
         alone = LinearForm({v: k for v, k in form.terms.items() if v.op == "var" and v not in names}, 0)
         nested = form.plus(alone, -1)
-        period = MAX_VALUE if quotients > 1 else _period(nested)
+        period = LIMITS.conjectured_value if quotients > 1 else _period(nested)
         return _Sum(term, to_expr(nested), alone, names, quotients, period)
 
 
@@ -270,7 +257,7 @@ class _Conjecturer:
         ``complete`` says that the points are all there are.
         """
         free = [v for v in names if v not in solved] if self.atoms else []
-        basis = _Basis(self.points, free, len(self.atoms), 0 if complete else SPARE_POINTS)
+        basis = _Basis(self.points, free, len(self.atoms), 0 if complete else LIMITS.spare_points)
         coordinates = {a for form in solved.values() for a in form.terms if a.op != "var"}.intersection(self.atoms)
         for atom in sorted(coordinates, key=lambda a: a.key):
             basis.add(atom, self.values[atom])
@@ -416,15 +403,16 @@ def _points(names: Sequence[Expr], members: Sequence[Expr]) -> tuple[Points, boo
     if not members:
         return points, False
     chosen = np.flatnonzero(all_hold(members, points))
-    if len(chosen) < SAMPLES // 4 and domain_size(names) <= MAX_POINTS:
+    if len(chosen) < LIMITS.samples // 4 and domain_size(names) <= LIMITS.conjecture_points:
         every = grid(names)
         shape = [extent(v) for v in names]
         hits = np.flatnonzero(np.broadcast_to(all_hold(members, every), shape))
         # spread over the domain, and not in step with it
-        chosen = hits if len(hits) <= SAMPLES else hits[np.random.default_rng(0).integers(len(hits), size=SAMPLES)]
+        few = len(hits) <= LIMITS.samples
+        chosen = hits if few else hits[np.random.default_rng(0).integers(len(hits), size=LIMITS.samples)]
         where = np.unravel_index(chosen, shape)
         found = {_name(v): index + v.vmin for v, index in zip(names, where, strict=True)}
-        return found, len(hits) <= SAMPLES
+        return found, few
     return select(points, chosen), False
 
 
@@ -432,9 +420,9 @@ def _points(names: Sequence[Expr], members: Sequence[Expr]) -> tuple[Points, boo
 def _column(low: int, high: int, axis: int) -> Array:
     """Values of the ``axis``-th variable: half of them random, the others at or near the ends."""
     random = np.random.default_rng(axis)
-    values = random.integers(low, high, size=SAMPLES, endpoint=True)
+    values = random.integers(low, high, size=LIMITS.samples, endpoint=True)
     near = np.clip(np.array([low, high, low + 1, high - 1]), low, high)
-    return np.where(random.integers(2, size=SAMPLES) > 0, values, near[random.integers(4, size=SAMPLES)])
+    return np.where(random.integers(2, size=LIMITS.samples) > 0, values, near[random.integers(4, size=LIMITS.samples)])
 
 
 class _Basis:
@@ -484,7 +472,7 @@ class _Basis:
         if float(np.abs(rest).max()) > 1e-3:
             return None
         coefficients = np.rint(self._solve(shares))
-        if np.abs(coefficients).max(initial=0) > MAX_COEFFICIENT:
+        if np.abs(coefficients).max(initial=0) > LIMITS.coefficient:
             return None
         total = np.zeros(self.count, dtype=np.int64)
         terms: dict[Expr, int] = {}
@@ -576,7 +564,7 @@ def holds_in_a_period(equation: Expr) -> bool:
     # with both ends of the period: from one to the other the sides change alike
     period = lcm(*[steps[side] for side in equation.args])
     names = [var(_name(v), 0, period) for v in variables([equation])]
-    return domain_size(names) <= MAX_PERIODIC and bool(evaluate([equation], grid(names), total=True)[0].all())
+    return domain_size(names) <= LIMITS.periodic_points and bool(evaluate([equation], grid(names), total=True)[0].all())
 
 
 class _Decider:
@@ -587,7 +575,7 @@ class _Decider:
 
     def __call__(self, claim: Expr) -> bool:
         names = variables([claim])
-        if domain_size(names) > MAX_POINTS:
+        if domain_size(names) > LIMITS.conjecture_points:
             return holds_in_a_period(claim)
         return any(self._holds(claim, *assumed) for assumed in self._assumptions(names))
 
@@ -598,7 +586,7 @@ class _Decider:
         found, wider = [], list(names)
         for fact, used in self.facts:
             more = [*wider, *sorted(used - set(wider), key=lambda v: v.key)]
-            if domain_size(more) <= MAX_POINTS:
+            if domain_size(more) <= LIMITS.conjecture_points:
                 found.append(fact)
                 wider = more
         if len(wider) > len(names):

@@ -207,7 +207,7 @@ def _kept_from_zero(divisor: Expr) -> Expr:
 def live_branches(selection: Expr, theory: LinearArithmetic) -> list[tuple[Expr, LinearArithmetic]]:
     """The branches of a selection that may be taken, and what is known there."""
     condition = theory.condition(selection.args[0])
-    inside = (theory.under(condition), theory.under(theory.negate(condition)))
+    inside = (theory.assuming(condition), theory.assuming(theory.negate(condition)))
     return [(branch, known) for branch, known in zip(selection.args[1:], inside, strict=True) if known is not None]
 
 

@@ -11,11 +11,7 @@ from eqsat.lang.expr import Expr
 from eqsat.lang.ops import Bounds
 from eqsat.lang.traversal import VariableSets, topological_until
 from eqsat.theory.forms import ZERO, Division, LinearForm, atom_form, factors, number, product_form, read, without
-
-#: What is memoised of atoms is found inside the search for others so deep before that of all operands comes first.
-MAX_OPEN = 25
-#: Terms of longer sums than this are taken for independent once the time is up.
-MAX_LATE_TERMS = 8
+from eqsat.theory.limits import LIMITS
 
 
 class Divisions(ABC):
@@ -59,7 +55,7 @@ class Divisions(ABC):
 
     def has_time_for(self, form: LinearForm) -> bool:
         """Whether the terms of a form are compared with each other; once the time is up those of long ones are not."""
-        return len(form.terms) <= MAX_LATE_TERMS or not self.is_late()
+        return len(form.terms) <= LIMITS.late_terms or not self.is_late()
 
     def inner(self, term: Expr) -> LinearForm:
         """The form of an operand of an atom, which is in normal form already."""
@@ -87,7 +83,7 @@ class Divisions(ABC):
         """What is found of ``atom``; deep inside such searches all below it that ``memo`` lacks is asked for first."""
         self._open += 1
         try:
-            if self._open % MAX_OPEN == 0:
+            if self._open % LIMITS.open_searches == 0:
                 for part in topological_until(atom.args, memo.__contains__):
                     ask(part)
             return find(atom)
@@ -115,7 +111,7 @@ class Divisions(ABC):
             self._pairs[pair] = None
             m = self._periods(dividend, quotient)
             # each may ask for those of the quotients in it, as deep as these nest
-            if m > 1 and self._open < MAX_OPEN:
+            if m > 1 and self._open < LIMITS.open_searches:
                 form = atom_form(dividend)
                 self._open += 1
                 try:

@@ -13,9 +13,7 @@ from math import gcd
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import Bounds
 from eqsat.theory.forms import LinearForm
-
-#: Elimination stops where it would keep more rows than this.
-MAX_ROWS = 40
+from eqsat.theory.limits import LIMITS
 
 
 class ClashError(ValueError):
@@ -53,7 +51,7 @@ class Rows:
             self._drop_idle()
             while self._substitute():
                 pass
-            while self._rows and len(self._rows) <= MAX_ROWS:
+            while self._rows and len(self._rows) <= LIMITS.rows:
                 self._eliminate(self._cheapest())
                 self._drop_idle()
         except ClashError:

@@ -16,16 +16,8 @@ from typing import Self
 from eqsat.lang.expr import Expr, const, make
 from eqsat.theory.facts import Work
 from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
+from eqsat.theory.limits import LIMITS
 from eqsat.theory.refutation import Refutations
-
-#: Operands of so many are compared by refutation; of more, by their bounds alone.
-MAX_COMPARED = 6
-#: A minimum of more is not made flat: where each holds those before it, there would be no end of them.
-MAX_MEMBERS = 64
-#: Which operand the others are measured against is chosen among so many.
-MAX_BASES = 8
-#: Nested extremes with so many operands in all are searched for operands that never decide.
-MAX_NESTED = 8
 
 
 class Extremes(Refutations):
@@ -50,7 +42,7 @@ class Extremes(Refutations):
         late = self.is_late()
         # once the time is up what is nested stays so
         members = list(dict.fromkeys(operands)) if late else self._members(operands)
-        kept = self._undominated(members, len(members) <= MAX_COMPARED)
+        kept = self._undominated(members, len(members) <= LIMITS.compared_operands)
         if len(kept) == 1:
             return kept[0]
         key = frozenset(kept)
@@ -75,7 +67,7 @@ class Extremes(Refutations):
                 stack += self.cases(form, inner[0])[::-1]
             else:
                 found[form] = None
-            if len(found) + len(stack) > MAX_MEMBERS:
+            if len(found) + len(stack) > LIMITS.flat_operands:
                 return given
         return list(found)
 
@@ -133,7 +125,7 @@ class Extremes(Refutations):
 
     def _paired(self, kept: Sequence[LinearForm]) -> LinearForm | None:
         """The minimum of forms of which some pairs have one that is a sum: by all of these, as none comes first."""
-        few = combinations(kept if len(kept) <= MAX_COMPARED else (), 2)
+        few = combinations(kept if len(kept) <= LIMITS.compared_operands else (), 2)
         pairs = {(x, y): least for x, y in few if (least := _of_two_values(x, y)) is not None}
         if not pairs:
             return None
@@ -143,12 +135,12 @@ class Extremes(Refutations):
     def _through_selection(self, kept: Sequence[LinearForm], plain: LinearForm) -> LinearForm | None:
         """``min(where(c, x, y), z)`` is ``where(c, min(x, z), min(y, z))``, if that is shorter than ``plain``."""
         selections = {a for form in kept for a in form.terms if a.op == "where"}
-        if not selections or len(kept) > MAX_COMPARED:
+        if not selections or len(kept) > LIMITS.compared_operands:
             return None
         condition = min(selections, key=lambda a: a.key).args[0]
         found: list[LinearForm] = []
         for branch, holds in ((1, condition), (2, self.negate(condition))):
-            theory = self.under(holds)
+            theory = self.assuming(holds)
             if theory is None or theory is self:
                 # where no more is known the selection would come back
                 return None
@@ -165,7 +157,7 @@ class Extremes(Refutations):
 
     def _sum_of(self, kept: Sequence[LinearForm]) -> LinearForm:
         """An operand plus ``min(gaps, 0)``, the gaps between the others and it."""
-        bases = kept[: 1 if len(kept) > MAX_COMPARED and self.is_late() else MAX_BASES]
+        bases = kept[: 1 if len(kept) > LIMITS.compared_operands and self.is_late() else LIMITS.bases]
         gaps_of = {base: [form.plus(base, -1) for form in kept if form is not base] for base in bases}
         base = min(gaps_of, key=lambda form: _order(gaps_of[form]))
         gaps = sorted(gaps_of[base], key=_gap_order)
@@ -178,8 +170,8 @@ class Extremes(Refutations):
 
     def _simplified(self, form: LinearForm) -> LinearForm:
         """``form`` without the operands, at any depth, that make no difference."""
-        count = self.operand_count(form, MAX_NESTED)
-        if count > MAX_NESTED or self.is_late():
+        count = self.operand_count(form, LIMITS.nested_operands)
+        if count > LIMITS.nested_operands or self.is_late():
             return form
         for fewer, sign in self._with_fewer(form):
             # dropping an operand moves the value one way only: it must not

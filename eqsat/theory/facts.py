@@ -27,20 +27,8 @@ from eqsat.lang.sampling import Points, all_hold, domain_size, grid
 from eqsat.lang.traversal import Simplicity, mentions
 from eqsat.theory.forms import Division, LinearForm, atom_form, factors, number, read, to_expr
 from eqsat.theory.intervals import Intervals
+from eqsat.theory.limits import LIMITS
 from eqsat.theory.witnesses import Witnesses
-
-#: Facts are assumed inside the branches of so many selections per theory; beyond, branches see the outer facts only.
-MAX_CONTEXTS = 1000
-#: Contexts within contexts, as deep as the stack allows for what is asked in each.
-MAX_DEPTH = 20
-#: Refutations in a theory and its relatives do so much work together; a step is a few microseconds.
-MAX_STEPS = 50_000
-#: Conditions are evaluated at no more points than this.
-MAX_POINTS = 1 << 13
-#: How often bounds of sums narrow those of their atoms, one sum after another.
-MAX_PROPAGATIONS = 3
-#: How often facts are read, until none says more.
-MAX_READINGS = 4
 
 #: Which comparisons are read first.
 _READ = {"le": 0, "lt": 0, "eq": 1, "ne": 2}
@@ -64,8 +52,8 @@ class Work:
     more is said at all.
     """
 
-    contexts: int = MAX_CONTEXTS
-    steps: int = MAX_STEPS
+    contexts: int = LIMITS.contexts
+    steps: int = LIMITS.shared_steps
     until: float = inf
     end: float = inf
 
@@ -143,7 +131,7 @@ class Facts(Intervals):
         if len(facts) > 1:
             facts = list({part: None for fact in facts for part in chain_members(fact, "and")})
             facts.sort(key=lambda fact: (*_first_read(self.condition(fact)), fact.key))
-        for _ in range(MAX_READINGS):
+        for _ in range(LIMITS.readings):
             # a later fact may decide a part of an earlier one
             self.changed = False
             for fact in facts:
@@ -231,8 +219,8 @@ class Facts(Intervals):
     def given(self, condition: Expr) -> Self | None:
         """The theory that knows a condition in normal form, and what is known of its variables then."""
         bounds = self.by_bounds.get(condition)
-        theory = self.under(condition if bounds is None else bounds)
-        return theory if theory is None or bounds is None else theory.under(theory.condition(condition))
+        theory = self.assuming(condition if bounds is None else bounds)
+        return theory if theory is None or bounds is None else theory.assuming(theory.condition(condition))
 
     def _read_also(self, atom: Expr) -> None:
         """One more reading of the quotients that the quotient ``atom`` is known to be a sum of."""
@@ -315,7 +303,7 @@ class Facts(Intervals):
 
     def _propagate_all(self) -> None:
         """Narrow bounded sums and their atoms, and move ends that are excluded, by what else is known since."""
-        for _ in range(MAX_PROPAGATIONS if self.directions or self.nonzero else 0):
+        for _ in range(LIMITS.propagations if self.directions or self.nonzero else 0):
             narrowed = dict(self.narrowed)
             for direction, (low, high) in list(self.directions):
                 least, most = self.plain_bounds(direction)
@@ -428,7 +416,7 @@ class Facts(Intervals):
         involved = topological(roots)
         if any(free & index for index in self.variables.index_extents) or any(t.op == "load" for t in involved):
             return None
-        if domain_size(t for t in involved if t.op == "var") > MAX_POINTS:
+        if domain_size(t for t in involved if t.op == "var") > LIMITS.condition_points:
             return None
         names = variables(roots)
         shape = [extent(v) for v in names]
@@ -436,7 +424,7 @@ class Facts(Intervals):
         holds = np.nonzero(np.broadcast_to(all_hold(known, axes), shape)) if names else ()
         return {name: values.ravel()[index] for (name, values), index in zip(axes.items(), holds, strict=True)}
 
-    def under(self, fact: Expr) -> Self | None:
+    def assuming(self, fact: Expr) -> Self | None:
         """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing.
 
         ``self`` too once :class:`Work` allows no more theories, or they are nested too deep.
@@ -448,8 +436,8 @@ class Facts(Intervals):
         return self.children[fact]
 
     def _with_facts(self, facts: Sequence[Expr]) -> Self | None:
-        """As :meth:`under`, for several facts at once, and not remembered."""
-        if self.work.contexts <= 0 or self.depth >= MAX_DEPTH or self.is_late():
+        """As :meth:`assuming`, for several facts at once, and not remembered."""
+        if self.work.contexts <= 0 or self.depth >= LIMITS.depth or self.is_late():
             return self
         self.work.contexts -= 1
         try:

@@ -87,7 +87,7 @@ class LinearForm:
         return 1 if coefficient > 0 else -1
 
     def ordered(self) -> LinearForm:
-        """The same form with its terms in the fixed order, for walks whose course must not hang on its history."""
+        """The same form with its terms in the fixed order, for searches whose course must not depend on its history."""
         if len(self.terms) < 2:
             return self
         same = LinearForm(dict(self.sorted_terms()), self.constant)

@@ -14,11 +14,7 @@ from eqsat.lang.expr import Expr, chain_members
 from eqsat.lang.ops import Bounds
 from eqsat.theory.divisions import Divisions
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, scale_of
-
-#: Correlated bounds take out so many remainders or facts, one after another.
-MAX_CORRELATION_DEPTH = 1
-#: Bounds of a sum distinguish so many cases of its minima.
-MAX_CASES = 8
+from eqsat.theory.limits import LIMITS
 
 
 class Intervals(Divisions):
@@ -139,7 +135,7 @@ class Intervals(Divisions):
             return self._bounds_by_cases(form)
         return self._independent_bounds(form)
 
-    def _bounds_by_cases(self, form: LinearForm, most_cases: int = MAX_CASES) -> Bounds:
+    def _bounds_by_cases(self, form: LinearForm, most_cases: int = LIMITS.bounds_cases) -> Bounds:
         """A sum with a minimum is the least of its cases; with a minimum subtracted, the greatest."""
         found = self._by_cases.get(form)
         if found is None:
@@ -153,7 +149,7 @@ class Intervals(Divisions):
             low = max(low, choose(least for least, _ in ends))
             high = min(high, choose(most for _, most in ends))
             found = low, high
-            if most_cases == MAX_CASES:
+            if most_cases == LIMITS.bounds_cases:
                 self._by_cases[form] = found
         return found
 
@@ -169,7 +165,7 @@ class Intervals(Divisions):
                 high += coefficient * least
         return low, high
 
-    def bounds(self, form: LinearForm, depth: int = MAX_CORRELATION_DEPTH) -> Bounds:
+    def bounds(self, form: LinearForm, depth: int = LIMITS.correlations) -> Bounds:
         """The tightest bounds known: correlation of terms with their own quotients, and facts about sums, counted."""
         if len(form.terms) < 2:
             return self.plain_bounds(form)
@@ -184,7 +180,7 @@ class Intervals(Divisions):
         self._bounds[form] = (low, high, depth)
         return low, high
 
-    def _bounds_without_known_sums(self, form: LinearForm, depth: int = MAX_CORRELATION_DEPTH) -> Bounds:
+    def _bounds_without_known_sums(self, form: LinearForm, depth: int = LIMITS.correlations) -> Bounds:
         """Bounds that facts about sums do not enter: an atom's range may not rest on facts about the atom itself."""
         low, high = self.plain_bounds(form)
         if depth and len(form.terms) > 1 and self.has_time_for(form):

@@ -11,8 +11,8 @@ from typing import cast
 
 from eqsat.lang.expr import TRUE, Expr, instantiate
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.theory.extremes import MAX_NESTED
 from eqsat.theory.forms import LinearForm, factors, number, product_form, to_expr
+from eqsat.theory.limits import LIMITS
 from eqsat.theory.over import Reducer, chosen, has_reductions, reduction, selected, selection_in
 
 _OPPOSITE = {"max_over": "min_over", "min_over": "max_over"}
@@ -28,7 +28,7 @@ class ExtremeOver(Reducer):
         full = self.theory.at_least_zero(self.over.extent.shifted(-1))
         if full is TRUE:
             return self._of_some(body)
-        inside = self.theory.under(full)
+        inside = self.theory.assuming(full)
         if inside is not None:
             found = replace(self, theory=inside)._of_some(body)
             if self.is_free(found) and not any(a.op in REDUCTIONS for a in found.terms):
@@ -98,7 +98,7 @@ class ExtremeOver(Reducer):
         if holding is None:
             return None
         somewhere = theory.at_least_zero(holding.shifted(-1))
-        there = theory.under(somewhere)
+        there = theory.assuming(somewhere)
         if there is None:
             return y
         inside = replace(self, theory=there)
@@ -124,7 +124,7 @@ class ExtremeOver(Reducer):
         theory, slopes = self.theory, {0}
         minimum = theory.outer_minimum(body)
         if minimum is not None:
-            if theory.operand_count(body, MAX_NESTED) > MAX_NESTED:
+            if theory.operand_count(body, LIMITS.nested_operands) > LIMITS.nested_operands:
                 return None
             each = {self._slope(case) for case in theory.cases(body, minimum)} | slopes
             return None if None in each or len(each) > 2 else sum(cast(set[int], each))

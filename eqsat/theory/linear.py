@@ -25,13 +25,8 @@ from eqsat.lang.ops import DIVISIONS, FLOATS, REDUCTIONS, SUMS, Bounds
 from eqsat.lang.traversal import topological_until
 from eqsat.theory.conditions import is_negative
 from eqsat.theory.forms import LinearForm, atom_form, factors, number, scale_of, to_expr, without_quotients
+from eqsat.theory.limits import LIMITS
 from eqsat.theory.reduce import Reductions
-
-#: How often what follows from what was asserted is asserted in turn.
-MAX_CONSEQUENCES = 2
-
-#: A traversal looks at the clock once for so many terms.
-TERMS_PER_LOOK = 16
 
 #: Atoms that may be known to equal other forms.
 _REPLACEABLE = frozenset({"floordiv", "tdiv", "where", "min"})
@@ -74,7 +69,7 @@ class LinearArithmetic(Reductions):
         """Normalise terms whose operands come before them."""
         done = self.traversed
         for place, term in enumerate(order, 1):
-            if place % TERMS_PER_LOOK == 0:
+            if place % LIMITS.terms_per_look == 0:
                 # overdue also where no term asks
                 self.is_late()
             if term not in done:
@@ -90,7 +85,7 @@ class LinearArithmetic(Reductions):
         The caller has proved them under the facts.
         """
         changed = self.rewrite(equalities)
-        for _ in range(MAX_CONSEQUENCES):
+        for _ in range(LIMITS.consequences):
             found = {} if self.is_late() else self._consequences(changed)
             if not found:
                 break
@@ -381,10 +376,10 @@ class LinearArithmetic(Reductions):
         term = to_expr(form)
         if not self.variables.of(term) & self.variables.of(condition):
             return False
-        theory = self.under(condition)
+        theory = self.assuming(condition)
         if theory is None or theory is self:
             return False
-        return theory.is_defined(term) and self._form_under(theory, term) == other
+        return theory.is_defined(term) and self._form_assuming(theory, term) == other
 
     def is_defined(self, term: Expr) -> bool:
         """Whether no divisor in ``term``, wherever it stands, can be zero."""
@@ -434,10 +429,10 @@ class LinearArithmetic(Reductions):
         """The form of ``term`` where ``condition`` holds; ``None`` if it never does."""
         if not self.variables.of(term) & self.variables.of(condition):
             return self.forms[term]
-        theory = self.under(condition)
-        return None if theory is None else self._form_under(theory, term)
+        theory = self.assuming(condition)
+        return None if theory is None else self._form_assuming(theory, term)
 
-    def _form_under(self, theory: Self, term: Expr) -> LinearForm:
+    def _form_assuming(self, theory: Self, term: Expr) -> LinearForm:
         """The form of ``term`` under a theory that knows more, without quotients that only that knows to be sums."""
         form = theory.form(term)
         equations = theory.equations(self)

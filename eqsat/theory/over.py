@@ -11,10 +11,8 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, topological
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.theory.conditions import Conditions
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, to_expr
+from eqsat.theory.limits import LIMITS
 from eqsat.theory.solving import is_free_of, solved_for
-
-#: A reduction without free variables is computed if it has at most so many steps.
-MAX_COMPUTED = 4096
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ class Reducer(ABC):
         """A reduction that stays; computed now if it speaks of nothing but its index."""
         term = reduction(op, to_expr(body), self.over)
         steps = term.args[3].vmax - term.args[2].vmin
-        if not self.theory.variables.of(term) and steps <= MAX_COMPUTED and not _loads(body):
+        if not self.theory.variables.of(term) and steps <= LIMITS.computed_steps and not _loads(body):
             return number(int(evaluate([term], {}, total=True)[0]))
         return atom_form(term)
 

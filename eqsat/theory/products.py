@@ -7,13 +7,9 @@ from typing import cast
 
 from eqsat.lang.expr import Expr, instantiate
 from eqsat.theory.forms import ZERO, LinearForm, common_factors, factors, number, product_form, to_expr, without
+from eqsat.theory.limits import LIMITS
 from eqsat.theory.over import Reducer, chosen, selected, selection_in
 from eqsat.theory.solving import equated
-
-#: A power with a larger exponent stays a product over a range.
-MAX_EXPONENT = 64
-#: So does a power of a sum with a larger exponent: multiplied out it has too many terms.
-MAX_SUM_EXPONENT = 6
 
 _ONE = number(1)
 
@@ -26,7 +22,7 @@ class ProductOver(Reducer):
         if found is not None:
             return found
         trips = self.trips()
-        if trips.terms or trips.constant > MAX_EXPONENT:
+        if trips.terms or trips.constant > LIMITS.exponent:
             return self._of_unit(body, trips) or self.residual("prod_over", body)
         exponent = trips.constant
         if self.is_free(body) and _has_power(body, exponent):
@@ -34,7 +30,7 @@ class ProductOver(Reducer):
         return self._without_shared_factors(body, exponent)
 
     def _without_shared_factors(self, body: LinearForm, exponent: int) -> LinearForm:
-        """A product over so many values that what all addends of the body share has left."""
+        """A product over ``exponent`` values, with the power of what all addends of its body share before it."""
         theory = self.theory
         content = gcd(body.content(), body.constant)
         shared = common_factors([factors(a) for a in body.terms]) if not body.constant else []
@@ -98,4 +94,4 @@ class ProductOver(Reducer):
 
 def _has_power(base: LinearForm, exponent: int) -> bool:
     """Whether the power of a form is multiplied out."""
-    return exponent <= MAX_SUM_EXPONENT or base.addends() < 2
+    return exponent <= LIMITS.sum_exponent or base.addends() < 2

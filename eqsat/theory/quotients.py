@@ -29,19 +29,7 @@ from eqsat.theory.forms import (
     to_expr,
     without,
 )
-
-#: A product of two sums is multiplied out up to so many terms; beyond, the product is an atom.
-MAX_PRODUCT = 16
-#: A quotient of one atom with at most so many values is tried for being affine by enumeration.
-MAX_ENUMERATED = 64
-#: A quotient of a minimum is read case by case for at most so many operands.
-MAX_CASES = 8
-#: How often quotients by what is no literal are rewritten in one go; what takes more leads on and on.
-MAX_LAWS = 24
-#: A dividend of more quotients is not taken apart: where each holds those before it, there would be no end of them.
-MAX_QUOTIENTS = 12
-#: Nor is one of more than these once the time is up.
-SEVERAL = 3
+from eqsat.theory.limits import LIMITS
 
 
 class _EndlessError(Exception):
@@ -67,7 +55,7 @@ class Quotients(Facts):
             return x.times(y.constant)
         if not x.terms:
             return y.times(x.constant)
-        if x.addends() * y.addends() > MAX_PRODUCT:
+        if x.addends() * y.addends() > LIMITS.product_terms:
             return self._uninterpreted("mul", *sorted((x, y), key=lambda f: to_expr(f).key))
         total = ZERO.shifted(x.constant * y.constant)
         if x.constant:
@@ -128,7 +116,7 @@ class Quotients(Facts):
             if 2 * max(residue.terms.values()) <= n:
                 # the residues are balanced as they are
                 break
-        if len(residue.terms) > SEVERAL and self._is_crowded(residue):
+        if len(residue.terms) > LIMITS.late_quotients and self._is_crowded(residue):
             return self._uninterpreted("floordiv", x, number(n))
         if n == 2 and list(x.terms.values()) == [-1] and not x.is_affine():
             # as A//2 - A it would be two quotients
@@ -144,7 +132,8 @@ class Quotients(Facts):
     def _is_crowded(self, form: LinearForm) -> bool:
         """Whether a dividend has too many quotients to be taken apart, or too many atoms for the time that is left."""
         ops = [a.op for a in form.terms]
-        return ops.count("floordiv") > MAX_QUOTIENTS or (len(ops) - ops.count("var") > SEVERAL and self.is_late())
+        several = len(ops) - ops.count("var") > LIMITS.late_quotients
+        return ops.count("floordiv") > LIMITS.quotients or (several and self.is_late())
 
     def _residue_quotient(self, x: LinearForm, n: int) -> LinearForm:
         """``x // n`` where every coefficient and the constant is in ``[0, n)``."""
@@ -204,7 +193,7 @@ class Quotients(Facts):
         """The term with the largest coefficient, and the least that others come to, if they never change the floor."""
         atom, coefficient = max(x.sorted_terms(), key=lambda item: abs(item[1]))
         low, high = self.range(atom)
-        if high - low >= MAX_ENUMERATED:
+        if high - low >= LIMITS.enumerated_values:
             return None
         least, most = self.bounds(x.plus(atom_form(atom), -coefficient))
         if any((coefficient * v + least) // n != (coefficient * v + most) // n for v in range(low, high + 1)):
@@ -214,7 +203,7 @@ class Quotients(Facts):
     def _quotient_of_cases(self, x: LinearForm, n: int) -> LinearForm | None:
         """``min(x, y) // n`` is ``min(x//n, y//n)``, if that leaves at most one quotient."""
         atom = self.outer_minimum(x)
-        if atom is None or x.terms[atom] % n == 0 or self.operand_count(x, MAX_CASES) > MAX_CASES:
+        if atom is None or x.terms[atom] % n == 0 or self.operand_count(x, LIMITS.minimum_cases) > LIMITS.minimum_cases:
             return None
         # a minimum of quotients is read as the quotient of a minimum: if that is this one it is what cannot be read
         self._quotients[x, n] = self._uninterpreted("floordiv", x, number(n))
@@ -277,7 +266,7 @@ class Quotients(Facts):
         """``x // n`` of one atom ``v``, if it is affine, or ``(v + b) // m + a``, at all values of ``v``."""
         ((atom, coefficient),) = x.terms.items()
         low, high = self.range(atom)
-        if high - low >= MAX_ENUMERATED:
+        if high - low >= LIMITS.enumerated_values:
             return None
         if low >= high:
             # of no value, under facts that cannot hold together, any quotient will do
@@ -298,7 +287,7 @@ class Quotients(Facts):
         return self.quotient_by(LinearForm({atom: 1}, period - steps[0]), period).times(sign).shifted(values[0])
 
     def _symbolic_quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
-        if self._laws > MAX_LAWS or (self._laws > SEVERAL and self.is_late()):
+        if self._laws > LIMITS.laws or (self._laws > LIMITS.late_quotients and self.is_late()):
             raise _EndlessError
         corners = self._corner_quotient(x, divisor)
         if corners is not None:
@@ -425,7 +414,7 @@ class Quotients(Facts):
     def remainder(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
         """The normal form of ``x % divisor``: ``x - divisor*(x // divisor)``."""
         quotient = self.quotient(x, divisor)
-        if len(x.terms) > SEVERAL and self._is_crowded(x):
+        if len(x.terms) > LIMITS.late_quotients and self._is_crowded(x):
             atom = quotient.single()
             if atom is not None and atom.op == "floordiv":
                 return self._uninterpreted("mod", x, divisor)

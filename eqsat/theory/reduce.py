@@ -41,7 +41,7 @@ class Reductions(Conditions):
         ]
         if least > most:
             return None
-        return self.under(self.junction("and", facts))
+        return self.assuming(self.junction("and", facts))
 
     def _reduction(self, term: Expr) -> LinearForm:
         body, index, low, high = term.args

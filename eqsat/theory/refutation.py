@@ -15,13 +15,8 @@ from dataclasses import dataclass, field
 from eqsat.lang.expr import FALSE, Expr, chain_members
 from eqsat.theory.elimination import Rows
 from eqsat.theory.forms import LinearForm, atom_form, factors, product, product_form
+from eqsat.theory.limits import LIMITS
 from eqsat.theory.quotients import Quotients
-
-#: The work of one refutation: a pair of rows that is combined counts 1, a case ``STEPS_OF_CASE``.
-MAX_STEPS = 3000
-STEPS_OF_CASE = 20
-#: Atoms that bring rows of their own; further ones bring none.
-MAX_ATOMS = 40
 
 #: What one alternative of a choice says: rows that are at least zero, and conditions.
 Alternative = tuple[list[LinearForm], list[Expr]]
@@ -47,7 +42,7 @@ class Refutations(Quotients):
             return False
         case = _Case()
         self._extend(case, (rows, conditions))
-        return self._is_refuted(case, self.work.steps - MAX_STEPS)
+        return self._is_refuted(case, self.work.steps - LIMITS.refutation_steps)
 
     def is_never_negative(self, form: LinearForm) -> bool:
         """Whether ``form >= 0`` was proved."""
@@ -77,7 +72,7 @@ class Refutations(Quotients):
     def _is_refuted(self, case: _Case, left: int) -> bool:
         """Whether every choice leads to a clash, while more than ``left`` of all steps are left."""
         work = self.work
-        work.steps -= STEPS_OF_CASE
+        work.steps -= LIMITS.steps_of_case
         if work.steps <= max(left, 0) or self.is_late():
             return False
         self._close(case)
@@ -121,7 +116,7 @@ class Refutations(Quotients):
     def _close(self, case: _Case) -> None:
         """Add what is known of the atoms of the rows, and of theirs."""
         at = 0
-        while at < len(case.rows) and len(case.seen) < MAX_ATOMS:
+        while at < len(case.rows) and len(case.seen) < LIMITS.refutation_atoms:
             for atom in case.rows[at].ordered().terms:
                 for part in factors(atom) if atom.op == "mul" else ():
                     if part not in case.seen and part.op == "floordiv":

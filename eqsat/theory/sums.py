@@ -18,15 +18,9 @@ from typing import cast
 
 from eqsat.lang.expr import TRUE, Expr, chain_members, const, instantiate, make
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, product_form, to_expr
+from eqsat.theory.limits import LIMITS
 from eqsat.theory.over import Range, Reducer, chosen, has_reductions, reduction, selected, with_plain_condition
 from eqsat.theory.solving import difference, equated, solved_for
-
-#: Powers of the index of a higher degree are not summed.
-MAX_DEGREE = 8
-#: A condition of more alternatives than this is not taken apart.
-MAX_ALTERNATIVES = 3
-#: So many cases are tried to see that a polynomial is always divisible.
-MAX_CASES = 2000
 
 
 class SumOver(Reducer):
@@ -64,7 +58,7 @@ class SumOver(Reducer):
 
     def _of_power(self, inside: Sequence[Expr]) -> LinearForm | None:
         """The sum of a power of the index (Faulhaber)."""
-        if len(inside) > MAX_DEGREE or any(part is not self.index for part in inside):
+        if len(inside) > LIMITS.degree or any(part is not self.index for part in inside):
             return None
         over = self.ordered().over
         coefficients = faulhaber(len(inside))
@@ -217,7 +211,7 @@ class SumOver(Reducer):
         if low >= 0 and high < n:
             return self._of_steps(residue.plus(shift, -1), n, x, y)
         some = theory.junction("and", [theory.at_least_zero(r) for r in (residue, residue.times(-1).shifted(n - 1))])
-        inside = theory.under(some)
+        inside = theory.assuming(some)
         if inside is None:
             return None
         found = replace(self, theory=inside)._of_steps(residue.plus(shift, -1), n, x, y)
@@ -241,7 +235,7 @@ class SumOver(Reducer):
         if condition.op == "and":
             condition, x, y = self.theory.negate(condition), y, x
         members = chain_members(condition, "or")
-        if not self.is_free(y) or not 1 < len(members) <= MAX_ALTERNATIVES:
+        if not self.is_free(y) or not 1 < len(members) <= LIMITS.condition_alternatives:
             return None
         open_ones = self.theory.alternatives
         if condition in open_ones:
@@ -358,7 +352,7 @@ def always_divisible(form: LinearForm, n: int) -> bool:
     """
     products = {atom: factors(atom) for atom in form.terms}
     bases = list(dict.fromkeys(base for parts in products.values() for base in parts))
-    if n ** len(bases) > MAX_CASES or all(len(parts) == 1 for parts in products.values()):
+    if n ** len(bases) > LIMITS.divisibility_cases or all(len(parts) == 1 for parts in products.values()):
         return form.content() % n == 0 and form.constant % n == 0
     for residues in cartesian(range(n), repeat=len(bases)):
         value = dict(zip(bases, residues, strict=True))

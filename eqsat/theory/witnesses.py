@@ -19,7 +19,7 @@ from eqsat.lang.ops import FLOATS, REDUCTIONS
 from eqsat.lang.traversal import topological_until
 from eqsat.theory.forms import LinearForm
 
-#: So many points; the first quarter has values close to zero, the next two wider ones, the last any.
+#: The number of points; the first quarter has values close to zero, the next two wider ones, the last any.
 COUNT = 64
 _REACH = (8, 64, 1024)
 _SAFE = 2**62

@@ -557,7 +557,7 @@ def test_a_quotient_that_is_never_positive_is_subtracted(highest, most):
     assert result.check().equal
 
 
-#: Terms, and what is no dearer: with it divisors that are no literals, and dividends that must be seen to be positive.
+#: Terms, and what costs no more: with it divisors that are no literals, and dividends that must be seen to be positive.
 DIVIDENDS = [
     (["(x*5 + y//3*5)//10", "(x*5 + y//3*5)%10"], ["(x + y//3)//2", "(x + y//3)%2*5"]),
     (["(x*n*3 + y//4)%n"], ["y//4%n"]),
@@ -577,7 +577,7 @@ def test_dividends_are_spelled_where_they_cost_least(texts, wanted):
     assert result.check().equal
 
 
-#: Terms, and what is no dearer: quotients by nearly a multiple of what remainders are divided by.
+#: Terms, and what costs no more: quotients by nearly a multiple of what remainders are divided by.
 BESIDE_MULTIPLES = [
     ("x//25*2500 + x%25//8", "x//25*2497 + (x - x//25)//8"),
     ("x//49*2500 + x%49//16", "x//49*2497 + (x - x//49)//16"),

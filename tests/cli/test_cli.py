@@ -17,7 +17,8 @@ import eqsat as package
 from eqsat.cli import main as cli
 from eqsat.egraph.rule import Rule
 from eqsat.extract.calibrated import FIGURES, OPERATIONS
-from eqsat.optimizer.front import ENGINES, EXTRACTORS, optimize
+from eqsat.optimizer.front import ENGINES, optimize
+from eqsat.optimizer.reextraction import EXTRACTORS
 
 GOOD = '{"id": "good", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8"]}\n'
 COMMAND = [sys.executable, "-m", "eqsat"]

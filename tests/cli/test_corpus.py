@@ -152,7 +152,7 @@ def test_a_worker_that_dies_costs_only_its_row(monkeypatch):
 
 
 @pytest.mark.parametrize("case", cases(HAND) + cases(SEEDS), ids=lambda case: case.id)
-def test_no_dearer_than_expected_and_never_forbidden(case):
+def test_costs_no_more_than_expected_and_is_never_forbidden(case):
     result = optimize(case.exprs, constraints=case.constraints, gates=case.gates)
     assert result.check().equal
     for index, text in enumerate(case.forbidden):

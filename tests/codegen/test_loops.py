@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eqsat.codegen.loops import MAX_LANES, LoopHeader, expand, launch_variable, loop_variable
+from eqsat.codegen.limits import CODE_LIMITS
+from eqsat.codegen.loops import LoopHeader, expand, launch_variable, loop_variable
 from eqsat.lang.expr import Expr, const, var
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
@@ -63,7 +64,10 @@ def test_launch_variables() -> None:
         (lambda: LoopHeader.of(var("int", 0, 9)).to_c(), "'int' cannot name a C counter"),
         (lambda: LoopHeader.of(var("x", 0, 9), last=N - 1).to_c("n"), "rename one of the two"),
         (lambda: expand(N + 1, [N, N]), "'n' is unrolled twice"),
-        (lambda: expand(var("u", 0, MAX_LANES), [var("u", 0, MAX_LANES)]), "unroll fewer or shorter loops"),
+        (
+            lambda: expand(var("u", 0, CODE_LIMITS.unrolled), [var("u", 0, CODE_LIMITS.unrolled)]),
+            "unroll fewer or shorter loops",
+        ),
     ],
 )
 def test_refused(build: object, message: str) -> None:

@@ -222,7 +222,7 @@ def test_no_single_change_of_a_dag_makes_it_cheaper(graph):
 
 @settings(max_examples=100)
 @given(graphs(most_classes=25, most_nodes=4))
-def test_a_dag_is_never_dearer_than_where_it_starts(graph):
+def test_a_dag_costs_no_more_than_where_it_starts(graph):
     table = graph.graph.classes
     start = {c: nodes[0] for c, nodes in table.items()}
     chosen = dag(graph, start)

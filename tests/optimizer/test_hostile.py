@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial, reduce
 from itertools import pairwise
 from operator import and_, mul
@@ -51,8 +52,8 @@ from eqsat.optimizer.greedy import rewrite
 from eqsat.prove.proof import check_rule
 from eqsat.prove.verify import check_equal
 from eqsat.theory import divisions
-from eqsat.theory.extremes import MAX_MEMBERS
 from eqsat.theory.facts import Facts
+from eqsat.theory.limits import LIMITS
 from eqsat.theory.linear import LinearArithmetic
 
 #: Seconds that any single input here may take, on a busy machine.
@@ -226,7 +227,7 @@ def test_terms_that_hold_all_before_them_again_and_again(step):
 
 
 def deep(step, count: int = 4000) -> list[Expr]:
-    """A term, and so many made of those before them, one after the other."""
+    """A term, and ``count`` made of those before them, one after the other."""
     terms = [V + W]
     for n in range(1, count):
         terms.append(step(terms, n))
@@ -300,7 +301,7 @@ def test_quotients_are_asked_for_within_quotients_only_so_deep(monkeypatch):
         return found
 
     monkeypatch.setattr(LinearArithmetic, "_division_of", counted)
-    monkeypatch.setattr(divisions, "MAX_OPEN", 3)
+    monkeypatch.setattr(divisions, "LIMITS", replace(LIMITS, open_searches=3))
     once = IndexingMap((V, W), (), ((V * 3 + W) % 100, (V + W) // 2), ())
     optimize(reduce(lambda before, _: before.then(once), range(150), once).results, budget=Budget(seconds=1.0))
     assert 1 <= deepest[0] <= 4
@@ -512,7 +513,7 @@ def test_minima_of_too_many_are_not_made_flat():
         pair = (pair[1], minimum(pair[0] + var(f"x{n}", 0, 63), pair[1] + 1))
     theory = LinearArithmetic()
     form = theory.form(pair[1])
-    assert all(len(theory.gaps(atom)) <= MAX_MEMBERS for atom in form.terms if atom.op == "min")
+    assert all(len(theory.gaps(atom)) <= LIMITS.flat_operands for atom in form.terms if atom.op == "min")
 
 
 def test_complements_of_complements_are_found_once():

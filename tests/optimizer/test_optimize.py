@@ -35,7 +35,7 @@ every_way = pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 
 
 def sound(result: Result) -> Result:
-    """The result, once it is known to be right and no dearer than the input."""
+    """The result, once it is known to be right and to cost no more than the input."""
     check = result.check()
     assert check.equal, check.counterexample
     assert result.cost == cost_of(result.exprs, COST_MODELS["latency"])

@@ -13,7 +13,8 @@ from eqsat.lang.expr import Expr, topological, var, variables
 from eqsat.lang.text import parse, to_text
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
-from eqsat.theory.conjectures import MAX_POINTS, find_conjectures, holds_in_a_period
+from eqsat.theory.conjectures import find_conjectures, holds_in_a_period
+from eqsat.theory.limits import LIMITS
 from eqsat.theory.linear import LinearArithmetic
 
 RANGES = {"i": (0, 99), "j": (0, 7), "k": (0, 3), "n": (-50, 50), "far": (0, 10**9)}
@@ -121,7 +122,7 @@ def test_a_rare_exception_is_not_overlooked(texts: list[str]) -> None:
 
 
 def test_one_exception_in_a_domain_that_is_decided() -> None:
-    x = var("x", 0, MAX_POINTS // 2)
+    x = var("x", 0, LIMITS.conjecture_points // 2)
     special = 98_765
     terms = [(x + parse(f"where(x == {special}, 4, 0)", {"x": x})) // 4, x // 4]
     assert not find_conjectures(terms, []).conjectures

@@ -1,6 +1,7 @@
 """The theory: its lemmas at every point of small domains, the normal forms it must reach, and those it must not."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import combinations_with_replacement, product
 from operator import itemgetter
 
@@ -18,8 +19,8 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, const, division_count, tdiv, tmod
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.text import parse
 from eqsat.prove.verify import check_equal
-from eqsat.theory.facts import MAX_CONTEXTS
 from eqsat.theory.forms import ZERO, atom_form, to_expr
+from eqsat.theory.limits import LIMITS
 from eqsat.theory.linear import LinearArithmetic
 
 POSITIVE, NEGATIVE, AROUND_ZERO = (0, 4), (-7, -3), (-3, 2)
@@ -480,7 +481,7 @@ def test_facts_outside_a_theory_are_not_used(facts):
     ranges = SMALL | {"x": (0, 99), "n": (0, 64)}
     theory = LinearArithmetic()
     for fact in facts:
-        child = theory.under(theory.condition(read(fact, ranges)))
+        child = theory.assuming(theory.condition(read(fact, ranges)))
         assert child is not None
         assert child is not theory
     for text in ("x//8", "n//8*8", "x - y"):
@@ -588,7 +589,7 @@ def test_any_term_keeps_its_value_when_the_time_is_up(term):
     theory = LinearArithmetic()
     theory.work.until = 0.0
     assert_same(theory, term)
-    assert theory.work.contexts == MAX_CONTEXTS
+    assert theory.work.contexts == LIMITS.contexts
 
 
 def test_with_time_left_more_is_said():
@@ -641,13 +642,13 @@ def test_no_theory_is_built_to_decide_what_sample_points_show_to_be_open() -> No
     i, j = var("i", 0, 9), var("j", 0, 9)
     theory = LinearArithmetic()
     theory.condition(parse("i + j < 5 and i - j < 3", {"i": i, "j": j}))
-    assert theory.work.contexts == MAX_CONTEXTS
+    assert theory.work.contexts == LIMITS.contexts
     assert theory.condition(parse("i + j < 5 and i - j < 5", {"i": i, "j": j})) is (i + j < 5)
-    assert theory.work.contexts < MAX_CONTEXTS
+    assert theory.work.contexts < LIMITS.contexts
 
 
 def test_a_quotient_that_no_law_ends_may_be_known_to_be_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eqsat.theory.quotients.MAX_LAWS", 0)
+    monkeypatch.setattr("eqsat.theory.quotients.LIMITS", replace(LIMITS, laws=0))
     x, n, m, known = var("x", 0, 99), var("n", 1, 9), var("m", 1, 9), LinearArithmetic()
     known.equal[x // n] = atom_form(x // m)
     assert known.simplify(x // n + 1) == x // m + 1

@@ -16,8 +16,8 @@ from eqsat.lang.expr import Expr, topological, var, variables
 from eqsat.lang.text import parse
 from eqsat.theory.elimination import Rows
 from eqsat.theory.forms import LinearForm, atom_form
+from eqsat.theory.limits import LIMITS
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.refutation import MAX_STEPS
 from eqsat.theory.witnesses import COUNT
 
 BIG = (-(2**31), 2**31 - 1)
@@ -144,10 +144,10 @@ def test_the_work_is_bounded():
     assert theory.cannot_hold((), [few.shifted(-1)])
     left = theory.work.steps
     assert not theory.cannot_hold((), [all_together.shifted(-1)])
-    assert left - 2 * MAX_STEPS < theory.work.steps < left - MAX_STEPS
+    assert left - 2 * LIMITS.refutation_steps < theory.work.steps < left - LIMITS.refutation_steps
     for _ in range(40):
         theory.cannot_hold((), [all_together.shifted(-1)])
-    assert -2 * MAX_STEPS < theory.work.steps < MAX_STEPS
+    assert -2 * LIMITS.refutation_steps < theory.work.steps < LIMITS.refutation_steps
     assert not theory.cannot_hold((), [few.shifted(-1)])
 
 

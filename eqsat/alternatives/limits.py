@@ -1,0 +1,59 @@
+"""The limits of this room, in one table: what each bounds, and what happens beyond."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativeLimits:
+    """How many e-nodes there are of one normal form, and how far the choice among them is searched."""
+
+    # the size of the e-graph
+    #: From this number of classes on each new class gets fewer e-nodes.
+    classes: int = 600
+    #: The same, once the time is up.
+    late_classes: int = 100
+
+    # e-nodes of one class
+    #: E-nodes of one sum; further ones are not added.
+    sums: int = 8
+    #: A sum of this number of terms, or any sum of a large graph, gets fewer e-nodes.
+    long_sum: int = 24
+    #: E-nodes that it gets.
+    long_sums: int = 3
+    #: Operands of a longer ``min`` or ``max`` that are tried as the last.
+    last_operands: int = 4
+    #: Up to this number of operands any may be the last; with more the parts would be thousands.
+    parted_operands: int = 8
+    #: Members of a junction whose comparisons are merged, two by two; in longer ones they stay.
+    merged_comparisons: int = 4
+    #: Terms of the input that become e-nodes of one class; further ones are left out.
+    input_nodes: int = 6
+    #: E-nodes of one class that follow from these by hidden laws; further ones are left out.
+    hidden_nodes: int = 4
+    #: Inputs with this number of divisions are not rewritten, and no answer has them as they are written.
+    input_divisions: int = 120
+    #: Operators of sums, and factors of products, in which hidden laws look for a quotient, or for powers.
+    hidden_operands: int = 16
+    #: A sum that is divided in at least this number of ways is a flat index.
+    flat_ways: int = 3
+
+    # the choice
+    #: A choice that costs up to this much more than another is tried too: it may cost less once its sums share parts.
+    behind: int = 3
+    #: Pairs of terms that are compared: all those of 1000 terms; of longer sums those that are near each other.
+    pairs_of_terms: int = 500_000
+    #: What is left of longer sums is no chain, whose parts are as long again, but one node.
+    chain: int = 1000
+    #: Pairs from one look at the clock to the next, so that short sums are shared whatever it says.
+    pairs_per_look: int = 1000
+    #: Pairs of a condition and a sum that are compared.
+    condition_pairs: int = 400
+    #: Parts that are tried in place of terms that a sum shares with others: those that share most.
+    parts: int = 16
+    #: What conditions may be compared by is tried for all that could use it, if these are at least this number of
+    #: classes.
+    users: int = 3
+
+
+#: The limits that are used.
+LIMITS = AlternativeLimits()

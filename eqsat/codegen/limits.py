@@ -1,0 +1,31 @@
+"""The limits of this room, in one table: what each bounds, and what happens beyond."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLimits:
+    """How large texts, rows and builds may be before they are written in another way."""
+
+    # expressions
+    #: Operators and leaves that an expression without locals repeats; one that repeats more is refused.
+    repeated_terms: int = 10_000
+    #: Characters of a text; a longer one becomes a local, which also bounds how deep C expressions nest.
+    text: int = 60
+    #: Terms that a term is unrolled into; more are refused.
+    unrolled: int = 2**16
+
+    # loops over arrays
+    #: Rows with fewer elements than this have no loop for their interior.
+    interior_row: int = 8
+    #: Rows with fewer elements than this are not worth a pass of their own.
+    row: int = 8
+    #: Bytes of an array that rows are read from by strips: of more than a second-level cache holds, whole rows are
+    #: better.
+    stripped_bytes: int = 1 << 18
+    #: A sum of fewer steps is not taken in lanes: adding the lanes up costs more than they gain.
+    lane_steps: int = 16
+
+
+#: The limits that are used.
+CODE_LIMITS = CodeLimits()
