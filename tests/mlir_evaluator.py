@@ -6,6 +6,7 @@ do, and a division by zero is an error. What is loaded hangs on the address alon
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from zlib import crc32
 
 BITS = {"index": 64}
@@ -57,6 +58,13 @@ BINARY = {
     "minui": lambda x, y, t: min(x, y, key=lambda v: unsigned(v, t)),
     "maxui": lambda x, y, t: max(x, y, key=lambda v: unsigned(v, t)),
 }
+
+
+@cache
+def compiled(text):
+    """The code of an affine expression."""
+    text = re.sub(r"\bfloordiv\b", "//", re.sub(r"\bmod\b", "%", text))
+    return compile(re.sub(r"\bceildiv\s+(\d+)", r"// -\1 * -1", text), text, "eval")
 
 
 @dataclass
@@ -177,9 +185,7 @@ class Machine:
         return wrapped(BINARY[op](*values, type_), type_)
 
     def expression(self, text, names):
-        text = re.sub(r"\bfloordiv\b", "//", re.sub(r"\bmod\b", "%", text))
-        text = re.sub(r"\bceildiv\s+(\d+)", r"// -\1 * -1", text)
-        return eval(text, {}, names)
+        return eval(compiled(text), {}, names)
 
     def function(self, rest, env):
         found = re.search(r"(#\w+|affine_(?:map|set)<.*>)\(([^()]*)\)(?:\[([^\]]*)\])?", rest)
@@ -196,8 +202,8 @@ class Machine:
     def access(self, name, rest, env):
         words = re.findall(r"%\w+", rest.partition("[")[0])
         inside = re.sub(r"symbol\((%\w+)\)", r"\1", re.search(r"\[(.*?)\]", rest)[1])
-        names = {w[1:] + "_": env[w] for w in re.findall(r"%\w+", inside)}
-        texts = re.sub(r"%(\w+)", r"\1_", inside).split(", ")
+        names = {f"x_{w[1:]}": env[w] for w in re.findall(r"%\w+", inside)}
+        texts = re.sub(r"%(\w+)", r"x_\1", inside).split(", ")
         at = tuple(self.expression(part, names) for part in texts)
         memory = env[words[-1]]
         if name.endswith("store"):

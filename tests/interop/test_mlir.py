@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,9 @@ DIVISIONS = {
 ARGUMENTS = [(0, 0), (1, 1), (7, 1), (-9, 0), (64, 1), (2**31 - 1, 1), (2**63 - 1, 0), (-(2**63), 1)]
 
 
+answer = cache(rewrite)
+
+
 def divisions(text):
     """How many are written; those of named maps as often as they are applied."""
     maps = dict(re.findall(r"^(#\w+) = (.*)$", text, re.MULTILINE))
@@ -56,8 +60,9 @@ def test_every_file_has_a_row():
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_same_loads_and_stores(path):
     text = path.read_text()
-    found = rewrite(text)
-    for arguments in ARGUMENTS:
+    found = answer(text)
+    takes_integers = re.search(r"func.func .*%\w+: (?:index|i\d+)\b", text)
+    for arguments in ARGUMENTS if takes_integers else ARGUMENTS[:1]:
         # a plain truth: of long traces pytest would show the difference for minutes
         same = run(found, arguments) == run(text, arguments)
         assert same, arguments
@@ -66,12 +71,12 @@ def test_the_same_loads_and_stores(path):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_no_division_is_left_where_none_is_needed(path):
     text = path.read_text()
-    assert (divisions(text), divisions(rewrite(text))) == DIVISIONS[path.stem]
+    assert (divisions(text), divisions(answer(text))) == DIVISIONS[path.stem]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_what_is_rewritten_stays(path):
-    once = rewrite(path.read_text())
+    once = answer(path.read_text())
     assert divisions(rewrite(once)) == divisions(once)
 
 
@@ -79,4 +84,4 @@ def test_what_is_rewritten_stays(path):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_answer_is_mlir(path):
     verified(path.read_text())
-    verified(rewrite(path.read_text()))
+    verified(answer(path.read_text()))
