@@ -31,6 +31,9 @@ class Rewriting:
         The module.
     changed, removed : int
         How many operations were replaced, and how many were left out.
+
+    >>> rewriting("").text
+    ''
     """
 
     text: str

@@ -67,7 +67,8 @@ class Sites:
         parts = list(answers)
         if kind in ("min", "max") and answers[0].op == kind:
             parts = chain_members(answers[0], kind)
-        if not all(_is_affine(part) for part in parts):
+        # what only facts speak of may be no dim
+        if not all(_is_affine(part) for part in parts) or not set(variables(parts)) <= set(variables(given)):
             raise NotReadError
         symbols = _symbols(statement, terms)
         if kind:

@@ -107,7 +107,9 @@ class Emitter:
         found = self._have(term, type_, place)
         if found is not result:
             out.same_as = found
-        elif result.same_as is None:
+        elif not out.lines:
+            raise NotReadError
+        else:
             self.fresh.add(result)
         return out
 
@@ -116,8 +118,8 @@ class Emitter:
         if found := self.made.get((term, type_)):
             return found
         plain = self._plain_condition(term)
-        value = self.terms.values.get(plain if plain is not None else term)
-        if value is not None and self.terms.types[value] == type_:
+        value = self.terms.stands_for(plain if plain is not None else term)
+        if value is not None and self.terms.type_of(value) == type_:
             if not self.visible(value, place):
                 raise NotReadError
             return value
@@ -127,8 +129,8 @@ class Emitter:
         """The variable of ``v != 0``, if that is a condition itself."""
         if term.op != "ne" or term.args[1].op != "const" or term.args[1].vmin:
             return None
-        value = self.terms.values.get(term.args[0])
-        return term.args[0] if value is not None and self.terms.types[value] == "i1" else None
+        value = self.terms.stands_for(term.args[0])
+        return term.args[0] if value is not None and self.terms.type_of(value) == "i1" else None
 
     def _plan(self, term: Expr, type_: str, place: Statement) -> Iterator[Typed]:
         """The terms to compute, operands first, each with its type."""
@@ -168,8 +170,8 @@ class Emitter:
         """The type in which to compare."""
         if comparison.args[0].is_bool:
             return "i1"
-        leaves = [self.terms.values[t] for t in topological([comparison]) if t.op == "var"]
-        types = {self.terms.types[v] for v in leaves} - {"i1"}
+        leaves = [self.terms.stands_for(t) for t in topological([comparison]) if t.op == "var"]
+        types = {self.terms.type_of(v) for v in leaves if v is not None} - {"i1"}
         if not types or "index" in types:
             return "index"
         return max(types, key=lambda name: int(name[1:]))
@@ -218,8 +220,10 @@ class Emitter:
 
     def _cast(self, node: Expr, type_: str, place: Statement, out: Emitted, result: Value | None) -> Value:
         """A variable in another type."""
-        value = self.terms.values[node]
-        source = self.terms.types[value]
+        value = self.terms.stands_for(node)
+        if value is None:
+            raise NotReadError
+        source = self.terms.type_of(value)
         if not self.visible(value, place) or type_ == "i1":
             raise NotReadError
         if "index" in (source, type_):

@@ -202,7 +202,7 @@ def _proposal(
     program: Program, block: Block, inside: Sequence[Value], roots: Sequence[Value], terms: KnownTerms
 ) -> Proposal | None:
     """What the optimiser makes of ``roots``."""
-    wanted = {v: terms.known[v] for v in roots if terms.known[v].args}
+    wanted = {v: terms.known[v] for v in roots if not _is_literal(v)}
     if wanted and program.answers(list(wanted.values()), terms, block, program.model) is None:
         alone = {v: program.answers([term], terms, block, program.model) for v, term in wanted.items()}
         wanted = {v: term for v, term in wanted.items() if alone[v] is not None}
@@ -210,12 +210,25 @@ def _proposal(
         answers = program.answers(list(wanted.values()), terms, block, program.model)
         if answers is None:
             return None
-        changed = {v: a for (v, term), a in zip(wanted.items(), answers, strict=True) if a is not term}
+        pairs = zip(wanted.items(), answers, strict=True)
+        changed = {v: a for (v, term), a in pairs if a is not term or _is_had(program, v, term, terms)}
         try:
             return _emitted(program, inside, roots, changed, terms)
         except _NotEmittedError as error:
             del wanted[error.value]
     return None
+
+
+def _is_literal(value: Value) -> bool:
+    return value.statement.normalised[0].startswith("%0 = arith.constant ")
+
+
+def _is_had(program: Program, value: Value, term: Expr, terms: Terms) -> bool:
+    """Whether the term of a value is a literal, a variable of its type, or what another value has computed."""
+    type_ = terms.type_of(value)
+    if (found := terms.stands_for(term)) is not None:
+        return found is not value and terms.type_of(found) == type_
+    return not term.args or program.available(term, type_, value.statement, {value}) is not None
 
 
 class _NotEmittedError(Exception):
@@ -232,8 +245,8 @@ def _emitted(
     if not changed:
         return None
     kept = _closure([v for v in roots if v not in changed], set(inside))
-    # literals are read again
-    replaced = {v for v in inside if v not in kept and program.terms.known[v].args}
+    # what casts and constants have computed is read again
+    replaced = {v for v in inside if v in changed or (v not in kept and program.terms.known[v].args)}
     leaves: set[Value] = set()
     emitter = Emitter(
         terms,

@@ -174,6 +174,16 @@ class Terms:
             self.known[value] = self._read(value, type_)
         return self.known[value]
 
+    def stands_for(self, variable: Expr) -> Value | None:
+        """The value that a variable stands for, in these terms or in those of the base."""
+        found = self.values.get(variable)
+        return self.base.stands_for(variable) if found is None and self.base is not None else found
+
+    def type_of(self, value: Value) -> str:
+        """The type of a value that was read, in these terms or in those of the base."""
+        found = self.types.get(value)
+        return self.base.type_of(value) if found is None and self.base is not None else self.types[value]
+
     def _read(self, value: Value, type_: str) -> Expr:
         low, high = limits(type_)
         if self.base is not None:

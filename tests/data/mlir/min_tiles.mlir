@@ -1,13 +1,13 @@
-// Tiles of 32 over 1000 by 96: only the first extent is cut.
+// Tiles of 32 over 200 by 96: only the first extent is cut.
 #size = affine_map<(d0) -> (32, -d0 + 96)>
-#cut = affine_map<(d0) -> (-d0 + 1000, 32)>
-func.func @tiles(%a: memref<1000x96xf32>, %out: memref<8xindex>) {
+#cut = affine_map<(d0) -> (-d0 + 200, 32)>
+func.func @tiles(%a: memref<200x96xf32>, %out: memref<8xindex>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
   %c96 = arith.constant 96 : index
-  %c1000 = arith.constant 1000 : index
-  scf.for %i = %c0 to %c1000 step %c32 {
+  %c200 = arith.constant 200 : index
+  scf.for %i = %c0 to %c200 step %c32 {
     scf.for %j = %c0 to %c96 step %c32 {
       %rows = affine.min #cut(%i)
       %columns = affine.min #size(%j)
@@ -18,7 +18,7 @@ func.func @tiles(%a: memref<1000x96xf32>, %out: memref<8xindex>) {
           %0 = arith.addi %i, %ii : index
           %1 = arith.addi %j, %jj : index
           %2 = arith.divsi %1, %c32 : index
-          %3 = arith.minsi %0, %c1000 : index
+          %3 = arith.minsi %0, %c200 : index
           memref.store %2, %out[%3] : memref<8xindex>
         }
       }
