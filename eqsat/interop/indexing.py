@@ -37,7 +37,7 @@ from typing import Any, cast
 
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel, Latency, refuse_other
-from eqsat.interop.affine import AFFINE_WORDS, affine_term, affine_text
+from eqsat.interop.affine import AFFINE_WORDS, AffineFunction, affine_term, affine_text
 from eqsat.lang.dtypes import LIMITS
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import (
@@ -71,6 +71,7 @@ MAX_ROUNDS = 8
 MAX_IMPLYING = 8
 
 _WRAPPED = re.compile(r"(?:affine_map|#xla\.indexing_map)\s*<\s*\"?(.*?)\"?\s*>", re.DOTALL)
+_SET = re.compile(r"\s*affine_set\s*<")
 _MAP = re.compile(r"\(([^()]*)\)\s*(?:\[([^\]]*)\])?\s*(?:\{([^}]*)\})?\s*->\s*\((.*)\)")
 _INTERVAL = re.compile(r"(.*)\bin\s*\[\s*(-?\d+)\s*,\s*(-?\d+)\s*\]")
 #: Behind the interval of a runtime variable: what holds it, and where in that.
@@ -186,11 +187,17 @@ class IndexingMap:
         (d0)[s0] -> (s0 + 5, d0 * 2), domain: d0 in [0, 3], s0 in [0, 1]
         >>> print(IndexingMap.parse("(d0) -> (d0 * 2), domain: d0 in [0, -1]"))
         (d0) -> (d0 * 2), domain: d0 in [-1, 0], False
+
+        MLIR's ``affine_map<...>`` may have a domain behind it; an ``affine_set<...>`` is a domain without results:
+
+        >>> print(IndexingMap.parse("affine_map<(d0) -> (d0 ceildiv 4)>, domain: d0 in [0, 7]"))
+        (d0) -> (d0 ceildiv 4), domain: d0 in [0, 7]
+        >>> print(IndexingMap.parse("affine_set<(d0) : (d0 - 3 >= 0)>", {"d0": (0, 7)}).simplify())
+        (d0) -> (), domain: d0 in [3, 7]
         """
         if not isinstance(text, str):
             raise TypeError(f"a map is read from a text, not from {text!r}")
-        wrapped = _WRAPPED.fullmatch(text.strip())
-        head, _, domain = _FLAG.sub("", wrapped[1] if wrapped else text).partition("domain:")
+        head, _, domain = _FLAG.sub("", _unwrapped(text)).partition("domain:")
         held = {name: (hlo, split_list(of), split_list(at)) for name, _, hlo, of, at in _HELD.findall(domain)}
         domain = _END.sub(r"\1, ", " ".join(_HELD.sub(r"\1 \2, ", domain).split()))
         found = _MAP.fullmatch(" ".join(head.split()).strip(" ,"))
@@ -412,6 +419,18 @@ class IndexingMap:
             for m, image in ((self, own), (other, widest))
         ]
         return check_equal(before, after, gates=[None, *before[:1] * (len(before) - 1)], **options)
+
+
+def _unwrapped(text: str) -> str:
+    """The text of a map without what MLIR and XLA write around it; a set is a map without results."""
+    if _SET.match(text):
+        given = AffineFunction.parse(text)
+        return f"({_listed(given.dims)})[{_listed(given.symbols)}] -> (), domain: {_listed(given.results)}"
+    head, mark, domain = text.partition("domain:")
+    if mark and (wrapped := _WRAPPED.fullmatch(head.strip(" ,\n"))):
+        return f"{wrapped[1]}, {mark}{domain}"
+    wrapped = _WRAPPED.fullmatch(text.strip())
+    return wrapped[1] if wrapped else text
 
 
 def _end(options: Mapping[str, Any]) -> float:

@@ -9,16 +9,19 @@ cost less stays as it is.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel, refuse_other
 from eqsat.interop.mlir_affine import Sites
 from eqsat.interop.mlir_rewrite import Program, rewrite_arithmetic
-from eqsat.interop.mlir_text import Block, Module, parse
+from eqsat.interop.mlir_text import Block, Module, Statement, parse
 from eqsat.lang.costs import LATENCY
 from eqsat.lang.limits import require
 from eqsat.optimizer.front import DEFAULT_BUDGET
+
+_FUNCTION = re.compile(r"(?:\w+\.)?func\b")
 
 
 @dataclass(frozen=True)
@@ -108,8 +111,13 @@ def _not_understood(module: Module) -> set[Block]:
     """The functions in which a name is used before it is defined, or defined in a way that is not known."""
     found = set()
     for statement in module.statements:
-        if statement.has_unknown:
+        # a declaration names arguments, and has no region for them
+        if statement.has_unknown and not _is_function(statement):
             blocks = [b for b in statement.block.enclosing() if b.owner is not None]
-            functions = [b for b in blocks if "func" in b.owner.normalised[0].partition("(")[0]]  # type: ignore[union-attr]
+            functions = [b for b in blocks if b.owner is not None and _is_function(b.owner)]
             found |= set(functions[-1:] or blocks[-1:])
     return found
+
+
+def _is_function(statement: Statement) -> bool:
+    return bool(_FUNCTION.match(statement.normalised[0]))

@@ -255,3 +255,26 @@ def test_a_brace_too_many_is_named():
 def test_braces_in_strings_and_comments_are_no_regions():
     text = 'module attributes {a = "}{%"} { // }\n}\n'
     assert rewrite(text) == text
+
+
+def test_a_declaration_keeps_no_function_from_being_rewritten():
+    lines = ["affine.for %i = 0 to 8 {", "affine.store %x, %a[%i mod 8] : memref<64xf32>", "}"]
+    text = f"module {{\nfunc.func private @g(%y: index) -> index\n{body(*lines)}}}\n"
+    assert stores_at(rewrite(text)) == ["%i"]
+
+
+def test_regions_of_other_operations_are_read_through():
+    text = body(
+        "%c0 = arith.constant 0 : index",
+        "%c8 = arith.constant 8 : index",
+        "%r:2 = scf.while (%i = %c0, %j = %c0) : (index, index) -> (index, index) {",
+        "%c = arith.cmpi slt, %i, %c8 : index",
+        "scf.condition(%c) %i, %j : index, index",
+        "} do {",
+        "^bb0(%b: index, %d: index):",
+        "%q = arith.remsi %b, %c8 : index",
+        "%s = arith.remsi %q, %c8 : index",
+        "scf.yield %s, %q : index, index",
+        "}",
+    )
+    assert "scf.yield %q, %q" in rewrite(text)
