@@ -10,11 +10,11 @@ from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel
 from eqsat.interop.mlir_emit import Emitted, Emitter, Typed
 from eqsat.interop.mlir_regions import KnownTerms
-from eqsat.interop.mlir_terms import NotReadError, Terms
+from eqsat.interop.mlir_terms import NotReadError, Terms, own_terms
 from eqsat.interop.mlir_text import Block, Module, Statement, Value
 from eqsat.lang.costs import prices
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import Expr, topological, variables
+from eqsat.lang.expr import Expr, variables
 from eqsat.lang.text import numbered
 from eqsat.optimizer.front import optimize
 
@@ -109,8 +109,7 @@ class Program:
         """What an operation costs: the nodes of its term that its operands do not have."""
         term = self.terms.known[statement.results[0]]
         operands = [self.terms.known[o] for o in map(resolved, statement.operands) if o in self.terms.known]
-        inside = set(topological(operands))
-        own = [t for t in topological([term]) if t not in inside]
+        own = own_terms(term, operands)
         is_cast = not own and bool(operands)
         return sum(prices(own, self.model)) + is_cast
 

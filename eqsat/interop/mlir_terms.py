@@ -33,6 +33,9 @@ _TYPED = re.compile(rf"%0 = arith\..* (?::|to) {TYPE}{_LOC}")
 _BOOL = re.compile(r"%0 = arith\.(?:cmpi .*|constant (?:true|false).*)")
 _INDEX = re.compile(r"%0 = affine\.(?:apply|min|max) .*")
 
+#: More terms than an operation adds to those of its operands.
+_MOST_OWN = 16
+
 _SIGNED = {"slt": "lt", "sle": "le", "eq": "eq", "ne": "ne"}
 _SWAPPED = {"sgt": "lt", "sge": "le"}
 
@@ -51,6 +54,30 @@ def fits(term: Expr, type_: str) -> bool:
     """Whether every value of ``term`` is one of the type."""
     low, high = limits(type_)
     return low <= term.vmin and term.vmax <= high
+
+
+def own_terms(term: Expr, operands: Iterable[Expr]) -> list[Expr]:
+    """The terms in ``term`` that its operands do not have.
+
+    >>> from eqsat.lang.expr import var
+    >>> x = var("x", 0, 9)
+    >>> own_terms(x * 4 + 1, [x * 4])
+    [Expr('x*4 + 1'), Expr('1')]
+    """
+    operands = list(operands)
+    found: dict[Expr, None] = {}
+    stack = [term]
+    known = set(operands)
+    while stack:
+        t = stack.pop()
+        if t not in known and t not in found:
+            found[t] = None
+            stack += reversed(t.args)
+            if len(found) == _MOST_OWN:
+                # no operation has as many: this one came out as what is inside of an operand
+                known.update(topological(operands))
+                found = {t: None for t in found if t not in known}
+    return list(found)
 
 
 class NotReadError(Exception):
@@ -257,10 +284,9 @@ class Terms:
 
     def _exact(self, term: Expr, operands: Sequence[Expr], type_: str) -> Expr:
         """``term``, if nothing that it computes from its operands may wrap."""
-        inside = set(topological(operands))
-        for t in topological([term]):
+        for t in own_terms(term, operands):
             # the bounds of a normal form are tighter than those of a term
-            if t not in inside and not fits(t, type_) and not fits(LinearArithmetic().simplify(t), type_):
+            if not fits(t, type_) and not fits(LinearArithmetic().simplify(t), type_):
                 raise NotReadError
         return term
 
