@@ -402,6 +402,29 @@ def _progress(total: int, what: str = "optimising") -> Iterator[Any]:
         yield lambda: progress.advance(task)
 
 
+@app.command()
+@click.argument("source", metavar="FILE.mlir", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Default: standard output.")
+@_COST
+@_SECONDS
+def mlir(source: Path, output: Path | None, cost: str, seconds: float) -> None:
+    """Make the index arithmetic of an MLIR module cheaper; write all else as it was.
+
+    The module is in its textual form; - reads standard input.
+    """
+    from eqsat.interop.mlir import rewriting
+
+    data = _standard_input() if str(source) == "-" else source.read_bytes()
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"{source} is no text in UTF-8: give MLIR in its textual form") from None
+    found = rewriting(text, cost=cost_model(cost), budget=Budget(seconds=seconds))
+    with _opened(output) as stream:
+        stream.write(found.text)
+    click.echo(f"# {found.changed} operations replaced, {found.removed} left out", err=True)
+
+
 @app.command(name="run")
 @click.argument("target", metavar="FILE.py[:KERNEL]")
 @click.option("--parallel", is_flag=True, help="Run independent outer loops in parallel (OpenMP).")

@@ -37,6 +37,7 @@ from typing import Any, cast
 
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel, Latency, refuse_other
+from eqsat.interop.affine import AFFINE_WORDS, AffineFunction, affine_term, affine_text
 from eqsat.lang.dtypes import LIMITS
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import (
@@ -54,8 +55,8 @@ from eqsat.lang.expr import (
     variables,
 )
 from eqsat.lang.limits import list_of, require, shown
-from eqsat.lang.ops import DIVISIONS, OPS, Bounds
-from eqsat.lang.text import Pieces, numbered, parse, pieces, split_list, to_text
+from eqsat.lang.ops import DIVISIONS, Bounds
+from eqsat.lang.text import numbered, split_list
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize
 from eqsat.prove.verify import Check, check_equal
 from eqsat.theory.definedness import settled, suspects, unsafe_divisions
@@ -70,17 +71,13 @@ MAX_ROUNDS = 8
 MAX_IMPLYING = 8
 
 _WRAPPED = re.compile(r"(?:affine_map|#xla\.indexing_map)\s*<\s*\"?(.*?)\"?\s*>", re.DOTALL)
+_SET = re.compile(r"\s*affine_set\s*<")
 _MAP = re.compile(r"\(([^()]*)\)\s*(?:\[([^\]]*)\])?\s*(?:\{([^}]*)\})?\s*->\s*\((.*)\)")
 _INTERVAL = re.compile(r"(.*)\bin\s*\[\s*(-?\d+)\s*,\s*(-?\d+)\s*\]")
 #: Behind the interval of a runtime variable: what holds it, and where in that.
 _HELD = re.compile(r"(\w+)\s+(in\s*\[[^\]]*\]),?\s*hlo:[ \t]*([^\n]*?)\s*\n\s*\(([^()]*)\)\s*->\s*\(([^\n]*)\),?\s*")
 _END = re.compile(r"(\bin\s*\[[^\]]*\])\s*,?\s*(?=\S)")
 _FLAG = re.compile(r",?\s*is_simplified:\s*(?:true|false)\s*$")
-_SYMBOLS = {"floordiv": "//", "mod": "%"}
-_WORDS = frozenset(_SYMBOLS) | {"ceildiv"}
-_AS_PRINTED = {"//": " floordiv ", "%": " mod ", "*": " * "}
-#: How tightly the operators of maps bind.
-_ADD, _MUL, _NEG = [OPS[op].precedence for op in ("add", "mul", "neg")]
 
 #: A term, and its least and greatest value.
 Interval = tuple[Expr, int, int]
@@ -190,11 +187,17 @@ class IndexingMap:
         (d0)[s0] -> (s0 + 5, d0 * 2), domain: d0 in [0, 3], s0 in [0, 1]
         >>> print(IndexingMap.parse("(d0) -> (d0 * 2), domain: d0 in [0, -1]"))
         (d0) -> (d0 * 2), domain: d0 in [-1, 0], False
+
+        MLIR's ``affine_map<...>`` may have a domain behind it; an ``affine_set<...>`` is a domain without results:
+
+        >>> print(IndexingMap.parse("affine_map<(d0) -> (d0 ceildiv 4)>, domain: d0 in [0, 7]"))
+        (d0) -> (d0 ceildiv 4), domain: d0 in [0, 7]
+        >>> print(IndexingMap.parse("affine_set<(d0) : (d0 - 3 >= 0)>", {"d0": (0, 7)}).simplify())
+        (d0) -> (), domain: d0 in [3, 7]
         """
         if not isinstance(text, str):
             raise TypeError(f"a map is read from a text, not from {text!r}")
-        wrapped = _WRAPPED.fullmatch(text.strip())
-        head, _, domain = _FLAG.sub("", wrapped[1] if wrapped else text).partition("domain:")
+        head, _, domain = _FLAG.sub("", _unwrapped(text)).partition("domain:")
         held = {name: (hlo, split_list(of), split_list(at)) for name, _, hlo, of, at in _HELD.findall(domain)}
         domain = _END.sub(r"\1, ", " ".join(_HELD.sub(r"\1 \2, ", domain).split()))
         found = _MAP.fullmatch(" ".join(head.split()).strip(" ,"))
@@ -204,7 +207,7 @@ class IndexingMap:
         written = (*dims, *symbols, *runtime)
         if len(set(written)) != len(written):
             raise ValueError(f"cannot parse the map {text[:60]!r}: it names a variable twice")
-        if words := _WORDS.intersection(written):
+        if words := AFFINE_WORDS.intersection(written):
             raise ValueError(f"cannot parse the map {text[:60]!r}: {min(words)!r} is an operator, not a variable name")
         box: dict[str, tuple[int, int]] = {}
         cut = []
@@ -223,7 +226,7 @@ class IndexingMap:
         names = {name: var(name, min(ends), max(ends)) for name, ends in bounds.items()}
         constraints: list[Expr] = [FALSE] if any(low > high for low, high in bounds.values()) else []
         for item, limits in cut:
-            term = _parse(item, names)
+            term = affine_term(item, names)
             if limits is None and not term.is_bool:
                 raise ValueError(f"{item!r} in the domain is no condition: write {item} in [low, high], or compare it")
             constraints += [term] if limits is None else within(term, *limits)
@@ -232,11 +235,11 @@ class IndexingMap:
         for name in runtime:
             hlo, of, at = held.get(name, (None, [], []))
             here = names | dict(zip(of, [names[d] for d in dims], strict=False))
-            reads.append(RuntimeVariable(names[name], hlo, tuple(_parse(index, here) for index in at)))
+            reads.append(RuntimeVariable(names[name], hlo, tuple(affine_term(index, here) for index in at)))
         return cls(
             tuple(names[d] for d in dims),
             tuple(names[s] for s in symbols if s not in held),
-            tuple(_parse(result, names) for result in results),
+            tuple(affine_term(result, names) for result in results),
             tuple(constraints),
             tuple(reads),
         )
@@ -244,7 +247,7 @@ class IndexingMap:
     def __str__(self) -> str:
         symbols = f"[{_listed(map(str, self.symbols))}]" if self.symbols else ""
         runtime = f"{{{_listed(str(r.variable) for r in self.runtime)}}}" if self.runtime else ""
-        head = f"({_listed(map(str, self.dims))}){symbols}{runtime} -> ({_listed(map(_affine_text, self.results))})"
+        head = f"({_listed(map(str, self.dims))}){symbols}{runtime} -> ({_listed(map(affine_text, self.results))})"
         domain = [*((v, v.vmin, v.vmax) for v in self.variables), *_intervals(self.constraints)]
         return f"{head}, domain: {_listed(map(_interval_text, domain))}" if domain else head
 
@@ -416,6 +419,18 @@ class IndexingMap:
             for m, image in ((self, own), (other, widest))
         ]
         return check_equal(before, after, gates=[None, *before[:1] * (len(before) - 1)], **options)
+
+
+def _unwrapped(text: str) -> str:
+    """The text of a map without what MLIR and XLA write around it; a set is a map without results."""
+    if _SET.match(text):
+        given = AffineFunction.parse(text)
+        return f"({_listed(given.dims)})[{_listed(given.symbols)}] -> (), domain: {_listed(given.results)}"
+    head, mark, domain = text.partition("domain:")
+    if mark and (wrapped := _WRAPPED.fullmatch(head.strip(" ,\n"))):
+        return f"{wrapped[1]}, {mark}{domain}"
+    wrapped = _WRAPPED.fullmatch(text.strip())
+    return wrapped[1] if wrapped else text
 
 
 def _end(options: Mapping[str, Any]) -> float:
@@ -687,63 +702,9 @@ def _numbered(given: Iterable[Expr], prefix: str, taken: set[str]) -> dict[Expr,
     return {v: var(name, v.vmin, v.vmax) for v, name in zip(given, numbered(prefix, taken), strict=False)}
 
 
-def _parse(text: str, names: Mapping[str, Expr]) -> Expr:
-    # rounding up is rounding the opposite down
-    text = re.sub(r"\bceildiv\s+(-?)(\w+)", lambda m: f"// {'' if m[1] else '-'}{m[2]} * -1", text)
-    if re.search(r"\bceildiv\b", text):
-        raise ValueError(f"cannot parse {text!r}: write x ceildiv (n) as -((-x) floordiv (n))")
-    return parse(
-        re.sub(r"\b(floordiv|mod)\b", lambda m: _SYMBOLS[m[0]], text), names, "name it among the dims or symbols"
-    )
-
-
-def _affine_text(term: Expr) -> str:
-    return to_text(term, pieces_of=_affine_pieces)
-
-
-def _affine_pieces(term: Expr) -> Pieces:
-    """What to print for ``term`` in MLIR's syntax, which has no negative divisors, but ``ceildiv``."""
-    if ceiling := _ceiling(term):
-        dividend, divisor, factor = ceiling
-        printed: list[str | tuple[Expr, int]] = [(dividend, _MUL), " ceildiv ", divisor]
-        if factor == -1:
-            return ["-(", *printed, ")"], _NEG
-        return [*printed, *[f" * {factor}"] * (factor != 1)], _MUL
-    if term.op in ("add", "sub") and (last := _ceiling(term.args[1])) and last[2] < 0:
-        # by the sign of the sum instead of one of its own
-        part = term.args[1]
-        opposite = -part if part.op == "floordiv" else part.args[0] * -part.args[1].vmin
-        return [(term.args[0], _ADD), {"add": " - ", "sub": " + "}[term.op], (opposite, _MUL)], _ADD
-    if term.op in _SYMBOLS and (positive := _opposite(term.args[1])) is not None:
-        if term.op == "mod":
-            # x mod -n is -(-x mod n)
-            return ["-(", (-term.args[0], _MUL), " mod ", (positive, _NEG), ")"], _NEG
-        return [(-term.args[0], _MUL), " floordiv ", (positive, _NEG)], _MUL
-    found, precedence = pieces(term)
-    return [_AS_PRINTED.get(p, p) if isinstance(p, str) else p for p in found], precedence
-
-
-def _ceiling(term: Expr) -> tuple[Expr, str, int] | None:
-    """x, n and a factor for a multiple of a quotient that is rounded up: ``x // -n`` is ``-(x ceildiv n)``."""
-    factor = -1
-    if term.op == "neg":
-        (term,), factor = term.args, 1
-    elif term.op == "mul" and term.args[1].op == "const":
-        term, factor = term.args[0], -term.args[1].vmin
-    if term.op != "floordiv":
-        return None
-    divisor = _opposite(term.args[1])
-    return None if divisor is None or divisor.args else (term.args[0], str(divisor), factor)
-
-
-def _opposite(divisor: Expr) -> Expr | None:
-    """What ``divisor`` is the opposite of, if it is always negative."""
-    return LinearArithmetic().simplify(-divisor) if divisor.vmax < 0 else None
-
-
 def _interval_text(interval: Interval) -> str:
     term, low, high = interval
-    return _affine_text(term) + ("" if term.is_bool else f" in [{low}, {high}]")
+    return affine_text(term) + ("" if term.is_bool else f" in [{low}, {high}]")
 
 
 def _listed(texts: Iterable[str]) -> str:

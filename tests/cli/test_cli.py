@@ -219,6 +219,23 @@ def test_version_and_help(eqsat, monkeypatch):
     assert eqsat()[1] == eqsat("--help")[1]
 
 
+def test_mlir_is_rewritten(eqsat, tmp_path):
+    source, target = tmp_path / "a.mlir", tmp_path / "b.mlir"
+    loop = "affine.for %i = 0 to 8 {\naffine.store %x, %a[%i mod 8] : memref<8xf32>\n}\nreturn\n"
+    text = f"func.func @f(%a: memref<8xf32>, %x: f32) {{\n{loop}}}\n"
+    source.write_text(text)
+    wanted = text.replace(" mod 8", "")
+    assert eqsat("mlir", str(source))[:2] == (0, wanted)
+    code, out, err = eqsat("mlir", str(source), "-o", str(target))
+    assert (code, out, err) == (0, "", "# 1 operations replaced, 0 left out\n")
+    assert target.read_text() == wanted
+    source.write_text("func.func @f() {\n")
+    message = "eqsat: line 1 of the MLIR text opens a region that has no end: close it with '}'\n"
+    assert eqsat("mlir", str(source)) == (2, "", message)
+    source.write_bytes(b"\xff")
+    assert eqsat("mlir", str(source))[2].endswith("is no text in UTF-8: give MLIR in its textual form\n")
+
+
 WRONG = [
     (["optimize"], "Missing argument"),
     (["optimize", "x +", "--var", "x=0:3"], "an operand is missing"),
@@ -258,6 +275,7 @@ WRONG = [
     (["corpus"], "Missing argument"),
     (["corpus", "/nonexistent.jsonl"], "No such file"),
     (["corpus", "."], "Is a directory"),
+    (["mlir", "/nonexistent.mlir"], "No such file"),
     (["corpus", "x", "--jobs", "0"], "--jobs"),
     (["corpus", __file__, "-o", __file__], "would be overwritten by its own answers"),
 ]

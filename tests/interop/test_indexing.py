@@ -533,3 +533,14 @@ def test_no_divisor_is_printed_that_is_negative(text: str, printed: str) -> None
     points = grid([*given.dims, *given.symbols])
     assert np.array_equal(evaluate(given.results, points), evaluate(again.results, points))
     assert not re.search("(div|mod) -", str(given.simplify()))
+
+
+def test_maps_with_domains_and_sets():
+    text = "(d0)[s0] -> (d0 + s0)"
+    domain = "domain: d0 in [0, 3], s0 in [1, 2]"
+    assert str(IndexingMap.parse(f"affine_map<{text}>, {domain}")) == f"{text}, {domain}"
+    assert str(IndexingMap.parse(f"affine_map<{text}>\n{domain}")) == f"{text}, {domain}"
+    within = IndexingMap.parse("affine_set<(d0, d1) : (d0 - d1 >= 0, d0 == 2)>", {"d0": (0, 3), "d1": (0, 3)})
+    assert str(within.simplify()) == "(d0, d1) -> (), domain: d0 in [2, 2], d1 in [0, 2]"
+    with pytest.raises(ValueError, match="write affine_map<"):
+        IndexingMap.parse("affine_set<(d0) -> (d0)>")

@@ -1,0 +1,136 @@
+"""Affine expressions, maps and sets in MLIR's syntax: read into terms, and printed.
+
+``floordiv`` and ``mod`` are ``//`` and ``%``; ``x ceildiv n`` is ``-(x // -n)``, which is printed as it was read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from eqsat.lang.expr import Expr
+from eqsat.lang.ops import OPS
+from eqsat.lang.text import Pieces, parse, pieces, split_list, to_text
+from eqsat.theory.linear import LinearArithmetic
+
+_SYMBOLS = {"floordiv": "//", "mod": "%"}
+#: The operators of MLIR's affine expressions that are words.
+AFFINE_WORDS = frozenset(_SYMBOLS) | {"ceildiv"}
+_AS_PRINTED = {"//": " floordiv ", "%": " mod ", "*": " * "}
+#: How tightly the operators of maps bind.
+_ADD, _MUL, _NEG = [OPS[op].precedence for op in ("add", "mul", "neg")]
+
+_FUNCTION = re.compile(r"affine_(?:map|set)\s*<\s*\(([^()]*)\)\s*(?:\[([^\]]*)\])?\s*(->|:)\s*\((.*)\)\s*>", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class AffineFunction:
+    """The text of an ``affine_map`` or ``affine_set``: expressions, or conditions, of dims and symbols.
+
+    Attributes
+    ----------
+    dims, symbols : tuple of str
+        Names.
+    results : tuple of str
+        What the map leads to, or the conditions of the set.
+    """
+
+    dims: tuple[str, ...]
+    symbols: tuple[str, ...]
+    results: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> AffineFunction:
+        """The function in ``affine_map<...>`` or ``affine_set<...>``.
+
+        Raises
+        ------
+        ValueError
+            If it is neither.
+
+        >>> AffineFunction.parse("affine_set<(d0)[s0] : (d0 - 1 >= 0, s0 - d0 == 0)>").results
+        ('d0 - 1 >= 0', 's0 - d0 == 0')
+        """
+        found = _FUNCTION.fullmatch(text.strip())
+        if not found or (found[3] == ":") != ("affine_set" in text):
+            raise ValueError(
+                f"cannot parse {text[:60]!r}: write affine_map<(d0) -> (d0)> or affine_set<(d0) : (d0 >= 0)>"
+            )
+        dims, symbols, results = (
+            tuple(filter(None, split_list(part or ""))) for part in (found[1], found[2], found[4])
+        )
+        return cls(dims, symbols, results)
+
+    def applied(self, dims: Sequence[Expr], symbols: Sequence[Expr]) -> list[Expr]:
+        """The results at these operands.
+
+        Raises
+        ------
+        ValueError
+            If there is not one operand for each dim and symbol, or a result is no affine expression.
+
+        >>> from eqsat import var
+        >>> AffineFunction.parse("affine_map<(i) -> (i ceildiv 4, i mod 4)>").applied([var("x", 0, 9)], [])
+        [Expr('x//-4*-1'), Expr('x%4')]
+        """
+        if (len(dims), len(symbols)) != (len(self.dims), len(self.symbols)):
+            raise ValueError(f"{len(dims)} dims and {len(symbols)} symbols for a function of {self}: give one for each")
+        names = dict(zip((*self.dims, *self.symbols), (*dims, *symbols), strict=True))
+        return [affine_term(result, names) for result in self.results]
+
+
+def affine_term(text: str, names: Mapping[str, Expr]) -> Expr:
+    """The term that an affine expression of MLIR writes; ``names`` has its dims and symbols."""
+    # rounding up is rounding the opposite down
+    text = re.sub(r"\bceildiv\s+(-?)(\w+)", lambda m: f"// {'' if m[1] else '-'}{m[2]} * -1", text)
+    if re.search(r"\bceildiv\b", text):
+        raise ValueError(f"cannot parse {text!r}: write x ceildiv (n) as -((-x) floordiv (n))")
+    return parse(
+        re.sub(r"\b(floordiv|mod)\b", lambda m: _SYMBOLS[m[0]], text), names, "name it among the dims or symbols"
+    )
+
+
+def affine_text(term: Expr) -> str:
+    """``term`` in MLIR's syntax."""
+    return to_text(term, pieces_of=_affine_pieces)
+
+
+def _affine_pieces(term: Expr) -> Pieces:
+    """What to print for ``term`` in MLIR's syntax, which has no negative divisors, but ``ceildiv``."""
+    if ceiling := _ceiling(term):
+        dividend, divisor, factor = ceiling
+        printed: list[str | tuple[Expr, int]] = [(dividend, _MUL), " ceildiv ", divisor]
+        if factor == -1:
+            return ["-(", *printed, ")"], _NEG
+        return [*printed, *[f" * {factor}"] * (factor != 1)], _MUL
+    if term.op in ("add", "sub") and (last := _ceiling(term.args[1])) and last[2] < 0:
+        # by the sign of the sum instead of one of its own
+        part = term.args[1]
+        opposite = -part if part.op == "floordiv" else part.args[0] * -part.args[1].vmin
+        return [(term.args[0], _ADD), {"add": " - ", "sub": " + "}[term.op], (opposite, _MUL)], _ADD
+    if term.op in _SYMBOLS and (positive := _opposite(term.args[1])) is not None:
+        if term.op == "mod":
+            # x mod -n is -(-x mod n)
+            return ["-(", (-term.args[0], _MUL), " mod ", (positive, _NEG), ")"], _NEG
+        return [(-term.args[0], _MUL), " floordiv ", (positive, _NEG)], _MUL
+    found, precedence = pieces(term)
+    return [_AS_PRINTED.get(p, p) if isinstance(p, str) else p for p in found], precedence
+
+
+def _ceiling(term: Expr) -> tuple[Expr, str, int] | None:
+    """x, n and a factor for a multiple of a quotient that is rounded up: ``x // -n`` is ``-(x ceildiv n)``."""
+    factor = -1
+    if term.op == "neg":
+        (term,), factor = term.args, 1
+    elif term.op == "mul" and term.args[1].op == "const":
+        term, factor = term.args[0], -term.args[1].vmin
+    if term.op != "floordiv":
+        return None
+    divisor = _opposite(term.args[1])
+    return None if divisor is None or divisor.args else (term.args[0], str(divisor), factor)
+
+
+def _opposite(divisor: Expr) -> Expr | None:
+    """What ``divisor`` is the opposite of, if it is always negative."""
+    return LinearArithmetic().simplify(-divisor) if divisor.vmax < 0 else None

@@ -1,0 +1,123 @@
+"""MLIR in its textual form: index arithmetic made cheaper, everything else verbatim.
+
+:func:`rewrite` takes the innermost blocks first. In each block the ``arith`` operations on integers whose values others
+use (roots) are optimised together, under the ranges and conditions of the loops and branches that enclose them; then
+each ``affine.apply``, ``affine.min`` and ``affine.max``, and the subscripts of each ``affine.load`` and
+``affine.store``. New operations stand where the root stood, and what nothing reads any more is left out. What would not
+cost less stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from eqsat.egraph.engine import Budget
+from eqsat.extract.cost import CostModel, refuse_other
+from eqsat.interop.mlir_affine import Sites
+from eqsat.interop.mlir_rewrite import Program, rewrite_arithmetic
+from eqsat.interop.mlir_text import Block, Module, Statement, parse
+from eqsat.lang.costs import LATENCY
+from eqsat.lang.limits import require
+from eqsat.optimizer.front import DEFAULT_BUDGET
+
+_FUNCTION = re.compile(r"(?:\w+\.)?func\b")
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """What :func:`rewriting` did.
+
+    Attributes
+    ----------
+    text : str
+        The module.
+    changed, removed : int
+        How many operations were replaced, and how many were left out.
+
+    >>> rewriting("").text
+    ''
+    """
+
+    text: str
+    changed: int
+    removed: int
+
+
+def rewrite(text: str, *, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BUDGET) -> str:
+    """The same program with cheaper index arithmetic; all other text is as it was.
+
+    Parameters
+    ----------
+    text : str
+        An MLIR module in its textual form. Operations in the generic form, and those that are not known, are kept;
+        their results have any value of their type.
+    cost : CostModel
+        What is cheap.
+    budget : Budget
+        For each optimisation: one per block, and one per affine expression.
+
+    Raises
+    ------
+    ValueError
+        If the braces of the text do not match; the message names the line.
+
+    >>> print(rewrite('''func.func @copy(%a: memref<32x64xf32>, %b: memref<2048xf32>) {
+    ...   affine.for %i = 0 to 2048 {
+    ...     %x = affine.load %b[(%i floordiv 64) * 64 + %i mod 64] : memref<2048xf32>
+    ...     affine.store %x, %a[%i floordiv 64, %i mod 64] : memref<32x64xf32>
+    ...   }
+    ...   return
+    ... }'''))
+    func.func @copy(%a: memref<32x64xf32>, %b: memref<2048xf32>) {
+      affine.for %i = 0 to 2048 {
+        %x = affine.load %b[%i] : memref<2048xf32>
+        affine.store %x, %a[%i floordiv 64, %i mod 64] : memref<32x64xf32>
+      }
+      return
+    }
+    """
+    return rewriting(text, cost=cost, budget=budget).text
+
+
+def rewriting(text: str, *, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BUDGET) -> Rewriting:
+    r"""What :func:`rewrite` returns, and how much it changed.
+
+    Parameters
+    ----------
+    text, cost, budget
+        As for :func:`rewrite`.
+
+    >>> rewriting("module {\n}\n").changed
+    0
+    """
+    require(text, str, "an MLIR module")
+    refuse_other(cost)
+    require(budget, Budget, "a budget")
+    module = parse(text)
+    program = Program(module, cost, budget)
+    sites = Sites(program)
+    kept = _not_understood(module)
+    for block in reversed(module.blocks):
+        if kept.isdisjoint(block.enclosing()):
+            rewrite_arithmetic(program, block)
+            for statement in block.statements:
+                sites.rewrite(statement)
+    replaced = [s.replacement for s in module.statements if s.replacement is not None]
+    return Rewriting(str(module), sum(map(bool, replaced)), sum(not lines for lines in replaced))
+
+
+def _not_understood(module: Module) -> set[Block]:
+    """The functions in which a name is used before it is defined, or defined in a way that is not known."""
+    found = set()
+    for statement in module.statements:
+        # a declaration names arguments, and has no region for them
+        if statement.has_unknown and not _is_function(statement):
+            blocks = [b for b in statement.block.enclosing() if b.owner is not None]
+            functions = [b for b in blocks if b.owner is not None and _is_function(b.owner)]
+            found |= set(functions[-1:] or blocks[-1:])
+    return found
+
+
+def _is_function(statement: Statement) -> bool:
+    return bool(_FUNCTION.match(statement.normalised[0]))

@@ -1,0 +1,186 @@
+"""Rewriting MLIR's affine maps where they are applied, and the subscripts of affine loads and stores."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import reduce
+
+from eqsat.extract.cost import CostModel
+from eqsat.interop.affine import affine_text
+from eqsat.interop.indexing import Affine
+from eqsat.interop.mlir_emit import Emitted
+from eqsat.interop.mlir_regions import KnownTerms
+from eqsat.interop.mlir_rewrite import Program, Proposal
+from eqsat.interop.mlir_terms import MAP, NotReadError, Terms, fits
+from eqsat.interop.mlir_text import Statement, Value
+from eqsat.lang.costs import costs_alone
+from eqsat.lang.expr import Expr, chain_members, maximum, minimum, topological, variables
+from eqsat.lang.ops import FLOORS, SUMS
+
+_APPLIED = re.compile(rf".*affine\.(?:apply|min|max) {MAP}.*")
+_SYMBOL = re.compile(r"symbol\(%(\d+)\)")
+_VARIABLE = re.compile(r"\b(v\d+_\d+)\b")
+
+
+class Sites:
+    """The places of a module that hold affine expressions.
+
+    Parameters
+    ----------
+    program : Program
+        The module; operations of other dialects in it are read as they are.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.model: CostModel = Affine(program.model)
+        #: Applied maps are seen through; or nothing is.
+        self.composed = KnownTerms(program.module, program.terms, lambda value: not _is_apply(value))
+        self.composed.read(program.module.statements)
+        self.own = KnownTerms(program.module, program.terms, lambda value: True)
+
+    def rewrite(self, statement: Statement) -> None:
+        """Rewrite the affine expressions of a statement, if that saves anything."""
+        if statement.replacement is not None or "affine." not in statement.normalised[0]:
+            return
+        proposals = []
+        for terms in (self.composed, self.own):
+            try:
+                if (found := self._proposal(statement, terms)) is not None:
+                    proposals.append(found)
+            except (NotReadError, ValueError, TypeError):
+                # an expression that is not known stays
+                continue
+        best = max(proposals, key=lambda p: p.saving, default=None)
+        if best is not None and best.saving > (0, 0):
+            self.program.apply(best)
+
+    def _proposal(self, statement: Statement, terms: KnownTerms) -> Proposal | None:
+        kind, given = _expressions(statement, terms)
+        if not given:
+            return None
+        joined = [reduce(minimum if kind == "min" else maximum, given)] if kind in ("min", "max") else given
+        answers = self.program.answers(joined, terms, statement.block, self.model, "tree")
+        if answers is None or list(answers) == joined:
+            return None
+        parts = list(answers)
+        if kind in ("min", "max") and answers[0].op == kind:
+            parts = chain_members(answers[0], kind)
+        # what only facts speak of may be no dim
+        if not all(_is_affine(part) for part in parts) or not set(variables(parts)) <= set(variables(given)):
+            raise NotReadError
+        symbols = _symbols(statement, terms)
+        if kind:
+            emitted = self._applied(statement, kind if len(parts) > 1 else "apply", parts, symbols, terms)
+            lost = list(statement.operands)
+        else:
+            emitted, lost = _subscripted(statement, parts, symbols, terms)
+        if not all(v in statement.operands or self.program.is_visible(v, statement) for v in emitted.used):
+            raise NotReadError
+        return self._priced(statement, emitted, lost, answers)
+
+    def _priced(
+        self, statement: Statement, emitted: Emitted, lost: Sequence[Value], answers: Sequence[Expr]
+    ) -> Proposal:
+        used = list(emitted.used)
+        if emitted.same_as is not None:
+            used += [emitted.same_as] * len(statement.results[0].users)
+        dead = self.program.dead([statement], lost, used)
+        kind, own = _expressions(statement, self.own)
+        before = [reduce(minimum, own)] if kind in ("min", "max") else own
+        old, new = (sum(costs_alone(roots, self.program.model)[r] for r in roots) for roots in (before, answers))
+        return self.program.proposal({statement: emitted}, dead, old - new)
+
+    def _applied(
+        self, statement: Statement, kind: str, parts: Sequence[Expr], symbols: set[Value], terms: Terms
+    ) -> Emitted:
+        """An applied map with other expressions; a variable or a literal if it is one."""
+        result = statement.results[0]
+        if len(parts) == 1 and not parts[0].args:
+            if parts[0].op == "var":
+                return Emitted(same_as=terms.values[parts[0]])
+            line: list[str | Value] = [statement.indentation, result, f" = arith.constant {parts[0].vmin} : index\n"]
+            return Emitted([line])
+        leaves = [terms.values[x] for x in variables(parts)]
+        groups = [[v for v in leaves if v not in symbols], [v for v in leaves if v in symbols]]
+        names = {v: f"{letter}{k}" for letter, group in zip("ds", groups, strict=True) for k, v in enumerate(group)}
+        texts = [_VARIABLE.sub(lambda m: names[_leaf(m[1], terms, parts)], affine_text(p)) for p in parts]
+        dims, syms = ([names[v] for v in group] for group in groups)
+        head = f"({', '.join(dims)})" + (f"[{', '.join(syms)}]" if syms else "")
+        line = [statement.indentation, result, f" = affine.{kind} affine_map<{head} -> ({', '.join(texts)})>("]
+        line += [*_separated(groups[0]), ")", *(["[", *_separated(groups[1]), "]"] if syms else []), "\n"]
+        return Emitted([line], leaves)
+
+
+def _is_apply(value: Value) -> bool:
+    return value.statement.normalised[0].startswith("%0 = affine.apply")
+
+
+def _expressions(statement: Statement, terms: Terms) -> tuple[str, list[Expr]]:
+    """``apply``, ``min`` or ``max`` and the terms of a map; or no name, and subscripts."""
+    if subscripts := terms.subscripts(statement):
+        return "", subscripts
+    if _APPLIED.fullmatch(statement.normalised[0]):
+        return terms.applied(statement)
+    return "", []
+
+
+def _is_affine(term: Expr) -> bool:
+    """Whether MLIR can write ``term`` as an affine expression, none of whose parts may wrap."""
+    for t in topological([term]):
+        if t.is_bool or not fits(t, "index"):
+            return False
+        if t.op == "mul" or t.op in FLOORS:
+            if t.args[1].op != "const":
+                return False
+        elif t.args and t.op not in SUMS:
+            return False
+    return True
+
+
+def _symbols(statement: Statement, terms: Terms) -> set[Value]:
+    """The values that a statement, or what it sees through, reads as symbols."""
+    text, values = statement.normalised
+    found = {values[int(n)] for n in _SYMBOL.findall(text)}
+    inner = set(values[1:])
+    if applied := _APPLIED.fullmatch(text):
+        found |= {values[int(n)] for n in re.findall(r"%(\d+)", applied[3] or "")}
+    symbols = {terms.values[x] for v in found for x in variables([terms.of(v, "index")])}
+    for value in inner - found:
+        if value.is_result and _is_apply(value) and terms.known.get(value) is not None and value in terms.computed:
+            symbols |= _symbols(value.statement, terms)
+    return symbols
+
+
+def _leaf(name: str, terms: Terms, parts: Sequence[Expr]) -> Value:
+    return next(terms.values[x] for x in variables(parts) if str(x.value) == name)
+
+
+def _separated(values: Sequence[Value]) -> list[str | Value]:
+    return [piece for v in values for piece in (", ", v)][1:]
+
+
+def _subscripted(
+    statement: Statement, parts: Sequence[Expr], symbols: set[Value], terms: Terms
+) -> tuple[Emitted, list[Value]]:
+    """A load or store with other subscripts, and the values that it had in them."""
+    pieces = statement.pieces
+    start = [k for k, piece in enumerate(pieces) if isinstance(piece, Value)][1] + 1
+    end = next(k for k in range(start, len(pieces)) if isinstance(text := pieces[k], str) and "]" in text)
+    head, tail = str(pieces[start]).partition("[")[0], str(pieces[end]).partition("]")[2]
+    written: list[str | Value] = []
+    for part in parts:
+        written.append(", " if written else "[")
+        for k, text in enumerate(_VARIABLE.split(affine_text(part))):
+            if not k % 2:
+                written.append(text)
+                continue
+            leaf = _leaf(text, terms, parts)
+            written += ["symbol(", leaf, ")"] if leaf in symbols else [leaf]
+    lost = [piece for piece in pieces[start:end] if isinstance(piece, Value)]
+    kept = [piece for piece in (*pieces[:start], *pieces[end:]) if isinstance(piece, Value)]
+    kept = [piece for piece in kept if piece not in statement.results]
+    leaves = [piece for piece in written if isinstance(piece, Value)]
+    line = [*pieces[:start], head, *written, f"]{tail}", *pieces[end + 1 :]]
+    return Emitted([line], [*kept, *leaves]), lost

@@ -1,0 +1,257 @@
+"""Terms as MLIR's ``arith`` operations.
+
+Every operation computes a value that fits its type, so nothing wraps: a term that does not fit is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from eqsat.extract.cost import CostModel, is_power_of_two
+from eqsat.interop.mlir_terms import NotReadError, Terms, fits
+from eqsat.interop.mlir_text import Statement, Value
+from eqsat.lang.expr import TRUE, Expr, const, make, topological
+from eqsat.lang.ops import COMPARISONS, FLOORS
+
+_PLAIN = {
+    "add": "addi",
+    "sub": "subi",
+    "mul": "muli",
+    "tdiv": "divsi",
+    "tmod": "remsi",
+    "min": "minsi",
+    "max": "maxsi",
+    "shl": "shli",
+    "shr": "shrsi",
+    "and": "andi",
+    "or": "ori",
+    "neg": "subi",
+    "not": "xori",
+    "where": "select",
+}
+_LOGIC = {"min": "andi", "max": "ori"}
+_PREDICATES = {"lt": "slt", "le": "sle", "eq": "eq", "ne": "ne"}
+#: What a change of type costs.
+_CAST = 1
+
+#: A term, and the type of its value.
+Typed = tuple[Expr, str]
+
+
+@dataclass
+class Emitted:
+    """New operations.
+
+    Attributes
+    ----------
+    lines : list of list of str and Value
+        Their text.
+    used : list of Value
+        Their operands that stood there before, once for each time that they are read.
+    price : int
+        What they cost.
+    same_as : Value or None
+        What already is the value asked for.
+    """
+
+    lines: list[list[str | Value]] = field(default_factory=list)
+    used: list[Value] = field(default_factory=list)
+    price: int = 0
+    same_as: Value | None = None
+
+
+class Emitter:
+    """Writes operations at one place after the other of a block; later ones read what earlier ones computed.
+
+    New values have no name yet.
+
+    Parameters
+    ----------
+    terms : Terms
+        Says what variables stand for, and the types of values.
+    available : callable
+        The value, visible at a statement, that a term of a type is; or None.
+    visible : callable
+        Whether a value may be read at a statement.
+    model : CostModel
+        What operations cost.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        available: Callable[[Expr, str, Statement], Value | None],
+        visible: Callable[[Value, Statement], bool],
+        model: CostModel,
+    ) -> None:
+        self.terms = terms
+        self.available = available
+        self.visible = visible
+        self.model = model
+        self.made: dict[Typed, Value] = {}
+        self.fresh: set[Value] = set()
+
+    def emit(self, term: Expr, result: Value, type_: str) -> Emitted:
+        """Operations that give ``result`` the value of ``term``, in the place of its statement.
+
+        Raises
+        ------
+        NotReadError
+            If a value does not fit its type, or no operation computes it.
+        """
+        place, out = result.statement, Emitted()
+        for node, needed in self._plan(term, type_, place):
+            is_last = (node, needed) == (term, type_)
+            self.made[node, needed] = self._value(node, needed, place, out, result if is_last else None)
+        found = self._have(term, type_, place)
+        if found is not result:
+            out.same_as = found
+        elif not out.lines:
+            raise NotReadError
+        else:
+            self.fresh.add(result)
+        return out
+
+    def _have(self, term: Expr, type_: str, place: Statement) -> Value | None:
+        """What already is the value of ``term``."""
+        if found := self.made.get((term, type_)):
+            return found
+        plain = self._plain_condition(term)
+        value = self.terms.stands_for(plain if plain is not None else term)
+        if value is not None and self.terms.type_of(value) == type_:
+            if not self.visible(value, place):
+                raise NotReadError
+            return value
+        return self.available(term, type_, place)
+
+    def _plain_condition(self, term: Expr) -> Expr | None:
+        """The variable of ``v != 0``, if that is a condition itself."""
+        if term.op != "ne" or term.args[1].op != "const" or term.args[1].vmin:
+            return None
+        value = self.terms.stands_for(term.args[0])
+        return term.args[0] if value is not None and self.terms.type_of(value) == "i1" else None
+
+    def _plan(self, term: Expr, type_: str, place: Statement) -> Iterator[Typed]:
+        """The terms to compute, operands first, each with its type."""
+        seen: set[Typed] = set()
+        stack: list[tuple[Typed, bool]] = [((term, type_), False)]
+        while stack:
+            (node, wanted), is_ready = stack.pop()
+            if is_ready:
+                yield node, wanted
+            elif (node, wanted) not in seen and self._have(node, wanted, place) is None:
+                seen.add((node, wanted))
+                if wanted != "i1" and not fits(node, wanted):
+                    raise NotReadError
+                stack.append(((node, wanted), True))
+                stack += [(operand, False) for operand in reversed(self._operands(node, wanted))]
+
+    def _operands(self, node: Expr, type_: str) -> list[Typed]:
+        """What the operations for a node read, in their order."""
+        if node.op in COMPARISONS:
+            return [(a, self._common(node)) for a in node.args]
+        if node.op == "where":
+            return [(a, t) for a, t in zip(node.args, ["i1", type_, type_], strict=True)]
+        if node.op == "neg":
+            return [(const(0), type_), (node.args[0], type_)]
+        if node.op == "not":
+            return [(node.args[0], type_), (TRUE, type_)]
+        if node.op in FLOORS and node.args[0].vmin < 0:
+            x, y = node.args
+            if y.op == "const" and is_power_of_two(y.vmin):
+                number = y.vmin.bit_length() - 1 if node.op == "floordiv" else y.vmin - 1
+                return [(x, type_), (const(number), type_)]
+            if node.op == "mod":
+                return [(x, type_), (y, type_), (make("floordiv", x, y), type_)]
+        return [(a, type_) for a in node.args]
+
+    def _common(self, comparison: Expr) -> str:
+        """The type in which to compare."""
+        if comparison.args[0].is_bool:
+            return "i1"
+        leaves = [self.terms.stands_for(t) for t in topological([comparison]) if t.op == "var"]
+        types = {self.terms.type_of(v) for v in leaves if v is not None} - {"i1"}
+        if not types or "index" in types:
+            return "index"
+        return max(types, key=lambda name: int(name[1:]))
+
+    def _value(self, node: Expr, type_: str, place: Statement, out: Emitted, result: Value | None) -> Value:
+        """The value of a node whose operands have been computed."""
+        if node.op == "var":
+            return self._cast(node, type_, place, out, result)
+        if not node.args:
+            text = str(bool(node.vmin)).lower() if node.is_bool else f"{node.vmin} : {type_}"
+            return self._line(out, place, result, "constant", (), text)
+        needed = self._operands(node, type_)
+        operands = [self._read(a, t, place) for a, t in needed]
+        out.price += self.model.price(node.op, [(a.vmin, a.vmax) for a in node.args], (node.vmin, node.vmax))
+        if len(needed) > len(node.args) and node.op == "mod":
+            x, y, quotient = operands
+            # the product may wrap, and the difference wraps back
+            product = self._line(out, place, None, "muli", [quotient, y], f" : {type_}")
+            return self._line(out, place, result, "subi", [x, product], f" : {type_}")
+        name = self._name(node, type_, [a for a, _ in needed])
+        suffix = needed[0][1] if node.op in COMPARISONS else type_
+        return self._line(out, place, result, name, operands, f" : {suffix}")
+
+    def _name(self, node: Expr, type_: str, operands: list[Expr]) -> str:
+        """The operation that computes a node."""
+        if node.op in COMPARISONS:
+            return f"cmpi {_PREDICATES[node.op]},"
+        if node.op in FLOORS:
+            x, y = node.args
+            if operands[1] is not y:
+                return "shrsi" if node.op == "floordiv" else "andi"
+            if x.vmin >= 0 and y.vmin > 0:
+                return "divui" if node.op == "floordiv" else "remui"
+            if node.op == "floordiv":
+                return "floordivsi"
+        names = {**_PLAIN, **_LOGIC} if type_ == "i1" else _PLAIN
+        if node.op not in names:
+            raise NotReadError
+        return names[node.op]
+
+    def _read(self, term: Expr, type_: str, place: Statement) -> Value:
+        value = self._have(term, type_, place)
+        if value is None:
+            raise NotReadError
+        return value
+
+    def _cast(self, node: Expr, type_: str, place: Statement, out: Emitted, result: Value | None) -> Value:
+        """A variable in another type."""
+        value = self.terms.stands_for(node)
+        if value is None:
+            raise NotReadError
+        source = self.terms.type_of(value)
+        if not self.visible(value, place) or type_ == "i1":
+            raise NotReadError
+        if "index" in (source, type_):
+            name = "index_castui" if source == "i1" else "index_cast"
+        elif source == "i1":
+            name = "extui"
+        else:
+            name = "extsi" if int(source[1:]) < int(type_[1:]) else "trunci"
+        out.price += _CAST
+        return self._line(out, place, result, name, [value], f" : {source} to {type_}")
+
+    def _line(
+        self,
+        out: Emitted,
+        place: Statement,
+        result: Value | None,
+        name: str,
+        operands: Iterable[Value],
+        suffix: str,
+    ) -> Value:
+        """One more operation; its result is a new value unless there is one."""
+        if result is None:
+            result = Value("", place.block, place)
+            self.fresh.add(result)
+        pieces: list[str | Value] = [place.indentation, result, f" = arith.{name} "]
+        for position, operand in enumerate(operands):
+            pieces += [", "] * (position > 0) + [operand]
+            if operand not in self.fresh:
+                out.used.append(operand)
+        out.lines.append([*pieces, f"{suffix}\n"])
+        return result

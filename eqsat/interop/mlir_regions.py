@@ -1,0 +1,172 @@
+"""What is known where an MLIR operation stands: ranges of loops and of threads, and the conditions that enclose it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from eqsat.interop.mlir_terms import MAP, TYPE, NotReadError, Terms, limits
+from eqsat.interop.mlir_text import Block, Module, Statement, Value
+from eqsat.lang.errors import ContradictionError
+from eqsat.lang.expr import Expr, const, maximum, minimum
+from eqsat.lang.text import split_list
+
+_RESULTS = r"(?:%.*? = )?"
+_AFFINE_FOR = re.compile(rf"{_RESULTS}affine\.for %(\d+) = (.*?) to (.*?)(?: step (\d+))?(?: iter_args.*)? \{{")
+_SCF_FOR = re.compile(rf"{_RESULTS}scf\.for %(\d+) = %(\d+) to %(\d+) step %(\d+)(?: iter_args.*?)?(?: : {TYPE})? \{{")
+_PARALLEL = re.compile(
+    rf"{_RESULTS}(?:scf\.parallel|affine\.parallel|scf\.forall) "
+    r"\((.*?)\) (?:= \((.*?)\) to|in) \((.*?)\)(?: step \((.*?)\))?.*\{"
+)
+_IF = re.compile(rf"{_RESULTS}(?:scf\.if %(\d+)|affine\.if {MAP})(?: -> .*)? \{{")
+_GPU = re.compile(r"%0 = gpu\.(\w+)(?: [xyz])?(?: upper_bound (\d+))?")
+_DIM = re.compile(r"%0 = (?:memref|tensor)\.dim .*")
+
+#: The most that MLIR takes a number of blocks, threads or lanes of a GPU to be.
+_MOST_THREADS = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Loop:
+    """An index of a loop: its first value, the value before which it ends, and its step (0: not known)."""
+
+    index: Value
+    first: Expr
+    last: Expr
+    step: int
+    type_: str = "index"
+
+    def range(self) -> tuple[int, int] | None:
+        """The least and greatest value of the index; None if it may wrap, or never has one."""
+        least, most = self.first.vmin, self.last.vmax - 1
+        if self.step <= 0 or least > most:
+            return None
+        if self.first.vmin == self.first.vmax and self.last.vmin == self.last.vmax:
+            most = least + (most - least) // self.step * self.step
+        # the step beyond the last value may not wrap
+        return (least, most) if most + self.step <= limits(self.type_)[1] else None
+
+
+class KnownTerms(Terms):
+    """Terms, the ranges of their variables, and what holds in blocks."""
+
+    def __init__(
+        self, module: Module, base: Terms | None = None, stops: Callable[[Value], bool] = lambda value: False
+    ) -> None:
+        super().__init__(module, base, stops)
+        self._facts: dict[Block, list[Expr]] = {}
+
+    def range_of(self, value: Value, type_: str) -> tuple[int, int]:
+        """The range of a value that is no arithmetic."""
+        if value.is_result:
+            return _range_of_result(value.statement.normalised[0], type_)
+        for loop in self.loops(value.statement):
+            if loop.index is value and (found := loop.range()):
+                return found
+        return limits(type_)
+
+    def loops(self, statement: Statement) -> list[Loop]:
+        """The indices of a loop; none of another statement.
+
+        Raises
+        ------
+        NotReadError, ValueError
+            If a bound is written in a way that is not known.
+        """
+        text, values = statement.normalised
+        if found := _AFFINE_FOR.fullmatch(text):
+            first, last = self._bound(found[2], values, maximum), self._bound(found[3], values, minimum)
+            return [Loop(values[int(found[1])], first, last, int(found[4] or 1))]
+        if found := _SCF_FOR.fullmatch(text):
+            index, *rest = (values[int(found[k])] for k in (1, 2, 3, 4))
+            type_ = found[5] or "index"
+            first, last, step = (self.of(value, type_) for value in rest)
+            return [Loop(index, first, last, _literal(step), type_)]
+        if found := _PARALLEL.fullmatch(text):
+            indices = split_list(found[1])
+            zeros, ones = (["0"] * len(indices), ["1"] * len(indices))
+            parts = [split_list(found[2]) if found[2] else zeros, split_list(found[3])]
+            parts.append(split_list(found[4]) if found[4] else ones)
+            bounds = [[self._bound(part, values, minimum) for part in some] for some in parts]
+            return [
+                Loop(values[int(name[1:])], first, last, _literal(step))
+                for name, first, last, step in zip(indices, *bounds, strict=True)
+            ]
+        return []
+
+    def _bound(self, text: str, values: Sequence[Value], among: Callable[[Expr, Expr], Expr]) -> Expr:
+        """A bound of a loop: a number, a value, or the extreme of a map's results."""
+        if re.fullmatch(r"-?\d+", text):
+            return const(int(text))
+        if re.fullmatch(r"%\d+", text):
+            return self.operand(text, values)
+        found = re.fullmatch(rf"(?:min |max )?{MAP}", text)
+        if not found:
+            raise NotReadError
+        return reduce(among, self.function(found[1], found[2], found[3], values))
+
+    def facts(self, block: Block) -> list[Expr]:
+        """What holds in a block, by the loops and the conditions that enclose it.
+
+        Raises
+        ------
+        ContradictionError
+            If it never runs, as far as that is plain.
+        """
+        if block not in self._facts:
+            inherited = self.facts(block.parent) if block.parent is not None else []
+            own = list(self._owned(block.owner, block.branch)) if block.owner is not None else []
+            if any(fact.vmax == 0 for fact in own):
+                raise ContradictionError("the region never runs")
+            self._facts[block] = [*inherited, *(fact for fact in own if fact.vmin == 0)]
+        return self._facts[block]
+
+    def _owned(self, owner: Statement, branch: int) -> Iterator[Expr]:
+        """What holds in a region of ``owner``."""
+        try:
+            yield from self._condition(owner, branch)
+            for loop in self.loops(owner) if branch == 0 else []:
+                if loop.range():
+                    index = self.of(loop.index, loop.type_)
+                    yield from (loop.first <= index, index < loop.last)
+                    if loop.step > 1:
+                        yield ((index - loop.first) % loop.step).eq(0)
+                elif loop.step > 0 and loop.first.vmin >= loop.last.vmax:
+                    raise ContradictionError("the loop never runs")
+        except ContradictionError:
+            raise
+        except (NotReadError, ValueError, TypeError):
+            # what cannot be read is not known
+            return
+
+    def _condition(self, owner: Statement, branch: int) -> list[Expr]:
+        text, values = owner.normalised
+        found = _IF.fullmatch(text)
+        if not found:
+            return []
+        if found[1]:
+            conditions = [self.of(values[int(found[1])], "i1")]
+        else:
+            conditions = self.function(found[2], found[3], found[4], values)
+        return conditions if branch == 0 else [~reduce(lambda p, q: p & q, conditions)]
+
+
+def _literal(step: Expr) -> int:
+    return step.vmin if step.op == "const" else 0
+
+
+def _range_of_result(text: str, type_: str) -> tuple[int, int]:
+    """The range of what an operation computes that has no term."""
+    if _DIM.fullmatch(text):
+        return 0, limits("index")[1]
+    found = _GPU.fullmatch(text)
+    if not found:
+        return limits(type_)
+    most = int(found[2]) if found[2] else _MOST_THREADS
+    if found[1] in ("block_dim", "grid_dim", "cluster_dim", "subgroup_size", "num_subgroups"):
+        return 1, most
+    if found[1] in ("thread_id", "block_id", "cluster_id", "lane_id", "subgroup_id") or found[2]:
+        return 0, most - 1
+    return limits(type_)

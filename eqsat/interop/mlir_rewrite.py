@@ -1,0 +1,281 @@
+"""Rewriting the operations of an MLIR module: proposals, what becomes dead by them, and what they save."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from eqsat.egraph.engine import Budget
+from eqsat.extract.cost import CostModel
+from eqsat.interop.mlir_emit import Emitted, Emitter, Typed
+from eqsat.interop.mlir_regions import KnownTerms
+from eqsat.interop.mlir_terms import NotReadError, Terms, own_terms
+from eqsat.interop.mlir_text import Block, Module, Statement, Value
+from eqsat.lang.costs import prices
+from eqsat.lang.errors import ContradictionError
+from eqsat.lang.expr import Expr, variables
+from eqsat.lang.text import numbered
+from eqsat.optimizer.front import optimize
+
+
+def resolved(value: Value) -> Value:
+    """What stands in the place of a value."""
+    while value.same_as is not None:
+        value = value.same_as
+    return value
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """New operations for statements, and those that become dead by them.
+
+    Attributes
+    ----------
+    saving : (int, int)
+        What that saves in the block, and outside of it, where operations run less often.
+    """
+
+    emitted: dict[Statement, Emitted]
+    dead: list[Statement]
+    saving: tuple[int, int]
+
+
+class Program:
+    """A module while it is rewritten.
+
+    Parameters
+    ----------
+    module : Module
+        Its text.
+    model : CostModel
+        What is cheap.
+    budget : Budget
+        For each optimisation.
+    """
+
+    def __init__(self, module: Module, model: CostModel, budget: Budget) -> None:
+        self.module = module
+        self.model = model
+        self.budget = budget
+        self.terms = KnownTerms(module)
+        self.terms.read(module.statements)
+        taken = {piece.name for s in module.statements for piece in s.pieces if isinstance(piece, Value)}
+        self.names: Iterator[str] = numbered("%e", taken)
+        self.gone: set[Value] = set()
+        #: Of each block, the values that terms have in it.
+        self.by_term: dict[Block, dict[Typed, list[Value]]] = {}
+        for value in self.terms.known:
+            if value in self.terms.computed:
+                typed = self.terms.known[value], self.terms.types[value]
+                self.by_term.setdefault(value.block, {}).setdefault(typed, []).append(value)
+        self._answers: dict[tuple[object, ...], tuple[Expr, ...] | None] = {}
+
+    def answers(
+        self, roots: Sequence[Expr], terms: KnownTerms, block: Block, model: CostModel, extract: str = "dag"
+    ) -> tuple[Expr, ...] | None:
+        """The cheapest terms found equal to ``roots`` in a block; None if they are not defined, or it never runs."""
+        try:
+            # what the variables of ``terms`` stand for may be known of those of all terms, and the reverse
+            facts = self.terms.facts(block) + ([] if terms is self.terms else terms.facts(block))
+        except ContradictionError:
+            return None
+        known = _relevant(facts, roots)
+        key = (tuple(roots), tuple(known), extract)
+        if key not in self._answers:
+            try:
+                result = optimize(roots, constraints=known, cost=model, extract=extract, budget=self.budget)
+                self._answers[key] = result.exprs
+            except ValueError:
+                # a divisor that may be zero, or facts that contradict each other
+                self._answers[key] = None
+        return self._answers[key]
+
+    def is_visible(self, value: Value, place: Statement) -> bool:
+        """Whether an enclosing block defines ``value`` before ``place``."""
+        is_before = value.statement.number < place.number and value not in self.gone
+        return is_before and any(block is value.block for block in place.block.enclosing())
+
+    def available(self, term: Expr, type_: str, place: Statement, besides: Iterable[Value] = ()) -> Value | None:
+        """A value that is a term of a type and visible at ``place``, not one of ``besides``."""
+        for block in place.block.enclosing():
+            for value in self.by_term.get(block, {}).get((term, type_), ()):
+                stands = value.same_as is None and value not in self.gone and value not in besides
+                if stands and value.statement.number < place.number:
+                    return value
+        return None
+
+    def price(self, statement: Statement) -> int:
+        """What an operation costs: the nodes of its term that its operands do not have."""
+        term = self.terms.known[statement.results[0]]
+        operands = [self.terms.known[o] for o in map(resolved, statement.operands) if o in self.terms.known]
+        own = own_terms(term, operands)
+        is_cast = not own and bool(operands)
+        return sum(prices(own, self.model)) + is_cast
+
+    def proposal(self, emitted: dict[Statement, Emitted], dead: list[Statement], saving: int) -> Proposal:
+        """A proposal that saves so much, and what is dead."""
+        blocks = {s.block for s in emitted}
+        here = sum(self.price(s) for s in dead if s.block in blocks)
+        return Proposal(emitted, dead, (saving + here, sum(map(self.price, dead)) - here))
+
+    def dead(self, replaced: Iterable[Statement], lost: Iterable[Value], used: Iterable[Value]) -> list[Statement]:
+        """What nothing reads any more, once ``replaced`` and the reads ``lost`` are gone and ``used`` are read."""
+        gained, fewer = Counter(map(resolved, used)), Counter[Value]()
+        replaced = set(replaced)
+        found: dict[Statement, None] = {}
+        queue = list(map(resolved, lost))
+        while queue:
+            value = queue.pop()
+            fewer[value] += 1
+            statement = value.statement
+            is_free = len(value.users) + gained[value] == fewer[value] and value in self.terms.computed
+            if is_free and statement.replacement is None and statement not in replaced and statement not in found:
+                found[statement] = None
+                queue += map(resolved, statement.operands)
+        return list(found)
+
+    def remove(self, statements: Iterable[Statement]) -> None:
+        """Take dead statements out."""
+        for statement in statements:
+            self.reads(statement, [])
+            statement.replacement = []
+            self.gone.update(statement.results)
+
+    def reads(self, statement: Statement, operands: Sequence[Value]) -> None:
+        """Give a statement other operands."""
+        for value in map(resolved, statement.operands):
+            value.users.remove(statement)
+        statement.operands = list(operands)
+        for value in map(resolved, operands):
+            value.users.append(statement)
+
+    def apply(self, proposal: Proposal) -> None:
+        """Do what is proposed."""
+        for statement, emitted in proposal.emitted.items():
+            self.reads(statement, emitted.used)
+            statement.replacement = emitted.lines
+            for value in (piece for line in emitted.lines for piece in line if isinstance(piece, Value)):
+                value.name = value.name or next(self.names)
+            if emitted.same_as is not None:
+                result, same = statement.results[0], resolved(emitted.same_as)
+                result.same_as = same
+                same.users += result.users
+        self.remove(proposal.dead)
+
+
+def _relevant(facts: Iterable[Expr], roots: Iterable[Expr]) -> list[Expr]:
+    """The facts that speak of what the roots depend on, by way of other facts too."""
+    reached, left = set(variables(roots)), {fact: set(variables([fact])) for fact in facts}
+    while touched := [fact for fact, names in left.items() if names & reached]:
+        for fact in touched:
+            reached |= left.pop(fact)
+    return [fact for fact in dict.fromkeys(facts) if fact not in left]
+
+
+def rewrite_arithmetic(program: Program, block: Block) -> None:
+    """Rewrite the ``arith`` operations of a block together, if that saves anything."""
+    inside = {v: None for s in block.statements if (v := _arithmetic(program, s)) is not None}
+    roots = [v for v in inside if any(_arithmetic(program, u) is None or u.block is not block for u in v.users)]
+    proposals = [_proposal(program, block, list(inside), roots, program.terms)]
+    operands = {resolved(o) for v in inside for o in v.statement.operands} - inside.keys()
+    if any(program.terms.known[o].args for o in operands if o in program.terms.computed):
+        # what other blocks compute may be better read than seen through
+        terms = KnownTerms(program.module, program.terms, lambda value: value.block is not block)
+        terms.read(block.statements)
+        proposals.append(_proposal(program, block, list(inside), roots, terms))
+    best = max([p for p in proposals if p is not None], key=lambda p: p.saving, default=None)
+    if best is not None and best.saving > (0, 0):
+        program.apply(best)
+
+
+def _arithmetic(program: Program, statement: Statement) -> Value | None:
+    """The value of an ``arith`` operation that has a term and stands as it was."""
+    if len(statement.results) != 1 or statement.replacement is not None:
+        return None
+    is_known = statement.results[0] in program.terms.computed
+    return statement.results[0] if is_known and statement.normalised[0].startswith("%0 = arith.") else None
+
+
+def _proposal(
+    program: Program, block: Block, inside: Sequence[Value], roots: Sequence[Value], terms: KnownTerms
+) -> Proposal | None:
+    """What the optimiser makes of ``roots``."""
+    wanted = {v: terms.known[v] for v in roots if not _is_literal(v)}
+    if wanted and program.answers(list(wanted.values()), terms, block, program.model) is None:
+        alone = {v: program.answers([term], terms, block, program.model) for v, term in wanted.items()}
+        wanted = {v: term for v, term in wanted.items() if alone[v] is not None}
+    while wanted:
+        answers = program.answers(list(wanted.values()), terms, block, program.model)
+        if answers is None:
+            return None
+        pairs = zip(wanted.items(), answers, strict=True)
+        changed = {v: a for (v, term), a in pairs if a is not term or _is_had(program, v, term, terms)}
+        try:
+            return _emitted(program, inside, roots, changed, terms)
+        except _NotEmittedError as error:
+            del wanted[error.value]
+    return None
+
+
+def _is_literal(value: Value) -> bool:
+    return value.statement.normalised[0].startswith("%0 = arith.constant ")
+
+
+def _is_had(program: Program, value: Value, term: Expr, terms: Terms) -> bool:
+    """Whether the term of a value is a literal, a variable of its type, or what another value has computed."""
+    type_ = terms.type_of(value)
+    if (found := terms.stands_for(term)) is not None:
+        return found is not value and terms.type_of(found) == type_
+    return not term.args or program.available(term, type_, value.statement, {value}) is not None
+
+
+class _NotEmittedError(Exception):
+    """No operations compute the answer for a root."""
+
+    def __init__(self, value: Value) -> None:
+        super().__init__(value)
+        self.value = value
+
+
+def _emitted(
+    program: Program, inside: Sequence[Value], roots: Sequence[Value], changed: dict[Value, Expr], terms: Terms
+) -> Proposal | None:
+    if not changed:
+        return None
+    kept = _closure([v for v in roots if v not in changed], set(inside))
+    # what casts and constants have computed is read again
+    replaced = {v for v in inside if v in changed or (v not in kept and program.terms.known[v].args)}
+    leaves: set[Value] = set()
+    emitter = Emitter(
+        terms,
+        lambda term, type_, place: program.available(term, type_, place, replaced),
+        lambda value, place: value in leaves or program.is_visible(value, place),
+        program.model,
+    )
+    emitted: dict[Statement, Emitted] = {}
+    for value, answer in changed.items():
+        # what it has read is visible at the root, in whatever block it is
+        leaves = {terms.values[x] for x in variables([terms.known[value]])}
+        try:
+            emitted[value.statement] = emitter.emit(answer, value, terms.types[value])
+        except NotReadError:
+            raise _NotEmittedError(value) from None
+    used = [v for e in emitted.values() for v in e.used]
+    used += [e.same_as for s, e in emitted.items() if e.same_as is not None for _ in s.results[0].users]
+    lost = [o for s in emitted for o in s.operands]
+    dead = program.dead(emitted, lost, used)
+    saving = sum(map(program.price, emitted)) - sum(e.price for e in emitted.values())
+    return program.proposal(emitted, dead, saving)
+
+
+def _closure(values: Iterable[Value], within: set[Value]) -> set[Value]:
+    """The values, and those among ``within`` from which they are computed."""
+    found: set[Value] = set()
+    queue = list(values)
+    while queue:
+        value = queue.pop()
+        if value in within and value not in found:
+            found.add(value)
+            queue += map(resolved, value.statement.operands)
+    return found

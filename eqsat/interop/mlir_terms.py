@@ -1,0 +1,360 @@
+"""What MLIR's operations on integers mean: values as terms, loops as ranges, enclosing conditions as facts.
+
+The term of a value is exact: arithmetic that may wrap, divide by zero, or read a negative number as an unsigned one
+has none, and its value is a variable with the range of its type; so is a value of any operation that is not known here.
+``index`` has 64 bits. An operation with attributes of its own is not known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+
+from eqsat.interop.affine import AffineFunction, affine_term
+from eqsat.interop.mlir_text import Module, Statement, Value
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, maximum, minimum, tdiv, tmod, topological, var, where
+from eqsat.lang.text import split_list
+from eqsat.theory.linear import LinearArithmetic
+
+#: The types that are read.
+TYPE = r"(index|i\d+)"
+_LOC = r"(?: loc\(.*\))?"
+_BINARY = re.compile(rf"%0 = arith\.(\w+) %1, %2(?: overflow<[\w, ]+>)? : {TYPE}{_LOC}")
+_CONSTANT = re.compile(rf"%0 = arith\.constant (?:(-?\d+) : {TYPE}|(true|false)){_LOC}")
+_COMPARISON = re.compile(rf"%0 = arith\.cmpi (\w+), %1, %2 : {TYPE}{_LOC}")
+_SELECT = re.compile(rf"%0 = arith\.select %1, %2, %3 : {TYPE}{_LOC}")
+_CAST = re.compile(rf"%0 = arith\.(index_cast|index_castui|extsi|extui|trunci) %1 : {TYPE} to {TYPE}{_LOC}")
+#: A map or set, and its operands.
+MAP = r"(#[\w.$-]+|affine_(?:map|set)<.*>) ?\(([^()]*)\)(?: ?\[([^\]]*)\])?"
+_APPLY = re.compile(rf"%0 = affine\.(apply|min|max) {MAP}{_LOC}")
+_ACCESS = re.compile(r"(?:%0 = )?affine\.(?:load|store) (?:%\d+, )?%\d+ ?\[(.*)\] : .*")
+_TYPED = re.compile(rf"%0 = arith\..* (?::|to) {TYPE}{_LOC}")
+_BOOL = re.compile(r"%0 = arith\.(?:cmpi .*|constant (?:true|false).*)")
+_INDEX = re.compile(r"%0 = affine\.(?:apply|min|max) .*")
+
+#: More terms than an operation adds to those of its operands.
+_MOST_OWN = 16
+
+_SIGNED = {"slt": "lt", "sle": "le", "eq": "eq", "ne": "ne"}
+_SWAPPED = {"sgt": "lt", "sge": "le"}
+
+
+def limits(type_: str) -> tuple[int, int]:
+    """The least and the greatest value of a type.
+
+    >>> limits("i8"), limits("i1")
+    ((-128, 127), (0, 1))
+    """
+    bits = 64 if type_ == "index" else int(type_[1:])
+    return (0, 1) if bits == 1 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def fits(term: Expr, type_: str) -> bool:
+    """Whether every value of ``term`` is one of the type."""
+    low, high = limits(type_)
+    return low <= term.vmin and term.vmax <= high
+
+
+def own_terms(term: Expr, operands: Iterable[Expr]) -> list[Expr]:
+    """The terms in ``term`` that its operands do not have.
+
+    >>> from eqsat.lang.expr import var
+    >>> x = var("x", 0, 9)
+    >>> own_terms(x * 4 + 1, [x * 4])
+    [Expr('x*4 + 1'), Expr('1')]
+    """
+    operands = list(operands)
+    found: dict[Expr, None] = {}
+    stack = [term]
+    known = set(operands)
+    while stack:
+        t = stack.pop()
+        if t not in known and t not in found:
+            found[t] = None
+            stack += reversed(t.args)
+            if len(found) == _MOST_OWN:
+                # no operation has as many: this one came out as what is inside of an operand
+                known.update(topological(operands))
+                found = {t: None for t in found if t not in known}
+    return list(found)
+
+
+class NotReadError(Exception):
+    """The operation has no exact term."""
+
+
+def _shift(x: Expr, y: Expr) -> Expr:
+    if y.op != "const" or not 0 <= y.vmin < 63:
+        raise NotReadError
+    return const(2**y.vmin)
+
+
+def _unsigned(*operands: Expr) -> None:
+    if any(x.vmin < 0 for x in operands):
+        raise NotReadError
+
+
+def _divisor(y: Expr) -> None:
+    if y.vmin <= 0 <= y.vmax:
+        raise NotReadError
+
+
+def _mask(x: Expr, y: Expr) -> Expr:
+    """``x & y`` for a mask of low bits, or of all but those."""
+    x, y = (y, x) if x.op == "const" else (x, y)
+    if y.op == "const" and y.vmin > 0 and (y.vmin + 1).bit_count() == 1:
+        return x % (y.vmin + 1)
+    if y.op == "const" and y.vmin < 0 and (-y.vmin).bit_count() == 1:
+        return x - x % -y.vmin
+    raise NotReadError
+
+
+def _binary(op: str, x: Expr, y: Expr) -> Expr:
+    """The term of ``arith.op``."""
+    if op in ("divui", "remui", "ceildivui", "maxui", "minui", "shrui"):
+        _unsigned(x, y)
+    if op[:3] in ("div", "rem") or "div" in op:
+        _divisor(y)
+    if op not in _ARITHMETIC:
+        raise NotReadError
+    return _ARITHMETIC[op](x, y)
+
+
+def _ceiling(x: Expr, y: Expr) -> Expr:
+    return -(-x // y)
+
+
+_ARITHMETIC: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "addi": lambda x, y: x + y,
+    "subi": lambda x, y: x - y,
+    "muli": lambda x, y: x * y,
+    "divsi": tdiv,
+    "remsi": tmod,
+    "divui": lambda x, y: x // y,
+    "remui": lambda x, y: x % y,
+    "floordivsi": lambda x, y: x // y,
+    "ceildivsi": _ceiling,
+    "ceildivui": _ceiling,
+    "shli": lambda x, y: x * _shift(x, y),
+    "shrsi": lambda x, y: x // _shift(x, y),
+    "shrui": lambda x, y: x // _shift(x, y),
+    "andi": _mask,
+    "minsi": minimum,
+    "maxsi": maximum,
+    "minui": minimum,
+    "maxui": maximum,
+}
+_LOGIC: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "andi": lambda p, q: p & q,
+    "ori": lambda p, q: p | q,
+    "xori": lambda p, q: make("ne", p, q),
+}
+
+
+def _result_type(text: str) -> str | None:
+    """The type of what a statement computes that may have a term."""
+    if _BOOL.fullmatch(text):
+        return "i1"
+    found = _TYPED.fullmatch(text)
+    return found[1] if found else "index" if _INDEX.fullmatch(text) else None
+
+
+class Terms:
+    """The terms of the values of a module.
+
+    Parameters
+    ----------
+    module : Module
+        The text.
+    base : Terms, optional
+        All terms, from which the bounds are taken.
+    stops : callable, optional
+        Which values are variables, though their operations are known; none.
+    """
+
+    def __init__(
+        self, module: Module, base: Terms | None = None, stops: Callable[[Value], bool] = lambda value: False
+    ) -> None:
+        self.module = module
+        self.base = base
+        self.stops = stops
+        self.known: dict[Value, Expr] = {}
+        #: Of variables, what they stand for; and of all values that were read their types.
+        self.values: dict[Expr, Value] = {}
+        self.types: dict[Value, str] = {}
+        #: Those whose terms are made from the terms of operands, or are literals.
+        self.computed: set[Value] = set()
+
+    def read(self, statements: Iterable[Statement]) -> None:
+        """Read what statements compute, so that no later term is deep."""
+        for statement in statements:
+            if len(statement.results) == 1 and (type_ := _result_type(statement.normalised[0])):
+                self.of(statement.results[0], type_)
+
+    def of(self, value: Value, type_: str) -> Expr:
+        """The term of a value of the given type; for ``i1`` a condition."""
+        while value.same_as is not None:
+            value = value.same_as
+        if value not in self.known:
+            self.types[value] = type_
+            self.known[value] = self._read(value, type_)
+        return self.known[value]
+
+    def stands_for(self, variable: Expr) -> Value | None:
+        """The value that a variable stands for, in these terms or in those of the base."""
+        found = self.values.get(variable)
+        return self.base.stands_for(variable) if found is None and self.base is not None else found
+
+    def type_of(self, value: Value) -> str:
+        """The type of a value that was read, in these terms or in those of the base."""
+        found = self.types.get(value)
+        return self.base.type_of(value) if found is None and self.base is not None else self.types[value]
+
+    def _read(self, value: Value, type_: str) -> Expr:
+        low, high = limits(type_)
+        if self.base is not None:
+            known = self.base.of(value, type_)
+            if known.args and self.stops(value):
+                return self._variable(value, known.vmin, known.vmax, type_)
+            if value not in self.base.computed:
+                return self._variable(value, *self.base.bounds(known), type_)
+        try:
+            term = self.result(value.statement, type_) if value.is_result else None
+            if term is None:
+                least, most = self.range_of(value, type_)
+            else:
+                self.computed.add(value)
+                return term
+            low, high = max(low, least), min(high, most)
+        except (NotReadError, ValueError, TypeError):
+            # what cannot be read is a variable
+            pass
+        return self._variable(value, low, high, type_)
+
+    def _variable(self, value: Value, low: int, high: int, type_: str) -> Expr:
+        found = var(f"v{value.statement.number}_{self._place(value)}", low, high)
+        term = found.ne(0) if type_ == "i1" else found
+        self.values[found] = value
+        return term
+
+    def bounds(self, term: Expr) -> tuple[int, int]:
+        """The bounds of a variable, or of that of a condition on one."""
+        return (0, 1) if term.is_bool else (term.vmin, term.vmax)
+
+    def _place(self, value: Value) -> int:
+        """Which of the values of its statement it is."""
+        values = value.statement.normalised[1]
+        return values.index(value) if value in values else len(values) + int(value.name.partition("#")[2] or 0)
+
+    def range_of(self, value: Value, type_: str) -> tuple[int, int]:
+        """The range of a value that is no arithmetic."""
+        return limits(type_)
+
+    def result(self, statement: Statement, type_: str) -> Expr | None:
+        """The exact term of what a statement computes; None if it has no meaning here.
+
+        Raises
+        ------
+        NotReadError
+            If it may wrap, or is not defined everywhere.
+        """
+        text, values = statement.normalised
+        if found := _CONSTANT.fullmatch(text):
+            if found[3]:
+                return TRUE if found[3] == "true" else FALSE
+            # an unsigned literal may be larger than its type holds
+            number = int(found[1])
+            return const(number) if fits(const(number), type_) and type_ != "i1" else None
+        if found := _BINARY.fullmatch(text):
+            x, y = (self.of(v, found[2]) for v in values[1:])
+            if found[2] == "i1":
+                return _LOGIC[found[1]](x, y) if found[1] in _LOGIC else None
+            return self._exact(_binary(found[1], x, y), (x, y), type_)
+        if found := _COMPARISON.fullmatch(text):
+            return _compared(found[1], *(self.of(v, found[2]) for v in values[1:]))
+        if found := _SELECT.fullmatch(text):
+            return where(self.of(values[1], "i1"), self.of(values[2], found[1]), self.of(values[3], found[1]))
+        if found := _CAST.fullmatch(text):
+            return _cast(found[1], self.of(values[1], found[2]), found[2], found[3])
+        if _APPLY.fullmatch(text):
+            kind, terms = self.applied(statement)
+            return reduce({"min": minimum, "max": maximum}.get(kind, minimum), terms)
+        return None
+
+    def _exact(self, term: Expr, operands: Sequence[Expr], type_: str) -> Expr:
+        """``term``, if nothing that it computes from its operands may wrap."""
+        for t in own_terms(term, operands):
+            # the bounds of a normal form are tighter than those of a term
+            if not fits(t, type_) and not fits(LinearArithmetic().simplify(t), type_):
+                raise NotReadError
+        return term
+
+    def applied(self, statement: Statement) -> tuple[str, list[Expr]]:
+        """Which of ``apply``, ``min`` and ``max`` a statement is, and the terms of its map.
+
+        Raises
+        ------
+        NotReadError
+            If it is none, or may wrap.
+        """
+        text, values = statement.normalised
+        found = _APPLY.fullmatch(text)
+        if not found:
+            raise NotReadError
+        return found[1], self.function(found[2], found[3], found[4], values)
+
+    def function(self, text: str, dims: str, symbols: str | None, values: Sequence[Value]) -> list[Expr]:
+        """The results of a map or set at its operands."""
+        function = AffineFunction.parse(self.module.aliases.get(text, text))
+        operands = [[self.operand(name, values) for name in split_list(part or "")] for part in (dims, symbols)]
+        found = function.applied(*operands)
+        for term in found:
+            self._exact(term, [x for part in operands for x in part], "index")
+        return found
+
+    def operand(self, name: str, values: Sequence[Value]) -> Expr:
+        if not re.fullmatch(r"%\d+", name):
+            raise NotReadError
+        return self.of(values[int(name[1:])], "index")
+
+    def subscripts(self, statement: Statement) -> list[Expr]:
+        """The terms of the subscripts of an ``affine.load`` or ``affine.store``; none of another statement.
+
+        Raises
+        ------
+        NotReadError
+            If one may wrap.
+        """
+        text, values = statement.normalised
+        found = _ACCESS.fullmatch(text)
+        if not found:
+            return []
+        bare = re.sub(r"symbol\((%\d+)\)", r"\1", found[1])
+        places = sorted({int(n) for n in re.findall(r"%(\d+)", bare)})
+        names = {f"x{n}": self.of(values[n], "index") for n in places}
+        terms = [affine_term(part, names) for part in split_list(bare.replace("%", "x"))]
+        for term in terms:
+            self._exact(term, list(names.values()), "index")
+        return terms
+
+
+def _compared(predicate: str, x: Expr, y: Expr) -> Expr:
+    if predicate[0] == "u":
+        _unsigned(x, y)
+        predicate = f"s{predicate[1:]}"
+    if predicate in _SWAPPED:
+        return make(_SWAPPED[predicate], y, x)
+    return make(_SIGNED[predicate], x, y)
+
+
+def _cast(op: str, x: Expr, source: str, target: str) -> Expr:
+    if source == "i1":
+        if op != "extui":
+            raise NotReadError
+        return where(x, 1, 0)
+    if target == "i1" or not fits(x, target):
+        raise NotReadError
+    if op in ("index_castui", "extui"):
+        _unsigned(x)
+    return x

@@ -1,0 +1,283 @@
+"""MLIR's textual form as statements: what a rewriter must know of it, and everything else verbatim.
+
+A :class:`Module` is a list of :class:`Statement`, the lines of the text in order (an operation that goes on over
+several lines is one). A statement is text with :class:`Value` in the place of each SSA name, so that a name may
+change. Blocks say what encloses what. What an operation means is no matter here: a name that is not visible where it
+stands is defined there, as an argument of the region that the statement opens; so is each name left of ``=``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+_TOKEN = re.compile(
+    r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|(?P<value>%(?:\d+|[A-Za-z$._-][\w$.-]*)(?:#\d+)?)|(?P<bracket>[][(){}])'
+)
+#: How a line begins that goes on with the operation before it.
+_CONTINUATION = re.compile(r"\s*(?:->|:|\{|iter_args\b|step\b|to\b|attributes\b|ins\s*\(|outs\s*\(|loc\s*\()")
+_RESULTS = re.compile(r"\s*%[^=(]*?=(?!=)")
+_LABEL = re.compile(r"\s*\^\w+")
+_ALIAS = re.compile(r"\s*(#[\w.$-]+)\s*=\s*(affine_(?:map|set)\s*<.*>)\s*(?://.*)?")
+
+
+@dataclass(eq=False)
+class Value:
+    """A value of the program.
+
+    Attributes
+    ----------
+    name : str
+        As it is written, with ``%``.
+    block : Block
+        Where it is visible.
+    statement : Statement
+        What defines it, as a result or as an argument of its region.
+    is_result : bool
+        Whether it is a result, and not an argument.
+    users : list of Statement
+        Where it stands as an operand, once each time.
+    same_as : Value or None
+        What stands in its place since it was found to be equal.
+    """
+
+    name: str
+    block: Block
+    statement: Statement
+    is_result: bool = True
+    users: list[Statement] = field(default_factory=list)
+    same_as: Value | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.same_as is None else str(self.same_as)
+
+
+@dataclass(eq=False)
+class Block:
+    """Statements that run one after the other: of a region, or from a label on.
+
+    Attributes
+    ----------
+    parent : Block or None
+        What encloses it.
+    owner : Statement or None
+        The statement whose region it is in; ``branch`` is which of its regions.
+    """
+
+    parent: Block | None = None
+    owner: Statement | None = None
+    branch: int = 0
+    statements: list[Statement] = field(default_factory=list)
+    names: dict[str, Value] = field(default_factory=dict)
+
+    def enclosing(self) -> Iterator[Block]:
+        """This block, what encloses it, and so on."""
+        block: Block | None = self
+        while block is not None:
+            yield block
+            block = block.parent
+
+
+@dataclass(eq=False)
+class Statement:
+    """A line, or those over which an operation goes on.
+
+    Attributes
+    ----------
+    number : int
+        Its place among the statements of the text.
+    line : int
+        The number of its first line, from 1.
+    pieces : list of str and Value
+        The text, verbatim.
+    results : list of Value
+        What it defines; ``operands`` what it reads, once for each time that it is written.
+    replacement : list of list of str and Value, or None
+        The lines in its place; None for itself.
+    """
+
+    number: int
+    line: int
+    block: Block
+    pieces: list[str | Value] = field(default_factory=list)
+    results: list[Value] = field(default_factory=list)
+    operands: list[Value] = field(default_factory=list)
+    replacement: list[list[str | Value]] | None = None
+    #: Whether a name in it is defined nowhere above.
+    has_unknown: bool = False
+
+    def __str__(self) -> str:
+        if self.replacement is None:
+            return "".join(map(str, self.pieces))
+        return "".join("".join(map(str, line)) for line in self.replacement)
+
+    @property
+    def indentation(self) -> str:
+        """The blanks before it."""
+        first = self.pieces[0] if self.pieces and isinstance(self.pieces[0], str) else ""
+        return first[: len(first) - len(first.lstrip())]
+
+    @cached_property
+    def normalised(self) -> tuple[str, list[Value]]:
+        """The text on one line without comments, with ``%k`` for its k-th value, and those values."""
+        values: list[Value] = []
+        parts = []
+        for piece in self.pieces:
+            if isinstance(piece, Value):
+                parts.append(f"%{len(values)}")
+                values.append(piece)
+            else:
+                parts.append(re.sub(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*', lambda m: m[1] or "", piece))
+        return " ".join("".join(parts).split()), values
+
+
+@dataclass
+class Module:
+    """The statements of a text, its blocks (the enclosing ones first), and its named affine maps and sets."""
+
+    statements: list[Statement]
+    blocks: list[Block]
+    aliases: dict[str, str]
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.statements))
+
+
+def parse(text: str) -> Module:
+    """The statements of MLIR in its textual form.
+
+    Parameters
+    ----------
+    text : str
+        A module, or what stands in one. ``str`` of the result is this text again.
+
+    Raises
+    ------
+    ValueError
+        If its braces do not match; the message names the line.
+
+    >>> module = parse('''func.func @f(%a: index) {
+    ...   %0 = arith.addi %a, %a : index
+    ... }
+    ... ''')
+    >>> module.statements[1].normalised[0], [str(v) for v in module.statements[1].operands]
+    ('%0 = arith.addi %1, %2 : index', ['%a', '%a'])
+    """
+    reader = _Reader()
+    line = 1
+    for part in _split(text):
+        reader.read(part, line)
+        line += part.count("\n")
+    if reader.block.parent is not None:
+        opened = reader.block.owner.line if reader.block.owner else 1
+        raise ValueError(f"line {opened} of the MLIR text opens a region that has no end: close it with '}}'")
+    aliases = {found[1]: found[2] for s in reader.statements if (found := _ALIAS.fullmatch(str(s).rstrip("\n")))}
+    return Module(reader.statements, reader.blocks, aliases)
+
+
+def _split(text: str) -> Iterator[str]:
+    """The text cut behind each operation, with the blanks around it."""
+    lines = text.splitlines(keepends=True)
+    part, depth = "", 0
+    for place, line in enumerate(lines):
+        part += line
+        code = ""
+        for found in _TOKEN.finditer(line):
+            depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(found["bracket"] or "", 0)
+        code = re.sub(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*', lambda m: m[1] or "", line).rstrip()
+        following = lines[place + 1] if place + 1 < len(lines) else ""
+        goes_on = depth > 0 or code.endswith((",", "="))
+        if goes_on or (code and not code.endswith("{") and _CONTINUATION.match(following)):
+            continue
+        yield part
+        part, depth = "", 0
+    if part:
+        yield part
+
+
+class _Reader:
+    """Statements read so far, and the block in which the next one stands."""
+
+    def __init__(self) -> None:
+        self.block = Block()
+        self.blocks = [self.block]
+        self.statements: list[Statement] = []
+
+    def read(self, part: str, line: int) -> None:
+        """Take the next statement."""
+        opened, closed, last = self._braces(part)
+        owner: Statement | None = None
+        branch = 0
+        for _ in range(closed):
+            owner, branch = self._leave(line)
+        if _LABEL.match(part) and self.block.parent is not None:
+            self._enter(self.block.parent, self.block.owner, self.block.branch, self.block.names)
+        statement = Statement(len(self.statements), line, self.block)
+        self.statements.append(statement)
+        self.block.statements.append(statement)
+        inner: Block | None = None
+        for _ in range(opened):
+            # "} else {" goes on with the regions of the statement that began before
+            continues = owner is not None
+            inner = self._enter(self.block, owner if continues else statement, branch + 1 if continues else 0, {})
+        arguments = inner or (self.block if _LABEL.match(part) else None)
+        self._values(statement, part, arguments, last)
+
+    def _braces(self, part: str) -> tuple[int, int, int]:
+        """How many braces a statement opens and closes beyond itself, and where the last that it opens stands."""
+        opened, closed, last = 0, 0, len(part)
+        for found in _TOKEN.finditer(part):
+            if found["bracket"] == "{":
+                opened, last = opened + 1, found.start()
+            elif found["bracket"] == "}":
+                closed, opened = (closed, opened - 1) if opened else (closed + 1, 0)
+        return opened, closed, last if opened else len(part)
+
+    def _enter(self, parent: Block, owner: Statement | None, branch: int, names: dict[str, Value]) -> Block:
+        self.block = Block(parent, owner, branch, names=names)
+        self.blocks.append(self.block)
+        return self.block
+
+    def _leave(self, line: int) -> tuple[Statement | None, int]:
+        if self.block.parent is None:
+            raise ValueError(f"line {line} of the MLIR text closes a region that is not open: leave out its '}}'")
+        owner, branch = self.block.owner, self.block.branch
+        self.block = self.block.parent
+        return owner, branch
+
+    def _values(self, statement: Statement, part: str, arguments: Block | None, last: int) -> None:
+        """Cut the text at its values, and find or define them."""
+        head = _RESULTS.match(part)
+        end = head.end() if head else 0
+        position = 0
+        for found in _TOKEN.finditer(part):
+            if not (name := found["value"]):
+                continue
+            statement.pieces += [part[position : found.start()]]
+            position = found.end()
+            if found.start() < end:
+                value = Value(name, statement.block, statement)
+                statement.block.names[name] = value
+                statement.results.append(value)
+            elif (known := self._known(name, statement)) is not None:
+                value = known
+                value.users.append(statement)
+                statement.operands.append(value)
+            else:
+                value = Value(name, arguments or statement.block, statement, is_result=False)
+                value.block.names[name] = value
+                statement.has_unknown |= arguments is None or found.start() > last
+            statement.pieces.append(value)
+        statement.pieces.append(part[position:])
+
+    def _known(self, name: str, statement: Statement) -> Value | None:
+        whole, _, _ = name.partition("#")
+        for block in self.block.enclosing():
+            if value := block.names.get(name):
+                return value
+            if "#" in name and (group := block.names.get(whole)):
+                value = block.names[name] = Value(name, group.block, group.statement)
+                return value
+        return None
