@@ -117,6 +117,9 @@ CONSTRUCTORS = {
     "tmod": "TMod",
     "shl": "Shl",
     "shr": "Shr",
+    "bitand": "BitAnd",
+    "bitor": "BitOr",
+    "bitxor": "BitXor",
 }
 
 #: Constructors of reductions: the body, the ends of the range, and the number of the index.

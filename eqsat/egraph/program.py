@@ -1,8 +1,8 @@
 """The encoding: which sorts and tables the e-graph has, and the rules that build it from rows and keep its index.
 
 A class is an ``E``. A sum is ``(Sum terms constant)``, its terms a multiset of ``(Sc coefficient class)``; a product,
-conjunction, disjunction, minimum or maximum is a constructor over a multiset of classes. So commutativity and
-associativity hold by representation. Rules match the sums that are ``open``: of the ways to write one value as a sum
+conjunction, disjunction, minimum, maximum or bit operator is a constructor over a multiset of classes. So
+commutativity and associativity hold by representation. Rules match the sums that are ``open``: of the ways to write one value as a sum
 there are exponentially many, so Python chooses some. The tables ``at`` and ``in`` index the members: which sum has a
 multiple of a class, which multiset has a class. ``(A n)`` is the class with that number in Python;
 ``(nf class terms constant)`` is a class's normal form, and ``lo hi fac modulus remainder`` say what the theory knows of
@@ -14,7 +14,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 #: Constructors over a multiset of classes, by operator.
-CONTAINERS = {"mul": "Prod", "and": "And", "or": "Or", "min": "Min", "max": "Max"}
+CONTAINERS = {
+    "mul": "Prod",
+    "and": "And",
+    "or": "Or",
+    "min": "Min",
+    "max": "Max",
+    "bitand": "BitAnd",
+    "bitor": "BitOr",
+    "bitxor": "BitXor",
+}
+#: Those of which a member that stands twice is not the same as one that stands once.
+_COUNTED = frozenset({"mul", "bitxor"})
 #: Constructors with a fixed number of operands, by operator.
 PLAIN = {
     "floordiv": ("Div", 2),
@@ -135,8 +146,8 @@ def program() -> str:
 
 
 def container_text(op: str, members: str) -> str:
-    """The node of an operator over a multiset; but for products a member counts once."""
-    return f"({CONTAINERS[op]} {members if op == 'mul' else f'(multiset-reset-counts {members})'})"
+    """The node of an operator over a multiset; but for products and exclusive or a member counts once."""
+    return f"({CONTAINERS[op]} {members if op in _COUNTED else f'(multiset-reset-counts {members})'})"
 
 
 def _built() -> Iterator[tuple[str, str, str]]:

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from eqsat.lang.expr import FALSE, Expr, chain_members
+from eqsat.theory.bits import Bits
 from eqsat.theory.elimination import Rows
 from eqsat.theory.forms import LinearForm, atom_form, factors, product, product_form
-from eqsat.theory.quotients import Quotients
 
 #: The work of one refutation: a pair of rows that is combined counts 1, a case ``STEPS_OF_CASE``.
 MAX_STEPS = 3000
@@ -37,7 +37,7 @@ class _Case:
     impossible: bool = False
 
 
-class Refutations(Quotients):
+class Refutations(Bits):
     """Conditions that contradict each other, or the facts."""
 
     def cannot_hold(self, conditions: Iterable[Expr], rows: Iterable[LinearForm] = ()) -> bool:
