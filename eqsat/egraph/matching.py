@@ -32,6 +32,7 @@ from eqsat.egraph.patterns import (
 from eqsat.egraph.program import CONTAINERS, PLAIN, container_text
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import FALSE, Expr, const, make, topological, variables
+from eqsat.lang.ops import OPS
 
 #: A shipped rule may take the constant of a sum that has fewer other terms left: the more there are, the more sums it
 #: would make, and the less each is worth.
@@ -584,6 +585,9 @@ class _Matcher:
                 state = state.fact(f"(= {name} (- 0 {args[0]}))")
             case "add" | "sub" | "mul" | "min" | "max":
                 symbol = {"add": "+", "sub": "-", "mul": "*"}.get(term.op, term.op)
+                state = state.fact(f"(= {name} ({symbol} {args[0]} {args[1]}))")
+            case "bitand" | "bitor" | "bitxor":
+                symbol = OPS[term.op].symbol
                 state = state.fact(f"(= {name} ({symbol} {args[0]} {args[1]}))")
             case "shl":
                 state = state.fact(f"(< {args[1]} 62)", f"(= {name} (<< {args[0]} {args[1]}))")

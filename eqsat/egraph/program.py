@@ -2,9 +2,10 @@
 
 A class is an ``E``. A sum is ``(Sum terms constant)``, its terms a multiset of ``(Sc coefficient class)``; a product,
 conjunction, disjunction, minimum, maximum or bit operator is a constructor over a multiset of classes. So
-commutativity and associativity hold by representation. Rules match the sums that are ``open``: of the ways to write one value as a sum
-there are exponentially many, so Python chooses some. The tables ``at`` and ``in`` index the members: which sum has a
-multiple of a class, which multiset has a class. ``(A n)`` is the class with that number in Python;
+commutativity and associativity hold by representation. Rules match the sums that are ``open``: of the ways to write
+one value as a sum there are exponentially many, so Python chooses some. The tables ``at`` and ``in`` index the
+members: which sum has a multiple of a class, which multiset has a class. ``(A n)`` is the class with that number in
+Python;
 ``(nf class terms constant)`` is a class's normal form, and ``lo hi fac modulus remainder`` say what the theory knows of
 its values.
 """

@@ -190,8 +190,8 @@ def period(conditions: Sequence[Expr], variable: Expr) -> int | None:
     Comparisons of operands that move by the same S do not change, and their min, max and selections move by S. Bit
     operators on an operand with S = 0, whose values are in [0, 2**k) or in [-2**k, 0), need steps for which 2**k
     divides S of the other; what they do to its higher bits, which are added then, is to keep, clear, set or invert
-    them. Any other operator needs operands with S = 0. So a condition, which has S = 0, holds somewhere in the range only if it
-    holds at one of the first P values of it.
+    them. Any other operator needs operands with S = 0. So a condition, which has S = 0, holds somewhere in the range
+    only if it holds at one of the first P values of it.
 
     >>> from eqsat import var
     >>> x, y = var("x", 0, 10**9), var("y", 0, 9)

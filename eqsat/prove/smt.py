@@ -212,3 +212,42 @@ def _operators() -> dict[str, Callable[..., Any]]:
         "max": lambda a, b: Or(a, b) if is_bool(a) else If(a >= b, a, b),
         "where": If,
     }
+
+
+def to_bit_vectors(roots: Sequence[Expr], context: Any = None) -> dict[Expr, Any]:
+    """Every term below ``roots`` as a z3 bit-vector, all of one width, that holds it by its bounds; conditions as such.
+
+    Nothing overflows where the variables are in their ranges, which are not stated, and no divisor is zero.
+
+    >>> from eqsat import var
+    >>> x = var("x", -8, 7)
+    >>> to_bit_vectors([x & 3])[x & 3].size()
+    6
+    """
+    import z3
+
+    order = topological(roots)
+    # a bit for the sign, and one for the dividend of a floor
+    width = 2 + max(end.bit_length() for term in order for end in (term.vmin, term.vmax))
+    operators = _operators() | {
+        "floordiv": lambda a, b: (a - a % b) / b,
+        "mod": lambda a, b: a % b,
+        "tdiv": lambda a, b: a / b,
+        "tmod": lambda a, b: z3.SRem(a, b),
+        "shl": lambda a, b: a << b,
+        "shr": lambda a, b: a >> b,
+        "bitand": lambda a, b: a & b,
+        "bitor": lambda a, b: a | b,
+        "bitxor": lambda a, b: a ^ b,
+    }
+    encoded: dict[Expr, Any] = {}
+    for term in order:
+        if term.op == "var":
+            encoded[term] = z3.BitVec(term.value, width, context)
+        elif term.args:
+            encoded[term] = operators[term.op](*[encoded[arg] for arg in term.args])
+        elif term.is_bool:
+            encoded[term] = z3.BoolVal(term.value, context)
+        else:
+            encoded[term] = z3.BitVecVal(term.value, width, context)
+    return encoded

@@ -145,7 +145,7 @@ class Bits(Quotients):
         """The normal form of the bit operator ``op`` on two forms."""
         if x == y:
             return ZERO if op == "bitxor" else x
-        if not x.terms or _inverse(x) is not None:
+        if not x.terms or (y.terms and _inverse(x) is not None):
             x, y = y, x
         if not x.terms:
             return number(int(OPS[op].evaluate(x.constant, y.constant)))
