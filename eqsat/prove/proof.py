@@ -7,8 +7,8 @@ its guard, and if it goes both ways, in both. ``vmin(x)``, ``vmax(x)``, ``factor
 
 A proof (:func:`prove_rule`) has a kind. ``symbolic``: z3, for all integers. ``instantiated``: z3, for all integers as
 terms, the literals, factors and moduli being each combination of small numbers. ``exhaustive``: terms, too, are small.
-``bit-vectors``: z3, for all terms and
-literals of some bits, where the rule has bit operators. ``small ranges``: of a rule about reductions, z3, for each small range and whatever the elements
+``bit-vectors``: z3, for all terms and literals of 32 bits, where the rule has bit operators; of 8 bits, where it also
+divides or multiplies. ``small ranges``: of a rule about reductions, z3, for each small range and whatever the elements
 (:mod:`eqsat.prove.binding`). z3 works under limits of its own steps, not of time, in a fresh context: a proof comes out
 the same on every machine.
 """
