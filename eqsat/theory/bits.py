@@ -164,6 +164,14 @@ class Bits(Quotients):
                 return found
         return self._split(op, x, y, one.possible, other.possible)
 
+    def differing(self, form: LinearForm) -> LinearForm:
+        """A form that is zero where ``form`` is: ``x - y`` for a multiple of ``x ^ y``."""
+        atoms = [] if form.constant or len(form.terms) != 1 else [*form.terms]
+        if not atoms or atoms[0].op != "bitxor":
+            return form
+        x, y = map(self.inner, atoms[0].args)
+        return x.plus(y, -1)
+
     def _with_inverse(self, op: str, x: LinearForm, y: LinearForm) -> LinearForm:
         """A bit operator of ``x`` and ``-1 - y``, which has the bits of ``y`` inverted."""
         if op == "bitxor":

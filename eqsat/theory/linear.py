@@ -194,7 +194,7 @@ class LinearArithmetic(Reductions):
             elif op == "le":
                 result = self.at_least_zero(y.plus(x, -1))
             else:
-                result = self.equal_zero(x.plus(y, -1))
+                result = self.equal_zero(self.differing(x.plus(y, -1)))
                 if op == "ne":
                     result = self.negate(result)
         return self.known.get(result, result)
