@@ -109,6 +109,9 @@ def _tdiv(x: Bounds, y: Bounds) -> Bounds:
 def _tmod(x: Bounds, y: Bounds) -> Bounds:
     if y == (0, 0):
         return 0, 0
+    if x[0] == x[1] and y[0] == y[1]:
+        left = x[0] - y[0] * truncated_div(x[0], y[0])
+        return left, left
     most = max(abs(y[0]), abs(y[1])) - 1
     return (0 if x[0] >= 0 else max(-most, x[0])), (0 if x[1] <= 0 else min(most, x[1]))
 
