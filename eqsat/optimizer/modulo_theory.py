@@ -23,11 +23,11 @@ from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, ProductPrices, reachable
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import FALSE, Expr, substitute, topological
-from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
+from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, SUMS
 from eqsat.lang.uninterpreted import UNINTERPRETED
 from eqsat.optimizer.optimisation import FOR_NORMAL_FORMS, LARGE
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
-from eqsat.optimizer.relevant import relevant_rules
+from eqsat.optimizer.relevant import relevant_rules, relevant_without_bits
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.snapshot import of_theory
 from eqsat.optimizer.with_reductions import WithReductions
@@ -123,7 +123,9 @@ class ModuloTheory(WithReductions):
     def _saturate(self, builder: Builder) -> None:
         """Let rules and theory add e-nodes until nothing changes or the budget ends."""
         if self.with_rules and self._has_time():
-            found = self._modulo(builder, self._once(relevant_rules, self.rules))
+            with_bits = any(term.op in BITWISE for term in self.order)
+            rules = self._once(relevant_rules if with_bits else relevant_without_bits, self.rules)
+            found = self._modulo(builder, rules)
             if found.stop != "saturated":
                 self.stop = found.stop
 

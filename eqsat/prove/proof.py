@@ -33,6 +33,7 @@ from eqsat.egraph.patterns import (
     TERMS,
     Pattern,
     binds_index,
+    has_bits,
     mentioned,
     pattern_of,
     shown,
@@ -41,7 +42,7 @@ from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import TRUE, Expr, const, substitute, topological, var, variables
 from eqsat.lang.limits import require
-from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT
+from eqsat.lang.ops import DIVISIONS, MAX_SHIFT
 from eqsat.prove import binding
 from eqsat.prove.smt import Quotient, Quotients, to_bit_vectors, to_z3
 
@@ -114,7 +115,7 @@ def prove_rule(rule: Rule) -> Proof:
         if not all(map(binding.proved, _ways(rule))):
             return Proof(rule.name, ("exhaustive",), "one content of the arrays for each small range")
         return Proof(rule.name, ("small ranges",), "by z3 for each small range, whatever the elements")
-    if any(term.op in BITWISE for term in topological([pattern_of(rule).left, pattern_of(rule).right])):
+    if has_bits(rule):
         return _proved_by_bits(rule)
     used: dict[str, None] = {}
     for pattern in _claims(rule):
