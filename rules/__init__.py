@@ -14,6 +14,7 @@ Laws for whoever writes a rule:
 """
 
 from eqsat.rules.arithmetic import ARITHMETIC
+from eqsat.rules.bits import BITS
 from eqsat.rules.compare import COMPARE
 from eqsat.rules.division import DIVISION
 from eqsat.rules.divmod import DIVMOD
@@ -31,6 +32,7 @@ FAMILIES = {
     "division": DIVISION,
     "compare": COMPARE,
     "select": SELECT,
+    "bits": BITS,
 }
 
 #: The rules of every run. Those of ``REDUCE``, about reductions, come with them where these occur.

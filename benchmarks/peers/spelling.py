@@ -169,7 +169,7 @@ _NEGATION = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
 
 def _not(x: Expr) -> Expr:
     if x.op not in _NEGATION:
-        return x.args[0] if x.op == "not" else ~x
+        return x.args[0] if x.op == "not" else make("not", x)
     return make(_NEGATION[x.op], *(x.args[::-1] if x.op in ("lt", "le") else x.args))
 
 

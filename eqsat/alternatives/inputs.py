@@ -10,18 +10,19 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import cast
 
+from eqsat.alternatives.bits import BitNodes
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes, Value, sum_of
 from eqsat.alternatives.hidden_laws import HIDDEN, HiddenLaws
 from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import Node, Payload
 from eqsat.lang.expr import Expr, is_wide
-from eqsat.lang.ops import COMPARISONS, FLOORS, REDUCTIONS, SUMS
+from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, REDUCTIONS, SHIFTS, SUMS
 from eqsat.theory.forms import LinearForm
 
 _PARTS = frozenset({"floordiv", "mod", "min", "max"})
 #: Conjunctions and disjunctions of the input have no notation that the normal form has not.
 _WORTH_ADDING = SUMS | frozenset(
-    {"floordiv", "mod", "tdiv", "tmod", "mul", "where", "min", "max", "shl", "shr", "lt", "le", "eq", "ne", *REDUCTIONS}
+    {"floordiv", "mod", "tdiv", "tmod", "mul", "where", "min", "max", *BITWISE, *SHIFTS, *COMPARISONS, *REDUCTIONS}
 )
 
 
@@ -31,6 +32,7 @@ class InputNodes(KindNodes):
     def __init__(self, classes: CanonicalGraph) -> None:
         super().__init__(classes)
         self._hidden_laws = HiddenLaws(self.theory)
+        self.bits = BitNodes(classes)
         #: Whether the input divides toward zero: an answer divides as its input does.
         self.truncates = False
         #: For each class that the input writes, the node of its lowest term, which needs no other term of that class.
@@ -58,6 +60,9 @@ class InputNodes(KindNodes):
                     # the complement of what is written is often what is meant
                     negated, written = map(self.theory.negate, (cast(Expr, value), term))
                     self._originals.setdefault(negated, []).append(written)
+                if op in BITWISE and not self.theory.is_late():
+                    for before, after in self.bits.rewritten(term):
+                        self._rewrites.setdefault(self.classes.value_of(before), []).append(after)
                 if self._has_few and op in HIDDEN and isinstance(value, LinearForm) and not self.theory.is_late():
                     for before, after in self._hidden_laws.rewritten(term):
                         self._rewrites.setdefault(self.classes.value_of(before), []).append(after)

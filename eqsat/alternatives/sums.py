@@ -44,6 +44,7 @@ class SumNodes(KindNodes):
         if self.classes.is_out_of_time(len(form.terms)):
             yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
             return
+        yield from self.input.bits.in_sum(form)
         yield from self.selections.entered(form)
         yield from self.selections.wrapped(form)
         yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)

@@ -107,7 +107,7 @@ _FUNCTIONS = re.compile(
 )
 
 #: How tightly C's operators bind.
-TERNARY, OR, AND, MASK, EQUAL, LESS, SHIFT, ADD, MUL, PREFIX, ATOM = 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 100
+TERNARY, OR, AND, BIT_OR, BIT_XOR, MASK, EQUAL, LESS, SHIFT, ADD, MUL, PREFIX, ATOM = *range(3, 15), 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,6 +390,14 @@ class Writer:
         left, right = [self.code[a].within(SHIFT) for a in term.args]
         return Code(f"{left} {symbol} {right}", precedence, 32)
 
+    def bits(self, term: Expr, symbol: str, precedence: int) -> Code:
+        """A bit operator; C binds it more loosely than comparisons, so other operators within are in brackets."""
+        texts = [
+            code.within(precedence if code.precedence == precedence and not at else PREFIX)
+            for at, code in enumerate(self.operands(term))
+        ]
+        return Code(f" {symbol} ".join(texts), precedence, self.widths[term])
+
     def negate(self, term: Expr) -> Code:
         (operand,) = self.operands(term)
         # C would read two signs in a row as a decrement
@@ -610,6 +618,9 @@ WRITE: dict[str, Callable[[Writer, Expr], Code]] = {
     "mod": Writer.floor_mod,
     "tdiv": Writer.trunc_div,
     "tmod": Writer.trunc_mod,
+    "bitor": lambda writer, term: writer.bits(term, "|", BIT_OR),
+    "bitxor": lambda writer, term: writer.bits(term, "^", BIT_XOR),
+    "bitand": lambda writer, term: writer.bits(term, "&", MASK),
     "shl": Writer.shift_left,
     "shr": Writer.shift_right,
     "min": Writer.smaller,

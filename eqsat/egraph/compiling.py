@@ -47,7 +47,7 @@ from eqsat.lang.expr import (
     var,
     variables,
 )
-from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.ops import OPS, REDUCTIONS
 from eqsat.lang.text import to_text
 
 if TYPE_CHECKING:
@@ -117,6 +117,9 @@ CONSTRUCTORS = {
     "tmod": "TMod",
     "shl": "Shl",
     "shr": "Shr",
+    "bitand": "BitAnd",
+    "bitor": "BitOr",
+    "bitxor": "BitXor",
 }
 
 #: Constructors of reductions: the body, the ends of the range, and the number of the index.
@@ -440,6 +443,8 @@ class _Compiler:
             case "add" | "sub" | "mul" | "min" | "max":
                 symbol = {"add": "+", "sub": "-", "mul": "*"}.get(term.op, term.op)
                 value = f"({symbol} {args[0]} {args[1]})"
+            case "bitand" | "bitor" | "bitxor":
+                value = f"({OPS[term.op].symbol} {args[0]} {args[1]})"
             case "shl":
                 # egglog's shift does not check for overflow
                 self.facts.append(f"(< {args[1]} 62)")

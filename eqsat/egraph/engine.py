@@ -33,7 +33,7 @@ from eqsat.extract.graph import EGraph
 from eqsat.lang.errors import ContradictionError, UnsoundUnionError
 from eqsat.lang.expr import Expr, brief, is_index, topological
 from eqsat.lang.limits import refuse_below
-from eqsat.lang.ops import REDUCTIONS, Bounds
+from eqsat.lang.ops import BITWISE, REDUCTIONS, SHIFTS, Bounds
 
 _I64 = range(-(2**63), 2**63)
 _CONSTRUCTOR = re.compile(r"\(([A-Z]\w*)")
@@ -422,7 +422,7 @@ class _Run:
 _LOCAL = re.compile(r"\bv\d+\b(?!\")")
 _LET = re.compile(r"\(let (v\d+) ")
 #: Operators whose bounds the interval analysis does not derive: they keep those that they were built with.
-_UNINTERPRETED = frozenset({"tdiv", "tmod", "shl", "shr", "load", *REDUCTIONS})
+_UNINTERPRETED = frozenset({"tdiv", "tmod", "load", *BITWISE, *SHIFTS, *REDUCTIONS})
 
 
 class _Script:

@@ -49,7 +49,7 @@ from eqsat.lang.expr import (
     var,
     variables,
 )
-from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.ops import OPS, REDUCTIONS
 
 #: A shipped rule may take the constant of a sum that has fewer other terms left: the more there are, the more sums it
 #: would make, and the less each is worth.
@@ -648,6 +648,9 @@ class _Matcher:
                 state = state.fact(f"(= {name} (- 0 {args[0]}))")
             case "add" | "sub" | "mul" | "min" | "max":
                 symbol = {"add": "+", "sub": "-", "mul": "*"}.get(term.op, term.op)
+                state = state.fact(f"(= {name} ({symbol} {args[0]} {args[1]}))")
+            case "bitand" | "bitor" | "bitxor":
+                symbol = OPS[term.op].symbol
                 state = state.fact(f"(= {name} ({symbol} {args[0]} {args[1]}))")
             case "shl":
                 state = state.fact(f"(< {args[1]} 62)", f"(= {name} (<< {args[0]} {args[1]}))")

@@ -21,7 +21,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from eqsat.lang.expr import TRUE, Expr, buffer, buffers, const, index_level, is_index, make, topological, var, variables
-from eqsat.lang.ops import MAX_SHIFT, REDUCTIONS
+from eqsat.lang.ops import BITWISE, MAX_SHIFT, REDUCTIONS
 from eqsat.lang.text import parse, to_text
 
 if TYPE_CHECKING:
@@ -118,6 +118,13 @@ def pattern_of(rule: Rule) -> Pattern:
             if letter not in bound:
                 raise ValueError(f"rule {rule.name!r}: the left side does not bind {letter!r}")
     return Pattern(left, right, when)
+
+
+@cache
+def has_bits(rule: Rule) -> bool:
+    """Whether the patterns of ``rule`` have bit operators."""
+    pattern = pattern_of(rule)
+    return any(term.op in BITWISE for term in topological([pattern.left, pattern.right]))
 
 
 def binds_index(rule: Rule) -> bool:

@@ -1,10 +1,11 @@
 """The encoding: which sorts and tables the e-graph has, and the rules that build it from rows and keep its index.
 
 A class is an ``E``. A sum is ``(Sum terms constant)``, its terms a multiset of ``(Sc coefficient class)``; a product,
-conjunction, disjunction, minimum or maximum is a constructor over a multiset of classes. So commutativity and
-associativity hold by representation. Rules match the sums that are ``open``: of the ways to write one value as a sum
-there are exponentially many, so Python chooses some. The tables ``at`` and ``in`` index the members: which sum has a
-multiple of a class, which multiset has a class. ``(A n)`` is the class with that number in Python;
+conjunction, disjunction, minimum, maximum or bit operator is a constructor over a multiset of classes. So
+commutativity and associativity hold by representation. Rules match the sums that are ``open``: of the ways to write
+one value as a sum there are exponentially many, so Python chooses some. The tables ``at`` and ``in`` index the
+members: which sum has a multiple of a class, which multiset has a class. ``(A n)`` is the class with that number in
+Python;
 ``(nf class terms constant)`` is a class's normal form, and ``lo hi fac modulus remainder`` say what the theory knows of
 its values.
 """
@@ -13,8 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from eqsat.lang.ops import BITWISE
+
 #: Constructors over a multiset of classes, by operator.
-CONTAINERS = {"mul": "Prod", "and": "And", "or": "Or", "min": "Min", "max": "Max"}
+CONTAINERS = {
+    "mul": "Prod",
+    "and": "And",
+    "or": "Or",
+    "min": "Min",
+    "max": "Max",
+    "bitand": "BitAnd",
+    "bitor": "BitOr",
+    "bitxor": "BitXor",
+}
+#: Those of which a member that stands twice is not the same as one that stands once.
+_COUNTED = frozenset({"mul", "bitxor"})
 #: Constructors with a fixed number of operands, by operator.
 PLAIN = {
     "floordiv": ("Div", 2),
@@ -106,12 +120,18 @@ _KEPT = [
 _UNTRACKED = ("fill", "piece")
 
 
-def program() -> str:
-    """The egglog text of the encoding."""
+def containers(with_bits: bool) -> dict[str, str]:
+    """The constructors over a multiset of classes; those of bit operators, which few inputs have, only if wanted."""
+    return {op: name for op, name in CONTAINERS.items() if with_bits or op not in BITWISE}
+
+
+def program(with_bits: bool = True) -> str:
+    """The egglog text of the encoding; each table costs time, so those of bit operators may be left out."""
+    over_multisets = containers(with_bits).values()
     lines = [_SORTS]
     for constructor, arity in PLAIN.values():
         lines.append(f"(constructor {constructor} ({' '.join(['E'] * arity)}) E)")
-    for constructor in CONTAINERS.values():
+    for constructor in over_multisets:
         lines.append(f"(constructor {constructor} (ME) E)")
         lines.append(
             f'(rule ((= s ({constructor} m))) ((unstable-multiset-fill-index m (unstable-fn "midx")))'
@@ -123,7 +143,7 @@ def program() -> str:
         )
     # a class that is known to be one value, or a node over its own class, needs no other node
     rows = [(name, [f"x{i}" for i in range(arity)], "") for name, arity in PLAIN.values()]
-    rows += [(name, ["m"], "") for name in CONTAINERS.values()]
+    rows += [(name, ["m"], "") for name in over_multisets]
     rows.append(("Sum", ["m", "k"], "(< 0 (multiset-length m))"))
     for name, operands, guard in rows:
         row = f"({name} {' '.join(operands)})"
@@ -132,7 +152,7 @@ def program() -> str:
         for i in range(arity):
             row = f"({name} {' '.join('e' if i == j else f'x{j}' for j in range(arity))})"
             lines.append(f'(rule ((= e {row})) ((subsume {row})) :ruleset ones :name "own-{name}{i}")')
-    lines += _insertion()
+    lines += _insertion(with_bits)
     for ruleset, name, query, actions in _KEPT:
         mark = " :unsafe-seminaive" if name in _UNTRACKED else ""
         lines.append(f'(rule ({query}) ({actions}) :ruleset {ruleset}{mark} :name "{name}")')
@@ -140,11 +160,11 @@ def program() -> str:
 
 
 def container_text(op: str, members: str) -> str:
-    """The node of an operator over a multiset; but for products a member counts once."""
-    return f"({CONTAINERS[op]} {members if op == 'mul' else f'(multiset-reset-counts {members})'})"
+    """The node of an operator over a multiset; but for products and exclusive or a member counts once."""
+    return f"({CONTAINERS[op]} {members if op in _COUNTED else f'(multiset-reset-counts {members})'})"
 
 
-def _built() -> Iterator[tuple[str, str, str]]:
+def _built(with_bits: bool = True) -> Iterator[tuple[str, str, str]]:
     """The kinds of rows by name: their columns, and what is done with one."""
     facts = "(set (lo (A i)) l) (set (hi (A i)) h) (set (fac (A i)) f)"
     yield "known", "i l h f", facts
@@ -169,7 +189,7 @@ def _built() -> Iterator[tuple[str, str, str]]:
         yield f"{EQUAL}{n}", columns, built
         yield f"{OPEN}{n}", columns, f"{built} (open m)"
         yield f"{NORMAL}{n}", columns, f"{built} (open m) (nf (A i) m k)"
-    for op in CONTAINERS:
+    for op in containers(with_bits):
         for n in range(2, MOST_COLUMNS + 1):
             kind, columns, action = _node(op, n, container_text(op, "(multiset-of {})"))
             yield f"{kind}{n}", columns, action
@@ -194,11 +214,11 @@ def _tables() -> Iterator[tuple[str, tuple[str, int, int]]]:
 ROWS = dict(_tables())
 
 
-def _insertion() -> Iterator[str]:
+def _insertion(with_bits: bool) -> Iterator[str]:
     """The tables that rows are read into, and the rules that build nodes of them."""
     for table, width in {table: width for table, _, width in ROWS.values()}.items():
         yield f"(relation {table} ({' '.join(['i64'] * (width + 1))}))"
-    for kind, columns, actions in _built():
+    for kind, columns, actions in _built(with_bits):
         table, number, width = ROWS[kind]
         row = " ".join([columns, *["0"] * (width - len(columns.split()))])
         yield f'(rule (({table} {number} {row})) ({actions}) :ruleset build :name "{kind}")'

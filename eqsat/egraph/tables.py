@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from eqsat.egraph.matching import Compiled, compiled
-from eqsat.egraph.program import CONTAINERS, MOST_COLUMNS, NORMAL, PLAIN, ROWS, program
+from eqsat.egraph.patterns import has_bits
+from eqsat.egraph.program import CONTAINERS, MOST_COLUMNS, NORMAL, PLAIN, ROWS, containers, program
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.warm import WarmProgram
 
@@ -44,7 +45,9 @@ class Tables:
         self.asking = tuple([way.asked for way in ways if way.asked is not None])
         self._read = (*_NODES, *[asked.table for asked in self.asking])
         self._ways: list[tuple[Compiled, tuple[str, ...]]] = []
-        lines = [program()]
+        with_bits = any(map(has_bits, rules))
+        self._containers = containers(with_bits)
+        lines = [program(with_bits)]
         numbers = count()
         for way in ways:
             names = []
@@ -97,8 +100,8 @@ class Tables:
             )
 
     def add_container(self, op: str, c: int, members: Sequence[int]) -> None:
-        """A product, junction, minimum or maximum for the class ``c``; a very long one is left out."""
-        if 1 < len(members) <= MOST_COLUMNS:
+        """A node over a multiset for the class ``c``; a very long one, or one that no rule reads, is left out."""
+        if 1 < len(members) <= MOST_COLUMNS and op in self._containers:
             self.add(f"{op}{len(members)}", c, *members)
 
     def _written(self, table: str, rows: Iterable[tuple[int, ...]]) -> str:
@@ -167,7 +170,7 @@ class Tables:
         """The rows of nodes, of their parts and of matches by tables, as egglog gives them, but for empty tables."""
         functions = self._egraph.freeze().functions
         # the others are not asked for theirs: each asking copies them
-        found = ((name, functions[name].rows) for name in self._read)
+        found = ((name, functions[name].rows) for name in self._read if name in functions)
         return {name: rows for name, rows in found if rows}
 
     def clear(self) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eqsat.lang.expr import Expr, array_of, brief, outside_addresses, topological, variables, with_users
+from eqsat.lang.ops import SHIFTS
 
 #: Inclusive bounds of the two's complement integers of each width.
 LIMITS = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
@@ -130,6 +131,6 @@ def widths(roots: Iterable[Expr]) -> dict[Expr, int]:
     for term in topological(roots):
         # floating-point values and arrays have no width
         own[term] = 32 if term.element or term.op == "buffer" else select_width(term)
-        far_shift = term.op in ("shl", "shr") and term.args[1].vmax >= 32
+        far_shift = term.op in SHIFTS and term.args[1].vmax >= 32
         computed[term] = 64 if far_shift else max(own[term], *[own[a] for a in term.args], 32)
     return computed

@@ -27,6 +27,7 @@ from eqsat.lang.errors import TooWideError
 from eqsat.lang.interning import Identity, interned, known, terms
 from eqsat.lang.limits import shown
 from eqsat.lang.ops import (
+    BITWISE,
     DIVISIONS,
     ELEMENTS,
     FLOAT_OF,
@@ -35,6 +36,7 @@ from eqsat.lang.ops import (
     MOST_BITS,
     OPS,
     REDUCTIONS,
+    SHIFTS,
     Bounds,
     Buffer,
     reduction_bounds,
@@ -208,19 +210,25 @@ class Expr(_Draft):
         return make("le", as_expr(other), self)
 
     def __and__(self, other: ExprLike) -> Expr:
-        return make("and", self, as_expr(other))
+        return bitwise("bitand", self, as_expr(other))
 
     def __rand__(self, other: ExprLike) -> Expr:
-        return make("and", as_expr(other), self)
+        return bitwise("bitand", as_expr(other), self)
 
     def __or__(self, other: ExprLike) -> Expr:
-        return make("or", self, as_expr(other))
+        return bitwise("bitor", self, as_expr(other))
 
     def __ror__(self, other: ExprLike) -> Expr:
-        return make("or", as_expr(other), self)
+        return bitwise("bitor", as_expr(other), self)
+
+    def __xor__(self, other: ExprLike) -> Expr:
+        return bitwise("bitxor", self, as_expr(other))
+
+    def __rxor__(self, other: ExprLike) -> Expr:
+        return bitwise("bitxor", as_expr(other), self)
 
     def __invert__(self) -> Expr:
-        return make("not", self)
+        return inverted(self)
 
     def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> Expr:
         return load(self, *(indices if isinstance(indices, tuple) else (indices,)))
@@ -630,6 +638,39 @@ def make(name: str, *args: Expr) -> Expr:
     return _new(identity, name, args, None, low, high, is_bool, key)
 
 
+#: What the bit operators are on two conditions.
+_OF_CONDITIONS = {"bitand": "and", "bitor": "or", "bitxor": "ne"}
+
+
+def bitwise(name: str, x: Expr, y: Expr) -> Expr:
+    """The bit operator ``name`` on two integers; on two conditions the connective that Python's sign stands for.
+
+    >>> i = var("i", 0, 63)
+    >>> bitwise("bitand", i, const(7)), bitwise("bitand", i < 8, 2 < i)
+    (Expr('i & 7'), Expr('i < 8 and 2 < i'))
+    """
+    both = x.is_bool and y.is_bool and "buffer" not in (x.op, y.op)
+    return make(_OF_CONDITIONS[name] if both else name, x, y)
+
+
+def inverted(term: Expr) -> Expr:
+    """``-1 - x``, which has the bits of an integer inverted; of a condition its complement.
+
+    Raises
+    ------
+    TypeError
+        If it is an array, or a floating-point value.
+
+    >>> inverted(var("i", 0, 63))
+    Expr('-1 - i')
+    """
+    if term.op == "buffer" or term.element:
+        raise TypeError(f"~ needs an integer or a condition where {brief(term)!r} is {_kind_of(term)}")
+    if term.op == "const":
+        return const(~term.vmin)
+    return make("not", term) if term.is_bool else make("sub", const(-1), term)
+
+
 def is_wide(term: Expr) -> bool:
     """Whether a term can have more than some 1000 bits."""
     return not -WIDE < term.vmin <= term.vmax < WIDE
@@ -967,11 +1008,15 @@ def _check_operands(name: str, takes: str, gives: str, args: tuple[Expr, ...]) -
             wanted = sort == "b"
         if arg.is_bool is not wanted or arg.op == "buffer" or arg.element:
             kind = _kind_of(arg)
-            remedy = ": for its lowest n bits write % 2**n" if name in ("and", "or") and kind == "an integer" else ""
+            remedy = ""
+            if name in ("and", "or") and kind == "an integer":
+                remedy = f": for its bits write {'&' if name == 'and' else '|'}"
+            elif name in BITWISE and kind == "a condition":
+                remedy = ": as a number it is where(condition, 1, 0)"
             raise TypeError(
                 f"{name} needs {'a condition' if wanted else 'an integer'} where {brief(arg)!r} is {kind}{remedy}"
             )
-    if name in ("shl", "shr") and not (args[1].vmin >= 0 and args[1].vmax <= MAX_SHIFT):
+    if name in SHIFTS and not (args[1].vmin >= 0 and args[1].vmax <= MAX_SHIFT):
         raise ValueError(
             f"the shift amount {brief(args[1])!r} has range [{args[1].vmin}, {args[1].vmax}]: "
             f"it must lie in [0, {MAX_SHIFT}]"

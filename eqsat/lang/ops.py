@@ -1,7 +1,8 @@
 """The operators of the language: one row each for sort, bounds, evaluation and notation.
 
 Index terms are mathematical integers; ``//`` and ``%`` are floor division and floor modulo, ``tdiv`` and ``tmod`` are
-C's truncating ones. Bounds are inclusive pairs of Python ints; a bool term has bounds within ``(0, 1)``.
+C's truncating ones. ``&``, ``|`` and ``^`` are Python's: two's complement with as many sign bits as it takes.
+Bounds are inclusive pairs of Python ints; a bool term has bounds within ``(0, 1)``.
 Everything that walks expressions (printer, evaluator, rule compiler, lowering) reads this table.
 """
 
@@ -108,6 +109,9 @@ def _tdiv(x: Bounds, y: Bounds) -> Bounds:
 def _tmod(x: Bounds, y: Bounds) -> Bounds:
     if y == (0, 0):
         return 0, 0
+    if x[0] == x[1] and y[0] == y[1]:
+        left = x[0] - y[0] * truncated_div(x[0], y[0])
+        return left, left
     most = max(abs(y[0]), abs(y[1])) - 1
     return (0 if x[0] >= 0 else max(-most, x[0])), (0 if x[1] <= 0 else min(most, x[1]))
 
@@ -118,6 +122,101 @@ def _shl(x: Bounds, y: Bounds) -> Bounds:
 
 def _shr(x: Bounds, y: Bounds) -> Bounds:
     return _floordiv(x, (1 << y[0], 1 << y[1]))
+
+
+def _least_or(a: int, b: int, c: int, d: int) -> int:
+    """The least ``x | y`` for ``x`` in ``[a, b]`` and ``y`` in ``[c, d]``, none of them negative.
+
+    This and what follows: Warren, Hacker's Delight, 2nd edition (2012), section 4-3.
+    """
+    differing = a ^ c
+    while differing:
+        bit = 1 << (differing.bit_length() - 1)
+        if c & bit:
+            raised = (a | bit) & -bit
+            if raised <= b:
+                a = raised
+                break
+        else:
+            raised = (c | bit) & -bit
+            if raised <= d:
+                c = raised
+                break
+        differing ^= bit
+    return a | c
+
+
+def _greatest_or(a: int, b: int, c: int, d: int) -> int:
+    common = b & d
+    while common:
+        bit = 1 << (common.bit_length() - 1)
+        if (lowered := (b - bit) | (bit - 1)) >= a:
+            b = lowered
+            break
+        if (lowered := (d - bit) | (bit - 1)) >= c:
+            d = lowered
+            break
+        common ^= bit
+    return b | d
+
+
+def _least_xor(a: int, b: int, c: int, d: int) -> int:
+    bit = 1 << max(b.bit_length(), d.bit_length())
+    while bit := bit >> 1:
+        if c & bit and not a & bit:
+            if (raised := (a | bit) & -bit) <= b:
+                a = raised
+        elif a & bit and not c & bit and (raised := (c | bit) & -bit) <= d:
+            c = raised
+    return a ^ c
+
+
+def _greatest_xor(a: int, b: int, c: int, d: int) -> int:
+    bit = 1 << max(b.bit_length(), d.bit_length())
+    while bit := bit >> 1:
+        if b & d & bit:
+            if (lowered := (b - bit) | (bit - 1)) >= a:
+                b = lowered
+            elif (lowered := (d - bit) | (bit - 1)) >= c:
+                d = lowered
+    return b ^ d
+
+
+def _signed_parts(x: Bounds, size: int) -> list[tuple[int, int, bool]]:
+    """A range as those of its negative values, plus ``size``, and of the others; and whether they are negative."""
+    found = []
+    if x[0] < 0:
+        found.append((x[0] + size, min(x[1], -1) + size, True))
+    if x[1] >= 0:
+        found.append((max(x[0], 0), x[1], False))
+    return found
+
+
+def _bit_bounds(
+    x: Bounds, y: Bounds, least: Callable[..., int], greatest: Callable[..., int], sign: Callable[[bool, bool], bool]
+) -> Bounds:
+    """Bounds of a bit operator from those on numbers of one sign, and the sign of its result."""
+    size = 1 << max(n.bit_length() for n in (*x, *y))
+    ends = []
+    for a, b, one in _signed_parts(x, size):
+        for c, d, other in _signed_parts(y, size):
+            below = size if sign(one, other) else 0
+            ends += [least(a, b, c, d) - below, greatest(a, b, c, d) - below]
+    return min(ends), max(ends)
+
+
+def _bitor(x: Bounds, y: Bounds) -> Bounds:
+    return _bit_bounds(x, y, _least_or, _greatest_or, lambda one, other: one or other)
+
+
+def _bitand(x: Bounds, y: Bounds) -> Bounds:
+    # x & y is ~(~x | ~y)
+    low, high = _bitor((~x[1], ~x[0]), (~y[1], ~y[0]))
+    return ~high, ~low
+
+
+def _bitxor(x: Bounds, y: Bounds) -> Bounds:
+    return _bit_bounds(x, y, _least_xor, _greatest_xor, lambda one, other: one is not other)
 
 
 def _min(x: Bounds, y: Bounds) -> Bounds:
@@ -173,16 +272,19 @@ _TABLE = [
     Op("le", "ii", "b", _le, np.less_equal, "<=", 4),
     Op("eq", "ss", "b", _eq, np.equal, "==", 4, True),
     Op("ne", "ss", "b", _ne, np.not_equal, "!=", 4, True),
-    Op("add", "ii", "i", _add, np.add, "+", 6, True),
-    Op("sub", "ii", "i", _sub, np.subtract, "-", 6),
-    Op("mul", "ii", "i", _mul, np.multiply, "*", 7, True),
-    Op("floordiv", "ii", "i", _floordiv, np.floor_divide, "//", 7),
-    Op("mod", "ii", "i", _mod, np.remainder, "%", 7),
-    Op("neg", "i", "i", _neg, np.negative, "-", 8),
+    Op("bitor", "ii", "i", _bitor, np.bitwise_or, "|", 5, True),
+    Op("bitxor", "ii", "i", _bitxor, np.bitwise_xor, "^", 6, True),
+    Op("bitand", "ii", "i", _bitand, np.bitwise_and, "&", 7, True),
+    Op("shl", "ii", "i", _shl, np.left_shift, "<<", 8),
+    Op("shr", "ii", "i", _shr, np.right_shift, ">>", 8),
+    Op("add", "ii", "i", _add, np.add, "+", 9, True),
+    Op("sub", "ii", "i", _sub, np.subtract, "-", 9),
+    Op("mul", "ii", "i", _mul, np.multiply, "*", 10, True),
+    Op("floordiv", "ii", "i", _floordiv, np.floor_divide, "//", 10),
+    Op("mod", "ii", "i", _mod, np.remainder, "%", 10),
+    Op("neg", "i", "i", _neg, np.negative, "-", 11),
     Op("tdiv", "ii", "i", _tdiv, _numpy_tdiv),
     Op("tmod", "ii", "i", _tmod, _numpy_tmod),
-    Op("shl", "ii", "i", _shl, np.left_shift),
-    Op("shr", "ii", "i", _shr, np.right_shift),
     Op("min", "ss", "s", _min, np.minimum, commutes=True),
     Op("max", "ss", "s", _max, np.maximum, commutes=True),
     Op("where", "bss", "s", _where, np.where),
@@ -354,5 +456,9 @@ SUMS = frozenset({"add", "sub", "neg"})
 FLOORS = frozenset({"floordiv", "mod"})
 #: The operators that divide; their second operand may not be zero.
 DIVISIONS = FLOORS | {"tdiv", "tmod"}
+#: The operators on the bits of two integers.
+BITWISE = frozenset({"bitand", "bitor", "bitxor"})
+#: The operators that shift the bits of an integer.
+SHIFTS = frozenset({"shl", "shr"})
 #: The operators that compare.
 COMPARISONS = frozenset({"lt", "le", "eq", "ne"})

@@ -8,7 +8,7 @@ from typing import cast
 from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, is_wide, make, named_variable, shift_amount
-from eqsat.lang.ops import Buffer
+from eqsat.lang.ops import BITWISE, SHIFTS, Buffer
 
 
 def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: Mapping[str, Expr]) -> list[Expr]:
@@ -42,8 +42,11 @@ def terms_of(
             terms[c] = written_sum([(terms[a], k) for a, k in zip(args, coefficients, strict=True)], constant)
         else:
             operands = [terms[a] for a in args]
-            if op in ("shl", "shr"):
+            if op in SHIFTS:
                 operands[1] = shift_amount(operands[1])
+            elif op in BITWISE and operands[0].op == "const":
+                # classes come in the order in which they were needed: a literal reads better behind
+                operands.reverse()
             terms[c] = make(op, *operands)
         if is_wide(terms[c]):
             found = narrower(c)

@@ -27,11 +27,13 @@ from eqsat.lang.expr import (
     any_float,
     any_var,
     as_expr,
+    bitwise,
     brief,
     buffer,
     const,
     free_name,
     index_level,
+    inverted,
     is_index,
     make,
     power,
@@ -43,17 +45,18 @@ from eqsat.lang.expr import (
     var,
 )
 from eqsat.lang.limits import require
-from eqsat.lang.ops import FLOATS, OPS, REDUCTIONS, Buffer
+from eqsat.lang.ops import BITWISE, FLOATS, OPS, REDUCTIONS, SHIFTS, Buffer
 
 _TOKEN = re.compile(
-    r"\s*(?:(\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|(?:inf|nan)\(\))|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>(),[\]]))"
+    r"\s*(?:(0[xX][\da-fA-F_]+|0[bB][01_]+|\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|(?:inf|nan)\(\))|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>&|^~(),[\]]))"
 )
 
 #: Infix operators; ``>`` and ``>=`` swap their operands.
 _INFIX = {OPS[n].symbol: (n, OPS[n].precedence) for n in OPS if OPS[n].symbol and len(OPS[n].takes) == 2}
-_INFIX |= {">": ("gt", 4), ">=": ("ge", 4), "<<": ("shl", 5), ">>": ("shr", 5), "**": ("pow", 9), "/": ("fdiv", 7)}
-_PREFIX = {"not": ("not", 3), "-": ("neg", 8)}
-_CALLS = {n: (len(OPS[n].takes), n in ("min", "max")) for n in OPS if not OPS[n].symbol}
+_INFIX |= {">": ("gt", 4), ">=": ("ge", 4), "**": ("pow", 12), "/": ("fdiv", 10)}
+_PREFIX = {"not": ("not", 3), "-": ("neg", 11), "~": ("invert", 11)}
+#: Shifts are read as calls too.
+_CALLS = {n: (len(OPS[n].takes), n in ("min", "max")) for n in OPS if not OPS[n].symbol or n in SHIFTS}
 _CALLS |= dict.fromkeys(("exp", "log", "sqrt", "to_float", "to_double"), (1, False))
 _COMPARE = 4
 _REDUCTIONS = {r.text: r.name for r in REDUCTIONS.values() if r.name[0] != "f"}
@@ -72,9 +75,9 @@ def parse(text: str, names: Mapping[str, Expr], remedy: str = "give its range") 
     Parameters
     ----------
     text : str
-        Python syntax over integers: ``+ - * // % << >>``, unary ``-``, comparisons (chains too), ``and or not``, and
-        ``min max where tdiv tmod shl shr``, reductions, loads, and powers by a literal. A condition used as a number
-        counts 1 or 0.
+        Python syntax over integers: ``+ - * // % << >> & | ^``, unary ``-`` and ``~``, comparisons (chains too),
+        ``and or not``, and ``min max where tdiv tmod``, reductions, loads, and powers by a literal. A condition used as
+        a number counts 1 or 0; on conditions alone ``& | ^ ~`` are ``and or != not``.
     names : mapping from str to Expr
         The variables, buffers and named subterms that may occur.
     remedy : str
@@ -259,9 +262,12 @@ class _Parser:
     def number(self, token: str) -> int | float:
         if token.endswith(")"):
             return float(token[:3])
-        if re.search(r"__|_(?!\d)", token):
+        is_binary = token[1:2] in ("x", "X", "b", "B")
+        if re.search(r"__|_$|_[.eE]", token) and not (is_binary and not re.search("__|_$", token)):
             raise self.fail(f"misplaced '_' in the number {shortened(token, 40)!r}")
         digits = token.replace("_", "")
+        if is_binary:
+            return int(digits, 0)
         if digits.isdigit():
             try:
                 return int(digits)
@@ -350,6 +356,12 @@ class _Parser:
             return
         if name in ("gt", "ge"):
             name, args = ("lt" if name == "gt" else "le"), args[::-1]
+        if name == "invert" or (name in BITWISE and all(a.is_bool and a.op != "buffer" for a in args)):
+            try:
+                self.values.append(inverted(*args) if name == "invert" else bitwise(name, *args))
+            except (TypeError, ValueError) as error:
+                raise self.fail(f"{error},") from None
+            return
         if name in FLOATS or any(a.element for a in args):
             try:
                 args = [a if name == "where" and not at else _as_integer(a) for at, a in enumerate(args)]
@@ -454,7 +466,7 @@ def pieces(term: Expr) -> Pieces:
     if not term.args:
         negative = term.op in ("const", "float") and cast(float, term.value) < 0
         called = term.op == "float" and not isfinite(cast(float, term.value))
-        return [str(term.value) + "()" * called], 8 if negative else 100
+        return [str(term.value) + "()" * called], OPS["neg"].precedence if negative else 100
     if term.op == "load":
         return [(term.args[0], 0), "[", *_listed(term.args[1:]), "]"], 100
     if term.op in REDUCTIONS:
@@ -465,7 +477,7 @@ def pieces(term: Expr) -> Pieces:
     if len(term.args) == 1:
         word = op.symbol + " " if op.symbol == "not" else op.symbol
         return [word, (term.args[0], 101 if term.args[0].op in ("const", "float") else op.precedence)], op.precedence
-    symbol = op.symbol if op.precedence == 7 else f" {op.symbol} "
+    symbol = op.symbol if op.precedence == OPS["mul"].precedence else f" {op.symbol} "
     left, right = term.args
     left_floor = op.precedence + (op.precedence == _COMPARE)
     return [(left, left_floor), symbol, (right, op.precedence + 1)], op.precedence

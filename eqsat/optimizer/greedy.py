@@ -44,7 +44,7 @@ from eqsat.lang.expr import (
     variables,
 )
 from eqsat.lang.limits import list_of, refuse_seconds
-from eqsat.lang.ops import DIVISIONS, MAX_SHIFT, OPS, REDUCTIONS
+from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OPS, REDUCTIONS
 from eqsat.rules import DEFAULT
 from eqsat.theory.facts import Work
 from eqsat.theory.linear import LinearArithmetic
@@ -69,8 +69,9 @@ def _selects_divisions(rule: Rule) -> bool:
 MAX_OPERANDS = 16
 
 #: Commutative and associative operators.
-CHAINED = frozenset({"add", "mul", "min", "max", "and", "or"})
+CHAINED = frozenset({"add", "mul", "min", "max", "and", "or", *BITWISE})
 _NEUTRAL = {"add": const(0), "mul": const(1), "and": TRUE, "or": FALSE}
+_NEUTRAL |= {"bitor": const(0), "bitxor": const(0), "bitand": const(-1)}
 
 _ONE, _MINUS_ONE = const(1), const(-1)
 

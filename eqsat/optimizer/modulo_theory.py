@@ -22,11 +22,11 @@ from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, ProductPrices, reachable
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import FALSE, Expr, substitute, topological
-from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
+from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, SUMS
 from eqsat.lang.uninterpreted import UNINTERPRETED
 from eqsat.optimizer.optimisation import FOR_NORMAL_FORMS, LARGE, Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
-from eqsat.optimizer.relevant import relevant_rules
+from eqsat.optimizer.relevant import relevant_rules, relevant_without_bits
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.snapshot import of_theory
 from eqsat.theory.conjectures import find_conjectures
@@ -117,7 +117,9 @@ class ModuloTheory(Optimisation):
     def _saturate(self, builder: Builder) -> None:
         """Let rules and theory add e-nodes until nothing changes or the budget ends."""
         if self.with_rules and self._has_time():
-            found = self._modulo(builder, self._once(relevant_rules, self.used))
+            with_bits = any(term.op in BITWISE for term in self.order)
+            rules = self._once(relevant_rules if with_bits else relevant_without_bits, self.used)
+            found = self._modulo(builder, rules)
             if found.stop != "saturated":
                 self.stop = found.stop
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from eqsat.egraph.patterns import has_bits
 from eqsat.egraph.rule import Rule
 from eqsat.rules import DEFAULT, REDUCE
 
@@ -24,6 +25,15 @@ def relevant_rules(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     Of the shipped ones the others only say that two terms have one normal form, which the theory finds without them.
     """
     return tuple(rule for rule in rules if _content(rule) not in _LEFT_OUT)
+
+
+@lru_cache(maxsize=16)
+def relevant_without_bits(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """The relevant rules that an input without bit operators may need: all, if one of the user's own has such."""
+    rules = relevant_rules(rules)
+    if any(has_bits(rule) and not is_shipped(rule) for rule in rules):
+        return rules
+    return tuple(rule for rule in rules if not has_bits(rule))
 
 
 def is_shipped(rule: Rule) -> bool:

@@ -28,7 +28,7 @@ from eqsat.lang.expr import (
     variables,
     where,
 )
-from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.ops import BITWISE, DIVISIONS, SHIFTS
 from eqsat.lang.sampling import domain_size
 from eqsat.prove.sweep import sweep
 
@@ -62,8 +62,9 @@ def confirmed(conditions: Sequence[Expr], point: Point) -> Point:
 def restricted(conditions: Sequence[Expr], ranges: Mapping[str, tuple[int, int]]) -> list[Expr] | None:
     """What is left of ``conditions`` over narrower ranges, or None if no point there satisfies them all.
 
-    What the bounds decide is folded, truncating divisions and shifts by constants become ``//``, ``%`` and ``*``, and
-    conjunctions become several conditions. A quotient by zero, whose value is unspecified, becomes a variable.
+    What the bounds decide is folded, truncating divisions, shifts and bit operators by constants become ``//``, ``%``
+    and ``*``, and conjunctions become several conditions. A quotient by zero, whose value is unspecified, becomes a
+    variable.
 
     >>> from eqsat import var
     >>> x, y = var("x", 0, 99), var("y", 0, 9)
@@ -112,7 +113,11 @@ def _folded(term: Expr, args: tuple[Expr, ...]) -> Expr:
                 return other if bool(decided.vmin) == (op == "and") else decided
     if op in ("min", "max") and (x.vmax <= y.vmin or y.vmax <= x.vmin):
         return x if (x.vmax <= y.vmin) == (op == "min") else y
-    if op in ("shl", "shr") and y.op == "const":
+    if op in BITWISE:
+        literal, other = (x, y) if x.op == "const" else (y, x)
+        if literal.op == "const" and other.op != "const":
+            return _with_bits(op, other, literal.vmin)
+    if op in SHIFTS and y.op == "const":
         power = const(1 << y.vmin)
         return x * power if op == "shl" else x // power
     if op in ("tdiv", "tmod") and y.op == "const":
@@ -121,10 +126,33 @@ def _folded(term: Expr, args: tuple[Expr, ...]) -> Expr:
     if op == "mod" and y.op == "const" and x.vmin // y.vmin == x.vmax // y.vmin:
         bucket = x.vmin // y.vmin
         return x - bucket * y.vmin if bucket else x
-    if op in ("shl", "shr"):
+    if op in SHIFTS:
         # in plainer operators an amount may have wider bounds
         return make(op, x, shift_amount(y))
     return make(op, *args)
+
+
+def _with_bits(op: str, x: Expr, literal: int) -> Expr:
+    """A bit operator on ``x`` and a literal: ``x | c`` is ``x + c - (x & c)``, and ``x ^ c`` less that once more."""
+    common = _masked(x, literal)
+    if op == "bitand":
+        return common
+    return x + literal - (common if op == "bitor" else common * 2)
+
+
+def _masked(x: Expr, mask: int) -> Expr:
+    """``x & mask`` by quotients: of each run of ones in the mask a remainder of a quotient."""
+    if mask < 0:
+        return x if mask == -1 else x - _masked(x, ~mask)
+    total: Expr = const(0)
+    while mask:
+        start = (mask & -mask).bit_length() - 1
+        length = (~(mask >> start) & -~(mask >> start)).bit_length() - 1
+        part = (x // 2**start if start else x) % 2**length
+        part = part * 2**start if start else part
+        total = part if total.op == "const" else total + part
+        mask -= ((1 << length) - 1) << start
+    return total
 
 
 def _truncated(x: Expr, d: int) -> Expr:
@@ -139,10 +167,12 @@ def is_linear(term: Expr) -> bool:
     """Whether the operator of ``term`` is one of linear arithmetic, given the literals among its operands."""
     if term.op == "mul":
         return any(a.op == "const" for a in term.args)
+    if term.op in BITWISE:
+        return False
     return term.op not in _BY_LITERALS or term.args[1].op == "const"
 
 
-_BY_LITERALS = DIVISIONS | {"shl", "shr"}
+_BY_LITERALS = DIVISIONS | SHIFTS
 
 
 def _width(variable: Expr) -> int:
@@ -157,9 +187,11 @@ def period(conditions: Sequence[Expr], variable: Expr) -> int | None:
     has P = 1, and S = 1 if it is the one that moves, else 0. Operands are first brought to the least common multiple of
     their P. Sums, and products by a literal, add and multiply S. Quotients and remainders by a literal d need steps for
     which d divides S: abs(d)/gcd(d, S) times as many; the quotient then moves by S/d and the remainder not at all.
-    Comparisons of operands that move by the same S do not change, and their min, max and selections move by S. Any
-    other operator needs operands with S = 0. So a condition, which has S = 0, holds somewhere in the range only if it
-    holds at one of the first P values of it.
+    Comparisons of operands that move by the same S do not change, and their min, max and selections move by S. Bit
+    operators on an operand with S = 0, whose values are in [0, 2**k) or in [-2**k, 0), need steps for which 2**k
+    divides S of the other; what they do to its higher bits, which are added then, is to keep, clear, set or invert
+    them. Any other operator needs operands with S = 0. So a condition, which has S = 0, holds somewhere in the range
+    only if it holds at one of the first P values of it.
 
     >>> from eqsat import var
     >>> x, y = var("x", 0, 10**9), var("y", 0, 9)
@@ -195,6 +227,15 @@ def _step(term: Expr, operands: list[tuple[int, int]], variable: Expr) -> tuple[
         case "floordiv" | "mod" if term.args[1].op == "const" and literal:
             times = abs(literal) // gcd(literal, shifts[0])
             return steps * times, shifts[0] * times // literal if term.op == "floordiv" else 0
+        case "bitand" | "bitor" | "bitxor" if any(shifts) and not all(shifts):
+            kept = term.args[0] if not shifts[0] else term.args[1]
+            if kept.vmin < 0 <= kept.vmax:
+                return None
+            size = 1 << max(kept.vmin.bit_length(), kept.vmax.bit_length())
+            times = size // gcd(size, sum(shifts))
+            # of the sign bits of what is kept
+            scale = {"bitand": (0, 1), "bitor": (1, 0), "bitxor": (1, -1)}[term.op][kept.vmin < 0]
+            return steps * times, sum(shifts) * times * scale
         case "lt" | "le" | "eq" | "ne" if shifts[0] == shifts[1]:
             return steps, 0
         case "min" | "max" | "where" if shifts[-2] == shifts[-1]:
@@ -270,7 +311,8 @@ def _parts(conditions: Sequence[Expr]) -> list[Ranges]:
     if crooked is None:
         variable = max(variables(conditions), key=_width)
     else:
-        variable = min(variables(crooked.args if crooked.op == "mul" else crooked.args[1:]), key=_width)
+        either = crooked.op == "mul" or crooked.op in BITWISE
+        variable = min(variables(crooked.args if either else crooked.args[1:]), key=_width)
     low, high = variable.vmin, variable.vmax
     middle = (low + high) // 2
     parts = [(k, k) for k in range(low, high + 1)] if high - low < FEW else [(low, middle), (middle + 1, high)]

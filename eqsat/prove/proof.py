@@ -7,7 +7,8 @@ its guard, and if it goes both ways, in both. ``vmin(x)``, ``vmax(x)``, ``factor
 
 A proof (:func:`prove_rule`) has a kind. ``symbolic``: z3, for all integers. ``instantiated``: z3, for all integers as
 terms, the literals, factors and moduli being each combination of small numbers. ``exhaustive``: terms, too, are small.
-``small ranges``: of a rule about reductions, z3, for each small range and whatever the elements
+``bit-vectors``: z3, for all terms and literals of 32 bits, where the rule has bit operators; of 8 bits, where it also
+divides or multiplies. ``small ranges``: of a rule about reductions, z3, for each small range and whatever the elements
 (:mod:`eqsat.prove.binding`). z3 works under limits of its own steps, not of time, in a fresh context: a proof comes out
 the same on every machine.
 """
@@ -25,17 +26,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat.egraph.compiling import alternatives
-from eqsat.egraph.patterns import CONDITIONS, LARGEST, LITERALS, Pattern, binds_index, mentioned, pattern_of, shown
+from eqsat.egraph.patterns import (
+    CONDITIONS,
+    LARGEST,
+    LITERALS,
+    TERMS,
+    Pattern,
+    binds_index,
+    has_bits,
+    mentioned,
+    pattern_of,
+    shown,
+)
 from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import TRUE, Expr, const, substitute, topological, var, variables
 from eqsat.lang.limits import require
 from eqsat.lang.ops import DIVISIONS, MAX_SHIFT
 from eqsat.prove import binding
-from eqsat.prove.smt import Quotient, Quotients, to_z3
+from eqsat.prove.smt import Quotient, Quotients, to_bit_vectors, to_z3
 
 Array = NDArray[Any]
-Kind = Literal["symbolic", "instantiated", "exhaustive", "small ranges"]
+Kind = Literal["symbolic", "instantiated", "exhaustive", "bit-vectors", "small ranges"]
 
 #: How many points one search may try, and how many values a letter has at most.
 _POINTS = 2_000_000
@@ -43,6 +55,10 @@ _MOST_VALUES = 19
 #: How many instances of its literals a rule gets, and z3's limit for each, in steps of its own.
 _INSTANCES = 250
 _INSTANCE_STEPS = 200_000
+#: How many bits the letters of a rule with bit operators have, without divisions and products, and with them; and z3's
+#: limit for a proof about these.
+_BITS, _BITS_DIVIDED = 32, 8
+_BITS_STEPS = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -53,7 +69,7 @@ class Proof:
     ----------
     rule : str
         Its name.
-    kinds : tuple of {"symbolic", "instantiated", "exhaustive", "small ranges"}
+    kinds : tuple of {"symbolic", "instantiated", "exhaustive", "bit-vectors", "small ranges"}
         The proofs that it has; empty if it is false.
     how : str
         What the proof used: lemmas, numbers of instances and points.
@@ -99,6 +115,8 @@ def prove_rule(rule: Rule) -> Proof:
         if not all(map(binding.proved, _ways(rule))):
             return Proof(rule.name, ("exhaustive",), "one content of the arrays for each small range")
         return Proof(rule.name, ("small ranges",), "by z3 for each small range, whatever the elements")
+    if has_bits(rule):
+        return _proved_by_bits(rule)
     used: dict[str, None] = {}
     for pattern in _claims(rule):
         for name, (steps, lemmas) in _ATTEMPTS.items():
@@ -115,6 +133,42 @@ def prove_rule(rule: Rule) -> Proof:
         else:
             return _partly_proved(rule)
     return Proof(rule.name, ("symbolic",), ", ".join(used))
+
+
+def _proved_by_bits(rule: Rule) -> Proof:
+    """A proof for all terms and literals of some bits: what a bit operator does to one bit it does to every one."""
+    points = f"{sum(_grid(pattern)[1].size for pattern in _claims(rule))} points"
+    sizes = []
+    for pattern in _claims(rule):
+        size = _holds_on_bits(pattern)
+        if size is None:
+            return Proof(rule.name, ("exhaustive",), points)
+        sizes.append(size)
+    return Proof(rule.name, ("bit-vectors", "exhaustive"), f"letters of {min(sizes)} bits, {points}")
+
+
+def _holds_on_bits(pattern: Pattern) -> int | None:
+    """The bits of the letters for which z3 proves a claim; ``None`` if it does not, or there are measures."""
+    import z3
+
+    letters = variables([pattern.left, pattern.right, pattern.when])
+    if any(str(v.value) not in _PLAIN_LETTERS for v in letters):
+        return None
+    order = topological([pattern.left, pattern.right, pattern.when])
+    divides = any(t.op in DIVISIONS or (t.op == "mul" and all(a.op != "const" for a in t.args)) for t in order)
+    size = _BITS_DIVIDED if divides else _BITS
+    narrow = {v: var(str(v.value), -(2 ** (size - 1)), 2 ** (size - 1) - 1) for v in letters}
+    left, right, when = substitute([pattern.left, pattern.right, pattern.when], narrow)
+    safe, unsafe = _divisors(left) + _divisors(when), _divisors(right)
+    context = z3.Context()
+    encoded = to_bit_vectors([left, right, when], context)
+    solver = z3.Solver(ctx=context)
+    solver.set("rlimit", _BITS_STEPS)
+    solver.set("ctrl_c", False)
+    solver.add(*[z3.And(encoded[v] >= v.vmin, encoded[v] <= v.vmax) for v in narrow.values() if v in encoded])
+    solver.add(encoded[when], *[encoded[d] != 0 for d in safe])
+    solver.add(z3.Or(encoded[left] != encoded[right], *[encoded[d] == 0 for d in unsafe]))
+    return size if solver.check() == z3.unsat else None
 
 
 def _partly_proved(rule: Rule) -> Proof:
@@ -144,6 +198,9 @@ def refuse_false(rules: Iterable[Rule]) -> None:
         if rule.check and (counterexample := _checked(rule)):
             raise ValueError(str(counterexample))
 
+
+#: The letters that stand for any integer.
+_PLAIN_LETTERS = frozenset(TERMS + LITERALS) - {"s"}
 
 #: The conditions that a conjunct of a guard may be.
 _CONDITIONS: dict[str, Callable[[Expr, Expr], Expr]] = {

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from eqsat.lang.expr import Expr, array_of, brief, const, instantiate, make, neutral, rebuild, topological, where
-from eqsat.lang.ops import DIVISIONS, MAX_SHIFT, REDUCTIONS
+from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, REDUCTIONS
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,8 @@ def to_z3(
 ) -> dict[Expr, Any]:
     """Every term below ``roots`` as a z3 term over mathematical integers, with floor division.
 
+    Bit operators are encoded as bit-vectors that hold their operands, so the ranges of what is in these must be stated.
+
     Parameters
     ----------
     roots : sequence of Expr
@@ -137,11 +139,23 @@ def to_z3(
             sorts = [z3.IntSort(context)] * (len(term.args) - 1)
             sorts.append(z3.BoolSort(context) if term.is_bool else z3.IntSort(context))
             encoded[term] = z3.Function(array_of(term).name, *sorts)(*[encoded[arg] for arg in term.args[1:]])
+        elif term.op in BITWISE:
+            encoded[term] = _bitwise(term, *[encoded[arg] for arg in term.args])
         elif not term.args:
             encoded[term] = z3.BoolVal(term.value, context) if term.is_bool else z3.IntVal(term.value, context)
         else:
             encoded[term] = _apply(term.op, [encoded[arg] for arg in term.args], operators, quotients)
     return encoded
+
+
+def _bitwise(term: Expr, x: Any, y: Any) -> Any:
+    """A bit operator, on as many bits as its operands have by their bounds."""
+    import z3
+
+    bits = 1 + max(end.bit_length() for a in term.args for end in (a.vmin, a.vmax))
+    one, other = z3.Int2BV(x, bits), z3.Int2BV(y, bits)
+    joined = one & other if term.op == "bitand" else one | other if term.op == "bitor" else one ^ other
+    return z3.BV2Int(joined, is_signed=term.vmin < 0)
 
 
 def _apply(op: str, args: list[Any], operators: dict[str, Callable[..., Any]], quotients: Quotients | None) -> Any:
@@ -198,3 +212,42 @@ def _operators() -> dict[str, Callable[..., Any]]:
         "max": lambda a, b: Or(a, b) if is_bool(a) else If(a >= b, a, b),
         "where": If,
     }
+
+
+def to_bit_vectors(roots: Sequence[Expr], context: Any = None) -> dict[Expr, Any]:
+    """Every term below ``roots`` as a z3 bit-vector, all of one width, that holds it by its bounds; conditions as such.
+
+    Nothing overflows where the variables are in their ranges, which are not stated, and no divisor is zero.
+
+    >>> from eqsat import var
+    >>> x = var("x", -8, 7)
+    >>> to_bit_vectors([x & 3])[x & 3].size()
+    6
+    """
+    import z3
+
+    order = topological(roots)
+    # a bit for the sign, and one for the dividend of a floor
+    width = 2 + max(end.bit_length() for term in order for end in (term.vmin, term.vmax))
+    operators = _operators() | {
+        "floordiv": lambda a, b: (a - a % b) / b,
+        "mod": lambda a, b: a % b,
+        "tdiv": lambda a, b: a / b,
+        "tmod": lambda a, b: z3.SRem(a, b),
+        "shl": lambda a, b: a << b,
+        "shr": lambda a, b: a >> b,
+        "bitand": lambda a, b: a & b,
+        "bitor": lambda a, b: a | b,
+        "bitxor": lambda a, b: a ^ b,
+    }
+    encoded: dict[Expr, Any] = {}
+    for term in order:
+        if term.op == "var":
+            encoded[term] = z3.BitVec(term.value, width, context)
+        elif term.args:
+            encoded[term] = operators[term.op](*[encoded[arg] for arg in term.args])
+        elif term.is_bool:
+            encoded[term] = z3.BoolVal(term.value, context)
+        else:
+            encoded[term] = z3.BitVecVal(term.value, width, context)
+    return encoded

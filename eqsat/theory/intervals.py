@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Self, cast
 
 from eqsat.lang.expr import Expr, chain_members
-from eqsat.lang.ops import Bounds
+from eqsat.lang.ops import BITWISE, OPS, Bounds
 from eqsat.theory.divisions import Divisions
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, scale_of
 from eqsat.theory.limits import LIMITS
@@ -65,6 +65,8 @@ class Intervals(Divisions):
         elif op == "where":
             lows, highs = zip(*[self._bounds_without_known_sums(self.inner(a)) for a in atom.args[1:]], strict=True)
             low, high = min(lows), max(highs)
+        elif op in BITWISE:
+            low, high = OPS[op].bounds(*[self._bounds_without_known_sums(self.inner(a)) for a in atom.args])
         elif op == "min":
             lows, highs = zip(*[self._bounds_without_known_sums(gap) for gap in self.gaps(atom)], strict=True)
             low, high = min(lows), min(highs)

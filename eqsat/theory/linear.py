@@ -8,7 +8,8 @@ operands.
 
 Its parts, each a layer on the one before: :mod:`eqsat.theory.forms` (sums), :mod:`eqsat.theory.divisions` (atoms as
 quotients), :mod:`eqsat.theory.intervals` (bounds), :mod:`eqsat.theory.facts` (what is known),
-:mod:`eqsat.theory.quotients` (floor division), :mod:`eqsat.theory.refutation` (what cannot hold),
+:mod:`eqsat.theory.quotients` (floor division), :mod:`eqsat.theory.bits` (bit operators),
+:mod:`eqsat.theory.refutation` (what cannot hold),
 :mod:`eqsat.theory.extremes` (``min`` and ``max``), :mod:`eqsat.theory.conditions`, :mod:`eqsat.theory.reduce`
 (reductions), and here the traversal of terms.
 """
@@ -188,7 +189,7 @@ class LinearArithmetic(Reductions):
             elif op == "le":
                 result = self.at_least_zero(y.plus(x, -1))
             else:
-                result = self.equal_zero(x.plus(y, -1))
+                result = self.equal_zero(self.differing(x.plus(y, -1)))
                 if op == "ne":
                     result = self.negate(result)
         return self.known.get(result, result)
@@ -452,6 +453,9 @@ _INTEGER_STEPS: dict[str, Callable[[LinearArithmetic, LinearForm, LinearForm], L
     "tmod": LinearArithmetic._truncated_remainder,
     "shl": LinearArithmetic._shift_left,
     "shr": LinearArithmetic._shift_right,
+    "bitand": lambda theory, x, y: theory.bitwise("bitand", x, y),
+    "bitor": lambda theory, x, y: theory.bitwise("bitor", x, y),
+    "bitxor": lambda theory, x, y: theory.bitwise("bitxor", x, y),
     "min": lambda theory, x, y: theory.extreme("min", [x, y]),
     "max": lambda theory, x, y: theory.extreme("max", [x, y]),
 }

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from eqsat.lang.expr import FALSE, Expr, chain_members
+from eqsat.theory.bits import Bits
 from eqsat.theory.elimination import Rows
 from eqsat.theory.forms import LinearForm, atom_form, factors, product, product_form
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.quotients import Quotients
 
 #: What one alternative of a choice says: rows that are at least zero, and conditions.
 Alternative = tuple[list[LinearForm], list[Expr]]
@@ -32,7 +32,7 @@ class _Case:
     impossible: bool = False
 
 
-class Refutations(Quotients):
+class Refutations(Bits):
     """Conditions that contradict each other, or the facts."""
 
     def cannot_hold(self, conditions: Iterable[Expr], rows: Iterable[LinearForm] = ()) -> bool:

@@ -95,6 +95,9 @@ X = {"i": var("i", *I32), "j": var("j", 0, 100), "n": var("n", *I64), "s": var("
         ("shr(i, t)", 64),  # 32 bits cannot be shifted by 32
         ("shl(j, 24)", 32),
         ("shl(j, 25)", 64),
+        ("i ^ j", 32),
+        ("n & 7", 64),
+        ("(n & 7) | 8", 32),
     ],
 )
 def test_a_term_is_computed_at_the_widest_of_its_value_and_operands(text: str, width: int) -> None:

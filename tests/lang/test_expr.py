@@ -30,7 +30,7 @@ from eqsat.lang.expr import (
     variables,
     where,
 )
-from eqsat.lang.ops import OPS
+from eqsat.lang.ops import BITWISE, OPS
 from eqsat.lang.text import parse
 
 X, Y = var("x", -5, 7), var("y", 0, 3)
@@ -51,15 +51,19 @@ def plain(term: Expr, point: dict[str, int]) -> int | bool:
         return quotient if term.op == "tdiv" else args[0] - args[1] * quotient
     if term.op in ("min", "max"):
         return {"min": min, "max": max}[term.op](args)
-    symbol = {"shl": "<<", "shr": ">>"}.get(term.op, OPS[term.op].symbol)
+    symbol = OPS[term.op].symbol
     names = dict(zip("xy", args, strict=False))
     return eval(f"{symbol} x" if len(args) == 1 else f"x {symbol} y", names)
 
 
 #: Python asks the right operand where the left is no term.
 FROM_THE_RIGHT = [
-    (7 << Y, "shl(7, y)"),
-    (64 >> Y, "shr(64, y)"),
+    (7 << Y, "7 << y"),
+    (64 >> Y, "64 >> y"),
+    (6 & Y, "6 & y"),
+    (6 | Y, "6 | y"),
+    (6 ^ Y, "6 ^ y"),
+    (True ^ (X < Y), "True != (x < y)"),
     (True & (X < Y), "True and x < y"),
     (False | (X < Y), "False or x < y"),
     (divmod(X, 4), "x//4, x%4"),
@@ -126,12 +130,29 @@ BOUNDS = [
     (X.eq(9), 0, 0),
     (X << 2, -20, 28),
     (X >> 1, -3, 3),
+    (X & 6, 0, 6),
+    (X & -4, -8, 4),
+    (Y | 4, 4, 7),
+    (X ^ Y, -8, 7),
+    (~X, -8, 4),
 ]
 
 
 @pytest.mark.parametrize(("term", "low", "high"), BOUNDS, ids=lambda value: str(value))
 def test_bounds(term, low, high):
     assert (term.vmin, term.vmax) == (low, high)
+
+
+@pytest.mark.parametrize("op", sorted(BITWISE))
+def test_bounds_of_bit_operators_are_the_ends(op):
+    ranges = [(low, high) for low in range(-9, 10) for high in range(low, 10)]
+    values = np.arange(-9, 10)
+    table = OPS[op].evaluate(values[:, None], values)
+    for x in ranges:
+        rows = table[x[0] + 9 : x[1] + 10]
+        for y in ranges:
+            part = rows[:, y[0] + 9 : y[1] + 10]
+            assert OPS[op].bounds(x, y) == (part.min(), part.max())
 
 
 @given(expressions())
@@ -269,7 +290,12 @@ REFUSED = [
     (lambda: make("add", X), TypeError, "takes 2 operands, not 1"),
     (lambda: bool(X < Y), TypeError, "truth of 'x < y' depends"),
     (lambda: min(X, Y), TypeError, "truth of 'y < x' depends .* minimum, maximum"),
-    (lambda: X & 7, TypeError, r"and needs a condition where 'x' is an integer: for its lowest n bits write % 2\*\*n"),
+    (lambda: make("and", X, TRUE), TypeError, "and needs a condition where 'x' is an integer: for its bits write &"),
+    (lambda: X & (X < Y), TypeError, r"bitand needs an integer where 'x < y' is a condition: as a number it is where"),
+    (lambda: (X < Y) ^ 1, TypeError, r"bitxor needs an integer where 'x < y' is a condition"),
+    (lambda: X | D, TypeError, r"bitor needs an integer where 'D\[y\]' is a floating-point value"),
+    (lambda: ~D, TypeError, r"~ needs an integer or a condition where 'D\[y\]' is a floating-point value"),
+    (lambda: ~D.args[0], TypeError, r"~ needs an integer or a condition where 'D' is an array"),
     (lambda: 64 >> X, ValueError, "shift amount 'x'"),
     (lambda: X.substitute({"x": 3}), TypeError, "'x' is no term to replace: give a variable itself, not its name"),
     (lambda: var("x", 0, 2.5), TypeError, "the bounds of variable 'x' must be integers, not 0 and 2.5"),

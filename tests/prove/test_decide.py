@@ -15,7 +15,7 @@ from strategies import bool_expressions
 
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, substitute, tdiv, topological, var, variables
-from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.ops import BITWISE, DIVISIONS, SHIFTS
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 from eqsat.prove import boxes
@@ -146,7 +146,12 @@ WITHIN = [
     ("x % 64 + y > 4 and y < 9", {"x": (64, 80)}, ["4 < x - 64 + y", "y < 9"]),
     ("tdiv(x - 50, 4) == y", {"x": (0, 49)}, ["-(-(x - 50)//4) == y"]),
     ("shl(x, y) == 8", {"y": (2, 2)}, ["x*4 == 8"]),
-    ("shl(x, y) == 8", {"y": (2, 3)}, ["shl(x, y) == 8"]),
+    ("shl(x, y) == 8", {"y": (2, 3)}, ["x << y == 8"]),
+    ("x & 7 == 5", {}, ["x%8 == 5"]),
+    ("-20 & x == 5", {}, ["x - (x%4 + x//16%2*16) == 5"]),
+    ("x | 5 == 5", {}, ["x + 5 - (x%2 + x//4%2*4) == 5"]),
+    ("x ^ 6 == 5", {}, ["x + 6 - x//2%4*2*2 == 5"]),
+    ("x ^ y == 5", {}, ["x ^ y == 5"]),
     ("tdiv(x, y) == 8", {"y": (2, 3)}, ["tdiv(x, y) == 8"]),
     ("x % y == 1", {"x": (4, 5), "y": (2, 3)}, ["x%y == 1"]),
     ("max(x, y) == 40", {"x": (20, 60)}, ["x == 40"]),
@@ -168,11 +173,11 @@ def test_conditions_within_narrower_ranges(text, ranges, left):
     assert (found if found is None else [str(condition) for condition in found]) == left
 
 
-@pytest.mark.parametrize("op", ["floordiv", "mod", "tdiv", "tmod", "shl", "shr", "min", "max"])
+@pytest.mark.parametrize("op", ["floordiv", "mod", "tdiv", "tmod", "min", "max", *SHIFTS, *BITWISE])
 def test_operators_on_literals_keep_their_values(op):
     y = var("y", -12, 12)
     for low, extent, literal in product(range(-5, 4), range(5), range(-4, 5)):
-        if literal > 0 or op in ("min", "max") or (literal and op not in ("shl", "shr")):
+        if literal > 0 or op in ("min", "max", *BITWISE) or (literal and op not in SHIFTS):
             condition = make(op, var("x", low, low + extent), const(literal)).eq(y)
             left = restricted([condition], {})
             assert check_equal([condition], [FALSE if left is None else reduce(and_, left, TRUE)]).equal

@@ -38,6 +38,13 @@ FALSE = {
         ("floordiv-negative-below", "x // d < c",  "(c - 1)*d <= x", "d < 0", "c = 0, d = -2, x = 1", "-5 is reached from 13 on, not from 15"),
         ("floordiv-negative-above", "c <= x // d", "x < c*d - d",    "d < 0", "c = 0, d = -2, x = 1", "-11 ends at 33, not at 35"),
     ],
+    "Swizzles and masks, without what they take": [
+        ("mask-with-gaps",      "x & c",                    "x % (c + 1)",               "c >= 0",                                                       "c = 2, x = 1",                                                          "c + 1 is no power of two"),
+        ("or-is-sum",           "x | y",                    "x + y",                     "vmin(x) >= 0 and vmin(y) >= 0",                                "vmin(x) = 0, vmin(y) = 0, x = 1, y = 1",                                "common bits count twice"),
+        ("xor-less-and",        "x ^ y",                    "x + y - (x & y)",           "",                                                             "x = -1, y = -1",                                                        "common bits count in both: twice"),
+        ("xor-of-any-quotients", "(x//d) ^ (y//d)",         "(x ^ y) // d",              "d > 0",                                                        "d = 3, x = 1, y = 2",                                                   "only a power of two shifts bits"),
+        ("xor-upper-digits-any", "((x//d) ^ y)*d + x % d",  "x ^ (y*d)",                 "d > 0",                                                        "d = 3, x = 1, y = 1",                                                   "the lower digits have no bits of their own"),
+    ],
     "MLIR, affine canonicalisation": [
         ("floor-is-div", "((x % c)//d*d) // k", "(x % c) // k", "c > 0 and d > 0 and k > 0", "c = 2, d = 2, k = 1, x = -1", "the inner floor is dropped"),
     ],

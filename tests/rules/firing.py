@@ -455,4 +455,23 @@ FIRING = [
         "not-and", "not (i < j and k < l)", "l <= k or j <= i", {"i": (0, 9), "j": (0, 9), "k": (0, 9), "l": (0, 9)}
     ),
     Firing("not-or", "not (i < j or k < l)", "l <= k and j <= i", {"i": (0, 9), "j": (0, 9), "k": (0, 9), "l": (0, 9)}),
+    # bits
+    Firing("bitand-commutes", "x & y", "y & x", {"x": (4, 5), "y": (2, 6)}),
+    Firing("bitand-associates", "x & y & z", "x & (y & z)", {"x": (1, 16), "y": (0, 31), "z": (0, 7)}),
+    Firing("bitor-commutes", "x | y", "y | x", {"x": (4, 5), "y": (2, 6)}),
+    Firing("bitor-associates", "x | y | z", "x | (y | z)", {"x": (1, 16), "y": (0, 31), "z": (0, 7)}),
+    Firing("bitxor-commutes", "x ^ y", "y ^ x", {"x": (4, 5), "y": (2, 6)}),
+    Firing("bitxor-associates", "x ^ y ^ z", "x ^ (y ^ z)", {"x": (1, 16), "y": (0, 31), "z": (0, 7)}),
+    Firing("bitxor-zero", "x ^ 0", "x", {"x": (0, 99)}),
+    Firing("bitxor-same", "x ^ x", "0", {"x": (-9, 9)}),
+    Firing("bitand-low-mask", "x & 7", "x%8", {"x": (-20, 20)}),
+    Firing("bitand-absorbs", "x & (x | y)", "x", {"x": (-9, 9), "y": (0, 7)}),
+    Firing("bitor-absorbs", "x | (x & y)", "x", {"x": (-9, 9), "y": (0, 7)}),
+    Firing("bitand-over-or", "(x & z) | (y & z)", "(x | y) & z", {"x": (-9, 9), "y": (0, 7), "z": (0, 99)}),
+    Firing("bitand-over-xor", "(x & z) ^ (y & z)", "(x ^ y) & z", {"x": (-9, 9), "y": (0, 7), "z": (0, 99)}),
+    Firing("bitor-and-add", "(x | y) + (x & y)", "x + y", {"x": (-9, 9), "y": (0, 7)}),
+    Firing("bitxor-and-add", "(x ^ y) + (x & y)*2", "x + y", {"x": (-9, 9), "y": (0, 7)}),
+    Firing("bitor-less-and", "(x | y) - (x & y)", "x ^ y", {"x": (-9, 9), "y": (0, 7)}),
+    Firing("bitxor-of-quotients", "x//4 ^ y//4", "(x ^ y)//4", {"x": (-9, 9), "y": (0, 99)}),
+    Firing("bitxor-upper-digits", "(x//8 ^ y)*8 + x%8", "x ^ y*8", {"x": (-9, 99), "y": (0, 7)}),
 ]

@@ -21,12 +21,13 @@ from eqsat.lang.ops import truncated_div
 from eqsat.lang.text import parse, to_text
 from eqsat.prove.proof import prove_rule
 from eqsat.rules import DEFAULT
+from eqsat.rules.bits import BITS
 
 BY_NAME = {rule.name: rule for rule in DEFAULT}
 GUARDS = [(rule, conjunct) for rule in DEFAULT for conjunct in conjuncts_of(rule)]
 
 #: Rules that z3 does not prove for all integers, and what proofs they have.
-PROVED_IN_PART: dict[str, tuple[str, ...]] = {}
+PROVED_IN_PART: dict[str, tuple[str, ...]] = {rule.name: ("bit-vectors", "exhaustive") for rule in BITS}
 
 #: Conjuncts without which a rule would still be true: they keep it from firing where it gains nothing.
 FENCES = {
@@ -75,6 +76,7 @@ FENCES = {
     ],
     "a factor of one changes nothing": [("min-common-factor", "1 < factor_x"), ("max-common-factor", "1 < factor_x")],
     "the quotient is never positive": [("div-negated", "vmin_x < 0"), ("div-negated", "vmax_x < d")],
+    "a divisor that is zero is no term": [("bitand-low-mask", "0 <= c")],
     "the literal is small enough already": [
         ("div-offset", "d <= c or c < 0"),
         ("mod-offset", "d <= c or c < 0"),

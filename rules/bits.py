@@ -1,0 +1,29 @@
+"""Bit operators: commutativity, absorption, distribution, and what joins them to arithmetic.
+
+Letters a b c d k m n match integer literals; x y z match anything. Bits are those of two's complement, without end.
+"""
+
+from eqsat.egraph.rule import Rule
+
+BITS = [
+    #    name                  left                    right                 guard                         reason
+    Rule("bitand-commutes",    "x & y",                "y & x",              why="each bit commutes"),
+    Rule("bitand-associates",  "(x & y) & z",          "x & (y & z)",        why="each bit associates"),
+    Rule("bitor-commutes",     "x | y",                "y | x",              why="each bit commutes"),
+    Rule("bitor-associates",   "(x | y) | z",          "x | (y | z)",        why="each bit associates"),
+    Rule("bitxor-commutes",    "x ^ y",                "y ^ x",              why="each bit commutes"),
+    Rule("bitxor-associates",  "(x ^ y) ^ z",          "x ^ (y ^ z)",        why="each bit associates"),
+
+    Rule("bitxor-zero",        "x ^ 0",                "x",                  why="0 has no bits"),
+    Rule("bitxor-same",        "x ^ x",                "0",                  why="no bit differs", modulo_theory=True),
+    Rule("bitand-low-mask",    "x & c",                "x % (c + 1)",        "c >= 0 and c & (c + 1) == 0", "the lowest digits"),
+    Rule("bitand-absorbs",     "x & (x | y)",          "x",                  why="x has no other bits than x | y", modulo_theory=True),
+    Rule("bitor-absorbs",      "x | (x & y)",          "x",                  why="x has all bits of x & y", modulo_theory=True),
+    Rule("bitand-over-or",     "(x & z) | (y & z)",    "(x | y) & z",        why="bits distribute", modulo_theory=True),
+    Rule("bitand-over-xor",    "(x & z) ^ (y & z)",    "(x ^ y) & z",        why="bits distribute", modulo_theory=True),
+    Rule("bitor-and-add",      "(x | y) + (x & y)",    "x + y",              why="common bits count twice", modulo_theory=True),
+    Rule("bitxor-and-add",     "(x ^ y) + (x & y)*2",  "x + y",              why="a sum is its digits and its carries", modulo_theory=True),
+    Rule("bitor-less-and",     "(x | y) - (x & y)",    "x ^ y",              why="the bits of one alone", modulo_theory=True),
+    Rule("bitxor-of-quotients", "(x//d) ^ (y//d)",     "(x ^ y) // d",       "d & (d - 1) == 0", "a quotient by a power of two shifts each bit", modulo_theory=True),
+    Rule("bitxor-upper-digits", "((x//d) ^ y)*d + x % d", "x ^ (y*d)",       "d & (d - 1) == 0", "a multiple of a power of two leaves the lower digits", modulo_theory=True),
+]
