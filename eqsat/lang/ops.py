@@ -1,7 +1,8 @@
 """The operators of the language: one row each for sort, bounds, evaluation and notation.
 
 Index terms are mathematical integers; ``//`` and ``%`` are floor division and floor modulo, ``tdiv`` and ``tmod`` are
-C's truncating ones. Bounds are inclusive pairs of Python ints; a bool term has bounds within ``(0, 1)``.
+C's truncating ones. Bounds are inclusive pairs of Python ints, or of infinities (:mod:`eqsat.lang.infinity`); a bool
+term has bounds within ``(0, 1)``.
 Everything that walks expressions (printer, evaluator, rule compiler, lowering) reads this table.
 """
 
@@ -13,6 +14,8 @@ from math import inf, prod
 from typing import Any, cast
 
 import numpy as np
+
+from eqsat.lang.infinity import bits, is_finite
 
 Bounds = tuple[int, int]
 
@@ -259,7 +262,7 @@ def reduction_bounds(name: str, body: Bounds, trips: Bounds) -> Bounds | None:
 
 def _power_bounds(base: Bounds, least: int, most: int) -> Bounds | None:
     largest = max(abs(base[0]), abs(base[1]))
-    if largest > 1 and largest.bit_length() * most > MOST_BITS:
+    if largest > 1 and (not is_finite(most) or max(map(bits, base)) * most > MOST_BITS):
         return None
     if base[0] >= 0:
         ends = [base[0] ** least, base[0] ** most, base[1] ** least, base[1] ** most]

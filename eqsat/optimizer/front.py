@@ -41,7 +41,7 @@ def optimize(
     extract: str = "dag",
     pareto: str | None = None,
     branches: str = "eager",
-    **ranges: tuple[int, int],
+    **ranges: tuple[int | None, int | None],
 ) -> Result:
     """Return the cheapest expressions found equal to ``exprs`` for every value of their variables.
 
@@ -75,8 +75,9 @@ def optimize(
         point of the ranges and constraints, as selects and masked loads of GPUs and vectors are. The answer divides by
         nothing that is zero at such a point, unless the input has that very division. ``"lazy"``: a branch only where
         its condition chooses it, a root only where its gate holds, as ``if`` does; it may divide by zero elsewhere.
-    **ranges : (int, int)
-        Inclusive bounds of the variables of text; for one that is named as an option, see :func:`eqsat.parse`.
+    **ranges : (int or None, int or None)
+        Inclusive bounds of the variables of text, ``None`` where there is none; for one that is named as an option, see
+        :func:`eqsat.parse`.
 
     Raises
     ------
@@ -132,15 +133,15 @@ def optimize(
         return run.run(engine)
 
 
-def _variable(name: str, bounds: tuple[int, int]) -> Expr:
+def _variable(name: str, bounds: tuple[int | None, int | None]) -> Expr:
     given: list[Any] = list(bounds) if isinstance(bounds, Iterable) else []
-    if [*map(_is_integer, given)] != [True, True]:
+    if [*map(_is_end, given)] != [True, True]:
         raise TypeError(f"{name!r} is no option, and no range of a variable: {bounds!r} is not (low, high)")
     return var(name, *given)
 
 
-def _is_integer(value: object) -> bool:
-    return hasattr(value, "__index__")
+def _is_end(value: object) -> bool:
+    return value is None or hasattr(value, "__index__")
 
 
 def _listed[E](name: str, given: Iterable[E], what: str) -> list[E]:

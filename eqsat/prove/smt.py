@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from eqsat.lang.expr import Expr, array_of, brief, const, instantiate, make, neutral, rebuild, topological, where
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, MAX_SHIFT, REDUCTIONS
 
 
@@ -87,6 +88,8 @@ def _unrolled(op: str, body: Expr, index: Expr, low: Expr, high: Expr) -> Expr:
     extreme = op in ("max_over", "min_over")
     if high.vmax - low.vmin > MAX_UNROLLED:
         raise ValueError(f"a reduction of {brief(body)!r} has more than {MAX_UNROLLED} steps: narrow its range")
+    if extreme and not is_finite(cast(int, neutral(op, body))) and not (low < high).vmin:
+        raise ValueError(f"{brief(body)!r} has no bound for a reduction of no steps: give bounds to its variables")
     total: Expr | None = None
     for number in range(low.vmin, high.vmax):
         step = instantiate(body, index, const(number))
