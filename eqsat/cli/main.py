@@ -107,7 +107,7 @@ _SECONDS = click.option(
 )
 _PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
 #: What arrays of index expressions hold; floating-point values are for kernels.
-_ELEMENTS = ("i32", "i64", "bool")
+_ELEMENTS = ("i32", "i64", "bool", "int")
 _PROVE_SECONDS = click.option(
     "--prove-seconds",
     type=click.FloatRange(min=0, min_open=True),

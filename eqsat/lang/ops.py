@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from eqsat.lang.infinity import bits, is_finite
+from eqsat.lang.infinity import INFINITY, bits, is_finite
 
 Bounds = tuple[int, int]
 
@@ -276,6 +276,8 @@ ELEMENTS: dict[str, Bounds] = {
     "bool": (0, 1),
     "i32": (-(2**31), 2**31 - 1),
     "i64": (-(2**63), 2**63 - 1),
+    # integers of any size: an array of them is a function that nothing is known of
+    "int": (-INFINITY, INFINITY),
     "f32": (-(2**128), 2**128),
     "f64": (-(2**1024), 2**1024),
 }

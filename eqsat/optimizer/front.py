@@ -11,6 +11,7 @@ from eqsat.extract.cost import CostModel, checked, refuse_other
 from eqsat.lang.costs import LATENCY
 from eqsat.lang.expr import Expr, as_expr, brief, refuse_array, var
 from eqsat.lang.text import parse
+from eqsat.optimizer.kept import Input, with_divisions, with_hidden_divisions
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.optimizer.optimisation import collection_paused
 from eqsat.optimizer.pareto import SIZES
@@ -22,6 +23,7 @@ from eqsat.rules import DEFAULT
 ENGINES = ("egraph", "theory", "greedy")
 EXTRACTORS = ("tree", "dag", "exact")
 BRANCHES = ("eager", "lazy")
+UNKNOWN_DIVISORS = ("refuse", "keep")
 
 DEFAULT_BUDGET = Budget()
 #: Proved by the tests, and so not checked again.
@@ -41,6 +43,7 @@ def optimize(
     extract: str = "dag",
     pareto: str | None = None,
     branches: str = "eager",
+    unknown_divisors: str = "refuse",
     **ranges: tuple[int | None, int | None],
 ) -> Result:
     """Return the cheapest expressions found equal to ``exprs`` for every value of their variables.
@@ -75,6 +78,10 @@ def optimize(
         point of the ranges and constraints, as selects and masked loads of GPUs and vectors are. The answer divides by
         nothing that is zero at such a point, unless the input has that very division. ``"lazy"``: a branch only where
         its condition chooses it, a root only where its gate holds, as ``if`` does; it may divide by zero elsewhere.
+    unknown_divisors : {"refuse", "keep"}
+        What becomes of a division by what may be zero as far as is known. ``"keep"``: it stays, and only its operands
+        are simplified. The answer is equal wherever no such divisor is zero (``Result.constraints`` has these
+        conditions too); there is no ``Result.graph`` then.
     **ranges : (int or None, int or None)
         Inclusive bounds of the variables of text, ``None`` where there is none; for one that is named as an option, see
         :func:`eqsat.parse`.
@@ -82,8 +89,8 @@ def optimize(
     Raises
     ------
     ValueError
-        If a divisor can be zero, a variable's range is empty, the constraints contradict each other, a rule is false,
-        two rules share a name, or the cost model gives a price below 0; the message names it.
+        If a divisor can be zero (unless it is kept), a variable's range is empty, the constraints contradict each other,
+        a rule is false, two rules share a name, or the cost model gives a price below 0; the message names it.
     TypeError
         If an argument is of another type, or a price is no integer.
     RuntimeError
@@ -102,12 +109,18 @@ def optimize(
         raise ValueError(f"unknown size {pareto!r} for pareto: use one of {', '.join(SIZES)}")
     if pareto is not None and (engine == "greedy" or not theory):
         raise ValueError("several answers (pareto) need the theory: use engine 'egraph' or 'theory', with it")
+    if unknown_divisors not in UNKNOWN_DIVISORS:
+        raise ValueError(
+            f"unknown treatment {unknown_divisors!r} of unknown divisors: use one of {', '.join(UNKNOWN_DIVISORS)}"
+        )
+    if pareto is not None and unknown_divisors == "keep":
+        raise ValueError("several answers (pareto) need divisors that are never zero: leave out unknown_divisors")
     refuse_other(cost)
     if not isinstance(budget, Budget):
         raise TypeError(f"{budget!r} is no budget: give an eqsat.Budget, such as Budget(seconds=1.0)")
     names = {name: _variable(name, bounds) for name, bounds in ranges.items()}
-    given = [exprs] if isinstance(exprs, Expr | str) else _listed("exprs", exprs, "expressions, or one")
-    roots = tuple(_term(e, names) for e in given)
+    written = [exprs] if isinstance(exprs, Expr | str) else _listed("exprs", exprs, "expressions, or one")
+    roots = tuple(_term(e, names) for e in written)
     if not roots:
         raise ValueError("there is nothing to optimise: give at least one expression")
     facts = tuple(_fact(c, names) for c in _listed("constraints", constraints, "conditions"))
@@ -125,12 +138,17 @@ def optimize(
         refuse_repeated(rules)
         refuse_false(rule for rule in rules if rule not in _SHIPPED)
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
-    run = kind(roots, facts, gated, rules, checked(cost), budget, extract, pareto, branches == "lazy")
+    given = Input(roots, facts, gated)
+    hidden = with_hidden_divisions(given) if unknown_divisors == "keep" else given
+    run = kind(
+        hidden.roots, hidden.facts, hidden.gates, rules, checked(cost), budget, extract, pareto, branches == "lazy"
+    )
     if rounded := [t for t in run.order if t.element]:
         shown = brief(rounded[0])
         raise ValueError(f"{shown!r} is a floating-point value: give it as a store of a kernel (eqsat.kernels.kernel)")
     with collection_paused():
-        return run.run(engine)
+        result = run.run(engine)
+    return result if hidden is given else with_divisions(result, given, run.model)
 
 
 def _variable(name: str, bounds: tuple[int | None, int | None]) -> Expr:

@@ -1,0 +1,123 @@
+"""Divisions by what may be zero, kept as they are: functions of dividend and divisor that nothing is known of.
+
+In the place of each such division stands a load from an array of its own, indexed by dividend and divisor: equal
+operands have equal quotients, and no other law holds. The answer has the divisions again. It is equal wherever the
+input is defined: a division that the input evaluates at some points alone, in a branch or under a gate, comes back with
+a divisor that is never zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from eqsat.extract.cost import CostModel
+from eqsat.lang.costs import cost_of
+from eqsat.lang.errors import ContradictionError
+from eqsat.lang.expr import Expr, any_buffer, array_of, load, make, rebuild, replaced, topological
+from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
+from eqsat.optimizer.result import Result
+from eqsat.theory.definedness import kept_from_zero, suspects, unsafe_divisions
+from eqsat.theory.linear import LinearArithmetic
+
+#: By operator, the array for divisions that the input evaluates at every point, and for others.
+_ALWAYS = {op: any_buffer(Buffer(f"@{op}", "int")) for op in sorted(DIVISIONS)}
+_SOMETIMES = {op: any_buffer(Buffer(f"@{op}?", "int")) for op in sorted(DIVISIONS)}
+_OPERATOR = {array: op for arrays in (_ALWAYS, _SOMETIMES) for op, array in arrays.items()}
+
+
+@dataclass(frozen=True)
+class Input:
+    """What is optimised, and what is known of it."""
+
+    roots: tuple[Expr, ...]
+    facts: tuple[Expr, ...]
+    gates: tuple[Expr | None, ...]
+
+
+def with_hidden_divisions(given: Input) -> Input:
+    """The input with loads in the place of divisions by what may be zero; itself if it has no such division.
+
+    >>> from eqsat.lang.expr import var
+    >>> x, d = var("x", 0, 9), var("d", 0, 3)
+    >>> with_hidden_divisions(Input((x // d + x // (d + 1),), (), (None,))).roots
+    (Expr('@floordiv[x, d] + x//(d + 1)'),)
+    """
+    while unknown := _unknown_divisions(given):
+        always = _evaluated_always(given)
+        images = {d: load((_ALWAYS if d in always else _SOMETIMES)[d.op], *d.args) for d in unknown}
+        known = [gate for gate in given.gates if gate is not None]
+        gates = iter(replaced(known, images))
+        given = Input(
+            tuple(replaced(given.roots, images)),
+            tuple(replaced(given.facts, images)),
+            tuple([None if gate is None else next(gates) for gate in given.gates]),
+        )
+    return given
+
+
+def _unknown_divisions(given: Input) -> list[Expr]:
+    """The innermost divisions by what may be zero under all that is known where they are evaluated."""
+    suspected = suspects(topological(given.roots))
+    if not suspected:
+        return []
+    try:
+        base = LinearArithmetic(given.facts)
+    except ContradictionError:
+        # the optimisation says so
+        return []
+    contexts = [base if gate is None else base.under(base.condition(gate)) for gate in given.gates]
+    found = dict.fromkeys([division for division, _ in unsafe_divisions(given.roots, suspected, contexts)])
+    return [d for d in found if not any(part in found for part in topological(d.args))]
+
+
+def _evaluated_always(given: Input) -> set[Expr]:
+    """The terms that a root without a gate needs at every point."""
+    found: set[Expr] = set()
+    stack = [root for root, gate in zip(given.roots, given.gates, strict=True) if gate is None]
+    while stack:
+        term = stack.pop()
+        if term not in found:
+            found.add(term)
+            if term.op == "where":
+                stack.append(term.args[0])
+            elif term.op in REDUCTIONS:
+                stack += term.args[2:]
+            elif term.op not in ("and", "or"):
+                stack += term.args
+    return found
+
+
+def with_divisions(result: Result, given: Input, model: CostModel) -> Result:
+    """The result for the input ``given``, whose hidden form was optimised; the input itself if that costs less."""
+    divisors: dict[Expr, None] = {}
+
+    def division(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        op = _OPERATOR.get(term.args[0]) if term.op == "load" else None
+        if op is None:
+            return None
+        _, dividend, divisor = args
+        sometimes = array_of(term).name.endswith("?")
+        return make(op, dividend, kept_from_zero(divisor) if sometimes else divisor)
+
+    def divisor(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op == "load" and term.args[0] in _OPERATOR:
+            divisors[args[2]] = None
+            return make(_OPERATOR[term.args[0]], *args[1:])
+        return None
+
+    exprs = tuple(rebuild(result.exprs, division))
+    rebuild(result.before, divisor)
+    before, after = cost_of(given.roots, model), cost_of(exprs, model)
+    if after > before:
+        exprs, after = given.roots, before
+    return replace(
+        result,
+        before=given.roots,
+        exprs=exprs,
+        constraints=(*given.facts, *[divisor.ne(0) for divisor in divisors]),
+        gates=given.gates,
+        cost_before=before,
+        cost=after,
+        bound=None,
+        snapshot=None,
+    )
