@@ -89,8 +89,8 @@ def optimize(
     Raises
     ------
     ValueError
-        If a divisor can be zero (unless it is kept), a variable's range is empty, the constraints contradict each other,
-        a rule is false, two rules share a name, or the cost model gives a price below 0; the message names it.
+        If a divisor can be zero (unless it is kept), a variable's range is empty, the constraints contradict each
+        other, a rule is false, two rules share a name, or the cost model gives a price below 0; the message names it.
     TypeError
         If an argument is of another type, or a price is no integer.
     RuntimeError
