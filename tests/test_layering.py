@@ -40,6 +40,7 @@ OUTSIDE = {
     "platformdirs",
     "setuptools",
     "matplotlib",
+    "sympy",
 }
 
 

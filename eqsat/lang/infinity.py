@@ -27,7 +27,7 @@ class Infinity(int):
     @property
     def sign(self) -> int:
         """1 above all integers, -1 below."""
-        return 1 if int.__gt__(self, 0) else -1
+        return 1 if self is INFINITY else -1
 
     def __repr__(self) -> str:
         return "inf" if self.sign > 0 else "-inf"
@@ -71,7 +71,7 @@ class Infinity(int):
         return self.sign > 0 or self == other
 
     def __neg__(self) -> Infinity:
-        return infinite(-self.sign)
+        return _BELOW if self is INFINITY else INFINITY
 
     def __pos__(self) -> Infinity:
         return self
@@ -80,6 +80,8 @@ class Infinity(int):
         return INFINITY
 
     def __add__(self, other: int) -> int:
+        if type(other) is int:
+            return self
         if isinstance(other, Infinity) and other is not self:
             raise OverflowError("infinity less infinity is no number")
         return self if isinstance(other, int) else NotImplemented
@@ -95,7 +97,7 @@ class Infinity(int):
     def __mul__(self, other: int) -> int:
         if not isinstance(other, int):
             return NotImplemented
-        return 0 if other == 0 else self if other > 0 else -self
+        return self if other > 0 else -self if other else 0
 
     __rmul__ = __mul__
 

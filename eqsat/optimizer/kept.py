@@ -8,12 +8,13 @@ a divisor that is never zero.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import Expr, any_buffer, array_of, load, make, rebuild, replaced, topological
+from eqsat.lang.expr import TRUE, Expr, any_buffer, chain_members, load, make, rebuild, replaced, topological
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
 from eqsat.optimizer.result import Result
 from eqsat.theory.definedness import kept_from_zero, suspects, unsafe_divisions
@@ -22,6 +23,10 @@ from eqsat.theory.linear import LinearArithmetic
 #: By operator, the array for divisions that the input evaluates at every point, and for others.
 _ALWAYS = {op: any_buffer(Buffer(f"@{op}", "int")) for op in sorted(DIVISIONS)}
 _SOMETIMES = {op: any_buffer(Buffer(f"@{op}?", "int")) for op in sorted(DIVISIONS)}
+#: A path to a term: the conditions, in normal form, that choose it.
+Path = frozenset[Expr]
+#: Above so many pairs of a term and a path to it all divisions that are not always evaluated get other divisors.
+MOST_PATHS = 10_000
 _OPERATOR = {array: op for arrays in (_ALWAYS, _SOMETIMES) for op, array in arrays.items()}
 
 
@@ -95,9 +100,7 @@ def with_divisions(result: Result, given: Input, model: CostModel) -> Result:
         op = _OPERATOR.get(term.args[0]) if term.op == "load" else None
         if op is None:
             return None
-        _, dividend, divisor = args
-        sometimes = array_of(term).name.endswith("?")
-        return make(op, dividend, kept_from_zero(divisor) if sometimes else divisor)
+        return make(op, args[1], kept_from_zero(args[2]) if term in elsewhere else args[2])
 
     def divisor(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if term.op == "load" and term.args[0] in _OPERATOR:
@@ -105,6 +108,7 @@ def with_divisions(result: Result, given: Input, model: CostModel) -> Result:
             return make(_OPERATOR[term.args[0]], *args[1:])
         return None
 
+    elsewhere = _evaluated_elsewhere(result)
     exprs = tuple(rebuild(result.exprs, division))
     rebuild(result.before, divisor)
     before, after = cost_of(given.roots, model), cost_of(exprs, model)
@@ -121,3 +125,63 @@ def with_divisions(result: Result, given: Input, model: CostModel) -> Result:
         bound=None,
         snapshot=None,
     )
+
+
+def _evaluated_elsewhere(result: Result) -> set[Expr]:
+    """The divisions of the answer that it may evaluate where the input does not: all but those on the same paths."""
+    found = {t for t in topological(result.exprs) if t.op == "load" and t.args[0] in _SOMETIMES.values()}
+    if not found:
+        return found
+    theory = LinearArithmetic(result.constraints)
+    before, after = _paths(theory, result.before, result.gates), _paths(theory, result.exprs, result.gates)
+    if before is None or after is None:
+        return found
+    of_input: dict[object, list[Path]] = {}
+    for term, paths in before.items():
+        of_input.setdefault(_meaning(theory, term), []).extend(paths)
+    covered = {
+        term
+        for term, paths in after.items()
+        if all(any(theirs <= path for theirs in of_input.get(_meaning(theory, term), ())) for path in paths)
+    }
+    return found - covered
+
+
+def _meaning(theory: LinearArithmetic, load: Expr) -> object:
+    return load.args[0], theory.form(load.args[1]), theory.form(load.args[2])
+
+
+def _paths(
+    theory: LinearArithmetic, roots: Sequence[Expr], gates: Sequence[Expr | None]
+) -> dict[Expr, list[Path]] | None:
+    """The conditions under which each hidden division that is not always evaluated is; ``None`` if they are many."""
+    found: dict[Expr, list[Path]] = {}
+    seen: set[tuple[Expr, Path]] = set()
+    stack = [
+        (root, _and(frozenset(), theory, TRUE if gate is None else gate))
+        for root, gate in zip(roots, gates, strict=True)
+    ]
+    while stack:
+        term, path = stack.pop()
+        if (term, path) in seen:
+            continue
+        if len(seen) > MOST_PATHS:
+            return None
+        seen.add((term, path))
+        if term.op == "load" and term.args[0] in _SOMETIMES.values():
+            found.setdefault(term, []).append(path)
+        if term.op == "where":
+            condition, x, y = term.args
+            stack += [(condition, path), (x, _and(path, theory, condition)), (y, _and(path, theory, ~condition))]
+        elif term.op in REDUCTIONS or term.op in ("and", "or"):
+            # a member, or a body, is on a path of its own
+            own = frozenset([*path, term])
+            stack += [(arg, own) for arg in term.args]
+        else:
+            stack += [(arg, path) for arg in term.args]
+    return found
+
+
+def _and(path: Path, theory: LinearArithmetic, condition: Expr) -> Path:
+    normal = theory.condition(condition)
+    return path.union(chain_members(normal, "and")) - {TRUE}
