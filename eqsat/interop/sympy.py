@@ -224,7 +224,7 @@ class _Reader:
         self._theory: LinearArithmetic | None = None
         self.constraints: list[Expr] = []
         others = [fact for fact in assume if not self._narrows(fact)]
-        self.constraints = [self.condition(fact) for fact in others]
+        self.constraints = [term for fact in others if (term := self.condition(fact)) is not TRUE]
 
     def fail(self, e: Any, why: str) -> ValueError:
         return ValueError(f"cannot read {shortened(str(e), 80)!r}: {why}")

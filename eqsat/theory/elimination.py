@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterable
 from math import gcd
 
 from eqsat.lang.expr import Expr
-from eqsat.lang.infinity import is_finite
+from eqsat.lang.infinity import INFINITY, is_finite
 from eqsat.lang.ops import Bounds
 from eqsat.theory.forms import LinearForm
 
 #: Elimination stops where it would keep more rows than this.
 MAX_ROWS = 40
+
+
+_BELOW = -INFINITY
 
 
 class ClashError(ValueError):
@@ -73,6 +76,8 @@ class Rows:
                 low, high = low + coefficient * least, high + coefficient * most
             else:
                 low, high = low + coefficient * most, high + coefficient * least
+            if high is INFINITY and low is _BELOW:
+                break
         return low, high
 
     def _add(self, row: LinearForm) -> None:
