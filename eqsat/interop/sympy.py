@@ -655,8 +655,12 @@ class _Writer:
             return self.sympy.ITE(condition, x, y, evaluate=False)
         if "class Where" in self.names:
             return self.names["class Where"](condition, x, y)
-        others = [tuple(pair.args) for pair in y.args] if isinstance(y, self.sympy.Piecewise) else [(y, True)]
-        return self.sympy.Piecewise((x, condition), *others, evaluate=False)
+        # not by its constructor, which rewrites conditions with selections in them, or fails to
+        kind = self.sympy.Piecewise
+        pair = self.sympy.functions.elementary.piecewise.ExprCondPair
+        make_pair = self.sympy.Tuple.__new__
+        others = y.args if isinstance(y, kind) else [make_pair(pair, y, self.sympy.true)]
+        return self.sympy.Basic.__new__(kind, make_pair(pair, x, condition), *others)
 
     def _truncated(self, term: Expr, x: Any, y: Any) -> Any:
         """A quotient rounded toward zero is the floor of that of one sign, or less the floor of its opposite."""
