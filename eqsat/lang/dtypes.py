@@ -88,6 +88,9 @@ def _remedy(term: Expr) -> str:
     if not names and not arrays:
         return "use a smaller literal"
     range_of = f"narrow the range of {names}" if names else ""
+    of_any_size = sorted({repr(array_of(t).name) for t in parts if t.op == "load" and array_of(t).element == "int"})
+    if of_any_size:
+        return f"give a size to the elements of {', '.join(of_any_size[:4])}, such as i32"
     elements = f"bound the elements of {arrays} by min(max(..., least), greatest)" if arrays else ""
     return " or ".join(filter(None, [range_of, elements]))
 

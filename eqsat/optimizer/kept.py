@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import TRUE, Expr, any_buffer, chain_members, load, make, rebuild, replaced, topological
+from eqsat.lang.expr import TRUE, Expr, any_buffer, chain_members, is_index, load, make, rebuild, replaced, topological
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
 from eqsat.optimizer.result import Result
 from eqsat.theory.definedness import kept_from_zero, suspects, unsafe_divisions
@@ -104,7 +104,9 @@ def with_divisions(result: Result, given: Input, model: CostModel) -> Result:
 
     def divisor(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if term.op == "load" and term.args[0] in _OPERATOR:
-            divisors[args[2]] = None
+            if not any(t.op == "var" and is_index(t) for t in topological(args[2:])):
+                # of a divisor with the index of a reduction nothing can be said outside of that
+                divisors[args[2]] = None
             return make(_OPERATOR[term.args[0]], *args[1:])
         return None
 

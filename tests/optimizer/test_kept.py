@@ -18,6 +18,7 @@ KEPT = [
     ("s // (s//7)", {"s": COUNT}, "s//(s//7)"),
     ("(s + 0)//(s//7) - s//(s//7) + s*8//4", {"s": COUNT}, "s*2"),
     ("x // (s // t)", {"x": ANY, "s": ANY, "t": ANY}, "x//(s//t)"),
+    ("sum(x//(r - 3), r, 0, 9)", {"x": ANY}, "sum(x//(r1 - 3), r1, 0, 9)"),
     # laws that need a divisor that is not zero
     ("x//d*d + x%d", {"x": ANY, "d": COUNT}, "x//d*d + x%d"),
     ("d // d", {"d": COUNT}, "d//d"),
