@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
+from math import inf
 from operator import mul
 from typing import Protocol
 
@@ -27,10 +28,19 @@ DIVISIONS = frozenset({"floordiv", "mod", "tdiv", "tmod"})
 _REDUCTIONS = frozenset({"sum_over", "prod_over", "max_over", "min_over"})
 
 
+#: How often a loop is taken to run whose range has no end.
+UNKNOWN_TRIPS = 1024
+
+
 def steps(operands: Sequence[Bounds]) -> int:
     """The number of steps of a reduction with these operands: the values of its index."""
     low, high = operands[1]
-    return high - low + 1
+    return trips(high - low + 1)
+
+
+def trips(values: int) -> int:
+    """How often a loop over some values is taken to run: :data:`UNKNOWN_TRIPS` where it may run any number of times."""
+    return UNKNOWN_TRIPS if values == inf else values
 
 
 class CostModel(Protocol):

@@ -82,7 +82,7 @@ class Priced:
         """How often a class is paid in a graph with reductions."""
         low, high = self.graph.bounds[c]
         # sums are split in the theory, where nothing overflows: take one that a machine can hold
-        fits = _I64[0] <= low <= high <= _I64[1]
+        fits = (low >= _I64[0] or low == -inf) and (high <= _I64[1] or high == inf)
         return self.graph.weights.get(c, 1) * (1 if fits else _TOO_WIDE)
 
 

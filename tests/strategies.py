@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, maximum, minimum, var, variables, where
+from eqsat.lang.infinity import INFINITY
 from eqsat.lang.ops import DIVISIONS, OPS
 
 #: The values that expressions stay within by default: symmetric, so that no magnitude overflows 64 bits.
@@ -36,11 +37,28 @@ def domains(draw: st.DrawFn, max_points: int = 512) -> list[Expr]:
 
 
 @st.composite
+def unbounded_domains(draw: st.DrawFn) -> list[Expr]:
+    """One to three variables, at least one of them without an end on some side."""
+    found = []
+    for name in ("n", "m", "x")[: draw(st.integers(1, 3))]:
+        low = draw(st.sampled_from([None, 0, 1, 1, 2]) | st.integers(-9, 9))
+        high = draw(st.sampled_from([None, None, None, 0, 7]) | st.integers(-9, 9)) if found or low is None else None
+        found.append(var(name, low, high if low is None or high is None else low + abs(high)))
+    return found
+
+
+@st.composite
 def _grown(
-    draw: st.DrawFn, max_leaves: int, within: tuple[int, int], zero_divisors: bool, max_points: int, guarded: bool
+    draw: st.DrawFn,
+    max_leaves: int,
+    within: tuple[int, int],
+    zero_divisors: bool,
+    max_points: int,
+    guarded: bool,
+    unbounded: bool = False,
 ) -> tuple[list[Expr], list[Expr]]:
     """The integers and the conditions that a random program computes, in order."""
-    integers = draw(domains(max_points))
+    integers = draw(unbounded_domains() if unbounded else domains(max_points))
     conditions = [TRUE, FALSE, integers[-1] < draw(_LITERALS)]
     for _ in range(draw(st.integers(1, max_leaves - 1))):
         op = OPS[draw(st.sampled_from(sorted(OPS)))]
@@ -68,6 +86,14 @@ def _operand(pool: list[Expr]) -> st.SearchStrategy[Expr]:
     """An earlier term, the latest ones first so that shrinking keeps to them, or a literal."""
     terms = st.sampled_from(pool[::-1])
     return terms if pool[0].is_bool else terms | _LITERALS.map(const)
+
+
+@st.composite
+def unbounded_expressions(draw: st.DrawFn, max_leaves: int = 10, zero_divisors: bool = False) -> Expr:
+    """A random integer expression or condition over variables whose ranges have no end."""
+    everything = (-INFINITY, INFINITY)
+    integers, conditions = draw(_grown(max_leaves, everything, zero_divisors, 0, True, unbounded=True))
+    return draw(st.sampled_from([integers[-1], integers[-1], conditions[-1]]))
 
 
 def _holds_zero(term: Expr) -> bool:

@@ -38,6 +38,7 @@ LAZY = {
         "eqsat.cli.trial",
         "eqsat.codegen.expressions",
         "eqsat.codegen.vectors",
+        "eqsat.interop.mlir",
         "eqsat.prove.proof",
         "eqsat.rules",
         "rich",
@@ -66,6 +67,7 @@ OUTSIDE = {
     "platformdirs",
     "setuptools",
     "matplotlib",
+    "sympy",
 }
 
 

@@ -26,6 +26,7 @@ from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, extent, is_index, make, may_divide_by_zero, topological, variables
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import COMPARISONS
 from eqsat.lang.sampling import domain_size, grid
 from eqsat.lang.uninterpreted import UNINTERPRETED
@@ -143,7 +144,7 @@ def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -
 
 def _periods_below_zero(low: int, n: int) -> int:
     """The multiple of ``n`` that makes numbers from ``low`` on not negative, if a remainder is the cheaper for it."""
-    return 0 if low >= 0 or n < 0 or is_power_of_two(n) else -(low // n) * n
+    return 0 if low >= 0 or not is_finite(low) or n < 0 or is_power_of_two(n) else -(low // n) * n
 
 
 def _rounded_down(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:

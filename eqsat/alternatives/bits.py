@@ -15,7 +15,7 @@ from eqsat.lang.expr import Expr, make, topological
 from eqsat.lang.ops import BITWISE
 from eqsat.theory.forms import LinearForm, number, scale_of, to_expr
 
-#: A sum is searched for so many values of bit operators.
+#: The number of values of bit operators that a sum is searched for; further ones are left out.
 MAX_VALUES = 64
 
 

@@ -16,7 +16,8 @@ from typing import Any, cast
 
 from eqsat.codegen.loops import expand
 from eqsat.interop.views import INVALID, Access, View, split_gate
-from eqsat.lang.expr import WORDS, Expr, buffer, shortened, topological, var
+from eqsat.lang.expr import WORDS, Expr, bounds_of, buffer, shortened, topological, var
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import array_names, parse_program
 
 Record = Mapping[str, Any]
@@ -205,11 +206,16 @@ def variable(name: str, bounds: Any) -> Expr:
 
 
 def ends(name: str, bounds: Any) -> tuple[int, int]:
-    """The two ``bounds`` of a variable in a JSON list; the first may be greater."""
+    """The two ``bounds`` of a variable in a JSON list, ``null`` for none; the first may be greater."""
     match bounds:
-        case [int(low), int(high)] if not isinstance(low, bool) and not isinstance(high, bool):
-            return low, high
-    raise ValueError(f"the range of variable {name!r} must be two integers, not {bounds!r}")
+        case [int() | None as low, int() | None as high] if not isinstance(low, bool) and not isinstance(high, bool):
+            return bounds_of(name, low, high)
+    raise ValueError(f"the range of variable {name!r} must be two integers, not {bounds!r} (null: no bound)")
+
+
+def json_ends(variable: Expr) -> list[int | None]:
+    """The two bounds of a variable as JSON has them: the inverse of :func:`variable`."""
+    return [end if is_finite(end) else None for end in (variable.vmin, variable.vmax)]
 
 
 def _let(pair: Any) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from functools import reduce
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from eqsat.cli.cases import Record, as_conditions, ends, get, get_texts, get_variables, number_text, variable
+from eqsat.cli.cases import Record, as_conditions, ends, get, get_texts, get_variables, json_ends, number_text, variable
 from eqsat.codegen.loops import LoopHeader, check_bounds, loop_variable
 from eqsat.extract.calibrated import cost_model
 from eqsat.interop import hlo, relations
@@ -28,6 +28,7 @@ from eqsat.kernels.staging import LEAST_RATIO, SPLIT_LIMITS, Intermediate, Split
 from eqsat.lang.costs import cost_of
 from eqsat.lang.dtypes import select_width, widths
 from eqsat.lang.expr import FALSE, Expr, substitute, topological, var
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import parse, parse_program, to_text
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import CHECKS, Check, check_equal
@@ -49,7 +50,7 @@ def _constraints(record: Record, settings: Settings) -> Row:
     check = before.check(IndexingMap(before.dims, (), (), tuple(found)), **settings.checking)
     return {
         **_row([to_text(c) for c in found], settings, given, found, elapsed, check),
-        "vars": {name: [ranges[v].vmin, ranges[v].vmax] for name, v in variables.items() if v in ranges},
+        "vars": {name: json_ends(ranges[v]) for name, v in variables.items() if v in ranges},
     }
 
 
@@ -60,6 +61,9 @@ def _indexing(record: Record, settings: Settings) -> Row:
         return _operation(record, attributes, settings)
     # an empty range makes an empty map
     ranges = {name: ends(name, bounds) for name, bounds in get(record, "vars", dict, {}).items()}
+    unbounded = [name for name, bounds in ranges.items() if not is_finite(*bounds)]
+    if unbounded:
+        raise ValueError(f"variable {unbounded[0]!r} of a map needs a range with two ends")
     before = IndexingMap.parse(get({**attributes, **record}, "map", str), ranges)
     for following in get_texts(record, "compose", []):
         before = before.then(IndexingMap.parse(following, ranges))

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
@@ -28,6 +28,7 @@ from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import COST_MODELS, LoopAware
 from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import Expr, buffer, extent, var
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import parse, to_program, to_text
 from eqsat.optimizer.front import BRANCHES, DEFAULT_BUDGET, ENGINES
 from eqsat.optimizer.front import optimize as optimise
@@ -107,7 +108,7 @@ _SECONDS = click.option(
 )
 _PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
 #: What arrays of index expressions hold; floating-point values are for kernels.
-_ELEMENTS = ("i32", "i64", "bool")
+_ELEMENTS = ("i32", "i64", "bool", "int")
 _PROVE_SECONDS = click.option(
     "--prove-seconds",
     type=click.FloatRange(min=0, min_open=True),
@@ -136,7 +137,13 @@ def app() -> None:
 @app.command(context_settings={"ignore_unknown_options": True})
 @click.argument("expressions", nargs=-1, required=True, metavar="EXPR...")
 @click.option("--range", "ranges", multiple=True, metavar="NAME=N", help="A loop variable: 0 <= NAME < N.")
-@click.option("--var", "variables", multiple=True, metavar="NAME=LOW:HIGH", help="A variable: LOW <= NAME <= HIGH.")
+@click.option(
+    "--var",
+    "variables",
+    multiple=True,
+    metavar="NAME=LOW:HIGH",
+    help="A variable: LOW <= NAME <= HIGH, each if given.",
+)
 @click.option(
     "--buffer",
     "buffers",
@@ -236,7 +243,8 @@ def _names(ranges: Iterable[str], variables: Iterable[str], buffers: Iterable[st
             name, _, bounds = item.partition("=")
             low, _, high = bounds.partition(":") if option == "--var" else ("0", "", bounds)
             try:
-                first, last = int(low), int(high)
+                # only a range as --var writes it may have no end
+                first, last = [int(end) if end.strip() or ":" not in bounds else None for end in (low, high)]
             except ValueError as error:
                 if "digits" in str(error):
                     digits = sys.get_int_max_str_digits()
@@ -244,7 +252,7 @@ def _names(ranges: Iterable[str], variables: Iterable[str], buffers: Iterable[st
                 raise click.UsageError(f"{option} {item!r} is not of the form {form}") from None
             if name in names:
                 raise click.UsageError(f"variable {name!r} is given twice")
-            names[name] = var(name, first, last - (option == "--range"))
+            names[name] = var(name, first, cast(int, last) - 1 if option == "--range" else last)
     for item in buffers:
         name, equals, element = item.partition("=")
         if not equals:
@@ -267,6 +275,9 @@ def _trip_counts(loops: str, names: dict[str, Expr]) -> dict[str, int]:
         raise click.UsageError(f"--loops names {unknown[0]!r}, which is no variable: give it a --range or --var")
     if len(set(chosen)) < len(chosen):
         raise click.UsageError(f"--loops names a variable twice: {loops!r}; name each loop once")
+    unbounded = [name for name in chosen if not is_finite(extent(names[name]))]
+    if unbounded:
+        raise click.UsageError(f"--loops names {unbounded[0]!r}, which has no end: give its --var two bounds")
     return {name: extent(names[name]) for name in chosen}
 
 

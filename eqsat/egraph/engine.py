@@ -32,6 +32,7 @@ from eqsat.egraph.warm import WarmProgram
 from eqsat.extract.graph import EGraph
 from eqsat.lang.errors import ContradictionError, UnsoundUnionError
 from eqsat.lang.expr import Expr, brief, is_index, topological
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.limits import refuse_below
 from eqsat.lang.ops import BITWISE, REDUCTIONS, SHIFTS, Bounds
 
@@ -522,7 +523,7 @@ class _Script:
         return encode(term, text, _literal)
 
     def _bound(self, text: str, term: Expr) -> None:
-        if term.vmin in _I64 and term.vmax in _I64:
+        if is_finite(term.vmin, term.vmax) and term.vmin in _I64 and term.vmax in _I64:
             self.actions += [f"(set (lo {text}) {term.vmin})", f"(set (hi {text}) {term.vmax})"]
 
     def run(self) -> None:

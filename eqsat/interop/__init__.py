@@ -1,4 +1,4 @@
-"""Index expressions in the forms of other systems: indexing maps, HLO, MLIR, views, and the notation of their passes.
+"""Index expressions in the forms of other systems: indexing maps, HLO, MLIR, views, SymPy, and how their passes print.
 
 Imports ``extract``, ``lang``, ``theory``, ``egraph``, ``prove``, ``optimizer`` and ``kernels``.
 """

@@ -146,6 +146,8 @@ class Store:
 
     def _check_value(self, array: Buffer) -> None:
         value = self.value
+        if array.element not in DTYPES:
+            raise ValueError(f"the elements of {array.name!r} have no size: use one of {', '.join(DTYPES)}")
         if (array.element == "bool") is not value.is_bool:
             kind = "a condition" if value.is_bool else "a number"
             raise TypeError(f"{brief(value)!r} is {kind}, but the elements of {array.name!r} are {array.element}")

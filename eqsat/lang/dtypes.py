@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eqsat.lang.expr import Expr, array_of, brief, outside_addresses, topological, variables, with_users
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import SHIFTS
 
 #: Inclusive bounds of the two's complement integers of each width.
@@ -64,19 +65,33 @@ def misfits(roots: Iterable[Expr]) -> set[Expr]:
     """
     low, high = LIMITS[64]
     order = topological(roots)
-    wide = {t for t in order if (t.vmin < low or t.vmax > high) and not t.element and t.op != "buffer"}
+    # what has no bound is taken to fit: its variables get bounds, or there is no C
+    wide = {t for t in order if (t.vmin < low or t.vmax > high) and _is_wide(t)}
     return with_users(wide, order) if wide else wide
+
+
+def _is_wide(term: Expr) -> bool:
+    if term.element or term.op == "buffer":
+        return False
+    low, high = LIMITS[64]
+    return (term.vmin < low and is_finite(term.vmin)) or (term.vmax > high and is_finite(term.vmax))
 
 
 def _remedy(term: Expr) -> str:
     """What makes the bounds of ``term`` closer: the index of a load has no part in them."""
     parts = outside_addresses([term])
+    unbounded = [repr(v.value) for v in variables([term]) if v in parts and not is_finite(v.vmin, v.vmax)]
+    if unbounded:
+        return f"give bounds to {', '.join(unbounded[:4])}"
     names = ", ".join([repr(v.value) for v in variables([term]) if v in parts][:4])
     loaded = {array_of(t).name for t in parts if t.op == "load"}
     arrays = ", ".join(map(repr, sorted(loaded)[:4]))
     if not names and not arrays:
         return "use a smaller literal"
     range_of = f"narrow the range of {names}" if names else ""
+    of_any_size = sorted({repr(array_of(t).name) for t in parts if t.op == "load" and array_of(t).element == "int"})
+    if of_any_size:
+        return f"give a size to the elements of {', '.join(of_any_size[:4])}, such as i32"
     elements = f"bound the elements of {arrays} by min(max(..., least), greatest)" if arrays else ""
     return " or ".join(filter(None, [range_of, elements]))
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eqsat.lang.expr import VALUES, Expr, array_of, as_float, brief, evaluated_operands, neutral, topological
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.limits import list_of, require
 from eqsat.lang.ops import DIVISIONS, ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer, rounded_to_odd
 
@@ -303,6 +304,6 @@ def apply_operator(term: Expr, args: list[Any]) -> Any:
     args = [x if a.is_bool else _in_type(x, kind) for x, a in zip(args, term.args, strict=True)]
     if term.op in DIVISIONS and not np.all(args[1]):
         # any divisor of the range will do there: the result counts for nothing, but its bounds hold
-        other = term.args[1].vmin or term.args[1].vmax or 1
+        other = next((end for end in (term.args[1].vmin, term.args[1].vmax) if end and is_finite(end)), 1)
         args[1] = np.where(np.equal(args[1], 0), np.asarray(other, dtype=kind), args[1])
     return OPS[term.op].evaluate(*args)

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eqsat.lang.errors import TooWideError
+from eqsat.lang.infinity import INFINITY, bits, is_finite
 from eqsat.lang.interning import Identity, interned, known, terms
 from eqsat.lang.limits import shown
 from eqsat.lang.ops import (
@@ -97,7 +98,8 @@ class Expr(_Draft):
     value : int, bool, float, str, Buffer or None
         The literal, the name of a variable, or the array of a ``"buffer"``.
     vmin, vmax : int
-        Inclusive bounds of the value; for a bool term 0 is False and 1 is True.
+        Inclusive bounds of the value; for a bool term 0 is False and 1 is True. What has no bound has an infinite one,
+        which is equal to ``math.inf`` or ``-math.inf`` and compares with integers as these do.
     element : str or None
         ``"f32"`` or ``"f64"`` for a floating-point value, whose bounds say nothing; else ``None``.
     key : int
@@ -351,15 +353,15 @@ TRUE, FALSE = _literal_bool(True), _literal_bool(False)
 WORDS = ("and", "or", "not", "True", "False")
 
 
-def var(name: str, vmin: IntLike, vmax: IntLike) -> Expr:
+def var(name: str, vmin: IntLike | None, vmax: IntLike | None) -> Expr:
     """The integer variable ``name`` with values in ``[vmin, vmax]``.
 
     Parameters
     ----------
     name : str
         An identifier that is none of :data:`WORDS`. Variables of one name and one range are one term.
-    vmin, vmax : int
-        The least and the largest value, both inclusive, of any size.
+    vmin, vmax : int or None
+        The least and the largest value, both inclusive, of any size; ``None`` where there is none.
 
     Raises
     ------
@@ -371,11 +373,11 @@ def var(name: str, vmin: IntLike, vmax: IntLike) -> Expr:
     >>> i = var("i", 0, 63)
     >>> (i*2 + 1).vmax, var("i", 0, 63) is i
     (127, True)
+    >>> n = var("n", 1, None)
+    >>> (n*8).vmin, (n*8).vmax, (n % 8).vmax
+    (8, inf, 7)
     """
-    try:
-        low, high = vmin.__index__(), vmax.__index__()
-    except AttributeError:
-        raise TypeError(f"the bounds of variable {name!r} must be integers, not {vmin!r} and {vmax!r}") from None
+    low, high = bounds_of(name, vmin, vmax)
     identity = ("var", name, low, high)
     term = known(identity)
     if term is not None:
@@ -384,6 +386,22 @@ def var(name: str, vmin: IntLike, vmax: IntLike) -> Expr:
     if low > high:
         raise ValueError(f"the range of variable {name!r} is empty: [{low}, {high}]")
     return _new_variable(name, low, high)
+
+
+def bounds_of(name: str, vmin: IntLike | None, vmax: IntLike | None) -> Bounds:
+    """The bounds of a variable as they are given: ``None`` is the infinity on its side."""
+    found: list[int] = []
+    for end, unbounded in ((vmin, -INFINITY), (vmax, INFINITY)):
+        if end is None or end is unbounded:
+            found.append(unbounded)
+            continue
+        try:
+            found.append(end.__index__())
+        except (AttributeError, OverflowError):
+            raise TypeError(
+                f"the bounds of variable {name!r} must be integers, not {vmin!r} and {vmax!r} (None: no bound)"
+            ) from None
+    return found[0], found[1]
 
 
 def _check_name(name: str, kind: str) -> None:
@@ -411,7 +429,7 @@ def _new_variable(name: str, low: int, high: int) -> Expr:
 
 def _digits(number: int) -> str:
     """A number in decimal, or in hexadecimal where that would be so long that Python refuses it."""
-    return str(number) if number.bit_length() <= MOST_BITS else hex(number)
+    return str(number) if bits(number) <= MOST_BITS else hex(number)
 
 
 def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = None) -> Expr:
@@ -420,7 +438,8 @@ def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = No
     Parameters
     ----------
     element : str
-        The type of its elements: a key of :data:`eqsat.lang.ops.ELEMENTS`.
+        The type of its elements: a key of :data:`eqsat.lang.ops.ELEMENTS`. An array of ``"int"``, integers of any size,
+        is a function of integers that nothing is known of but that equal indices have equal values; it has no C.
     shape : iterable of int, optional
         The extent of each axis, at least 1; where it is left out, any indices will do.
 
@@ -632,7 +651,7 @@ def make(name: str, *args: Expr) -> Expr:
         return _float(FLOAT_OF[name], *args)
     is_bool = _check_operands(name, op.takes, op.gives, args)
     low, high = op.bounds(*[(a.vmin, a.vmax) for a in args])
-    if name == "mul" and max(low.bit_length(), high.bit_length()) > MOST_BITS:
+    if name == "mul" and max(bits(low), bits(high)) > MOST_BITS:
         raise TooWideError(f"the product {brief(args[0])!r} * {brief(args[1])!r} can have more than {MOST_BITS} bits")
     key = hash((_OP_KEYS[name], *[a.key for a in args]))
     return _new(identity, name, args, None, low, high, is_bool, key)
@@ -672,8 +691,9 @@ def inverted(term: Expr) -> Expr:
 
 
 def is_wide(term: Expr) -> bool:
-    """Whether a term can have more than some 1000 bits."""
-    return not -WIDE < term.vmin <= term.vmax < WIDE
+    """Whether a term has a bound of more than some 1000 bits."""
+    low, high = term.vmin, term.vmax
+    return not -WIDE < low <= high < WIDE and ((low <= -WIDE and is_finite(low)) or (high >= WIDE and is_finite(high)))
 
 
 def may_divide_by_zero(term: Expr) -> bool:
@@ -969,7 +989,7 @@ def _named_index(level: int, low: int, high: int) -> Expr:
 def named_variable(name: str) -> Expr:
     """The bound index of that name, which says its range."""
     _, low, high = name.split(":")
-    return any_var(name, int(low, 0), int(high, 0))
+    return any_var(name, -INFINITY if low == "-inf" else int(low, 0), INFINITY if high == "inf" else int(high, 0))
 
 
 def index_level(variable: Expr) -> int:
@@ -1197,6 +1217,12 @@ def free_name(name: str, taken: set[str]) -> str:
 def extent(variable: Expr) -> int:
     """How many values a variable takes."""
     return variable.vmax - variable.vmin + 1
+
+
+def value_of_range(variable: Expr) -> int:
+    """Some value of a variable: the least, if there is one."""
+    low, high = variable.vmin, variable.vmax
+    return low if is_finite(low) else min(0, high)
 
 
 def as_free(index: Expr) -> Expr:

@@ -2,7 +2,8 @@
 
 Index terms are mathematical integers; ``//`` and ``%`` are floor division and floor modulo, ``tdiv`` and ``tmod`` are
 C's truncating ones. ``&``, ``|`` and ``^`` are Python's: two's complement with as many sign bits as it takes.
-Bounds are inclusive pairs of Python ints; a bool term has bounds within ``(0, 1)``.
+Bounds are inclusive pairs of Python ints, or of infinities (:mod:`eqsat.lang.infinity`); a bool term has bounds within
+``(0, 1)``.
 Everything that walks expressions (printer, evaluator, rule compiler, lowering) reads this table.
 """
 
@@ -14,6 +15,8 @@ from math import inf, prod
 from typing import Any, cast
 
 import numpy as np
+
+from eqsat.lang.infinity import INFINITY, bits, is_finite
 
 Bounds = tuple[int, int]
 
@@ -206,16 +209,27 @@ def _bit_bounds(
 
 
 def _bitor(x: Bounds, y: Bounds) -> Bounds:
+    if not is_finite(*x, *y):
+        low, high = _bitand((-1 - x[1], -1 - x[0]), (-1 - y[1], -1 - y[0]))
+        return -1 - high, -1 - low
     return _bit_bounds(x, y, _least_or, _greatest_or, lambda one, other: one or other)
 
 
 def _bitand(x: Bounds, y: Bounds) -> Bounds:
+    if not is_finite(*x, *y):
+        # an operand that is never negative has all the ones of the result
+        masks = [high for low, high in (x, y) if low >= 0]
+        return (0, min(masks)) if masks else (-INFINITY, max(x[1], y[1]))
     # x & y is ~(~x | ~y)
     low, high = _bitor((~x[1], ~x[0]), (~y[1], ~y[0]))
     return ~high, ~low
 
 
 def _bitxor(x: Bounds, y: Bounds) -> Bounds:
+    if not is_finite(*x, *y):
+        signs = {low >= 0 for low, high in (x, y) if low >= 0 or high < 0}
+        is_known = len(signs) == 1 and all(low >= 0 or high < 0 for low, high in (x, y))
+        return (0 if is_known else -INFINITY), INFINITY
     return _bit_bounds(x, y, _least_xor, _greatest_xor, lambda one, other: one is not other)
 
 
@@ -361,7 +375,7 @@ def reduction_bounds(name: str, body: Bounds, trips: Bounds) -> Bounds | None:
 
 def _power_bounds(base: Bounds, least: int, most: int) -> Bounds | None:
     largest = max(abs(base[0]), abs(base[1]))
-    if largest > 1 and largest.bit_length() * most > MOST_BITS:
+    if largest > 1 and (not is_finite(most) or max(map(bits, base)) * most > MOST_BITS):
         return None
     if base[0] >= 0:
         ends = [base[0] ** least, base[0] ** most, base[1] ** least, base[1] ** most]
@@ -375,6 +389,8 @@ ELEMENTS: dict[str, Bounds] = {
     "bool": (0, 1),
     "i32": (-(2**31), 2**31 - 1),
     "i64": (-(2**63), 2**63 - 1),
+    # integers of any size: an array of them is a function that nothing is known of
+    "int": (-INFINITY, INFINITY),
     "f32": (-(2**128), 2**128),
     "f64": (-(2**1024), 2**1024),
 }

@@ -17,8 +17,13 @@ from numpy.typing import NDArray
 
 from eqsat.lang.evaluation import evaluate, integers
 from eqsat.lang.expr import Expr, const, extent, maximum, minimum, topological, where
+from eqsat.lang.infinity import finite_part, is_finite
+from eqsat.lang.ops import Bounds
 
 Points = dict[str, NDArray[Any]]
+
+#: How far points lie from zero, or from the end of a range whose other end is infinite: at most.
+REACHES = (16, 1000, 2**31, 2**60)
 
 #: How often the search moves every point that does not satisfy the conditions yet.
 ROUNDS = 16
@@ -85,8 +90,17 @@ def _holds(conditions: Sequence[Expr], points: Points) -> NDArray[Any]:
 
 
 def _candidates(variable: Expr, count: int, random: np.random.Generator) -> NDArray[Any]:
-    """Values of a variable: its ends, 0, 1 and -1, numbers near those, and numbers from the whole range."""
-    low, high = variable.vmin, variable.vmax
+    """Values of a variable: its ends, 0, 1 and -1, numbers near those, and numbers from the whole range.
+
+    Where a range has no end, so of a range up to each of :data:`REACHES`.
+    """
+    if is_finite(variable.vmin, variable.vmax):
+        return _within(variable.vmin, variable.vmax, count, random)
+    found = [_within(*finite_part(variable.vmin, variable.vmax, reach), count, random) for reach in REACHES]
+    return np.stack(found)[random.integers(len(REACHES), size=count), np.arange(count)]
+
+
+def _within(low: int, high: int, count: int, random: np.random.Generator) -> NDArray[Any]:
     corners = [x for x in (low, high, 0, 1, -1, low + 1, high - 1) if low <= x <= high]
     kind: Any = np.int64 if max(high, -low) < 2**62 else object
     corner = np.array(corners, dtype=kind)[random.integers(len(corners), size=count)]
@@ -133,11 +147,16 @@ def _moves(
 ) -> list[NDArray[Any]]:
     """New values to try: the zero of the secant through two neighbouring points, and a random one."""
     values = here[cast(str, variable.value)]
-    step = np.where(values < variable.vmax, 1, -1)
+    low, high = _finite_ends(variable)
+    step = np.where(values < high, 1, -1)
     slope = evaluate([distance], {**here, cast(str, variable.value): values + step}, total=True)[0] - far
     secant = values - step * (far // np.where(slope == 0, 1, slope))
     moves = [secant, _candidates(variable, len(values), random)]
-    return [np.clip(move, variable.vmin, variable.vmax).astype(values.dtype) for move in moves]
+    return [np.clip(move, low, high).astype(values.dtype) for move in moves]
+
+
+def _finite_ends(variable: Expr) -> Bounds:
+    return finite_part(variable.vmin, variable.vmax, REACHES[-1])
 
 
 def violation(condition: Expr) -> Expr:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, cast
 
+from eqsat.extract.cost import trips
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
 
 if TYPE_CHECKING:
@@ -275,5 +276,5 @@ class VariableSets:
         bit = 1 << self._count
         self._count += 1
         if leaf.op == "var" and is_index(leaf):
-            self.index_extents[bit] = leaf.vmax - leaf.vmin + 1
+            self.index_extents[bit] = trips(leaf.vmax - leaf.vmin + 1)
         return bit

@@ -11,6 +11,7 @@ from eqsat.extract.cost import CostModel, checked, refuse_other
 from eqsat.lang.costs import LATENCY
 from eqsat.lang.expr import Expr, as_expr, brief, refuse_array, var
 from eqsat.lang.text import parse
+from eqsat.optimizer.kept import Input, with_divisions, with_hidden_divisions
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.optimizer.optimisation import collection_paused
 from eqsat.optimizer.pareto import SIZES
@@ -22,6 +23,7 @@ from eqsat.rules import DEFAULT
 
 ENGINES = ("egraph", "theory", "greedy")
 BRANCHES = ("eager", "lazy")
+UNKNOWN_DIVISORS = ("refuse", "keep")
 
 DEFAULT_BUDGET = Budget()
 #: Proved by the tests, and so not checked again.
@@ -41,7 +43,8 @@ def optimize(
     extract: str = "dag",
     pareto: str | None = None,
     branches: str = "eager",
-    **ranges: tuple[int, int],
+    unknown_divisors: str = "refuse",
+    **ranges: tuple[int | None, int | None],
 ) -> Result:
     """Return the cheapest expressions found equal to ``exprs`` for every value of their variables.
 
@@ -75,14 +78,19 @@ def optimize(
         point of the ranges and constraints, as selects and masked loads of GPUs and vectors are. The answer divides by
         nothing that is zero at such a point, unless the input has that very division. ``"lazy"``: a branch only where
         its condition chooses it, a root only where its gate holds, as ``if`` does; it may divide by zero elsewhere.
-    **ranges : (int, int)
-        Inclusive bounds of the variables of text; for one that is named as an option, see :func:`eqsat.parse`.
+    unknown_divisors : {"refuse", "keep"}
+        What becomes of a division by what may be zero as far as is known. ``"keep"``: it stays, and only its operands
+        are simplified. The answer is equal wherever no such divisor is zero (``Result.constraints`` has these
+        conditions too); there is no ``Result.graph`` then.
+    **ranges : (int or None, int or None)
+        Inclusive bounds of the variables of text, ``None`` where there is none; for one that is named as an option, see
+        :func:`eqsat.parse`.
 
     Raises
     ------
     ValueError
-        If a divisor can be zero, a variable's range is empty, the constraints contradict each other, a rule is false,
-        two rules share a name, or the cost model gives a price below 0; the message names it.
+        If a divisor can be zero (unless it is kept), a variable's range is empty, the constraints contradict each
+        other, a rule is false, two rules share a name, or the cost model gives a price below 0; the message names it.
     TypeError
         If an argument is of another type, or a price is no integer.
     RuntimeError
@@ -98,12 +106,15 @@ def optimize(
         _require_one_of("size", pareto, list(SIZES), " for pareto")
         if engine == "greedy" or not theory:
             raise ValueError("several answers (pareto) need the theory: use engine 'egraph' or 'theory', with it")
+        if unknown_divisors == "keep":
+            raise ValueError("several answers (pareto) need divisors that are never zero: leave out unknown_divisors")
+    _require_one_of("treatment", unknown_divisors, UNKNOWN_DIVISORS, " of unknown divisors")
     refuse_other(cost)
     if not isinstance(budget, Budget):
         raise TypeError(f"{budget!r} is no budget: give an eqsat.Budget, such as Budget(seconds=1.0)")
     names = {name: _variable(name, bounds) for name, bounds in ranges.items()}
-    given = [exprs] if isinstance(exprs, Expr | str) else _listed("exprs", exprs, "expressions, or one")
-    roots = tuple(_term(e, names) for e in given)
+    written = [exprs] if isinstance(exprs, Expr | str) else _listed("exprs", exprs, "expressions, or one")
+    roots = tuple(_term(e, names) for e in written)
     if not roots:
         raise ValueError("there is nothing to optimise: give at least one expression")
     facts = tuple(_fact(c, names) for c in _listed("constraints", constraints, "conditions"))
@@ -113,23 +124,28 @@ def optimize(
         raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
     rules = DEFAULT if rules is None or rules is DEFAULT else _checked_rules(rules)
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
-    run = kind(roots, facts, gated, rules, checked(cost), budget, extract, pareto, branches == "lazy")
+    given = Input(roots, facts, gated)
+    hidden = with_hidden_divisions(given) if unknown_divisors == "keep" else given
+    run = kind(
+        hidden.roots, hidden.facts, hidden.gates, rules, checked(cost), budget, extract, pareto, branches == "lazy"
+    )
     if rounded := [t for t in run.order if t.element]:
         shown = brief(rounded[0])
         raise ValueError(f"{shown!r} is a floating-point value: give it as a store of a kernel (eqsat.kernels.kernel)")
     with collection_paused():
-        return run.run(engine)
+        result = run.run(engine)
+    return result if hidden is given else with_divisions(result, given, run.model)
 
 
-def _variable(name: str, bounds: tuple[int, int]) -> Expr:
+def _variable(name: str, bounds: tuple[int | None, int | None]) -> Expr:
     given: list[Any] = list(bounds) if isinstance(bounds, Iterable) else []
-    if [*map(_is_integer, given)] != [True, True]:
+    if [*map(_is_end, given)] != [True, True]:
         raise TypeError(f"{name!r} is no option, and no range of a variable: {bounds!r} is not (low, high)")
     return var(name, *given)
 
 
-def _is_integer(value: object) -> bool:
-    return hasattr(value, "__index__")
+def _is_end(value: object) -> bool:
+    return value is None or hasattr(value, "__index__")
 
 
 def _listed[E](name: str, given: Iterable[E], what: str) -> list[E]:

@@ -440,8 +440,8 @@ class Matcher:
             if not all(self.holds(self._instance(conjunct, binding)) for conjunct in rule.when):
                 return None
             result = self._instance(rule.right, binding)
-        except ValueError:
-            # a literal to compute has no value: its divisor is zero, or a shift goes too far
+        except (ValueError, OverflowError):
+            # a literal to compute has no value: its divisor is zero, a shift goes too far, or a bound is infinite
             return None
         return joined(op, [*_operands(op, result), *rest]) if rest else result
 

@@ -255,6 +255,9 @@ class ModuloTheory(Optimisation):
             terms = {value: _as_term(value) for value in values if not _is_affine(value)}
             if not terms:
                 break
+            if self.divides_by_terms and not self.is_bounded:
+                # of most such terms points prove nothing, and it takes long to find out what they divide by
+                break
             unsafe = undefined(topological(terms.values()), theory) if self.divides_by_terms else ()
             self.spent.enter("conjecture")
             found = find_conjectures(terms.values(), facts, theory.solved, unsafe)

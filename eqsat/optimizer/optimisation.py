@@ -31,6 +31,7 @@ from eqsat.lang.dtypes import misfits
 from eqsat.lang.errors import ContradictionError, UnsoundUnionError
 from eqsat.lang.expr import FALSE, Expr, brief, buffers, const, is_index, topological, variables
 from eqsat.lang.hoist import hoist
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.traversal import VariableSets
@@ -220,6 +221,11 @@ class Optimisation(ABC):
     def suspected(self) -> set[Expr]:
         """The terms of the input that contain a division whose divisor has a range with 0."""
         return suspects(self.order)
+
+    @cached_property
+    def is_bounded(self) -> bool:
+        """Whether all variables have two bounds."""
+        return all(is_finite(t.vmin, t.vmax) for t in (*self.order, *self.known) if t.op == "var")
 
     @cached_property
     def divides_by_terms(self) -> bool:

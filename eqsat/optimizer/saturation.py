@@ -25,6 +25,7 @@ from eqsat.egraph.trace import Round
 from eqsat.extract.graph import Node
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
 from eqsat.lang.expr import FALSE, TRUE, brief, make
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, Bounds
 from eqsat.optimizer.reductions import Match, ReductionRules
 from eqsat.theory.forms import LinearForm, number, to_expr
@@ -42,6 +43,9 @@ MANY_NODES = 3000
 #: How deep nested operators are flattened.
 MAX_NESTED = 8
 _LARGEST = 2**62
+#: Where a bound is infinite, it is about ``_LARGEST`` to egglog, and finite numbers are at most this: what a guard
+#: computes of two of them is far from infinite, and what it computes of an infinite one lies beyond them all.
+_LARGEST_FINITE = 2**30
 _BY_CONSTRUCTOR = {name: op for op, (name, _) in PLAIN.items()}
 _OPERATOR = {name: op for op, name in CONTAINERS.items()}
 _CONSTRUCTOR = {
@@ -125,6 +129,9 @@ class _Run:
         self.containers = 0
         # whether egglog is to be told what its own nodes are
         self.has_links = False
+        bounded = all(is_finite(v.vmin, v.vmax) for v in builder.variables.values())
+        #: Numbers from here on are not given to egglog.
+        self.largest = _LARGEST if bounded else _LARGEST_FINITE
 
     def steps(self, budget: Budget, is_late: Callable[[], bool]) -> str:
         """Insert, match and normalise until nothing changes: why that ended."""
@@ -343,13 +350,14 @@ class _Run:
         low, high = self.builder.graph.bounds[c]
         if len(value.terms) > 1 and any(a.op == "floordiv" for a in value.terms):
             low, high = self.builder.theory.bounds(value)
-        if max(map(abs, (value.constant, low, high, *value.terms.values()))) >= _LARGEST:
+        numbers = (value.constant, low, high, *value.terms.values())
+        if max(map(abs, numbers)) >= self.largest and max(map(abs, filter(is_finite, numbers))) >= self.largest:
             add("condition", c)
         elif not value.terms:
             add("literal", c, value.constant)
         else:
             content = value.content()
-            known = low, high, max(1, gcd(content, value.constant))
+            known = max(low, 1 - _LARGEST), min(high, _LARGEST - 1), max(1, gcd(content, value.constant))
             if value.single() is not None:
                 add("atom", c, *known)
             else:
@@ -392,7 +400,7 @@ class _Run:
         """A row for a node of the class ``c``; ``kind`` says what a sum is for."""
         if op == "sum":
             constant, coefficients = payload
-            if max(map(abs, (constant, *coefficients))) < _LARGEST:
+            if max(map(abs, (constant, *coefficients))) < self.largest:
                 self.tables.add_sum(c, constant, list(zip(coefficients, operands, strict=True)), kind)
         elif op in CONTAINERS:
             self.containers += 1

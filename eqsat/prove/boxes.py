@@ -24,10 +24,12 @@ from eqsat.lang.expr import (
     rebuild,
     shift_amount,
     topological,
+    value_of_range,
     var,
     variables,
     where,
 )
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, DIVISIONS, SHIFTS
 from eqsat.lang.sampling import domain_size
 from eqsat.prove.sweep import sweep
@@ -268,7 +270,7 @@ def find_in_boxes(
     {'x': 17}
     """
     deadline = monotonic() + seconds
-    corner = {cast(str, v.value): v.vmin for v in variables(conditions)}
+    corner = {cast(str, v.value): value_of_range(v) for v in variables(conditions)}
     stack: list[Ranges] = [{}]
     while stack:
         ranges = stack.pop()
@@ -299,7 +301,12 @@ def find_in_boxes(
 def _periods(conditions: Sequence[Expr], inputs: Sequence[Expr]) -> Ranges:
     """One period of each variable that has one shorter than its range."""
     periods = [(v, period(conditions, v)) for v in inputs]
-    return {cast(str, v.value): (v.vmin, v.vmin + steps - 1) for v, steps in periods if steps}
+    found = {}
+    for v, steps in periods:
+        if steps:
+            low = v.vmin if is_finite(v.vmin) else v.vmax - steps + 1 if is_finite(v.vmax) else 0
+            found[cast(str, v.value)] = low, low + steps - 1
+    return found
 
 
 def _parts(conditions: Sequence[Expr]) -> list[Ranges]:
@@ -314,6 +321,8 @@ def _parts(conditions: Sequence[Expr]) -> list[Ranges]:
         either = crooked.op == "mul" or crooked.op in BITWISE
         variable = min(variables(crooked.args if either else crooked.args[1:]), key=_width)
     low, high = variable.vmin, variable.vmax
+    if not is_finite(low, high):
+        raise UndecidedError(f"the range of {variable.value!r} has no end")
     middle = (low + high) // 2
     parts = [(k, k) for k in range(low, high + 1)] if high - low < FEW else [(low, middle), (middle + 1, high)]
     return [{cast(str, variable.value): part} for part in reversed(parts)]

@@ -13,7 +13,8 @@ from itertools import product
 from time import monotonic
 from typing import cast
 
-from eqsat.lang.expr import Expr, term_count, variables
+from eqsat.lang.expr import Expr, term_count, value_of_range, variables
+from eqsat.lang.infinity import is_finite
 from eqsat.prove.boxes import Point, UndecidedError, confirmed, find_in_boxes, restricted
 from eqsat.prove.presburger import find_by_isl
 from eqsat.prove.smt import to_z3
@@ -57,7 +58,9 @@ def find_by_z3(conditions: Sequence[Expr], seconds: float) -> Point | None:
     solver.set("rlimit", max(1, int(min(seconds * Z3_RESOURCES, Z3_LARGEST))))
     # else z3 takes Ctrl-C for itself, and what it answers then looks like a limit that was reached
     solver.set("ctrl_c", False)
-    solver.add([z3.And(encoded[v] >= v.vmin, encoded[v] <= v.vmax) for v in [*inputs, *elements]])
+    bounded = [*inputs, *elements]
+    solver.add([encoded[v] >= v.vmin for v in bounded if is_finite(v.vmin)])
+    solver.add([encoded[v] <= v.vmax for v in bounded if is_finite(v.vmax)])
     solver.add([encoded[condition] for condition in conditions])
     answer = solver.check()
     if answer == z3.unsat:
@@ -169,5 +172,5 @@ def decide(questions: Iterable[Sequence[Expr]], seconds: float, methods: Sequenc
 
 def _in_full(conditions: Sequence[Expr], point: Point) -> Point:
     """A point of the folded ``conditions`` with a value for each of their own variables, if they hold there."""
-    inputs = {cast(str, v.value): v.vmin for v in variables(conditions)}
+    inputs = {cast(str, v.value): value_of_range(v) for v in variables(conditions)}
     return confirmed(conditions, inputs | {name: value for name, value in point.items() if name in inputs})

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any, cast
 
 from eqsat.lang.expr import Expr, topological
+from eqsat.lang.infinity import is_finite
 from eqsat.prove.boxes import Point, UndecidedError, confirmed, is_linear
 
 #: Operations of isl in the first attempt, about a tenth of a second; each further one may take four times as many.
@@ -90,8 +91,10 @@ class _Sets:
         self.encoded: dict[Expr, Any] = {}
         for term, at in self.dimensions.items():
             axis = self.encoded[term] = islpy.PwAff.var_on_domain(self.local_space, islpy.dim_type.set, at)
-            for bounded in (axis.ge_set(self.literal(term.vmin)), axis.le_set(self.literal(term.vmax))):
-                self.domain = self.domain.intersect(bounded)
+            if is_finite(term.vmin):
+                self.domain = self.domain.intersect(axis.ge_set(self.literal(term.vmin)))
+            if is_finite(term.vmax):
+                self.domain = self.domain.intersect(axis.le_set(self.literal(term.vmax)))
         for term in order:
             if term not in self.encoded:
                 # what the bounds of the variables say need not be said by every term: it is this that keeps terms small

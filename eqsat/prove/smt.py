@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from eqsat.lang.expr import Expr, array_of, brief, const, instantiate, make, neutral, rebuild, topological, where
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, REDUCTIONS
 
 
@@ -87,6 +88,8 @@ def _unrolled(op: str, body: Expr, index: Expr, low: Expr, high: Expr) -> Expr:
     extreme = op in ("max_over", "min_over")
     if high.vmax - low.vmin > MAX_UNROLLED:
         raise ValueError(f"a reduction of {brief(body)!r} has more than {MAX_UNROLLED} steps: narrow its range")
+    if extreme and not is_finite(cast(int, neutral(op, body))) and not (low < high).vmin:
+        raise ValueError(f"{brief(body)!r} has no bound for a reduction of no steps: give bounds to its variables")
     total: Expr | None = None
     for number in range(low.vmin, high.vmax):
         step = instantiate(body, index, const(number))
@@ -152,6 +155,8 @@ def _bitwise(term: Expr, x: Any, y: Any) -> Any:
     """A bit operator, on as many bits as its operands have by their bounds."""
     import z3
 
+    if not is_finite(*[end for a in term.args for end in (a.vmin, a.vmax)]):
+        raise ValueError(f"an operand of {brief(term)!r} has no bound: give bounds to its variables")
     bits = 1 + max(end.bit_length() for a in term.args for end in (a.vmin, a.vmax))
     one, other = z3.Int2BV(x, bits), z3.Int2BV(y, bits)
     joined = one & other if term.op == "bitand" else one | other if term.op == "bitor" else one ^ other

@@ -13,6 +13,7 @@ from functools import reduce
 from typing import NamedTuple, Self
 
 from eqsat.lang.expr import Expr, chain_members, make
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, OPS
 from eqsat.theory.facts import Work
 from eqsat.theory.forms import ZERO, LinearForm, number, to_expr
@@ -39,6 +40,8 @@ class KnownBits(NamedTuple):
     @classmethod
     def within(cls, low: int, high: int) -> Self:
         """What the bounds of a value say: the leading bits that both have."""
+        if not is_finite(low, high):
+            return cls(0, -1)
         free = (low ^ high).bit_length()
         return cls(low >> free << free, low | ((1 << free) - 1)) if (low ^ high) >= 0 else cls(0, -1)
 

@@ -156,7 +156,7 @@ class AllowedDivisions:
 
     def instead_of(self, divisor: LinearForm) -> LinearForm:
         """What equals ``divisor`` where that is not zero, and is never zero itself."""
-        found = self.theory.form(_kept_from_zero(to_expr(divisor)))
+        found = self.theory.form(kept_from_zero(to_expr(divisor)))
         self._never_zero[found] = True
         return found
 
@@ -180,7 +180,7 @@ def defined(
     def never_zero(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if term not in unsafe:
             return None
-        divisor = _kept_from_zero(args[1])
+        divisor = kept_from_zero(args[1])
         kept.add(divisor)
         return make(term.op, args[0], divisor)
 
@@ -197,7 +197,7 @@ def defined(
     return answers
 
 
-def _kept_from_zero(divisor: Expr) -> Expr:
+def kept_from_zero(divisor: Expr) -> Expr:
     """``divisor`` where it is not zero, and a number of its range elsewhere."""
     if divisor.vmin < 0 < divisor.vmax:
         return where(divisor.eq(0), 1, divisor)

@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterable
 from math import gcd
 
 from eqsat.lang.expr import Expr
+from eqsat.lang.infinity import INFINITY, is_finite
 from eqsat.lang.ops import Bounds
 from eqsat.theory.forms import LinearForm
 from eqsat.theory.limits import LIMITS
+
+_BELOW = -INFINITY
 
 
 class ClashError(ValueError):
@@ -70,6 +73,8 @@ class Rows:
                 low, high = low + coefficient * least, high + coefficient * most
             else:
                 low, high = low + coefficient * most, high + coefficient * least
+            if high is INFINITY and low is _BELOW:
+                break
         return low, high
 
     def _add(self, row: LinearForm) -> None:
@@ -122,8 +127,10 @@ class Rows:
                 for row in rows:
                     self._add(row.plus(solved, sign * row.terms.get(unit, 0)))
                 rest = solved.times(sign).plus(LinearForm({unit: 1}, 0))
-                self._add(rest.shifted(-low))
-                self._add(rest.times(-1).shifted(high))
+                if is_finite(low):
+                    self._add(rest.shifted(-low))
+                if is_finite(high):
+                    self._add(rest.times(-1).shifted(high))
                 return True
         return False
 
@@ -138,7 +145,8 @@ class Rows:
     def _eliminate(self, atom: Expr) -> None:
         """Combine every row that bounds ``atom`` from below with every one that bounds it from above."""
         low, high = self._interval(atom)
-        below, above = [LinearForm({atom: 1}, -low)], [LinearForm({atom: -1}, high)]
+        below = [LinearForm({atom: 1}, -low)] if is_finite(low) else []
+        above = [LinearForm({atom: -1}, high)] if is_finite(high) else []
         rest: dict[LinearForm, int] = {}
         for direction, constant in self._rows.items():
             coefficient = direction.terms.get(atom, 0)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from eqsat.lang.expr import FALSE, Expr, chain_members
+from eqsat.lang.infinity import is_finite
 from eqsat.theory.bits import Bits
 from eqsat.theory.elimination import Rows
 from eqsat.theory.forms import LinearForm, atom_form, factors, product, product_form
@@ -128,7 +129,7 @@ class Refutations(Bits):
                     for direction, (low, high) in self.directions:
                         if atom in direction.terms and direction not in case.seen:
                             case.seen.add(direction)
-                            case.rows += [direction.shifted(-low), direction.times(-1).shifted(high)]
+                            case.rows += _distances(direction, low, high)
             at += 1
 
     def _define(self, case: _Case, atom: Expr) -> None:
@@ -169,13 +170,8 @@ class Refutations(Bits):
         """The products of the distances of two factors from the ends of their ranges, which are not negative."""
         *rest, last = factors(atom)
         x, y = product_form(rest), self.inner(last)
-        (low, high), (least, most) = self.range(product(rest)), self.range(last)
-        return [
-            self.times(x.shifted(-low), y.shifted(-least)),
-            self.times(x.shifted(-low), y.times(-1).shifted(most)),
-            self.times(x.times(-1).shifted(high), y.shifted(-least)),
-            self.times(x.times(-1).shifted(high), y.times(-1).shifted(most)),
-        ]
+        of_x, of_y = _distances(x, *self.range(product(rest))), _distances(y, *self.range(last))
+        return [self.times(one, other) for one in of_x for other in of_y]
 
     def _scaled_facts(self, atom: Expr) -> Iterator[LinearForm]:
         """What is known of a sum with one factor, times another factor that is not negative."""
@@ -186,5 +182,11 @@ class Refutations(Bits):
                 continue
             for direction, (low, high) in self.directions:
                 if rest in direction.terms:
-                    yield self.times(direction.shifted(-low), self.inner(factor))
-                    yield self.times(direction.times(-1).shifted(high), self.inner(factor))
+                    for distance in _distances(direction, low, high):
+                        yield self.times(distance, self.inner(factor))
+
+
+def _distances(form: LinearForm, low: int, high: int) -> list[LinearForm]:
+    """How far a form between two bounds is from each that is finite."""
+    above = [form.shifted(-low)] if is_finite(low) else []
+    return [*above, form.times(-1).shifted(high)] if is_finite(high) else above

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from eqsat.lang.evaluation import apply_operator, number_type
 from eqsat.lang.expr import Expr
+from eqsat.lang.infinity import finite_part
 from eqsat.lang.ops import FLOATS, REDUCTIONS
 from eqsat.lang.traversal import topological_until
 from eqsat.theory.forms import LinearForm
@@ -23,6 +24,8 @@ from eqsat.theory.forms import LinearForm
 COUNT = 64
 _REACH = (8, 64, 1024)
 _SAFE = 2**62
+#: How far the points go where a range has no end.
+_FAR = 2**40
 _DRAWN = frozenset({"var", "load", *FLOATS, *REDUCTIONS})
 
 
@@ -72,7 +75,7 @@ def _type_of(term: Expr) -> Any:
 
 
 def _points(variable: Expr) -> NDArray[Any]:
-    low, high = variable.vmin, variable.vmax
+    low, high = finite_part(variable.vmin, variable.vmax, _FAR)
     near = min(max(0, low), high)
     random = Random(variable.key)
     found = []

@@ -251,7 +251,10 @@ WRONG = [
     (["optimize", "x", "--cost", "/nonexistent.json", "--var", "x=0:3"], "No such file"),
     (["optimize", "A[x]", "--var", "x=0:3"], "unknown array 'A': give a buffer"),
     (["optimize", "A[x]", "--var", "x=0:3", "--buffer", "A"], "--buffer 'A' is not of the form NAME=TYPE"),
-    (["optimize", "A[x]", "--var", "x=0:3", "--buffer", "A=f32"], "the elements are one of i32, i64, bool, not 'f32'"),
+    (
+        ["optimize", "A[x]", "--var", "x=0:3", "--buffer", "A=f32"],
+        "the elements are one of i32, i64, bool, int, not 'f32'",
+    ),
     (["optimize", "x", "--var", f"x=0:{'9' * 5000}"], "--var x: a bound has more than 4300 digits"),
     (["optimize", "x", "--var", "x=0:3", "--buffer", "x=i32"], "'x' is given twice"),
     (["optimize", "A[x]", "--var", "x=0:3", "--buffer", "A=i32", "--c"], "give it as a store of a kernel"),

@@ -1,0 +1,707 @@
+"""SymPy's expressions of integers, read, optimised and written again (the extra ``sympy``).
+
+What is read is rational inside of ``floor`` and ``ceiling``: a :class:`_Ratio`, an integer term over a literal and
+symbolic divisors. ``floor`` divides one by the other, so no fraction is left in a term. Classes that other projects
+derive from SymPy's (PyTorch's ``FloorDiv`` and ``ModularIndexing``, for instance) are known by their names, and those
+that were read are used for writing. What is written is never evaluated by SymPy, but for its sums and products.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from math import lcm
+from operator import and_, or_
+from typing import Any, cast
+
+from eqsat.lang.expr import (
+    FALSE,
+    TRUE,
+    WORDS,
+    Expr,
+    as_expr,
+    buffer,
+    const,
+    free_name,
+    load,
+    make,
+    maximum,
+    minimum,
+    power,
+    refuse_array,
+    shortened,
+    stated,
+    topological,
+    var,
+    where,
+)
+from eqsat.lang.infinity import INFINITY, Infinity
+from eqsat.lang.terms import buffer_key
+from eqsat.lang.traversal import VariableSets
+from eqsat.optimizer.front import optimize
+from eqsat.theory.linear import LinearArithmetic
+
+#: The two ends of a range, both inclusive, ``None`` for no end.
+Ends = tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What :func:`from_sympy` read.
+
+    Attributes
+    ----------
+    terms : tuple of Expr
+        The expressions, in their order.
+    constraints : tuple of Expr
+        What is assumed, beyond the ranges of the variables.
+    names : dict from str to object
+        By the name of a variable its symbol, by that of an array, with ``[]`` behind it, the function that it stands
+        for, and by their names the classes that other projects derive from SymPy's: what :func:`to_sympy` needs.
+
+    >>> from sympy import Symbol
+    >>> Reading((var("i", 0, 7) * 2,), (), {"i": Symbol("$i", integer=True)}).term
+    Expr('i*2')
+    """
+
+    terms: tuple[Expr, ...]
+    constraints: tuple[Expr, ...]
+    names: dict[str, Any] = field(repr=False)
+
+    @property
+    def term(self) -> Expr:
+        """The single expression."""
+        (term,) = self.terms
+        return term
+
+
+@dataclass(frozen=True)
+class _Ratio:
+    """A rational number: an integer over a positive literal and over terms that are not zero."""
+
+    top: Expr
+    literal: int = 1
+    factors: tuple[Expr, ...] = ()
+
+    @property
+    def below(self) -> Expr:
+        return _product([*self.factors, const(self.literal)])
+
+
+def from_sympy(exprs: Any, ranges: Mapping[Any, Ends] | None = None, assume: Iterable[Any] = ()) -> Reading:
+    """Read SymPy expressions of integers as terms.
+
+    Parameters
+    ----------
+    exprs : sympy.Basic or sequence of them
+        Integers or conditions, of the classes that the page `docs/sympy.md` lists. A function that is not known is one
+        of which nothing is known but that equal arguments have equal values.
+    ranges : mapping from symbol or its name to (low, high), optional
+        Inclusive bounds, ``None`` for none. Without them a symbol has the bounds that its assumptions say.
+    assume : iterable of sympy.Basic
+        Relations and other conditions that hold, as ``Eq(Mod(n, 8), 0)``.
+
+    Raises
+    ------
+    ValueError
+        If an expression is not known to be an integer, is of a class that is not known, or divides by zero; if a symbol
+        is no integer or has no value left.
+    TypeError
+        If what is given is no SymPy expression.
+    ImportError
+        If SymPy is not installed.
+
+    >>> from sympy import floor, symbols
+    >>> x, n = symbols("x n", integer=True, positive=True)
+    >>> from_sympy(floor((x + 7) / 8) - n, {x: (1, 64)}, assume=[n > 3])
+    Reading(terms=(Expr('(x + 7)//8 - n'),), constraints=())
+    """
+    reader = _Reader(_sympy(), _listed(assume, "what is assumed"), dict(ranges or {}))
+    terms = tuple([reader.value(e) for e in _several(exprs)])
+    return Reading(terms, tuple(_that_matter(terms, reader.constraints)), reader.names)
+
+
+def _that_matter(terms: Sequence[Expr], facts: Sequence[Expr]) -> list[Expr]:
+    """The facts that share a variable with a term, or with another such fact."""
+    sets = VariableSets()
+    of_facts = {fact: sets.of(fact) for fact in facts}
+    reached, before = reduce(or_, map(sets.of, terms), 0), -1
+    while reached != before:
+        before = reached
+        reached = reduce(or_, [those for those in of_facts.values() if those & reached], reached)
+    return [fact for fact, those in of_facts.items() if those & reached or not those]
+
+
+def to_sympy(term: Expr, names: Mapping[str, Any] | None = None) -> Any:
+    """Write a term as a SymPy expression.
+
+    Parameters
+    ----------
+    term : Expr
+        An integer or a condition, without reductions and floating-point values.
+    names : mapping from str to object, optional
+        ``Reading.names`` of what the term came from. Other variables become integer symbols, positive or not negative
+        if their ranges are; other arrays functions.
+
+    Raises
+    ------
+    ValueError
+        If the term has an operator that SymPy has no class for.
+    ImportError
+        If SymPy is not installed.
+
+    >>> to_sympy(var("i", 0, 63) // 8 * 8)
+    8*floor(i/8)
+    """
+    refuse_array(term)
+    return _Writer(_sympy(), dict(names or {})).write(term)
+
+
+def simplify(exprs: Any, ranges: Mapping[Any, Ends] | None = None, assume: Iterable[Any] = (), **options: Any) -> Any:
+    """Return the cheapest expressions found that are equal for all integers in the ranges for which ``assume`` holds.
+
+    Divisions by what may be zero as far as is known are kept as they are.
+
+    Parameters
+    ----------
+    exprs : sympy.Basic or sequence of them
+        Several are optimised together: what they share is paid once. They come back as a list.
+    ranges, assume
+        As for :func:`from_sympy`.
+    **options
+        Of :func:`eqsat.optimize`, such as ``cost`` and ``budget``.
+
+    Raises
+    ------
+    ValueError, TypeError, ImportError
+        As :func:`from_sympy` and :func:`eqsat.optimize`.
+
+    >>> from sympy import Eq, Mod, floor, symbols
+    >>> x, y, n = symbols("x y n", integer=True, nonnegative=True)
+    >>> simplify([floor((x*n + y) / n), Mod(x*n + y, n)], assume=[n > 0, y < n])
+    [x, y]
+    >>> simplify(8*floor((n + 3) / 8), assume=[Eq(Mod(n, 8), 0)])
+    n
+    """
+    reading = from_sympy(exprs, ranges, assume)
+    settings = {"unknown_divisors": "keep", "branches": "lazy", **options}
+    result = optimize(reading.terms, constraints=reading.constraints, **settings)
+    writer = _Writer(_sympy(), reading.names)
+    found = [writer.write(term) for term in result.exprs]
+    return found if isinstance(exprs, list | tuple) else found[0]
+
+
+def _sympy() -> Any:
+    try:
+        import sympy
+    except ImportError:
+        raise ImportError("SymPy is not installed: pip install 'eqsat[sympy]'") from None
+    return sympy
+
+
+def _several(exprs: Any) -> list[Any]:
+    return list(exprs) if isinstance(exprs, list | tuple) else [exprs]
+
+
+def _listed(given: Iterable[Any], what: str) -> list[Any]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{what} must be a list of relations, not {given!r}")
+    return list(given)
+
+
+class _Reader:
+    """Reads expressions that share symbols; everything is read once."""
+
+    def __init__(self, sympy: Any, assume: Sequence[Any], ranges: Mapping[Any, Ends]) -> None:
+        self.sympy = sympy
+        self.names: dict[str, Any] = {}
+        self._taken: set[str] = set()
+        self._ranges = ranges
+        self._values: dict[Any, _Ratio | Expr] = {}
+        self._bounds: dict[Any, list[int]] = {}
+        self._theory: LinearArithmetic | None = None
+        self.constraints: list[Expr] = []
+        others = [fact for fact in assume if not self._narrows(fact)]
+        self.constraints = [term for fact in others if (term := self.condition(fact)) is not TRUE]
+
+    def fail(self, e: Any, why: str) -> ValueError:
+        return ValueError(f"cannot read {shortened(str(e), 80)!r}: {why}")
+
+    # ---- symbols
+
+    def _narrows(self, fact: Any) -> bool:
+        """Whether a fact is a bound of a symbol, which is then noted."""
+        if type(fact).__name__ not in _BOUNDS:
+            return False
+        left, right = fact.args
+        below, strict = _BOUNDS[type(fact).__name__]
+        if right.is_Symbol and left.is_Integer:
+            left, right, below = right, left, not below
+        if not (left.is_Symbol and right.is_Integer):
+            return False
+        ends = self._ends(left)
+        if below:
+            ends[1] = min(ends[1], int(right) - strict)
+        else:
+            ends[0] = max(ends[0], int(right) + strict)
+        return True
+
+    def _ends(self, symbol: Any) -> list[int]:
+        """The bounds of a symbol, by its assumptions and its range."""
+        if symbol not in self._bounds:
+            given = self._ranges.get(symbol, self._ranges.get(symbol.name))
+            if symbol.is_integer is not True and (given is None or symbol.is_integer is False):
+                raise ValueError(f"symbol {symbol.name!r} is not known to be an integer: make it with integer=True")
+            low = 1 if symbol.is_positive else 0 if symbol.is_nonnegative else -INFINITY
+            high = -1 if symbol.is_negative else 0 if symbol.is_nonpositive else INFINITY
+            if given is not None:
+                low, high = max(low, self._end(symbol, given, 0)), min(high, self._end(symbol, given, 1))
+            self._bounds[symbol] = [low, high]
+        return self._bounds[symbol]
+
+    def _end(self, symbol: Any, given: Ends, place: int) -> int:
+        unbounded: int = INFINITY if place else -INFINITY
+        try:
+            low_and_high = tuple(given)
+            end = low_and_high[place]
+            if len(low_and_high) != 2:
+                raise TypeError
+            return unbounded if end is None or end == float(unbounded) else end.__index__()
+        except (TypeError, AttributeError, IndexError):
+            raise TypeError(
+                f"the range of {symbol.name!r} must be two integers, None for no end: not {given!r}"
+            ) from None
+
+    def _symbol(self, symbol: Any) -> Expr:
+        low, high = self._ends(symbol)
+        name = self._name(symbol.name)
+        self.names[name] = symbol
+        return var(name, *[None if isinstance(end, Infinity) else end for end in (low, high)])
+
+    def _name(self, wanted: str) -> str:
+        """A name of a variable or an array for that of a symbol or a function: as it is, if it can be."""
+        name = re.sub(r"\W", "_", wanted)
+        return free_name(name if name.isidentifier() and name not in WORDS else f"_{name}", self._taken)
+
+    # ---- values
+
+    def value(self, e: Any) -> Expr:
+        """An integer or a condition."""
+        found = self.read(e)
+        return found if isinstance(found, Expr) else self._integer(e, found)
+
+    def condition(self, e: Any) -> Expr:
+        """A condition."""
+        found = self.read(e)
+        if isinstance(found, Expr):
+            return found
+        if getattr(e, "is_Symbol", False):
+            # SymPy takes a symbol for a condition, too
+            return found.top.ne(0)
+        raise self.fail(e, "a condition is needed here")
+
+    def number(self, e: Any) -> _Ratio:
+        """A rational number."""
+        found = self.read(e)
+        if isinstance(found, Expr):
+            raise self.fail(e, "a number is needed here, not a condition")
+        return found
+
+    def integer(self, e: Any) -> Expr:
+        """An integer."""
+        return self._integer(e, self.number(e))
+
+    def _integer(self, e: Any, found: _Ratio) -> Expr:
+        if found.literal == 1 and not found.factors:
+            return found.top
+        if not found.factors:
+            if self._theory is None:
+                self._theory = LinearArithmetic(self.constraints)
+            if self._theory.bounds_of(found.top % found.literal) == (0, 0):
+                return found.top // found.literal
+        raise self.fail(e, "it is not known to be an integer: write floor(...) around it")
+
+    def read(self, e: Any) -> _Ratio | Expr:
+        """A number, or a condition as a term."""
+        if e is True or e is False:
+            return as_expr(e)
+        if isinstance(e, int):
+            return _Ratio(const(e))
+        if not isinstance(e, self.sympy.Basic):
+            raise TypeError(f"{shortened(repr(e), 80)} is no SymPy expression")
+        if e not in self._values:
+            self._values[e] = self._read(e)
+        return self._values[e]
+
+    def _read(self, e: Any) -> _Ratio | Expr:
+        if e.is_Symbol:
+            return _Ratio(self._symbol(e))
+        if e.is_Rational:
+            return _Ratio(const(int(e.p)), int(e.q))
+        kind = type(e).__name__
+        method = _READERS.get(kind)
+        if method is None:
+            if not getattr(e, "is_Function", False):
+                raise self.fail(e, f"{kind} is none of the classes that are read")
+            return self._unknown(e)
+        if kind in _DERIVED and not type(e).__module__.startswith("sympy."):
+            self.names[f"class {kind}"] = type(e)
+        return method(self, e)
+
+    def _unknown(self, e: Any) -> _Ratio:
+        """A function of which nothing is known: an array of any integers."""
+        if e.is_integer is not True or not e.args:
+            name = type(e).__name__
+            raise self.fail(e, f"{name} is not known to be an integer: make it by Function({name!r}, integer=True)")
+        key = next((name for name, kind in self.names.items() if kind is e.func and name.endswith("[]")), None)
+        name = key[:-2] if key else self._name(type(e).__name__)
+        array = buffer(name, "int")
+        self.names[buffer_key(array)] = e.func
+        return _Ratio(load(array, *map(self.integer, e.args)))
+
+    def _common(self, e: Any, numbers: Sequence[_Ratio]) -> tuple[list[Expr], int, tuple[Expr, ...]]:
+        """The numerators of numbers over a divisor that they share."""
+        literal = lcm(*[x.literal for x in numbers])
+        factors: list[Expr] = []
+        for x in numbers:
+            missing = list(factors)
+            for factor in x.factors:
+                if factor in missing:
+                    missing.remove(factor)
+                else:
+                    factors.append(factor)
+        tops = []
+        for x in numbers:
+            left = list(factors)
+            for factor in x.factors:
+                left.remove(factor)
+            scale = literal // x.literal
+            tops.append(_product([x.top, *left, const(scale)]))
+        return tops, literal, tuple(factors)
+
+    def _add(self, e: Any) -> _Ratio:
+        tops, literal, factors = self._common(e, [self.number(a) for a in e.args])
+        return _Ratio(_sum(tops), literal, factors)
+
+    def _mul(self, e: Any) -> _Ratio:
+        numbers = [self.number(a) for a in e.args]
+        literal = reduce(lambda x, y: x * y, [x.literal for x in numbers])
+        factors = tuple([factor for x in numbers for factor in x.factors])
+        return _Ratio(_product([x.top for x in numbers]), literal, factors)
+
+    def _pow(self, e: Any) -> _Ratio:
+        base, exponent = e.args
+        if not exponent.is_Integer:
+            raise self.fail(e, "an exponent must be an integer literal")
+        x, n = self.number(base), int(exponent)
+        if n < 0:
+            if x.top.op == "const":
+                if not x.top.vmin:
+                    raise self.fail(e, "it divides by zero")
+                sign = -1 if x.top.vmin < 0 else 1
+                x = _Ratio(x.below * sign, abs(x.top.vmin))
+            else:
+                x = _Ratio(x.below, 1, (x.top,))
+        top = power(x.top, const(abs(n)))
+        return _Ratio(top, x.literal ** abs(n), x.factors * abs(n))
+
+    def _quotient(self, e: Any, x: _Ratio) -> Expr:
+        """The floor of a ratio."""
+        if x.literal == 1 and not x.factors:
+            return x.top
+        try:
+            return stated("floordiv", x.top, x.below)
+        except ValueError as error:
+            raise self.fail(e, str(error)) from None
+
+    def _floor(self, e: Any) -> _Ratio:
+        return _Ratio(self._quotient(e, self.number(e.args[0])))
+
+    def _ceiling(self, e: Any) -> _Ratio:
+        x = self.number(e.args[0])
+        if not x.factors:
+            return _Ratio(x.top if x.literal == 1 else (x.top + (x.literal - 1)) // x.literal)
+        return _Ratio(-self._quotient(e, _Ratio(-x.top, x.literal, x.factors)))
+
+    def _over(self, x: _Ratio, y: _Ratio) -> _Ratio:
+        """The quotient of two numbers, as a ratio."""
+        below = () if y.top.op == "const" and y.top.vmin > 0 else (y.top,)
+        return _Ratio(_product([x.top, y.below]), x.literal * (1 if below else y.top.vmin), x.factors + below)
+
+    def _floor_div(self, e: Any) -> _Ratio:
+        x, y = map(self.number, e.args)
+        return _Ratio(self._quotient(e, self._over(x, y)))
+
+    def _mod(self, e: Any) -> _Ratio:
+        (x, y), literal, factors = self._common(e, [self.number(a) for a in e.args])
+        if factors:
+            raise self.fail(e, "its operands have divisors that are no literals")
+        try:
+            return _Ratio(stated("mod", x, y), literal)
+        except ValueError as error:
+            raise self.fail(e, str(error)) from None
+
+    def _modular_indexing(self, e: Any) -> _Ratio:
+        base, divisor, modulus = map(self.integer, e.args)
+        try:
+            return _Ratio(stated("mod", base if divisor is const(1) else stated("floordiv", base, divisor), modulus))
+        except ValueError as error:
+            raise self.fail(e, str(error)) from None
+
+    def _extreme(self, e: Any) -> _Ratio:
+        tops, literal, factors = self._common(e, [self.number(a) for a in e.args])
+        self._require_positive(e, factors)
+        combine = minimum if type(e).__name__ == "Min" else maximum
+        return _Ratio(reduce(combine, tops), literal, factors)
+
+    def _require_positive(self, e: Any, factors: Iterable[Expr]) -> None:
+        for factor in factors:
+            if factor.vmin <= 0:
+                raise self.fail(e, f"the sign of the divisor {shortened(str(factor), 40)!r} is not known")
+
+    def _abs(self, e: Any) -> _Ratio:
+        x = self.number(e.args[0])
+        self._require_positive(e, x.factors)
+        return _Ratio(maximum(x.top, -x.top), x.literal, x.factors)
+
+    def _piecewise(self, e: Any) -> _Ratio | Expr:
+        return self._select(e, [(pair.args[0], pair.args[1]) for pair in e.args])
+
+    def _where(self, e: Any) -> _Ratio | Expr:
+        condition, x, y = e.args
+        return self._select(e, [(x, condition), (y, True)])
+
+    def _select(self, e: Any, pairs: Sequence[tuple[Any, Any]]) -> _Ratio | Expr:
+        """The first branch whose condition holds; where none does, nothing is said, and so the last may be."""
+        branches = [self.read(branch) for branch, _ in pairs]
+        conditions = [self.condition(condition) for _, condition in pairs[:-1]]
+        if all(isinstance(branch, Expr) for branch in branches):
+            return _first(conditions, cast(list[Expr], branches))
+        numbers = [self.number(branch) for branch, _ in pairs]
+        tops, literal, factors = self._common(e, numbers)
+        if factors and any(x.factors != factors for x in numbers):
+            raise self.fail(e, "its branches have divisors that are no literals: write floor(...) around them")
+        return _Ratio(_first(conditions, tops), literal, factors)
+
+    # ---- conditions
+
+    def _relation(self, e: Any) -> Expr:
+        op, swapped = _RELATIONS[type(e).__name__]
+        sides = [self.read(a) for a in e.args]
+        if all(isinstance(side, Expr) for side in sides):
+            return make(op, *cast(list[Expr], sides))
+        (x, y), _, factors = self._common(e, [self.number(a) for a in e.args])
+        if op in ("lt", "le"):
+            self._require_positive(e, factors)
+        return make(op, y, x) if swapped else make(op, x, y)
+
+    def _junction(self, e: Any) -> Expr:
+        members = [self.condition(a) for a in sorted(e.args, key=self.sympy.default_sort_key)]
+        return reduce(and_ if type(e).__name__ == "And" else or_, members)
+
+
+def _product(operands: Sequence[Expr]) -> Expr:
+    """A product, without ones, its literals last."""
+    number = reduce(lambda x, y: x * y, [t.vmin for t in operands if t.op == "const"], 1)
+    others = [t for t in operands if t.op != "const"]
+    if not others:
+        return const(number)
+    product = reduce(lambda x, y: x * y, others)
+    return product if number == 1 else -product if number == -1 else product * number
+
+
+def _sum(operands: Sequence[Expr]) -> Expr:
+    """A sum, what is subtracted behind what is added."""
+    rank = {"neg": 1, "const": 2}
+    first, *others = sorted(operands, key=lambda t: rank.get(t.op, 0))
+    for term in others:
+        if term.op == "neg":
+            first = first - term.args[0]
+        else:
+            first = first - -term.vmin if term.op == "const" and term.vmin < 0 else first + term
+    return first
+
+
+def _first(conditions: Sequence[Expr], values: Sequence[Expr]) -> Expr:
+    """The value beside the first condition that holds; the last if none does."""
+    found = values[-1]
+    for condition, value in zip(reversed(conditions), reversed(values[:-1]), strict=True):
+        found = where(condition, value, found)
+    return found
+
+
+#: By class the operator of a relation, and whether its sides are exchanged.
+_RELATIONS = {
+    "Equality": ("eq", False),
+    "Unequality": ("ne", False),
+    "StrictLessThan": ("lt", False),
+    "LessThan": ("le", False),
+    "StrictGreaterThan": ("lt", True),
+    "GreaterThan": ("le", True),
+    "Equivalent": ("eq", False),
+}
+#: By class whether a relation bounds its left side from above, and whether that is strict.
+_BOUNDS = {
+    "StrictLessThan": (True, 1),
+    "LessThan": (True, 0),
+    "StrictGreaterThan": (False, 1),
+    "GreaterThan": (False, 0),
+}
+#: Classes of others that are written again if they were read.
+_DERIVED = frozenset({"FloorDiv", "ModularIndexing", "Mod", "PythonMod", "Where", "Max", "Min"})
+_READERS: dict[str, Callable[[_Reader, Any], _Ratio | Expr]] = {
+    "Add": _Reader._add,
+    "Mul": _Reader._mul,
+    "Pow": _Reader._pow,
+    "floor": _Reader._floor,
+    "ceiling": _Reader._ceiling,
+    "Mod": _Reader._mod,
+    "PythonMod": _Reader._mod,
+    "FloorDiv": _Reader._floor_div,
+    "CleanDiv": _Reader._floor_div,
+    "ModularIndexing": _Reader._modular_indexing,
+    "Identity": lambda reader, e: reader.read(e.args[0]),
+    "Max": _Reader._extreme,
+    "Min": _Reader._extreme,
+    "Abs": _Reader._abs,
+    "Piecewise": _Reader._piecewise,
+    "Where": _Reader._where,
+    "ITE": _Reader._where,
+    "And": _Reader._junction,
+    "Or": _Reader._junction,
+    "Not": lambda reader, e: ~reader.condition(e.args[0]),
+    "BooleanTrue": lambda reader, e: TRUE,
+    "BooleanFalse": lambda reader, e: FALSE,
+    **dict.fromkeys(_RELATIONS, _Reader._relation),
+}
+
+
+class _Writer:
+    """Writes terms, each once."""
+
+    def __init__(self, sympy: Any, names: dict[str, Any]) -> None:
+        self.sympy = sympy
+        self.names = names
+        self._written: dict[Expr, Any] = {}
+
+    def write(self, root: Expr) -> Any:
+        """The expression of a term."""
+        for term in topological([root]):
+            if term not in self._written and term.op != "buffer":
+                self._written[term] = self._write(term)
+        return self._written[root]
+
+    def _write(self, term: Expr) -> Any:
+        sympy = self.sympy
+        if term.op == "const":
+            return sympy.Integer(term.vmin)
+        if term.op == "bool":
+            return sympy.true if term.vmin else sympy.false
+        if term.op == "var":
+            return self._symbol(term)
+        if term.op == "load":
+            key = buffer_key(term.args[0])
+            function = self.names.get(key) or sympy.Function(key[:-2], integer=True)
+            return function(*[self._written[a] for a in term.args[1:]])
+        method = _WRITERS.get(term.op)
+        if method is None:
+            raise ValueError(f"SymPy has no class for {term.op} in {shortened(str(term), 80)!r}")
+        return method(self, term, *[self._written[a] for a in term.args])
+
+    def _symbol(self, variable: Expr) -> Any:
+        name = str(variable.value)
+        if name not in self.names:
+            known = {"positive": True} if variable.vmin > 0 else {"nonnegative": True} if variable.vmin == 0 else {}
+            self.names[name] = self.sympy.Symbol(name, integer=True, **known)
+        return self.names[name]
+
+    def _quotient(self, term: Expr, x: Any, y: Any) -> Any:
+        if "class FloorDiv" in self.names:
+            return self.names["class FloorDiv"](x, y)
+        return self.sympy.floor(x / y, evaluate=False)
+
+    def _remainder(self, term: Expr, x: Any, y: Any) -> Any:
+        dividend, divisor = term.args
+        if dividend.vmin >= 0 and divisor.vmin >= 0:
+            # truncating and floor remainders agree
+            if "class ModularIndexing" in self.names:
+                if dividend.op == "floordiv" and dividend.args[0].vmin >= 0 and dividend.args[1].vmin > 0:
+                    inner = [self._written[a] for a in dividend.args]
+                    return self.names["class ModularIndexing"](*inner, y)
+                return self.names["class ModularIndexing"](x, self.sympy.Integer(1), y)
+            if "class Mod" in self.names:
+                return self.names["class Mod"](x, y)
+        if "class PythonMod" in self.names:
+            return self.names["class PythonMod"](x, y)
+        return self.sympy.Mod(x, y, evaluate=False)
+
+    def _extreme(self, term: Expr, x: Any, y: Any) -> Any:
+        if term.is_bool:
+            return self._junction(term, x, y)
+        name = "Min" if term.op == "min" else "Max"
+        members = _members(name, x, y)
+        if f"class {name}" in self.names:
+            return self.names[f"class {name}"](*members)
+        return getattr(self.sympy, name)(*members, evaluate=False)
+
+    def _junction(self, term: Expr, x: Any, y: Any) -> Any:
+        name = "And" if term.op in ("min", "and") else "Or"
+        return getattr(self.sympy, name)(*_members(name, x, y), evaluate=False)
+
+    def _selection(self, term: Expr, condition: Any, x: Any, y: Any) -> Any:
+        if term.is_bool:
+            return self.sympy.ITE(condition, x, y, evaluate=False)
+        if "class Where" in self.names:
+            return self.names["class Where"](condition, x, y)
+        # not by its constructor, which rewrites conditions with selections in them, or fails to
+        kind = self.sympy.Piecewise
+        pair = self.sympy.functions.elementary.piecewise.ExprCondPair
+        make_pair = self.sympy.Tuple.__new__
+        others = y.args if isinstance(y, kind) else [make_pair(pair, y, self.sympy.true)]
+        return self.sympy.Basic.__new__(kind, make_pair(pair, x, condition), *others)
+
+    def _truncated(self, term: Expr, x: Any, y: Any) -> Any:
+        """A quotient rounded toward zero is the floor of that of one sign, or less the floor of its opposite."""
+        one, other = term.args
+        same_sign = ((one >= 0) & (other > 0)) | ((one <= 0) & (other < 0))
+        return self.write(where(same_sign, one // other, -((-one) // other)))
+
+    def _truncated_rest(self, term: Expr, x: Any, y: Any) -> Any:
+        return x - y * self._truncated(term, x, y)
+
+    def _equality(self, term: Expr, x: Any, y: Any) -> Any:
+        if term.args[0].is_bool:
+            same = self.sympy.Equivalent(x, y)
+            return same if term.op == "eq" else self.sympy.Not(same)
+        return (self.sympy.Eq if term.op == "eq" else self.sympy.Ne)(x, y, evaluate=False)
+
+
+def _members(name: str, *operands: Any) -> list[Any]:
+    """The operands of a chain of one class."""
+    return [member for e in operands for member in (e.args if type(e).__name__ == name else (e,))]
+
+
+_WRITERS: dict[str, Callable[..., Any]] = {
+    "add": lambda w, term, x, y: x + y,
+    "sub": lambda w, term, x, y: x - y,
+    "neg": lambda w, term, x: -x,
+    "mul": lambda w, term, x, y: x * y,
+    "floordiv": _Writer._quotient,
+    "mod": _Writer._remainder,
+    "tdiv": _Writer._truncated,
+    "tmod": _Writer._truncated_rest,
+    "shl": lambda w, term, x, y: x * 2**y,
+    "shr": lambda w, term, x, y: w.sympy.floor(x / 2**y, evaluate=False),
+    "min": _Writer._extreme,
+    "max": _Writer._extreme,
+    "where": _Writer._selection,
+    "eq": _Writer._equality,
+    "ne": _Writer._equality,
+    "lt": lambda w, term, x, y: w.sympy.Lt(x, y, evaluate=False),
+    "le": lambda w, term, x, y: w.sympy.Le(x, y, evaluate=False),
+    "and": _Writer._junction,
+    "or": _Writer._junction,
+    "not": lambda w, term, x: w.sympy.Not(x, evaluate=False),
+}

@@ -1,0 +1,189 @@
+"""Divisions by what may be zero, kept as they are: functions of dividend and divisor that nothing is known of.
+
+In the place of each such division stands a load from an array of its own, indexed by dividend and divisor: equal
+operands have equal quotients, and no other law holds. The answer has the divisions again. It is equal wherever the
+input is defined: a division that the input evaluates at some points alone, in a branch or under a gate, comes back with
+a divisor that is never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from eqsat.extract.cost import CostModel
+from eqsat.lang.costs import cost_of
+from eqsat.lang.errors import ContradictionError
+from eqsat.lang.expr import TRUE, Expr, any_buffer, chain_members, is_index, load, make, rebuild, replaced, topological
+from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
+from eqsat.optimizer.result import Result
+from eqsat.theory.definedness import kept_from_zero, suspects, unsafe_divisions
+from eqsat.theory.linear import LinearArithmetic
+
+#: By operator, the array for divisions that the input evaluates at every point, and for others.
+_ALWAYS = {op: any_buffer(Buffer(f"@{op}", "int")) for op in sorted(DIVISIONS)}
+_SOMETIMES = {op: any_buffer(Buffer(f"@{op}?", "int")) for op in sorted(DIVISIONS)}
+#: A path to a term: the conditions, in normal form, that choose it.
+Path = frozenset[Expr]
+#: Above so many pairs of a term and a path to it all divisions that are not always evaluated get other divisors.
+MOST_PATHS = 10_000
+_OPERATOR = {array: op for arrays in (_ALWAYS, _SOMETIMES) for op, array in arrays.items()}
+
+
+@dataclass(frozen=True)
+class Input:
+    """What is optimised, and what is known of it."""
+
+    roots: tuple[Expr, ...]
+    facts: tuple[Expr, ...]
+    gates: tuple[Expr | None, ...]
+
+
+def with_hidden_divisions(given: Input) -> Input:
+    """The input with loads in the place of divisions by what may be zero; itself if it has no such division.
+
+    >>> from eqsat.lang.expr import var
+    >>> x, d = var("x", 0, 9), var("d", 0, 3)
+    >>> with_hidden_divisions(Input((x // d + x // (d + 1),), (), (None,))).roots
+    (Expr('@floordiv[x, d] + x//(d + 1)'),)
+    """
+    while unknown := _unknown_divisions(given):
+        always = _evaluated_always(given)
+        images = {d: load((_ALWAYS if d in always else _SOMETIMES)[d.op], *d.args) for d in unknown}
+        known = [gate for gate in given.gates if gate is not None]
+        gates = iter(replaced(known, images))
+        given = Input(
+            tuple(replaced(given.roots, images)),
+            tuple(replaced(given.facts, images)),
+            tuple([None if gate is None else next(gates) for gate in given.gates]),
+        )
+    return given
+
+
+def _unknown_divisions(given: Input) -> list[Expr]:
+    """The innermost divisions by what may be zero under all that is known where they are evaluated."""
+    suspected = suspects(topological(given.roots))
+    if not suspected:
+        return []
+    try:
+        base = LinearArithmetic(given.facts)
+    except ContradictionError:
+        # the optimisation says so
+        return []
+    contexts = [base if gate is None else base.assuming(base.condition(gate)) for gate in given.gates]
+    found = dict.fromkeys([division for division, _ in unsafe_divisions(given.roots, suspected, contexts)])
+    return [d for d in found if not any(part in found for part in topological(d.args))]
+
+
+def _evaluated_always(given: Input) -> set[Expr]:
+    """The terms that a root without a gate needs at every point."""
+    found: set[Expr] = set()
+    stack = [root for root, gate in zip(given.roots, given.gates, strict=True) if gate is None]
+    while stack:
+        term = stack.pop()
+        if term not in found:
+            found.add(term)
+            if term.op == "where":
+                stack.append(term.args[0])
+            elif term.op in REDUCTIONS:
+                stack += term.args[2:]
+            elif term.op not in ("and", "or"):
+                stack += term.args
+    return found
+
+
+def with_divisions(result: Result, given: Input, model: CostModel) -> Result:
+    """The result for the input ``given``, whose hidden form was optimised; the input itself if that costs less."""
+    divisors: dict[Expr, None] = {}
+
+    def division(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        op = _OPERATOR.get(term.args[0]) if term.op == "load" else None
+        if op is None:
+            return None
+        return make(op, args[1], kept_from_zero(args[2]) if term in elsewhere else args[2])
+
+    def divisor(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op == "load" and term.args[0] in _OPERATOR:
+            if not any(t.op == "var" and is_index(t) for t in topological(args[2:])):
+                # of a divisor with the index of a reduction nothing can be said outside of that
+                divisors[args[2]] = None
+            return make(_OPERATOR[term.args[0]], *args[1:])
+        return None
+
+    elsewhere = _evaluated_elsewhere(result)
+    exprs = tuple(rebuild(result.exprs, division))
+    rebuild(result.before, divisor)
+    before, after = cost_of(given.roots, model), cost_of(exprs, model)
+    if after > before:
+        exprs, after = given.roots, before
+    return replace(
+        result,
+        before=given.roots,
+        exprs=exprs,
+        constraints=(*given.facts, *[divisor.ne(0) for divisor in divisors]),
+        gates=given.gates,
+        cost_before=before,
+        cost=after,
+        bound=None,
+        snapshot=None,
+    )
+
+
+def _evaluated_elsewhere(result: Result) -> set[Expr]:
+    """The divisions of the answer that it may evaluate where the input does not: all but those on the same paths."""
+    found = {t for t in topological(result.exprs) if t.op == "load" and t.args[0] in _SOMETIMES.values()}
+    if not found:
+        return found
+    theory = LinearArithmetic(result.constraints)
+    before, after = _paths(theory, result.before, result.gates), _paths(theory, result.exprs, result.gates)
+    if before is None or after is None:
+        return found
+    of_input: dict[object, list[Path]] = {}
+    for term, paths in before.items():
+        of_input.setdefault(_meaning(theory, term), []).extend(paths)
+    covered = {
+        term
+        for term, paths in after.items()
+        if all(any(theirs <= path for theirs in of_input.get(_meaning(theory, term), ())) for path in paths)
+    }
+    return found - covered
+
+
+def _meaning(theory: LinearArithmetic, load: Expr) -> object:
+    return load.args[0], theory.form(load.args[1]), theory.form(load.args[2])
+
+
+def _paths(
+    theory: LinearArithmetic, roots: Sequence[Expr], gates: Sequence[Expr | None]
+) -> dict[Expr, list[Path]] | None:
+    """The conditions under which each hidden division that is not always evaluated is; ``None`` if they are many."""
+    found: dict[Expr, list[Path]] = {}
+    seen: set[tuple[Expr, Path]] = set()
+    stack = [
+        (root, _and(frozenset(), theory, TRUE if gate is None else gate))
+        for root, gate in zip(roots, gates, strict=True)
+    ]
+    while stack:
+        term, path = stack.pop()
+        if (term, path) in seen:
+            continue
+        if len(seen) > MOST_PATHS:
+            return None
+        seen.add((term, path))
+        if term.op == "load" and term.args[0] in _SOMETIMES.values():
+            found.setdefault(term, []).append(path)
+        if term.op == "where":
+            condition, x, y = term.args
+            stack += [(condition, path), (x, _and(path, theory, condition)), (y, _and(path, theory, ~condition))]
+        elif term.op in REDUCTIONS or term.op in ("and", "or"):
+            # a member, or a body, is on a path of its own
+            own = frozenset([*path, term])
+            stack += [(arg, own) for arg in term.args]
+        else:
+            stack += [(arg, path) for arg in term.args]
+    return found
+
+
+def _and(path: Path, theory: LinearArithmetic, condition: Expr) -> Path:
+    normal = theory.condition(condition)
+    return path.union(chain_members(normal, "and")) - {TRUE}

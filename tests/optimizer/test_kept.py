@@ -1,0 +1,79 @@
+"""Divisions by what may be zero, kept as they are: equal wherever the input is defined."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import expressions, grid
+
+from eqsat.egraph.engine import Budget
+from eqsat.lang.errors import ContradictionError
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import Expr, variables
+from eqsat.optimizer.front import optimize
+
+ANY, COUNT = (None, None), (0, None)
+SMALL = Budget(nodes=3000, seconds=0.5, rounds=8)
+
+KEPT = [
+    ("s // (s//7)", {"s": COUNT}, "s//(s//7)"),
+    ("(s + 0)//(s//7) - s//(s//7) + s*8//4", {"s": COUNT}, "s*2"),
+    ("x // (s // t)", {"x": ANY, "s": ANY, "t": ANY}, "x//(s//t)"),
+    ("sum(x//(r - 3), r, 0, 9)", {"x": ANY}, "sum(x//(r1 - 3), r1, 0, 9)"),
+    # laws that need a divisor that is not zero
+    ("x//d*d + x%d", {"x": ANY, "d": COUNT}, "x//d*d + x%d"),
+    ("d // d", {"d": COUNT}, "d//d"),
+    ("0 // d", {"d": COUNT}, "0//d"),
+    ("x//d < x//d + 1", {"x": ANY, "d": ANY}, "True"),
+    # known from the context
+    ("where(d > 0, x//d*d + x%d, 0)", {"x": ANY, "d": ANY}, "where(d < 1, 0, x)"),
+    # evaluated at every point of the answer, and not of the input
+    ("where(c > 0, x//d, x//d) + where(c > 5, x//d, 0)*0", {"x": ANY, "d": COUNT, "c": ANY}, "x//max(d, 1)"),
+]
+
+
+@pytest.mark.parametrize(("text", "ranges", "wanted"), KEPT)
+def test_kept(text, ranges, wanted):
+    result = optimize(text, unknown_divisors="keep", **ranges)
+    assert str(result.expr) == wanted
+    assert result.check(samples=500)
+
+
+def test_constraints_that_are_enough():
+    assert str(optimize("x//d*d + x%d", unknown_divisors="keep", constraints=["d != 0"], x=ANY, d=ANY).expr) == "x"
+
+
+def test_the_default_refuses():
+    with pytest.raises(ValueError, match="the divisor 'd' of 'x//d' may be zero"):
+        optimize("x // d", x=ANY, d=COUNT)
+    with pytest.raises(ValueError, match="unknown treatment 'drop' of unknown divisors: use one of refuse, keep"):
+        optimize("x // d", unknown_divisors="drop", x=ANY, d=COUNT)
+
+
+@given(expressions(8, zero_divisors=True, max_points=40), expressions(8, zero_divisors=True, max_points=40), st.data())
+@settings(deadline=None, max_examples=150)
+def test_equal_where_the_input_is_defined(one, other, data):
+    try:
+        roots = [one[0], other[0]] if variables([one[0], other[0]]) else [one[0]]
+    except ValueError:
+        # one name with two ranges
+        roots = [one[0]]
+    branches = data.draw(st.sampled_from(["eager", "lazy"]))
+    try:
+        result = optimize(roots, unknown_divisors="keep", branches=branches, budget=SMALL)
+    except ContradictionError:
+        return
+    assert result.cost <= result.cost_before
+    points = grid(variables(roots))
+    for place in range(min(map(len, points.values()), default=0)):
+        point = {name: int(axis[place]) for name, axis in points.items()}
+        for root, answer in zip(roots, result.exprs, strict=True):
+            wanted = value(root, point)
+            assert wanted is None or value(answer, point) == wanted, f"{root} became {answer} at {point}"
+
+
+def value(term: Expr, point: dict[str, int]) -> int | None:
+    """The value of a term at a point; ``None`` where it is not defined."""
+    try:
+        return int(evaluate([term], point)[0])
+    except ZeroDivisionError:
+        return None
