@@ -45,6 +45,7 @@ LAZY = {
     },
     "eqsat.egraph.warm": {"egglog"},
     "eqsat.extract.exact": {"highspy"},
+    "eqsat.interop.sympy": {"sympy"},
     "eqsat.prove.decide": {"z3"},
     "eqsat.prove.presburger": {"islpy"},
     "eqsat.prove.proof": {"z3"},

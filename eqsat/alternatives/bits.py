@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
+from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr, make, topological
 from eqsat.lang.ops import BITWISE
 from eqsat.theory.forms import LinearForm, number, scale_of, to_expr
-
-#: The number of values of bit operators that a sum is searched for; further ones are left out.
-MAX_VALUES = 64
 
 
 class BitNodes(KindNodes):
@@ -40,7 +38,7 @@ class BitNodes(KindNodes):
 
     def _note(self, term: Expr) -> None:
         value = self.theory.form(term)
-        if len(self.values) < MAX_VALUES and value.single() is None and value.terms:
+        if len(self.values) < LIMITS.bit_values and value.single() is None and value.terms:
             self.values[value] = None
 
     def _split(self, op: str, x: LinearForm, y: LinearForm) -> Iterator[Expr]:

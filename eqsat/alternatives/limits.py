@@ -50,6 +50,8 @@ class AlternativeLimits:
     condition_pairs: int = 400
     #: Parts that are tried in place of terms that a sum shares with others: those that share most.
     parts: int = 16
+    #: Values of bit operators that a sum is searched for; further ones are left out.
+    bit_values: int = 64
     #: What conditions may be compared by is tried for all that could use it, if these are at least this number of
     #: classes.
     users: int = 3

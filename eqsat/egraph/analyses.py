@@ -14,7 +14,7 @@ from __future__ import annotations
 from eqsat.egraph.compiling import CONSTRUCTORS, REDUCERS, CompiledRule, common_divisor, floor_parts
 from eqsat.lang.ops import OPS, REDUCTIONS
 
-#: A rule that builds terms matches only those of up to so many operators more than the smallest equal one.
+#: A rule that builds terms matches only those with at most this number of operators more than the smallest equal one.
 SLACK = 2
 
 SORTS = """

@@ -38,9 +38,9 @@ from eqsat.lang.ops import BITWISE, REDUCTIONS, SHIFTS, Bounds
 
 _I64 = range(-(2**63), 2**63)
 _CONSTRUCTOR = re.compile(r"\(([A-Z]\w*)")
-#: After so many characters of script a session is worn out.
+#: The characters of script after which a session is worn out: a new one is smaller and faster.
 MOST_SCRIPTS = 300_000
-#: Loops are merged and split once in so many rounds, or when nothing else is left to do.
+#: The number of rounds after which loops are merged and split, if there is something else left to do.
 SETTLED = 4
 #: How often the analyses run in a round, each time one operator further up.
 ANALYSES = 5

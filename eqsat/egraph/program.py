@@ -47,7 +47,7 @@ PLAIN = {
     "max_over": ("MaxOver", 4),
     "min_over": ("MinOver", 4),
 }
-#: Sums and containers of up to so many members have a table for each number of them; longer ones are text.
+#: Sums and containers of up to this number of members have a table for each length; longer ones are text.
 MOST_COLUMNS = 12
 #: The kinds of sums in rows: what equals a class, what rules match besides, and what is its normal form besides.
 EQUAL, OPEN, NORMAL = "equal", "open", "normal"

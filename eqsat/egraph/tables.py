@@ -19,7 +19,7 @@ from eqsat.egraph.program import CONTAINERS, MOST_COLUMNS, NORMAL, PLAIN, ROWS, 
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.warm import WarmProgram
 
-#: After so many characters of script a session is worn out.
+#: The characters of script after which a session is worn out: a new one is smaller and faster.
 MOST_SCRIPTS = 2_000_000
 
 _ZEROS = (0,) * (2 + 2 * MOST_COLUMNS)

@@ -53,7 +53,7 @@ def _in_type(values: NDArray[Any], kind: Any) -> NDArray[Any]:
     return values if values.dtype is kind else values.astype(kind, copy=False)
 
 
-#: A reduction is evaluated for so many pairs of a point and a value of its index at a time.
+#: The number of pairs of a point and a value of its index for which a reduction is evaluated at a time.
 _CHUNK = 2**18
 #: The most such pairs that one evaluation may take.
 MAX_STEPS = 2**30

@@ -399,9 +399,6 @@ def to_text(
 ) -> str:
     """The text of ``root``; subterms in ``names`` are printed as their name.
 
-    ``most`` stops after about so many characters, for messages about huge terms. ``pieces_of`` prints another syntax
-    than Python's, by default :func:`pieces`.
-
     Parameters
     ----------
     root : Expr
@@ -409,7 +406,7 @@ def to_text(
     names : mapping of Expr to str, optional
         Subterms that are printed as a name.
     most : int, optional
-        Stop after about so many characters, for messages about huge terms.
+        The number of characters after which it stops, about, for messages about huge terms.
     pieces_of : callable, optional
         Prints another syntax than Python's, which :func:`pieces` does.
 

@@ -25,7 +25,8 @@ _ALWAYS = {op: any_buffer(Buffer(f"@{op}", "int")) for op in sorted(DIVISIONS)}
 _SOMETIMES = {op: any_buffer(Buffer(f"@{op}?", "int")) for op in sorted(DIVISIONS)}
 #: A path to a term: the conditions, in normal form, that choose it.
 Path = frozenset[Expr]
-#: Above so many pairs of a term and a path to it all divisions that are not always evaluated get other divisors.
+#: The number of pairs of a term and a path to it above which all divisions that are not always evaluated get other
+#: divisors.
 MOST_PATHS = 10_000
 _OPERATOR = {array: op for arrays in (_ALWAYS, _SOMETIMES) for op, array in arrays.items()}
 

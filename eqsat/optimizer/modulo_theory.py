@@ -43,7 +43,7 @@ _PLAIN = COMPARISONS | SUMS | {"mul", "and", "or", "not", "var", "const", "bool"
 
 #: How often what was conjectured and proved leads to further conjectures.
 MAX_CONJECTURES = 8
-#: A flat index is tried as one variable in inputs of at most so many terms, if an answer has many divisions left.
+#: The number of terms of an input up to which a flat index is tried as one variable, if many divisions are left.
 MOST_TERMS = 130
 
 

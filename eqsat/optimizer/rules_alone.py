@@ -99,7 +99,7 @@ class RulesAlone(Optimisation):
     def _pulsed(
         self, group: _Group, found: list[Expr], nodes: int, seconds: float, without: frozenset[str] = frozenset()
     ) -> list[Expr]:
-        """``found`` with what the rules make of the roots of ``group`` in e-graphs of so many ``nodes``.
+        """``found`` with what the rules make of the roots of ``group`` in e-graphs of up to ``nodes`` nodes.
 
         Rules that outgrow theirs start again from the best terms so far, which leave more room than those before, while
         that pays (Caviar, CC 2022).

@@ -17,14 +17,8 @@ from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, OPS
 from eqsat.theory.facts import Work
 from eqsat.theory.forms import ZERO, LinearForm, number, to_expr
+from eqsat.theory.limits import LIMITS
 from eqsat.theory.quotients import Quotients
-
-#: The known bits of a form of more terms are those that its bounds say.
-MAX_TERMS = 16
-#: The same of operators nested in so many others, one in an operand of the next.
-MAX_NESTED = 12
-#: An operator on more operands, counting those of nested ones, keeps the nesting that it has.
-MAX_OPERANDS = 32
 
 
 class KnownBits(NamedTuple):
@@ -104,7 +98,7 @@ class Bits(Quotients):
                 same = form.content()
                 low = (same & -same) - 1
                 found = found.meet(KnownBits(form.constant & low, form.constant | ~low))
-                if len(form.terms) <= MAX_TERMS and not self.is_late():
+                if len(form.terms) <= LIMITS.bit_terms and not self.is_late():
                     found = found.meet(self._bits_of_sum(self.in_digits(form)[0]))
             self._known_bits[form] = found
         return found
@@ -125,12 +119,12 @@ class Bits(Quotients):
 
     def _bits_of_atom(self, atom: Expr) -> KnownBits:
         found = KnownBits.within(*self.range(atom))
-        if atom.op in BITWISE and self._nesting < MAX_NESTED:
+        if atom.op in BITWISE and self._nesting < LIMITS.nested_bits:
             self._nesting += 1
             members = [self._bits_of_operand(member) for member in chain_members(atom, atom.op)]
             self._nesting -= 1
             return found.meet(reduce(lambda x, y: x.joined(atom.op, y), members))
-        if atom.op in ("floordiv", "mod") and self._nesting < MAX_NESTED and atom.args[1].op == "const":
+        if atom.op in ("floordiv", "mod") and self._nesting < LIMITS.nested_bits and atom.args[1].op == "const":
             n = atom.args[1].vmin
             if n > 0 and n & (n - 1) == 0:
                 inside = self._bits_of_operand(atom.args[0])
@@ -239,7 +233,7 @@ class Bits(Quotients):
         """The places at which atoms of an operator in two forms begin and end."""
         found: set[int] = set()
         for form in (x, y):
-            for atom, coefficient in form.terms.items() if len(form.terms) <= MAX_TERMS else ():
+            for atom, coefficient in form.terms.items() if len(form.terms) <= LIMITS.bit_terms else ():
                 if atom.op == op:
                     place, (low, high) = _lowest(coefficient), self.range(atom)
                     found |= {place, place + high.bit_length()} if low >= 0 else {place}
@@ -254,7 +248,7 @@ class Bits(Quotients):
         counts: dict[LinearForm, int] = {}
         literal: int | None = None
         stack = [*operands]
-        if sum([len(chain_members(to_expr(form), op)) for form in stack]) > MAX_OPERANDS:
+        if sum([len(chain_members(to_expr(form), op)) for form in stack]) > LIMITS.bit_operands:
             return self.atom(reduce(lambda x, y: make(op, x, y), sorted(map(to_expr, stack), key=lambda t: t.key)))
         while stack:
             form = stack.pop()

@@ -104,6 +104,12 @@ class TheoryLimits:
     degree: int = 8
     #: Alternatives of a condition that a sum is taken apart by.
     condition_alternatives: int = 3
+    #: Terms of a form whose known bits are found from theirs; those of a longer one are what its bounds say.
+    bit_terms: int = 16
+    #: Bit operators, one in an operand of the next, whose known bits are found in the same way.
+    nested_bits: int = 12
+    #: Operands of nested bit operators that are made flat; with more the nesting stays.
+    bit_operands: int = 32
     #: Cases that are tried to see that a polynomial is always divisible; with more it is taken for one that is not.
     divisibility_cases: int = 2000
 
