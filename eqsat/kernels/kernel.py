@@ -29,6 +29,7 @@ from eqsat.lang.expr import (
     Expr,
     ExprLike,
     any_buffer,
+    any_var,
     array_of,
     as_expr,
     as_float,
@@ -46,6 +47,7 @@ from eqsat.lang.expr import (
     minimum,
     rebuild,
     refuse_array,
+    replaced,
     substitute,
     topological,
     variables,
@@ -611,10 +613,12 @@ class _Pieces:
             if name not in self.hidden:
                 return indices.get(part)
             comparison, free = self.hidden[name]
-            found = new[comparison]
-            for index, place in zip(free, args[1:], strict=False):
-                if index is not place:
-                    found = instantiate(found, index, place)
+            moved = {index: place for index, place in zip(free, args[1:], strict=False) if index is not place}
+            # all at once: a place may speak of another of these indices
+            fresh = {index: any_var(f"#{n}", index.vmin, index.vmax) for n, index in enumerate(moved)}
+            (found,) = replaced([new[comparison]], fresh)
+            for index, place in moved.items():
+                found = instantiate(found, fresh[index], place)
             return found
 
         return rebuild([term], restore)[0]

@@ -23,6 +23,9 @@ from eqsat.lang.expr import TRUE, Expr, const, index_level, is_index, term_count
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.theory.forms import LinearForm, to_expr
 
+#: Adds a node over classes: its class, or ``None`` if it is no term.
+type Add = Callable[[str, Payload, tuple[int, ...]], int | None]
+
 #: The number of nodes of a term up to which an index in it is replaced; matches with longer terms are left out, and the
 #: run is not saturated.
 MOST_MOVED = 60
@@ -72,17 +75,15 @@ class Match:
 class ReductionRules:
     """The right sides of the matches of rules about reductions, each found once."""
 
-    def __init__(self, builder: Builder, add: Callable[[str, Payload, tuple[int, ...]], int | None]) -> None:
+    def __init__(self, builder: Builder) -> None:
         self.builder = builder
-        #: Adds a node over classes: its class, or ``None`` if it is no term.
-        self.add = add
         self.sets = builder.theory.variables
         #: Whether a match was left out.
         self.is_cut = False
         self._done: set[tuple[object, ...]] = set()
 
-    def right_sides(self, match: Match) -> Iterator[int]:
-        """The classes that the left side of a match equals, for each way to read it."""
+    def right_sides(self, match: Match, add: Add) -> Iterator[int]:
+        """The classes that the left side of a match equals, for each way to read it; ``add`` adds nodes."""
         pattern = match.rule.pattern
         letters, bound, ends = self._terms(match)
         if bound is None:
@@ -110,7 +111,7 @@ class ReductionRules:
                 continue
             if is_accepted(self.sets, term):
                 yield self.builder.add_term(term)
-                over_classes = _OverClasses(self, match, side).of(pattern.right, frozenset())
+                over_classes = _OverClasses(self, match, side, add).of(pattern.right, frozenset())
                 if over_classes is not None:
                     yield over_classes
 
@@ -207,8 +208,8 @@ class ReductionRules:
 class _OverClasses:
     """The right side of a match as nodes over the classes of its letters."""
 
-    def __init__(self, rules: ReductionRules, match: Match, side: RightSide) -> None:
-        self.rules, self.match, self.side = rules, match, side
+    def __init__(self, rules: ReductionRules, match: Match, side: RightSide, add: Add) -> None:
+        self.rules, self.match, self.side, self.add = rules, match, side, add
         self.left = reductions_of(match.rule.pattern.left)
 
     def of(self, part: Expr, scope: frozenset[int]) -> int | None:
@@ -233,7 +234,7 @@ class _OverClasses:
 
     def _node(self, op: str, payload: Payload, operands: Sequence[int | None]) -> int | None:
         found = [c for c in operands if c is not None]
-        return self.rules.add(op, payload, tuple(found)) if len(found) == len(operands) else None
+        return self.add(op, payload, tuple(found)) if len(found) == len(operands) else None
 
     def _letter(self, letter: str, scope: frozenset[int]) -> int | None:
         """The class of a letter, unless an index of another scope would be captured."""

@@ -121,7 +121,7 @@ class _Run:
         # the rows that were read
         self.seen: set[tuple[str, Any]] = set()
         self.congruent = CongruentRemainders(builder)
-        self.reductions = ReductionRules(builder, self.add)
+        self.reductions = ReductionRules(builder)
         # the matches of rules about reductions that wait, and those that merge, split and swap loops, which wait longer
         self.matched: list[Match] = []
         self.reindexing: list[Match] = []
@@ -175,7 +175,7 @@ class _Run:
         """Unite the left sides of matches of rules about reductions with their right sides."""
         source = self.builder.enter("rules")
         for match in matches:
-            for c in () if self._is_affine(match.whole) else self.reductions.right_sides(match):
+            for c in () if self._is_affine(match.whole) else self.reductions.right_sides(match, self.add):
                 self._unite(match, c)
         matches.clear()
         self.builder.enter(source)

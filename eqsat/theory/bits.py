@@ -236,7 +236,7 @@ class Bits(Quotients):
             for atom, coefficient in form.terms.items() if len(form.terms) <= LIMITS.bit_terms else ():
                 if atom.op == op:
                     place, (low, high) = _lowest(coefficient), self.range(atom)
-                    found |= {place, place + high.bit_length()} if low >= 0 else {place}
+                    found |= {place, place + high.bit_length()} if low >= 0 and is_finite(high) else {place}
         return found
 
     def _is_whole(self, x: LinearForm, y: LinearForm, start: int, end: int | None) -> bool:

@@ -28,7 +28,7 @@ WORTH = [
     ("shared partial sums", ["y*(x%4) + x//4*4"]),
     ("shared partial conditions", ["where(x < 3 and z < 5 and y < 4, i, j)", "where(x < 3 and y < 4 and i < 5, x, y)"]),
     ("availability", ["y*(x%4) + x//4*4"]),
-    ("the e-graph with reductions", ["sum(sum(where(j*4 + s < x, 1, 0), s, 0, 4), j, 0, 4)"]),
+    ("rules about reductions", ["sum(sum(where(j*4 + s < x, 1, 0), s, 0, 4), j, 0, 4)"]),
     ("a flat index as one variable", [f"(i*8 + r){rest}" for rest in ("//12%2", "//3%4", "%3")]),
     ("reading the answer again", ["(b*4 + r*5)//7//12"]),
 ]
