@@ -466,6 +466,13 @@ class _Reader:
         self._require_positive(e, x.factors)
         return _Ratio(maximum(x.top, -x.top), x.literal, x.factors)
 
+    def _bitwise(self, e: Any) -> _Ratio:
+        op = _BITWISE[type(e).__name__]
+        if len(e.args) < 2:
+            raise self.fail(e, "a bit operator needs two operands or more")
+        self.names[f"function {op}"] = e.func
+        return _Ratio(reduce(lambda x, y: make(op, x, y), map(self.integer, e.args)))
+
     def _piecewise(self, e: Any) -> _Ratio | Expr:
         return self._select(e, [(pair.args[0], pair.args[1]) for pair in e.args])
 
@@ -551,7 +558,14 @@ _BOUNDS = {
 }
 #: Classes of others that are written again if they were read.
 _DERIVED = frozenset({"FloorDiv", "ModularIndexing", "Mod", "PythonMod", "Where", "Max", "Min"})
+#: Functions that are bit operators, by their names.
+_BITWISE = {
+    **dict.fromkeys(("xor", "bitwise_xor", "BitwiseFn_bitwise_xor"), "bitxor"),
+    **dict.fromkeys(("bitwise_and", "BitwiseFn_bitwise_and"), "bitand"),
+    **dict.fromkeys(("bitwise_or", "BitwiseFn_bitwise_or"), "bitor"),
+}
 _READERS: dict[str, Callable[[_Reader, Any], _Ratio | Expr]] = {
+    **dict.fromkeys(_BITWISE, _Reader._bitwise),
     "Add": _Reader._add,
     "Mul": _Reader._mul,
     "Pow": _Reader._pow,
@@ -662,6 +676,10 @@ class _Writer:
         others = y.args if isinstance(y, kind) else [make_pair(pair, y, self.sympy.true)]
         return self.sympy.Basic.__new__(kind, make_pair(pair, x, condition), *others)
 
+    def _bitwise(self, term: Expr, x: Any, y: Any) -> Any:
+        name = {"bitxor": "xor", "bitand": "bitwise_and", "bitor": "bitwise_or"}[term.op]
+        return (self.names.get(f"function {term.op}") or self.sympy.Function(name, integer=True))(x, y)
+
     def _truncated(self, term: Expr, x: Any, y: Any) -> Any:
         """A quotient rounded toward zero is the floor of that of one sign, or less the floor of its opposite."""
         one, other = term.args
@@ -694,6 +712,7 @@ _WRITERS: dict[str, Callable[..., Any]] = {
     "tmod": _Writer._truncated_rest,
     "shl": lambda w, term, x, y: x * 2**y,
     "shr": lambda w, term, x, y: w.sympy.floor(x / 2**y, evaluate=False),
+    **dict.fromkeys(("bitand", "bitor", "bitxor"), _Writer._bitwise),
     "min": _Writer._extreme,
     "max": _Writer._extreme,
     "where": _Writer._selection,

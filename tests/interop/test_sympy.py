@@ -1,7 +1,9 @@
 """SymPy's expressions: read, simplified and written, checked by an evaluator that SymPy has no part in."""
 
+import operator
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import reduce
 from random import Random
 from typing import Any
 
@@ -19,6 +21,9 @@ x, y, z = sp.symbols("x y z", integer=True)
 k, m = sp.symbols("k m", integer=True, nonnegative=True)
 n, p = sp.symbols("n p", integer=True, positive=True)
 f = Function("f", integer=True)
+xor, masked = Function("xor", integer=True), Function("bitwise_and", integer=True)
+#: Functions that are bit operators.
+BITWISE = {"xor": operator.xor, "bitwise_and": operator.and_}
 SMALL = Budget(nodes=3000, seconds=0.5, rounds=8)
 
 
@@ -118,6 +123,8 @@ def value(e: Any, point: Mapping[Any, int]) -> Any:
             return abs(args[0])
         case Not():
             return not args[0]
+        case sp.core.function.AppliedUndef() if type(e).__name__ in BITWISE:
+            return Fraction(reduce(BITWISE[type(e).__name__], map(int, args)))
         case sp.core.function.AppliedUndef():
             return Fraction(hash((type(e).__name__, *args)) % 97 - 48)
     return RELATIONS[type(e)](*args)
@@ -147,6 +154,8 @@ def mod(a: Any, b: Any) -> Any:
 
 
 READ = [
+    (xor(x, 3, n), "x ^ 3 ^ n"),
+    (masked(x, 6) + xor(x, 0), "(x & 6) + (x ^ 0)"),
     (floor((x * 8 + 3) / 8), "x"),
     (floor(x / 8 + Rational(3, 4)), "(x + 6)//8"),
     (ceiling(x / 8), "(x + 7)//8"),
@@ -329,3 +338,12 @@ def test_random_expressions(exprs):
     for before, term, after in zip(exprs, reading.terms, found, strict=True):
         assert_equal(before, to_sympy(term, reading.names), points=20)
         assert_equal(before, after, points=20)
+
+
+def test_functions_that_are_bit_operators_are_simplified():
+    t = Symbol("t", integer=True, nonnegative=True)
+    e = 16 * xor(mod(t, 8), floor(mod(t, 64) / 16) + 4)
+    found = simplify([e, xor(x, xor(x, y)), xor(mod(t, 4), 8 * n), masked(t, 15)])
+    for before, after in zip([e, y, mod(t, 4) + 8 * n, mod(t, 16)], found, strict=True):
+        assert_equal(before, after)
+    assert [found[1], found[3]] == [y, mod(t, 16)]
