@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, wraps
+from importlib.metadata import version
 from threading import RLock
 from time import perf_counter
 from typing import Any
@@ -162,12 +163,13 @@ def install() -> None:
         tag = settings.cache_key_tag
     except (ImportError, AttributeError):
         raise ImportError("PyTorch 2.9 or newer is not installed: pip install 'eqsat[torch]'") from None
+    marked = f"{tag}+eqsat-{version('eqsat')}"
     with _lock:
         if _undo:
             return
         for name, original in originals.items():
             setattr(LoopBody, name, _improving(original))
-        settings.cache_key_tag = f"{tag}+eqsat"
+        settings.cache_key_tag = marked
 
         def undo() -> None:
             for name, original in originals.items():

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import product
 from random import Random
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -102,6 +104,46 @@ def test_results_are_bit_equal_and_divide_no_more(program, dynamic):
     if program not in (repeated, concatenated):
         assert done.changed > 0
         assert sum(divisions(after)) < sum(divisions(before))
+
+
+@pytest.mark.parametrize(
+    ("program", "dynamic", "shape"),
+    [
+        (permuted, 0, (5, 8, 6, 10)),
+        (channel_shuffle, 1, (2, 14, 6, 10)),
+        (channel_shuffle, 2, (2, 8, 11, 10)),
+        (im2col, 2, (2, 8, 9, 10)),
+    ],
+    ids=lambda v: getattr(v, "__name__", str(v)),
+)
+def test_dynamic_programs_are_right_for_other_sizes(program, dynamic, shape):
+    small, other = torch.randn(2, 8, 6, 10), torch.randn(shape)
+    torch._dynamo.mark_dynamic(small, dynamic)
+    with inductor.enabled(), torch._inductor.config.patch(fx_graph_cache=False):
+        run = torch.compile(program)
+        assert torch.equal(run(small), program(small))
+        assert inductor.statistics().changed > 0
+        kernels = inductor.statistics().kernels
+        assert torch.equal(run(other), program(other))
+        # it was not compiled again
+        assert inductor.statistics().kernels == kernels
+
+
+def test_code_that_is_kept_on_disk_is_of_one_kind():
+    import torch.compiler.config as settings
+
+    x = torch.randn(2, 8, 6, 10)
+    with torch._inductor.config.patch(fx_graph_cache=True), settings.patch(cache_key_tag=uuid4().hex):
+        kernels = []
+        for context in (nullcontext, inductor.enabled, inductor.enabled):
+            torch._dynamo.reset()
+            with context():
+                assert torch.equal(torch.compile(rolled)(x), rolled(x))
+            kernels.append(inductor.statistics().kernels)
+    # the first run's code is not taken by the second, but the second's by the third
+    assert kernels[0] == 0
+    assert kernels[1] > 0
+    assert kernels[2] == kernels[1]
 
 
 i, j, k = [sympy.Symbol(name, integer=True, nonnegative=True) for name in ("i", "j", "k")]
