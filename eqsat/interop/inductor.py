@@ -156,25 +156,23 @@ def install() -> None:
     >>> install()  # doctest: +SKIP
     """
     try:
-        import torch.compiler.config as settings
+        from torch._inductor.codecache import FxGraphHashDetails
         from torch._inductor.loop_body import LoopBody
 
-        originals = {name: getattr(LoopBody, name) for name in ("_init_with_tracing", "_init_with_copy")}
-        tag = settings.cache_key_tag
+        seams = [(LoopBody, name, _improving) for name in ("_init_with_tracing", "_init_with_copy")]
+        seams.append((FxGraphHashDetails, "__init__", _marking))
+        originals = [getattr(kind, name) for kind, name, _ in seams]
     except (ImportError, AttributeError):
         raise ImportError("PyTorch 2.9 or newer is not installed: pip install 'eqsat[torch]'") from None
-    marked = f"{tag}+eqsat-{version('eqsat')}"
     with _lock:
         if _undo:
             return
-        for name, original in originals.items():
-            setattr(LoopBody, name, _improving(original))
-        settings.cache_key_tag = marked
+        for (kind, name, wrapped), original in zip(seams, originals, strict=True):
+            setattr(kind, name, wrapped(original))
 
         def undo() -> None:
-            for name, original in originals.items():
-                setattr(LoopBody, name, original)
-            settings.cache_key_tag = tag
+            for (kind, name, _), original in zip(seams, originals, strict=True):
+                setattr(kind, name, original)
 
         _undo.append(undo)
 
@@ -254,6 +252,18 @@ def _improving(original: Callable[..., None]) -> Callable[..., None]:
     def init(body: Any, *args: Any, **options: Any) -> None:
         original(body, *args, **options)
         body.indexing_exprs = improved(body.indexing_exprs, body.var_ranges)
+
+    return init
+
+
+def _marking(original: Callable[..., None]) -> Callable[..., None]:
+    """What Inductor hashes to find code on disk, with a mark: its own configuration is each thread's, a seam is not."""
+    mark = version("eqsat")
+
+    @wraps(original)
+    def init(details: Any, *args: Any, **options: Any) -> None:
+        original(details, *args, **options)
+        details.eqsat = mark
 
     return init
 
