@@ -45,6 +45,7 @@ LAZY = {
     },
     "eqsat.egraph.warm": {"egglog"},
     "eqsat.extract.exact": {"highspy"},
+    "eqsat.interop.inductor": {"sympy", "torch"},
     "eqsat.interop.sympy": {"sympy"},
     "eqsat.prove.decide": {"z3"},
     "eqsat.prove.presburger": {"islpy"},
@@ -69,6 +70,7 @@ OUTSIDE = {
     "setuptools",
     "matplotlib",
     "sympy",
+    "torch",
 }
 
 

@@ -1,0 +1,484 @@
+"""Kernels of PyTorch's Inductor with cheaper index arithmetic (the extra ``torch``).
+
+A ``LoopBody`` holds all indices of one kernel. When Inductor has made one, those of its indices that divide are
+optimised together, under the ranges of the iteration variables and what PyTorch knows of symbolic sizes. An index is
+replaced only if the new one costs less as it will be printed (:class:`Printed`); on any doubt Inductor's own stays, and
+:func:`statistics` says why. PyTorch is imported when the integration is switched on, not before.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, wraps
+from importlib.metadata import version
+from threading import RLock
+from time import perf_counter
+from typing import Any
+
+from eqsat.egraph.engine import Budget
+from eqsat.extract.cost import is_power_of_two, literal
+from eqsat.interop.sympy import from_sympy, to_sympy
+from eqsat.lang.expr import Expr, topological
+from eqsat.lang.infinity import Infinity
+from eqsat.lang.ops import Bounds
+from eqsat.optimizer.front import optimize
+
+#: What one kernel may use. Time is not to run out: the answer would depend on how busy the machine is.
+BUDGET = Budget(nodes=4000, seconds=2.0, rounds=12)
+#: Above this number of kernels the one that was asked for longest ago is forgotten.
+KEPT_KERNELS = 1024
+_INT32, _INT64 = 2**31 - 1, 2**63 - 1
+#: Inductor's classes that divide, and those of them whose C++ truncates: their operands must not be negative.
+_DIVIDING = frozenset({"FloorDiv", "CleanDiv", "ModularIndexing", "Mod", "PythonMod"})
+_TRUNCATING = frozenset({"ModularIndexing", "Mod"})
+#: What Inductor's printers and later passes take in an index, beside integers and what the index has already.
+_WRITTEN = frozenset({"Add", "Mul", "Symbol", "FloorDiv", "ModularIndexing"})
+
+
+@dataclass(frozen=True)
+class Printed:
+    """The cost of a node in the C++ that Inductor prints of an index; indices share nothing, so extract a tree.
+
+    Only ratios matter. ``FloorDiv`` is printed as ``c10::div_floor_integer``, whose branch on signs comes on top of the
+    division and keeps loops from being vectorised; a remainder is the ``%`` of C++ between 64-bit integers, without a
+    branch: a multiplication and a shift for a literal divisor, a mask and a fix-up for a power of two, the divider for
+    others. A ``ModularIndexing(x, d, m)`` costs both. Minima, maxima and selections hide strides from Inductor's loop
+    ordering. Everything else has no class in its indices, and is priced so that nothing that has comes after it.
+
+    >>> model = Printed()
+    >>> model.price("floordiv", [(0, 99), (7, 7)], (0, 14)), model.price("mod", [(0, 99), (7, 7)], (0, 6))
+    (24, 9)
+    """
+
+    simple: int = 1
+    multiply: int = 2
+    quotient_by_constant: int = 24
+    quotient_by_variable: int = 60
+    remainder_by_power_of_two: int = 5
+    remainder_by_constant: int = 9
+    remainder_by_variable: int = 30
+    selection: int = 40
+    other: int = 10_000
+
+    def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+        """The cost of one node; 0 for literals and variables."""
+        if not operands:
+            return 0
+        if op in ("add", "sub", "neg", "load"):
+            return self.simple
+        if op == "mul":
+            return 0 if any(abs(literal(x) or 0) == 1 for x in operands) else self.multiply
+        if op == "floordiv":
+            return self.quotient_by_variable if literal(operands[1]) is None else self.quotient_by_constant
+        if op == "mod":
+            divisor = literal(operands[1])
+            if divisor is None:
+                return self.remainder_by_variable
+            return self.remainder_by_power_of_two if is_power_of_two(divisor) else self.remainder_by_constant
+        return self.selection if op in ("min", "max", "where") else self.other
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What was done since the start of the process, or since :func:`reset_statistics`.
+
+    Attributes
+    ----------
+    kernels : int
+        Loop bodies with an index that divides.
+    expressions : int
+        Their indices that divide, each of which is optimised or counted in ``fallbacks``.
+    changed : int
+        Those that were replaced.
+    fallbacks : dict from str to int
+        How often Inductor's own index was kept because of a doubt: ``"class"`` (not read), ``"sign"`` (a truncating
+        remainder of what may be negative), ``"time"`` (the budget's seconds ran out), ``"operator"`` (the answer has
+        one that Inductor lacks), ``"symbols"`` (the answer has others), ``"width"`` (it may need more bits), or
+        ``"error"``.
+    seconds : float
+        Time spent, in the caller's process.
+    cache_hits : int
+        Kernels whose answers were known from one of the same structure.
+
+    >>> Statistics().changed
+    0
+    """
+
+    kernels: int = 0
+    expressions: int = 0
+    changed: int = 0
+    fallbacks: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    cache_hits: int = 0
+
+
+class _Doubt(Exception):  # noqa: N818
+    """Why Inductor's own index is kept."""
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """The indices of a kernel that divide, and what is known, in symbols that are numbered: the key of the cache.
+
+    ``on_processor`` says that indices have 64 bits; on other devices they may have 32.
+    """
+
+    indices: tuple[Any, ...]
+    ranges: tuple[tuple[Any, tuple[int | None, int | None]], ...]
+    facts: tuple[Any, ...]
+    on_processor: bool
+
+
+#: By problem its answers, each an index or the reason for keeping the old one, None where none costs less.
+_answers: OrderedDict[_Problem, tuple[Any, ...]] = OrderedDict()
+_lock = RLock()
+_counts: Counter[str] = Counter()
+_fallbacks: Counter[str] = Counter()
+_seconds = 0.0
+#: What undoes the installation, if there is one.
+_undo: list[Callable[[], None]] = []
+
+
+def install() -> None:
+    """Optimise the indices of all kernels that Inductor makes from now on, in this process.
+
+    Compiled code that Inductor kept on disk without it is not taken, nor the other way round.
+
+    Raises
+    ------
+    ImportError
+        If PyTorch is not installed, or is older than 2.9.
+
+    >>> install()  # doctest: +SKIP
+    """
+    try:
+        from torch._inductor.codecache import FxGraphHashDetails
+        from torch._inductor.loop_body import LoopBody
+
+        seams = [(LoopBody, name, _improving) for name in ("_init_with_tracing", "_init_with_copy")]
+        seams.append((FxGraphHashDetails, "__init__", _marking))
+        originals = [getattr(kind, name) for kind, name, _ in seams]
+    except (ImportError, AttributeError):
+        raise ImportError("PyTorch 2.9 or newer is not installed: pip install 'eqsat[torch]'") from None
+    with _lock:
+        if _undo:
+            return
+        for (kind, name, wrapped), original in zip(seams, originals, strict=True):
+            setattr(kind, name, wrapped(original))
+
+        def undo() -> None:
+            for (kind, name, _), original in zip(seams, originals, strict=True):
+                setattr(kind, name, original)
+
+        _undo.append(undo)
+
+
+def uninstall() -> None:
+    """Undo :func:`install`; kernels that are compiled stay.
+
+    >>> uninstall()
+    """
+    with _lock:
+        while _undo:
+            _undo.pop()()
+
+
+def install_if_asked() -> bool:
+    """:func:`install` if the environment has ``EQSAT_INDUCTOR=1``; say whether it has.
+
+    >>> install_if_asked()
+    False
+    """
+    asked = os.environ.get("EQSAT_INDUCTOR") == "1"
+    if asked:
+        install()
+    return asked
+
+
+@contextmanager
+def enabled() -> Iterator[None]:
+    """:func:`install` for a while. What is compiled inside, at the first call of a compiled function, is optimised.
+
+    >>> with enabled():  # doctest: +SKIP
+    ...     torch.compile(f)(x)
+    """
+    was_installed = bool(_undo)
+    install()
+    try:
+        yield
+    finally:
+        if not was_installed:
+            uninstall()
+
+
+def statistics() -> Statistics:
+    """What was done so far, in this process.
+
+    >>> statistics().seconds >= 0
+    True
+    """
+    with _lock:
+        return Statistics(
+            kernels=_counts["kernels"],
+            expressions=_counts["expressions"],
+            changed=_counts["changed"],
+            fallbacks=dict(_fallbacks),
+            seconds=_seconds,
+            cache_hits=_counts["cache_hits"],
+        )
+
+
+def reset_statistics() -> None:
+    """Count from zero again, and forget the answers that are kept.
+
+    >>> reset_statistics()
+    >>> statistics()
+    Statistics(kernels=0, expressions=0, changed=0, fallbacks={}, seconds=0.0, cache_hits=0)
+    """
+    global _seconds
+    with _lock:
+        _counts.clear()
+        _fallbacks.clear()
+        _answers.clear()
+        _seconds = 0.0
+
+
+def _improving(original: Callable[..., None]) -> Callable[..., None]:
+    @wraps(original)
+    def init(body: Any, *args: Any, **options: Any) -> None:
+        original(body, *args, **options)
+        body.indexing_exprs = improved(body.indexing_exprs, body.var_ranges)
+
+    return init
+
+
+def _marking(original: Callable[..., None]) -> Callable[..., None]:
+    """What Inductor hashes to find code on disk, with a mark: its own configuration is each thread's, a seam is not."""
+    mark = version("eqsat")
+
+    @wraps(original)
+    def init(details: Any, *args: Any, **options: Any) -> None:
+        original(details, *args, **options)
+        details.eqsat = mark
+
+    return init
+
+
+def improved(indices: Mapping[str, Any], sizes: Mapping[Any, Any]) -> dict[str, Any]:
+    """The indices of a kernel, those that can be cheaper replaced.
+
+    Parameters
+    ----------
+    indices : mapping from name to sympy.Expr
+        As Inductor's ``LoopBody.indexing_exprs``.
+    sizes : mapping from symbol to sympy.Expr or int
+        Iteration variables, each from 0 to its size less one.
+
+    >>> from sympy import Symbol
+    >>> i = Symbol("i", integer=True, nonnegative=True)
+    >>> improved({"index0": 8*i}, {i: 16})
+    {'index0': 8*i}
+    """
+    global _seconds
+    found = dict(indices)
+    names = [name for name, index in indices.items() if _divides(index)]
+    if not names:
+        return found
+    with _lock:
+        start = perf_counter()
+        _counts["kernels"] += 1
+        _counts["expressions"] += len(names)
+        try:
+            answers = _known_or_solved([indices[name] for name in names], sizes)
+        except Exception:
+            # an optimisation is never worth a failed compilation; it is counted
+            answers = ["error"] * len(names)
+        for name, answer in zip(names, answers, strict=True):
+            if isinstance(answer, str):
+                _fallbacks[answer] += 1
+            elif answer is not None:
+                found[name] = answer
+                _counts["changed"] += 1
+        _seconds += perf_counter() - start
+    return found
+
+
+def _divides(index: Any) -> bool:
+    return not _DIVIDING.isdisjoint(_classes(index))
+
+
+def _classes(index: Any) -> set[str]:
+    """The names of the classes in an expression, integers left out."""
+    found, stack = set(), [index]
+    while stack:
+        e = stack.pop()
+        if not (isinstance(e, int) or getattr(e, "is_Integer", False)):
+            found.add(type(e).__name__)
+            stack += e.args
+    return found
+
+
+def _known_or_solved(indices: Sequence[Any], sizes: Mapping[Any, Any]) -> list[Any]:
+    problem, symbols = _problem(indices, sizes)
+    answers = _answers.get(problem)
+    if answers is None:
+        answers = _answers[problem] = tuple(_solved(problem))
+        if len(_answers) > KEPT_KERNELS:
+            _answers.popitem(last=False)
+    else:
+        _answers.move_to_end(problem)
+        _counts["cache_hits"] += 1
+    return [a if a is None or isinstance(a, str) else a.xreplace(symbols) for a in answers]
+
+
+def _problem(indices: Sequence[Any], sizes: Mapping[Any, Any]) -> tuple[_Problem, dict[Any, Any]]:
+    """The indices in numbered symbols, and the symbols by those."""
+    import sympy
+
+    limits = {variable: sympy.sympify(size) for variable, size in sizes.items()}
+    used = set().union(*[index.free_symbols for index in indices])
+    inner = [variable for variable in limits if variable in used]
+    outer = used.union(*[limits[variable].free_symbols for variable in inner]) - set(inner)
+    outer_sorted = sorted(outer, key=lambda symbol: str(symbol.name))
+    numbered = {s: sympy.Symbol(f"v{n}", **s.assumptions0) for n, s in enumerate([*inner, *outer_sorted])}
+    ranges: dict[Any, tuple[int | None, int | None]] = {}
+    facts = []
+    for variable in inner:
+        size = limits[variable]
+        ranges[variable] = (0, int(size) - 1 if size.is_Integer else None)
+        if not size.is_Integer:
+            facts.append(sympy.StrictLessThan(variable, size, evaluate=False))
+    known, axioms = _of_sizes(outer_sorted)
+    ranges |= known
+    facts += [axiom for axiom in axioms if axiom.free_symbols <= outer]
+    problem = _Problem(
+        tuple(index.xreplace(numbered) for index in indices),
+        tuple((numbered[symbol], ends) for symbol, ends in ranges.items()),
+        tuple(fact.xreplace(numbered) for fact in facts),
+        _on_processor(),
+    )
+    return problem, {number: symbol for symbol, number in numbered.items()}
+
+
+def _of_sizes(symbols: Sequence[Any]) -> tuple[dict[Any, tuple[int | None, int | None]], list[Any]]:
+    """What PyTorch knows of sizes: bounds and relations."""
+    if not symbols:
+        return {}, []
+    from torch._inductor.virtualized import V
+
+    env = V.graph.sizevars.shape_env
+    ranges: dict[Any, tuple[int | None, int | None]] = {}
+    for symbol in symbols:
+        if symbol in env.var_to_range:
+            bounds = env.var_to_range[symbol]
+            low, high = [int(end) if end.is_Integer else None for end in (bounds.lower, bounds.upper)]
+            ranges[symbol] = (low, high)
+    return ranges, list(env.get_axioms(tuple(symbols)))
+
+
+def _on_processor() -> bool:
+    """Whether the program that is compiled runs on the processor alone."""
+    from torch._inductor.virtualized import V
+
+    devices = set(getattr(V.graph, "device_types", ()))
+    return bool(devices) and devices <= {"cpu", "meta"}
+
+
+def _solved(problem: _Problem) -> list[Any]:
+    """An answer for each index: cheaper, or None, or why the index stays."""
+    ranges = dict(problem.ranges)
+    facts = [fact for fact in problem.facts if _is_read(fact)]
+    answers: list[Any] = [None if _is_read(index) else "class" for index in problem.indices]
+    places = [n for n, answer in enumerate(answers) if answer is None]
+    for place in list(places):
+        if _may_truncate(problem.indices[place], ranges, facts):
+            answers[place] = "sign"
+            places.remove(place)
+    if not places:
+        return answers
+    indices = [problem.indices[place] for place in places]
+    reading = from_sympy(indices, ranges, facts)
+    result = optimize(
+        reading.terms,
+        constraints=reading.constraints,
+        cost=Printed(),
+        extract="tree",
+        budget=BUDGET,
+        branches="lazy",
+        unknown_divisors="keep",
+    )
+    names = {**_inductors_classes(), **reading.names}
+    for place, index, term in zip(places, indices, result.exprs, strict=True):
+        if result.stop == "time":
+            answers[place] = "time"
+            continue
+        try:
+            answers[place] = _cheaper(index, to_sympy(term, names), ranges, facts, problem.on_processor)
+        except _Doubt as doubt:
+            answers[place] = str(doubt)
+    return answers
+
+
+def _is_read(e: Any) -> bool:
+    try:
+        from_sympy(e)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def _may_truncate(index: Any, ranges: Mapping[Any, Any], facts: Sequence[Any]) -> bool:
+    """Whether a remainder that is printed as that of C++, which truncates, may be of something negative."""
+    if _TRUNCATING.isdisjoint(_classes(index)):
+        return False
+    terms = topological(from_sympy(index, ranges, facts).terms)
+    return any(t.op == "mod" and min(t.args[0].vmin, t.args[1].vmin) < 0 for t in terms)
+
+
+def _cheaper(old: Any, new: Any, ranges: Mapping[Any, Any], facts: Sequence[Any], on_processor: bool) -> Any:
+    """The new index if it costs less as it is printed, else None."""
+    if not _classes(new) <= _WRITTEN | _classes(old):
+        raise _Doubt("operator")
+    if not new.free_symbols <= old.free_symbols:
+        raise _Doubt("symbols")
+    before, after = from_sympy([old, new], ranges, facts).terms
+    if _printed_cost(after) >= _printed_cost(before):
+        return None
+    if _may_truncate(new, ranges, facts):
+        raise _Doubt("sign")
+    largest = _largest(after)
+    if isinstance(largest, Infinity):
+        # under sizes without bounds 64 bits are taken to be enough, as PyTorch does; 32 are not
+        if not on_processor:
+            raise _Doubt("width")
+    elif largest > max(_largest(before), _INT64 if on_processor else _INT32):
+        raise _Doubt("width")
+    return new
+
+
+def _printed_cost(root: Expr) -> int:
+    """The sum over the operations as they are printed, those that are repeated counted each time."""
+    model = Printed()
+    costs: dict[Expr, int] = {}
+    for term in topological([root]):
+        bounds = [(a.vmin, a.vmax) for a in term.args]
+        own = model.price(term.op, bounds, (term.vmin, term.vmax)) if term.args else 0
+        costs[term] = own + sum([costs[a] for a in term.args])
+    return costs[root]
+
+
+def _largest(root: Expr) -> int:
+    """The largest magnitude of a part."""
+    return max([max(abs(t.vmin), abs(t.vmax)) for t in topological([root])])
+
+
+@cache
+def _inductors_classes() -> dict[str, Any]:
+    """What an answer is written with, though its index has no such operator."""
+    from torch.utils._sympy.functions import FloorDiv, ModularIndexing
+
+    return {"class FloorDiv": FloorDiv, "class ModularIndexing": ModularIndexing}

@@ -1,0 +1,291 @@
+"""PyTorch Inductor with its indices optimised: equal results, no more divisions, and nothing left behind."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from itertools import product
+from random import Random
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+torch = pytest.importorskip("torch", minversion="2.9")
+sympy = pytest.importorskip("sympy")
+functional = torch.nn.functional
+
+from torch._inductor.codecache import FxGraphHashDetails  # noqa: E402
+from torch._inductor.loop_body import LoopBody  # noqa: E402
+from torch._inductor.utils import run_and_get_code  # noqa: E402
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing, PythonMod  # noqa: E402
+
+from eqsat.egraph.engine import Budget  # noqa: E402
+from eqsat.interop import inductor  # noqa: E402
+
+
+def im2col(x):
+    return functional.unfold(x, 3, padding=1).transpose(1, 2).reshape(-1, 72) + 1
+
+
+def channel_shuffle(x):
+    n, c, h, w = x.shape
+    return x.view(n, 2, c // 2, h, w).transpose(1, 2).reshape(n, c, h * w) * 2
+
+
+def permuted(x):
+    return x.permute(0, 2, 3, 1).reshape(-1, 12) + 1
+
+
+def pixel_shuffle(x):
+    return functional.pixel_shuffle(x, 2).reshape(2, -1, 4) + 1
+
+
+def repeated(x):
+    return x.reshape(-1).repeat_interleave(6).reshape(-1, 3) * x.reshape(-1)[0]
+
+
+def padded(x):
+    return functional.pad(x, (1, 1, 2, 2)).reshape(2, -1, 6) * 2
+
+
+def rolled(x):
+    return torch.roll(x, 3, 2).reshape(-1, 5) + 1
+
+
+def concatenated(x):
+    return torch.cat([x, x + 1], 1).permute(0, 2, 1, 3).reshape(-1, 20)
+
+
+PROGRAMS = [im2col, channel_shuffle, permuted, pixel_shuffle, repeated, padded, rolled, concatenated]
+SHAPES = {permuted: (2, 8, 6, 10), padded: (2, 4, 8, 10)}
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> Iterator[None]:
+    torch._dynamo.reset()
+    inductor.reset_statistics()
+    yield
+    inductor.uninstall()
+    torch._dynamo.reset()
+
+
+def compiled(program: Callable, x, dynamic: int | None = None):
+    """The result of a program, and the C++ of its kernels."""
+    torch._dynamo.reset()
+    x = x.clone()
+    if dynamic is not None:
+        torch._dynamo.mark_dynamic(x, dynamic)
+    with torch._inductor.config.patch(fx_graph_cache=False):
+        result, code = run_and_get_code(torch.compile(program), x)
+    return result, "\n".join(code)
+
+
+def divisions(code: str) -> tuple[int, int]:
+    """Calls of div_floor_integer, and remainders."""
+    return code.count("div_floor_integer"), len(re.findall(r"\) % ", code))
+
+
+STATIC = [(program, None) for program in PROGRAMS]
+DYNAMIC = [(permuted, 0), (channel_shuffle, 1), (im2col, 2)]
+
+
+@pytest.mark.parametrize(("program", "dynamic"), STATIC + DYNAMIC, ids=lambda v: getattr(v, "__name__", str(v)))
+def test_results_are_bit_equal_and_divide_no_more(program, dynamic):
+    x = torch.randn(SHAPES.get(program, (2, 8, 6, 10)), generator=torch.Generator().manual_seed(7))
+    plain, before = compiled(program, x, dynamic)
+    assert inductor.statistics().kernels == 0
+    with inductor.enabled():
+        result, after = compiled(program, x, dynamic)
+    assert torch.equal(result, plain)
+    assert torch.equal(result, program(x))
+    assert sum(divisions(after)) <= sum(divisions(before))
+    done = inductor.statistics()
+    assert done.fallbacks == {}
+    if program not in (repeated, concatenated):
+        assert done.changed > 0
+        assert sum(divisions(after)) < sum(divisions(before))
+
+
+@pytest.mark.parametrize(
+    ("program", "dynamic", "shape"),
+    [
+        (permuted, 0, (5, 8, 6, 10)),
+        (channel_shuffle, 1, (2, 14, 6, 10)),
+        (channel_shuffle, 2, (2, 8, 11, 10)),
+        (im2col, 2, (2, 8, 9, 10)),
+    ],
+    ids=lambda v: getattr(v, "__name__", str(v)),
+)
+def test_dynamic_programs_are_right_for_other_sizes(program, dynamic, shape):
+    small, other = torch.randn(2, 8, 6, 10), torch.randn(shape)
+    torch._dynamo.mark_dynamic(small, dynamic)
+    with inductor.enabled(), torch._inductor.config.patch(fx_graph_cache=False):
+        run = torch.compile(program)
+        assert torch.equal(run(small), program(small))
+        assert inductor.statistics().changed > 0
+        kernels = inductor.statistics().kernels
+        assert torch.equal(run(other), program(other))
+        # it was not compiled again
+        assert inductor.statistics().kernels == kernels
+
+
+def test_code_that_is_kept_on_disk_is_of_one_kind():
+    import torch.compiler.config as settings
+
+    x = torch.randn(2, 8, 6, 10)
+    with torch._inductor.config.patch(fx_graph_cache=True), settings.patch(cache_key_tag=uuid4().hex):
+        kernels = []
+        for context in (nullcontext, inductor.enabled, inductor.enabled):
+            torch._dynamo.reset()
+            with context():
+                assert torch.equal(torch.compile(rolled)(x), rolled(x))
+            kernels.append(inductor.statistics().kernels)
+    # the first run's code is not taken by the second, but the second's by the third
+    assert kernels[0] == 0
+    assert kernels[1] > 0
+    assert kernels[2] == kernels[1]
+
+
+i, j, k = [sympy.Symbol(name, integer=True, nonnegative=True) for name in ("i", "j", "k")]
+any_sign = sympy.Symbol("z", integer=True)
+SIZES = {i: 12, j: 10}
+
+
+def one(index: Any, sizes: Mapping[Any, int] = SIZES) -> Any:
+    return inductor.improved({"index0": index}, sizes)["index0"]
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (FloorDiv(10 * i + j, 10), i),
+        (ModularIndexing(10 * i + j, 1, 10), j),
+        (ModularIndexing(10 * i + j, 10, 6), ModularIndexing(i, 1, 6)),
+        (ModularIndexing(ModularIndexing(i, 1, 8), 2, 4), ModularIndexing(i, 2, 4)),
+        (FloorDiv(i, 4) * 4 + ModularIndexing(i, 1, 4), i),
+        (FloorDiv(i - 7, 4), FloorDiv(i - 7, 4)),
+        (ModularIndexing(i, 2, 3) + 7 * j, ModularIndexing(i, 2, 3) + 7 * j),
+        # the base of a ModularIndexing must not be negative
+        (PythonMod(PythonMod(i - 7, 8), 4), ModularIndexing(i + 1, 1, 4)),
+        (40 * FloorDiv(i, 3) + 7 * ModularIndexing(20 * i + 2 * j, 4, 15) + FloorDiv(10 * i + j, 20), None),
+    ],
+)
+def test_indices_are_equal_at_every_point(index, expected):
+    found = one(index)
+    for values in product(range(SIZES[i]), range(SIZES[j])):
+        point = dict(zip((i, j), map(sympy.Integer, values), strict=True))
+        assert found.xreplace(point) == index.xreplace(point), point
+    assert expected is None or found == expected
+
+
+def random_index(random: Random, depth: int) -> Any:
+    if not depth:
+        return random.choice([i, j, 10 * i + j, 12 * j + i])
+    x, y = random_index(random, depth - 1), random_index(random, depth - 1)
+    divisor, modulus = random.choice([2, 3, 4, 6, 10]), random.choice([2, 3, 5, 12])
+    return random.choice(
+        [
+            x + random.randint(1, 9) * y,
+            FloorDiv(x, divisor),
+            FloorDiv(x - y, divisor),
+            ModularIndexing(x, divisor, modulus),
+            ModularIndexing(x, 1, modulus) + modulus * FloorDiv(x, modulus),
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_indices_are_equal_at_every_point(seed):
+    index = random_index(Random(seed), 3)
+    found = one(index)
+    for values in product(range(SIZES[i]), range(SIZES[j])):
+        point = dict(zip((i, j), map(sympy.Integer, values), strict=True))
+        assert found.xreplace(point) == index.xreplace(point), point
+    for remainder in found.atoms(ModularIndexing) - index.atoms(ModularIndexing):
+        base = remainder.args[0]
+        assert all(base.xreplace({i: sympy.Integer(a), j: sympy.Integer(b)}) >= 0 for a in range(12) for b in range(10))
+
+
+@pytest.mark.parametrize(
+    ("index", "reason"),
+    [
+        (ModularIndexing(i - 7, 1, 4), "sign"),
+        (FloorDiv(i, 4) + sympy.sqrt(j), "class"),
+        (FloorDiv(i, 4) + sympy.Function("f")(j), "class"),
+    ],
+)
+def test_what_is_in_doubt_stays(index, reason):
+    indices = {"index0": index, "index1": FloorDiv(10 * i + j, 10), "index2": 3 * i}
+    assert inductor.improved(indices, SIZES) == {**indices, "index1": i}
+    done = inductor.statistics()
+    assert (done.kernels, done.expressions, done.changed, done.fallbacks) == (1, 2, 1, {reason: 1})
+
+
+def test_an_error_stays_behind_the_seam(monkeypatch):
+    def failing(*args, **options):
+        raise RuntimeError("no answer")
+
+    monkeypatch.setattr(inductor, "optimize", failing)
+    index = FloorDiv(10 * i + j, 10)
+    assert one(index) is index
+    assert inductor.statistics().fallbacks == {"error": 1}
+
+
+def test_what_runs_out_of_time_stays(monkeypatch):
+    monkeypatch.setattr(inductor, "BUDGET", Budget(seconds=0.0))
+    index = 40 * FloorDiv(i, 3) + 7 * ModularIndexing(20 * i + 2 * j, 4, 15) + FloorDiv(10 * i + j, 20)
+    assert one(index) is index
+    assert inductor.statistics().fallbacks == {"time": 1}
+
+
+@pytest.mark.parametrize(("on_processor", "reason"), [(False, {"width": 1}), (True, {})])
+def test_other_devices_have_32_bits(monkeypatch, on_processor, reason):
+    monkeypatch.setattr(inductor, "_on_processor", lambda: on_processor)
+    large = 2**24
+    # as one quotient less, the terms are large before they are subtracted
+    index = large * ModularIndexing(i, 1, 128) + FloorDiv(i, 128)
+    found = one(index, {i: 2**14})
+    assert inductor.statistics().fallbacks == reason
+    assert (found == index) == bool(reason)
+
+
+def test_kernels_of_one_structure_are_solved_once():
+    assert one(FloorDiv(10 * i + j, 10)) == i
+    assert one(FloorDiv(10 * k + j, 10), {k: 12, j: 10}) == k
+    assert inductor.statistics().cache_hits == 1
+    assert one(FloorDiv(10 * k + j, 10), {k: 12, j: 11}) != k
+    assert inductor.statistics().cache_hits == 1
+
+
+def test_the_cache_is_bounded(monkeypatch):
+    monkeypatch.setattr(inductor, "KEPT_KERNELS", 2)
+    for factor in (3, 4, 5):
+        one(FloorDiv(factor * i + j, factor))
+    assert len(inductor._answers) == 2
+
+
+def test_threads_get_their_own_answers():
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda n: one(FloorDiv((10 + n % 3) * i + j, 10 + n % 3)), range(24)))
+    assert found == [i] * 24
+    assert inductor.statistics().kernels == 24
+
+
+def test_what_is_installed_is_undone(monkeypatch):
+    def seams() -> tuple[Any, ...]:
+        return LoopBody._init_with_tracing, LoopBody._init_with_copy, FxGraphHashDetails.__init__
+
+    originals = seams()
+    inductor.install()
+    inductor.install()
+    with inductor.enabled():
+        pass
+    assert not set(seams()) & set(originals)
+    inductor.uninstall()
+    assert seams() == originals
+    assert not inductor.install_if_asked()
+    assert seams() == originals
+    monkeypatch.setenv("EQSAT_INDUCTOR", "1")
+    assert inductor.install_if_asked()
+    assert not set(seams()) & set(originals)
