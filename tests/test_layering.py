@@ -45,6 +45,8 @@ LAZY = {
     },
     "eqsat.egraph.warm": {"egglog"},
     "eqsat.extract.exact": {"highspy"},
+    "eqsat.interop.sympy": {"sympy"},
+    "eqsat.interop.tinygrad": {"tinygrad"},
     "eqsat.prove.decide": {"z3"},
     "eqsat.prove.presburger": {"islpy"},
     "eqsat.prove.proof": {"z3"},
@@ -68,6 +70,7 @@ OUTSIDE = {
     "setuptools",
     "matplotlib",
     "sympy",
+    "tinygrad",
 }
 
 
