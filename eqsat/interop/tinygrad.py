@@ -47,6 +47,7 @@ _ON_INTEGERS = {
 }
 _ON_CONDITIONS = {"AND": "and", "OR": "or", "CMPNE": "ne", "CMPEQ": "eq"}
 _DIVISIONS = {"FLOORDIV", "FLOORMOD", "CDIV", "CMOD"}
+_QUOTIENTS = {_ON_INTEGERS[name] for name in _DIVISIONS}
 #: The operations that write a term of tinygrad's own.
 _WRITTEN = {
     "add": "ADD",
@@ -77,7 +78,7 @@ class Statistics:
     left : dict from str to int
         Why kernels stayed as they were, and how many did.
     divisions_before, divisions_after : int
-        Quotients and remainders of indices in all kernels.
+        Quotients and remainders of indices in all kernels, but for those by powers of two, which are shifts and masks.
     seconds : float
         The time that all of it took.
 
@@ -254,7 +255,9 @@ class _Installed:
 
     def _divisions(self, sink: Any) -> int:
         weak = self.tinygrad.dtype.dtypes.weakint
-        return sum(u.op.name in _DIVISIONS and u.dtype is weak for u in sink.toposort())
+        return sum(
+            u.op.name in _DIVISIONS and u.dtype is weak and not _is_power_of_two(u.src[1].arg) for u in sink.toposort()
+        )
 
     def _answer(self, kernel: _Kernel) -> tuple[tuple[Expr, ...], bool]:
         """Terms that cost less than those of a kernel, of tinygrad's operations alone, and whether they were known."""
@@ -281,6 +284,8 @@ class _Installed:
             return "refused"
         except _Left as why:
             return str(why)
+        if _divisions_in(answer) > _divisions_in(terms):
+            return "divides more"
         # what tinygrad has no operation for costs several
         if cost_of(answer, self.cost) >= cost_of(terms, self.cost):
             return "costs no less"
@@ -296,6 +301,14 @@ class _Installed:
 #: What is installed, and what was last.
 _active: _Installed | None = None
 _last: _Installed | None = None
+
+
+def _is_power_of_two(value: object) -> bool:
+    return isinstance(value, int) and value > 0 and value & (value - 1) == 0
+
+
+def _divisions_in(terms: Sequence[Expr]) -> int:
+    return sum(t.op in _QUOTIENTS and not _is_power_of_two(t.args[1].value) for t in topological(terms))
 
 
 def _of_tinygrads(terms: Sequence[Expr]) -> list[Expr]:
