@@ -110,7 +110,7 @@ def install(*, cost: CostModel | None = None, budget: Budget | None = None) -> N
     cost : CostModel, optional
         What is cheap: latency if none is given.
     budget : Budget, optional
-        For each kernel; a second if none is given.
+        For each kernel; that of :func:`eqsat.optimize` if none is given.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def install(*, cost: CostModel | None = None, budget: Budget | None = None) -> N
     global _active
     if _active is not None:
         raise RuntimeError("eqsat is part of tinygrad's compiler already: call uninstall() first")
-    _active = _Installed(_modules(), cost or Latency(), budget or Budget(seconds=1.0))
+    _active = _Installed(_modules(), cost or Latency(), budget or Budget())
 
 
 def uninstall() -> None:
