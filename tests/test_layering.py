@@ -47,6 +47,7 @@ LAZY = {
     "eqsat.extract.exact": {"highspy"},
     "eqsat.interop.inductor": {"sympy", "torch"},
     "eqsat.interop.sympy": {"sympy"},
+    "eqsat.interop.tinygrad": {"tinygrad"},
     "eqsat.prove.decide": {"z3"},
     "eqsat.prove.presburger": {"islpy"},
     "eqsat.prove.proof": {"z3"},
@@ -71,6 +72,7 @@ OUTSIDE = {
     "matplotlib",
     "sympy",
     "torch",
+    "tinygrad",
 }
 
 

@@ -1,4 +1,5 @@
-"""Index expressions in the forms of other systems: indexing maps, HLO, MLIR, views, SymPy, and how their passes print.
+"""Index expressions in the forms of other systems: indexing maps, HLO, MLIR, views, SymPy, tinygrad, and how
+their passes print.
 
 Imports ``extract``, ``lang``, ``theory``, ``egraph``, ``prove``, ``optimizer`` and ``kernels``.
 """

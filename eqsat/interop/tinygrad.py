@@ -1,0 +1,517 @@
+"""A step in tinygrad's compiler that makes the index expressions of each kernel cheaper (the extra ``tinygrad``).
+
+tinygrad lowers a kernel by graph rewriting, in ``full_rewrite_to_sink``. Behind its last symbolic pass, ``"extra
+symbolic"``, indices are still weak integers, which do not wrap around, and the gate of an index is still beside it.
+There all index expressions and conditions on them are read as terms, optimised in one run and written again. What is
+not such an operation is a variable: a loop, a parameter, a value from memory. A kernel stays as it is unless its answer
+costs less as tinygrad writes it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from time import perf_counter
+from typing import Any, cast
+
+from eqsat.egraph.engine import Budget
+from eqsat.extract import CostModel, Latency
+from eqsat.lang.costs import cost_of
+from eqsat.lang.expr import Expr, as_expr, const, make, rebuild, topological, var
+from eqsat.lang.traversal import VariableSets
+from eqsat.optimizer.front import optimize
+
+#: The pass of tinygrad's behind which kernels are optimised.
+PASS = "extra symbolic"
+#: Operations on indices in one kernel. Above, the kernel stays as it is.
+MOST_OPERATIONS = 2000
+#: Kernels whose answers are kept, the last used ones.
+MOST_KEPT = 1024
+
+#: What each operation of tinygrad's on weak integers, and each that yields conditions, is called.
+_ON_INTEGERS = {
+    "ADD": "add",
+    "SUB": "sub",
+    "MUL": "mul",
+    "FLOORDIV": "floordiv",
+    "FLOORMOD": "mod",
+    "CDIV": "tdiv",
+    "CMOD": "tmod",
+    "MAX": "max",
+    "CMPLT": "lt",
+    "CMPNE": "ne",
+    "CMPEQ": "eq",
+}
+_ON_CONDITIONS = {"AND": "and", "OR": "or", "CMPNE": "ne", "CMPEQ": "eq"}
+_DIVISIONS = {"FLOORDIV", "FLOORMOD", "CDIV", "CMOD"}
+_QUOTIENTS = {_ON_INTEGERS[name] for name in _DIVISIONS}
+#: The operations that write a term of tinygrad's own.
+_WRITTEN = {
+    "add": "ADD",
+    "mul": "MUL",
+    "floordiv": "FLOORDIV",
+    "mod": "FLOORMOD",
+    "tdiv": "CDIV",
+    "tmod": "CMOD",
+    "max": "MAX",
+    "lt": "CMPLT",
+    "ne": "CMPNE",
+    "and": "AND",
+    "or": "OR",
+    "where": "WHERE",
+}
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What was done since :func:`install`.
+
+    Attributes
+    ----------
+    kernels, changed : int
+        Kernels that tinygrad lowered, and those among them whose answers cost less.
+    cached : int
+        Kernels whose answers were known from one of the same structure.
+    left : dict from str to int
+        Why kernels stayed as they were, and how many did.
+    divisions_before, divisions_after : int
+        Quotients and remainders of indices in all kernels, but for those by powers of two, which are shifts and masks.
+    seconds : float
+        The time that all of it took.
+
+    >>> Statistics(kernels=2, changed=1, left={"costs no less": 1}).divisions_before
+    0
+    """
+
+    kernels: int = 0
+    changed: int = 0
+    cached: int = 0
+    left: Mapping[str, int] = field(default_factory=dict)
+    divisions_before: int = 0
+    divisions_after: int = 0
+    seconds: float = 0.0
+
+
+class _Left(Exception):  # noqa: N818  (no error: a kernel stays as it is)
+    """Why a kernel stays as it is."""
+
+
+def install(*, cost: CostModel | None = None, budget: Budget | None = None) -> None:
+    """Let tinygrad's compiler optimise the index expressions of every kernel that it lowers from now on.
+
+    Kernels that were compiled before are compiled again, in this process alone: tinygrad's worker processes, which know
+    nothing of the change, are not used (``PARALLEL``) until :func:`uninstall`.
+
+    Parameters
+    ----------
+    cost : CostModel, optional
+        What is cheap: latency if none is given.
+    budget : Budget, optional
+        For each kernel; that of :func:`eqsat.optimize` if none is given.
+
+    Raises
+    ------
+    ImportError
+        If tinygrad is not installed, or is not a version 0.14.
+    RuntimeError
+        If it is installed already.
+
+    >>> install()
+    >>> uninstall()
+    """
+    global _active
+    if _active is not None:
+        raise RuntimeError("eqsat is part of tinygrad's compiler already: call uninstall() first")
+    _active = _Installed(_modules(), cost or Latency(), budget or Budget())
+
+
+def uninstall() -> None:
+    """Let tinygrad compile as it did before :func:`install`, with the kernels that it had compiled by then.
+
+    Raises
+    ------
+    RuntimeError
+        If it is not installed, or if tinygrad's ``graph_rewrite`` was replaced once more since.
+
+    >>> install()
+    >>> uninstall()
+    >>> uninstall()
+    Traceback (most recent call last):
+    RuntimeError: eqsat is no part of tinygrad's compiler: call install() first
+    """
+    global _active, _last
+    if _active is None:
+        raise RuntimeError("eqsat is no part of tinygrad's compiler: call install() first")
+    _active.restore()
+    _active, _last = None, _active
+
+
+@contextmanager
+def enabled(*, cost: CostModel | None = None, budget: Budget | None = None) -> Iterator[None]:
+    """:func:`install` at the start of a ``with``, :func:`uninstall` at its end.
+
+    Parameters
+    ----------
+    cost, budget
+        As for :func:`install`.
+
+    >>> from tinygrad import Tensor
+    >>> with enabled():
+    ...     Tensor([[1, 2, 3], [4, 5, 6]], device="PYTHON").T.reshape(6).tolist()
+    [1, 4, 2, 5, 3, 6]
+    """
+    install(cost=cost, budget=budget)
+    try:
+        yield
+    finally:
+        uninstall()
+
+
+def statistics() -> Statistics:
+    """What was done since the last :func:`install`.
+
+    >>> with enabled():
+    ...     statistics().kernels
+    0
+    """
+    source = _active or _last
+    return source.statistics() if source else Statistics()
+
+
+def _modules() -> Any:
+    """tinygrad, with the modules that are needed."""
+    try:
+        import tinygrad
+        import tinygrad.codegen
+        import tinygrad.dtype
+        import tinygrad.helpers
+        import tinygrad.uop
+        import tinygrad.uop.ops
+    except ImportError:
+        raise ImportError("tinygrad 0.14 is not installed: pip install 'eqsat[tinygrad]'") from None
+    lowering = getattr(tinygrad.codegen, "full_rewrite_to_sink", None)
+    if lowering is None or PASS not in lowering.__code__.co_consts or not hasattr(tinygrad.codegen, "to_program_cache"):
+        raise ImportError("this tinygrad lowers kernels in another way than 0.14: pip install 'eqsat[tinygrad]'")
+    return tinygrad
+
+
+class _Installed:
+    """What :func:`install` put in the place of tinygrad's own, and what it counts."""
+
+    def __init__(self, tinygrad: Any, cost: CostModel, budget: Budget) -> None:
+        self.tinygrad, self.cost, self.budget = tinygrad, cost, budget
+        self._answers: OrderedDict[tuple[Any, ...], tuple[Expr, ...] | str] = OrderedDict()
+        self._lock = Lock()
+        self._counts: Counter[str] = Counter()
+        self._left: Counter[str] = Counter()
+        self._seconds = 0.0
+        codegen, parallel = tinygrad.codegen, tinygrad.helpers.PARALLEL
+        self._before = (codegen.graph_rewrite, dict(codegen.to_program_cache), parallel.value)
+        original = codegen.graph_rewrite
+
+        def rewrite(sink: Any, *arguments: Any, **options: Any) -> Any:
+            found = original(sink, *arguments, **options)
+            return self.optimised(found) if options.get("name") == PASS else found
+
+        self._replacement = rewrite
+        codegen.graph_rewrite, parallel.value = rewrite, 0
+        # programs are kept by the kernel as it was before it was lowered
+        codegen.to_program_cache.clear()
+
+    def restore(self) -> None:
+        codegen = self.tinygrad.codegen
+        if codegen.graph_rewrite is not self._replacement:
+            raise RuntimeError("tinygrad's graph_rewrite was replaced since install(): undo that first")
+        codegen.graph_rewrite, programs, self.tinygrad.helpers.PARALLEL.value = self._before
+        codegen.to_program_cache.clear()
+        codegen.to_program_cache.update(programs)
+        self._answers.clear()
+
+    def statistics(self) -> Statistics:
+        with self._lock:
+            return Statistics(**self._counts, left=dict(self._left), seconds=self._seconds)
+
+    def optimised(self, sink: Any) -> Any:
+        """The kernel with cheaper index expressions, or as it is."""
+        start = perf_counter()
+        reason, found, cached = "", sink, False
+        try:
+            kernel = _Kernel(self.tinygrad, sink)
+            answers, cached = self._answer(kernel)
+            found = kernel.rewritten(answers)
+        except _Left as why:
+            reason = str(why)
+        before, after = self._divisions(sink), self._divisions(found)
+        with self._lock:
+            self._counts.update(
+                kernels=1, changed=int(not reason), cached=int(cached), divisions_before=before, divisions_after=after
+            )
+            self._left.update([reason] if reason else [])
+            self._seconds += perf_counter() - start
+        return found
+
+    def _divisions(self, sink: Any) -> int:
+        weak = self.tinygrad.dtype.dtypes.weakint
+        return sum(
+            u.op.name in _DIVISIONS and u.dtype is weak and not _is_power_of_two(u.src[1].arg) for u in sink.toposort()
+        )
+
+    def _answer(self, kernel: _Kernel) -> tuple[tuple[Expr, ...], bool]:
+        """Terms that cost less than those of a kernel, of tinygrad's operations alone, and whether they were known."""
+        key = (kernel.terms, kernel.gates)
+        with self._lock:
+            answer = self._answers.get(key)
+            if cached := answer is not None:
+                self._answers.move_to_end(key)
+        if answer is None:
+            answer = self._computed(*key)
+            with self._lock:
+                self._answers[key] = answer
+                while len(self._answers) > MOST_KEPT:
+                    self._answers.popitem(last=False)
+        if isinstance(answer, str):
+            raise _Left(answer)
+        return answer, cached
+
+    def _computed(self, terms: tuple[Expr, ...], gates: tuple[Expr | None, ...]) -> tuple[Expr, ...] | str:
+        try:
+            result = optimize(terms, gates=gates, cost=self.cost, budget=self.budget, unknown_divisors="keep")
+            answer = tuple(_of_tinygrads(result.exprs))
+        except ValueError:
+            return "refused"
+        except _Left as why:
+            return str(why)
+        if _divisions_in(answer) > _divisions_in(terms):
+            return "divides more"
+        # what tinygrad has no operation for costs several
+        if cost_of(answer, self.cost) >= cost_of(terms, self.cost):
+            return "costs no less"
+        # a variable of another root may be that of a loop that this one is outside of
+        sets = VariableSets()
+        for term, found, gate in zip(terms, answer, gates, strict=True):
+            known = sets.of(term) | (0 if gate is None else sets.of(gate))
+            if sets.of(found) & ~known:
+                return "other variables"
+        return answer
+
+
+#: What is installed, and what was last.
+_active: _Installed | None = None
+_last: _Installed | None = None
+
+
+def _is_power_of_two(value: object) -> bool:
+    return isinstance(value, int) and value > 0 and value & (value - 1) == 0
+
+
+def _divisions_in(terms: Sequence[Expr]) -> int:
+    return sum(t.op in _QUOTIENTS and not _is_power_of_two(t.args[1].value) for t in topological(terms))
+
+
+def _of_tinygrads(terms: Sequence[Expr]) -> list[Expr]:
+    """Equal terms of tinygrad's operations, which has neither ``<=`` nor ``==`` nor ``min``, nor a difference."""
+
+    def replace(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        method = _REPLACED.get(term.op)
+        if method is not None:
+            return method(*args)
+        if term.op not in _WRITTEN and term.args:
+            raise _Left(f"tinygrad has no {term.op}")
+        return None
+
+    return rebuild(terms, replace)
+
+
+def _literal(x: Expr) -> int:
+    return cast(int, x.value)
+
+
+def _negated(x: Expr) -> Expr:
+    return const(-_literal(x)) if x.op == "const" else make("mul", x, const(-1))
+
+
+def _not(x: Expr) -> Expr:
+    return make("ne", x, as_expr(True))
+
+
+def _less(x: Expr, y: Expr) -> Expr:
+    # tinygrad's rules know a literal on the right
+    return _not(make("lt", y, const(_literal(x) + 1))) if x.op == "const" else make("lt", x, y)
+
+
+def _less_or_equal(x: Expr, y: Expr) -> Expr:
+    return make("lt", x, const(_literal(y) + 1)) if y.op == "const" else _not(make("lt", y, x))
+
+
+def _minimum(x: Expr, y: Expr) -> Expr:
+    return make("and", x, y) if x.is_bool else make("where", _less(x, y), x, y)
+
+
+def _shifted(name: str, x: Expr, amount: Expr) -> Expr:
+    if amount.op != "const":
+        raise _Left("a shift by what is no literal")
+    return make(name, x, const(2 ** _literal(amount)))
+
+
+_REPLACED: dict[str, Callable[..., Expr]] = {
+    "sub": lambda x, y: make("add", x, _negated(y)),
+    "neg": _negated,
+    "lt": _less,
+    "le": _less_or_equal,
+    "eq": lambda x, y: _not(make("ne", x, y)),
+    "not": _not,
+    "min": _minimum,
+    "max": lambda x, y: make("or" if x.is_bool else "max", x, y),
+    "shl": lambda x, y: _shifted("mul", x, y),
+    "shr": lambda x, y: _shifted("floordiv", x, y),
+}
+
+
+class _Kernel:
+    """The index expressions of a kernel as terms, and the kernel with others in their place.
+
+    Attributes
+    ----------
+    terms, gates : tuple of Expr
+        The largest terms, and under which condition the value of each matters, or ``None``.
+    """
+
+    def __init__(self, tinygrad: Any, sink: Any) -> None:
+        self._ops, self._dtypes = tinygrad.uop.Ops, tinygrad.dtype.dtypes
+        self._uop = tinygrad.uop.ops.UOp
+        self._sink = sink
+        self._order = list(sink.toposort())
+        ops = self._ops
+        if any(u.op is ops.INDEX and len(u.src) > 2 for u in self._order):
+            # tinygrad drops gates of images by the form of their indices
+            raise _Left("an image")
+        #: Operations that terms have a word for, and whether integers are among what they are computed from.
+        self._inner: dict[Any, bool] = {}
+        for u in self._order:
+            if self._is_inner(u):
+                self._inner[u] = any(s.dtype is self._dtypes.weakint or self._inner.get(s, False) for s in u.src)
+        if len(self._inner) > MOST_OPERATIONS:
+            raise _Left("too many operations")
+        holders = {ops.INDEX, ops.SHRINK, ops.CAST, ops.STORE, *tinygrad.uop.GroupOp.ALU}
+        #: By an operation and its operand which root that is.
+        self._places: dict[tuple[Any, int], int] = {}
+        roots: dict[tuple[Any, Any], int] = {}
+        for u in self._order:
+            if u.op in holders and u not in self._inner:
+                gated = u.op is ops.WHERE and u.src[2].is_invalid
+                for at, s in enumerate(u.src):
+                    if self._inner.get(s, False):
+                        gate = u.src[0] if gated and at == 1 else None
+                        self._places[u, at] = roots.setdefault((s, gate), len(roots))
+        if not roots:
+            raise _Left("no index expressions")
+        self._leaves: dict[str, Any] = {}
+        self._read({u for key in roots for u in key if u is not None})
+        self.terms = tuple([self._terms[s] for s, _ in roots])
+        self.gates = tuple([None if gate is None else self._terms[gate] for _, gate in roots])
+
+    def _is_inner(self, u: Any) -> bool:
+        kinds, weak, condition = [s.dtype for s in u.src], self._dtypes.weakint, self._dtypes.bool
+        if u.op not in (self._ops.WHERE, *self._ops_of(_ON_INTEGERS), *self._ops_of(_ON_CONDITIONS)):
+            return False
+        if u.tag is not None or u._shape != () or any(s.is_invalid for s in u.src):
+            return False
+        if u.op is self._ops.WHERE:
+            return kinds in ([condition, weak, weak], [condition] * 3)
+        of_integers = u.op.name in _ON_INTEGERS and kinds == [weak, weak]
+        return of_integers or (u.op.name in _ON_CONDITIONS and kinds == [condition] * 2)
+
+    def _ops_of(self, names: Mapping[str, str]) -> list[Any]:
+        return [getattr(self._ops, name) for name in names]
+
+    # ---- reading
+
+    def _read(self, uops: set[Any]) -> None:
+        """Make the terms of operations and of what they are computed from."""
+        needed = set(uops)
+        for u in reversed(self._order):
+            if u in needed and u in self._inner:
+                needed.update(u.src)
+        self._terms: dict[Any, Expr] = {}
+        for u in self._order:
+            if u in needed:
+                try:
+                    self._terms[u] = self._term(u)
+                except ValueError:
+                    raise _Left("refused") from None
+
+    def _term(self, u: Any) -> Expr:
+        if u in self._inner:
+            names = _ON_CONDITIONS if u.src[0].dtype is self._dtypes.bool else _ON_INTEGERS
+            return make("where" if u.op is self._ops.WHERE else names[u.op.name], *[self._terms[s] for s in u.src])
+        if u.op is self._ops.CONST and not u.is_invalid:
+            return as_expr(u.val)
+        # a condition is a variable that is 0 or 1
+        is_condition = u.dtype is self._dtypes.bool
+        low, high = (0, 1) if is_condition else (u.vmin, u.vmax)
+        if not isinstance(low, int) or not isinstance(high, int):
+            raise _Left("an index without bounds")
+        name = f"v{len(self._leaves)}"
+        self._leaves[name] = u
+        variable = var(name, int(low), int(high))
+        return variable.ne(0) if is_condition else variable
+
+    # ---- writing
+
+    def rewritten(self, answers: Sequence[Expr]) -> Any:
+        """The kernel with ``answers`` in the places of its terms."""
+        self._written: dict[Expr, Any] = {}
+        self._new: dict[Any, Any] = {}
+        for u in self._order:
+            operands = [
+                self._write(answers[self._places[u, at]]) if (u, at) in self._places else self._new[s]
+                for at, s in enumerate(u.src)
+            ]
+            if u.op is self._ops.WHERE and u.src[2].is_invalid and operands[0].op is self._ops.CONST:
+                if not operands[0].val:
+                    raise _Left("a gate that never holds")
+                self._new[u] = operands[1]
+            else:
+                self._new[u] = u.replace(src=tuple(operands))
+        if any(self._is_wide(u) for u in self._written.values()) and not any(map(self._is_wide, self._inner)):
+            raise _Left("wider integers")
+        return self._new[self._sink]
+
+    def _is_wide(self, u: Any) -> bool:
+        return u.dtype is self._dtypes.weakint and bool(u.overflows(self._dtypes.int32))
+
+    def _write(self, root: Expr) -> Any:
+        for term in topological([root]):
+            if term not in self._written:
+                self._written[term] = self._operation(term)
+        return self._written[root]
+
+    def _operation(self, term: Expr) -> Any:
+        if term.op in ("const", "bool"):
+            return self._uop.const(bool(term.value) if term.is_bool else _literal(term))
+        if term.op == "var":
+            leaf = self._new[self._leaves[str(term.value)]]
+            if leaf.dtype is not self._dtypes.bool:
+                return leaf
+            return leaf.where(self._uop.const(1), self._uop.const(0))
+        if (leaf := self._condition(term)) is not None:
+            return leaf
+        operands = [self._written[a] for a in term.args]
+        name = {"max": "OR"}.get(term.op) if term.is_bool else None
+        return self._uop(getattr(self._ops, name or _WRITTEN[term.op]), src=tuple(operands))
+
+    def _condition(self, term: Expr) -> Any:
+        """What compares a condition, as 0 or 1, with a literal, is that condition or its opposite."""
+        if term.op not in ("lt", "ne") or term.args[0].op != "var" or term.args[1].op != "const":
+            return None
+        variable = term.args[0]
+        leaf = self._new[self._leaves[str(variable.value)]]
+        if leaf.dtype is not self._dtypes.bool:
+            return None
+        if term.args[1].value not in (0, 1) or (term.op == "lt" and term.args[1].value == 0):
+            return None
+        holds_at_one = term.op == "ne" and term.args[1].value == 0
+        return leaf if holds_at_one else leaf.logical_not()
