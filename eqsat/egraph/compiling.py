@@ -34,6 +34,7 @@ from eqsat.egraph.patterns import (
     moved_letter,
     pattern_of,
     places_of_letters,
+    reductions_of,
 )
 from eqsat.lang.expr import (
     Expr,
@@ -501,12 +502,12 @@ class _BinderCompiler(_Compiler):
         right = self.pattern.right
         letters = {str(v.value) for v in variables([right])} | {moved_letter(array) for array in buffers([right])}
         letters -= {*but}
-        levels = {index_level(t.args[1]) for t in topological([self.pattern.left]) if t.op in REDUCTIONS}
+        levels = {index_level(t.args[1]) for t in reductions_of(self.pattern.left)}
         return (*sorted(letters), *[f"i{level}" for level in sorted(levels)])
 
     def needs_terms(self) -> bool:
         """Whether the right side is more than classes: it substitutes, or has a range beyond those of the left."""
-        left = [t for t in topological([self.pattern.left]) if t.op in REDUCTIONS]
+        left = reductions_of(self.pattern.left)
         right = topological([self.pattern.right])
         return any(t.op == "load" for t in right) or not all(
             any(is_within(t, other) for other in left) for t in right if t.op in REDUCTIONS
@@ -518,7 +519,7 @@ class _BinderCompiler(_Compiler):
         An index of that number around the whole would be another one there.
         """
         sides = [places_of_letters(self.pattern.left), places_of_letters(self.pattern.right)]
-        levels = {index_level(t.args[1]) for t in topological([self.pattern.left]) if t.op in REDUCTIONS}
+        levels = {index_level(t.args[1]) for t in reductions_of(self.pattern.left)}
         for letter, found in sides[0].items():
             for level in () if _names_literal(letter) else sorted(levels):
                 inside = [level in around for around in (*found, *sides[1].get(letter, ()))]

@@ -33,6 +33,7 @@ from eqsat.egraph.patterns import (
     moved_letter,
     pattern_of,
     places_of_letters,
+    reductions_of,
 )
 from eqsat.egraph.program import CONTAINERS, PLAIN, container_text
 from eqsat.egraph.rule import Rule
@@ -249,6 +250,7 @@ def _members(term: Expr, op: str) -> list[Expr]:
 
 
 def is_sum(term: Expr) -> bool:
+    """Whether a part of a pattern is matched as a sum: multiples of one term are."""
     return term.op in _SUMS or (term.op == "mul" and any(is_number(f) for f in _members(term, "mul")))
 
 
@@ -265,6 +267,7 @@ def _open_letter(term: Expr, state: _State) -> str | None:
 
 
 def letter_of(term: Expr) -> str | None:
+    """The letter of a term or condition that a part of a pattern is, if it is one."""
     if is_condition_letter(term):
         return str(term.args[0].value)
     return str(term.value) if term.op == "var" and str(term.value) in TERMS else None
@@ -945,7 +948,7 @@ def _shape(term: Expr) -> object:
     return (term.op, term.value, tuple(map(_shape, term.args))) if term.args else term
 
 
-def with_literals(pattern: Pattern) -> Iterator[Pattern]:
+def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
     """The pattern of a rule about reductions, and its copies in which a factor is a literal.
 
     A multiple of a term is a term of a sum with that coefficient, not a product.
@@ -981,7 +984,7 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
         if letter_of(pattern.left) is not None:
             continue
         if binds_index(one):
-            for variant in with_literals(pattern):
+            for variant in _with_literals(pattern):
                 reads = _constructors(variant.left)
                 for stage, asked in _Matcher(one, variant).asked():
                     found.append(Compiled(rule.name, (stage,), reads, False, asked))
@@ -990,11 +993,6 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
             broad = pattern.left.op in CONTAINERS and all(letter_of(m) for m in _members(pattern.left, pattern.left.op))
             found.append(Compiled(rule.name, stages, _constructors(pattern.left), broad))
     return tuple(found)
-
-
-def reductions_of(side: Expr) -> list[Expr]:
-    """The reductions in a side of a rule."""
-    return [t for t in topological([side]) if t.op in REDUCTIONS]
 
 
 def _constructors(left: Expr) -> frozenset[str]:

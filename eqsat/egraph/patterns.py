@@ -187,8 +187,13 @@ def has_own_loops(pattern: Pattern) -> bool:
     return any(index.op != "var" or is_index(index) for load in loads for index in load.args[1:])
 
 
+def reductions_of(side: Expr) -> list[Expr]:
+    """The reductions in a side of a rule."""
+    return [t for t in topological([side]) if t.op in REDUCTIONS]
+
+
 def _reduces(term: Expr) -> bool:
-    return any(t.op in REDUCTIONS for t in topological([term]))
+    return bool(reductions_of(term))
 
 
 def _parse_measured(text: str, binds: bool) -> Expr:

@@ -5,9 +5,8 @@ conjunction, disjunction, minimum, maximum or bit operator is a constructor over
 commutativity and associativity hold by representation. Rules match the sums that are ``open``: of the ways to write
 one value as a sum there are exponentially many, so Python chooses some. The tables ``at`` and ``in`` index the
 members: which sum has a multiple of a class, which multiset has a class. ``(A n)`` is the class with that number in
-Python;
-``(nf class terms constant)`` is a class's normal form, and ``lo hi fac modulus remainder`` say what the theory knows of
-its values.
+Python; ``(nf class terms constant)`` is a class's normal form, and ``lo hi fac modulus remainder`` say what the theory
+knows of its values.
 """
 
 from __future__ import annotations

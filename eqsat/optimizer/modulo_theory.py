@@ -14,7 +14,7 @@ from math import inf
 from typing import cast
 
 from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import MANY_CLASSES, Value
+from eqsat.alternatives.canonical import MANY_CLASSES, Value, is_affine
 from eqsat.alternatives.choosing import Chooser
 from eqsat.alternatives.flat import MIN_WAYS, as_variable, flat_index
 from eqsat.egraph.trace import WITHOUT_RULES
@@ -177,7 +177,7 @@ class ModuloTheory(Optimisation):
         if not self._has_time():
             return terms
         again: list[Value] = [
-            value if theory is None or _is_affine(value) else _plainly(theory.value(term), theory, base)
+            value if theory is None or is_affine(value) else _plainly(theory.value(term), theory, base)
             for theory, value, term in zip(contexts, values, terms, strict=True)
         ]
         if again == values or nodes > MANY_CLASSES:
@@ -252,7 +252,7 @@ class ModuloTheory(Optimisation):
             if theory.is_late() and (before or len(self.order) > LARGE):
                 break
             # there is nothing to conjecture of sums of variables
-            terms = {value: _as_term(value) for value in values if not _is_affine(value)}
+            terms = {value: _as_term(value) for value in values if not is_affine(value)}
             if not terms:
                 break
             if self.divides_by_terms and not self.is_bounded:
@@ -279,11 +279,6 @@ class ModuloTheory(Optimisation):
 
 def _as_term(value: Value) -> Expr:
     return value if isinstance(value, Expr) else to_expr(value)
-
-
-def _is_affine(value: Value) -> bool:
-    """Whether a value is a sum of variables: no normal form of it says more."""
-    return isinstance(value, LinearForm) and value.is_affine()
 
 
 def _is_plain(value: Value) -> bool:

@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import Any, cast
 
 from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import Value, sum_of
+from eqsat.alternatives.canonical import Value, is_affine, sum_of
 from eqsat.alternatives.congruent import CongruentRemainders
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.program import CONTAINERS, EQUAL, NORMAL, OPEN, PLAIN
@@ -183,7 +183,7 @@ class _Run:
     def _is_affine(self, c: int) -> bool:
         """Whether a class is known to be a sum of variables: no reduction can be better."""
         return any(
-            op in ("const", "var") or (op == "sum" and all(_is_affine(self.values[a]) for a in operands))
+            op in ("const", "var") or (op == "sum" and all(is_affine(self.values[a]) for a in operands))
             for op, _, operands in self.classes[c]
         )
 
@@ -638,10 +638,6 @@ class _Run:
         for x, y in ((c, other), (other, c)):
             for node in [*self.classes[y]]:
                 self._add(x, node)
-
-
-def _is_affine(value: Value) -> bool:
-    return isinstance(value, LinearForm) and value.is_affine()
 
 
 def _sorted(op: str, payload: Any, operands: Sequence[int], output: Any) -> tuple[str, Any, tuple[int, ...], Any]:
