@@ -40,12 +40,12 @@ class Chooser:
         self.priced = Priced(self.builder.graph, {})
         self.priced.refresh(self.of_products)
 
-    def choose(self, start: Choice | None = None) -> tuple[Choice, int]:
-        """The cheapest choice found from what is cheapest for each class alone, with ``start`` where that chooses."""
+    def choose(self) -> tuple[Choice, int]:
+        """The cheapest choice found from what is cheapest for each class alone."""
         everywhere = tree(self.priced)
         if self.trees:
             return everywhere, tree_cost(self.priced, everywhere)
-        starts = [self._improved({**everywhere, **(start or {})})]
+        starts = [self._improved(everywhere)]
         given = self.builder.as_written(everywhere)
         if given is not None:
             # what the input shares may take several changes at once to see
@@ -59,6 +59,10 @@ class Chooser:
                 seen.append(parts)
                 shared.append(self._with_partial_sums(choice))
         return min([*shared, *starts], key=lambda end: end[1])
+
+    def choose_from(self, start: Choice) -> tuple[Choice, int]:
+        """The cheapest choice found from ``start``, and from what is cheapest for a class alone where that has none."""
+        return self._with_partial_sums({**tree(self.priced), **start})
 
     def reusing(self, choice: Choice, cost: int, has_time: Callable[[], bool]) -> tuple[Choice, int]:
         """The choice improved by alternatives that use what is computed anyway."""

@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
-from corpora import HAND, cases
+from corpora import HAND, SAMPLE, cases
 
 from eqsat.egraph.engine import Budget, Session
 from eqsat.egraph.rule import Rule
@@ -16,7 +16,7 @@ from eqsat.extract.cost import Latency, LoopAware
 from eqsat.interop.indexing import Affine
 from eqsat.lang.costs import cost_of
 from eqsat.lang.dtypes import misfits
-from eqsat.lang.expr import Expr, const, topological, var, variables
+from eqsat.lang.expr import Expr, const, term_count, topological, var, variables
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
@@ -544,6 +544,28 @@ def test_gated_roots_profit_from_what_holds_without_their_gates():
     gates = [f"x < {40 - n}" for n in range(4)]
     gated = sound(optimize(exprs, gates=gates, theory=False, **XYZ))
     assert gated.cost <= optimize(exprs, theory=False, **XYZ).cost < gated.cost_before
+
+
+# what rules add does not keep extraction from what is there without them
+
+
+@pytest.mark.parametrize("case", [*cases(HAND), *cases(SAMPLE)], ids=lambda case: case.id)
+def test_rules_make_no_answer_dearer(case):
+    if term_count(case.exprs) < 400:
+        known = {"constraints": case.constraints, "gates": case.gates}
+        assert optimize(case.exprs, **known).cost <= optimize(case.exprs, **known, engine="theory").cost
+
+
+def test_other_choices_count_where_rules_have_the_cheapest_of_each_class():
+    row = "(g*3 + l)*5"
+    exprs = ["g*39 + l*13 + i + j*117", f"{row}//8*13 + i + j*78", f"({row} + 7)//8*13 + i + j*78", f"{row}%8"]
+    result = sound(optimize(exprs, g=(0, 2), l=(0, 2), i=(0, 12), j=(0, 1)))
+    assert result.cost == 31
+
+
+def test_a_quotient_beside_a_digit_is_multiplied_by_its_divisor():
+    result = sound(optimize("x//8 + x//512*448 + x%8*64", x=(0, 2047)))
+    assert result.cost == cost_of([parse("x//512*512 + x%8*64 + x//8%64", x=(0, 2047))], COST_MODELS["latency"])
 
 
 # every hand case, by the rules alone
