@@ -1,7 +1,7 @@
 """MLIR in its textual form: index arithmetic made cheaper, everything else verbatim.
 
-:func:`rewrite` takes the innermost blocks first. In each block the ``arith`` operations on integers whose values others
-use (roots) are optimised together, under the ranges and conditions of the loops and branches that enclose them; then
+:func:`rewrite` takes the innermost blocks first. In each block the ``arith`` operations on integers, and on tensors of them, whose values
+others use (roots) are optimised together, under the ranges and conditions of the loops and branches that enclose them; then
 each ``affine.apply``, ``affine.min`` and ``affine.max``, and the subscripts of each ``affine.load`` and
 ``affine.store``. New operations stand where the root stood, and what nothing reads any more is left out. What would not
 cost less stays as it is.
@@ -10,7 +10,9 @@ cost less stays as it is.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel, refuse_other
@@ -19,6 +21,7 @@ from eqsat.interop.mlir_rewrite import Program, rewrite_arithmetic
 from eqsat.interop.mlir_text import Block, Module, Statement, parse
 from eqsat.lang.costs import LATENCY
 from eqsat.lang.limits import require
+from eqsat.lang.ops import Bounds
 from eqsat.optimizer.front import DEFAULT_BUDGET
 
 _FUNCTION = re.compile(r"(?:\w+\.)?func\b")
@@ -44,7 +47,13 @@ class Rewriting:
     removed: int
 
 
-def rewrite(text: str, *, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BUDGET) -> str:
+def rewrite(
+    text: str,
+    *,
+    cost: CostModel = LATENCY,
+    budget: Budget = DEFAULT_BUDGET,
+    ranges: Mapping[str, Bounds] = MappingProxyType({}),
+) -> str:
     """The same program with cheaper index arithmetic; all other text is as it was.
 
     Parameters
@@ -56,6 +65,8 @@ def rewrite(text: str, *, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BU
         What is cheap.
     budget : Budget
         For each optimisation: one per block, and one per affine expression.
+    ranges : mapping from str to (int, int), optional
+        The least and the greatest result of operations, by how their text begins: ``{"tt.get_program_id x": (0, 4095)}``.
 
     Raises
     ------
@@ -77,15 +88,21 @@ def rewrite(text: str, *, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BU
       return
     }
     """
-    return rewriting(text, cost=cost, budget=budget).text
+    return rewriting(text, cost=cost, budget=budget, ranges=ranges).text
 
 
-def rewriting(text: str, *, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BUDGET) -> Rewriting:
+def rewriting(
+    text: str,
+    *,
+    cost: CostModel = LATENCY,
+    budget: Budget = DEFAULT_BUDGET,
+    ranges: Mapping[str, Bounds] = MappingProxyType({}),
+) -> Rewriting:
     r"""What :func:`rewrite` returns, and how much it changed.
 
     Parameters
     ----------
-    text, cost, budget
+    text, cost, budget, ranges
         As for :func:`rewrite`.
 
     >>> rewriting("module {\n}\n").changed
@@ -95,7 +112,7 @@ def rewriting(text: str, *, cost: CostModel = LATENCY, budget: Budget = DEFAULT_
     refuse_other(cost)
     require(budget, Budget, "a budget")
     module = parse(text)
-    program = Program(module, cost, budget)
+    program = Program(module, cost, budget, ranges)
     sites = Sites(program)
     kept = _not_understood(module)
     for block in reversed(module.blocks):
