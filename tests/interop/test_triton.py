@@ -77,8 +77,8 @@ JOINED = elementwise(
     "s = arith.muli %q, %c64",
     "offset = arith.addi %r, %s",
 )
-#: Which program it is, if the place of an element does not wrap around.
-PROGRAM = elementwise("offset = arith.divsi %i, %c32")
+#: Where an element stands in its block, if its place among all does not wrap around.
+BLOCK = elementwise("offset = arith.remsi %i, %c32")
 #: Rows and columns of a tile of a matrix with 64 columns, its element ``(i, j)`` at ``(i*64 + j)``.
 TILE = kernel("""    %pid = tt.get_program_id x : i32
     %c8 = arith.constant 8 : i32
@@ -146,11 +146,11 @@ def test_a_scalar_is_computed_once_and_an_axis_in_its_own_shape():
 
 def test_what_may_wrap_around_stays():
     # 2**31 programs of 32 elements: the place of an element has no 32 bits
-    assert simplified(PROGRAM, drop_in.MOST_PROGRAMS) == PROGRAM
-    assert simplified(PROGRAM, 2**26 + 1) == PROGRAM
-    found = simplified(PROGRAM, 2**26)
+    assert simplified(BLOCK, drop_in.MOST_PROGRAMS) == BLOCK
+    assert simplified(BLOCK, 2**26 + 1) == BLOCK
+    found = simplified(BLOCK, 2**26)
     assert divisions(found) == 0
-    assert_equal(PROGRAM, found, [0, 5, 2**26 - 1])
+    assert_equal(BLOCK, found, [0, 5, 2**26 - 1])
 
 
 def promising(text, *lines):
@@ -164,7 +164,7 @@ ASSUME = "llvm.intr.assume %below : i1"
 
 
 def test_a_kernel_promises_how_many_programs_there_are():
-    text = promising(PROGRAM, LIMIT, BELOW, ASSUME)
+    text = promising(BLOCK, LIMIT, BELOW, ASSUME)
     found = simplified(text, drop_in.MOST_PROGRAMS)
     assert divisions(found) == 0
     assert_equal(text, found)
@@ -176,7 +176,7 @@ def test_a_kernel_promises_how_many_programs_there_are():
 def test_a_promise_holds_from_where_it_is_made():
     check = '"tt.assert"(%below) : (i1) -> ()'
     for lines in ([LIMIT, BELOW], [LIMIT, BELOW, check, ASSUME]):
-        text = promising(PROGRAM, *lines)
+        text = promising(BLOCK, *lines)
         assert simplified(text, drop_in.MOST_PROGRAMS) == text
 
 
