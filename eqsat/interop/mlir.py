@@ -1,10 +1,10 @@
 """MLIR in its textual form: index arithmetic made cheaper, everything else verbatim.
 
-:func:`rewrite` takes the innermost blocks first. In each block the ``arith`` operations on integers, and on tensors of them, whose values
-others use (roots) are optimised together, under the ranges and conditions of the loops and branches that enclose them; then
-each ``affine.apply``, ``affine.min`` and ``affine.max``, and the subscripts of each ``affine.load`` and
-``affine.store``. New operations stand where the root stood, and what nothing reads any more is left out. What would not
-cost less stays as it is.
+:func:`rewrite` takes the innermost blocks first. In each block the ``arith`` operations on integers, and on tensors of
+them, whose values others use (roots) are optimised together, under the ranges and conditions of the loops and branches
+that enclose them; then each ``affine.apply``, ``affine.min`` and ``affine.max``, and the subscripts of each
+``affine.load`` and ``affine.store``. New operations stand where the root stood, and what nothing reads any more is left
+out. What would not cost less stays as it is.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def rewrite(
     budget : Budget
         For each optimisation: one per block, and one per affine expression.
     ranges : mapping from str to (int, int), optional
-        The least and the greatest result of operations, by how their text begins: ``{"tt.get_program_id x": (0, 4095)}``.
+        The least and the greatest result of operations, by how their text begins, such as
+        ``{"tt.get_program_id x": (0, 4095)}``.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Tensors of integers in MLIR, and Triton's operations that make and spread them.
 
-The term of a tensor is that of its elements. Where a value depends on the place of the element it has variables, one for
-each axis, whose names and ranges :func:`axis` gives; a scalar that is spread over a tensor keeps its term.
+The term of a tensor is that of its elements. Where a value depends on the place of the element it has variables, one
+for each axis, whose names and ranges :func:`axis` gives; a scalar that is spread over a tensor keeps its term.
 """
 
 from __future__ import annotations

@@ -24,7 +24,21 @@ from eqsat.interop.mlir_tensors import (
     typed,
 )
 from eqsat.interop.mlir_text import Module, Statement, Value
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, maximum, minimum, tdiv, tmod, topological, var, variables, where
+from eqsat.lang.expr import (
+    FALSE,
+    TRUE,
+    Expr,
+    const,
+    make,
+    maximum,
+    minimum,
+    tdiv,
+    tmod,
+    topological,
+    var,
+    variables,
+    where,
+)
 from eqsat.lang.text import split_list
 from eqsat.theory.linear import LinearArithmetic
 
@@ -35,9 +49,7 @@ COMPARISON = re.compile(rf"%0 = arith\.cmpi (\w+), %1, %2 : {TYPE}{_LOC}")
 _SELECT = re.compile(rf"%0 = arith\.select %1, %2, %3 : (?:{TYPE}, )?{TYPE}{_LOC}")
 #: Triton's tensor of numbers in order, and the operations that give a value another shape.
 _RANGE = re.compile(rf"%0 = tt\.make_range {{end = (\d+) : i32, start = (\d+) : i32}} : {TYPE}{_LOC}")
-_SPREAD = re.compile(
-    rf"%0 = tt\.(splat|broadcast|expand_dims) %1 (?:{{axis = (\d+) : i32}} )?: {TYPE} -> {TYPE}{_LOC}"
-)
+_SPREAD = re.compile(rf"%0 = tt\.(splat|broadcast|expand_dims) %1 (?:{{axis = (\d+) : i32}} )?: {TYPE} -> {TYPE}{_LOC}")
 _CAST = re.compile(rf"%0 = arith\.(index_cast|index_castui|extsi|extui|trunci) %1 : {TYPE} to {TYPE}{_LOC}")
 #: A map or set, and its operands.
 MAP = r"(#[\w.$-]+|affine_(?:map|set)<.*>) ?\(([^()]*)\)(?: ?\[([^\]]*)\])?"

@@ -219,7 +219,12 @@ def _with_joined_offsets(text: str, ranges: Mapping[str, Bounds]) -> str:
                 continue
             result, pointer, second = statement.normalised[1]
             inner = _ADDPTR.fullmatch(pointer.statement.normalised[0])
-            if inner is None or inner[2] != outer[2] or pointer.users != [statement] or pointer.block is not result.block:
+            if (
+                inner is None
+                or inner[2] != outer[2]
+                or pointer.users != [statement]
+                or pointer.block is not result.block
+            ):
                 continue
             _, base, first = pointer.statement.normalised[1]
             if not fits(terms.of(first, inner[2]) + terms.of(second, outer[2]), outer[2]):
