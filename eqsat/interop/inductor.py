@@ -20,6 +20,7 @@ from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import is_power_of_two, literal
 from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
 from eqsat.interop.sympy import from_sympy, to_sympy
+from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.infinity import Infinity
 from eqsat.lang.ops import Bounds
@@ -326,7 +327,26 @@ def _solved(problem: _Problem) -> list[Any]:
             answers[place] = _cheaper(index, to_sympy(term, names), ranges, facts, problem.on_processor)
         except Kept as reason:
             answers[place] = str(reason)
+    _keep_what_is_shared(problem, answers, ranges, facts)
     return answers
+
+
+def _keep_what_is_shared(
+    problem: _Problem, answers: list[Any], ranges: Mapping[Any, Any], facts: Sequence[Any]
+) -> None:
+    """Keep the old index where it costs less beside the others: the C++ compiler computes once what they share."""
+    places = [place for place, old in enumerate(problem.indices) if _is_read(old)]
+    replaced = [place for place in places if not isinstance(answers[place], str)]
+    if not replaced:
+        return
+    old = [problem.indices[place] for place in places]
+    terms = from_sympy([*old, *[answers[place] for place in replaced]], ranges, facts).terms
+    before, chosen = dict(zip(places, terms, strict=False)), dict(zip(places, terms, strict=False))
+    chosen.update(zip(replaced, terms[len(places) :], strict=True))
+    for place in replaced:
+        kept = {**chosen, place: before[place]}
+        if cost_of(kept.values(), Printed()) < cost_of(chosen.values(), Printed()):
+            chosen, answers[place] = kept, "shared"
 
 
 def _is_read(e: Any) -> bool:

@@ -10,7 +10,7 @@ out. What would not cost less stays as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -20,6 +20,7 @@ from eqsat.interop.mlir_affine import Sites
 from eqsat.interop.mlir_rewrite import Program, rewrite_arithmetic
 from eqsat.interop.mlir_text import Block, Module, Statement, parse
 from eqsat.lang.costs import LATENCY
+from eqsat.lang.expr import Expr
 from eqsat.lang.limits import require
 from eqsat.lang.ops import Bounds
 from eqsat.optimizer.front import DEFAULT_BUDGET
@@ -98,6 +99,7 @@ def rewriting(
     cost: CostModel = LATENCY,
     budget: Budget = DEFAULT_BUDGET,
     ranges: Mapping[str, Bounds] = MappingProxyType({}),
+    atoms: Callable[[Expr], bool] | None = None,
 ) -> Rewriting:
     r"""What :func:`rewrite` returns, and how much it changed.
 
@@ -105,6 +107,8 @@ def rewriting(
     ----------
     text, cost, budget, ranges
         As for :func:`rewrite`.
+    atoms : callable, optional
+        Which terms are kept together: an operation that computes one stays, and others see its value alone.
 
     >>> rewriting("module {\n}\n").changed
     0
@@ -113,7 +117,7 @@ def rewriting(
     refuse_other(cost)
     require(budget, Budget, "a budget")
     module = parse(text)
-    program = Program(module, cost, budget, ranges)
+    program = Program(module, cost, budget, ranges, atoms)
     sites = Sites(program)
     kept = _not_understood(module)
     for block in reversed(module.blocks):

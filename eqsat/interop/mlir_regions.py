@@ -9,8 +9,8 @@ from functools import reduce
 from math import inf
 from types import MappingProxyType
 
-from eqsat.interop.mlir_tensors import TYPE
-from eqsat.interop.mlir_terms import COMPARISON, MAP, NotReadError, Terms, limits
+from eqsat.interop.mlir_tensors import TYPE, is_condition
+from eqsat.interop.mlir_terms import COMPARISON, MAP, SPREAD, NotReadError, Terms, limits
 from eqsat.interop.mlir_text import Block, Module, Statement, Value
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, const, maximum, minimum
@@ -78,8 +78,10 @@ class KnownTerms(Terms):
         base: Terms | None = None,
         stops: Callable[[Value], bool] = lambda value: False,
         ranges: Mapping[str, Bounds] = MappingProxyType({}),
+        atoms: Callable[[Expr], bool] | None = None,
     ) -> None:
         super().__init__(module, base, stops)
+        self.atoms = atoms or self.atoms
         self.ranges = ranges
         self._facts: dict[Block, list[Expr]] = {}
 
@@ -87,14 +89,18 @@ class KnownTerms(Terms):
         """The range of a value that is no arithmetic."""
         low, high = self._assumed_range(value, type_)
         if value.is_result:
-            least, most = self._range_of_result(value.statement.normalised[0], type_)
+            least, most = self._range_of_result(value, type_)
             return max(low, least), min(high, most)
         for loop in self.loops(value.statement):
             if loop.index is value and (found := loop.range()):
                 return found
         return low, high
 
-    def _range_of_result(self, text: str, type_: str) -> Bounds:
+    def _range_of_result(self, value: Value, type_: str) -> Bounds:
+        text, values = value.statement.normalised
+        if (found := SPREAD.fullmatch(text)) and not is_condition(type_):
+            operand = self.of(values[1], found[3])
+            return operand.vmin, operand.vmax
         said = [ends for start, ends in self.ranges.items() if text.startswith(f"%0 = {start} ")]
         return said[0] if said else _range_of_result(text, type_)
 

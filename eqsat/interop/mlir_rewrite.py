@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from eqsat.egraph.engine import Budget
@@ -55,13 +55,22 @@ class Program:
         For each optimisation.
     ranges : mapping from str to (int, int)
         The least and the greatest result of operations, by how their text begins.
+    atoms : callable, optional
+        Which terms are kept together.
     """
 
-    def __init__(self, module: Module, model: CostModel, budget: Budget, ranges: Mapping[str, Bounds]) -> None:
+    def __init__(
+        self,
+        module: Module,
+        model: CostModel,
+        budget: Budget,
+        ranges: Mapping[str, Bounds],
+        atoms: Callable[[Expr], bool] | None,
+    ) -> None:
         self.module = module
         self.model = model
         self.budget = budget
-        self.terms = KnownTerms(module, ranges=ranges)
+        self.terms = KnownTerms(module, ranges=ranges, atoms=atoms)
         self.terms.read(module.statements)
         taken = {piece.name for s in module.statements for piece in s.pieces if isinstance(piece, Value)}
         self.names: Iterator[str] = numbered("%e", taken)

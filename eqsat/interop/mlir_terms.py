@@ -49,7 +49,7 @@ COMPARISON = re.compile(rf"%0 = arith\.cmpi (\w+), %1, %2 : {TYPE}{_LOC}")
 _SELECT = re.compile(rf"%0 = arith\.select %1, %2, %3 : (?:{TYPE}, )?{TYPE}{_LOC}")
 #: Triton's tensor of numbers in order, and the operations that give a value another shape.
 _RANGE = re.compile(rf"%0 = tt\.make_range {{end = (\d+) : i32, start = (\d+) : i32}} : {TYPE}{_LOC}")
-_SPREAD = re.compile(rf"%0 = tt\.(splat|broadcast|expand_dims) %1 (?:{{axis = (\d+) : i32}} )?: {TYPE} -> {TYPE}{_LOC}")
+SPREAD = re.compile(rf"%0 = tt\.(splat|broadcast|expand_dims) %1 (?:{{axis = (\d+) : i32}} )?: {TYPE} -> {TYPE}{_LOC}")
 _CAST = re.compile(rf"%0 = arith\.(index_cast|index_castui|extsi|extui|trunci) %1 : {TYPE} to {TYPE}{_LOC}")
 #: A map or set, and its operands.
 MAP = r"(#[\w.$-]+|affine_(?:map|set)<.*>) ?\(([^()]*)\)(?: ?\[([^\]]*)\])?"
@@ -208,6 +208,8 @@ class Terms:
         self.module = module
         self.base = base
         self.stops = stops
+        #: Which terms are kept together, each as a variable.
+        self.atoms: Callable[[Expr], bool] = (lambda term: False) if base is None else base.atoms
         self.known: dict[Value, Expr] = {}
         #: Of variables, what they stand for; and of all values that were read their types.
         self.values: dict[Expr, Value] = {}
@@ -255,11 +257,10 @@ class Terms:
                 return self._variable(value, *self.base.bounds(known), type_)
         try:
             term = self.result(value.statement, type_) if value.is_result else None
-            if term is None:
-                least, most = self.range_of(value, type_)
-            else:
+            if term is not None and not self.atoms(term):
                 self.computed.add(value)
                 return term
+            least, most = self.range_of(value, type_) if term is None else (term.vmin, term.vmax)
             low, high = max(low, least), min(high, most)
         except (NotReadError, ValueError, TypeError):
             # what cannot be read is a variable
@@ -316,7 +317,7 @@ class Terms:
             first = int(found[2])
             place = axis(0, int(found[1]) - first)
             return place + first if first else place
-        if found := _SPREAD.fullmatch(text):
+        if found := SPREAD.fullmatch(text):
             term = self.of(values[1], found[3])
             if found[1] != "expand_dims":
                 return term

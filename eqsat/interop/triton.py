@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -19,15 +19,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from eqsat.egraph.engine import Budget
-from eqsat.extract.cost import CostModel
+from eqsat.extract.cost import CostModel, is_power_of_two, literal
 from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
 from eqsat.interop.mlir import rewriting
 from eqsat.interop.mlir_regions import KnownTerms
-from eqsat.interop.mlir_tensors import TYPE
+from eqsat.interop.mlir_tensors import TYPE, axis_of
 from eqsat.interop.mlir_terms import fits
 from eqsat.interop.mlir_text import Value, parse
 from eqsat.lang.costs import LATENCY
-from eqsat.lang.ops import Bounds
+from eqsat.lang.expr import Expr, variables
+from eqsat.lang.ops import FLOORS, Bounds
 from eqsat.lang.text import numbered
 from eqsat.optimizer.front import DEFAULT_BUDGET
 
@@ -35,15 +36,36 @@ __all__ = ["Statistics", "enabled", "install", "reset_statistics", "simplified",
 
 #: The most programs that Triton starts along an axis.
 MOST_PROGRAMS = 2**31 - 1
+#: The price of what Triton does not lower: more than all that it has instead.
+_NOT_LOWERED = 10_000
 _DIVISION = re.compile(r"\barith\.(?:floor|ceil)?(?:div|rem)[su]i\b")
+#: In the text of an assembler: no label, directive or comment.
+_INSTRUCTION = re.compile(r"^\s+(?:@!?%p\d+\s+)?[a-z]\w*(?:[.\w]*)(?:\s.*)?$", re.MULTILINE)
 _ADDPTR = re.compile(rf"%0 = tt\.addptr %1, %2 : (.*), {TYPE}(?: loc\(.*\))?")
 
 
 @dataclass(frozen=True)
-class _Options:
+class Options:
+    """As for :func:`install`.
+
+    >>> Options((8, 1, 1), LATENCY, DEFAULT_BUDGET).programs
+    (8, 1, 1)
+    """
+
     programs: tuple[int, int, int]
     cost: CostModel
     budget: Budget
+
+
+@dataclass(frozen=True)
+class _Lowered:
+    """A cost model, but for quotients that round down and Triton does not lower: those of what may be negative."""
+
+    model: CostModel
+
+    def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+        is_floor = op in FLOORS and operands[0][0] < 0 and not is_power_of_two(literal(operands[1]))
+        return _NOT_LOWERED if is_floor else self.model.price(op, operands, result)
 
 
 _DROP_IN = DropIn("Triton")
@@ -95,7 +117,7 @@ def install(
         _ = knobs.runtime.add_stages_inspection_hook
     except (ImportError, AttributeError):
         raise ImportError("Triton 3.6 or newer is not installed: pip install 'eqsat[triton]'") from None
-    _DROP_IN.install([seam], _Options(counts, cost, budget))
+    _DROP_IN.install([seam], Options(counts, cost, budget))
 
 
 @contextmanager
@@ -128,42 +150,53 @@ def _hook(before: Callable[..., Any] | None, read: Callable[[str, Any], Any]) ->
         if not arguments:
             mark = f"{asked[0]} eqsat {version('eqsat')} {_DROP_IN.options}"
             return mark, hashlib.sha256(f"{asked[1]} {mark}".encode()).hexdigest()
-        stages = arguments[1]
+        _, stages, options, *target = arguments
         lowered = stages["ttir"]
-        stages["ttir"] = lambda module, metadata: _improved(lowered(module, metadata), read)
+        settings = f"{options} {target[1:]}"
+        stages["ttir"] = lambda module, metadata: _improved(lowered(module, metadata), metadata, stages, settings, read)
         return asked
 
     return hook
 
 
-def _improved(module: Any, read: Callable[[str, Any], Any]) -> Any:
-    """Triton's module, or one that costs less."""
-    options: _Options = _DROP_IN.options
-    text = str(module)
+def _improved(
+    module: Any, metadata: dict[str, Any], stages: Mapping[str, Any], settings: str, read: Callable[[str, Any], Any]
+) -> Any:
+    """Triton's module, or one that is compiled to fewer instructions."""
+    text, context = str(module), module.context
+
+    def instructions(candidate: str) -> int:
+        return _instructions(_read(candidate, context, read), dict(metadata), stages)
+
     with _DROP_IN.kernel():
-        answer = _DROP_IN.answer(text, lambda: _answer(text, options))
-        found = module
-        if isinstance(answer, Kept):
-            reason = str(answer)
-        else:
-            reason = ""
-            try:
-                found = _read(answer, module.context, read)
-            except RuntimeError:
-                reason = "not taken"
+        answer = _DROP_IN.answer((text, settings), lambda: _answer(text, instructions))
+        is_changed = not isinstance(answer, Kept)
         before = len(_DIVISION.findall(text))
-        after = before if reason else len(_DIVISION.findall(str(answer)))
-        _DROP_IN.record([reason], (before, after))
-    return found
+        after = len(_DIVISION.findall(answer)) if is_changed else before
+        _DROP_IN.record(["" if is_changed else str(answer)], (before, after))
+        return _read(answer, context, read) if is_changed else module
 
 
-def _answer(text: str, options: _Options) -> str | Kept:
+def _answer(text: str, instructions: Callable[[str], int]) -> str | Kept:
+    """The TTIR that is compiled to the fewest instructions, or why the kernel stays."""
     try:
-        return simplified(text, programs=options.programs, cost=options.cost, budget=options.budget)
-    except Kept as kept:
-        return kept
+        candidates = simplified(text, _DROP_IN.options)
+        if not candidates:
+            return Kept("costs no less")
+        best = min(candidates, key=instructions)
+        return best if instructions(best) < instructions(text) else Kept("no fewer instructions")
     except ValueError:
         return Kept("not read")
+    except RuntimeError:
+        return Kept("not taken")
+
+
+def _instructions(module: Any, metadata: dict[str, Any], stages: Mapping[str, Any]) -> int:
+    """How many instructions there are in the assembler's text of a module."""
+    # the last stage assembles
+    for stage in list(stages.values())[list(stages).index("ttir") + 1 : -1]:
+        module = stage(module, metadata)
+    return len(_INSTRUCTION.findall(str(module)))
 
 
 def _read(text: str, context: Any, read: Callable[[str, Any], Any]) -> Any:
@@ -176,33 +209,45 @@ def _read(text: str, context: Any, read: Callable[[str, Any], Any]) -> Any:
     return module
 
 
-def simplified(text: str, *, programs: tuple[int, int, int], cost: CostModel, budget: Budget) -> str:
-    """The TTIR of a kernel with cheaper index arithmetic.
+def simplified(text: str, options: Options) -> list[str]:
+    """TTIR of a kernel with cheaper index arithmetic, if there is any.
+
+    In one, sums of a scalar and the place in a block are seen through; in the other they are kept together, so that
+    Triton sees which elements are neighbours in memory. Which one is compiled to less is for Triton to say.
 
     Parameters
     ----------
     text : str
         TTIR as Triton prints it.
-    programs, cost, budget
+    options : Options
         As for :func:`install`.
 
     Raises
     ------
-    Kept
-        If nothing costs less, or if Triton lacks an operation of the answer.
     ValueError
         If the text is not MLIR.
     """
     ranges = {}
-    for letter, most in zip("xyz", programs, strict=True):
+    for letter, most in zip("xyz", options.programs, strict=True):
         ranges[f"tt.get_program_id {letter}"] = (0, most - 1)
         ranges[f"tt.get_num_programs {letter}"] = (1, most)
-    found = rewriting(_with_joined_offsets(text, ranges), cost=cost, budget=budget, ranges=ranges)
-    if not found.changed:
-        raise Kept("costs no less")
-    if found.text.count("arith.floordivsi") > text.count("arith.floordivsi"):
-        raise Kept("operator")
-    return found.text
+    joined = _with_joined_offsets(text, ranges)
+    found = [
+        rewriting(joined, cost=_Lowered(options.cost), budget=options.budget, ranges=ranges, atoms=atoms)
+        for atoms in (None, _is_place)
+    ]
+    texts = dict.fromkeys(rewritten.text for rewritten in found if rewritten.changed)
+    # those that Triton does not lower
+    return [t for t in texts if t.count("arith.floordivsi") <= text.count("arith.floordivsi")]
+
+
+def _is_place(term: Expr) -> bool:
+    """Whether it is a scalar plus the place along an axis."""
+    if term.op != "add":
+        return False
+    places = [axis_of(operand) is not None for operand in term.args]
+    others = [x for operand in term.args for x in variables([operand]) if axis_of(operand) is None]
+    return any(places) and all(axis_of(x) is None for x in others)
 
 
 def _with_joined_offsets(text: str, ranges: Mapping[str, Bounds]) -> str:
