@@ -15,6 +15,7 @@ from typing import Protocol, cast
 
 from eqsat.alternatives.canonical import Value
 from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
@@ -210,6 +211,7 @@ class _Pairing:
 
     def __init__(self, builder: Classes, prices: ProductPrices, choice: Choice) -> None:
         self.builder, self.choice, self.prices = builder, choice, prices
+        self.programs = LinearPrograms(prices)
         self.left, self.stopped = LIMITS.pairs_per_look, False
         self.sums: list[dict[int, int]] = []
         self.where: dict[Pair, dict[int, int]] = {}
@@ -321,7 +323,14 @@ class _Pairing:
         return list(touched)
 
     def chain(self, terms: dict[int, int]) -> int:
-        """The class of a combination, written term by term, and chosen so."""
+        """The class of a combination, chosen as the cheapest program found, or term by term."""
+        coefficients = tuple(terms.values())
+        if len(terms) > 1 and self.programs.is_short(coefficients):
+            # products that other sums have are paid by these
+            own = [self.prices[abs(k)] for c, k in terms.items() if self.products[c, abs(k)] <= 1]
+            by_terms = sum(own) + (len(terms) - 1) * self.prices.addition
+            if self.programs[coefficients].price < by_terms:
+                return self._programmed(list(terms), coefficients)
         # dearest multipliers first would not change the cost; positive terms first avoids a negation
         ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
         # each of its parts is nearly as long
@@ -348,7 +357,26 @@ class _Pairing:
     def _form(self, c: int) -> LinearForm:
         return cast(LinearForm, self.builder.values[c])
 
+    def _programmed(self, classes: Sequence[int], coefficients: Coefficients) -> int:
+        """The class of a combination, computed by its program."""
+        program = self.programs[coefficients]
+        if program.scale != 1:
+            rest = self._programmed(classes, program.parts[0])
+            return self._times(rest, program.scale) if len(classes) == 1 else self.scaled(rest, program.scale)
+        if not program.parts:
+            return next(c for c, k in zip(classes, coefficients, strict=True) if k)
+        one, other = program.parts
+        sign = 1 if max(other) > 0 else -1
+        right = self._programmed(classes, tuple(k * sign for k in other))
+        return self.sum_of(self._programmed(classes, one), right, sign)
+
     def scaled(self, c: int, by: int) -> int:
+        """The class of a product by a literal, chosen as the cheapest program found."""
+        if by > 1 and self.programs.is_short((by,)):
+            return self._programmed([c], (by,))
+        return self._times(c, by)
+
+    def _times(self, c: int, by: int) -> int:
         if by == 1:
             return c
         result = self.builder.add_class(self._form(c).times(by), False)
