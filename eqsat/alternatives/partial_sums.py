@@ -16,6 +16,7 @@ from typing import Protocol, cast
 from eqsat.alternatives.canonical import Value
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms
+from eqsat.extract.cost import DIVISIONS, width
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
@@ -76,6 +77,8 @@ def share_sums(builder: Classes, choice: Choice, prices: ProductPrices) -> Choic
         if op == "sum":
             constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
             sums[c] = (dict(zip(args, coefficients, strict=True)), constant)
+        elif op == "mul" and (by := choice[args[1]])[0] == "const":
+            sums[c] = ({args[0]: cast(int, by[1])}, 0)
     if not sums:
         return choice
     new_choice = dict(choice)
@@ -86,6 +89,10 @@ def share_sums(builder: Classes, choice: Choice, prices: ProductPrices) -> Choic
     for body, scale in parts:
         if len(body) == 1:
             pairing.products[next(iter(body)), abs(scale)] += 1
+    dividends = [node[2][0] for node in choice.values() if node[0] in DIVISIONS]
+    below = set(reachable(choice, dividends))
+    divided = {key for key, c in zip(keys, sums, strict=True) if c in below}
+    pairing.is_divided = [key in divided for key in bodies]
     # a sum that is only ever subtracted is built the other way round
     added = {key for key, (_, scale) in zip(keys, parts, strict=True) if scale > 0}
     signs = {key: 1 if key in added else -1 for key in bodies}
@@ -94,9 +101,11 @@ def share_sums(builder: Classes, choice: Choice, prices: ProductPrices) -> Choic
     for key, left in zip(bodies, pairing.sums, strict=True):
         # nor is a sum negated before it is subtracted
         sign = -1 if all(k < 0 for k in left.values()) else 1
+        pairing.keeps_sign = key in divided
         built[key] = pairing.chain({c: k * sign for c, k in left.items()}), sign * signs[key]
     for key, (_, scale), (_, constant) in zip(keys, parts, sums.values(), strict=True):
         c, sign = built[key]
+        pairing.keeps_sign = key in divided
         pairing.finish(c, scale * sign, constant)
     return choice if pairing.has_lost else new_choice
 
@@ -212,6 +221,9 @@ class _Pairing:
     def __init__(self, builder: Classes, prices: ProductPrices, choice: Choice) -> None:
         self.builder, self.choice, self.prices = builder, choice, prices
         self.programs = LinearPrograms(prices)
+        #: Of each sum, whether it is part of a dividend, where the sign has a price; and whether the next has to keep it.
+        self.is_divided: list[bool] = []
+        self.keeps_sign = False
         self.left, self.stopped = LIMITS.pairs_per_look, False
         self.sums: list[dict[int, int]] = []
         self.where: dict[Pair, dict[int, int]] = {}
@@ -299,6 +311,7 @@ class _Pairing:
             for index, scale in self.where.pop(pair).items()
             if self.sums[index].get(a) == j * scale and self.sums[index].get(b) == k * scale
         }
+        self.keeps_sign = any(self.is_divided[index] for index in uses)
         # a difference that is mostly subtracted is built the other way round
         turned = -1 if k < 0 and sum([scale < 0 for scale in uses.values()]) * 2 > len(uses) else 1
         c = self.chain({a: j * turned, b: k * turned})
@@ -330,7 +343,9 @@ class _Pairing:
             own = [self.prices[abs(k)] for c, k in terms.items() if self.products[c, abs(k)] <= 1]
             by_terms = sum(own) + (len(terms) - 1) * self.prices.addition
             if self.programs[coefficients].price < by_terms:
-                return self._programmed(list(terms), coefficients)
+                found = self._programmed(list(terms), coefficients)
+                if found is not None:
+                    return found
         # dearest multipliers first would not change the cost; positive terms first avoids a negation
         ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
         # each of its parts is nearly as long
@@ -357,24 +372,35 @@ class _Pairing:
     def _form(self, c: int) -> LinearForm:
         return cast(LinearForm, self.builder.values[c])
 
-    def _programmed(self, classes: Sequence[int], coefficients: Coefficients) -> int:
-        """The class of a combination, computed by its program."""
+    def _programmed(self, classes: Sequence[int], coefficients: Coefficients) -> int | None:
+        """The class of a combination, computed by its program, or None if that makes it dearer to use.
+
+        ``x*7`` is never negative where ``x`` is not; of ``x*8 - x`` bounds do not say so, and ``x*8`` may be wide.
+        """
         program = self.programs[coefficients]
         if program.scale != 1:
             rest = self._programmed(classes, program.parts[0])
+            if rest is None:
+                return None
             return self._times(rest, program.scale) if len(classes) == 1 else self.scaled(rest, program.scale)
         if not program.parts:
             return next(c for c, k in zip(classes, coefficients, strict=True) if k)
-        one, other = program.parts
-        sign = 1 if max(other) > 0 else -1
-        right = self._programmed(classes, tuple(k * sign for k in other))
-        return self.sum_of(self._programmed(classes, one), right, sign)
+        sign = 1 if max(program.parts[1]) > 0 else -1
+        left = self._programmed(classes, program.parts[0])
+        right = self._programmed(classes, tuple(k * sign for k in program.parts[1]))
+        if left is None or right is None:
+            return None
+        result = self.builder.add_class(self._form(left).plus(self._form(right), sign), False)
+        one, other, whole = (self.builder.graph.bounds[c] for c in (left, right, result))
+        ends = (one[0] + other[0], one[1] + other[1]) if sign > 0 else (one[0] - other[1], one[1] - other[0])
+        if (self.keeps_sign and ends[0] < 0 <= whole[0]) or width((one, other, ends)) > width((whole,)):
+            return None
+        return self.sum_of(left, right, sign)
 
     def scaled(self, c: int, by: int) -> int:
         """The class of a product by a literal, chosen as the cheapest program found."""
-        if by > 1 and self.programs.is_short((by,)):
-            return self._programmed([c], (by,))
-        return self._times(c, by)
+        found = self._programmed([c], (by,)) if by > 1 and self.programs.is_short((by,)) else None
+        return self._times(c, by) if found is None else found
 
     def _times(self, c: int, by: int) -> int:
         if by == 1:
