@@ -15,12 +15,11 @@ from pathlib import Path
 from statistics import median
 from time import process_time
 
-from optimum.cases import EACH, Root, bundled
-from optimum.search import search
-
 from eqsat.extract.cost import COST_MODELS
 from eqsat.lang.expr import topological, variables
 from eqsat.optimizer.front import optimize
+from optimum.cases import EACH, Root, bundled
+from optimum.search import search
 
 #: How many pairs the report shows of each family.
 PAIRS = 6
@@ -45,7 +44,7 @@ class Row:
 
 
 def measured(root: Root, model_name: str) -> Row:
-    """eqsat's answer, and the cheapest term found."""
+    """The answer, and the cheapest term found."""
     model = COST_MODELS[model_name]
     started = process_time()
     result = optimize(root.term, cost=model)
@@ -76,10 +75,11 @@ def report(rows: Sequence[Row], model: str) -> str:
     lines = [
         "# How far answers are from the least cost",
         "",
-        f"Made by `make optimum`: {len(rows)} single roots of up to three variables, from the bundled kernels, the suites of the",
-        f"tests, and random terms, by the model `{model}`. Terms are enumerated by increasing cost (`benchmarks/optimum/search.py`),",
-        "each that costs less is compared with the root on the whole domain, and priced by the model. *Proved least*: all terms",
-        "that cost less were looked at, over the literals of the case and their neighbours. *Open*: none was found that costs less.",
+        f"Made by `make optimum`: {len(rows)} single roots of up to three variables, from the bundled kernels, the",
+        f"suites of the tests, and random terms, by the model `{model}`. Terms are enumerated by increasing cost",
+        "(`benchmarks/optimum/search.py`); each that costs less than the answer is compared with the root on the whole",
+        "domain, and priced by the model. *Proved least*: all terms that cost less were looked at, over the literals",
+        "of the case and their neighbours, shared subterms paid each time. *Open*: none was found that costs less.",
         "",
     ]
     for title, key in (("source", "source"), ("family", "family")):
@@ -101,7 +101,12 @@ def report(rows: Sequence[Row], model: str) -> str:
             key=lambda r: (r.least_known - r.cost, len(r.answer)),
         )
         if worst:
-            lines += [f"### {name.capitalize()}", "", "| answer | cost | found | cost | ranges |", "|---|---|---|---|---|"]
+            lines += [
+                f"### {name.capitalize()}",
+                "",
+                "| answer | cost | found | cost | ranges |",
+                "|---|---|---|---|---|",
+            ]
             lines += [
                 f"| `{_cell(r.answer)}` | {r.cost} | `{_cell(r.found)}` | {r.least_known} | {r.ranges} |"
                 for r in worst[:PAIRS]

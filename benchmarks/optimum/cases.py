@@ -1,4 +1,4 @@
-"""The bundled sample: single roots (without their gates) of the kernels, the suites of the tests, and random terms, of up to three variables."""
+"""The bundled sample: single roots of the kernels, without their gates, of the suites of the tests, and random ones."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from optimum.search import within_reach
 
 from eqsat.cli.cases import read_case
 from eqsat.lang.expr import Expr, const, make, var
+from optimum.search import within_reach
 
 ROOT = Path(__file__).parents[2]
 CORPORA = {

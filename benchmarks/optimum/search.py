@@ -1,10 +1,10 @@
 """The cheapest term equal to a given one: terms by increasing cost, one for each vector of values, and a last step.
 
 A term is its values at 64 points of the domain; a point at which a term found was wrong is added, and the search begins
-anew. A pass takes the variables, literals and the subterms of one term of the input or the answer (its *base*, which is
-paid once) as free, and grows all terms over them by increasing cost until there are too many. The last step looks for
-the two or three terms that one operator, or a scaled sum, makes the target of: sums by linear hashes, selections, minima
-and junctions by the set of points at which a term meets the target, bounds of comparisons by their extremes.
+anew. A pass takes as free the variables, literals, and the subterms of one term of the input or the answer (its *base*,
+which is paid once), and grows all terms over them by increasing cost until there are too many. The last step looks for
+the two or three terms of which one operator, or a scaled sum, makes the target: sums by linear hashes, selections,
+minima and junctions by the set of points at which a term meets the target, comparisons by their extremes.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _first_points(root: Expr, names: Sequence[Expr]) -> dict[str, Values]:
     columns = [c.ravel() for c in np.broadcast_arrays(*grid(names).values())]
     values = evaluate([root], {str(v.value): c for v, c in zip(names, columns, strict=True)}, total=True)[0]
     steps = np.diff(np.asarray(values, dtype=np.int64))
-    kinds, first, counts = np.unique(steps, return_index=True, return_counts=True)
+    _, first, counts = np.unique(steps, return_index=True, return_counts=True)
     rare = [p for k in np.argsort(counts)[:8] for p in (first[k], first[k] + 1)]
     spread = np.random.default_rng(0).permutation(len(columns[0]))
     chosen = np.array(list(dict.fromkeys([0, len(columns[0]) - 1, *rare, *spread[:POINTS]]))[:POINTS])
@@ -418,8 +418,7 @@ class Pool:
 
     def add(self, values: Values, made: NDArray[np.int32], cost: int) -> None:
         """Take the terms of the next cost, one of each vector of values."""
-        hashes, first = np.unique(_hash(values), return_index=True)
-        first = np.sort(first)
+        first = np.sort(np.unique(_hash(values), return_index=True)[1])
         self._by_cost[cost] = np.arange(len(self.costs), len(self.costs) + len(first))
         self.values = np.concatenate([self.values, values[first]])
         self.hashes = _hash(self.values)

@@ -184,7 +184,7 @@ def _rounded_down(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> 
 
 
 def _of_two_values(builder: Builder, values: Iterable[tuple[int, Value]]) -> Iterator[tuple[int, Node]]:
-    """``min(20 - 6*x, 6)`` as ``where(x < 3, 6, 2)``, where it has these values alone; ``x*10 + 3`` of a bit likewise."""
+    """``min(20 - 6*x, 6)`` as ``where(x < 3, 6, 2)``, where it has these values alone, and ``x*10 + 3`` of a bit."""
     for c, form in values:
         if not isinstance(form, LinearForm) or not form.terms:
             continue

@@ -1,7 +1,7 @@
 """The cheapest way to compute a short sum of products by literals: by shifts and shared parts where that costs less.
 
-``x*9`` is ``x*8 + x``, and ``x*2 + y*3`` is ``(x + y)*2 + y``. What it costs is the cost model's to say: where a product
-costs what an addition does, nothing changes. (Multiple constant multiplication; the digits are the non-adjacent form.)
+``x*9`` is ``x*8 + x``, and ``x*2 + y*3`` is ``(x + y)*2 + y``. The cost model decides: where a product costs what an
+addition does, nothing changes. This is multiple constant multiplication, of few terms.
 """
 
 from __future__ import annotations
@@ -41,11 +41,14 @@ class LinearPrograms(dict[Coefficients, Program]):
         scale = gcd(*sum_of)
         if len(terms) == 1:
             found = self._product(sum_of, terms[0], scale)
-        elif scale > 1:
-            rest = tuple(k // scale for k in sum_of)
-            found = Program(self[rest].price + self[(scale,)].price, (rest,), scale)
         else:
-            found = min([self._added(*split) for split in _splits(sum_of, terms)], key=lambda program: program.price)
+            found = min([self._added(*split) for split in _parted(sum_of, terms)], key=lambda program: program.price)
+            if scale > 1:
+                rest = tuple(k // scale for k in sum_of)
+                others = [Program(self[rest].price + self[(scale,)].price, (rest,), scale)]
+            else:
+                others = [self._added(*split) for split in _rounded(sum_of, terms)]
+            found = min([*others, found], key=lambda program: program.price)
         self[sum_of] = found
         return found
 
@@ -80,13 +83,17 @@ def _unit(sum_of: Coefficients, place: int, k: int) -> Coefficients:
     return tuple(k if at == place else 0 for at in range(len(sum_of)))
 
 
-def _splits(sum_of: Coefficients, terms: list[int]) -> Iterator[tuple[Coefficients, Coefficients]]:
-    """Two sums that a sum of several terms is the sum of."""
-    first, *others = terms
+def _parted(sum_of: Coefficients, terms: list[int]) -> Iterator[tuple[Coefficients, Coefficients]]:
+    """A sum of several terms as two sums that share no term."""
+    others = terms[1:]
     for apart in (set(some) for size in range(1, len(terms)) for some in combinations(others, size)):
         rest = tuple(0 if place in apart else k for place, k in enumerate(sum_of))
         yield rest, tuple(k if place in apart else 0 for place, k in enumerate(sum_of))
-    # x*2 + y*3 = (x + y)*2 + y: a multiple of what divides the others, and what is left
+
+
+def _rounded(sum_of: Coefficients, terms: list[int]) -> Iterator[tuple[Coefficients, Coefficients]]:
+    """A sum as multiples of something and what is left."""
+    # x*2 + y*3 = (x + y)*2 + y: multiples of what divides the others
     for place in terms:
         k = sum_of[place]
         divisor = gcd(*[other for at, other in enumerate(sum_of) if at != place])
@@ -94,7 +101,7 @@ def _splits(sum_of: Coefficients, terms: list[int]) -> Iterator[tuple[Coefficien
             for multiple in (k // divisor * divisor, k // divisor * divisor + divisor):
                 if multiple and abs(k - multiple) < abs(k):
                     yield _replaced(sum_of, place, multiple), _unit(sum_of, place, k - multiple)
-    # x*7 - y*9 = (x - y)*8 - (x + y): all of them by a power of two, and their digits below it
+    # x*7 - y*9 = (x - y)*8 - (x + y): multiples of a power of two
     for shift in range(1, max(map(abs, sum_of)).bit_length() + 1):
         above = tuple((k + (1 << shift >> 1)) >> shift << shift for k in sum_of)
         below = tuple(k - upper for k, upper in zip(sum_of, above, strict=True))

@@ -221,8 +221,9 @@ class _Pairing:
     def __init__(self, builder: Classes, prices: ProductPrices, choice: Choice) -> None:
         self.builder, self.choice, self.prices = builder, choice, prices
         self.programs = LinearPrograms(prices)
-        #: Of each sum, whether it is part of a dividend, where the sign has a price; and whether the next has to keep it.
+        #: Whether each sum is part of a dividend, where a sign has its price.
         self.is_divided: list[bool] = []
+        #: Whether what is built next must be seen not to be negative, if it is not.
         self.keeps_sign = False
         self.left, self.stopped = LIMITS.pairs_per_look, False
         self.sums: list[dict[int, int]] = []
