@@ -14,6 +14,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
@@ -65,7 +66,8 @@ _COST = click.option(
     metavar="MODEL",
     default="latency",
     callback=_known_cost,
-    help=f"What is cheap: {', '.join(COST_MODELS)}, or a file FILE.json that eqsat calibrate has written.",
+    help=f"What is cheap: {', '.join(COST_MODELS)}, a file FILE.json that eqsat calibrate has written, or a model "
+    "of your own, FILE.py:NAME.",
 )
 _EXTRACT = click.option(
     "--extract",
@@ -107,6 +109,8 @@ _SECONDS = click.option(
     help="How long one optimisation may take; the best found by then is the answer.",
 )
 _PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
+#: What to do about a variable without a range.
+_REMEDY = "give its range, --range {name}=N or --var {name}=LOW:HIGH,"
 #: What arrays of index expressions hold; floating-point values are for kernels.
 _ELEMENTS = ("i32", "i64", "bool", "int")
 _PROVE_SECONDS = click.option(
@@ -197,10 +201,13 @@ def optimize(
     """
     for text in expressions:
         if text.startswith("--"):
-            raise click.UsageError(f"No such option: {text}")
+            # an expression may begin with a minus, so click has no objection to these
+            own = [name for option in click.get_current_context().command.params for name in option.opts]
+            near = "".join(f" Did you mean {name}?" for name in get_close_matches(text.partition("=")[0], own, 1))
+            raise click.UsageError(f"No such option: {text}{'.' if near else ''}{near}")
     names = _names(ranges, variables, buffers)
-    roots = [parse(text, names) for text in expressions]
-    known = [parse(text, names) for text in constraints]
+    roots = [parse(text, names, _REMEDY) for text in expressions]
+    known = [parse(text, names, _REMEDY) for text in constraints]
 
     model = cost_model(cost)
     if loops is not None:

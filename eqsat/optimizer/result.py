@@ -33,6 +33,8 @@ EXPLAINED: Slot[Explanation] = Slot()
 DEFAULT_SECONDS = 2.0
 #: Answers of more characters than these are cut, or printed with their shared subterms named.
 SHORT = 160
+#: The roots that a printed result shows.
+MOST_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,13 @@ class Result:
 
     def __str__(self) -> str:
         costs = f"cost {self.cost_before} -> {self.cost}, {self.stop}, {self.nodes} e-nodes"
-        answer = [brief(expr, SHORT) for expr in self.exprs]
-        return "\n".join([*answer, f"{costs}, {self.rounds} rounds, {self.milliseconds:.1f} ms", str(self.trace)])
+        answer = [brief(expr, SHORT) for expr in self.exprs[:MOST_SHOWN]]
+        if len(self.exprs) > MOST_SHOWN:
+            answer.append(f"and {len(self.exprs) - MOST_SHOWN} more roots")
+        return "\n".join([*answer, f"{costs}, {self.rounds} rounds, {self.milliseconds:.1f} ms"])
+
+    def __repr__(self) -> str:
+        return f"Result({str(self).replace(chr(10), '; ')})"
 
     @property
     def expr(self) -> Expr:
@@ -173,7 +180,9 @@ class Result:
         """
         return tuple(self.built().terms(choice))
 
-    def extract(self, cost: CostModel, extract: str | Extractor = "dag", seconds: float = DEFAULT_SECONDS) -> Result:
+    def extract(
+        self, cost: CostModel | str, extract: str | Extractor = "dag", seconds: float = DEFAULT_SECONDS
+    ) -> Result:
         """Choose anew from :attr:`graph` under another cost model, or by another extractor, without saturating again.
 
         The answer is checked as that of :func:`eqsat.optimize` is. It costs no more than the input and no more than
@@ -181,8 +190,8 @@ class Result:
 
         Parameters
         ----------
-        cost : CostModel
-            What is cheap.
+        cost : CostModel or str
+            What is cheap, or its name.
         extract : {"dag", "tree", "exact"} or function
             As for :func:`eqsat.optimize`; or a function that takes an :class:`eqsat.extract.Priced`, the graph with the
             price of each node, and returns a choice: a node for each class that the roots need.
@@ -195,9 +204,8 @@ class Result:
             If there is no e-graph, or a function returns what is no choice (see :meth:`terms`).
 
         >>> from eqsat import optimize
-        >>> from eqsat.extract import OpCount
         >>> result = optimize("x * 9", x=(0, 99))
-        >>> result.extract(OpCount()).cost
+        >>> result.extract("opcount").cost
         1
         """
         return EXTRACTED.call(self, cost, extract, seconds)

@@ -226,3 +226,19 @@ def test_a_node_runs_as_often_as_its_innermost_operand_must():
     classes |= {3: [("floordiv", None, (1, 2)), ("floordiv", None, (0, 2))], 4: [("add", None, (3, 0))]}
     graph = Priced.of(EGraph(classes, dict.fromkeys(classes, BYTE), [4]), LoopAware({"j": 8}, OpCount()))
     assert graph.prices == {0: [0], 1: [0], 2: [0], 3: [8, 1], 4: [1]}
+
+
+def test_a_model_of_a_file_is_named_by_it(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("class Mine:\n    def price(self, op, operands, result):\n        return 7\n\n\nTHREE = 3\n")
+    assert cost_model(f"{path}:Mine").price("add", [(0, 1), (0, 1)], (0, 2)) == 7
+    with pytest.raises(ValueError, match=r"mine\.py defines no 'Yours': name a cost model of it"):
+        cost_model(f"{path}:Yours")
+    with pytest.raises(TypeError, match="3 is no cost model"):
+        cost_model(f"{path}:THREE")
+    broken = tmp_path / "broken.py"
+    broken.write_text("1 // 0\n")
+    with pytest.raises(ValueError, match=r"broken.py fails: ZeroDivisionError: "):
+        cost_model(f"{broken}:Mine")
+    with pytest.raises(OSError, match="No such file"):
+        cost_model(f"{tmp_path / 'none.py'}:Mine")
