@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eqsat.cli.cases import Case, Record, case_of, kind_of, load, reason
+from eqsat.cli.cases import Case, LeaveOut, Record, case_of, kind_of, load, reason
 from eqsat.codegen.expressions import function
 from eqsat.codegen.runtime import CompiledExprs, compile_many
 from eqsat.extract.cost import CostModel
@@ -38,9 +38,6 @@ BATCH, MOST_TERMS = 50, 2000
 
 #: A step of an experiment has been done.
 Advance = Callable[[], object]
-
-#: A case has been left out: takes one line that says which and why.
-LeaveOut = Callable[[str], object]
 
 
 @dataclass
