@@ -27,6 +27,7 @@ from eqsat.lang.expr import (
     var,
     where,
 )
+from eqsat.lang.own import Operator, operator
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import EXPLAINED, Result
@@ -69,6 +70,7 @@ __all__ = [
     "Budget",
     "Expr",
     "Kernel",
+    "Operator",
     "Result",
     "Rule",
     "Store",
@@ -81,6 +83,7 @@ __all__ = [
     "maximum",
     "min_over",
     "minimum",
+    "operator",
     "optimize",
     "parse",
     "prod_over",

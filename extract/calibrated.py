@@ -16,7 +16,17 @@ from pathlib import Path
 from runpy import run_path
 from typing import Any, cast
 
-from eqsat.extract.cost import COST_MODELS, CostModel, is_power_of_two, is_signed, literal, refuse_other, width
+from eqsat.extract.cost import (
+    COST_MODELS,
+    OWN_PRICES,
+    CostModel,
+    additions,
+    is_power_of_two,
+    is_signed,
+    literal,
+    refuse_other,
+    width,
+)
 from eqsat.extract.graph import Bounds
 
 FORMAT = "eqsat cost model 1"
@@ -132,6 +142,8 @@ class Calibrated:
 
     def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
         """Picoseconds; 0 for literals and variables."""
+        if op in OWN_PRICES:
+            return self.picoseconds[f"add i{width([*operands, result])}"] * additions(op, operands, result)
         kind = operation(op, operands, result) if operands else None
         return 0 if kind is None else self.picoseconds[kind]
 

@@ -10,7 +10,7 @@ often as it runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -64,6 +64,16 @@ def refuse_other(model: object) -> None:
     """Raise ``TypeError`` unless ``model`` has prices."""
     if isinstance(model, type) or not hasattr(model, "price"):
         raise TypeError(f"{model!r} is no cost model: give an object with a price, such as eqsat.extract.Latency()")
+
+
+#: By operator of a user's own its price in additions, or what takes the bounds of operands and value to that.
+OWN_PRICES: dict[str, int | Callable[[Sequence[Bounds], Bounds], int]] = {}
+
+
+def additions(op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+    """How many additions an operator costs that a model knows nothing of: 1, or what a user's own is said to."""
+    price = OWN_PRICES.get(op, 1)
+    return price(operands, result) if callable(price) else price
 
 
 def literal(bounds: Bounds) -> int | None:
@@ -160,6 +170,8 @@ class Latency:
         if op in _REDUCTIONS:
             step = self.multiply if op == "prod_over" else self.simple
             return (step + self.simple) * steps(operands)
+        if op in OWN_PRICES:
+            return self.simple * additions(op, operands, result)
         return self.store if op == "store" else self.load if op == "load" else self.simple
 
     def _multiply(self, by: Bounds) -> int:

@@ -40,6 +40,8 @@ from eqsat.lang.ops import (
     SHIFTS,
     Bounds,
     Buffer,
+    Op,
+    for_each_own,
     reduction_bounds,
     rounded_to_odd,
     trip_bounds,
@@ -282,6 +284,11 @@ _OP_KEYS = {
     name: int.from_bytes(blake2b(name.encode(), digest_size=7).digest())
     for name in [*OPS, *FLOATS, *REDUCTIONS, "const", "bool", "float", "var", "buffer", "load"]
 }
+
+
+@for_each_own
+def _add_key(op: Op) -> None:
+    _OP_KEYS[op.name] = int.from_bytes(blake2b(op.name.encode(), digest_size=7).digest())
 
 
 def _new(

@@ -46,7 +46,7 @@ from eqsat.lang.expr import (
     var,
 )
 from eqsat.lang.limits import require
-from eqsat.lang.ops import BITWISE, FLOATS, OPS, REDUCTIONS, SHIFTS, Buffer
+from eqsat.lang.ops import BITWISE, FLOATS, OPS, REDUCTIONS, SHIFTS, Buffer, Op, for_each_own
 
 _TOKEN = re.compile(
     r"\s*(?:(0[xX][\da-fA-F_]+|0[bB][01_]+|\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|(?:inf|nan)\(\))|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>&|^~(),[\]]))"
@@ -66,9 +66,15 @@ _DERIVED: dict[str, Callable[..., Expr]] = {
 #: Shifts are read as calls too.
 _CALLS = {n: (len(OPS[n].takes), n in ("min", "max")) for n in OPS if not OPS[n].symbol or n in SHIFTS}
 _CALLS |= dict.fromkeys(("exp", "log", "sqrt", "to_float", "to_double", "abs"), (1, False)) | {"ceildiv": (2, False)}
+
+
+@for_each_own
+def _add_call(op: Op) -> None:
+    _CALLS[op.name] = len(op.takes), False
+
+
 _COMPARE = 4
 _REDUCTIONS = {r.text: r.name for r in REDUCTIONS.values() if r.name[0] != "f"}
-_CALLED = frozenset([*_CALLS, *_REDUCTIONS, "load"])
 #: The longest text, in characters.
 MAX_LENGTH = 10_000_000
 _OPEN, _CLOSE = ("(", "["), (")", "]")
@@ -295,12 +301,12 @@ class _Parser:
             if not self.pending or self.pending[-1][0] != _OPEN[_CLOSE.index(token)]:
                 raise self.fail(f"unexpected {token!r}")
             self.pending.pop()
-            if self.pending and self.pending[-1][0] in _CALLED and self.pending[-1][1] == 0:
+            if self.pending and _is_call(self.pending[-1][0]) and self.pending[-1][1] == 0:
                 self.call(*self.pending.pop()[::2])
             return False
         if token == ",":
             self.finish()
-            if len(self.pending) < 2 or self.pending[-2][0] not in _CALLED:
+            if len(self.pending) < 2 or not _is_call(self.pending[-2][0]):
                 raise self.fail("unexpected ','")
             return True
         if token == "if":
@@ -376,6 +382,11 @@ class _Parser:
             self.values.append(_applied(name, args))
         except (TypeError, ValueError) as error:
             raise self.fail(f"{error},") from None
+
+
+def _is_call(name: str) -> bool:
+    """Whether a pending operator is a call or a load."""
+    return name in _CALLS or name in _REDUCTIONS or name == "load"
 
 
 def _applied(name: str, args: list[Expr]) -> Expr:
@@ -517,7 +528,7 @@ def _listed(args: Iterable[Expr]) -> list[str | tuple[Expr, int]]:
 
 def _index_names(root: Expr, taken: Iterable[str]) -> dict[int, str]:
     """A name for the indices of each level, ``r1``, ``r2``, ..., none of them another name in ``root``."""
-    levels, used = set(), set(taken) | set(_CALLED)
+    levels, used = set(), {*taken, *_CALLS, *_REDUCTIONS, "load"}
     for term in topological([root]):
         if term.op == "var" and is_index(term):
             levels.add(index_level(term))

@@ -42,7 +42,7 @@ from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import TRUE, Expr, const, substitute, topological, var, variables
 from eqsat.lang.limits import require
-from eqsat.lang.ops import DIVISIONS, MAX_SHIFT
+from eqsat.lang.ops import DIVISIONS, MAX_SHIFT, OWN
 from eqsat.prove import binding
 from eqsat.prove.smt import Quotient, Quotients, to_bit_vectors, to_z3
 
@@ -163,6 +163,8 @@ def _holds_on_bits(pattern: Pattern) -> int | None:
     if any(str(v.value) not in _PLAIN_LETTERS for v in letters):
         return None
     order = topological([pattern.left, pattern.right, pattern.when])
+    if any(t.op in OWN for t in order):
+        return None
     divides = any(t.op in DIVISIONS or (t.op == "mul" and all(a.op != "const" for a in t.args)) for t in order)
     size = _BITS_DIVIDED if divides else _BITS
     narrow = {v: var(str(v.value), -(2 ** (size - 1)), 2 ** (size - 1) - 1) for v in letters}

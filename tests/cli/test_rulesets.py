@@ -1,6 +1,7 @@
 """Rules of one's own on the command line, and rules left out."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -80,3 +81,11 @@ def test_one_rule_in_detail(eqsat, mine):
     names = [line.split()[0] for line in eqsat("rules", "where-t*", "mod-core")[1].splitlines()]
     assert {"mod-core", "where-true"} < set(names)
     assert all(name.startswith(("mod-core", "where-t")) for name in names)
+
+
+def test_files_of_rules_bring_operators(eqsat, tmp_path):
+    rules = str(Path(__file__).parent.parent.parent / "examples" / "operators.py")
+    assert eqsat("optimize", "popcount(x*8)", "--range", "x=9", "--rules", rules)[:2] == (0, "popcount(x)\n")
+    corpus = tmp_path / "in.jsonl"
+    corpus.write_text(json.dumps({"vars": {"x": [0, 9]}, "exprs": ["popcount(x*8)"]}))
+    assert json.loads(eqsat("corpus", str(corpus), "--rules", rules)[1])["out"] == ["popcount(x)"]
