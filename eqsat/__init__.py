@@ -33,6 +33,7 @@ from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import EXPLAINED, Result
 
 if TYPE_CHECKING:
+    from eqsat.cli.experiment import experiment
     from eqsat.codegen.runtime import compile_kernel as compile
     from eqsat.explain.derivation import Explanation
 
@@ -46,6 +47,10 @@ else:
                 from eqsat.codegen.runtime import compile_kernel
 
                 return compile_kernel
+            case "experiment":
+                from eqsat.cli.experiment import experiment
+
+                return experiment
             case "__version__":
                 from importlib.metadata import PackageNotFoundError, version
 
@@ -78,6 +83,7 @@ __all__ = [
     "compile",
     "const",
     "exp",
+    "experiment",
     "log",
     "max_over",
     "maximum",

@@ -600,23 +600,38 @@ def calibrate(output: Path, repeats: int) -> None:
 @click.option("--extracts", default="dag,tree", callback=_extractors, help="Extractors, comma-separated.")
 @click.option("--limit", type=click.IntRange(min=1), help="Take N cases, chosen by the seed.")
 @click.option(
-    "--repeats", type=click.IntRange(min=1), default=5, help="How often everything is measured; medians count."
+    "--repeats",
+    type=click.IntRange(min=0),
+    default=5,
+    help="How often everything is measured; medians count. 0: nothing is compiled.",
 )
 @click.option("--seed", type=int, default=0, help="For the choice of cases and the order of measurements.")
+@_RULES
+@_WITHOUT
 def experiment(
-    source: Path, output: Path, costs: str, extracts: list[str], limit: int | None, repeats: int, seed: int
+    source: Path,
+    output: Path,
+    costs: str,
+    extracts: list[str],
+    limit: int | None,
+    repeats: int,
+    seed: int,
+    rule_files: tuple[str, ...],
+    without: tuple[str, ...],
 ) -> None:
-    """Optimise a corpus, choose by several cost models, compile and measure every answer; write a CSV file and plots.
+    """Optimise a corpus, choose by several cost models, compile and measure every answer; write tables and plots.
 
     Each case is optimised once; every model and extractor chooses from the same e-graph.
 
-    Prints for each model the rank correlation of its predictions with measured time, and the time of its answers over
-    that of the inputs. Cases that cannot be measured are left out, each with a line on standard error. Plots need the
-    extra plots.
+    Prints for each model and extractor what the inputs and the answers cost, for each model the rank correlation of its
+    predictions with measured time, and the time of its answers over that of the inputs. DIR gets measurements.csv, and
+    measurements.json with the answers. Cases that cannot be measured are left out, each with a line on standard error.
+    Plots need the extra plots.
     """
     from eqsat.cli import experiment as experiments
 
     models = {name: cost_model(name) for name in costs.split(",")}
+    chosen = rule_set(rule_files, without)
 
     def leave_out(line: str) -> None:
         click.echo(f"# left out: {line}", err=True)
@@ -624,11 +639,14 @@ def experiment(
     cases = experiments.chosen_cases(source.read_bytes().split(b"\n"), limit, seed, leave_out)
     output.mkdir(parents=True, exist_ok=True)
     with _progress(len(cases)) as advance:
-        rows = experiments.answers(cases, models, extracts, advance, leave_out)
-    with _progress(repeats, "compiling and measuring") as advance:
-        experiments.measure(rows, repeats, seed, advance)
-    experiments.write_csv(rows, output / "measurements.csv")
-    for line in experiments.summary(rows):
+        rows = experiments.answers(cases, models, extracts, advance, leave_out, rules=chosen, lower=bool(repeats))
+    if repeats:
+        with _progress(repeats, "compiling and measuring") as advance:
+            experiments.measure(rows, repeats, seed, advance)
+    found = experiments.Experiment(tuple(rows))
+    found.to_csv(output / "measurements.csv")
+    found.to_json(output / "measurements.json")
+    for line in found.summary():
         click.echo("  ".join(f"{key} {'-' if value is None else value}" for key, value in line.items()))
     optimising, choosing, count = experiments.times(rows)
     click.echo(

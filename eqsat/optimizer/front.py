@@ -128,11 +128,11 @@ def optimize(
     model = cost_model(cost)
     if not isinstance(budget, Budget):
         raise TypeError(f"{budget!r} is no budget: give an eqsat.Budget, such as Budget(seconds=1.0)")
-    names = {name: _variable(name, bounds) for name, bounds in ranges.items()}
+    names = variables_of(ranges)
     # a term of another system is refused as such
     alone = isinstance(exprs, Expr | str) or origin_of(exprs) is not None
     written = [cast(Expr, exprs)] if alone else _listed("exprs", cast(Sequence[Expr], exprs), "expressions, or one")
-    roots = tuple(_term(e, names) for e in written)
+    roots = tuple(term_of(e, names) for e in written)
     if not roots:
         raise ValueError("there is nothing to optimise: give at least one expression")
     facts = tuple(_fact(c, names) for c in _listed("constraints", constraints or (), "conditions"))
@@ -171,6 +171,11 @@ def _refuse_ranges(options: Mapping[str, object]) -> None:
             )
 
 
+def variables_of(ranges: Mapping[str, tuple[int | None, int | None] | range]) -> dict[str, Expr]:
+    """The variables that ranges are given of."""
+    return {name: _variable(name, bounds) for name, bounds in ranges.items()}
+
+
 def _variable(name: str, bounds: tuple[int | None, int | None] | range) -> Expr:
     if isinstance(bounds, range) and bounds.step == 1:
         return var(name, bounds.start, bounds.stop - 1)
@@ -193,7 +198,8 @@ def _listed[E](name: str, given: Iterable[E], what: str) -> list[E]:
     return list(given)
 
 
-def _term(given: Expr | str, names: dict[str, Expr]) -> Expr:
+def term_of(given: Expr | str, names: Mapping[str, Expr]) -> Expr:
+    """The term that an expression is, or its text says."""
     term = parse(given, names, REMEDY) if isinstance(given, str) else as_expr(given)
     refuse_array(term)
     return term
@@ -204,7 +210,7 @@ def _fact(given: Expr | str, names: dict[str, Expr]) -> Expr:
         raise TypeError(
             f"a constraint or gate is {given}: == and != compare terms, not values; write x.eq(3) or x.ne(3), or a text"
         )
-    fact = _term(given, names)
+    fact = term_of(given, names)
     if not fact.is_bool:
         raise ValueError(f"a constraint or gate must be a condition, not {brief(fact)!r}")
     return fact

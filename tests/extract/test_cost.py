@@ -7,7 +7,9 @@ import pytest
 
 from eqsat.extract import (
     COST_MODELS,
+    GPU,
     Calibrated,
+    CodeSize,
     EGraph,
     Latency,
     LoopAware,
@@ -110,7 +112,8 @@ def test_op_count(op, operands, weights, cost):
 
 
 def test_models_by_name():
-    assert {"latency": Latency(), "throughput": Throughput(), "opcount": OpCount()} == COST_MODELS
+    models = {"latency": Latency(), "throughput": Throughput(), "opcount": OpCount()}
+    assert models | {"codesize": CodeSize(), "gpu": GPU()} == COST_MODELS
     assert cost_model("throughput") == Throughput()
 
 
