@@ -30,7 +30,7 @@ from eqsat.lang.expr import (
 from eqsat.lang.own import Operator, operator
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
-from eqsat.optimizer.result import EXPLAINED, Result
+from eqsat.optimizer.result import EXPLAINED, SHOWN, Result
 
 if TYPE_CHECKING:
     from eqsat.cli.experiment import experiment
@@ -69,6 +69,13 @@ def _explained(result: Result, **options: Any) -> Explanation:
     from eqsat.explain.derivation import explain
 
     return explain(result, **options)
+
+
+@SHOWN.fill
+def _shown(result: Result) -> str:
+    from eqsat.cli.page import to_html
+
+    return to_html(result)
 
 
 __all__ = [

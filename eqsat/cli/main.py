@@ -189,6 +189,12 @@ def app() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--c", "as_c", is_flag=True, help="Print the result as a C function.")
 @click.option("--explain", is_flag=True, help="Print a checked derivation of the result.")
+@click.option(
+    "--html",
+    metavar="FILE.html",
+    type=click.Path(path_type=Path),
+    help="Also write a page that shows what was found, how, and the e-graph.",
+)
 @click.option("--stats", is_flag=True, help="Also say what took how long, what added e-nodes and which rules matched.")
 @_COST
 @_EXTRACT
@@ -213,6 +219,7 @@ def optimize(
     as_json: bool,
     as_c: bool,
     explain: bool,
+    html: Path | None,
     stats: bool,
     cost: Any,
     extract: Any,
@@ -264,6 +271,8 @@ def optimize(
     if not check.equal:
         raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(map(to_text, result.exprs))}")
     derivation = result.explain(prove=prove) if explain else None
+    if html is not None:
+        result.show(html)
     if as_json:
         found = _record(result, check, names, as_c, derivation)
         click.echo(json.dumps(found | ({"trace": result.trace.record()} if stats else {})))

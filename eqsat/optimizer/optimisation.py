@@ -494,6 +494,7 @@ class Optimisation(ABC):
             extraction_milliseconds=1000 * spent.extraction_seconds,
             rules=dict(spent.matches),
             rule_set=self.rules,
+            model=self.model,
             conjectures=tuple(self.conjectures),
             trace=trace,
             snapshot=snapshot,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import webbrowser
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from eqsat.egraph.rule import Rule
@@ -26,6 +29,8 @@ Extractor = Callable[[Priced], Choice]
 
 #: What chooses again; :mod:`eqsat.optimizer.reextraction` fills it.
 EXTRACTED: Slot[Result] = Slot()
+#: What makes a page of a result; the package fills it, with what is imported when it is called.
+SHOWN: Slot[str] = Slot()
 #: What derives a result; the package fills it, with what is imported when it is called.
 EXPLAINED: Slot[Explanation] = Slot()
 
@@ -71,6 +76,8 @@ class Result:
         Where the time went, which e-nodes came from where, what each round and rule did; see :mod:`eqsat.egraph.trace`.
     pareto : tuple of Answer
         If asked for, the answers of which none is both cheaper and smaller than another, the cheapest first.
+    model : CostModel
+        What was cheap.
     snapshot : Snapshot or None
         What the run left of its e-graphs, for :attr:`graph` and :meth:`extract`.
 
@@ -95,6 +102,7 @@ class Result:
     extraction_milliseconds: float
     rules: dict[str, int]
     rule_set: tuple[Rule, ...] = field(repr=False)
+    model: CostModel = field(repr=False, compare=False)
     conjectures: tuple[Conjecture, ...] = ()
     trace: Trace = field(default=Trace(), repr=False)
     pareto: tuple[Answer, ...] = ()
@@ -237,6 +245,32 @@ class Result:
         'proved'
         """
         return prove_equal(self.before, self.exprs, constraints=self.constraints, gates=self.gates, **options)
+
+    def to_html(self) -> str:
+        """One page that shows what was found and how, and the e-graph class by class; it loads nothing else.
+
+        >>> from eqsat import optimize
+        >>> optimize("i*8 // 8", i=(0, 63)).to_html().count("</html>")
+        1
+        """
+        return SHOWN.call(self)
+
+    def show(self, path: str | Path | None = None) -> Path:
+        """Write :meth:`to_html` to a file, and open it in the web browser if no ``path`` is given for it.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        if path is not None:
+            target = Path(path)
+            target.write_text(self.to_html(), encoding="utf-8")
+            return target
+        with NamedTemporaryFile("w", suffix=".html", prefix="eqsat-", delete=False, encoding="utf-8") as file:
+            file.write(self.to_html())
+        webbrowser.open(f"file://{file.name}")
+        return Path(file.name)
 
     def explain(self, **options: Any) -> Explanation:
         """Derive the output from the input in checked steps, as :func:`eqsat.explain.derivation.explain` does."""
