@@ -27,11 +27,13 @@ from eqsat.lang.expr import (
     var,
     where,
 )
+from eqsat.lang.own import Operator, operator
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
-from eqsat.optimizer.result import EXPLAINED, Result
+from eqsat.optimizer.result import EXPLAINED, SHOWN, Result
 
 if TYPE_CHECKING:
+    from eqsat.cli.experiment import experiment
     from eqsat.codegen.runtime import compile_kernel as compile
     from eqsat.explain.derivation import Explanation
 
@@ -45,6 +47,10 @@ else:
                 from eqsat.codegen.runtime import compile_kernel
 
                 return compile_kernel
+            case "experiment":
+                from eqsat.cli.experiment import experiment
+
+                return experiment
             case "__version__":
                 from importlib.metadata import PackageNotFoundError, version
 
@@ -65,10 +71,18 @@ def _explained(result: Result, **options: Any) -> Explanation:
     return explain(result, **options)
 
 
+@SHOWN.fill
+def _shown(result: Result) -> str:
+    from eqsat.cli.page import to_html
+
+    return to_html(result)
+
+
 __all__ = [
     "Budget",
     "Expr",
     "Kernel",
+    "Operator",
     "Result",
     "Rule",
     "Store",
@@ -76,11 +90,13 @@ __all__ = [
     "compile",
     "const",
     "exp",
+    "experiment",
     "log",
     "max_over",
     "maximum",
     "min_over",
     "minimum",
+    "operator",
     "optimize",
     "parse",
     "prod_over",

@@ -5,15 +5,18 @@ knows expressions or egglog.
 """
 
 from eqsat.extract.calibrated import Calibrated, cost_model
-from eqsat.extract.cost import COST_MODELS, CostModel, Latency, LoopAware, OpCount, Throughput
+from eqsat.extract.cost import COST_MODELS, GPU, CodeSize, CostModel, Latency, LoopAware, OpCount, Throughput
 from eqsat.extract.exact import Exact, exact
+from eqsat.extract.exchange import to_dot, to_egraph_serialize
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, Priced, dag, reachable, reaches, total_cost, tree
 
 __all__ = [
     "COST_MODELS",
+    "GPU",
     "Calibrated",
     "Choice",
+    "CodeSize",
     "CostModel",
     "EGraph",
     "Exact",
@@ -28,6 +31,8 @@ __all__ = [
     "exact",
     "reachable",
     "reaches",
+    "to_dot",
+    "to_egraph_serialize",
     "total_cost",
     "tree",
 ]

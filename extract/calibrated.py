@@ -10,10 +10,23 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
-from typing import Any
+from runpy import run_path
+from typing import Any, cast
 
-from eqsat.extract.cost import COST_MODELS, CostModel, is_power_of_two, is_signed, literal, width
+from eqsat.extract.cost import (
+    COST_MODELS,
+    OWN_PRICES,
+    CostModel,
+    additions,
+    is_power_of_two,
+    is_signed,
+    literal,
+    refuse_other,
+    width,
+)
 from eqsat.extract.graph import Bounds
 
 FORMAT = "eqsat cost model 1"
@@ -129,28 +142,72 @@ class Calibrated:
 
     def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
         """Picoseconds; 0 for literals and variables."""
+        if op in OWN_PRICES:
+            return self.picoseconds[f"add i{width([*operands, result])}"] * additions(op, operands, result)
         kind = operation(op, operands, result) if operands else None
         return 0 if kind is None else self.picoseconds[kind]
 
 
-def cost_model(name: str) -> CostModel:
-    """The shipped model of that name, or the one in the model file ``name``, which ends in ``.json``.
+def cost_model(name: CostModel | str) -> CostModel:
+    """The cost model that ``name`` names, or is.
 
     Parameters
     ----------
-    name : str
-        One of :data:`COST_MODELS`, or the path of a file that ``eqsat calibrate`` has written.
+    name : CostModel or str
+        A model; or one of :data:`COST_MODELS`, the path of a file that ``eqsat calibrate`` has written, which ends in
+        ``.json``, or ``FILE.py:NAME``, a model that a Python file defines, or its class.
 
     Raises
     ------
     ValueError
         If there is no such model, or the file holds none.
+    TypeError
+        If it is neither a name nor a model.
+    OSError
+        If the file cannot be read.
 
     >>> cost_model("opcount")
     OpCount(weights={})
     """
+    if not isinstance(name, str):
+        refuse_other(name)
+        return name
     if name.endswith(".json"):
         return Calibrated.load(name)
+    path, colon, found = name.rpartition(":")
+    if colon and path.endswith(".py"):
+        defined = globals_of(path)
+        if found not in defined:
+            raise ValueError(f"{path} defines no {found!r}: name a cost model of it")
+        model = defined[found]() if isinstance(defined[found], type) else defined[found]
+        refuse_other(model)
+        return cast(CostModel, model)
     if name not in COST_MODELS:
-        raise ValueError(f"unknown cost model {name!r}: use {', '.join(COST_MODELS)} or a model file, FILE.json")
+        likely = "".join(f"; did you mean {near!r}?" for near in get_close_matches(name, COST_MODELS, 1))
+        raise ValueError(
+            f"unknown cost model {name!r}: use {', '.join(COST_MODELS)}, a model file, FILE.json, or a model of your "
+            f"own, FILE.py:NAME{likely}"
+        )
     return COST_MODELS[name]
+
+
+def globals_of(path: str | Path) -> dict[str, Any]:
+    """What the Python file at ``path`` defines; it is run once in a process.
+
+    Raises
+    ------
+    ValueError
+        If it fails; the message says where.
+    OSError
+        If it cannot be read.
+    """
+    return _defined(str(Path(path).resolve()), str(path))
+
+
+@cache
+def _defined(path: str, written: str) -> dict[str, Any]:
+    Path(path).read_bytes()
+    try:
+        return run_path(path)
+    except Exception as error:
+        raise ValueError(f"{written} fails: {type(error).__name__}: {error}") from error

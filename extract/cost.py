@@ -10,7 +10,7 @@ often as it runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -64,6 +64,16 @@ def refuse_other(model: object) -> None:
     """Raise ``TypeError`` unless ``model`` has prices."""
     if isinstance(model, type) or not hasattr(model, "price"):
         raise TypeError(f"{model!r} is no cost model: give an object with a price, such as eqsat.extract.Latency()")
+
+
+#: By operator of a user's own its price in additions, or what takes the bounds of operands and value to that.
+OWN_PRICES: dict[str, int | Callable[[Sequence[Bounds], Bounds], int]] = {}
+
+
+def additions(op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+    """How many additions an operator costs that a model knows nothing of: 1, or what a user's own is said to."""
+    price = OWN_PRICES.get(op, 1)
+    return price(operands, result) if callable(price) else price
 
 
 def literal(bounds: Bounds) -> int | None:
@@ -160,6 +170,8 @@ class Latency:
         if op in _REDUCTIONS:
             step = self.multiply if op == "prod_over" else self.simple
             return (step + self.simple) * steps(operands)
+        if op in OWN_PRICES:
+            return self.simple * additions(op, operands, result)
         return self.store if op == "store" else self.load if op == "load" else self.simple
 
     def _multiply(self, by: Bounds) -> int:
@@ -203,6 +215,117 @@ class Throughput(Latency):
     sign_fix_up: int = 2
     remainder_by_variable: int = 24
     quotient_by_variable: int = 26
+
+
+@dataclass(frozen=True)
+class CodeSize:
+    """Bytes of x86-64 code that compute a node, its operands in registers and its result left in one.
+
+    An instruction between two registers has an opcode and a byte that names them, a literal adds one byte or four,
+    shifts and products by literals as much; one on 64 bits has a prefix more. A comparison sets a register, a selection
+    is a test and a conditional move. A quotient by a constant loads a multiplier, multiplies and shifts; one by a
+    variable moves its operands to where the divider takes them; floors of what may be negative are corrected. Copies
+    between registers are not counted. A reduction counts each step, as if it were written out. Source: Intel 64 and
+    IA-32 Architectures Software Developer's Manual (2023), volume 2, formats and opcodes.
+
+    >>> model = CodeSize()
+    >>> model.price("add", [(0, 9), (0, 9)], (0, 18)), model.price("add", [(0, 9), (500, 500)], (500, 509))
+    (2, 6)
+    >>> model.price("floordiv", [(0, 99), (7, 7)], (0, 14)), model.price("floordiv", [(0, 99), (8, 8)], (0, 12))
+    (13, 3)
+    """
+
+    def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+        """The bytes; 0 for literals and variables. A user's own operator has three for each addition that it costs."""
+        if not operands:
+            return 0
+        if op in OWN_PRICES:
+            return 3 * additions(op, operands, result)
+        count = steps(operands) if op in _REDUCTIONS else 1
+        size, instructions = _code(op, operands)
+        return count * (size + (instructions if width([*operands, result]) == 64 else 0))
+
+
+def _code(op: str, operands: Sequence[Bounds]) -> tuple[int, int]:
+    """The bytes of the instructions of a node on 32 bits, and how many these are."""
+    number = next((value for value in map(literal, operands) if value is not None), None)
+    # of two registers, of a register and a literal of 8 bits, and of one of 32
+    plain = 2 if number is None else 3 if -128 <= number < 128 else 6
+    if op in DIVISIONS:
+        return _division_code(op, operands, plain)
+    if op == "mul":
+        if number in (0, 1):
+            return 0, 0
+        if number is not None and is_power_of_two(abs(number)):
+            return (3, 1) if number > 0 else (5, 2)
+        return max(3, plain), 1
+    if op in ("shl", "shr"):
+        return (3, 1) if literal(operands[1]) is not None else (4, 2)
+    if op in ("lt", "le", "eq", "ne"):
+        return plain + 3, 2
+    if op in ("where", "min", "max", "max_over", "min_over"):
+        return plain + 3, 2
+    return (3, 1) if op in ("load", "store", "prod_over") else (plain, 1)
+
+
+def _division_code(op: str, operands: Sequence[Bounds], plain: int) -> tuple[int, int]:
+    by, signed, quotient = literal(operands[1]), is_signed(operands), op in ("floordiv", "tdiv")
+    if by is None:
+        # the divider's operands are moved there, and the result from there; the sign of a remainder is corrected
+        return (17, 8) if signed and op not in ("tdiv", "tmod") else (9, 4) if signed else (8, 4)
+    if is_power_of_two(abs(by)):
+        size, count = (3, 1) if quotient else (plain, 1)
+        return (size + 5, count + 2) if by < 0 or (signed and op in ("tdiv", "tmod")) else (size, count)
+    size, count = (18, 5) if signed else (13, 3)
+    return (size, count) if quotient else (size + max(3, plain) + 2, count + 2)
+
+
+@dataclass(frozen=True)
+class GPU:
+    """Instructions that a thread of a recent NVIDIA GPU issues for one node, where others hide how long they take.
+
+    Additions, shifts, masks, comparisons, minima, selections and products of 32 bits are issued at one rate, and a
+    product takes a sum with it; what has 64 bits is made of two of 32. There is no divider: a quotient by a variable is
+    a routine of up to 20 instructions, and some more for signs, so that it takes 20 to 40. By a constant it is the high
+    half of a product, issued at half the rate, and a shift, with a correction of the sign; a remainder is a product
+    and difference more. Source: NVIDIA CUDA C++ Programming Guide, 12, arithmetic instructions: the table of throughput
+    for compute capability 8.0, and "integer division and modulo operation are costly as they compile to up to 20
+    instructions".
+
+    >>> model = GPU()
+    >>> model.price("floordiv", [(0, 99), (1, 9)], (0, 99)), model.price("floordiv", [(0, 99), (7, 7)], (0, 14))
+    (20, 3)
+    >>> model.price("mul", [(0, 9), (7, 7)], (0, 63)), model.price("mul", [(0, 9), (0, 2**40)], (0, 9 * 2**40))
+    (1, 2)
+    """
+
+    simple: int = 1
+    divide_by_constant: int = 3
+    divide_by_variable: int = 20
+    sign_fix_up: int = 1
+
+    def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+        """The instructions; 0 for literals and variables."""
+        if not operands:
+            return 0
+        count = self._divide(op, operands) if op in DIVISIONS else self.simple
+        if op == "mul" and any(value in (0, 1) for value in map(literal, operands)):
+            count = 0
+        elif op in OWN_PRICES:
+            count = self.simple * additions(op, operands, result)
+        elif op in _REDUCTIONS:
+            # and the counter of the loop
+            count = 2 * self.simple * steps(operands)
+        return 2 * count if width([*operands, result]) == 64 else count
+
+    def _divide(self, op: str, operands: Sequence[Bounds]) -> int:
+        by, fixes = literal(operands[1]), self.sign_fix_up if is_signed(operands) else 0
+        if by is None:
+            # signs are taken off both operands and put on the result; a floor compares with the remainder
+            return self.divide_by_variable + (3 if op in ("tdiv", "tmod") else 6) * fixes
+        if is_power_of_two(abs(by)):
+            return self.simple * (1 + (by < 0)) + (2 * fixes if op in ("tdiv", "tmod") else 0)
+        return self.divide_by_constant + fixes + (self.simple if op in ("mod", "tmod") else 0)
 
 
 @dataclass(frozen=True)
@@ -302,4 +425,10 @@ def is_power_of_two(value: int) -> bool:
 
 
 #: The shipped models that need no data, by name.
-COST_MODELS: dict[str, CostModel] = {"latency": Latency(), "throughput": Throughput(), "opcount": OpCount()}
+COST_MODELS: dict[str, CostModel] = {
+    "latency": Latency(),
+    "throughput": Throughput(),
+    "opcount": OpCount(),
+    "codesize": CodeSize(),
+    "gpu": GPU(),
+}

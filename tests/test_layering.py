@@ -28,7 +28,13 @@ LAYERS = [
 ]
 #: What functions import, by who does: packages that are slow to import or optional, and modules that need such.
 LAZY = {
-    "eqsat": {"eqsat.codegen.runtime", "eqsat.explain.derivation", "importlib.metadata"},
+    "eqsat": {
+        "eqsat.cli.experiment",
+        "eqsat.cli.page",
+        "eqsat.codegen.runtime",
+        "eqsat.explain.derivation",
+        "importlib.metadata",
+    },
     "eqsat.cli.corpus": {"eqsat.cli.kinds"},
     "eqsat.cli.experiment": {"matplotlib"},
     "eqsat.cli.main": {

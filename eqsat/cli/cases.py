@@ -12,17 +12,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
+from pathlib import Path
 from typing import Any, cast
 
 from eqsat.codegen.loops import expand
 from eqsat.interop.views import INVALID, Access, View, split_gate
-from eqsat.lang.expr import WORDS, Expr, bounds_of, buffer, shortened, topological, var
+from eqsat.lang.expr import WORDS, Expr, bounds_of, buffer, buffers, shortened, topological, var, variables
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.text import array_names, parse_program
+from eqsat.lang.ops import Buffer
+from eqsat.lang.text import array_names, parse_program, to_program
 
 Record = Mapping[str, Any]
 Gates = list[Expr | None]
 Id = str | int | float
+#: A case has been left out: takes one line that says which and why.
+LeaveOut = Callable[[str], object]
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,9 @@ class Case:
         Per root the condition under which its value matters; empty if there are none.
     expected, forbidden : list of (str or None)
         Per root what the source expects, and what must not be produced.
+
+    >>> read_case('{"id": "a", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8"]}').variables
+    {'i': Expr('i')}
     """
 
     id: Id
@@ -57,9 +64,45 @@ class Case:
         """The expression in ``text``, in the names of this case."""
         return parse_program(self.lets, [text], self.variables)[0]
 
+    def record(self) -> dict[str, Any]:
+        """The case as a JSON object, one of kind ``plain`` whatever it was read from; gates become further roots.
+
+        Raises
+        ------
+        ValueError
+            If an array is another than cases have: of ``i32``, without a shape.
+        """
+        for name, term in self.variables.items():
+            if term.op == "buffer" and term is not buffer(name):
+                raise ValueError(f"the array {name!r} cannot be written: those of cases hold i32 and have no shape")
+        gates = [gate for gate in dict.fromkeys(self.gates) if gate is not None]
+        further = [gate for gate in gates if gate not in self.exprs]
+        roots = [*self.exprs, *further]
+        lets, texts = to_program([*roots, *self.constraints], self.variables)
+        index = {root: place for place, root in enumerate(roots)}
+        places = [None if gate is None else index[gate] for gate in self.gates] + [None] * len(further)
+        arrays = [name for name, term in self.variables.items() if term.op == "buffer"]
+        given = {
+            "lets": [list(pair) for pair in lets],
+            "constraints": texts[len(roots) :],
+            "gates": places if gates else [],
+            "buffers": arrays,
+            "expected": self.expected,
+            "forbidden": self.forbidden,
+            "tags": self.tags,
+        }
+        ranges = {name: json_ends(term) for name, term in self.variables.items() if term.op == "var"}
+        first = {"id": self.id, "vars": ranges, "exprs": texts[: len(roots)]}
+        return first | {key: value for key, value in given.items() if value}
+
 
 def read_case(line: str | bytes) -> Case:
     """The case that one line of a corpus holds.
+
+    Parameters
+    ----------
+    line : str or bytes
+        A JSON object.
 
     Raises
     ------
@@ -71,6 +114,93 @@ def read_case(line: str | bytes) -> Case:
     ('a', [Expr('i*8//8')])
     """
     return case_of(load(line))
+
+
+def read_corpus(source: str | Path | Iterable[str | bytes], leave_out: LeaveOut | None = None) -> list[Case]:
+    """The cases of a corpus, in order; blank lines are skipped, and cases without an id are called after their lines.
+
+    Parameters
+    ----------
+    source : str, Path or iterable of lines
+        A file of JSON lines, or its lines.
+    leave_out : callable, optional
+        Takes one line for each case that cannot be read, which says which and why; without it the first is an error.
+
+    Raises
+    ------
+    ValueError
+        If a line is no case, or one of a kind that is no list of expressions (``docs/corpora.md``); the message names
+        it.
+    OSError
+        If the file cannot be read.
+
+    >>> cases = read_corpus(['{"vars": {"i": [0, 31]}, "exprs": ["i*8//8", "i%4"]}', "{}"], leave_out=print)
+    line 2: the key 'exprs' is missing
+    >>> [case.id for case in cases if any(root.op == "mod" for root in case.exprs)]
+    ['line 1']
+    """
+    lines = Path(source).read_bytes().split(b"\n") if isinstance(source, str | Path) else source
+    cases = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            name = f"line {number}"
+            try:
+                cases.append(case_of(load(line), name))
+            except ValueError as error:
+                if leave_out is None:
+                    raise ValueError(f"{name}: {error}") from None
+                leave_out(f"{name}: {one_line(error)}")
+    return cases
+
+
+def write_corpus(cases: Iterable[Case], path: str | Path) -> None:
+    """Write cases as a corpus that :func:`read_corpus` and ``eqsat corpus`` read, one a line.
+
+    Parameters
+    ----------
+    cases : iterable of Case
+        Its cases.
+    path : str or Path
+        The file.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> i = var("i", 0, 31)
+    >>> with TemporaryDirectory() as folder:
+    ...     write_corpus([case([i*8 // 8], id="one")], f"{folder}/mine.jsonl")
+    ...     read_corpus(f"{folder}/mine.jsonl")[0].exprs
+    [Expr('i*8//8')]
+    """
+    text = "".join([json.dumps(case.record()) + "\n" for case in cases])
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def case(exprs: Iterable[Expr], *, id: Id, constraints: Iterable[Expr] = (), gates: Iterable[Expr | None] = ()) -> Case:
+    """A case of terms.
+
+    Parameters
+    ----------
+    exprs : iterable of Expr
+        Its roots.
+    id : str or number
+        What it is called.
+    constraints : iterable of Expr
+        The conditions known to hold.
+    gates : iterable of (Expr or None)
+        Per root the condition under which its value matters; empty for none.
+
+    >>> case([var("i", 0, 31) * 8 // 8], id="one").record()
+    {'id': 'one', 'vars': {'i': [0, 31]}, 'exprs': ['i*8//8']}
+    """
+    exprs, constraints, gates = [*exprs], [*constraints], [*gates]
+    terms = [*exprs, *constraints, *[gate for gate in gates if gate is not None]]
+    names = {str(v.value): v for v in variables(terms)}
+    names |= {cast(Buffer, array.value).name: array for array in buffers(terms)}
+    return Case(id, names, [], exprs, constraints, gates)
 
 
 def case_of(record: Record, name: str = "") -> Case:

@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, cast
 
 from eqsat.cli.cases import Case, Id, Record, case_of, id_of, kind_of, load, one_line, reason
+from eqsat.cli.rulesets import rule_set
 from eqsat.egraph.engine import Budget
 from eqsat.extract.calibrated import cost_model
 from eqsat.lang.text import to_program
@@ -44,13 +45,17 @@ class Settings:
     prove: bool = False
     prove_seconds: float = 10.0
     branches: str = "eager"
+    rules: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    unknown_divisors: str = "refuse"
 
     @property
     def optimizing(self) -> dict[str, Any]:
         """The options of :func:`eqsat.optimize` that all kinds of cases take."""
-        cost = cost_model(self.cost)
+        cost, rules = cost_model(self.cost), rule_set(self.rules, self.without)
         engine, theory, branches = self.engine, self.theory, self.branches
-        return {"cost": cost, "engine": engine, "theory": theory, "budget": self.budget, "branches": branches}
+        options = {"cost": cost, "engine": engine, "theory": theory, "budget": self.budget, "branches": branches}
+        return options if rules is None else options | {"rules": rules}
 
     @property
     def checking(self) -> dict[str, Any]:
@@ -103,6 +108,7 @@ def run_case(case: Case, settings: Settings) -> Row:
         gates=case.gates if settings.gates else (),
         constraints=case.constraints,
         extract=settings.extract,
+        unknown_divisors=settings.unknown_divisors,
         **settings.optimizing,
     )
     check = result.check(**settings.checking)

@@ -1,5 +1,6 @@
 """Experiments with cost models: does a model predict what compiled code takes, and what does extraction leave?
 
+:func:`experiment` is the whole of it from Python, and ``eqsat experiment`` on the command line.
 Every case of a corpus is optimised once, by default cost model and extractor; each model and each extractor then
 chooses from that e-graph (:meth:`eqsat.optimizer.result.Result.extract`), so that answers differ by these alone,
 whatever the order of the models. All answers are compiled, and their time is measured in turns. A :class:`Row` is one
@@ -9,6 +10,7 @@ answer with what each model predicts of it; rows go to a CSV file, from which :f
 from __future__ import annotations
 
 import csv
+import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,13 +23,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eqsat.cli.cases import Case, Record, case_of, kind_of, load, reason
+from eqsat.cli.cases import Case, LeaveOut, Record, case, case_of, kind_of, load, read_corpus, reason
 from eqsat.codegen.expressions import function
 from eqsat.codegen.runtime import CompiledExprs, compile_many
+from eqsat.egraph.engine import Budget
+from eqsat.egraph.rule import Rule
+from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, term_count, topological
-from eqsat.optimizer.front import optimize
+from eqsat.lang.text import to_program
+from eqsat.optimizer.front import DEFAULT_BUDGET, optimize, term_of, variables_of
+from eqsat.optimizer.reextraction import EXTRACTORS
 from eqsat.optimizer.result import Result
 
 #: What answers are called that have not been optimised.
@@ -39,9 +46,6 @@ BATCH, MOST_TERMS = 50, 2000
 #: A step of an experiment has been done.
 Advance = Callable[[], object]
 
-#: A case has been left out: takes one line that says which and why.
-LeaveOut = Callable[[str], object]
-
 
 @dataclass
 class Row:
@@ -51,8 +55,8 @@ class Row:
     ----------
     case, model, extract : str
         What it answers, and how it was found; the input itself has the model and the extractor ``"input"``.
-    cost : int
-        Under its own model; 0 for the input.
+    cost, cost_before : int
+        Of the answer and of the input under the row's model; 0 for the input.
     gap : float or None
         Of exact extraction; see :attr:`eqsat.optimizer.result.Result.gap`.
     milliseconds, extraction_milliseconds : float
@@ -70,11 +74,146 @@ class Row:
     roots: tuple[Expr, ...]
     variables: tuple[Expr, ...]
     cost: int = 0
+    cost_before: int = 0
     gap: float | None = None
     milliseconds: float = 0.0
     extraction_milliseconds: float = 0.0
     nanoseconds: float = 0.0
     predicted: dict[str, int] | None = None
+
+    def record(self) -> dict[str, Any]:
+        """The row as JSON and tables have it, with the answer as text and a key ``predicted MODEL`` for each model."""
+        lets, out = to_program(self.roots)
+        found = {column: getattr(self, column) for column in COLUMNS} | {"nanoseconds": self.nanoseconds or None}
+        predicted = {f"predicted {model}": cost for model, cost in (self.predicted or {}).items()}
+        return found | predicted | {"out": out, "lets": [list(pair) for pair in lets]}
+
+
+#: What is written of each row, besides what models predict.
+COLUMNS = (
+    *("case", "model", "extract", "cost", "cost_before", "gap"),
+    *("milliseconds", "extraction_milliseconds", "nanoseconds"),
+)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What :func:`experiment` found.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+        For each case the input, and the answer of each model and extractor, in order.
+    left_out : tuple of str
+        One line for each case that could not be read, optimised or measured, which says which and why.
+
+    >>> from eqsat.cli.experiment import experiment
+    >>> found = experiment(["x // n + x % n"], costs=["opcount"], x=(0, 99), n=(1, 9))
+    >>> [(row.model, row.extract, row.cost) for row in found.rows]
+    [('input', 'input', 0), ('opcount', 'dag', 3)]
+    """
+
+    rows: tuple[Row, ...]
+    left_out: tuple[str, ...] = ()
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows as mappings with the same keys, as ``pandas.DataFrame`` takes them."""
+        return [row.record() for row in self.rows]
+
+    def summary(self) -> list[dict[str, Any]]:
+        """For each model and extractor the number of cases, the cost of all inputs and of all answers, and their ratio.
+
+        With times measured, also what :func:`summary` says.
+        """
+        measured = {line["model"]: line for line in summary(self.rows)} if self.is_measured else {}
+        groups: dict[tuple[str, str], list[Row]] = {}
+        for row in self.rows:
+            if row.extract != INPUT:
+                groups.setdefault((row.model, row.extract), []).append(row)
+        found = []
+        for (model, extract), rows in groups.items():
+            before, after = sum(row.cost_before for row in rows), sum(row.cost for row in rows)
+            ratio = round(after / before, 4) if before else None
+            line = {"model": model, "extract": extract, "cases": len(rows), "before": before, "after": after}
+            found.append(line | {"ratio": ratio} | measured.get(model, {}))
+        return found
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the answers were compiled and measured."""
+        return any(row.nanoseconds for row in self.rows)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write one line for each row, without the answers."""
+        write_csv(self.rows, Path(path))
+
+    def to_json(self, path: str | Path) -> None:
+        """Write :meth:`records` as a JSON list."""
+        Path(path).write_text(json.dumps(self.records(), indent=1), encoding="utf-8")
+
+    def plot(self, directory: str | Path) -> list[Path]:
+        """Draw the rows into a directory, as :func:`plot` does (extra: plots); the paths of the pictures."""
+        return plot(self.rows, Path(directory))
+
+
+def experiment(
+    corpus: str | Path | Iterable[Case | Expr | str],
+    costs: Mapping[str, CostModel | str] | Iterable[str] = ("latency", "throughput", "opcount", "codesize", "gpu"),
+    *,
+    extract: Sequence[str] = ("dag",),
+    rules: Sequence[Rule] | None = None,
+    budget: Budget = DEFAULT_BUDGET,
+    repeats: int = 0,
+    seed: int = 0,
+    **ranges: tuple[int | None, int | None] | range,
+) -> Experiment:
+    """Optimise each case once, and let every cost model and extractor choose from its e-graph.
+
+    Parameters
+    ----------
+    corpus : str, Path, or iterable of Case, Expr or str
+        A file of cases, the cases of one (:func:`eqsat.cli.cases.read_corpus`), or expressions, each a case.
+    costs : mapping from str to CostModel or str, or iterable of str
+        The models by name, or names of models as :func:`eqsat.extract.cost_model` takes them.
+    extract : sequence of {"tree", "dag", "exact"}
+        The extractors.
+    rules, budget
+        As for :func:`eqsat.optimize`.
+    repeats : int
+        How often each answer is measured, compiled; medians count. With 0 nothing is compiled.
+    seed : int
+        For the order of measurements.
+    **ranges : (int or None, int or None), or range
+        The variables of expressions that are text.
+
+    Raises
+    ------
+    ValueError
+        If there is no such model or extractor, or no case is left.
+    TypeError
+        If an argument is of another type.
+
+    >>> found = experiment("tests/data/hand.jsonl", {"latency": "latency", "mine": "opcount"})
+    >>> [(line["model"], line["cases"], line["after"] < line["before"]) for line in found.summary()]
+    [('latency', 83, True), ('mine', 83, True)]
+    """
+    named = costs if isinstance(costs, Mapping) else {name: name for name in costs}
+    models = {str(name): cost_model(model) for name, model in named.items()}
+    if unknown := [name for name in extract if name not in EXTRACTORS]:
+        raise ValueError(f"unknown extractor {unknown[0]!r}: use some of {', '.join(EXTRACTORS)}")
+    left_out: list[str] = []
+    if isinstance(corpus, str | Path):
+        cases = read_corpus(corpus, left_out.append)
+    else:
+        names = variables_of(ranges)
+        cases = [
+            given if isinstance(given, Case) else case([term_of(given, names)], id=f"{number}")
+            for number, given in enumerate(corpus)
+        ]
+    rows = answers(cases, models, extract, int, left_out.append, rules=rules, budget=budget, lower=bool(repeats))
+    if repeats:
+        measure(rows, repeats, seed, int)
+    return Experiment(tuple(rows), tuple(left_out))
 
 
 def chosen_cases(lines: Sequence[str | bytes], limit: int | None, seed: int, leave_out: LeaveOut) -> list[Case]:
@@ -148,8 +287,17 @@ def answers(
     extractors: Sequence[str],
     advance: Advance,
     leave_out: LeaveOut,
+    *,
+    rules: Sequence[Rule] | None = None,
+    budget: Budget = DEFAULT_BUDGET,
+    lower: bool = True,
 ) -> list[Row]:
     """Each case as it is, and the answer by each model and extractor; ``advance`` is called after each case.
+
+    Parameters
+    ----------
+    lower : bool
+        Whether cases that C cannot have are left out.
 
     Raises
     ------
@@ -157,28 +305,36 @@ def answers(
         If no case is left.
     """
     rows: list[Row] = []
-    for case in cases:
-        with _or_left_out(str(case.id), leave_out):
-            rows += _answers(case, models, extractors)
+    for each in cases:
+        with _or_left_out(str(each.id), leave_out):
+            rows += _answers(each, models, extractors, rules, budget, lower)
         advance()
     if not rows:
-        raise ValueError("no case is left to measure")
+        raise ValueError("no case is left")
     return rows
 
 
-def _answers(case: Case, models: Mapping[str, CostModel], extractors: Sequence[str]) -> list[Row]:
+def _answers(
+    case: Case,
+    models: Mapping[str, CostModel],
+    extractors: Sequence[str],
+    rules: Sequence[Rule] | None,
+    budget: Budget,
+    lower: bool,
+) -> list[Row]:
     variables = tuple(sorted(case.variables.values(), key=str))
-    optimised = optimize(case.exprs, gates=case.gates, constraints=case.constraints)
+    optimised = optimize(case.exprs, gates=case.gates, constraints=case.constraints, rules=rules, budget=budget)
     rows = [Row(str(case.id), INPUT, INPUT, tuple(case.exprs), variables)]
     for (name, model), extract in product(models.items(), extractors):
         found = optimised.extract(model, extract)
-        rows.append(Row(str(case.id), name, extract, found.exprs, variables, found.cost, found.gap))
+        rows.append(Row(str(case.id), name, extract, found.exprs, variables, found.cost, found.cost_before, found.gap))
         _add_times(rows[-1], found)
     _add_times(rows[0], optimised)
     for row in rows:
         row.predicted = {name: predict(row.roots, model) for name, model in models.items()}
         # what cannot be lowered is known before the others are compiled with it
-        function(row.roots, "probe", row.variables)
+        if lower:
+            function(row.roots, "probe", row.variables)
     return rows
 
 
@@ -275,17 +431,16 @@ def _correlation(rows: Iterable[Row], model: str) -> float | None:
 def write_csv(rows: Sequence[Row], path: Path) -> None:
     """One line per row; a column ``predicted MODEL`` for each model."""
     models = [*dict.fromkeys(row.model for row in rows if row.model != INPUT)]
-    columns = ["case", "model", "extract", "cost", "gap", "milliseconds", "extraction_milliseconds", "nanoseconds"]
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
-        writer.writerow([*columns, *[f"predicted {model}" for model in models]])
+        writer.writerow([*COLUMNS, *[f"predicted {model}" for model in models]])
         for row in rows:
-            values = [round(v, 4) if isinstance(v, float) else v for v in (getattr(row, column) for column in columns)]
+            values = [round(v, 4) if isinstance(v, float) else v for v in (getattr(row, column) for column in COLUMNS)]
             writer.writerow([*values, *[(row.predicted or {})[model] for model in models]])
 
 
 def plot(rows: Sequence[Row], directory: Path) -> list[Path]:
-    """Draw what the rows hold: prediction against time, cost against extraction time, and gaps that are not 0.
+    """Draw what the rows hold: prediction against time if that was measured, cost against extraction time, and gaps.
 
     Raises
     ------
@@ -298,9 +453,18 @@ def plot(rows: Sequence[Row], directory: Path) -> list[Path]:
         raise ModuleNotFoundError("plots need matplotlib: pip install 'eqsat[plots]'") from None
     found = [row for row in rows if row.extract != INPUT]
     models = [*dict.fromkeys(row.model for row in found)]
-    extractors = [*dict.fromkeys(row.extract for row in found)]
+    figures = {}
+    if any(row.nanoseconds for row in rows):
+        figures["prediction.png"] = _predictions(rows, found, models, Figure)
+    figures["extraction.png"] = _efforts(found, Figure)
+    for name, figure in figures.items():
+        figure.savefig(directory / name, dpi=90)
+    return [directory / name for name in figures]
 
-    predicted = Figure(figsize=(3.2 * len(models), 3.2), layout="constrained")
+
+def _predictions(rows: Sequence[Row], found: Sequence[Row], models: Sequence[str], figure: Callable[..., Any]) -> Any:
+    """What each model predicts against measured time."""
+    predicted = figure(figsize=(3.2 * len(models), 3.2), layout="constrained")
     for axes, model in zip(np.atleast_1d(predicted.subplots(1, len(models), sharey=True)), models, strict=True):
         for name, part in (("inputs", [row for row in rows if row.extract == INPUT]), ("answers", found)):
             axes.scatter([(r.predicted or {})[model] for r in part], [r.nanoseconds for r in part], s=4, label=name)
@@ -309,8 +473,13 @@ def plot(rows: Sequence[Row], directory: Path) -> list[Path]:
         axes.set_title("" if correlation is None else f"rank correlation {correlation:.3f}", fontsize=9)
     predicted.axes[0].set_ylabel("measured ns per evaluation")
     predicted.axes[0].legend()
+    return predicted
 
-    effort = Figure(figsize=(6.4, 3.2), layout="constrained")
+
+def _efforts(found: Sequence[Row], figure: Callable[..., Any]) -> Any:
+    """The cost of answers against the time that choosing them took, and the gaps of exact extraction."""
+    extractors = [*dict.fromkeys(row.extract for row in found)]
+    effort = figure(figsize=(6.4, 3.2), layout="constrained")
     cost_axes, gap_axes = effort.subplots(1, 2)
     least = {(r.case, r.model): min(o.cost for o in found if (o.case, o.model) == (r.case, r.model)) for r in found}
     for extract in extractors:
@@ -324,8 +493,4 @@ def plot(rows: Sequence[Row], directory: Path) -> list[Path]:
     gaps = sorted(row.gap for row in found if row.gap is not None)
     gap_axes.plot(np.linspace(0, 100, len(gaps)), [100 * gap for gap in gaps])
     gap_axes.set(xlabel="% of answers", ylabel="optimality gap of exact extraction, %")
-
-    paths = [directory / "prediction.png", directory / "extraction.png"]
-    for figure, path in zip((predicted, effort), paths, strict=True):
-        figure.savefig(path, dpi=90)
-    return paths
+    return effort

@@ -14,6 +14,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
@@ -23,6 +24,7 @@ import click
 
 from eqsat.cli.cases import one_line, reason
 from eqsat.cli.corpus import Row, Settings, record, run
+from eqsat.cli.rulesets import named, rule_set
 from eqsat.egraph.engine import Budget
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import COST_MODELS, LoopAware
@@ -30,7 +32,7 @@ from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import Expr, buffer, extent, var
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import parse, to_program, to_text
-from eqsat.optimizer.front import BRANCHES, DEFAULT_BUDGET, ENGINES
+from eqsat.optimizer.front import BRANCHES, DEFAULT_BUDGET, ENGINES, UNKNOWN_DIVISORS
 from eqsat.optimizer.front import optimize as optimise
 from eqsat.optimizer.pareto import SIZES
 from eqsat.optimizer.reextraction import EXTRACTORS
@@ -65,7 +67,8 @@ _COST = click.option(
     metavar="MODEL",
     default="latency",
     callback=_known_cost,
-    help=f"What is cheap: {', '.join(COST_MODELS)}, or a file FILE.json that eqsat calibrate has written.",
+    help=f"What is cheap: {', '.join(COST_MODELS)}, a file FILE.json that eqsat calibrate has written, or a model "
+    "of your own, FILE.py:NAME.",
 )
 _EXTRACT = click.option(
     "--extract",
@@ -89,6 +92,22 @@ _BRANCHES = click.option(
     help="Whether both branches of selections, and what gates mask, are evaluated everywhere: the answer does not "
     "divide by zero there. lazy: only where they are chosen.",
 )
+_RULES = click.option(
+    "--rules",
+    "rule_files",
+    multiple=True,
+    metavar="FILE.py",
+    help="A Python file with rules beside the shipped ones: eqsat.Rule objects, or lists of them, with global names.",
+)
+_WITHOUT = click.option(
+    "--without", multiple=True, metavar="NAME", help="Leave out the rules of this name, in which * stands for anything."
+)
+_UNKNOWN_DIVISORS = click.option(
+    "--unknown-divisors",
+    type=click.Choice(UNKNOWN_DIVISORS),
+    default="refuse",
+    help="What becomes of a division by what may be zero. keep: it stays, and only its operands are simplified.",
+)
 
 
 def _a_time(context: click.Context, option: click.Parameter, seconds: float) -> float:
@@ -107,6 +126,8 @@ _SECONDS = click.option(
     help="How long one optimisation may take; the best found by then is the answer.",
 )
 _PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
+#: What to do about a variable without a range.
+_REMEDY = "give its range, --range {name}=N or --var {name}=LOW:HIGH,"
 #: What arrays of index expressions hold; floating-point values are for kernels.
 _ELEMENTS = ("i32", "i64", "bool", "int")
 _PROVE_SECONDS = click.option(
@@ -152,6 +173,13 @@ def app() -> None:
     help=f"An array, its elements one of {', '.join(_ELEMENTS)}.",
 )
 @click.option("--constraint", "constraints", multiple=True, metavar="COND", help="A condition known to hold.")
+@click.option(
+    "--gate",
+    "gates",
+    multiple=True,
+    metavar="COND",
+    help="The condition under which the value of an expression matters: one for each in order, - for none.",
+)
 @click.option("--loops", metavar="NAME,...", help="Loops from the outermost in: what is invariant is paid less often.")
 @click.option(
     "--pareto",
@@ -161,12 +189,21 @@ def app() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--c", "as_c", is_flag=True, help="Print the result as a C function.")
 @click.option("--explain", is_flag=True, help="Print a checked derivation of the result.")
+@click.option(
+    "--html",
+    metavar="FILE.html",
+    type=click.Path(path_type=Path),
+    help="Also write a page that shows what was found, how, and the e-graph.",
+)
 @click.option("--stats", is_flag=True, help="Also say what took how long, what added e-nodes and which rules matched.")
 @_COST
 @_EXTRACT
 @_ENGINE
 @_NO_THEORY
+@_RULES
+@_WITHOUT
 @_BRANCHES
+@_UNKNOWN_DIVISORS
 @_SECONDS
 @_PROVE
 @_PROVE_SECONDS
@@ -176,31 +213,42 @@ def optimize(
     variables: tuple[str, ...],
     buffers: tuple[str, ...],
     constraints: tuple[str, ...],
+    gates: tuple[str, ...],
     loops: str | None,
     pareto: str | None,
     as_json: bool,
     as_c: bool,
     explain: bool,
+    html: Path | None,
     stats: bool,
     cost: Any,
     extract: Any,
     engine: Any,
     no_theory: bool,
+    rule_files: tuple[str, ...],
+    without: tuple[str, ...],
     branches: str,
+    unknown_divisors: str,
     seconds: float,
     prove: bool,
     prove_seconds: float,
 ) -> None:
     """Print the cheapest expressions equal to EXPR... for every value of their variables.
 
-    Several expressions are optimised together: what they share is paid once.
+    Several expressions are optimised together: what they share is paid once. - reads them from standard input, one a
+    line.
     """
     for text in expressions:
         if text.startswith("--"):
-            raise click.UsageError(f"No such option: {text}")
+            # an expression may begin with a minus, so click has no objection to these
+            own = [name for option in click.get_current_context().command.params for name in option.opts]
+            near = "".join(f" Did you mean {name}?" for name in get_close_matches(text.partition("=")[0], own, 1))
+            raise click.UsageError(f"No such option: {text}{'.' if near else ''}{near}")
+    rules = rule_set(rule_files, without)
     names = _names(ranges, variables, buffers)
-    roots = [parse(text, names) for text in expressions]
-    known = [parse(text, names) for text in constraints]
+    texts = _lines(_standard_input()) if expressions == ("-",) else expressions
+    roots = [parse(text, names, _REMEDY) for text in texts]
+    known = [parse(text, names, _REMEDY) for text in constraints]
 
     model = cost_model(cost)
     if loops is not None:
@@ -208,18 +256,23 @@ def optimize(
     result = optimise(
         roots,
         constraints=known,
+        gates=[None if text == "-" else parse(text, names, _REMEDY) for text in gates],
+        rules=rules,
         cost=model,
         engine=engine,
         theory=not no_theory,
         extract=extract,
         pareto=pareto,
         branches=branches,
+        unknown_divisors=unknown_divisors,
         budget=Budget(seconds=seconds),
     )
     check = result.check(prove=prove, seconds=prove_seconds)
     if not check.equal:
         raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(map(to_text, result.exprs))}")
     derivation = result.explain(prove=prove) if explain else None
+    if html is not None:
+        result.show(html)
     if as_json:
         found = _record(result, check, names, as_c, derivation)
         click.echo(json.dumps(found | ({"trace": result.trace.record()} if stats else {})))
@@ -332,7 +385,10 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
 @_EXTRACT
 @_ENGINE
 @_NO_THEORY
+@_RULES
+@_WITHOUT
 @_BRANCHES
+@_UNKNOWN_DIVISORS
 @click.option("--no-gates", is_flag=True, help="Ignore gates: every root must be equal everywhere.")
 @_SECONDS
 @_PROVE
@@ -345,7 +401,10 @@ def corpus(
     extract: str,
     engine: str,
     no_theory: bool,
+    rule_files: tuple[str, ...],
+    without: tuple[str, ...],
     branches: str,
+    unknown_divisors: str,
     no_gates: bool,
     seconds: float,
     prove: bool,
@@ -356,8 +415,22 @@ def corpus(
 
     A bad case becomes a row with an "error"; the others go on. Rows are written as they are ready.
     """
-    budget = Budget(seconds=seconds)
-    settings = Settings(cost, extract, engine, not no_theory, not no_gates, budget, prove, prove_seconds, branches)
+    # what is wrong with files of rules is said once, not in each row
+    rule_set(rule_files, without)
+    settings = Settings(
+        cost=cost,
+        extract=extract,
+        engine=engine,
+        theory=not no_theory,
+        gates=not no_gates,
+        budget=Budget(seconds=seconds),
+        prove=prove,
+        prove_seconds=prove_seconds,
+        branches=branches,
+        rules=rule_files,
+        without=without,
+        unknown_divisors=unknown_divisors,
+    )
     if output is not None and output.exists() and source.exists() and output.samefile(source):
         raise click.UsageError(f"{output} would be overwritten by its own answers: give -o another file")
     data = _standard_input() if str(source) == "-" else source.read_bytes()
@@ -380,6 +453,15 @@ def _standard_input() -> bytes:
     if sys.stdin is None:
         raise click.UsageError("standard input is closed: give it a file, or name one")
     return sys.stdin.buffer.read()
+
+
+def _lines(data: bytes) -> list[str]:
+    """The lines of standard input that are not blank."""
+    try:
+        lines = [line.strip() for line in data.decode().splitlines()]
+    except UnicodeDecodeError:
+        raise ValueError("standard input is no text in UTF-8: give expressions, one a line") from None
+    return [line for line in lines if line]
 
 
 @contextmanager
@@ -527,23 +609,38 @@ def calibrate(output: Path, repeats: int) -> None:
 @click.option("--extracts", default="dag,tree", callback=_extractors, help="Extractors, comma-separated.")
 @click.option("--limit", type=click.IntRange(min=1), help="Take N cases, chosen by the seed.")
 @click.option(
-    "--repeats", type=click.IntRange(min=1), default=5, help="How often everything is measured; medians count."
+    "--repeats",
+    type=click.IntRange(min=0),
+    default=5,
+    help="How often everything is measured; medians count. 0: nothing is compiled.",
 )
 @click.option("--seed", type=int, default=0, help="For the choice of cases and the order of measurements.")
+@_RULES
+@_WITHOUT
 def experiment(
-    source: Path, output: Path, costs: str, extracts: list[str], limit: int | None, repeats: int, seed: int
+    source: Path,
+    output: Path,
+    costs: str,
+    extracts: list[str],
+    limit: int | None,
+    repeats: int,
+    seed: int,
+    rule_files: tuple[str, ...],
+    without: tuple[str, ...],
 ) -> None:
-    """Optimise a corpus, choose by several cost models, compile and measure every answer; write a CSV file and plots.
+    """Optimise a corpus, choose by several cost models, compile and measure every answer; write tables and plots.
 
     Each case is optimised once; every model and extractor chooses from the same e-graph.
 
-    Prints for each model the rank correlation of its predictions with measured time, and the time of its answers over
-    that of the inputs. Cases that cannot be measured are left out, each with a line on standard error. Plots need the
-    extra plots.
+    Prints for each model and extractor what the inputs and the answers cost, for each model the rank correlation of its
+    predictions with measured time, and the time of its answers over that of the inputs. DIR gets measurements.csv, and
+    measurements.json with the answers. Cases that cannot be measured are left out, each with a line on standard error.
+    Plots need the extra plots.
     """
     from eqsat.cli import experiment as experiments
 
     models = {name: cost_model(name) for name in costs.split(",")}
+    chosen = rule_set(rule_files, without)
 
     def leave_out(line: str) -> None:
         click.echo(f"# left out: {line}", err=True)
@@ -551,11 +648,14 @@ def experiment(
     cases = experiments.chosen_cases(source.read_bytes().split(b"\n"), limit, seed, leave_out)
     output.mkdir(parents=True, exist_ok=True)
     with _progress(len(cases)) as advance:
-        rows = experiments.answers(cases, models, extracts, advance, leave_out)
-    with _progress(repeats, "compiling and measuring") as advance:
-        experiments.measure(rows, repeats, seed, advance)
-    experiments.write_csv(rows, output / "measurements.csv")
-    for line in experiments.summary(rows):
+        rows = experiments.answers(cases, models, extracts, advance, leave_out, rules=chosen, lower=bool(repeats))
+    if repeats:
+        with _progress(repeats, "compiling and measuring") as advance:
+            experiments.measure(rows, repeats, seed, advance)
+    found = experiments.Experiment(tuple(rows))
+    found.to_csv(output / "measurements.csv")
+    found.to_json(output / "measurements.json")
+    for line in found.summary():
         click.echo("  ".join(f"{key} {'-' if value is None else value}" for key, value in line.items()))
     optimising, choosing, count = experiments.times(rows)
     click.echo(
@@ -568,25 +668,65 @@ def experiment(
 
 
 @app.command()
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+@_RULES
+@_WITHOUT
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.option("--prove", is_flag=True, help="Prove each rule by z3, and say how (extra: check).")
-def rules(as_json: bool, prove: bool) -> None:
-    """List the rules: what they rewrite, under which guard, and why they are true."""
+def rules(
+    names: tuple[str, ...], rule_files: tuple[str, ...], without: tuple[str, ...], as_json: bool, prove: bool
+) -> None:
+    """List the rules: what they rewrite, under which guard, and why they are true.
+
+    Of NAME..., in which * stands for anything, or of all. A single rule is shown in detail.
+    """
     from eqsat.rules import DEFAULT, REDUCE
 
     if prove and find_spec("z3") is None:
         raise click.UsageError("rules --prove needs z3: pip install 'eqsat[check]'")
+    listed = [*(rule_set(rule_files, without) or DEFAULT), *REDUCE]
+    listed = named(listed, names) if names else listed
+    in_detail = len(names) == len(listed) == 1
     rows: list[Row] = []
-    for rule in (*DEFAULT, *REDUCE):
-        row = {key: getattr(rule, key) for key in ("name", "left", "right", "when", "why", "both_ways")}
+    for rule in listed:
+        row: Row = {key: getattr(rule, key) for key in ("name", "left", "right", "when", "why", "both_ways")}
+        row |= _details(rule) if in_detail else {}
         rows.append(row | _proved(rule) if prove else row)
         if not as_json:
-            click.echo(_proof_line(rows[-1]) if prove else _rule_line(rule))
+            shown = _shown_in_detail if in_detail else _proof_line if prove else _rule_line
+            click.echo(shown(rows[-1]))
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     elif prove:
         kinds = Counter(" and ".join(row["proof"]) for row in rows)
         click.echo(f"# {len(rows)} rules: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}", err=True)
+
+
+def _details(rule: Rule) -> Row:
+    """What is said of a rule that is shown alone."""
+    from eqsat.prove.proof import instance
+    from eqsat.rules import FAMILIES, REDUCE
+
+    families = {**FAMILIES, "reduce": REDUCE}
+    family = next((name for name, members in families.items() if rule in members), None)
+    example = instance(rule)
+    return {
+        "family": family,
+        "source": rule.source,
+        "example": None if example is None else {"values": example.values, "both sides": example.value},
+    }
+
+
+def _shown_in_detail(row: Row) -> str:
+    lines = {"rule": f"{row['name']}  ({row['family'] or 'of your own'})"}
+    lines["rewrites"] = _rewrite(row)
+    lines |= {"guard": row["when"] or "none", "why": row["why"], "source": row["source"]}
+    if example := row["example"]:
+        values = ", ".join(f"{name} = {value}" for name, value in example["values"].items())
+        lines["example"] = f"with {values} both sides are {example['both sides']}"
+    if "proof" in row:
+        lines["proof"] = f"{' and '.join(row['proof'])}: {row['how']} ({row['ms']} ms)"
+    return "\n".join(f"{name:<10}{text}" for name, text in lines.items() if text)
 
 
 def _proved(rule: Rule) -> Row:
@@ -605,13 +745,13 @@ def _proof_line(row: Row) -> str:
     return f"{row['name']:<28} {' and '.join(row['proof']):<28} {row['ms']:>8.1f} ms  {row['how']}"
 
 
-def _rule_line(rule: Rule) -> str:
-    guard = f"  when {rule.when}" if rule.when else ""
-    return f"{rule.name:<28} {_rewrite(rule)}{guard}  # {rule.why}"
+def _rule_line(row: Row) -> str:
+    guard = f"  when {row['when']}" if row["when"] else ""
+    return f"{row['name']:<28} {_rewrite(row)}{guard}  # {row['why']}"
 
 
-def _rewrite(rule: Rule) -> str:
-    return f"{rule.left} {'<->' if rule.both_ways else '->'} {rule.right}"
+def _rewrite(row: Row) -> str:
+    return f"{row['left']} {'<->' if row['both_ways'] else '->'} {row['right']}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

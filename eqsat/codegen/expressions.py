@@ -22,6 +22,7 @@ from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.lang.dtypes import LIMITS, select_width, widths
 from eqsat.lang.expr import Expr, brief, free_name, refuse_array, topological, tree_size, use_counts, variables
 from eqsat.lang.limits import list_of
+from eqsat.lang.ops import LETTERS, OWN, Op, for_each_own
 
 #: Helper functions by name: parameters and statements. ``T`` stands for the type of the width, ``U`` for its unsigned
 #: twin.
@@ -78,6 +79,14 @@ HELPERS = {
         ],
     ),
 }
+
+
+@for_each_own
+def _add_helper(op: Op) -> None:
+    if op.c:
+        operands = LETTERS[: len(op.takes)]
+        HELPERS[f"eqsat_{op.name}"] = ", ".join(f"T {x}" for x in operands), [f"return {op.c};"]
+
 
 #: Names that a C compiler (C99 to C23), ``<stdbool.h>``, ``<stdint.h>``, ``<math.h>`` or a helper may have taken.
 _TAKEN = re.compile(
@@ -187,7 +196,8 @@ def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = No
     check_name(name)
     for root in roots:
         refuse_array(root)
-    other = next((t for t in topological(roots) if t.op not in WRITE and t.op not in ("var", "buffer")), None)
+    known = {*WRITE, *OWN, "var", "buffer"}
+    other = next((t for t in topological(roots) if t.op not in known), None)
     if other is not None:
         raise ValueError(
             f"{brief(other)!r} needs an array, a loop or floating-point values: "
@@ -220,7 +230,7 @@ def expression(root: Expr, order: Sequence[Expr] = (), taken: str = "") -> str:
     writer = Writer([root], taken, order or variables([root]))
     for term in topological([root]):
         if term.op != "var":
-            writer.code[term] = WRITE[term.op](writer, term)
+            writer.code[term] = writer.written(term)
     return writer.value(root)
 
 
@@ -368,6 +378,16 @@ class Writer:
     def helper(self, term: Expr, name: str) -> Code:
         """A call of helper ``name`` on the operands of ``term``; C converts the arguments."""
         return self.call(name, self.widths[term], *[self.code[a].text for a in term.args])
+
+    def own(self, term: Expr) -> Code:
+        """An operator of a user's own."""
+        if not OWN[term.op].c:
+            raise ValueError(f"operator {term.op!r} has no C: define it with c=, its value in C")
+        return self.helper(term, f"eqsat_{term.op}")
+
+    def written(self, term: Expr) -> Code:
+        """A term over the code of its operands."""
+        return self.own(term) if term.op in OWN else self.writers[term.op](self, term)
 
     def literal(self, term: Expr) -> Code:
         number = cast(int, term.value)
@@ -541,7 +561,7 @@ class _RootsWriter(Writer):
         lines: list[str] = []
         for term in users:
             if term.op != "var":
-                self.code[term] = self.writers[term.op](self, term)
+                self.code[term] = self.written(term)
             if term.args and (users[term] > 1 or len(self.code[term].text) > CODE_LIMITS.text):
                 name = self.local("t")
                 lines.append(f"const {_type(term)} {name} = {self.value(term)};")

@@ -172,7 +172,7 @@ class LoopWriter(ElementWriter):
         if term.op in REDUCTIONS:
             self._write_reductions(term, depth)
             return
-        self.code[term] = code = self.writers[term.op](self, term)
+        self.code[term] = code = self.written(term)
         if self.users[term] > 1 or len(code.text) > CODE_LIMITS.text:
             self._keep(term)
 

@@ -48,7 +48,7 @@ from eqsat.lang.expr import (
     var,
     variables,
 )
-from eqsat.lang.ops import OPS, REDUCTIONS
+from eqsat.lang.ops import OPS, REDUCTIONS, Op, for_each_own
 from eqsat.lang.text import to_text
 
 if TYPE_CHECKING:
@@ -122,6 +122,12 @@ CONSTRUCTORS = {
     "bitor": "BitOr",
     "bitxor": "BitXor",
 }
+
+
+@for_each_own
+def _add_constructor(op: Op) -> None:
+    CONSTRUCTORS[op.name] = f"Own-{op.name}"
+
 
 #: Constructors of reductions: the body, the ends of the range, and the number of the index.
 REDUCERS = {"sum_over": "SumOver", "prod_over": "ProdOver", "max_over": "MaxOver", "min_over": "MinOver"}

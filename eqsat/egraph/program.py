@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eqsat.lang.ops import BITWISE
+from eqsat.lang.ops import BITWISE, Op, for_each_own
 
 #: Constructors over a multiset of classes, by operator.
 CONTAINERS = {
@@ -211,6 +211,15 @@ def _tables() -> Iterator[tuple[str, tuple[str, int, int]]]:
 
 #: By kind of row its table, the number that it begins with there, and how many numbers follow.
 ROWS = dict(_tables())
+
+
+@for_each_own
+def _add_constructor(op: Op) -> None:
+    """An operator of a user's own has a fixed number of operands, and rows behind those of all others."""
+    arity = len(op.takes)
+    PLAIN[op.name] = (f"Own-{op.name}", arity)
+    width = next(most for most in _WIDTHS if most > arity)
+    ROWS[op.name] = (f"rows{width}", len(ROWS), width)
 
 
 def _insertion(with_bits: bool) -> Iterator[str]:

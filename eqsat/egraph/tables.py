@@ -23,8 +23,6 @@ from eqsat.egraph.warm import WarmProgram
 MOST_SCRIPTS = 2_000_000
 
 _ZEROS = (0,) * (2 + 2 * MOST_COLUMNS)
-_CONSTRUCTORS = frozenset({"Sum", *CONTAINERS.values(), *(name for name, _ in PLAIN.values())})
-_NODES = ("A", "Sc", *sorted(_CONSTRUCTORS))
 _INDEX = "(run fill) (run index) (run ones)"
 
 
@@ -43,7 +41,7 @@ class Tables:
         ways = [way for rule in rules for way in compiled(rule)]
         #: The rules about reductions whose matches are rows of tables.
         self.asking = tuple([way.asked for way in ways if way.asked is not None])
-        self._read = (*_NODES, *[asked.table for asked in self.asking])
+        self._read = ("A", "Sc", *sorted(_constructors()), *[asked.table for asked in self.asking])
         self._ways: list[tuple[Compiled, tuple[str, ...]]] = []
         with_bits = any(map(has_bits, rules))
         self._containers = containers(with_bits)
@@ -182,4 +180,8 @@ class Tables:
 
 def constructors(rows: Iterable[str]) -> frozenset[str]:
     """Those of the tables' names that are constructors."""
-    return _CONSTRUCTORS.intersection(rows)
+    return frozenset(_constructors().intersection(rows))
+
+
+def _constructors() -> set[str]:
+    return {"Sum", *CONTAINERS.values(), *(name for name, _ in PLAIN.values())}

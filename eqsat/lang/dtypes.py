@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from eqsat.lang.expr import Expr, array_of, brief, outside_addresses, topological, variables, with_users
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import SHIFTS
+from eqsat.lang.ops import OWN, SHIFTS
 
 #: Inclusive bounds of the two's complement integers of each width.
 LIMITS = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
@@ -80,6 +80,9 @@ def _is_wide(term: Expr) -> bool:
 def _remedy(term: Expr) -> str:
     """What makes the bounds of ``term`` closer: the index of a load has no part in them."""
     parts = outside_addresses([term])
+    endless = [t for t in parts if t.op in OWN and not is_finite(t.vmin, t.vmax)]
+    if any(all(is_finite(a.vmin, a.vmax) for a in t.args) for t in endless):
+        return f"give the operator {endless[0].op!r} bounds"
     unbounded = [repr(v.value) for v in variables([term]) if v in parts and not is_finite(v.vmin, v.vmax)]
     if unbounded:
         return f"give bounds to {', '.join(unbounded[:4])}"

@@ -40,6 +40,8 @@ from eqsat.lang.ops import (
     SHIFTS,
     Bounds,
     Buffer,
+    Op,
+    for_each_own,
     reduction_bounds,
     rounded_to_odd,
     trip_bounds,
@@ -282,6 +284,11 @@ _OP_KEYS = {
     name: int.from_bytes(blake2b(name.encode(), digest_size=7).digest())
     for name in [*OPS, *FLOATS, *REDUCTIONS, "const", "bool", "float", "var", "buffer", "load"]
 }
+
+
+@for_each_own
+def _add_key(op: Op) -> None:
+    _OP_KEYS[op.name] = int.from_bytes(blake2b(op.name.encode(), digest_size=7).digest())
 
 
 def _new(
@@ -624,7 +631,21 @@ def as_expr(value: ExprLike) -> Expr:
     try:
         return const(value)
     except TypeError:
-        raise TypeError(f"{shown(value)} is not an index expression: give an Expr, an int or a bool") from None
+        remedy = f"convert it by {converter}" if (converter := origin_of(value)) else "give an Expr, an int or a bool"
+        raise TypeError(f"{shown(value)} is not an index expression: {remedy}") from None
+
+
+#: What converts the terms of other systems, by the package that these are of.
+_CONVERTERS = {
+    "sympy": "eqsat.interop.sympy.from_sympy, or simplify it by eqsat.interop.sympy.simplify",
+    "torch": "eqsat.interop.sympy.from_sympy if it is a symbolic size, or by eqsat.interop.inductor.install",
+    "tinygrad": "eqsat.interop.tinygrad.install, which optimises the kernels that tinygrad makes",
+}
+
+
+def origin_of(value: object) -> str | None:
+    """What converts ``value`` if it is a term of another system, else ``None``."""
+    return _CONVERTERS.get(type(value).__module__.partition(".")[0])
 
 
 def make(name: str, *args: Expr) -> Expr:

@@ -38,6 +38,8 @@ class Op:
         Infix or prefix notation; empty for operators written as function calls.
     precedence : int
         Binding strength of the notation, as in Python; function calls bind tightest.
+    c, z3
+        Of a user's own operator, its value in C and to z3: :func:`eqsat.lang.own.operator`.
     """
 
     name: str
@@ -48,6 +50,8 @@ class Op:
     symbol: str = ""
     precedence: int = 100
     commutes: bool = False
+    c: str = ""
+    z3: Callable[..., Any] | None = None
 
 
 def rounded_to_odd(number: int) -> int:
@@ -465,6 +469,28 @@ FLOAT_OF = {op.integer: op.name for op in FLOATS.values() if op.integer} | {
 
 #: Every operator by name.
 OPS: dict[str, Op] = {op.name: op for op in _TABLE}
+
+#: What the C of a user's own operator calls its operands.
+LETTERS = "xyzw"
+#: The operators of users' own by name, which :data:`OPS` has too, and what other tables do with one.
+OWN: dict[str, Op] = {}
+_ADDING: list[Callable[[Op], object]] = []
+
+
+def for_each_own(add: Callable[[Op], object]) -> Callable[[Op], object]:
+    """Let ``add`` be called with every operator of a user's own, those that there are and those that come."""
+    _ADDING.append(add)
+    for op in OWN.values():
+        add(op)
+    return add
+
+
+def add_own(op: Op) -> None:
+    """Add an operator of a user's own to every table of operators."""
+    OPS[op.name] = OWN[op.name] = op
+    for add in _ADDING:
+        add(op)
+
 
 #: The operators that add.
 SUMS = frozenset({"add", "sub", "neg"})

@@ -1,8 +1,9 @@
 """The text form: Python syntax in, Python syntax out.
 
 A reduction is written ``sum(body, r, low, high)``, and so are ``prod``, ``max_over`` and ``min_over``; ``r`` is its
-index within the body alone. A load is ``A[i, j]``, also read as ``A(i, j)``. ``x**3`` is read as a product. Infinity is
-``inf()`` and what is no number ``nan()``: a variable or an array may have either name.
+index within the body alone. A load is ``A[i, j]``, also read as ``A(i, j)``. ``x**3`` is read as a product, ``+x`` as
+``x``, ``a if c else b`` as ``where(c, a, b)``, ``abs(x)`` and ``ceildiv(x, y)`` as what they are in other operators.
+Infinity is ``inf()`` and what is no number ``nan()``: a variable or an array may have either name.
 
 ``parse`` reads one expression, ``to_text`` prints one; printing and parsing round-trip. ``to_program`` prints several
 roots with their shared subterms named, so that a graph never explodes into a tree. Neither recurses: nesting may be
@@ -45,7 +46,7 @@ from eqsat.lang.expr import (
     var,
 )
 from eqsat.lang.limits import require
-from eqsat.lang.ops import BITWISE, FLOATS, OPS, REDUCTIONS, SHIFTS, Buffer
+from eqsat.lang.ops import BITWISE, FLOATS, OPS, REDUCTIONS, SHIFTS, Buffer, Op, for_each_own
 
 _TOKEN = re.compile(
     r"\s*(?:(0[xX][\da-fA-F_]+|0[bB][01_]+|\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|(?:inf|nan)\(\))|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>&|^~(),[\]]))"
@@ -54,13 +55,26 @@ _TOKEN = re.compile(
 #: Infix operators; ``>`` and ``>=`` swap their operands.
 _INFIX = {OPS[n].symbol: (n, OPS[n].precedence) for n in OPS if OPS[n].symbol and len(OPS[n].takes) == 2}
 _INFIX |= {">": ("gt", 4), ">=": ("ge", 4), "**": ("pow", 12), "/": ("fdiv", 10)}
-_PREFIX = {"not": ("not", 3), "-": ("neg", 11), "~": ("invert", 11)}
+_PREFIX = {"not": ("not", 3), "-": ("neg", 11), "+": ("plus", 11), "~": ("invert", 11)}
+#: What is read as other operators: what each is.
+_DERIVED: dict[str, Callable[..., Expr]] = {
+    "abs": lambda x: make("max", x, make("neg", x)),
+    "ceildiv": lambda x, y: make("neg", stated("floordiv", make("neg", x), y)),
+    "plus": lambda x: make("add", x, const(0)).args[0],
+    "pow": power,
+}
 #: Shifts are read as calls too.
 _CALLS = {n: (len(OPS[n].takes), n in ("min", "max")) for n in OPS if not OPS[n].symbol or n in SHIFTS}
-_CALLS |= dict.fromkeys(("exp", "log", "sqrt", "to_float", "to_double"), (1, False))
+_CALLS |= dict.fromkeys(("exp", "log", "sqrt", "to_float", "to_double", "abs"), (1, False)) | {"ceildiv": (2, False)}
+
+
+@for_each_own
+def _add_call(op: Op) -> None:
+    _CALLS[op.name] = len(op.takes), False
+
+
 _COMPARE = 4
 _REDUCTIONS = {r.text: r.name for r in REDUCTIONS.values() if r.name[0] != "f"}
-_CALLED = frozenset([*_CALLS, *_REDUCTIONS, "load"])
 #: The longest text, in characters.
 MAX_LENGTH = 10_000_000
 _OPEN, _CLOSE = ("(", "["), (")", "]")
@@ -69,19 +83,19 @@ _OPEN, _CLOSE = ("(", "["), (")", "]")
 _Token = tuple[int, str, int]
 
 
-def parse(text: str, names: Mapping[str, Expr], remedy: str = "give its range") -> Expr:
+def parse(text: str, names: Mapping[str, Expr], remedy: str = "give its range, var({name!r}, 0, N),") -> Expr:
     """The expression in ``text``.
 
     Parameters
     ----------
     text : str
-        Python syntax over integers: ``+ - * // % << >> & | ^``, unary ``-`` and ``~``, comparisons (chains too),
-        ``and or not``, and ``min max where tdiv tmod``, reductions, loads, and powers by a literal. A condition used as
-        a number counts 1 or 0; on conditions alone ``& | ^ ~`` are ``and or != not``.
+        Python syntax over integers: ``+ - * // % << >> & | ^``, unary ``-``, ``+`` and ``~``, comparisons (chains too),
+        ``and or not``, ``a if c else b``, and ``min max where tdiv tmod abs ceildiv``, reductions, loads, and powers by
+        a literal. A condition used as a number counts 1 or 0; on conditions alone ``& | ^ ~`` are ``and or != not``.
     names : mapping from str to Expr
         The variables, buffers and named subterms that may occur.
     remedy : str
-        What to do about an unknown variable.
+        What to do about an unknown variable; ``{name}`` in it stands for the variable's.
 
     Raises
     ------
@@ -128,9 +142,9 @@ class _Parser:
         self.position = len(self.text)
         if want_operand:
             raise self.fail("an operand is missing")
-        self.reduce(1)
+        self.finish()
         if self.pending:
-            raise self.fail("a closing bracket is missing")
+            raise self.fail(f"{'an else' if self.pending[-1][0] == 'if' else 'a closing bracket'} is missing")
         return self.values[0]
 
     def tokens(self) -> list[_Token]:
@@ -255,8 +269,9 @@ class _Parser:
         elif named is not None:
             self.values.append(named)
         else:
-            wanted = f"array {token!r}: give a buffer" if following == "[" else f"variable {token!r}: {self.remedy}"
-            raise self.fail(f"unknown {wanted},")
+            remedy = self.remedy.format(name=token)
+            wanted = f"array {token!r}: give a buffer," if following == "[" else f"variable {token!r}: {remedy}"
+            raise self.fail(f"unknown {wanted}")
         return False
 
     def number(self, token: str) -> int | float:
@@ -282,17 +297,27 @@ class _Parser:
     def operator(self, token: str) -> bool:
         """Take a token after an operand; whether an operand is wanted next."""
         if token in _CLOSE:
-            self.reduce(1)
+            self.finish()
             if not self.pending or self.pending[-1][0] != _OPEN[_CLOSE.index(token)]:
                 raise self.fail(f"unexpected {token!r}")
             self.pending.pop()
-            if self.pending and self.pending[-1][0] in _CALLED and self.pending[-1][1] == 0:
+            if self.pending and _is_call(self.pending[-1][0]) and self.pending[-1][1] == 0:
                 self.call(*self.pending.pop()[::2])
             return False
         if token == ",":
-            self.reduce(1)
-            if len(self.pending) < 2 or self.pending[-2][0] not in _CALLED:
+            self.finish()
+            if len(self.pending) < 2 or not _is_call(self.pending[-2][0]):
                 raise self.fail("unexpected ','")
+            return True
+        if token == "if":
+            self.reduce(1)
+            self.pending.append(("if", 0, len(self.values) - 1))
+            return True
+        if token == "else":
+            self.reduce(1)
+            if not self.pending or self.pending[-1][0] != "if":
+                raise self.fail("unexpected 'else'")
+            self.pending[-1] = ("else", 0, self.pending[-1][2])
             return True
         if token not in _INFIX:
             raise self.fail(f"an operator is missing before {token!r}")
@@ -316,6 +341,15 @@ class _Parser:
             name, _, height = self.pending.pop()
             self.apply(name, height)
 
+    def finish(self) -> None:
+        """Apply all that is pending since the last open bracket."""
+        self.reduce(1)
+        while self.pending and self.pending[-1][0] == "else":
+            _, _, height = self.pending.pop()
+            value, condition, other = self.values[height:]
+            self.values[height:] = [condition, value, other]
+            self.apply("where", height)
+
     def call(self, name: str, height: int) -> None:
         if name in _REDUCTIONS:
             return self.reduction(_REDUCTIONS[name], height)
@@ -333,51 +367,49 @@ class _Parser:
 
     def reduction(self, name: str, height: int) -> None:
         low, high, body = [_as_integer(a) for a in self.values[height:]]
-        del self.values[height:]
         written, index, before = self.scopes.pop()
         if before is None:
             del self.names[written]
         else:
             self.names[written] = before
-        try:
-            self.values.append(make(name, body, index, low, high))
-        except (TypeError, ValueError) as error:
-            raise self.fail(f"{error},") from None
+        self.values[height:] = [body, index, low, high]
+        self.apply(name, height)
 
     def apply(self, name: str, height: int) -> None:
         args = self.values[height:]
         del self.values[height:]
-        if name in ("pow", "load"):
-            try:
-                args = [_as_integer(a) for a in args]
-                self.values.append(power(*args) if name == "pow" else make(name, *args))
-            except (TypeError, ValueError) as error:
-                raise self.fail(f"{error},") from None
-            return
-        if name in ("gt", "ge"):
-            name, args = ("lt" if name == "gt" else "le"), args[::-1]
-        if name == "invert" or (name in BITWISE and all(a.is_bool and a.op != "buffer" for a in args)):
-            try:
-                self.values.append(inverted(*args) if name == "invert" else bitwise(name, *args))
-            except (TypeError, ValueError) as error:
-                raise self.fail(f"{error},") from None
-            return
-        if name in FLOATS or any(a.element for a in args):
-            try:
-                args = [a if name == "where" and not at else _as_integer(a) for at, a in enumerate(args)]
-                self.values.append(make(name, *args))
-            except (TypeError, ValueError) as error:
-                raise self.fail(f"{error},") from None
-            return
-        takes = OPS[name].takes
-        mixed = len({a.is_bool for a, sort in zip(args, takes, strict=True) if sort == "s"}) == 2
-        args = [
-            _as_integer(a) if sort == "i" or (sort == "s" and mixed) else a for a, sort in zip(args, takes, strict=True)
-        ]
         try:
-            self.values.append(stated(name, *args))
+            self.values.append(_applied(name, args))
         except (TypeError, ValueError) as error:
             raise self.fail(f"{error},") from None
+
+
+def _is_call(name: str) -> bool:
+    """Whether a pending operator is a call or a load."""
+    return name in _CALLS or name in _REDUCTIONS or name == "load"
+
+
+def _applied(name: str, args: list[Expr]) -> Expr:
+    """The term for what is written as ``name`` with operands."""
+    if name in REDUCTIONS:
+        return make(name, *args)
+    if name in _DERIVED or name == "load":
+        args = [_as_integer(a) for a in args]
+        return _DERIVED[name](*args) if name in _DERIVED else make(name, *args)
+    if name in ("gt", "ge"):
+        name, args = ("lt" if name == "gt" else "le"), args[::-1]
+    if name == "invert":
+        return inverted(*args)
+    if name in BITWISE and all(a.is_bool and a.op != "buffer" for a in args):
+        return bitwise(name, *args)
+    if name in FLOATS or any(a.element for a in args):
+        return make(name, *[a if name == "where" and not at else _as_integer(a) for at, a in enumerate(args)])
+    takes = OPS[name].takes
+    mixed = len({a.is_bool for a, sort in zip(args, takes, strict=True) if sort == "s"}) == 2
+    return stated(
+        name,
+        *[_as_integer(a) if sort == "i" or (sort == "s" and mixed) else a for a, sort in zip(args, takes, strict=True)],
+    )
 
 
 def _as_integer(term: Expr) -> Expr:
@@ -496,7 +528,7 @@ def _listed(args: Iterable[Expr]) -> list[str | tuple[Expr, int]]:
 
 def _index_names(root: Expr, taken: Iterable[str]) -> dict[int, str]:
     """A name for the indices of each level, ``r1``, ``r2``, ..., none of them another name in ``root``."""
-    levels, used = set(), set(taken) | set(_CALLED)
+    levels, used = set(), {*taken, *_CALLS, *_REDUCTIONS, "load"}
     for term in topological([root]):
         if term.op == "var" and is_index(term):
             levels.add(index_level(term))
@@ -584,7 +616,7 @@ def array_names(texts: Iterable[str]) -> list[str]:
     ['A', 'f']
     """
     found = {word for text in texts for word in re.findall(r"([^\W\d]\w*)\s*[(\[]", text)}
-    return sorted(found - {*_CALLS, *_REDUCTIONS, "and", "or", "not"})
+    return sorted(found - {*_CALLS, *_REDUCTIONS, "and", "or", "not", "if", "else"})
 
 
 def parse_program(lets: Iterable[tuple[str, str]], texts: Iterable[str], names: Mapping[str, Expr]) -> list[Expr]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from inspect import signature
+from typing import TypeGuard, cast
 
 from eqsat.egraph.engine import Budget
+from eqsat.egraph.patterns import pattern_of
 from eqsat.egraph.rule import Rule, refuse_repeated
-from eqsat.extract.cost import CostModel, checked, refuse_other
+from eqsat.extract.calibrated import cost_model
+from eqsat.extract.cost import CostModel, checked
 from eqsat.lang.costs import LATENCY
-from eqsat.lang.expr import Expr, as_expr, brief, refuse_array, var
+from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, topological, var
+from eqsat.lang.ops import OWN
 from eqsat.lang.text import parse
 from eqsat.optimizer.kept import Input, with_divisions, with_hidden_divisions
 from eqsat.optimizer.modulo_theory import ModuloTheory
@@ -26,6 +31,8 @@ BRANCHES = ("eager", "lazy")
 UNKNOWN_DIVISORS = ("refuse", "keep")
 
 DEFAULT_BUDGET = Budget()
+#: What to do about a variable without a range.
+REMEDY = "give its range, {name}=(0, N),"
 #: Proved by the tests, and so not checked again.
 _SHIPPED = frozenset(DEFAULT)
 
@@ -33,10 +40,10 @@ _SHIPPED = frozenset(DEFAULT)
 def optimize(
     exprs: Expr | str | Sequence[Expr | str],
     *,
-    gates: Sequence[Expr | str | None] = (),
-    constraints: Sequence[Expr | str] = (),
+    gates: Sequence[Expr | str | None] | None = (),
+    constraints: Sequence[Expr | str] | None = (),
     rules: Sequence[Rule] | None = None,
-    cost: CostModel = LATENCY,
+    cost: CostModel | str = LATENCY,
     budget: Budget = DEFAULT_BUDGET,
     engine: str = "egraph",
     theory: bool = True,
@@ -44,7 +51,7 @@ def optimize(
     pareto: str | None = None,
     branches: str = "eager",
     unknown_divisors: str = "refuse",
-    **ranges: tuple[int | None, int | None],
+    **ranges: tuple[int | None, int | None] | range,
 ) -> Result:
     """Return the cheapest expressions found equal to ``exprs`` for every value of their variables.
 
@@ -59,8 +66,8 @@ def optimize(
     rules : sequence of Rule, optional
         The rewrite rules, :data:`eqsat.rules.DEFAULT` if none are given. Rules of one's own are checked when they are
         first given; see :class:`eqsat.Rule`.
-    cost : CostModel
-        What is cheap.
+    cost : CostModel or str
+        What is cheap: a model, or what names one to :func:`eqsat.extract.cost_model`, such as ``"opcount"``.
     budget : Budget
         E-nodes, seconds and rounds. When one runs out the best terms so far are returned; ``Result.stop`` says which.
     engine : {"egraph", "theory", "greedy"}
@@ -82,9 +89,9 @@ def optimize(
         What becomes of a division by what may be zero as far as is known. ``"keep"``: it stays, and only its operands
         are simplified. The answer is equal wherever no such divisor is zero (``Result.constraints`` has these
         conditions too); there is no ``Result.graph`` then.
-    **ranges : (int or None, int or None)
-        Inclusive bounds of the variables of text, ``None`` where there is none; for one that is named as an option, see
-        :func:`eqsat.parse`.
+    **ranges : (int or None, int or None), or range
+        Inclusive bounds of the variables of text, ``None`` where there is none, or a ``range`` of step 1; for a
+        variable that is named as an option, see :func:`eqsat.parse`.
 
     Raises
     ------
@@ -96,9 +103,18 @@ def optimize(
     RuntimeError
         If a rule that was not checked (``check=False``) is false, and what it adds to a value lies beyond its bounds.
 
-    >>> optimize("(i*32 + j) // 32", i=(0, 63), j=(0, 31)).expr
+    >>> optimize("(i*32 + j) // 32", i=(0, 63), j=range(32)).expr
     Expr('i')
     """
+    options: dict[str, object] = {
+        "gates": gates,
+        "constraints": constraints,
+        "rules": rules,
+        "cost": cost,
+        "budget": budget,
+    }
+    options |= {"engine": engine, "theory": theory, "extract": extract, "pareto": pareto, "branches": branches}
+    _refuse_ranges(options | {"unknown_divisors": unknown_divisors})
     _require_one_of("engine", engine, ENGINES)
     _require_one_of("extractor", extract, EXTRACTORS)
     _require_one_of("evaluation of branches", branches, BRANCHES)
@@ -109,25 +125,29 @@ def optimize(
         if unknown_divisors == "keep":
             raise ValueError("several answers (pareto) need divisors that are never zero: leave out unknown_divisors")
     _require_one_of("treatment", unknown_divisors, UNKNOWN_DIVISORS, " of unknown divisors")
-    refuse_other(cost)
+    model = cost_model(cost)
     if not isinstance(budget, Budget):
         raise TypeError(f"{budget!r} is no budget: give an eqsat.Budget, such as Budget(seconds=1.0)")
-    names = {name: _variable(name, bounds) for name, bounds in ranges.items()}
-    written = [exprs] if isinstance(exprs, Expr | str) else _listed("exprs", exprs, "expressions, or one")
-    roots = tuple(_term(e, names) for e in written)
+    names = variables_of(ranges)
+    # a term of another system is refused as such
+    alone = isinstance(exprs, Expr | str) or origin_of(exprs) is not None
+    written = [cast(Expr, exprs)] if alone else _listed("exprs", cast(Sequence[Expr], exprs), "expressions, or one")
+    roots = tuple(term_of(e, names) for e in written)
     if not roots:
         raise ValueError("there is nothing to optimise: give at least one expression")
-    facts = tuple(_fact(c, names) for c in _listed("constraints", constraints, "conditions"))
-    gated = tuple(None if g is None else _fact(g, names) for g in _listed("gates", gates, "conditions, or None"))
+    facts = tuple(_fact(c, names) for c in _listed("constraints", constraints or (), "conditions"))
+    gated = tuple(None if g is None else _fact(g, names) for g in _listed("gates", gates or (), "conditions, or None"))
     gated = gated or (None,) * len(roots)
     if len(gated) != len(roots):
         raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
     rules = DEFAULT if rules is None or rules is DEFAULT else _checked_rules(rules)
+    if not theory and engine == "egraph":
+        _refuse_own([*roots, *facts, *[g for g in gated if g is not None]], rules)
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
     given = Input(roots, facts, gated)
     hidden = with_hidden_divisions(given) if unknown_divisors == "keep" else given
     run = kind(
-        hidden.roots, hidden.facts, hidden.gates, rules, checked(cost), budget, extract, pareto, branches == "lazy"
+        hidden.roots, hidden.facts, hidden.gates, rules, checked(model), budget, extract, pareto, branches == "lazy"
     )
     if rounded := [t for t in run.order if t.element]:
         shown = brief(rounded[0])
@@ -137,15 +157,38 @@ def optimize(
     return result if hidden is given else with_divisions(result, given, run.model)
 
 
-def _variable(name: str, bounds: tuple[int | None, int | None]) -> Expr:
-    given: list[Any] = list(bounds) if isinstance(bounds, Iterable) else []
-    if [*map(_is_end, given)] != [True, True]:
-        raise TypeError(f"{name!r} is no option, and no range of a variable: {bounds!r} is not (low, high)")
-    return var(name, *given)
+#: What :func:`optimize` takes by name.
+OPTIONS = [*signature(optimize).parameters][1:-1]
 
 
-def _is_end(value: object) -> bool:
-    return value is None or hasattr(value, "__index__")
+def _refuse_ranges(options: Mapping[str, object]) -> None:
+    """Refuse the range of a variable that is named as an option."""
+    for name, given in options.items():
+        if isinstance(given, range) or (_is_range(given) and any(end is not None for end in given)):
+            raise TypeError(
+                f"{name!r} is an option, not a variable: optimize a term with a variable of that name, made by "
+                f"eqsat.parse(text, {{{name!r}: eqsat.var({name!r}, 0, 9)}})"
+            )
+
+
+def variables_of(ranges: Mapping[str, tuple[int | None, int | None] | range]) -> dict[str, Expr]:
+    """The variables that ranges are given of."""
+    return {name: _variable(name, bounds) for name, bounds in ranges.items()}
+
+
+def _variable(name: str, bounds: tuple[int | None, int | None] | range) -> Expr:
+    if isinstance(bounds, range) and bounds.step == 1:
+        return var(name, bounds.start, bounds.stop - 1)
+    if not _is_range(bounds):
+        near = "".join(f"; did you mean {option!r}?" for option in get_close_matches(name, OPTIONS, 1))
+        raise TypeError(
+            f"{name!r} is no option, and no range of a variable: {bounds!r} is not (low, high), or a range{near}"
+        )
+    return var(name, *bounds)
+
+
+def _is_range(given: object) -> TypeGuard[tuple[int | None, int | None]]:
+    return isinstance(given, tuple | list) and [end is None or hasattr(end, "__index__") for end in given] == [True] * 2
 
 
 def _listed[E](name: str, given: Iterable[E], what: str) -> list[E]:
@@ -155,8 +198,9 @@ def _listed[E](name: str, given: Iterable[E], what: str) -> list[E]:
     return list(given)
 
 
-def _term(given: Expr | str, names: dict[str, Expr]) -> Expr:
-    term = parse(given, names) if isinstance(given, str) else as_expr(given)
+def term_of(given: Expr | str, names: Mapping[str, Expr]) -> Expr:
+    """The term that an expression is, or its text says."""
+    term = parse(given, names, REMEDY) if isinstance(given, str) else as_expr(given)
     refuse_array(term)
     return term
 
@@ -166,7 +210,7 @@ def _fact(given: Expr | str, names: dict[str, Expr]) -> Expr:
         raise TypeError(
             f"a constraint or gate is {given}: == and != compare terms, not values; write x.eq(3) or x.ne(3), or a text"
         )
-    fact = _term(given, names)
+    fact = term_of(given, names)
     if not fact.is_bool:
         raise ValueError(f"a constraint or gate must be a condition, not {brief(fact)!r}")
     return fact
@@ -175,6 +219,14 @@ def _fact(given: Expr | str, names: dict[str, Expr]) -> Expr:
 def _require_one_of(what: str, given: str, allowed: Collection[str], of: str = "") -> None:
     if given not in allowed:
         raise ValueError(f"unknown {what} {given!r}{of}: use one of {', '.join(allowed)}")
+
+
+def _refuse_own(terms: Sequence[Expr], rules: Sequence[Rule]) -> None:
+    """Refuse operators of users' own, which the e-graph of the rules alone does not have."""
+    patterns = [pattern_of(rule) for rule in rules if rule not in _SHIPPED]
+    own = [t.op for t in topological([*terms, *[p.left for p in patterns]]) if t.op in OWN]
+    if own:
+        raise ValueError(f"rules alone have no operators of one's own, such as {own[0]!r}: leave out theory=False")
 
 
 def _checked_rules(given: Iterable[Rule]) -> tuple[Rule, ...]:

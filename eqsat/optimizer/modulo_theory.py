@@ -288,7 +288,7 @@ class ModuloTheory(Optimisation):
             self.spent.enter("normalise")
             if found.impossible:
                 if facts is self.facts or find_conjectures(terms.values(), self.facts, undefined=unsafe).impossible:
-                    raise self._contradiction("they hold nowhere")
+                    raise self._contradiction()
                 return nothing
             if not found.conjectures:
                 theory.assert_bounds([(conjecture.before, conjecture.after) for conjecture in found.by_bounds])

@@ -241,7 +241,7 @@ class Optimisation(ABC):
         try:
             base = LinearArithmetic(self.facts, work=Work(until=until, end=max(until, self._last())))
         except ContradictionError as error:
-            raise self._contradiction(error) from None
+            raise self._contradiction() from error
         self.sets = base.variables
         if not self.lazy:
             self.allowed = AllowedDivisions(self.roots, self.suspected, base)
@@ -253,9 +253,9 @@ class Optimisation(ABC):
         base.work.until = base.work.end = inf
         return base, [of_gate[gate] for gate in self.gates]
 
-    def _contradiction(self, why: object) -> ContradictionError:
+    def _contradiction(self) -> ContradictionError:
         shown = ", ".join(brief(fact) for fact in self.facts)
-        return ContradictionError(f"the constraints contradict each other: {shown} ({why})")
+        return ContradictionError(f"the constraints contradict each other: {shown}")
 
     def _check_divisors(self, contexts: Sequence[LinearArithmetic | None]) -> None:
         """Refuse divisors that may be zero under all that is known where they are evaluated."""
@@ -342,7 +342,7 @@ class Optimisation(ABC):
                 # what is shipped is proved: it is the constraints, or else a rule of the caller's
                 if not self.facts or own:
                     raise
-                raise self._contradiction(error) from None
+                raise self._contradiction() from error
             self.spent.enter(phase)
             self.spent.engine_seconds += time.perf_counter() - began
             self.spent.rounds += sum(r.number > 0 for r in found.rounds)
@@ -494,6 +494,7 @@ class Optimisation(ABC):
             extraction_milliseconds=1000 * spent.extraction_seconds,
             rules=dict(spent.matches),
             rule_set=self.rules,
+            model=self.model,
             conjectures=tuple(self.conjectures),
             trace=trace,
             snapshot=snapshot,

@@ -20,7 +20,8 @@ from eqsat.alternatives.partial_sums import share_junctions, share_sums
 from eqsat.alternatives.plain import PlainClasses
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.trace import FROM_RESULT
-from eqsat.extract.cost import CostModel, LoopAware, checked, refuse_other
+from eqsat.extract.calibrated import cost_model
+from eqsat.extract.cost import CostModel, LoopAware, checked
 from eqsat.extract.graph import EGraph, reachable_part
 from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree
 from eqsat.lang.costs import cost_of
@@ -40,18 +41,18 @@ EXTRACTORS = ("tree", "dag", "exact")
 
 
 @EXTRACTED.fill
-def extracted(result: Result, cost: CostModel, extract: str | Extractor, seconds: float) -> Result:
+def extracted(result: Result, cost: CostModel | str, extract: str | Extractor, seconds: float) -> Result:
     """The result of choosing again; see :meth:`eqsat.optimizer.result.Result.extract`."""
     own = None if isinstance(extract, str) else extract
     if own is None and extract not in EXTRACTORS:
         raise ValueError(f"unknown extractor {extract!r}: use one of {', '.join(EXTRACTORS)}, or a function")
     if own is not None and not callable(own):
         raise TypeError(f"{own!r} is no extractor: give a name, or a function of a Priced graph")
-    refuse_other(cost)
+    model = cost_model(cost)
     name = extract if isinstance(extract, str) else "dag"
     lazy = result.snapshot is not None and result.snapshot.lazy
     known = (result.before, result.constraints, result.gates, result.rule_set)
-    extraction = Extraction(*known, checked(cost), Budget(seconds=seconds), name, None, lazy)
+    extraction = Extraction(*known, checked(model), Budget(seconds=seconds), name, None, lazy)
     with collection_paused():
         return extraction.of(result, own)
 

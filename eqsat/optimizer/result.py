@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import webbrowser
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from eqsat.egraph.rule import Rule
@@ -26,6 +29,8 @@ Extractor = Callable[[Priced], Choice]
 
 #: What chooses again; :mod:`eqsat.optimizer.reextraction` fills it.
 EXTRACTED: Slot[Result] = Slot()
+#: What makes a page of a result; the package fills it, with what is imported when it is called.
+SHOWN: Slot[str] = Slot()
 #: What derives a result; the package fills it, with what is imported when it is called.
 EXPLAINED: Slot[Explanation] = Slot()
 
@@ -33,6 +38,8 @@ EXPLAINED: Slot[Explanation] = Slot()
 DEFAULT_SECONDS = 2.0
 #: Answers of more characters than these are cut, or printed with their shared subterms named.
 SHORT = 160
+#: The roots that a printed result shows.
+MOST_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,8 @@ class Result:
         Where the time went, which e-nodes came from where, what each round and rule did; see :mod:`eqsat.egraph.trace`.
     pareto : tuple of Answer
         If asked for, the answers of which none is both cheaper and smaller than another, the cheapest first.
+    model : CostModel
+        What was cheap.
     snapshot : Snapshot or None
         What the run left of its e-graphs, for :attr:`graph` and :meth:`extract`.
 
@@ -93,6 +102,7 @@ class Result:
     extraction_milliseconds: float
     rules: dict[str, int]
     rule_set: tuple[Rule, ...] = field(repr=False)
+    model: CostModel = field(repr=False, compare=False)
     conjectures: tuple[Conjecture, ...] = ()
     trace: Trace = field(default=Trace(), repr=False)
     pareto: tuple[Answer, ...] = ()
@@ -100,8 +110,13 @@ class Result:
 
     def __str__(self) -> str:
         costs = f"cost {self.cost_before} -> {self.cost}, {self.stop}, {self.nodes} e-nodes"
-        answer = [brief(expr, SHORT) for expr in self.exprs]
-        return "\n".join([*answer, f"{costs}, {self.rounds} rounds, {self.milliseconds:.1f} ms", str(self.trace)])
+        answer = [brief(expr, SHORT) for expr in self.exprs[:MOST_SHOWN]]
+        if len(self.exprs) > MOST_SHOWN:
+            answer.append(f"and {len(self.exprs) - MOST_SHOWN} more roots")
+        return "\n".join([*answer, f"{costs}, {self.rounds} rounds, {self.milliseconds:.1f} ms"])
+
+    def __repr__(self) -> str:
+        return f"Result({str(self).replace(chr(10), '; ')})"
 
     @property
     def expr(self) -> Expr:
@@ -173,7 +188,9 @@ class Result:
         """
         return tuple(self.built().terms(choice))
 
-    def extract(self, cost: CostModel, extract: str | Extractor = "dag", seconds: float = DEFAULT_SECONDS) -> Result:
+    def extract(
+        self, cost: CostModel | str, extract: str | Extractor = "dag", seconds: float = DEFAULT_SECONDS
+    ) -> Result:
         """Choose anew from :attr:`graph` under another cost model, or by another extractor, without saturating again.
 
         The answer is checked as that of :func:`eqsat.optimize` is. It costs no more than the input and no more than
@@ -181,8 +198,8 @@ class Result:
 
         Parameters
         ----------
-        cost : CostModel
-            What is cheap.
+        cost : CostModel or str
+            What is cheap, or its name.
         extract : {"dag", "tree", "exact"} or function
             As for :func:`eqsat.optimize`; or a function that takes an :class:`eqsat.extract.Priced`, the graph with the
             price of each node, and returns a choice: a node for each class that the roots need.
@@ -195,9 +212,8 @@ class Result:
             If there is no e-graph, or a function returns what is no choice (see :meth:`terms`).
 
         >>> from eqsat import optimize
-        >>> from eqsat.extract import OpCount
         >>> result = optimize("x * 9", x=(0, 99))
-        >>> result.extract(OpCount()).cost
+        >>> result.extract("opcount").cost
         1
         """
         return EXTRACTED.call(self, cost, extract, seconds)
@@ -229,6 +245,32 @@ class Result:
         'proved'
         """
         return prove_equal(self.before, self.exprs, constraints=self.constraints, gates=self.gates, **options)
+
+    def to_html(self) -> str:
+        """One page that shows what was found and how, and the e-graph class by class; it loads nothing else.
+
+        >>> from eqsat import optimize
+        >>> optimize("i*8 // 8", i=(0, 63)).to_html().count("</html>")
+        1
+        """
+        return SHOWN.call(self)
+
+    def show(self, path: str | Path | None = None) -> Path:
+        """Write :meth:`to_html` to a file, and open it in the web browser if no ``path`` is given for it.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        if path is not None:
+            target = Path(path)
+            target.write_text(self.to_html(), encoding="utf-8")
+            return target
+        with NamedTemporaryFile("w", suffix=".html", prefix="eqsat-", delete=False, encoding="utf-8") as file:
+            file.write(self.to_html())
+        webbrowser.open(f"file://{file.name}")
+        return Path(file.name)
 
     def explain(self, **options: Any) -> Explanation:
         """Derive the output from the input in checked steps, as :func:`eqsat.explain.derivation.explain` does."""

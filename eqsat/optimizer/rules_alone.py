@@ -166,7 +166,7 @@ class RulesAlone(Optimisation):
                 rewritten = rewrite(given, self.used, facts, seconds=self._seconds_left())
             except ContradictionError as error:
                 if facts == self.facts:
-                    raise self._contradiction(error) from None
+                    raise self._contradiction() from error
                 found.update((i, dont_care(self.roots[i])) for i in members)
                 continue
             found.update(zip(members, rewritten.roots, strict=True))

@@ -26,7 +26,7 @@ from eqsat.extract.graph import Node
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
 from eqsat.lang.expr import FALSE, TRUE, brief, make
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import DIVISIONS, Bounds
+from eqsat.lang.ops import DIVISIONS, Bounds, Op, for_each_own
 from eqsat.optimizer.reductions import Match, ReductionRules
 from eqsat.theory.forms import LinearForm, number, to_expr
 
@@ -55,7 +55,12 @@ _CONSTRUCTOR = {
     "le": "Not",
     "ne": "Not",
 }
-_READ = ("Sum", *_BY_CONSTRUCTOR, *_OPERATOR)
+
+
+@for_each_own
+def _add_operator(op: Op) -> None:
+    name, _ = PLAIN[op.name]
+    _BY_CONSTRUCTOR[name], _CONSTRUCTOR[op.name] = op.name, name
 
 
 @dataclass
@@ -524,7 +529,7 @@ class _Run:
                 below.setdefault(row.output, []).append((name, row.inputs))
         terms = {row.output: row.inputs for row in rows.get("Sc", ())}
         integer, members, seen = self.tables.integer, self.tables.members, self.seen
-        for name in _READ:
+        for name in ("Sum", *_BY_CONSTRUCTOR, *_OPERATOR):
             for row in rows.get(name, ()):
                 inputs = row.inputs
                 key = (name, row.output, *inputs)

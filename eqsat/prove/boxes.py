@@ -30,7 +30,7 @@ from eqsat.lang.expr import (
     where,
 )
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import BITWISE, DIVISIONS, SHIFTS
+from eqsat.lang.ops import BITWISE, DIVISIONS, OWN, SHIFTS
 from eqsat.lang.sampling import domain_size
 from eqsat.prove.sweep import sweep
 
@@ -169,7 +169,7 @@ def is_linear(term: Expr) -> bool:
     """Whether the operator of ``term`` is one of linear arithmetic, given the literals among its operands."""
     if term.op == "mul":
         return any(a.op == "const" for a in term.args)
-    if term.op in BITWISE:
+    if term.op in BITWISE or term.op in OWN:
         return False
     return term.op not in _BY_LITERALS or term.args[1].op == "const"
 
@@ -318,7 +318,7 @@ def _parts(conditions: Sequence[Expr]) -> list[Ranges]:
     if crooked is None:
         variable = max(variables(conditions), key=_width)
     else:
-        either = crooked.op == "mul" or crooked.op in BITWISE
+        either = crooked.op == "mul" or crooked.op in BITWISE or crooked.op in OWN
         variable = min(variables(crooked.args if either else crooked.args[1:]), key=_width)
     low, high = variable.vmin, variable.vmax
     if not is_finite(low, high):

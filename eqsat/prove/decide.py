@@ -15,6 +15,7 @@ from typing import cast
 
 from eqsat.lang.expr import Expr, term_count, value_of_range, variables
 from eqsat.lang.infinity import is_finite
+from eqsat.lang.ops import OWN
 from eqsat.prove.boxes import Point, UndecidedError, confirmed, find_in_boxes, restricted
 from eqsat.prove.presburger import find_by_isl
 from eqsat.prove.smt import to_z3
@@ -52,7 +53,7 @@ def find_by_z3(conditions: Sequence[Expr], seconds: float) -> Point | None:
     context = z3.Context()
     encoded = to_z3(conditions, context=context)
     inputs = variables(conditions)
-    elements = [t for t in encoded if t.op == "load" and not t.is_bool]
+    elements = [t for t in encoded if (t.op == "load" and not t.is_bool) or t.op in OWN]
     solver = z3.Solver(ctx=context)
     solver.set("timeout", max(1, int(min(seconds * 1000, Z3_LARGEST))))
     solver.set("rlimit", max(1, int(min(seconds * Z3_RESOURCES, Z3_LARGEST))))

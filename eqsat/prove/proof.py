@@ -42,7 +42,7 @@ from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import TRUE, Expr, const, substitute, topological, var, variables
 from eqsat.lang.limits import require
-from eqsat.lang.ops import DIVISIONS, MAX_SHIFT
+from eqsat.lang.ops import DIVISIONS, MAX_SHIFT, OWN
 from eqsat.prove import binding
 from eqsat.prove.smt import Quotient, Quotients, to_bit_vectors, to_z3
 
@@ -81,6 +81,14 @@ class Proof:
     kinds: tuple[Kind, ...]
     how: str
     counterexample: Counterexample | None = None
+
+
+@dataclass(frozen=True)
+class Instance:
+    """Values of the letters of a rule (and what is known of them) for which it applies, and of both its sides."""
+
+    values: dict[str, int]
+    value: str
 
 
 def prove_rule(rule: Rule) -> Proof:
@@ -155,6 +163,8 @@ def _holds_on_bits(pattern: Pattern) -> int | None:
     if any(str(v.value) not in _PLAIN_LETTERS for v in letters):
         return None
     order = topological([pattern.left, pattern.right, pattern.when])
+    if any(t.op in OWN for t in order):
+        return None
     divides = any(t.op in DIVISIONS or (t.op == "mul" and all(a.op != "const" for a in t.args)) for t in order)
     size = _BITS_DIVIDED if divides else _BITS
     narrow = {v: var(str(v.value), -(2 ** (size - 1)), 2 ** (size - 1) - 1) for v in letters}
@@ -263,15 +273,42 @@ def _search(name: str, pattern: Pattern) -> Counterexample | None:
     left, right, holds = evaluate([pattern.left, pattern.right, pattern.when], values, total=True)
     defined = _nonzero_divisors(pattern.left, values) & _nonzero_divisors(pattern.when, values)
     unsafe = ~_nonzero_divisors(pattern.right, values)
-    bad = np.broadcast_to(allowed & holds & defined & (unsafe | (left != right)), allowed.shape)
-    if not bad.any():
+    bad = allowed & holds & defined & (unsafe | (left != right))
+    at = _smallest(values, bad, allowed.shape)
+    if at is None:
         return None
-    # the smallest values make the best example
-    sizes = sum(np.abs(v) for v in values.values()) + np.zeros(allowed.shape, dtype=np.int64)
-    where = np.unravel_index(int(np.argmin(np.where(bad, sizes, inf))), allowed.shape)
-    at = partial(_value_at, shape=allowed.shape, where=where)
     found = {shown(letter): at(value) for letter, value in values.items()}
     return Counterexample(name, found, str(at(left)), "undefined" if at(unsafe) else str(at(right)))
+
+
+def _smallest(values: Mapping[str, Array], wanted: Array, shape: tuple[int, ...]) -> Callable[[Array], int] | None:
+    """What takes arrays to their values at the smallest point that is ``wanted``, the best example; None for none."""
+    wanted = np.broadcast_to(wanted, shape)
+    if not wanted.any():
+        return None
+    sizes = sum(np.abs(v) for v in values.values()) + np.zeros(shape, dtype=np.int64)
+    where = np.unravel_index(int(np.argmin(np.where(wanted, sizes, inf))), shape)
+    return partial(_value_at, shape=shape, where=where)
+
+
+def instance(rule: Rule) -> Instance | None:
+    """Small values for which a rule applies; none for rules about reductions, and where it applies to large ones alone.
+
+    >>> instance(Rule("mod-small", "x % d", "x", "0 <= vmin(x) and vmax(x) < d"))
+    Instance(values={'d': 3, 'vmax(x)': 2, 'vmin(x)': 2, 'x': 2}, value='2')
+    """
+    if binds_index(rule):
+        return None
+    for pattern in map(_widened, _claims(rule)):
+        values, allowed = _grid(pattern)
+        left, holds = evaluate([pattern.left, pattern.when], values, total=True)
+        applies = allowed & holds & _nonzero_divisors(pattern.left, values) & _nonzero_divisors(pattern.when, values)
+        # numbers other than 0 and 1 show more
+        for telling in ([v > 1 for v in values.values()], [np.abs(v) > 1 for v in values.values()], ()):
+            at = _smallest(values, reduce(np.logical_and, telling, applies), allowed.shape)
+            if at is not None:
+                return Instance({shown(letter): at(value) for letter, value in values.items()}, str(at(left)))
+    return None
 
 
 def _widened(pattern: Pattern) -> Pattern:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cache, reduce
+from itertools import product
 from types import MappingProxyType
 from typing import Any, cast
 
+import numpy as np
+
 from eqsat.lang.expr import Expr, array_of, brief, const, instantiate, make, neutral, rebuild, topological, where
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, REDUCTIONS
+from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN, REDUCTIONS, Op
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,8 @@ def to_z3(
             sorts = [z3.IntSort(context)] * (len(term.args) - 1)
             sorts.append(z3.BoolSort(context) if term.is_bool else z3.IntSort(context))
             encoded[term] = z3.Function(array_of(term).name, *sorts)(*[encoded[arg] for arg in term.args[1:]])
+        elif term.op in OWN:
+            encoded[term] = _own(OWN[term.op], [encoded[arg] for arg in term.args], context)
         elif term.op in BITWISE:
             encoded[term] = _bitwise(term, *[encoded[arg] for arg in term.args])
         elif not term.args:
@@ -217,6 +222,29 @@ def _operators() -> dict[str, Callable[..., Any]]:
         "max": lambda a, b: Or(a, b) if is_bool(a) else If(a >= b, a, b),
         "where": If,
     }
+
+
+def _own(op: Op, operands: Sequence[Any], context: Any) -> Any:
+    """An operator of a user's own: by its meaning, or as any function."""
+    import z3
+
+    if op.z3 is not None:
+        _refuse_other_meaning(op)
+        return op.z3(*operands)
+    return z3.Function(f"{op.name}()", *[z3.IntSort(context)] * (len(operands) + 1))(*operands)
+
+
+@cache
+def _refuse_other_meaning(op: Op) -> None:
+    """Compare the meaning to z3 of an operator with its values at small numbers."""
+    import z3
+
+    context = z3.Context()
+    for point in product(range(-3, 10), repeat=len(op.takes)):
+        meant = z3.simplify(cast(Callable[..., Any], op.z3)(*[z3.IntVal(value, context) for value in point]))
+        value = int(op.evaluate(*map(np.asarray, point)))
+        if str(meant) != str(value):
+            raise ValueError(f"operator {op.name!r} is {value} at {point}, and {meant} to z3: mend one of them")
 
 
 def to_bit_vectors(roots: Sequence[Expr], context: Any = None) -> dict[Expr, Any]:

@@ -22,7 +22,7 @@ from typing import Self
 
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import FALSE, TRUE, Expr, is_wide, make, topological
-from eqsat.lang.ops import DIVISIONS, FLOATS, REDUCTIONS, SUMS, Bounds
+from eqsat.lang.ops import DIVISIONS, FLOATS, OWN, REDUCTIONS, SUMS, Bounds
 from eqsat.lang.traversal import topological_until
 from eqsat.theory.conditions import is_negative
 from eqsat.theory.forms import LinearForm, atom_form, factors, number, scale_of, to_expr, without_quotients
@@ -162,6 +162,9 @@ class LinearArithmetic(Reductions):
             return forms[args[0]].times(-1)
         if op in REDUCTIONS and not term.element:
             return self._reduction(term)
+        if op in OWN:
+            own = make(op, *[to_expr(forms[a]) for a in args])
+            return number(own.vmin) if own.vmin == own.vmax else atom_form(own)
         # nothing is known of an element, or of a rounded value
         return atom_form(term if term.element else self._loaded(term))
 

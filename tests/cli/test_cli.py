@@ -3,6 +3,8 @@
 import json
 import os
 import pty
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,22 +21,12 @@ from eqsat.egraph.rule import Rule
 from eqsat.extract.calibrated import FIGURES, OPERATIONS
 from eqsat.optimizer.front import ENGINES, optimize
 from eqsat.optimizer.reextraction import EXTRACTORS
+from eqsat.rules import DEFAULT
+
+ROOT = Path(__file__).parent.parent.parent
 
 GOOD = '{"id": "good", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8"]}\n'
 COMMAND = [sys.executable, "-m", "eqsat"]
-
-
-@pytest.fixture
-def eqsat(capsys):
-    """Run the command line in this process: its exit code, standard output and standard error."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as done:
-            cli.main(arguments)
-        captured = capsys.readouterr()
-        return int(done.value.code or 0), captured.out, captured.err
-
-    return call
 
 
 def test_the_contract_example(eqsat):
@@ -207,7 +199,7 @@ def test_a_version_of_what_is_not_installed(eqsat, monkeypatch):
 
     monkeypatch.setattr("importlib.metadata.version", missing)
     code, out, err = eqsat("--version")
-    assert (code, out, err) == (0, f"eqsat from {Path(cli.__file__).parent}, not installed\n", "")
+    assert (code, out, err) == (0, f"eqsat from {Path(package.__file__).parent / 'cli'}, not installed\n", "")
 
 
 def test_version_and_help(eqsat, monkeypatch):
@@ -461,3 +453,37 @@ def read_all(terminal: int) -> str:
         chunks.append(chunk)
     os.close(terminal)
     return b"".join(chunks).decode()
+
+
+#: What the README says to type, but for what takes long.
+TYPED = re.findall(r"^    eqsat (.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+
+
+def test_every_command_of_the_readme_runs_in_a_checkout(eqsat, tmp_path, monkeypatch):
+    figures = {figure: dict.fromkeys(OPERATIONS, 7) for figure in FIGURES}
+    monkeypatch.setattr("eqsat.cli.calibrate.measure", lambda repeats, advance: figures)
+    monkeypatch.setattr("eqsat.rules.DEFAULT", [rule for rule in DEFAULT if rule.name == "mod-core"])
+    monkeypatch.setattr("eqsat.rules.REDUCE", ())
+    for name in ("tests", "examples"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    assert len(TYPED) > 8
+    for line in TYPED:
+        quick = ["--repeats", "1", "--limit", "2"] if line.startswith("experiment") else []
+        code, _, err = eqsat(*shlex.split(line), *quick)
+        assert code == 0, (line, err)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["x", "--costt", "opcount"], "No such option: --costt. Did you mean --cost?"),
+        (["x", "--cost", "opcont"], "FILE.py:NAME; did you mean 'opcount'?"),
+        (["x + y", "--range", "x=4"], "unknown variable 'y': give its range, --range y=N or --var y=LOW:HIGH, at"),
+        (["x", "--var", "x=0:9", "--constraint", "x < 2", "--constraint", "5 < x"], "each other: x < 2, 5 < x\n"),
+    ],
+)
+def test_messages_say_what_to_do(eqsat, given, said):
+    code, out, err = eqsat("optimize", *given)
+    assert (code, out) == (2, "")
+    assert said in err

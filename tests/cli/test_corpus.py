@@ -165,7 +165,7 @@ def test_every_kernel_of_the_sample_reads():
     found = cases(SAMPLE)
     assert len(found) >= 40
     assert sum(bool(case.gates) for case in found) >= 10
-    assert set(COST_MODELS) == {"latency", "throughput", "opcount"}
+    assert set(COST_MODELS) == {"latency", "throughput", "opcount", "codesize", "gpu"}
 
 
 def test_the_examples_of_each_kind_are_answered_as_documented():

@@ -5,12 +5,15 @@ import json
 
 import pytest
 
+import eqsat
 from eqsat.cli import main as cli
+from eqsat.cli.cases import read_corpus
 from eqsat.cli.experiment import INPUT, answers, chosen_cases, measure, plot, predict, spearman, summary, times
-from eqsat.extract import Latency, OpCount
+from eqsat.extract import CodeSize, Latency, OpCount
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import var
 from eqsat.optimizer.front import optimize
+from eqsat.rules import DEFAULT
 
 CASES = [
     {"id": "flat", "vars": {"i": [0, 63], "j": [0, 31]}, "exprs": ["(i*32 + j) // 32", "(i*32 + j) % 32"]},
@@ -91,7 +94,7 @@ def test_too_many_variables_are_left_out():
 
 def test_no_case_left_is_an_error():
     cases = chosen_cases([BAD[4][0]], None, 0, ignore)
-    with pytest.raises(ValueError, match="no case is left to measure"):
+    with pytest.raises(ValueError, match="no case is left"):
         answers(cases, {"o": OpCount()}, ["tree"], int, ignore)
 
 
@@ -162,7 +165,9 @@ def test_what_has_no_order_has_no_correlation(tmp_path, monkeypatch, capsys):
         cli.main(["experiment", str(source), "-o", str(target), "--repeats", "1", "--costs", "opcount"])
     out, err = capsys.readouterr()
     assert not done.value.code
-    assert out.startswith("model opcount  cases 1  spearman -  of answers -  time ")
+    assert out.startswith(
+        "model opcount  extract dag  cases 1  before 0  after 0  ratio -  spearman -  of answers -  time "
+    )
     assert err.startswith("# left out: line 2: not a line of JSON")
     assert spearman([1, 2], [3, 3]) is None
 
@@ -175,7 +180,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         cli.main([*arguments, "--extracts", "dag,tree"])
     out, err = capsys.readouterr()
-    assert [line.split()[1] for line in out.splitlines()] == ["opcount", "latency"]
+    assert [line.split()[1] for line in out.splitlines()] == ["opcount"] * 2 + ["latency"] * 2
     assert "# optimised once a case: " in err
     assert " chosen from that 12 times: " in err
     with (target / "measurements.csv").open() as stream:
@@ -187,3 +192,70 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit, match="2"):
         cli.main([*arguments, "--extracts", "best"])
     assert "'best' is not one of 'tree', 'dag', 'exact'" in capsys.readouterr().err
+
+
+def test_an_experiment_from_python(tmp_path):
+    class Multiplications:
+        def price(self, op, operands, result):
+            return 100 if op == "mul" else 1 if operands else 0
+
+    corpus = read_corpus(LINES[:3])
+    costs = {"mine": Multiplications(), "code": "codesize"}
+    found = eqsat.experiment(corpus, costs, extract=["dag", "tree"], rules=[*DEFAULT])
+    assert [(row.case, row.model, row.extract) for row in found.rows[:5]] == [
+        ("flat", INPUT, INPUT),
+        *[("flat", model, extract) for model in costs for extract in ("dag", "tree")],
+    ]
+    assert not found.left_out
+    for row in found.rows:
+        if row.extract != INPUT:
+            model = CodeSize() if row.model == "code" else Multiplications()
+            assert cost_of(row.roots, model) == row.cost <= row.cost_before
+    records = found.records()
+    assert len({tuple(record) for record in records}) == 1
+    assert records[0]["predicted mine"] == found.rows[0].predicted["mine"]
+    assert records[1]["out"] == ["i", "j"]
+    assert records[0]["nanoseconds"] is None
+    assert [line["cases"] for line in found.summary()] == [3] * 4
+    found.to_json(tmp_path / "rows.json")
+    assert json.loads((tmp_path / "rows.json").read_text()) == records
+    found.to_csv(tmp_path / "rows.csv")
+    assert len((tmp_path / "rows.csv").read_text().splitlines()) == len(records) + 1
+    assert [path.name for path in found.plot(tmp_path)] == ["extraction.png"]
+
+
+def test_an_experiment_over_expressions_is_measured_if_asked():
+    x = var("x", 0, 99)
+    found = eqsat.experiment([x // 8 * 8 + x % 8, "x % n", "x // y"], ["gpu"], repeats=1, x=(0, 99), n=(1, 9), y=(0, 9))
+    assert [line.partition(":")[0] for line in found.left_out] == ["2"]
+    assert found.is_measured
+    assert {"spearman", "ratio"} <= set(found.summary()[0])
+
+
+def test_an_experiment_refuses_what_it_does_not_know():
+    with pytest.raises(ValueError, match="unknown cost model 'oops'"):
+        eqsat.experiment(["x"], ["oops"], x=(0, 9))
+    with pytest.raises(ValueError, match="unknown extractor 'best': use some of tree, dag, exact"):
+        eqsat.experiment(["x"], extract=["best"], x=(0, 9))
+    with pytest.raises(ValueError, match="no case is left"):
+        eqsat.experiment(["x // x"], x=(0, 9))
+
+
+def test_models_of_files_and_rules_on_the_command_line(eqsat, tmp_path):
+    corpus, mine, out = tmp_path / "in.jsonl", tmp_path / "mine.py", tmp_path / "out"
+    corpus.write_text("\n".join(LINES[:3]))
+    mine.write_text(
+        "from eqsat import Rule\n"
+        "class Adds:\n"
+        "    def price(self, op, operands, result):\n"
+        "        return 5 if op == 'add' else 1 if operands else 0\n"
+        "RULE = Rule('twice', 'x + x', 'x*2')\n"
+    )
+    asked = ["experiment", str(corpus), "-o", str(out), "--costs", f"gpu,{mine}:Adds", "--repeats", "0"]
+    code, text, _ = eqsat(*asked, "--rules", str(mine))
+    assert code == 0
+    assert [line.split()[:2] for line in text.splitlines()] == [
+        ["model", model] for model in ("gpu", f"{mine}:Adds") for _ in range(2)
+    ]
+    rows = json.loads((out / "measurements.json").read_text())
+    assert {row["model"] for row in rows} == {INPUT, "gpu", f"{mine}:Adds"}

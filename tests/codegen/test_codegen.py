@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eqsat.codegen.expressions import WRITE, exact_multiplier, to_c
 from eqsat.lang.expr import Expr, as_expr, buffer, const, minimum, var
-from eqsat.lang.ops import OPS
+from eqsat.lang.ops import OPS, OWN
 from eqsat.lang.text import parse
 
 X = {
@@ -87,7 +87,7 @@ def test_spelling(text: str, expected: str) -> None:
 
 
 def test_every_operator_can_be_written() -> None:
-    assert set(WRITE) == set(OPS) | {"const", "bool"}
+    assert set(WRITE) == (OPS.keys() - OWN) | {"const", "bool"}
 
 
 @pytest.mark.parametrize("divisor", [2, 3, 5, 7, 11, 12, 100, 641, 1023, 1025])

@@ -7,7 +7,9 @@ import pytest
 
 from eqsat.extract import (
     COST_MODELS,
+    GPU,
     Calibrated,
+    CodeSize,
     EGraph,
     Latency,
     LoopAware,
@@ -19,7 +21,7 @@ from eqsat.extract import (
     tree,
 )
 from eqsat.extract.calibrated import FIGURES, FORMAT, OPERATIONS, operation
-from eqsat.lang.ops import OPS
+from eqsat.lang.ops import OPS, OWN
 
 BYTE, SIGNED, WIDE, FREE = (0, 255), (-128, 127), (0, 2**40), (1, 99)
 
@@ -110,7 +112,8 @@ def test_op_count(op, operands, weights, cost):
 
 
 def test_models_by_name():
-    assert {"latency": Latency(), "throughput": Throughput(), "opcount": OpCount()} == COST_MODELS
+    models = {"latency": Latency(), "throughput": Throughput(), "opcount": OpCount()}
+    assert models | {"codesize": CodeSize(), "gpu": GPU()} == COST_MODELS
     assert cost_model("throughput") == Throughput()
 
 
@@ -147,7 +150,7 @@ def test_kinds_of_operations(op, operands, kind):
 
 def test_every_operator_has_a_measured_kind():
     model = Calibrated(dict.fromkeys(OPERATIONS, 1))
-    for op, shape in OPS.items():
+    for op, shape in OPS.items() - OWN.items():
         for operands in product(
             *[[(0, 1)] if sort == "b" else [BYTE, SIGNED, WIDE, literal(7)] for sort in shape.takes]
         ):
@@ -226,3 +229,19 @@ def test_a_node_runs_as_often_as_its_innermost_operand_must():
     classes |= {3: [("floordiv", None, (1, 2)), ("floordiv", None, (0, 2))], 4: [("add", None, (3, 0))]}
     graph = Priced.of(EGraph(classes, dict.fromkeys(classes, BYTE), [4]), LoopAware({"j": 8}, OpCount()))
     assert graph.prices == {0: [0], 1: [0], 2: [0], 3: [8, 1], 4: [1]}
+
+
+def test_a_model_of_a_file_is_named_by_it(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("class Mine:\n    def price(self, op, operands, result):\n        return 7\n\n\nTHREE = 3\n")
+    assert cost_model(f"{path}:Mine").price("add", [(0, 1), (0, 1)], (0, 2)) == 7
+    with pytest.raises(ValueError, match=r"mine\.py defines no 'Yours': name a cost model of it"):
+        cost_model(f"{path}:Yours")
+    with pytest.raises(TypeError, match="3 is no cost model"):
+        cost_model(f"{path}:THREE")
+    broken = tmp_path / "broken.py"
+    broken.write_text("1 // 0\n")
+    with pytest.raises(ValueError, match=r"broken.py fails: ZeroDivisionError: "):
+        cost_model(f"{broken}:Mine")
+    with pytest.raises(OSError, match="No such file"):
+        cost_model(f"{tmp_path / 'none.py'}:Mine")

@@ -51,6 +51,16 @@ PRINTED = [
     ("(i < j) ^ (i < k)", "(i < j) != (i < k)"),
     ("(i < j) + 1", "where(i < j, 1, 0) + 1"),
     ("größe//2 + if", "größe//2 + if"),
+    ("+i - +(j)", "i - j"),
+    ("0x10 + i", "16 + i"),
+    ("abs(i - 3)", "max(i - 3, -(i - 3))"),
+    ("ceildiv(i + j, n)", "-(-(i + j)//n)"),
+    ("i if i < j else j", "where(i < j, i, j)"),
+    ("i + 1 if not i < j or k < 0 else j*2", "where(not i < j or k < 0, i + 1, j*2)"),
+    ("i if i < j else j if j < k else k", "where(i < j, i, where(j < k, j, k))"),
+    ("min(i if i < j else j, (k if k < 0 else 0) + 1)", "min(where(i < j, i, j), where(k < 0, k, 0) + 1)"),
+    ("if if if < i else i", "where(if < i, if, i)"),
+    ("sum(r if r < n else 0, r, 0, 9)", "sum(where(r1 < n, r1, 0), r1, 0, 9)"),
 ]
 
 
@@ -121,6 +131,13 @@ REFUSED = [
     ("F[i]*1e50", "cannot parse 'F[i]*1e50': the literal 1e+50 is too large for f32, at column 10"),
     ("D[i]*10**400", "an integer of 1329 bits is too large for f64"),
     ("inf + 1", "unknown variable 'inf'"),
+    ("i if i < j", "an else is missing"),
+    ("(i if i < j)", "unexpected ')'"),
+    ("i else j", "unexpected 'else'"),
+    ("i if j if k < 0 else i else k", "unexpected 'else'"),
+    ("abs(i, j)", "abs takes 1 arguments, not 2"),
+    ("ceildiv(i, 0)", "division by zero"),
+    ("i if i + 1 else j", "needs a condition"),
     ("2inf()", "an operator is missing before 'inf()'"),
 ]
 

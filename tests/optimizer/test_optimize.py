@@ -7,6 +7,7 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
+import sympy
 from corpora import HAND, SAMPLE, cases
 
 from eqsat.egraph.engine import Budget, Session
@@ -16,6 +17,7 @@ from eqsat.extract.cost import Latency, LoopAware
 from eqsat.interop.indexing import Affine
 from eqsat.lang.costs import cost_of
 from eqsat.lang.dtypes import misfits
+from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, const, term_count, topological, var, variables
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
@@ -82,9 +84,13 @@ def test_a_result_does_not_change():
             {"i": (0, 3), "costs": OpCount()},
             "'costs' is no option, and no range of a variable: OpCount(weights={}) is not",
         ),
-        ({"i": (0, 3), "cost": "latency"}, "'latency' is no cost model: give an object with a price"),
+        ({"i": (0, 3), "cost": 3}, "3 is no cost model: give an object with a price"),
         ({"i": (0,)}, "(0,) is not (low, high)"),
-        ({"i": range(5)}, "range(0, 5) is not (low, high)"),
+        ({"i": range(0, 5, 2)}, "range(0, 5, 2) is not (low, high), or a range"),
+        ({"i": (0, 3), "costs": (1,)}, "'costs' is no option, and no range of a variable: (1,) is not"),
+        ({"i": (0, 3), "costs": (1,)}, "did you mean 'cost'?"),
+        ({"i": (0, 3), "rules": (0, 9)}, "'rules' is an option, not a variable: optimize a term with a variable of"),
+        ({"i": (0, 3), "gates": range(4)}, "made by eqsat.parse(text, {'gates': eqsat.var('gates', 0, 9)})"),
         ({"i": (0, 3), "budget": 3}, "3 is no budget: give an eqsat.Budget"),
         ({"i": (0, 3), "rules": [3]}, "3 is no rule: give a list of eqsat.Rule"),
         ({"i": (0, 3), "rules": 3}, "rules must be a list of rules, not 3"),
@@ -106,8 +112,35 @@ def test_what_is_no_expression_is_one_line(roots):
         optimize(roots)
 
 
+def test_options_may_be_none_names_and_ranges():
+    given = optimize("i*9", gates=None, constraints=None, cost="opcount", i=range(4))
+    assert (given.cost, given.expr) == (1, parse("i*9", {"i": var("i", 0, 3)}))
+    assert given.extract("throughput").cost == 4
+    with pytest.raises(ValueError, match=r"unknown cost model 'opcont'.*did you mean 'opcount'"):
+        optimize("i*9", cost="opcont", i=range(4))
+
+
+def test_an_unknown_variable_is_one_line_that_says_how_a_range_is_given():
+    with pytest.raises(ValueError, match=re.escape("unknown variable 'j': give its range, j=(0, N), at column 5")):
+        optimize("i + j", i=(0, 3))
+
+
+def test_a_contradiction_is_said_once():
+    with pytest.raises(ContradictionError, match=r"^the constraints contradict each other: 5 < i, i < 2$"):
+        optimize("i", constraints=["i > 5", "i < 2"], i=(0, 9))
+
+
+@pytest.mark.parametrize("given", [sympy.Symbol("x") + 1, [sympy.Symbol("x")]], ids=["one", "several"])
+def test_a_term_of_another_system_is_one_line_that_names_the_converter(given):
+    with pytest.raises(TypeError, match=r"x.* is not an index expression: convert it by eqsat\.interop\.sympy\."):
+        optimize(given)
+
+
 def test_a_result_shows_in_a_few_lines():
-    assert len(repr(optimize(OUTER + 0))) < 500
+    roots = [OUTER // k + k for k in range(1, 30)]
+    for result in (optimize(OUTER + 0), optimize(roots)):
+        assert len(repr(result)) < 500
+        assert len(str(result).splitlines()) <= 10
 
 
 def test_one_root_has_an_expr_several_do_not():

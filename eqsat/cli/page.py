@@ -1,0 +1,152 @@
+"""A result as one page of HTML that needs nothing else: what was found, how, and the e-graph to open class by class.
+
+``page.html`` is the page, with its style and its script; the data of a result is put into it as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from eqsat.codegen.expressions import to_c
+from eqsat.explain.derivation import explain
+from eqsat.extract.cost import CostModel
+from eqsat.extract.graph import Node
+from eqsat.extract.select import Choice, Priced, tree
+from eqsat.lang.costs import prices
+from eqsat.lang.expr import Expr, brief, topological
+from eqsat.lang.ops import OPS, REDUCTIONS
+from eqsat.lang.text import to_program
+from eqsat.optimizer.result import Result
+
+#: Characters of a term in a table.
+MOST_SHOWN = 120
+#: Seconds for the derivation.
+EXPLAINING = 2.0
+
+#: A part of a node's text: words, or the number of a class.
+Part = str | int
+
+
+def to_html(result: Result) -> str:
+    """The page of a result; see :meth:`eqsat.optimizer.result.Result.to_html`."""
+    # a script ends where its end is written, even within a text
+    data = json.dumps(content(result)).replace("<", "\\u003c")
+    return files("eqsat.cli").joinpath("page.html").read_text(encoding="utf-8").replace("@DATA@", data)
+
+
+def content(result: Result) -> dict[str, Any]:
+    """What the page shows, as JSON has it."""
+    derivation = str(explain(result, seconds=EXPLAINING))
+    try:
+        c = to_c(result.exprs)
+    except ValueError as error:
+        c = f"none: {error}"
+    laws = {rule.name: rule for rule in result.rule_set}
+    return {
+        "summary": str(result).splitlines()[-1],
+        "constraints": [brief(fact, MOST_SHOWN) for fact in result.constraints],
+        "gates": [None if gate is None else brief(gate, MOST_SHOWN) for gate in result.gates],
+        "input": _priced(result.before, result.model),
+        "answer": _priced(result.exprs, result.model),
+        "rounds": [
+            [r.run, r.number, r.nodes, r.classes, r.rows, r.matches, 1000 * r.seconds] for r in result.trace.rounds
+        ],
+        "not_entered": result.trace.not_entered,
+        "phases": {name: 1000 * seconds for name, seconds in result.trace.phases.items()},
+        "sources": dict(result.trace.alternatives),
+        "rules": [
+            [name, use.matches, None if use.seconds is None else 1000 * use.seconds, _law(laws, name)]
+            for name, use in sorted(result.trace.rules.items(), key=lambda item: -item[1].matches)
+        ],
+        "derivation": derivation,
+        "c": c,
+        **_graph(result),
+    }
+
+
+def _law(laws: Mapping[str, Any], name: str) -> str:
+    rule = laws.get(name)
+    if rule is None:
+        return ""
+    return (
+        f"{rule.left} = {rule.right}"
+        + (f"  when {rule.when}" if rule.when else "")
+        + (f"  ({rule.why})" if rule.why else "")
+    )
+
+
+def _priced(roots: Sequence[Expr], model: CostModel) -> dict[str, Any]:
+    """The roots as a program, and what each of their terms costs, the dearest first."""
+    lets, texts = to_program(roots)
+    terms = topological(roots)
+    costs = sorted(zip(prices(terms, getattr(model, "model", model)), terms, strict=True), key=lambda pair: -pair[0])
+    return {
+        "program": [*(f"{name} = {text}" for name, text in lets), *texts],
+        "terms": [[brief(term, MOST_SHOWN), price] for price, term in costs if price],
+    }
+
+
+def _graph(result: Result) -> dict[str, Any]:
+    """The e-graph: by class its bounds, and its nodes with their texts, prices, and whether the answer has them."""
+    if result.snapshot is None:
+        return {"roots": [], "classes": {}}
+    graph, choice = result.built().graph, result.built().choice
+    priced = Priced.of(graph, result.model)
+    cheapest = _costs(priced, tree(priced))
+    classes = {}
+    for c, nodes in graph.classes.items():
+        found = [
+            [
+                _parts(node),
+                price,
+                price + sum(cheapest.get(a, 0) for a in dict.fromkeys(node[2])),
+                choice.get(c) == node,
+            ]
+            for node, price in zip(nodes, priced.prices[c], strict=True)
+        ]
+        low, high = graph.bounds[c]
+        # those of the answer first, then the cheapest
+        classes[c] = [f"[{low}, {high}]", sorted(found, key=lambda row: (not row[3], row[2]))]
+    return {"roots": graph.roots, "classes": classes}
+
+
+def _costs(priced: Priced, chosen: Choice) -> dict[int, int]:
+    """What the cheapest tree of each class costs."""
+    found: dict[int, int] = {}
+    for root in chosen:
+        stack = [root]
+        while stack:
+            c = stack[-1]
+            waiting = [a for a in chosen[c][2] if a not in found and a in chosen]
+            if waiting:
+                stack += waiting
+                continue
+            stack.pop()
+            place = priced.graph.classes[c].index(chosen[c])
+            found[c] = priced.prices[c][place] + sum(found.get(a, 0) for a in chosen[c][2])
+    return found
+
+
+def _parts(node: Node) -> list[Part]:
+    """The text of a node over the numbers of its operands' classes."""
+    op, payload, operands = node
+    if isinstance(payload, tuple):
+        constant, coefficients = payload
+        parts: list[Part] = []
+        for k, a in zip(coefficients, operands, strict=True):
+            sign = ("-" if k < 0 else "") if not parts else " - " if k < 0 else " + "
+            parts += [sign + (f"{abs(k)}*" if abs(k) != 1 else ""), a]
+        return [*parts, f" {'-' if constant < 0 else '+'} {abs(constant)}"] if constant else parts
+    if not operands:
+        return [str(payload)]
+    symbol = OPS[op].symbol if op in OPS else ""
+    if symbol and len(operands) == 1:
+        return [f"{symbol} ", operands[0]]
+    if symbol:
+        return [operands[0], f" {symbol} ", operands[1]]
+    name = REDUCTIONS[op].text if op in REDUCTIONS else op
+    listed = [part for a in operands for part in (", ", a)]
+    return [f"{name}(", *listed[1:], ")"]
