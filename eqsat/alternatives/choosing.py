@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from eqsat.alternatives.availability import add_available
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.limits import LIMITS
-from eqsat.alternatives.linear_programs import LinearPrograms
+from eqsat.alternatives.linear_programs import LinearPrograms, programs_by
 from eqsat.alternatives.partial_sums import share_junctions, share_sums
 from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree, tree_cost
 
@@ -39,7 +39,7 @@ class Chooser:
     programs: LinearPrograms = field(init=False)
 
     def __post_init__(self) -> None:
-        self.programs = LinearPrograms(self.of_products)
+        self.programs = programs_by(self.of_products)
         self.priced = Priced(self.builder.graph, {})
         self.priced.refresh(self.of_products)
 

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from math import gcd
 
 from eqsat.alternatives.limits import LIMITS
+from eqsat.extract.cost import COST_MODELS, CostModel
 from eqsat.extract.select import ProductPrices
+
+#: The number of programs from which on those of a cost model are found anew.
+MOST_KEPT = 100_000
 
 #: The coefficients of a sum, in the order of its terms; 0 for a term that a part of it does not have.
 Coefficients = tuple[int, ...]
@@ -77,6 +82,27 @@ class LinearPrograms(dict[Coefficients, Program]):
     def is_short(self, sum_of: Coefficients) -> bool:
         """Whether a program is looked for: of few terms, some coefficient of which is no power of two."""
         return len(sum_of) <= LIMITS.program_terms and any(abs(k) & (abs(k) - 1) for k in sum_of)
+
+
+@lru_cache(maxsize=16)
+def _kept(model: CostModel) -> LinearPrograms:
+    """The programs by the prices of a model that does not change, kept from one run to the next."""
+    return LinearPrograms(ProductPrices(model))
+
+
+def programs_by(prices: ProductPrices) -> LinearPrograms:
+    """The programs by these prices: those of a model of :data:`COST_MODELS` are found once for a process.
+
+    >>> from eqsat.extract.cost import Latency
+    >>> programs_by(ProductPrices(Latency()))[(9,)].price
+    2
+    """
+    if not any(prices.model is model for model in COST_MODELS.values()):
+        return LinearPrograms(prices)
+    kept = _kept(prices.model)
+    if len(kept) > MOST_KEPT:
+        kept.clear()
+    return kept
 
 
 def _unit(sum_of: Coefficients, place: int, k: int) -> Coefficients:

@@ -15,7 +15,7 @@ from typing import cast
 
 from eqsat.alternatives.choosing import BRACKETED
 from eqsat.alternatives.limits import LIMITS
-from eqsat.alternatives.linear_programs import LinearPrograms
+from eqsat.alternatives.linear_programs import programs_by
 from eqsat.alternatives.partial_sums import share_junctions, share_sums
 from eqsat.alternatives.plain import PlainClasses
 from eqsat.egraph.engine import Budget
@@ -120,7 +120,7 @@ class Extraction(Optimisation):
     def _best(self, built: Built, graph: EGraph) -> Choice:
         """The cheapest choice found."""
         prices = ProductPrices(self.model)
-        programs = LinearPrograms(prices)
+        programs = programs_by(prices)
         priced = Priced(graph, {})
         priced.refresh(prices)
         everywhere = tree(priced)

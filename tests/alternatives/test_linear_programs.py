@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms
-from eqsat.extract.cost import CostModel, Latency, OpCount, Throughput
+from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms, programs_by
+from eqsat.extract.cost import COST_MODELS, CostModel, Latency, OpCount, Throughput
 from eqsat.extract.select import ProductPrices
 from eqsat.optimizer.front import optimize
 
@@ -65,3 +65,10 @@ def test_no_part_is_wider_than_its_sum() -> None:
 
 def test_a_model_without_dear_products_has_none_of_it() -> None:
     assert str(optimize("x*9 + y*2", x=(0, 99), y=(0, 15), cost=OpCount()).expr) == "x*9 + y*2"
+
+
+def test_programs_are_kept_for_models_that_do_not_change():
+    shipped = COST_MODELS["latency"]
+    assert programs_by(ProductPrices(shipped)) is programs_by(ProductPrices(shipped))
+    own = OpCount(weights={"mul": 9})
+    assert programs_by(ProductPrices(own)) is not programs_by(ProductPrices(own))
