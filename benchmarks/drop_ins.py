@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import exp, inf, log
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from shutil import which
 from tempfile import mkdtemp
 from typing import Any
@@ -45,8 +46,8 @@ class Row:
 
 def processor_seconds() -> float:
     """User and system time of this process and of its children that have ended."""
-    spent = os.times()
-    return spent.user + spent.system + spent.children_user + spent.children_system
+    spent = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in spent)
 
 
 def in_turn(before: Callable[[], Any], after: Callable[[], Any], rounds: int) -> tuple[float, float]:
