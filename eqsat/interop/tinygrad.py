@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, cast
 
 from eqsat.egraph.engine import Budget
@@ -18,6 +19,7 @@ from eqsat.extract import CostModel, Latency
 from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, as_expr, const, make, rebuild, topological, var
+from eqsat.lang.ops import Bounds
 from eqsat.lang.traversal import VariableSets
 from eqsat.optimizer.front import optimize
 
@@ -142,6 +144,16 @@ def _modules() -> Any:
     return tinygrad
 
 
+@dataclass(frozen=True)
+class _BesideSums:
+    """A cost model without sums and products: C compilers take those out of loops best as tinygrad writes them."""
+
+    model: CostModel
+
+    def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+        return 0 if op in ("add", "sub", "neg", "mul") else self.model.price(op, operands, result)
+
+
 def _rewriting(tinygrad: Any) -> Callable[[Any], Any]:
     """What takes the place of tinygrad's ``graph_rewrite``."""
 
@@ -183,6 +195,9 @@ def _divisions(sink: Any, weak: Any) -> int:
 def _solved(terms: tuple[Expr, ...], gates: tuple[Expr | None, ...]) -> tuple[Expr, ...] | str:
     """Terms that cost less, of tinygrad's operations alone, or why they stay."""
     cost, budget = _DROP_IN.options
+    beside = cost_of(terms, _BesideSums(cost))
+    if not beside:
+        return "sums and products alone"
     try:
         result = optimize(terms, gates=gates, cost=cost, budget=budget, unknown_divisors="keep")
         answer = tuple(_of_tinygrads(result.exprs))
@@ -195,6 +210,8 @@ def _solved(terms: tuple[Expr, ...], gates: tuple[Expr | None, ...]) -> tuple[Ex
     # what tinygrad has no operation for costs several
     if cost_of(answer, cost) >= cost_of(terms, cost):
         return "costs no less"
+    if cost_of(answer, _BesideSums(cost)) >= beside:
+        return "sums and products alone"
     # a variable of another root may be that of a loop that this one is outside of
     sets = VariableSets()
     for term, found, gate in zip(terms, answer, gates, strict=True):

@@ -82,7 +82,7 @@ def test_programs_have_equal_results_and_fewer_divisions(monkeypatch):
         changed += done.changed
     assert {name: n for name, n in after.items() if n > before[name]} == {}
     assert sum(after.values()) < sum(before.values()) / 2
-    assert changed > len(PROGRAMS) / 2
+    assert changed >= 5
 
 
 def test_uninstall_restores_what_was():
@@ -262,7 +262,9 @@ def test_why_a_kernel_stays_is_counted():
     for _ in range(drop_in.MOST_OPERATIONS + 1):
         wide = wide + INNER
     for place, reason in [
-        (OUTER * 8 + INNER, "costs no less"),
+        (floordiv(OUTER, 5), "costs no less"),
+        (OUTER * 8 + INNER, "sums and products alone"),
+        ((OUTER * 8 + INNER * 8) + floordiv(OUTER, 5), "sums and products alone"),
         (OUTER, "no index expressions"),
         (wide, "too many operations"),
     ]:
