@@ -376,7 +376,7 @@ class _Pairing:
         return cast(LinearForm, self.builder.values[c])
 
     def _programmed(self, classes: Sequence[int], coefficients: Coefficients) -> int | None:
-        """The class of a combination, computed by its program, or None if that makes it dearer to use.
+        """The class of a combination, computed by its program, or None if its uses would then cost more.
 
         ``x*7`` is never negative where ``x`` is not; of ``x*8 - x`` bounds do not say so, and ``x*8`` may be wide.
         """
