@@ -142,7 +142,7 @@ class Builder:
             self.grow()
         for variable, form in self.theory.solved.items():
             if form in self.classes:
-                self.add_node(self.add_class(form), ("var", cast(str, variable.value), ()))
+                self.add_node(self.add_class(form), next(self._atom_nodes(variable)))
         self._credit("nested")
 
     def _nodes(self, value: Value) -> tuple[str, Iterator[Node]]:

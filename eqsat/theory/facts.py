@@ -338,9 +338,12 @@ class Facts(Intervals):
         self._assume_at_least(form.times(-1), 0)
 
     def _solve(self, form: LinearForm) -> None:
-        """``form == 0`` replaces a variable with coefficient 1 or -1; ``x % 8 == 0`` makes it ``8*(x//8)``."""
-        for atom, coefficient in form.sorted_terms():
-            if atom.op == "var" and abs(coefficient) == 1 and atom not in self.solved:
+        """``form == 0`` replaces a variable, or else an element, with coefficient 1 or -1.
+
+        ``x % 8 == 0`` makes ``x`` ``8*(x//8)``.
+        """
+        for atom, coefficient in sorted(form.sorted_terms(), key=lambda pair: pair[0].op != "var"):
+            if atom.op in ("var", "load") and abs(coefficient) == 1 and atom not in self.solved:
                 rest = form.plus(atom_form(atom), -coefficient).times(-coefficient)
                 if rest.terms and all(self._quotient_of(a, atom) for a in rest.terms if mentions(a, atom)):
                     self.solved[atom] = rest

@@ -165,8 +165,8 @@ class LinearArithmetic(Reductions):
         if op in OWN:
             own = make(op, *[to_expr(forms[a]) for a in args])
             return number(own.vmin) if own.vmin == own.vmax else atom_form(own)
-        # nothing is known of an element, or of a rounded value
-        return atom_form(term if term.element else self._loaded(term))
+        # nothing is known of a rounded value
+        return atom_form(term) if term.element else self._variable(self._loaded(term))
 
     def _condition(self, term: Expr) -> Expr:
         op, args = term.op, term.args
@@ -203,6 +203,7 @@ class LinearArithmetic(Reductions):
         return make("load", term.args[0], *indices) if indices else term
 
     def _variable(self, term: Expr) -> LinearForm:
+        """The form of a variable, or of an element of an array at indices in normal form."""
         low, high = self.range(term)
         if low == high:
             return number(low)

@@ -470,6 +470,13 @@ class Quotients(Facts):
     def _shift_right(self, x: LinearForm, amount: LinearForm) -> LinearForm:
         if not amount.terms:
             return self.quotient_by(x, 1 << amount.constant)
+        by = shift_amount(to_expr(amount))
+        if not x.constant and all(a.op == "shl" and a.args[1] is by for a in x.terms):
+            # whole multiples of the power
+            total = number(0)
+            for shifted, coefficient in x.terms.items():
+                total = total.plus(self.inner(shifted.args[0]), coefficient)
+            return total
         return self._uninterpreted_shift("shr", x, amount)
 
     def _uninterpreted_shift(self, op: str, x: LinearForm, amount: LinearForm) -> LinearForm:
