@@ -13,7 +13,7 @@ from itertools import combinations
 from math import gcd
 
 from eqsat.alternatives.limits import LIMITS
-from eqsat.extract.cost import COST_MODELS, CostModel
+from eqsat.extract.cost import COST_MODELS
 from eqsat.extract.select import ProductPrices
 
 #: The number of programs from which on those of a cost model are found anew.
@@ -85,21 +85,21 @@ class LinearPrograms(dict[Coefficients, Program]):
 
 
 @lru_cache(maxsize=16)
-def _kept(model: CostModel) -> LinearPrograms:
-    """The programs by the prices of a model that does not change, kept from one run to the next."""
-    return LinearPrograms(ProductPrices(model))
+def _kept(model: str) -> LinearPrograms:
+    """The programs by the prices of a shipped model, kept from one run to the next."""
+    return LinearPrograms(ProductPrices(COST_MODELS[model]))
 
 
 def programs_by(prices: ProductPrices) -> LinearPrograms:
     """The programs by these prices: those of a model of :data:`COST_MODELS` are found once for a process.
 
-    >>> from eqsat.extract.cost import Latency
-    >>> programs_by(ProductPrices(Latency()))[(9,)].price
+    >>> programs_by(ProductPrices(COST_MODELS["latency"]))[(9,)].price
     2
     """
-    if not any(prices.model is model for model in COST_MODELS.values()):
+    name = next((name for name, model in COST_MODELS.items() if model is prices.model), None)
+    if name is None:
         return LinearPrograms(prices)
-    kept = _kept(prices.model)
+    kept = _kept(name)
     if len(kept) > MOST_KEPT:
         kept.clear()
     return kept
