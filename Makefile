@@ -1,6 +1,7 @@
 # make demo: optimise the bundled kernels and print what it gained. make test: every check.
 # make bench: compare with greedy rewriting and other simplifiers, and write a report. make bench QUICK=1: within 5 minutes;
 # CORPUS="a.jsonl b.jsonl", PEERS=all and BENCH="--no-gates ..." choose what is compared. make comparison: the report in docs.
+# make optimum: how far answers are from the least cost, as far as enumeration tells; OPTIMUM="--each N --cost opcount".
 # All first build .venv with the newest Python >= 3.12 that runs; make PYTHON=/path/to/python chooses another.
 
 SHELL := /bin/bash
@@ -8,7 +9,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 TYPES := build/types/eqsat
 
-.PHONY: demo bench comparison test format clean
+.PHONY: demo bench comparison optimum test format clean
 
 demo: $(INSTALLED)
 	@$(BIN)/python benchmarks/demo.py
@@ -19,6 +20,9 @@ bench: $(INSTALLED)
 comparison: $(INSTALLED)
 	@$(BIN)/python benchmarks/bench.py --peers all -o build/comparison --command "make comparison" \
 	    --report docs/comparison.md --headline README.md $(BENCH)
+
+optimum: $(INSTALLED)
+	@cd benchmarks && ../$(BIN)/python -m optimum -o ../docs/optimum.md $(OPTIMUM)
 
 test: $(INSTALLED)
 	$(BIN)/ruff check .

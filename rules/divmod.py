@@ -15,7 +15,7 @@ DIVMOD = [
     Rule("mod-scaled",        "(x % n)*c + (x // n)*d",     "x*c",           "d == n*c",                   "c times the identity", source="A12"),
     Rule("mod-scaled-rest",   "(x // n)*d + x*c",           "(x % n)*c",     "d == -n*c",                  "c times the identity", source="A12"),
     Rule("mod-part",          "(x // n)*c + x*k",           "(x % n)*k + (x // n)*(c + n*k)", "(c + n*k)*(c + n*k) < c*c", "k times the identity, in a sum with any multiple of the quotient", modulo_theory=True),
-    Rule("mod-part-inner",    "(x // b)*c + (x // a)*k",    "(x//a % (b//a))*k + (x // b)*(c + k*(b//a))", "1 < a and a < b and b % a == 0 and (c + k*(b//a))*(c + k*(b//a)) < c*c", "x//b is (x//a)//(b//a)", modulo_theory=True),
+    Rule("mod-part-inner",    "(x // b)*c + (x // a)*k",    "(x//a % (b//a))*k + (x // b)*(c + k*(b//a))", "1 < a and a < b and b % a == 0 and ((c + k*(b//a))*(c + k*(b//a)) < c*c or c + k*(b//a) == b)", "x//b is (x//a)//(b//a)", modulo_theory=True),
     Rule("mod-core-open-scaled", "(x // (y*c))*y*d + x",    "x % (y*c)",     "d == -c",                    "the identity for a divisor with a literal factor", modulo_theory=True),
     Rule("mod-composed",      "(x//a) % c + (x//b)*c",      "x // a",        "c > 0 and a*c == b",         "x//b is (x//a)//c", source="A10"),
     Rule("mod-digits",        "(x//a % c)*a + x % a",       "x % (a*c)",     "c > 0",            "two digits of x are one digit of a larger base"),

@@ -59,7 +59,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         builder,
         _never_negative(builder, forms),
         _rounded_down(builder, forms),
-        _of_two_values(builder, forms),
+        _of_two_values(builder, values),
         _merged(builder, conditions),
         ((c, node) for c, condition in conditions for node in builder.conditions.by_needed(condition, needed)),
     )
@@ -161,11 +161,16 @@ def _rounded_down(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> 
                 yield c, builder.sum_node([*terms, (remainder, -k)], whole.constant)
 
 
-def _of_two_values(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
-    """``min(20 - 6*x, 6)`` as ``where(x < 3, 6, 2)``, where it has these values alone."""
-    for c, form in forms:
-        if builder.theory.outer_minimum(form) is not None and (values := builder.theory.two_values(form)):
-            condition, *ends = values
+def _of_two_values(builder: Builder, values: Iterable[tuple[int, Value]]) -> Iterator[tuple[int, Node]]:
+    """``min(20 - 6*x, 6)`` as ``where(x < 3, 6, 2)``, where it has these values alone, and ``x*10 + 3`` of a bit."""
+    for c, form in values:
+        if not isinstance(form, LinearForm) or not form.terms:
+            continue
+        low, high = builder.graph.bounds[c]
+        if not is_finite(low, high) or (is_power_of_two(high - low) and builder.theory.outer_minimum(form) is None):
+            continue
+        if found := builder.theory.two_values(form):
+            condition, *ends = found
             yield c, ("where", None, (builder.add_class(condition), *[builder.add_class(number(end)) for end in ends]))
 
 

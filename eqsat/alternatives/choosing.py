@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from eqsat.alternatives.availability import add_available
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.linear_programs import LinearPrograms, programs_by
 from eqsat.alternatives.partial_sums import share_junctions, share_sums
 from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree, tree_cost
 
@@ -35,17 +36,19 @@ class Chooser:
     of_products: ProductPrices
     trees: bool
     priced: Priced = field(init=False)
+    programs: LinearPrograms = field(init=False)
 
     def __post_init__(self) -> None:
+        self.programs = programs_by(self.of_products)
         self.priced = Priced(self.builder.graph, {})
         self.priced.refresh(self.of_products)
 
-    def choose(self, start: Choice | None = None) -> tuple[Choice, int]:
-        """The cheapest choice found from what is cheapest for each class alone, with ``start`` where that chooses."""
+    def choose(self) -> tuple[Choice, int]:
+        """The cheapest choice found from what is cheapest for each class alone."""
         everywhere = tree(self.priced)
         if self.trees:
             return everywhere, tree_cost(self.priced, everywhere)
-        starts = [self._improved({**everywhere, **(start or {})})]
+        starts = [self._improved(everywhere)]
         given = self.builder.as_written(everywhere)
         if given is not None:
             # what the input shares may take several changes at once to see
@@ -59,6 +62,10 @@ class Chooser:
                 seen.append(parts)
                 shared.append(self._with_partial_sums(choice))
         return min([*shared, *starts], key=lambda end: end[1])
+
+    def choose_from(self, start: Choice) -> tuple[Choice, int]:
+        """The cheapest choice found from ``start``, and from what is cheapest for a class alone where that has none."""
+        return self._with_partial_sums({**tree(self.priced), **start})
 
     def reusing(self, choice: Choice, cost: int, has_time: Callable[[], bool]) -> tuple[Choice, int]:
         """The choice improved by alternatives that use what is computed anyway."""
@@ -95,7 +102,7 @@ class Chooser:
         """
         builder = self.builder
         source = builder.enter("sharing")
-        shared = share_junctions(builder, share_sums(builder, choice, self.of_products))
+        shared = share_junctions(builder, share_sums(builder, choice, self.programs))
         builder.selections.absorb_constants(shared)
         builder.grow()
         builder.enter(source)

@@ -44,6 +44,8 @@ class AlternativeLimits:
     pairs_of_terms: int = 500_000
     #: What is left of longer sums is no chain, whose parts are as long again, but one node.
     chain: int = 1000
+    #: Sums of up to this number of terms are computed by the cheapest program found; longer ones term by term.
+    program_terms: int = 4
     #: Pairs from one look at the clock to the next, so that short sums are shared whatever it says.
     pairs_per_look: int = 1000
     #: Pairs of a condition and a sum that are compared.

@@ -15,6 +15,8 @@ from typing import Protocol, cast
 
 from eqsat.alternatives.canonical import Value
 from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms
+from eqsat.extract.cost import DIVISIONS, width
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
@@ -54,7 +56,7 @@ class Classes(Protocol):
         """Whether the time is up."""
 
 
-def share_sums(builder: Classes, choice: Choice, prices: ProductPrices) -> Choice:
+def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Choice:
     """Re-bracket the chosen sums so that they share partial sums; the new nodes are added to the graph.
 
     Greedy pair extraction, as for multiple constant multiplication (Paar 1997, Hosangadi et al. 2006): the pair of
@@ -64,6 +66,8 @@ def share_sums(builder: Classes, choice: Choice, prices: ProductPrices) -> Choic
     ----------
     choice : Choice
         What the roots need, operands before users.
+    programs : LinearPrograms
+        How short sums are computed, by the prices of products; it gains those that are looked for.
 
     Returns
     -------
@@ -75,16 +79,22 @@ def share_sums(builder: Classes, choice: Choice, prices: ProductPrices) -> Choic
         if op == "sum":
             constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
             sums[c] = (dict(zip(args, coefficients, strict=True)), constant)
+        elif op == "mul" and (by := choice[args[1]])[0] == "const":
+            sums[c] = ({args[0]: cast(int, by[1])}, 0)
     if not sums:
         return choice
     new_choice = dict(choice)
-    pairing = _Pairing(builder, prices, new_choice)
-    parts = _bodies([terms for terms, _ in sums.values()], prices)
+    pairing = _Pairing(builder, programs, new_choice)
+    parts = _bodies([terms for terms, _ in sums.values()], programs.prices)
     keys = [_key(body) for body, _ in parts]
     bodies = {key: body for key, (body, _) in zip(keys, parts, strict=True)}
     for body, scale in parts:
         if len(body) == 1:
             pairing.products[next(iter(body)), abs(scale)] += 1
+    dividends = [node[2][0] for node in choice.values() if node[0] in DIVISIONS]
+    below = set(reachable(choice, dividends))
+    divided = {key for key, c in zip(keys, sums, strict=True) if c in below}
+    pairing.is_divided = [key in divided for key in bodies]
     # a sum that is only ever subtracted is built the other way round
     added = {key for key, (_, scale) in zip(keys, parts, strict=True) if scale > 0}
     signs = {key: 1 if key in added else -1 for key in bodies}
@@ -93,9 +103,11 @@ def share_sums(builder: Classes, choice: Choice, prices: ProductPrices) -> Choic
     for key, left in zip(bodies, pairing.sums, strict=True):
         # nor is a sum negated before it is subtracted
         sign = -1 if all(k < 0 for k in left.values()) else 1
+        pairing.keeps_sign = key in divided
         built[key] = pairing.chain({c: k * sign for c, k in left.items()}), sign * signs[key]
     for key, (_, scale), (_, constant) in zip(keys, parts, sums.values(), strict=True):
         c, sign = built[key]
+        pairing.keeps_sign = key in divided
         pairing.finish(c, scale * sign, constant)
     return choice if pairing.has_lost else new_choice
 
@@ -208,8 +220,13 @@ def _primitive(terms: dict[int, int]) -> tuple[dict[int, int], int]:
 class _Pairing:
     """Greedy pair extraction over combinations of classes."""
 
-    def __init__(self, builder: Classes, prices: ProductPrices, choice: Choice) -> None:
-        self.builder, self.choice, self.prices = builder, choice, prices
+    def __init__(self, builder: Classes, programs: LinearPrograms, choice: Choice) -> None:
+        self.builder, self.choice = builder, choice
+        self.programs, self.prices = programs, programs.prices
+        #: Whether each sum is part of a dividend, where a sign has its price.
+        self.is_divided: list[bool] = []
+        #: Whether what is built next must be seen not to be negative, if it is not.
+        self.keeps_sign = False
         self.left, self.stopped = LIMITS.pairs_per_look, False
         self.sums: list[dict[int, int]] = []
         self.where: dict[Pair, dict[int, int]] = {}
@@ -297,6 +314,7 @@ class _Pairing:
             for index, scale in self.where.pop(pair).items()
             if self.sums[index].get(a) == j * scale and self.sums[index].get(b) == k * scale
         }
+        self.keeps_sign = any(self.is_divided[index] for index in uses)
         # a difference that is mostly subtracted is built the other way round
         turned = -1 if k < 0 and sum([scale < 0 for scale in uses.values()]) * 2 > len(uses) else 1
         c = self.chain({a: j * turned, b: k * turned})
@@ -321,7 +339,16 @@ class _Pairing:
         return list(touched)
 
     def chain(self, terms: dict[int, int]) -> int:
-        """The class of a combination, written term by term, and chosen so."""
+        """The class of a combination, chosen as the cheapest program found, or term by term."""
+        coefficients = tuple(terms.values())
+        if len(terms) > 1 and self.programs.is_short(coefficients):
+            # products that other sums have are paid by these
+            own = [self.programs[(abs(k),)].price for c, k in terms.items() if self.products[c, abs(k)] <= 1]
+            by_terms = sum(own) + (len(terms) - 1) * self.prices.addition
+            if self.programs[coefficients].price < by_terms:
+                found = self._programmed(list(terms), coefficients)
+                if found is not None:
+                    return found
         # dearest multipliers first would not change the cost; positive terms first avoids a negation
         ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
         # each of its parts is nearly as long
@@ -348,7 +375,37 @@ class _Pairing:
     def _form(self, c: int) -> LinearForm:
         return cast(LinearForm, self.builder.values[c])
 
+    def _programmed(self, classes: Sequence[int], coefficients: Coefficients) -> int | None:
+        """The class of a combination, computed by its program, or None if its uses would then cost more.
+
+        ``x*7`` is never negative where ``x`` is not; of ``x*8 - x`` bounds do not say so, and ``x*8`` may be wide.
+        """
+        program = self.programs[coefficients]
+        if program.scale != 1:
+            rest = self._programmed(classes, program.parts[0])
+            if rest is None:
+                return None
+            return self._times(rest, program.scale) if len(classes) == 1 else self.scaled(rest, program.scale)
+        if not program.parts:
+            return next(c for c, k in zip(classes, coefficients, strict=True) if k)
+        sign = 1 if max(program.parts[1]) > 0 else -1
+        left = self._programmed(classes, program.parts[0])
+        right = self._programmed(classes, tuple(k * sign for k in program.parts[1]))
+        if left is None or right is None:
+            return None
+        result = self.builder.add_class(self._form(left).plus(self._form(right), sign), False)
+        one, other, whole = (self.builder.graph.bounds[c] for c in (left, right, result))
+        ends = (one[0] + other[0], one[1] + other[1]) if sign > 0 else (one[0] - other[1], one[1] - other[0])
+        if (self.keeps_sign and ends[0] < 0 <= whole[0]) or width((one, other, ends)) > width((whole,)):
+            return None
+        return self.sum_of(left, right, sign)
+
     def scaled(self, c: int, by: int) -> int:
+        """The class of a product by a literal, chosen as the cheapest program found."""
+        found = self._programmed([c], (by,)) if by > 1 and self.programs.is_short((by,)) else None
+        return self._times(c, by) if found is None else found
+
+    def _times(self, c: int, by: int) -> int:
         if by == 1:
             return c
         result = self.builder.add_class(self._form(c).times(by), False)

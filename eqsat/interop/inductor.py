@@ -9,28 +9,37 @@ replaced only if the new one costs less as it will be printed (:class:`Printed`)
 from __future__ import annotations
 
 import os
-from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, wraps
 from importlib.metadata import version
-from threading import RLock
-from time import perf_counter
 from typing import Any
 
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import is_power_of_two, literal
+from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
 from eqsat.interop.sympy import from_sympy, to_sympy
+from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.infinity import Infinity
 from eqsat.lang.ops import Bounds
 from eqsat.optimizer.front import optimize
 
+__all__ = [
+    "Printed",
+    "Statistics",
+    "enabled",
+    "improved",
+    "install",
+    "install_if_asked",
+    "reset_statistics",
+    "statistics",
+    "uninstall",
+]
+
 #: What one kernel may use. Time is not to run out: the answer would depend on how busy the machine is.
 BUDGET = Budget(nodes=4000, seconds=2.0, rounds=12)
-#: Above this number of kernels the one that was asked for longest ago is forgotten.
-KEPT_KERNELS = 1024
 _INT32, _INT64 = 2**31 - 1, 2**63 - 1
 #: Inductor's classes that divide, and those of them whose C++ truncates: their operands must not be negative.
 _DIVIDING = frozenset({"FloorDiv", "CleanDiv", "ModularIndexing", "Mod", "PythonMod"})
@@ -83,44 +92,6 @@ class Printed:
 
 
 @dataclass(frozen=True)
-class Statistics:
-    """What was done since the start of the process, or since :func:`reset_statistics`.
-
-    Attributes
-    ----------
-    kernels : int
-        Loop bodies with an index that divides.
-    expressions : int
-        Their indices that divide, each of which is optimised or counted in ``fallbacks``.
-    changed : int
-        Those that were replaced.
-    fallbacks : dict from str to int
-        How often Inductor's own index was kept because of a doubt: ``"class"`` (not read), ``"sign"`` (a truncating
-        remainder of what may be negative), ``"time"`` (the budget's seconds ran out), ``"operator"`` (the answer has
-        one that Inductor lacks), ``"symbols"`` (the answer has others), ``"width"`` (it may need more bits), or
-        ``"error"``.
-    seconds : float
-        Time spent, in the caller's process.
-    cache_hits : int
-        Kernels whose answers were known from one of the same structure.
-
-    >>> Statistics().changed
-    0
-    """
-
-    kernels: int = 0
-    expressions: int = 0
-    changed: int = 0
-    fallbacks: dict[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
-    cache_hits: int = 0
-
-
-class _Doubt(Exception):  # noqa: N818
-    """Why Inductor's own index is kept."""
-
-
-@dataclass(frozen=True)
 class _Problem:
     """The indices of a kernel that divide, and what is known, in symbols that are numbered: the key of the cache.
 
@@ -133,14 +104,10 @@ class _Problem:
     on_processor: bool
 
 
-#: By problem its answers, each an index or the reason for keeping the old one, None where none costs less.
-_answers: OrderedDict[_Problem, tuple[Any, ...]] = OrderedDict()
-_lock = RLock()
-_counts: Counter[str] = Counter()
-_fallbacks: Counter[str] = Counter()
-_seconds = 0.0
-#: What undoes the installation, if there is one.
-_undo: list[Callable[[], None]] = []
+_DROP_IN = DropIn("Inductor")
+uninstall = _DROP_IN.uninstall
+statistics = _DROP_IN.statistics
+reset_statistics = _DROP_IN.reset_statistics
 
 
 def install() -> None:
@@ -159,32 +126,12 @@ def install() -> None:
         from torch._inductor.codecache import FxGraphHashDetails
         from torch._inductor.loop_body import LoopBody
 
-        seams = [(LoopBody, name, _improving) for name in ("_init_with_tracing", "_init_with_copy")]
-        seams.append((FxGraphHashDetails, "__init__", _marking))
-        originals = [getattr(kind, name) for kind, name, _ in seams]
+        seams = [Seam(LoopBody, name, _improving) for name in ("_init_with_tracing", "_init_with_copy")]
+        seams.append(Seam(FxGraphHashDetails, "__init__", _marking))
+        _ = [getattr(seam.owner, seam.name) for seam in seams]
     except (ImportError, AttributeError):
         raise ImportError("PyTorch 2.9 or newer is not installed: pip install 'eqsat[torch]'") from None
-    with _lock:
-        if _undo:
-            return
-        for (kind, name, wrapped), original in zip(seams, originals, strict=True):
-            setattr(kind, name, wrapped(original))
-
-        def undo() -> None:
-            for (kind, name, _), original in zip(seams, originals, strict=True):
-                setattr(kind, name, original)
-
-        _undo.append(undo)
-
-
-def uninstall() -> None:
-    """Undo :func:`install`; kernels that are compiled stay.
-
-    >>> uninstall()
-    """
-    with _lock:
-        while _undo:
-            _undo.pop()()
+    _DROP_IN.install(seams)
 
 
 def install_if_asked() -> bool:
@@ -206,45 +153,9 @@ def enabled() -> Iterator[None]:
     >>> with enabled():  # doctest: +SKIP
     ...     torch.compile(f)(x)
     """
-    was_installed = bool(_undo)
-    install()
-    try:
+    with _DROP_IN.restored():
+        install()
         yield
-    finally:
-        if not was_installed:
-            uninstall()
-
-
-def statistics() -> Statistics:
-    """What was done so far, in this process.
-
-    >>> statistics().seconds >= 0
-    True
-    """
-    with _lock:
-        return Statistics(
-            kernels=_counts["kernels"],
-            expressions=_counts["expressions"],
-            changed=_counts["changed"],
-            fallbacks=dict(_fallbacks),
-            seconds=_seconds,
-            cache_hits=_counts["cache_hits"],
-        )
-
-
-def reset_statistics() -> None:
-    """Count from zero again, and forget the answers that are kept.
-
-    >>> reset_statistics()
-    >>> statistics()
-    Statistics(kernels=0, expressions=0, changed=0, fallbacks={}, seconds=0.0, cache_hits=0)
-    """
-    global _seconds
-    with _lock:
-        _counts.clear()
-        _fallbacks.clear()
-        _answers.clear()
-        _seconds = 0.0
 
 
 def _improving(original: Callable[..., None]) -> Callable[..., None]:
@@ -283,32 +194,35 @@ def improved(indices: Mapping[str, Any], sizes: Mapping[Any, Any]) -> dict[str, 
     >>> improved({"index0": 8*i}, {i: 16})
     {'index0': 8*i}
     """
-    global _seconds
     found = dict(indices)
     names = [name for name, index in indices.items() if _divides(index)]
     if not names:
         return found
-    with _lock:
-        start = perf_counter()
-        _counts["kernels"] += 1
-        _counts["expressions"] += len(names)
+    # threads take turns: what SymPy and the optimiser keep is the process's
+    with _DROP_IN.lock, _DROP_IN.kernel():
         try:
             answers = _known_or_solved([indices[name] for name in names], sizes)
         except Exception:
             # an optimisation is never worth a failed compilation; it is counted
             answers = ["error"] * len(names)
         for name, answer in zip(names, answers, strict=True):
-            if isinstance(answer, str):
-                _fallbacks[answer] += 1
-            elif answer is not None:
+            if not isinstance(answer, str):
                 found[name] = answer
-                _counts["changed"] += 1
-        _seconds += perf_counter() - start
+        before, after = (sum(_divisions(some[name]) for name in names) for some in (indices, found))
+        _DROP_IN.record([a if isinstance(a, str) else "" for a in answers], (before, after))
     return found
 
 
 def _divides(index: Any) -> bool:
     return not _DIVIDING.isdisjoint(_classes(index))
+
+
+def _divisions(index: Any) -> int:
+    """How many quotients and remainders are printed."""
+    import sympy
+
+    names = [type(e).__name__ for e in sympy.preorder_traversal(index)]
+    return sum((name in _DIVIDING) + (name == "ModularIndexing") for name in names)
 
 
 def _classes(index: Any) -> set[str]:
@@ -324,15 +238,8 @@ def _classes(index: Any) -> set[str]:
 
 def _known_or_solved(indices: Sequence[Any], sizes: Mapping[Any, Any]) -> list[Any]:
     problem, symbols = _problem(indices, sizes)
-    answers = _answers.get(problem)
-    if answers is None:
-        answers = _answers[problem] = tuple(_solved(problem))
-        if len(_answers) > KEPT_KERNELS:
-            _answers.popitem(last=False)
-    else:
-        _answers.move_to_end(problem)
-        _counts["cache_hits"] += 1
-    return [a if a is None or isinstance(a, str) else a.xreplace(symbols) for a in answers]
+    answers = _DROP_IN.answer(problem, lambda: _solved(problem))
+    return [a if isinstance(a, str) else a.xreplace(symbols) for a in answers]
 
 
 def _problem(indices: Sequence[Any], sizes: Mapping[Any, Any]) -> tuple[_Problem, dict[Any, Any]]:
@@ -389,7 +296,7 @@ def _on_processor() -> bool:
 
 
 def _solved(problem: _Problem) -> list[Any]:
-    """An answer for each index: cheaper, or None, or why the index stays."""
+    """An answer for each index: a cheaper one, or why it stays."""
     ranges = dict(problem.ranges)
     facts = [fact for fact in problem.facts if _is_read(fact)]
     answers: list[Any] = [None if _is_read(index) else "class" for index in problem.indices]
@@ -418,9 +325,28 @@ def _solved(problem: _Problem) -> list[Any]:
             continue
         try:
             answers[place] = _cheaper(index, to_sympy(term, names), ranges, facts, problem.on_processor)
-        except _Doubt as doubt:
-            answers[place] = str(doubt)
+        except Kept as reason:
+            answers[place] = str(reason)
+    _keep_what_is_shared(problem, answers, ranges, facts)
     return answers
+
+
+def _keep_what_is_shared(
+    problem: _Problem, answers: list[Any], ranges: Mapping[Any, Any], facts: Sequence[Any]
+) -> None:
+    """Keep the old index where it costs less beside the others: the C++ compiler computes once what they share."""
+    places = [place for place, old in enumerate(problem.indices) if _is_read(old)]
+    replaced = [place for place in places if not isinstance(answers[place], str)]
+    if not replaced:
+        return
+    old = [problem.indices[place] for place in places]
+    terms = from_sympy([*old, *[answers[place] for place in replaced]], ranges, facts).terms
+    before, chosen = dict(zip(places, terms, strict=False)), dict(zip(places, terms, strict=False))
+    chosen.update(zip(replaced, terms[len(places) :], strict=True))
+    for place in replaced:
+        kept = {**chosen, place: before[place]}
+        if cost_of(kept.values(), Printed()) < cost_of(chosen.values(), Printed()):
+            chosen, answers[place] = kept, "shared"
 
 
 def _is_read(e: Any) -> bool:
@@ -440,23 +366,23 @@ def _may_truncate(index: Any, ranges: Mapping[Any, Any], facts: Sequence[Any]) -
 
 
 def _cheaper(old: Any, new: Any, ranges: Mapping[Any, Any], facts: Sequence[Any], on_processor: bool) -> Any:
-    """The new index if it costs less as it is printed, else None."""
+    """The new index, if it costs less as it is printed and there is no doubt."""
     if not _classes(new) <= _WRITTEN | _classes(old):
-        raise _Doubt("operator")
+        raise Kept("operator")
     if not new.free_symbols <= old.free_symbols:
-        raise _Doubt("symbols")
+        raise Kept("symbols")
     before, after = from_sympy([old, new], ranges, facts).terms
     if _printed_cost(after) >= _printed_cost(before):
-        return None
+        raise Kept("costs no less")
     if _may_truncate(new, ranges, facts):
-        raise _Doubt("sign")
+        raise Kept("sign")
     largest = _largest(after)
     if isinstance(largest, Infinity):
         # under sizes without bounds 64 bits are taken to be enough, as PyTorch does; 32 are not
         if not on_processor:
-            raise _Doubt("width")
+            raise Kept("width")
     elif largest > max(_largest(before), _INT64 if on_processor else _INT32):
-        raise _Doubt("width")
+        raise Kept("width")
     return new
 
 

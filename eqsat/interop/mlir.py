@@ -1,16 +1,18 @@
 """MLIR in its textual form: index arithmetic made cheaper, everything else verbatim.
 
-:func:`rewrite` takes the innermost blocks first. In each block the ``arith`` operations on integers whose values others
-use (roots) are optimised together, under the ranges and conditions of the loops and branches that enclose them; then
-each ``affine.apply``, ``affine.min`` and ``affine.max``, and the subscripts of each ``affine.load`` and
-``affine.store``. New operations stand where the root stood, and what nothing reads any more is left out. What would not
-cost less stays as it is.
+:func:`rewrite` takes the innermost blocks first. In each block the ``arith`` operations on integers, and on tensors of
+them, whose values others use (roots) are optimised together, under the ranges and conditions of the loops and branches
+that enclose them; then each ``affine.apply``, ``affine.min`` and ``affine.max``, and the subscripts of each
+``affine.load`` and ``affine.store``. New operations stand where the root stood, and what nothing reads any more is left
+out. What would not cost less stays as it is.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel, refuse_other
@@ -18,7 +20,9 @@ from eqsat.interop.mlir_affine import Sites
 from eqsat.interop.mlir_rewrite import Program, rewrite_arithmetic
 from eqsat.interop.mlir_text import Block, Module, Statement, parse
 from eqsat.lang.costs import LATENCY
+from eqsat.lang.expr import Expr
 from eqsat.lang.limits import require
+from eqsat.lang.ops import Bounds
 from eqsat.optimizer.front import DEFAULT_BUDGET
 
 _FUNCTION = re.compile(r"(?:\w+\.)?func\b")
@@ -44,7 +48,13 @@ class Rewriting:
     removed: int
 
 
-def rewrite(text: str, *, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BUDGET) -> str:
+def rewrite(
+    text: str,
+    *,
+    cost: CostModel = LATENCY,
+    budget: Budget = DEFAULT_BUDGET,
+    ranges: Mapping[str, Bounds] = MappingProxyType({}),
+) -> str:
     """The same program with cheaper index arithmetic; all other text is as it was.
 
     Parameters
@@ -56,6 +66,9 @@ def rewrite(text: str, *, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BU
         What is cheap.
     budget : Budget
         For each optimisation: one per block, and one per affine expression.
+    ranges : mapping from str to (int, int), optional
+        The least and the greatest result of operations, by how their text begins, such as
+        ``{"tt.get_program_id x": (0, 4095)}``.
 
     Raises
     ------
@@ -77,16 +90,25 @@ def rewrite(text: str, *, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BU
       return
     }
     """
-    return rewriting(text, cost=cost, budget=budget).text
+    return rewriting(text, cost=cost, budget=budget, ranges=ranges).text
 
 
-def rewriting(text: str, *, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BUDGET) -> Rewriting:
+def rewriting(
+    text: str,
+    *,
+    cost: CostModel = LATENCY,
+    budget: Budget = DEFAULT_BUDGET,
+    ranges: Mapping[str, Bounds] = MappingProxyType({}),
+    atoms: Callable[[Expr], bool] | None = None,
+) -> Rewriting:
     r"""What :func:`rewrite` returns, and how much it changed.
 
     Parameters
     ----------
-    text, cost, budget
+    text, cost, budget, ranges
         As for :func:`rewrite`.
+    atoms : callable, optional
+        Which terms are kept together: an operation that computes one stays, and others see its value alone.
 
     >>> rewriting("module {\n}\n").changed
     0
@@ -95,7 +117,7 @@ def rewriting(text: str, *, cost: CostModel = LATENCY, budget: Budget = DEFAULT_
     refuse_other(cost)
     require(budget, Budget, "a budget")
     module = parse(text)
-    program = Program(module, cost, budget)
+    program = Program(module, cost, budget, ranges, atoms)
     sites = Sites(program)
     kept = _not_understood(module)
     for block in reversed(module.blocks):

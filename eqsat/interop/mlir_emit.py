@@ -9,6 +9,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from eqsat.extract.cost import CostModel, is_power_of_two
+from eqsat.interop.mlir_tensors import (
+    axis,
+    axis_of,
+    element_of,
+    is_condition,
+    is_tensor,
+    least_type,
+    shape_of,
+    typed,
+)
 from eqsat.interop.mlir_terms import NotReadError, Terms, fits
 from eqsat.interop.mlir_text import Statement, Value
 from eqsat.lang.expr import TRUE, Expr, const, make, topological
@@ -130,7 +140,7 @@ class Emitter:
         if term.op != "ne" or term.args[1].op != "const" or term.args[1].vmin:
             return None
         value = self.terms.stands_for(term.args[0])
-        return term.args[0] if value is not None and self.terms.type_of(value) == "i1" else None
+        return term.args[0] if value is not None and is_condition(self.terms.type_of(value)) else None
 
     def _plan(self, term: Expr, type_: str, place: Statement) -> Iterator[Typed]:
         """The terms to compute, operands first, each with its type."""
@@ -142,17 +152,22 @@ class Emitter:
                 yield node, wanted
             elif (node, wanted) not in seen and self._have(node, wanted, place) is None:
                 seen.add((node, wanted))
-                if wanted != "i1" and not fits(node, wanted):
+                if not is_condition(wanted) and not fits(node, wanted):
                     raise NotReadError
                 stack.append(((node, wanted), True))
                 stack += [(operand, False) for operand in reversed(self._operands(node, wanted))]
 
     def _operands(self, node: Expr, type_: str) -> list[Typed]:
         """What the operations for a node read, in their order."""
+        if (least := self._least(node, type_)) != type_:
+            return [(node, least)]
+        if (position := axis_of(node)) is not None:
+            return self._narrower(node, position, type_)
         if node.op in COMPARISONS:
-            return [(a, self._common(node)) for a in node.args]
+            return [(a, typed(self._common(node), shape_of(type_))) for a in node.args]
         if node.op == "where":
-            return [(a, t) for a, t in zip(node.args, ["i1", type_, type_], strict=True)]
+            condition = typed("i1", shape_of(type_))
+            return [(a, t) for a, t in zip(node.args, [condition, type_, type_], strict=True)]
         if node.op == "neg":
             return [(const(0), type_), (node.args[0], type_)]
         if node.op == "not":
@@ -166,23 +181,42 @@ class Emitter:
                 return [(x, type_), (y, type_), (make("floordiv", x, y), type_)]
         return [(a, type_) for a in node.args]
 
+    def _least(self, node: Expr, type_: str) -> str:
+        """The type in which a node is computed, if from there it is spread to a tensor."""
+        if not is_tensor(type_) or not (node.args or node.op == "var"):
+            return type_
+        return least_type(node, type_, self.terms.type_of_variable)
+
+    def _narrower(self, node: Expr, position: int, type_: str) -> list[Typed]:
+        """From what the places along an axis are made: from wider integers' narrower ones, or with an axis less."""
+        shape = shape_of(type_)
+        if element_of(type_) != "i32":
+            return [(node, typed("i32", shape))]
+        if len(shape) == 1:
+            return []
+        dropped = 1 if position == 0 else 0
+        return [(axis(position - (dropped < position), shape[position]), typed("i32", _without(shape, dropped)))]
+
     def _common(self, comparison: Expr) -> str:
-        """The type in which to compare."""
+        """The type of the elements to compare."""
         if comparison.args[0].is_bool:
             return "i1"
-        leaves = [self.terms.stands_for(t) for t in topological([comparison]) if t.op == "var"]
-        types = {self.terms.type_of(v) for v in leaves if v is not None} - {"i1"}
+        leaves = [t for t in topological([comparison]) if t.op == "var"]
+        types = {element_of(self.terms.type_of_variable(v)) for v in leaves} - {"i1"}
         if not types or "index" in types:
             return "index"
         return max(types, key=lambda name: int(name[1:]))
 
     def _value(self, node: Expr, type_: str, place: Statement, out: Emitted, result: Value | None) -> Value:
         """The value of a node whose operands have been computed."""
+        if not node.args and node.op != "var":
+            text = str(bool(node.vmin)).lower() if node.is_bool else str(node.vmin)
+            text = f"dense<{text}>" if is_tensor(type_) else text
+            return self._line(out, place, result, "constant", (), text if type_ == "i1" else f"{text} : {type_}")
+        if self._least(node, type_) != type_ or axis_of(node) is not None:
+            return self._spread(node, type_, place, out, result)
         if node.op == "var":
             return self._cast(node, type_, place, out, result)
-        if not node.args:
-            text = str(bool(node.vmin)).lower() if node.is_bool else f"{node.vmin} : {type_}"
-            return self._line(out, place, result, "constant", (), text)
         needed = self._operands(node, type_)
         operands = [self._read(a, t, place) for a, t in needed]
         out.price += self.model.price(node.op, [(a.vmin, a.vmax) for a in node.args], (node.vmin, node.vmax))
@@ -207,7 +241,7 @@ class Emitter:
                 return "divui" if node.op == "floordiv" else "remui"
             if node.op == "floordiv":
                 return "floordivsi"
-        names = {**_PLAIN, **_LOGIC} if type_ == "i1" else _PLAIN
+        names = {**_PLAIN, **_LOGIC} if is_condition(type_) else _PLAIN
         if node.op not in names:
             raise NotReadError
         return names[node.op]
@@ -218,20 +252,38 @@ class Emitter:
             raise NotReadError
         return value
 
+    def _spread(self, node: Expr, type_: str, place: Statement, out: Emitted, result: Value | None) -> Value:
+        """A value in a larger type, or the places along an axis."""
+        out.price += _CAST
+        operands = self._operands(node, type_)
+        if not operands:
+            numbers = f"{{end = {shape_of(type_)[0]} : i32, start = 0 : i32}} : {type_}"
+            return self._line(out, place, result, "tt.make_range", (), numbers)
+        [(term, source)] = operands
+        if element_of(source) != element_of(type_):
+            name = "extsi" if _bits(source) < _bits(type_) else "trunci"
+            suffix = f" : {source} to {type_}"
+        else:
+            ranks = len(shape_of(source)), len(shape_of(type_))
+            name = "tt.splat" if not ranks[0] else "tt.broadcast" if ranks[0] == ranks[1] else "tt.expand_dims"
+            attribute = f" {{axis = {1 if axis_of(node) == 0 else 0} : i32}}" if name == "tt.expand_dims" else ""
+            suffix = f"{attribute} : {source} -> {type_}"
+        return self._line(out, place, result, name, [self._read(term, source, place)], suffix)
+
     def _cast(self, node: Expr, type_: str, place: Statement, out: Emitted, result: Value | None) -> Value:
         """A variable in another type."""
         value = self.terms.stands_for(node)
         if value is None:
             raise NotReadError
         source = self.terms.type_of(value)
-        if not self.visible(value, place) or type_ == "i1":
+        if not self.visible(value, place) or is_condition(type_) or shape_of(source) != shape_of(type_):
             raise NotReadError
-        if "index" in (source, type_):
-            name = "index_castui" if source == "i1" else "index_cast"
-        elif source == "i1":
+        if "index" in (element_of(source), element_of(type_)):
+            name = "index_castui" if is_condition(source) else "index_cast"
+        elif is_condition(source):
             name = "extui"
         else:
-            name = "extsi" if int(source[1:]) < int(type_[1:]) else "trunci"
+            name = "extsi" if _bits(source) < _bits(type_) else "trunci"
         out.price += _CAST
         return self._line(out, place, result, name, [value], f" : {source} to {type_}")
 
@@ -248,10 +300,18 @@ class Emitter:
         if result is None:
             result = Value("", place.block, place)
             self.fresh.add(result)
-        pieces: list[str | Value] = [place.indentation, result, f" = arith.{name} "]
+        pieces: list[str | Value] = [place.indentation, result, f" = {name if '.' in name else f'arith.{name}'} "]
         for position, operand in enumerate(operands):
             pieces += [", "] * (position > 0) + [operand]
             if operand not in self.fresh:
                 out.used.append(operand)
         out.lines.append([*pieces, f"{suffix}\n"])
         return result
+
+
+def _bits(type_: str) -> int:
+    return int(element_of(type_)[1:])
+
+
+def _without(shape: tuple[int, ...], position: int) -> tuple[int, ...]:
+    return shape[:position] + shape[position + 1 :]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import inf
+from types import MappingProxyType
 
-from eqsat.interop.mlir_terms import MAP, TYPE, NotReadError, Terms, limits
+from eqsat.interop.mlir_tensors import TYPE, is_condition
+from eqsat.interop.mlir_terms import COMPARISON, MAP, SPREAD, NotReadError, Terms, limits
 from eqsat.interop.mlir_text import Block, Module, Statement, Value
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, const, maximum, minimum
+from eqsat.lang.ops import Bounds
 from eqsat.lang.text import split_list
 
 _RESULTS = r"(?:%.*? = )?"
@@ -22,10 +26,26 @@ _PARALLEL = re.compile(
 )
 _IF = re.compile(rf"{_RESULTS}(?:scf\.if %(\d+)|affine\.if {MAP})(?: -> .*)? \{{")
 _GPU = re.compile(r"%0 = gpu\.(\w+)(?: [xyz])?(?: upper_bound (\d+))?")
+#: What Triton knows of arguments by the values with which a kernel is called, and what a kernel promises.
+_DIVISIBLE = re.compile(r"%(\d+): (i\d+) \{tt\.divisibility = (\d+) : i32\}")
+_ASSUME = re.compile(r"llvm\.intr\.assume %0 : i1.*")
+_PURE = re.compile(r"%0 = (?:arith|tt\.(?:get_program_id|get_num_programs|make_range|splat|broadcast|expand_dims)\b)")
+#: The range of what is compared with a number.
+_PROMISED: dict[str, Callable[[int], tuple[float, float]]] = {
+    "slt": lambda n: (-inf, n - 1),
+    "sle": lambda n: (-inf, n),
+    "sgt": lambda n: (n + 1, inf),
+    "sge": lambda n: (n, inf),
+    "eq": lambda n: (n, n),
+}
+_MIRRORED = {"slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}
+_PROGRAMS = re.compile(r"%0 = tt\.get_(program_id|num_programs) [xyz] .*")
 _DIM = re.compile(r"%0 = (?:memref|tensor)\.dim .*")
 
 #: The most that MLIR takes a number of blocks, threads or lanes of a GPU to be.
 _MOST_THREADS = 2**32 - 1
+#: The most programs that Triton starts along an axis.
+_MOST_PROGRAMS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -53,19 +73,53 @@ class KnownTerms(Terms):
     """Terms, the ranges of their variables, and what holds in blocks."""
 
     def __init__(
-        self, module: Module, base: Terms | None = None, stops: Callable[[Value], bool] = lambda value: False
+        self,
+        module: Module,
+        base: Terms | None = None,
+        stops: Callable[[Value], bool] = lambda value: False,
+        ranges: Mapping[str, Bounds] = MappingProxyType({}),
+        atoms: Callable[[Expr], bool] | None = None,
     ) -> None:
         super().__init__(module, base, stops)
+        self.atoms = atoms or self.atoms
+        self.ranges = ranges
         self._facts: dict[Block, list[Expr]] = {}
 
     def range_of(self, value: Value, type_: str) -> tuple[int, int]:
         """The range of a value that is no arithmetic."""
+        low, high = self._assumed_range(value, type_)
         if value.is_result:
-            return _range_of_result(value.statement.normalised[0], type_)
+            least, most = self._range_of_result(value, type_)
+            return max(low, least), min(high, most)
         for loop in self.loops(value.statement):
             if loop.index is value and (found := loop.range()):
                 return found
-        return limits(type_)
+        return low, high
+
+    def _range_of_result(self, value: Value, type_: str) -> Bounds:
+        text, values = value.statement.normalised
+        if (found := SPREAD.fullmatch(text)) and not is_condition(type_):
+            operand = self.of(values[1], found[3])
+            return operand.vmin, operand.vmax
+        said = [ends for start, ends in self.ranges.items() if text.startswith(f"%0 = {start} ")]
+        return said[0] if said else _range_of_result(text, type_)
+
+    def _assumed_range(self, value: Value, type_: str) -> Bounds:
+        """What a kernel promises of a value, compared with literals, where it is defined."""
+        low, high = limits(type_)
+        for condition in assumptions(value.block):
+            text, values = condition.statement.normalised
+            found = COMPARISON.fullmatch(text)
+            if not found or found[2] != type_ or value not in values[1:]:
+                continue
+            is_left = value is values[1]
+            limit = self.of(values[2 if is_left else 1], type_)
+            predicate = found[1] if is_left else _MIRRORED.get(found[1], found[1])
+            if limit.op == "const" and predicate in _PROMISED:
+                # the ends of the type bound those that are infinite
+                least, most = _PROMISED[predicate](limit.vmin)
+                low, high = int(max(low, least)), int(min(high, most))
+        return (low, high) if low <= high else limits(type_)
 
     def loops(self, statement: Statement) -> list[Loop]:
         """The indices of a loop; none of another statement.
@@ -118,6 +172,7 @@ class KnownTerms(Terms):
         if block not in self._facts:
             inherited = self.facts(block.parent) if block.parent is not None else []
             own = list(self._owned(block.owner, block.branch)) if block.owner is not None else []
+            own += [self.of(condition, "i1") for condition in assumptions(block)]
             if any(fact.vmax == 0 for fact in own):
                 raise ContradictionError("the region never runs")
             self._facts[block] = [*inherited, *(fact for fact in own if fact.vmin == 0)]
@@ -127,6 +182,7 @@ class KnownTerms(Terms):
         """What holds in a region of ``owner``."""
         try:
             yield from self._condition(owner, branch)
+            yield from self._divisible(owner)
             for loop in self.loops(owner) if branch == 0 else []:
                 if loop.range():
                     index = self.of(loop.index, loop.type_)
@@ -141,6 +197,12 @@ class KnownTerms(Terms):
             # what cannot be read is not known
             return
 
+    def _divisible(self, owner: Statement) -> Iterator[Expr]:
+        """What Triton has seen divide the arguments of a function."""
+        text, values = owner.normalised
+        for place, type_, divisor in _DIVISIBLE.findall(text):
+            yield (self.of(values[int(place)], type_) % int(divisor)).eq(0)
+
     def _condition(self, owner: Statement, branch: int) -> list[Expr]:
         text, values = owner.normalised
         found = _IF.fullmatch(text)
@@ -153,6 +215,20 @@ class KnownTerms(Terms):
         return conditions if branch == 0 else [~reduce(lambda p, q: p & q, conditions)]
 
 
+def assumptions(block: Block) -> Iterator[Value]:
+    """The conditions that a kernel promises at the start of a block, before it does anything that is seen outside."""
+    for statement in block.statements:
+        if assumed(statement):
+            yield statement.operands[0]
+        elif (text := statement.normalised[0]) and not _PURE.match(text):
+            return
+
+
+def assumed(statement: Statement) -> bool:
+    """Whether a statement is a promise that a condition holds."""
+    return bool(_ASSUME.fullmatch(statement.normalised[0]))
+
+
 def _literal(step: Expr) -> int:
     return step.vmin if step.op == "const" else 0
 
@@ -161,6 +237,8 @@ def _range_of_result(text: str, type_: str) -> tuple[int, int]:
     """The range of what an operation computes that has no term."""
     if _DIM.fullmatch(text):
         return 0, limits("index")[1]
+    if found := _PROGRAMS.fullmatch(text):
+        return (0, _MOST_PROGRAMS - 1) if found[1] == "program_id" else (1, _MOST_PROGRAMS)
     found = _GPU.fullmatch(text)
     if not found:
         return limits(type_)

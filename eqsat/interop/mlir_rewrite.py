@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel
 from eqsat.interop.mlir_emit import Emitted, Emitter, Typed
-from eqsat.interop.mlir_regions import KnownTerms
+from eqsat.interop.mlir_regions import KnownTerms, assumed
 from eqsat.interop.mlir_terms import NotReadError, Terms, own_terms
 from eqsat.interop.mlir_text import Block, Module, Statement, Value
 from eqsat.lang.costs import prices
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, variables
+from eqsat.lang.ops import Bounds
 from eqsat.lang.text import numbered
 from eqsat.optimizer.front import optimize
 
@@ -52,13 +53,24 @@ class Program:
         What is cheap.
     budget : Budget
         For each optimisation.
+    ranges : mapping from str to (int, int)
+        The least and the greatest result of operations, by how their text begins.
+    atoms : callable, optional
+        Which terms are kept together.
     """
 
-    def __init__(self, module: Module, model: CostModel, budget: Budget) -> None:
+    def __init__(
+        self,
+        module: Module,
+        model: CostModel,
+        budget: Budget,
+        ranges: Mapping[str, Bounds],
+        atoms: Callable[[Expr], bool] | None,
+    ) -> None:
         self.module = module
         self.model = model
         self.budget = budget
-        self.terms = KnownTerms(module)
+        self.terms = KnownTerms(module, ranges=ranges, atoms=atoms)
         self.terms.read(module.statements)
         taken = {piece.name for s in module.statements for piece in s.pieces if isinstance(piece, Value)}
         self.names: Iterator[str] = numbered("%e", taken)
@@ -190,18 +202,20 @@ def rewrite_arithmetic(program: Program, block: Block) -> None:
 
 
 def _arithmetic(program: Program, statement: Statement) -> Value | None:
-    """The value of an ``arith`` operation that has a term and stands as it was."""
+    """The value of an operation of ``arith`` or on tensors that has a term and stands as it was."""
     if len(statement.results) != 1 or statement.replacement is not None:
         return None
     is_known = statement.results[0] in program.terms.computed
-    return statement.results[0] if is_known and statement.normalised[0].startswith("%0 = arith.") else None
+    return (
+        statement.results[0] if is_known and statement.normalised[0].startswith(("%0 = arith.", "%0 = tt.")) else None
+    )
 
 
 def _proposal(
     program: Program, block: Block, inside: Sequence[Value], roots: Sequence[Value], terms: KnownTerms
 ) -> Proposal | None:
     """What the optimiser makes of ``roots``."""
-    wanted = {v: terms.known[v] for v in roots if not _is_literal(v)}
+    wanted = {v: terms.known[v] for v in roots if not _is_literal(v) and not any(map(assumed, v.users))}
     if wanted and program.answers(list(wanted.values()), terms, block, program.model) is None:
         alone = {v: program.answers([term], terms, block, program.model) for v, term in wanted.items()}
         wanted = {v: term for v, term in wanted.items() if alone[v] is not None}
@@ -256,7 +270,7 @@ def _emitted(
     emitted: dict[Statement, Emitted] = {}
     for value, answer in changed.items():
         # what it has read is visible at the root, in whatever block it is
-        leaves = {terms.values[x] for x in variables([terms.known[value]])}
+        leaves = {terms.values[x] for x in variables([terms.known[value]]) if x in terms.values}
         try:
             emitted[value.statement] = emitter.emit(answer, value, terms.types[value])
         except NotReadError:

@@ -12,25 +12,51 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 
 from eqsat.interop.affine import AffineFunction, affine_term
+from eqsat.interop.mlir_tensors import (
+    TYPE,
+    axis,
+    axis_of,
+    element_of,
+    expanded,
+    is_condition,
+    is_tensor,
+    shape_of,
+    typed,
+)
 from eqsat.interop.mlir_text import Module, Statement, Value
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, maximum, minimum, tdiv, tmod, topological, var, where
+from eqsat.lang.expr import (
+    FALSE,
+    TRUE,
+    Expr,
+    const,
+    make,
+    maximum,
+    minimum,
+    tdiv,
+    tmod,
+    topological,
+    var,
+    variables,
+    where,
+)
 from eqsat.lang.text import split_list
 from eqsat.theory.linear import LinearArithmetic
 
-#: The types that are read.
-TYPE = r"(index|i\d+)"
 _LOC = r"(?: loc\(.*\))?"
 _BINARY = re.compile(rf"%0 = arith\.(\w+) %1, %2(?: overflow<[\w, ]+>)? : {TYPE}{_LOC}")
-_CONSTANT = re.compile(rf"%0 = arith\.constant (?:(-?\d+) : {TYPE}|(true|false)){_LOC}")
-_COMPARISON = re.compile(rf"%0 = arith\.cmpi (\w+), %1, %2 : {TYPE}{_LOC}")
-_SELECT = re.compile(rf"%0 = arith\.select %1, %2, %3 : {TYPE}{_LOC}")
+_CONSTANT = re.compile(rf"%0 = arith\.constant (?:(?:dense<)?(-?\d+|true|false)>?)(?: : {TYPE})?{_LOC}")
+COMPARISON = re.compile(rf"%0 = arith\.cmpi (\w+), %1, %2 : {TYPE}{_LOC}")
+_SELECT = re.compile(rf"%0 = arith\.select %1, %2, %3 : (?:{TYPE}, )?{TYPE}{_LOC}")
+#: Triton's tensor of numbers in order, and the operations that give a value another shape.
+_RANGE = re.compile(rf"%0 = tt\.make_range {{end = (\d+) : i32, start = (\d+) : i32}} : {TYPE}{_LOC}")
+SPREAD = re.compile(rf"%0 = tt\.(splat|broadcast|expand_dims) %1 (?:{{axis = (\d+) : i32}} )?: {TYPE} -> {TYPE}{_LOC}")
 _CAST = re.compile(rf"%0 = arith\.(index_cast|index_castui|extsi|extui|trunci) %1 : {TYPE} to {TYPE}{_LOC}")
 #: A map or set, and its operands.
 MAP = r"(#[\w.$-]+|affine_(?:map|set)<.*>) ?\(([^()]*)\)(?: ?\[([^\]]*)\])?"
 _APPLY = re.compile(rf"%0 = affine\.(apply|min|max) {MAP}{_LOC}")
 _ACCESS = re.compile(r"(?:%0 = )?affine\.(?:load|store) (?:%\d+, )?%\d+ ?\[(.*)\] : .*")
-_TYPED = re.compile(rf"%0 = arith\..* (?::|to) {TYPE}{_LOC}")
-_BOOL = re.compile(r"%0 = arith\.(?:cmpi .*|constant (?:true|false).*)")
+_TYPED = re.compile(rf"%0 = (?:arith|tt)\..* (?::|to|->) {TYPE}{_LOC}")
+_BOOL = re.compile(rf"%0 = arith\.constant (?:true|false){_LOC}")
 _INDEX = re.compile(r"%0 = affine\.(?:apply|min|max) .*")
 
 #: More terms than an operation adds to those of its operands.
@@ -46,7 +72,8 @@ def limits(type_: str) -> tuple[int, int]:
     >>> limits("i8"), limits("i1")
     ((-128, 127), (0, 1))
     """
-    bits = 64 if type_ == "index" else int(type_[1:])
+    element = element_of(type_)
+    bits = 64 if element == "index" else int(element[1:])
     return (0, 1) if bits == 1 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
@@ -156,6 +183,8 @@ def _result_type(text: str) -> str | None:
     """The type of what a statement computes that may have a term."""
     if _BOOL.fullmatch(text):
         return "i1"
+    if found := COMPARISON.fullmatch(text):
+        return typed("i1", shape_of(found[2]))
     found = _TYPED.fullmatch(text)
     return found[1] if found else "index" if _INDEX.fullmatch(text) else None
 
@@ -179,6 +208,8 @@ class Terms:
         self.module = module
         self.base = base
         self.stops = stops
+        #: Which terms are kept together, each as a variable.
+        self.atoms: Callable[[Expr], bool] = (lambda term: False) if base is None else base.atoms
         self.known: dict[Value, Expr] = {}
         #: Of variables, what they stand for; and of all values that were read their types.
         self.values: dict[Expr, Value] = {}
@@ -211,6 +242,11 @@ class Terms:
         found = self.types.get(value)
         return self.base.type_of(value) if found is None and self.base is not None else self.types[value]
 
+    def type_of_variable(self, variable: Expr) -> str:
+        """The type of what a variable stands for; of one that stands for an axis, that of its elements."""
+        value = self.stands_for(variable)
+        return "i32" if value is None else self.type_of(value)
+
     def _read(self, value: Value, type_: str) -> Expr:
         low, high = limits(type_)
         if self.base is not None:
@@ -221,11 +257,10 @@ class Terms:
                 return self._variable(value, *self.base.bounds(known), type_)
         try:
             term = self.result(value.statement, type_) if value.is_result else None
-            if term is None:
-                least, most = self.range_of(value, type_)
-            else:
+            if term is not None and not self.atoms(term):
                 self.computed.add(value)
                 return term
+            least, most = self.range_of(value, type_) if term is None else (term.vmin, term.vmax)
             low, high = max(low, least), min(high, most)
         except (NotReadError, ValueError, TypeError):
             # what cannot be read is a variable
@@ -234,7 +269,7 @@ class Terms:
 
     def _variable(self, value: Value, low: int, high: int, type_: str) -> Expr:
         found = var(f"v{value.statement.number}_{self._place(value)}", low, high)
-        term = found.ne(0) if type_ == "i1" else found
+        term = found.ne(0) if is_condition(type_) else found
         self.values[found] = value
         return term
 
@@ -261,22 +296,33 @@ class Terms:
         """
         text, values = statement.normalised
         if found := _CONSTANT.fullmatch(text):
-            if found[3]:
-                return TRUE if found[3] == "true" else FALSE
+            if found[1] in ("true", "false"):
+                return TRUE if found[1] == "true" else FALSE
             # an unsigned literal may be larger than its type holds
             number = int(found[1])
-            return const(number) if fits(const(number), type_) and type_ != "i1" else None
+            return const(number) if fits(const(number), type_) and not is_condition(type_) else None
         if found := _BINARY.fullmatch(text):
             x, y = (self.of(v, found[2]) for v in values[1:])
-            if found[2] == "i1":
+            if is_condition(found[2]):
                 return _LOGIC[found[1]](x, y) if found[1] in _LOGIC else None
             return self._exact(_binary(found[1], x, y), (x, y), type_)
-        if found := _COMPARISON.fullmatch(text):
+        if found := COMPARISON.fullmatch(text):
             return _compared(found[1], *(self.of(v, found[2]) for v in values[1:]))
         if found := _SELECT.fullmatch(text):
-            return where(self.of(values[1], "i1"), self.of(values[2], found[1]), self.of(values[3], found[1]))
+            condition = self.of(values[1], found[1] or "i1")
+            return where(condition, self.of(values[2], found[2]), self.of(values[3], found[2]))
         if found := _CAST.fullmatch(text):
             return _cast(found[1], self.of(values[1], found[2]), found[2], found[3])
+        if found := _RANGE.fullmatch(text):
+            first = int(found[2])
+            place = axis(0, int(found[1]) - first)
+            return place + first if first else place
+        if found := SPREAD.fullmatch(text):
+            term = self.of(values[1], found[3])
+            if found[1] != "expand_dims":
+                return term
+            is_moved = all(axis_of(v) is not None or not is_tensor(self.type_of_variable(v)) for v in variables([term]))
+            return expanded(term, int(found[2])) if is_moved else None
         if _APPLY.fullmatch(text):
             kind, terms = self.applied(statement)
             return reduce({"min": minimum, "max": maximum}.get(kind, minimum), terms)
@@ -349,11 +395,11 @@ def _compared(predicate: str, x: Expr, y: Expr) -> Expr:
 
 
 def _cast(op: str, x: Expr, source: str, target: str) -> Expr:
-    if source == "i1":
+    if is_condition(source):
         if op != "extui":
             raise NotReadError
         return where(x, 1, 0)
-    if target == "i1" or not fits(x, target):
+    if is_condition(target) or not fits(x, target):
         raise NotReadError
     if op in ("index_castui", "extui"):
         _unsigned(x)

@@ -9,27 +9,26 @@ costs less as tinygrad writes it.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from threading import Lock
-from time import perf_counter
+from dataclasses import dataclass
 from typing import Any, cast
 
 from eqsat.egraph.engine import Budget
 from eqsat.extract import CostModel, Latency
+from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, as_expr, const, make, rebuild, topological, var
+from eqsat.lang.ops import Bounds
 from eqsat.lang.traversal import VariableSets
 from eqsat.optimizer.front import optimize
+
+__all__ = ["Statistics", "enabled", "install", "reset_statistics", "statistics", "uninstall"]
 
 #: The pass of tinygrad's behind which kernels are optimised.
 PASS = "extra symbolic"
 #: Operations on indices in one kernel. Above, the kernel stays as it is.
 MOST_OPERATIONS = 2000
-#: Kernels whose answers are kept, the last used ones.
-MOST_KEPT = 1024
 
 #: What each operation of tinygrad's on weak integers, and each that yields conditions, is called.
 _ON_INTEGERS = {
@@ -65,38 +64,10 @@ _WRITTEN = {
 }
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """What was done since :func:`install`.
-
-    Attributes
-    ----------
-    kernels, changed : int
-        Kernels that tinygrad lowered, and those among them whose answers cost less.
-    cached : int
-        Kernels whose answers were known from one of the same structure.
-    left : dict from str to int
-        Why kernels stayed as they were, and how many did.
-    divisions_before, divisions_after : int
-        Quotients and remainders of indices in all kernels, but for those by powers of two, which are shifts and masks.
-    seconds : float
-        The time that all of it took.
-
-    >>> Statistics(kernels=2, changed=1, left={"costs no less": 1}).divisions_before
-    0
-    """
-
-    kernels: int = 0
-    changed: int = 0
-    cached: int = 0
-    left: Mapping[str, int] = field(default_factory=dict)
-    divisions_before: int = 0
-    divisions_after: int = 0
-    seconds: float = 0.0
-
-
-class _Left(Exception):  # noqa: N818  (no error: a kernel stays as it is)
-    """Why a kernel stays as it is."""
+_DROP_IN = DropIn("tinygrad")
+uninstall = _DROP_IN.uninstall
+statistics = _DROP_IN.statistics
+reset_statistics = _DROP_IN.reset_statistics
 
 
 def install(*, cost: CostModel | None = None, budget: Budget | None = None) -> None:
@@ -116,37 +87,25 @@ def install(*, cost: CostModel | None = None, budget: Budget | None = None) -> N
     ------
     ImportError
         If tinygrad is not installed, or is not a version 0.14.
-    RuntimeError
-        If it is installed already.
 
     >>> install()
     >>> uninstall()
     """
-    global _active
-    if _active is not None:
-        raise RuntimeError("eqsat is part of tinygrad's compiler already: call uninstall() first")
-    _active = _Installed(_modules(), cost or Latency(), budget or Budget())
+    tinygrad = _modules()
+    options = (cost or Latency(), budget or Budget())
+    codegen, parallel = tinygrad.codegen, tinygrad.helpers.PARALLEL
+    # programs are kept by the kernel as it was before it was lowered
+    before = dict(codegen.to_program_cache), parallel.value
 
+    def after() -> None:
+        programs, parallel.value = before
+        codegen.to_program_cache.clear()
+        codegen.to_program_cache.update(programs)
 
-def uninstall() -> None:
-    """Let tinygrad compile as it did before :func:`install`, with the kernels that it had compiled by then.
-
-    Raises
-    ------
-    RuntimeError
-        If it is not installed, or if tinygrad's ``graph_rewrite`` was replaced once more since.
-
-    >>> install()
-    >>> uninstall()
-    >>> uninstall()
-    Traceback (most recent call last):
-    RuntimeError: eqsat is no part of tinygrad's compiler: call install() first
-    """
-    global _active, _last
-    if _active is None:
-        raise RuntimeError("eqsat is no part of tinygrad's compiler: call install() first")
-    _active.restore()
-    _active, _last = None, _active
+    if not _DROP_IN.is_installed or options != _DROP_IN.options:
+        codegen.to_program_cache.clear()
+    _DROP_IN.install([Seam(codegen, "graph_rewrite", _rewriting(tinygrad))], options, after)
+    parallel.value = 0
 
 
 @contextmanager
@@ -163,22 +122,9 @@ def enabled(*, cost: CostModel | None = None, budget: Budget | None = None) -> I
     ...     Tensor([[1, 2, 3], [4, 5, 6]], device="PYTHON").T.reshape(6).tolist()
     [1, 4, 2, 5, 3, 6]
     """
-    install(cost=cost, budget=budget)
-    try:
+    with _DROP_IN.restored():
+        install(cost=cost, budget=budget)
         yield
-    finally:
-        uninstall()
-
-
-def statistics() -> Statistics:
-    """What was done since the last :func:`install`.
-
-    >>> with enabled():
-    ...     statistics().kernels
-    0
-    """
-    source = _active or _last
-    return source.statistics() if source else Statistics()
 
 
 def _modules() -> Any:
@@ -198,109 +144,81 @@ def _modules() -> Any:
     return tinygrad
 
 
-class _Installed:
-    """What :func:`install` put in the place of tinygrad's own, and what it counts."""
+@dataclass(frozen=True)
+class _BesideSums:
+    """A cost model without sums and products: C compilers take those out of loops best as tinygrad writes them."""
 
-    def __init__(self, tinygrad: Any, cost: CostModel, budget: Budget) -> None:
-        self.tinygrad, self.cost, self.budget = tinygrad, cost, budget
-        self._answers: OrderedDict[tuple[Any, ...], tuple[Expr, ...] | str] = OrderedDict()
-        self._lock = Lock()
-        self._counts: Counter[str] = Counter()
-        self._left: Counter[str] = Counter()
-        self._seconds = 0.0
-        codegen, parallel = tinygrad.codegen, tinygrad.helpers.PARALLEL
-        self._before = (codegen.graph_rewrite, dict(codegen.to_program_cache), parallel.value)
-        original = codegen.graph_rewrite
+    model: CostModel
 
+    def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+        return 0 if op in ("add", "sub", "neg", "mul") else self.model.price(op, operands, result)
+
+
+def _rewriting(tinygrad: Any) -> Callable[[Any], Any]:
+    """What takes the place of tinygrad's ``graph_rewrite``."""
+
+    def wrapped(original: Any) -> Any:
         def rewrite(sink: Any, *arguments: Any, **options: Any) -> Any:
             found = original(sink, *arguments, **options)
-            return self.optimised(found) if options.get("name") == PASS else found
+            return _improved(tinygrad, found) if options.get("name") == PASS else found
 
-        self._replacement = rewrite
-        codegen.graph_rewrite, parallel.value = rewrite, 0
-        # programs are kept by the kernel as it was before it was lowered
-        codegen.to_program_cache.clear()
+        return rewrite
 
-    def restore(self) -> None:
-        codegen = self.tinygrad.codegen
-        if codegen.graph_rewrite is not self._replacement:
-            raise RuntimeError("tinygrad's graph_rewrite was replaced since install(): undo that first")
-        codegen.graph_rewrite, programs, self.tinygrad.helpers.PARALLEL.value = self._before
-        codegen.to_program_cache.clear()
-        codegen.to_program_cache.update(programs)
-        self._answers.clear()
+    return wrapped
 
-    def statistics(self) -> Statistics:
-        with self._lock:
-            return Statistics(**self._counts, left=dict(self._left), seconds=self._seconds)
 
-    def optimised(self, sink: Any) -> Any:
-        """The kernel with cheaper index expressions, or as it is."""
-        start = perf_counter()
-        reason, found, cached = "", sink, False
+def _improved(tinygrad: Any, sink: Any) -> Any:
+    """The kernel with cheaper index expressions, or as it is."""
+    reason, found = "", sink
+    with _DROP_IN.kernel():
         try:
-            kernel = _Kernel(self.tinygrad, sink)
-            answers, cached = self._answer(kernel)
-            found = kernel.rewritten(answers)
-        except _Left as why:
+            kernel = _Kernel(tinygrad, sink)
+            problem = (kernel.terms, kernel.gates)
+            answer = _DROP_IN.answer(problem, lambda: _solved(*problem))
+            if isinstance(answer, str):
+                raise Kept(answer)
+            found = kernel.rewritten(answer)
+        except Kept as why:
             reason = str(why)
-        before, after = self._divisions(sink), self._divisions(found)
-        with self._lock:
-            self._counts.update(
-                kernels=1, changed=int(not reason), cached=int(cached), divisions_before=before, divisions_after=after
-            )
-            self._left.update([reason] if reason else [])
-            self._seconds += perf_counter() - start
-        return found
-
-    def _divisions(self, sink: Any) -> int:
-        weak = self.tinygrad.dtype.dtypes.weakint
-        return sum(
-            u.op.name in _DIVISIONS and u.dtype is weak and not _is_power_of_two(u.src[1].arg) for u in sink.toposort()
-        )
-
-    def _answer(self, kernel: _Kernel) -> tuple[tuple[Expr, ...], bool]:
-        """Terms that cost less than those of a kernel, of tinygrad's operations alone, and whether they were known."""
-        key = (kernel.terms, kernel.gates)
-        with self._lock:
-            answer = self._answers.get(key)
-            if cached := answer is not None:
-                self._answers.move_to_end(key)
-        if answer is None:
-            answer = self._computed(*key)
-            with self._lock:
-                self._answers[key] = answer
-                while len(self._answers) > MOST_KEPT:
-                    self._answers.popitem(last=False)
-        if isinstance(answer, str):
-            raise _Left(answer)
-        return answer, cached
-
-    def _computed(self, terms: tuple[Expr, ...], gates: tuple[Expr | None, ...]) -> tuple[Expr, ...] | str:
-        try:
-            result = optimize(terms, gates=gates, cost=self.cost, budget=self.budget, unknown_divisors="keep")
-            answer = tuple(_of_tinygrads(result.exprs))
-        except ValueError:
-            return "refused"
-        except _Left as why:
-            return str(why)
-        if _divisions_in(answer) > _divisions_in(terms):
-            return "divides more"
-        # what tinygrad has no operation for costs several
-        if cost_of(answer, self.cost) >= cost_of(terms, self.cost):
-            return "costs no less"
-        # a variable of another root may be that of a loop that this one is outside of
-        sets = VariableSets()
-        for term, found, gate in zip(terms, answer, gates, strict=True):
-            known = sets.of(term) | (0 if gate is None else sets.of(gate))
-            if sets.of(found) & ~known:
-                return "other variables"
-        return answer
+        weak = tinygrad.dtype.dtypes.weakint
+        _DROP_IN.record([reason], (_divisions(sink, weak), _divisions(found, weak)))
+    return found
 
 
-#: What is installed, and what was last.
-_active: _Installed | None = None
-_last: _Installed | None = None
+def _divisions(sink: Any, weak: Any) -> int:
+    """Quotients and remainders, but for those by powers of two, which are shifts and masks."""
+    return sum(
+        u.op.name in _DIVISIONS and u.dtype is weak and not _is_power_of_two(u.src[1].arg) for u in sink.toposort()
+    )
+
+
+def _solved(terms: tuple[Expr, ...], gates: tuple[Expr | None, ...]) -> tuple[Expr, ...] | str:
+    """Terms that cost less, of tinygrad's operations alone, or why they stay."""
+    cost, budget = _DROP_IN.options
+    beside = cost_of(terms, _BesideSums(cost))
+    if not beside:
+        return "sums and products alone"
+    try:
+        result = optimize(terms, gates=gates, cost=cost, budget=budget, unknown_divisors="keep")
+        answer = tuple(_of_tinygrads(result.exprs))
+    except ValueError:
+        return "refused"
+    except Kept as why:
+        return str(why)
+    if _divisions_in(answer) > _divisions_in(terms):
+        return "divides more"
+    # what tinygrad has no operation for costs several
+    if cost_of(answer, cost) >= cost_of(terms, cost):
+        return "costs no less"
+    if cost_of(answer, _BesideSums(cost)) >= beside:
+        return "sums and products alone"
+    # a variable of another root may be that of a loop that this one is outside of
+    sets = VariableSets()
+    for term, found, gate in zip(terms, answer, gates, strict=True):
+        known = sets.of(term) | (0 if gate is None else sets.of(gate))
+        if sets.of(found) & ~known:
+            return "other variables"
+    return answer
 
 
 def _is_power_of_two(value: object) -> bool:
@@ -319,7 +237,7 @@ def _of_tinygrads(terms: Sequence[Expr]) -> list[Expr]:
         if method is not None:
             return method(*args)
         if term.op not in _WRITTEN and term.args:
-            raise _Left(f"tinygrad has no {term.op}")
+            raise Kept(f"tinygrad has no {term.op}")
         return None
 
     return rebuild(terms, replace)
@@ -352,7 +270,7 @@ def _minimum(x: Expr, y: Expr) -> Expr:
 
 def _shifted(name: str, x: Expr, amount: Expr) -> Expr:
     if amount.op != "const":
-        raise _Left("a shift by what is no literal")
+        raise Kept("a shift by what is no literal")
     return make(name, x, const(2 ** _literal(amount)))
 
 
@@ -387,14 +305,14 @@ class _Kernel:
         ops = self._ops
         if any(u.op is ops.INDEX and len(u.src) > 2 for u in self._order):
             # tinygrad drops gates of images by the form of their indices
-            raise _Left("an image")
+            raise Kept("an image")
         #: Operations that terms have a word for, and whether integers are among what they are computed from.
         self._inner: dict[Any, bool] = {}
         for u in self._order:
             if self._is_inner(u):
                 self._inner[u] = any(s.dtype is self._dtypes.weakint or self._inner.get(s, False) for s in u.src)
         if len(self._inner) > MOST_OPERATIONS:
-            raise _Left("too many operations")
+            raise Kept("too many operations")
         holders = {ops.INDEX, ops.SHRINK, ops.CAST, ops.STORE, *tinygrad.uop.GroupOp.ALU}
         #: By an operation and its operand which root that is.
         self._places: dict[tuple[Any, int], int] = {}
@@ -407,7 +325,7 @@ class _Kernel:
                         gate = u.src[0] if gated and at == 1 else None
                         self._places[u, at] = roots.setdefault((s, gate), len(roots))
         if not roots:
-            raise _Left("no index expressions")
+            raise Kept("no index expressions")
         self._leaves: dict[str, Any] = {}
         self._read({u for key in roots for u in key if u is not None})
         self.terms = tuple([self._terms[s] for s, _ in roots])
@@ -441,7 +359,7 @@ class _Kernel:
                 try:
                     self._terms[u] = self._term(u)
                 except ValueError:
-                    raise _Left("refused") from None
+                    raise Kept("refused") from None
 
     def _term(self, u: Any) -> Expr:
         if u in self._inner:
@@ -453,7 +371,7 @@ class _Kernel:
         is_condition = u.dtype is self._dtypes.bool
         low, high = (0, 1) if is_condition else (u.vmin, u.vmax)
         if not isinstance(low, int) or not isinstance(high, int):
-            raise _Left("an index without bounds")
+            raise Kept("an index without bounds")
         name = f"v{len(self._leaves)}"
         self._leaves[name] = u
         variable = var(name, int(low), int(high))
@@ -472,12 +390,12 @@ class _Kernel:
             ]
             if u.op is self._ops.WHERE and u.src[2].is_invalid and operands[0].op is self._ops.CONST:
                 if not operands[0].val:
-                    raise _Left("a gate that never holds")
+                    raise Kept("a gate that never holds")
                 self._new[u] = operands[1]
             else:
                 self._new[u] = u.replace(src=tuple(operands))
         if any(self._is_wide(u) for u in self._written.values()) and not any(map(self._is_wide, self._inner)):
-            raise _Left("wider integers")
+            raise Kept("wider integers")
         return self._new[self._sink]
 
     def _is_wide(self, u: Any) -> bool:

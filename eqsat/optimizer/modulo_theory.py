@@ -19,7 +19,7 @@ from eqsat.alternatives.choosing import Chooser
 from eqsat.alternatives.flat import MIN_WAYS, as_variable, flat_index
 from eqsat.egraph.trace import WITHOUT_RULES
 from eqsat.extract.cost import CostModel, LoopAware
-from eqsat.extract.select import Choice, ProductPrices, reachable
+from eqsat.extract.select import Choice, Priced, ProductPrices, improved, reachable, tree
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import FALSE, Expr, substitute, topological
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, SUMS
@@ -68,6 +68,8 @@ class ModuloTheory(Optimisation):
         if engine == "theory" and limit == inf:
             self.spent.skip(WITHOUT_RULES)
         base: LinearArithmetic | None = None
+        builder: Builder | None = None
+        values: list[Value] = []
         try:
             base, theories = self._theories()
             self._check_divisors(theories)
@@ -77,11 +79,12 @@ class ModuloTheory(Optimisation):
                 self.stop = "time"
             base.work.until = self._ends()
             builder = self._insert(base, self.order, values)
-            self._saturate(builder)
-            choice = self._extract(builder, limit)
+            contexts = theories
+            without_rules = self._saturate(builder)
+            choice = self._extract(builder, limit, without_rules)
             written = builder.root_terms(choice)
             wanted = [builder.add_class(v) for v in values]
-            terms, contexts, found = [written[c] for c in wanted], theories, (builder, wanted)
+            terms, found = [written[c] for c in wanted], (builder, wanted)
             if self.extract == "exact":
                 terms = self._best_of_all(builder, choice, wanted, terms)
             if limit == inf:
@@ -95,6 +98,11 @@ class ModuloTheory(Optimisation):
         if base is not None:
             # a late theory may not see that a divisor is never zero
             base.work.until = base.work.end = inf
+        if builder is not None and found is None:
+            choice = tree(Priced.of(builder.graph, self.model))
+            written = builder.root_terms(choice)
+            wanted = [builder.add_class(v) for v in values]
+            terms, found = self._cheapest(terms, [written[c] for c in wanted]), (builder, wanted)
         snapshot = of_theory(*found, choice, self.lazy) if found else None
         result = self._result(terms, len(found[0].graph) if found else 0, contexts, engine, snapshot)
         if self.pareto is None:
@@ -114,35 +122,51 @@ class ModuloTheory(Optimisation):
         self.spent.enter(phase)
         return builder
 
-    def _saturate(self, builder: Builder) -> None:
-        """Let rules and theory add e-nodes until nothing changes or the budget ends."""
+    def _saturate(self, builder: Builder) -> Choice:
+        """Let rules and theory add e-nodes until nothing changes or the budget ends; what is best without them."""
+        before: Choice = {}
         if self.with_rules and self._has_time():
             with_bits = any(term.op in BITWISE for term in self.order)
             rules = self._once(relevant_rules if with_bits else relevant_without_bits, self.used)
+            plain = builder.graph.copy()
             found = self._modulo(builder, rules)
             if found.stop != "saturated":
                 self.stop = found.stop
+            if found.rounds and self.extract != "tree":
+                priced = Priced.of(plain, self.model)
+                before, _ = improved(priced, tree(priced), late=builder.is_late)
+        return before
 
     def _chooser(self, builder: Builder, model: CostModel) -> Chooser:
         return Chooser(builder, ProductPrices(model), self.extract == "tree")
 
-    def _choose(self, builder: Builder, start: Choice | None = None) -> tuple[Choice, int]:
+    def _choose(self, builder: Builder) -> tuple[Choice, int]:
         """The cheapest choice found over the graph as it is, and its cost."""
         with self.spent.extracting():
-            return self._chooser(builder, self.model).choose(start)
+            return self._chooser(builder, self.model).choose()
 
-    def _extract(self, builder: Builder, limit: float) -> Choice:
+    def _extract(self, builder: Builder, limit: float, without_rules: Choice) -> Choice:
         """The cheapest choice found; one that costs more than ``limit`` is not improved further."""
         with self.spent.extracting():
             chooser = self._chooser(builder, self.model)
             choice, cost = chooser.choose()
             if self.extract == "tree":
                 return choice
-            if cost <= limit and self._has_time():
-                self.spent.enter("reuse")
-                choice, cost = chooser.reusing(choice, cost, self._has_time)
-                self.spent.enter("extract")
-            return choice
+            best = self._reusing(chooser, choice, cost, limit)
+            if without_rules and self._has_time():
+                # rules may hide what classes can share: of so many forms the cheapest are chosen one by one
+                other, least = chooser.choose_from(without_rules)
+                if least <= cost and other != choice:
+                    best = min(best, self._reusing(chooser, other, least, limit), key=lambda end: end[1])
+            return best[0]
+
+    def _reusing(self, chooser: Chooser, choice: Choice, cost: int, limit: float) -> tuple[Choice, int]:
+        """A choice improved by what it computes anyway, unless it costs more than ``limit``."""
+        if cost <= limit and self._has_time():
+            self.spent.enter("reuse")
+            choice, cost = chooser.reusing(choice, cost, self._has_time)
+            self.spent.enter("extract")
+        return choice, cost
 
     def _best_of_all(self, builder: Builder, choice: Choice, wanted: Sequence[int], terms: list[Expr]) -> list[Expr]:
         """The terms by the best of all choices, unless these cost no more than those of ``choice``."""

@@ -132,8 +132,9 @@ class _Run:
         self.reindexing: list[Match] = []
         # how many products, junctions, minima and maxima egglog was given
         self.containers = 0
-        # whether egglog is to be told what its own nodes are
+        # whether egglog is to be told what its own nodes are, and whether it has nodes that rules have not seen
         self.has_links = False
+        self.has_rows = False
         bounded = all(is_finite(v.vmin, v.vmax) for v in builder.variables.values())
         #: Numbers from here on are not given to egglog.
         self.largest = _LARGEST if bounded else _LARGEST_FINITE
@@ -321,7 +322,7 @@ class _Run:
     # ---- in
 
     def insert(self) -> bool:
-        """Give egglog the classes and nodes that it does not have; whether there were any."""
+        """Give egglog the classes and nodes that it does not have; whether rules have anything new to match."""
         self.builder.grow()
         self.congruent.add()
         self.builder.grow()
@@ -344,6 +345,8 @@ class _Run:
         self.live = frozenset(live)
         if any_new:
             self.tables.insert()
+        any_new |= self.has_rows
+        self.has_rows = False
         return any_new
 
     def _class(self, c: int) -> None:
@@ -618,8 +621,10 @@ class _Run:
             and c < self.inserted
             and node in self.classes[c]
             and (node[0] != "sum" or not self._may_open(c, len(node[2])))
+            and node not in self.held[c]
         ):
             self.held[c].add(node)
+            self.has_rows |= node[0] != "sum"
 
     def _check(self, c: int, bounds: Bounds) -> None:
         """Refuse ``bounds`` in which no value of the class ``c`` lies, though rules say that it has them."""

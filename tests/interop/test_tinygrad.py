@@ -72,6 +72,7 @@ def test_programs_have_equal_results_and_fewer_divisions(monkeypatch):
         expected = program(x).tolist()
         before[name], lowered.divisions = lowered.divisions, 0
         # seconds that a busy machine does not run out of
+        drop_in.reset_statistics()
         with drop_in.enabled(budget=Budget(seconds=30.0)):
             assert program(x).tolist() == expected, name
         after[name] = lowered.divisions
@@ -81,7 +82,7 @@ def test_programs_have_equal_results_and_fewer_divisions(monkeypatch):
         changed += done.changed
     assert {name: n for name, n in after.items() if n > before[name]} == {}
     assert sum(after.values()) < sum(before.values()) / 2
-    assert changed > len(PROGRAMS) / 2
+    assert changed >= 5
 
 
 def test_uninstall_restores_what_was():
@@ -94,14 +95,12 @@ def test_uninstall_restores_what_was():
     assert tinygrad.codegen.graph_rewrite is not original
     assert tinygrad.codegen.to_program_cache == {}
     assert PARALLEL.value == 0
-    with pytest.raises(RuntimeError, match="call uninstall"):
-        drop_in.install()
+    drop_in.install()
     drop_in.uninstall()
     assert tinygrad.codegen.graph_rewrite is original
     assert tinygrad.codegen.to_program_cache == programs
     assert PARALLEL.value == parallel
-    with pytest.raises(RuntimeError, match="call install"):
-        drop_in.uninstall()
+    drop_in.uninstall()
 
 
 def test_an_error_inside_restores_too():
@@ -152,6 +151,7 @@ def sink_of(*places):
 
 def optimised(sink, **options):
     """What is made of a kernel, behind a pass of that name that does nothing."""
+    drop_in.reset_statistics()
     with drop_in.enabled(budget=SMALL, **options):
         found = tinygrad.codegen.graph_rewrite(sink, PatternMatcher([]), name="extra symbolic")
     return found, drop_in.statistics()
@@ -254,7 +254,7 @@ def test_arithmetic_that_wraps_around_stays():
     before = sink_of(wrapping.cast(dtypes.weakint))
     after, done = optimised(before)
     assert after is before
-    assert done.left == {"no index expressions": 1}
+    assert done.kept == {"no index expressions": 1}
 
 
 def test_why_a_kernel_stays_is_counted():
@@ -262,14 +262,16 @@ def test_why_a_kernel_stays_is_counted():
     for _ in range(drop_in.MOST_OPERATIONS + 1):
         wide = wide + INNER
     for place, reason in [
-        (OUTER * 8 + INNER, "costs no less"),
+        (floordiv(OUTER, 5), "costs no less"),
+        (OUTER * 8 + INNER, "sums and products alone"),
+        ((OUTER * 8 + INNER * 8) + floordiv(OUTER, 5), "sums and products alone"),
         (OUTER, "no index expressions"),
         (wide, "too many operations"),
     ]:
         before = sink_of(place)
         after, done = optimised(before)
         assert after is before
-        assert (done.kernels, done.changed, done.left) == (1, 0, {reason: 1})
+        assert (done.kernels, done.changed, done.kept) == (1, 0, {reason: 1})
 
 
 def test_an_answer_does_not_divide_more():
@@ -277,7 +279,7 @@ def test_an_answer_does_not_divide_more():
     before = sink_of((total < 10).where(total, total + -10) * 3)
     after, done = optimised(before, cost=OpCount())
     assert after is before
-    assert done.left == {"divides more": 1}
+    assert done.kept == {"divides more": 1}
     # a remainder by a power of two is a mask
     total = loop(0, 8) + loop(1, 8)
     before = sink_of((total < 8).where(total, total + -8) * 3)
@@ -287,6 +289,7 @@ def test_an_answer_does_not_divide_more():
 
 
 def test_a_kernel_of_the_same_structure_is_known():
+    drop_in.reset_statistics()
     with drop_in.enabled(budget=SMALL):
         for i, j in [(OUTER, INNER), (loop(5, 12), loop(6, 7))]:
             sink = sink_of(floordiv(i * 7 + j, 7))

@@ -3,6 +3,8 @@
 They match addends of longer sums, forms that are not the cheapest, and terms inside branches, bodies and indices.
 """
 
+from itertools import pairwise
+
 import pytest
 
 from eqsat import Rule, buffer, optimize, parse, var
@@ -81,3 +83,11 @@ def test_the_default_finds_what_the_rules_alone_find(text, rules):
     assert default.cost < without.cost
     if "A[" not in text:
         assert default.check().counterexample is None
+
+
+def test_a_rule_sees_the_node_that_another_one_adds_to_a_class() -> None:
+    # they are false, so that the theory knows none of these nodes; what is tested is that each rule is run on the next
+    chain = ["tdiv(x, d)", "tmod(x, d)", "where(x < d, x, d)", "min(x, 3)"]
+    rules = [Rule(left, left, right, check=False) for left, right in pairwise(chain)]
+    result = optimize("tdiv(i, 7)", rules=rules, i=(-20, 20))
+    assert (result.stop, result.rules) == ("saturated", dict.fromkeys(chain[:-1], 1))

@@ -15,7 +15,7 @@ from eqsat.prove.proof import bucket_lemma, check_rule, congruence_lemma, multip
 from eqsat.prove.smt import Quotient, Quotients
 from eqsat.rules import DEFAULT
 
-SOME = [rule for rule in DEFAULT if rule.name in ("mod-core", "mod-digits", "div-sum-div", "where-mod-literals")]
+SOME = [rule for rule in DEFAULT if rule.name in ("mod-core", "mod-digits", "div-sum-div", "where-mod-branch")]
 
 
 def is_valid(claim: z3.BoolRef, *facts: z3.BoolRef) -> bool:

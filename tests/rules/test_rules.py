@@ -72,7 +72,7 @@ FENCES = {
     ],
     "less of the quotient is left": [
         ("mod-part", "(c + n*k)*(c + n*k) < c*c"),
-        ("mod-part-inner", "(c + k*(b//a))*(c + k*(b//a)) < c*c"),
+        ("mod-part-inner", "(c + k*(b//a))*(c + k*(b//a)) < c*c or c + k*(b//a) == b"),
     ],
     "a factor of one changes nothing": [("min-common-factor", "1 < factor_x"), ("max-common-factor", "1 < factor_x")],
     "the quotient is never positive": [("div-negated", "vmin_x < 0"), ("div-negated", "vmax_x < d")],

@@ -1,0 +1,519 @@
+"""The cheapest term equal to a given one: terms by increasing cost, one for each vector of values, and a last step.
+
+A term is its values at 64 points of the domain; a point at which a term found was wrong is added, and the search begins
+anew. A pass takes as free the variables, literals, and the subterms of one term of the input or the answer (its *base*,
+which is paid once), and grows all terms over them by increasing cost until there are too many. The last step looks for
+the two or three terms of which one operator, or a scaled sum, makes the target: sums by linear hashes, selections,
+minima and junctions by the set of points at which a term meets the target, comparisons by their extremes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eqsat.extract.cost import CostModel
+from eqsat.lang.costs import cost_of
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, topological, variables
+from eqsat.lang.ops import DIVISIONS, OPS
+from eqsat.lang.sampling import domain_size, grid, sample
+from eqsat.prove.verify import check_equal
+
+Values = NDArray[np.int64]
+
+#: Points at which terms are told apart: as many as a word has bits.
+POINTS = 64
+#: The most terms that a pass keeps, of integers and of conditions, and the most that one step computes at a time.
+MOST_TERMS = 30_000
+MOST_AT_ONCE = 400_000
+#: Literals that terms are grown with, and bases that are tried.
+MOST_LITERALS = 9
+MOST_BASES = 6
+#: Larger values are not looked at, so that nothing overflows.
+LARGEST = 2**31
+#: Roots that would be written with more operators and leaves are not searched.
+LONGEST = 120
+#: How many terms of one pass are compared with the target, and how often a pass begins anew.
+MOST_TRIED = 40
+MOST_ROUNDS = 8
+
+_WEIGHTS = np.random.default_rng(1).integers(-(2**62), 2**62, POINTS) | 1
+_ALL = np.uint64(2**64 - 1)
+_INTEGERS = ("add", "sub", "mul", "min", "max")
+_COMPARISONS = ("lt", "le", "eq", "ne")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found.
+
+    Attributes
+    ----------
+    term : Expr
+        The cheapest term known, equal to the input.
+    cost : int
+        What it costs.
+    least : bool
+        Whether all terms that cost less, shared subterms paid each time, were looked at over the literals of the case.
+    """
+
+    term: Expr
+    cost: int
+    least: bool
+
+
+def search(root: Expr, answer: Expr, model: CostModel) -> Found:
+    """The cheapest term found that equals ``root``, which costs no more than ``answer``.
+
+    >>> from eqsat import parse, var
+    >>> from eqsat.extract import Latency
+    >>> x = var("x", 0, 999)
+    >>> search(x % 8 + x//8*8 + x, x + x, Latency())
+    Found(term=Expr('x + x'), cost=1, least=True)
+    """
+    best, cost = answer, cost_of([answer], model)
+    if not cost:
+        return Found(best, cost, True)
+    names = variables([root])
+    points = _first_points(root, names)
+    complete = 0
+    for base in _bases(root, answer, cost, model):
+        for _ in range(MOST_ROUNDS):
+            pools = Pools(root, answer, base, names, points, model, cost)
+            wrong = None
+            for term in pools.candidates():
+                price = cost_of([term], model)
+                if price >= cost:
+                    continue
+                check = check_equal([root], [term], prove=True, seconds=5)
+                if check.counterexample:
+                    wrong = check.counterexample
+                    break
+                if check.kind in ("exhaustive", "proved"):
+                    best, cost = term, price
+            if base is None:
+                complete = max(complete, pools.complete)
+            if wrong is None:
+                break
+            # the newest points are told apart first
+            points = {name: np.append(wrong.get(name, values[0]), values[:-1]) for name, values in points.items()}
+    return Found(best, cost, cost <= complete + 2)
+
+
+def _first_points(root: Expr, names: Sequence[Expr]) -> dict[str, Values]:
+    """Points of the domain: all, if they are few, else corners, random ones, and those beside which the value jumps."""
+    if domain_size(names) <= POINTS:
+        columns = np.broadcast_arrays(*grid(names).values())
+        return {str(v.value): np.resize(c.ravel(), POINTS) for v, c in zip(names, columns, strict=True)}
+    if domain_size(names) > 2**16:
+        return {name: values.astype(np.int64) for name, values in sample(names, [], POINTS, seed=0).items()}
+    columns = [c.ravel() for c in np.broadcast_arrays(*grid(names).values())]
+    values = evaluate([root], {str(v.value): c for v, c in zip(names, columns, strict=True)}, total=True)[0]
+    steps = np.diff(np.asarray(values, dtype=np.int64))
+    _, first, counts = np.unique(steps, return_index=True, return_counts=True)
+    rare = [p for k in np.argsort(counts)[:8] for p in (first[k], first[k] + 1)]
+    spread = np.random.default_rng(0).permutation(len(columns[0]))
+    chosen = np.array(list(dict.fromkeys([0, len(columns[0]) - 1, *rare, *spread[:POINTS]]))[:POINTS])
+    return {str(v.value): np.resize(c[chosen], POINTS) for v, c in zip(names, columns, strict=True)}
+
+
+def _bases(root: Expr, answer: Expr, cost: int, model: CostModel) -> list[Expr | None]:
+    """Nothing, and the subterms that cost least less than the answer: what they compute is free in their pass."""
+    terms = {t: cost_of([t], model) for t in topological([root, answer]) if t.args}
+    for t in [t for t in terms if t.op in DIVISIONS]:
+        for partner in (make("floordiv", *t.args), make("mod", *t.args)):
+            terms[partner] = cost_of([partner], model)
+    fits = [t for t, price in terms.items() if price < cost and t not in (root, answer)]
+    return [None, *sorted(fits, key=lambda t: -terms[t])[:MOST_BASES]]
+
+
+class Pools:
+    """The terms of one pass: rows of values, what each is made of, and its cost beside the base."""
+
+    def __init__(
+        self,
+        root: Expr,
+        answer: Expr,
+        base: Expr | None,
+        names: Sequence[Expr],
+        points: dict[str, Values],
+        model: CostModel,
+        cost: int,
+    ) -> None:
+        self.model = model
+        self.paid = cost_of([base], model) if base is not None else 0
+        #: What a term may cost at most beside the base.
+        self.budget = cost - 1 - self.paid
+        self.target = self._evaluated([root], points)[0]
+        self.is_bool = root.is_bool
+        shared = [t for t in topological([base]) if t.args] if base is not None else []
+        leaves = [*names, *shared]
+        self.literals = _literals(root, answer)
+        integers = [t for t in leaves if not t.is_bool] + [const(c) for c in (0, *self.literals)]
+        conditions = [t for t in leaves if t.is_bool] + [FALSE, TRUE]
+        self.pools = [Pool(t, self._evaluated(t, points)) for t in (integers, conditions)]
+        self.operators = {t.op for t in topological([root, answer])}
+        #: All terms up to this cost are there.
+        self.complete = self._grow()
+
+    def _evaluated(self, terms: Sequence[Expr], points: dict[str, Values]) -> Values:
+        values = evaluate(terms, points, total=True)
+        return np.array([np.broadcast_to(v, POINTS) for v in values], dtype=np.int64)
+
+    def price(self, op: str, *operands: int | bool) -> int:
+        """The price over operands that are literals, or whose sign alone is known (a bool)."""
+        key = (op, *[(type(x), x) for x in operands])
+        if key not in _PRICES.setdefault(id(self.model), {}):
+            bounds = [((-99 if x else 0), 1000) if isinstance(x, bool) else (x, x) for x in operands]
+            _PRICES[id(self.model)][key] = self.model.price(op, bounds, (-99, 1000))
+        return _PRICES[id(self.model)][key]
+
+    def _grow(self) -> int:
+        for cost in range(1, max(1, self.budget)):
+            parts: list[list[Values]] = [[], []]
+            made: list[list[NDArray[np.int32]]] = [[], []]
+            size = 0
+            for sort, op, operands in self._steps(cost):
+                size += len(operands[0])
+                if size > MOST_AT_ONCE or max(len(p.costs) for p in self.pools) > MOST_TERMS:
+                    return cost - 1
+                values = _applied(op, [self.pools[s].values[at] for s, at in zip(_sorts(op), operands, strict=True)])
+                fresh = np.flatnonzero((np.abs(values) < LARGEST).all(axis=1) & ~self.pools[sort].knows(values))
+                parts[sort].append(values[fresh])
+                rows = np.full((len(fresh), 4), -1, np.int32)
+                rows[:, 0] = _CODES[op]
+                for place, at in enumerate(operands):
+                    rows[:, place + 1] = at[fresh]
+                made[sort].append(rows)
+            for pool, found, rows in zip(self.pools, parts, made, strict=True):
+                if found:
+                    pool.add(np.concatenate(found), np.concatenate(rows), cost)
+            if max(len(p.costs) for p in self.pools) > MOST_TERMS:
+                return cost
+        return max(0, self.budget - 1)
+
+    def _steps(self, cost: int) -> Iterator[tuple[int, str, tuple[NDArray[np.int64], ...]]]:
+        """Each operator with the rows of its operands, such that the whole costs ``cost``."""
+        integers, conditions = self.pools
+        literal = [(int(integers.values[at, 0]), at) for at in integers.literals]
+        for op in ("floordiv", "mod"):
+            for c, at in literal:
+                if c < 2:
+                    continue
+                for signed in (False, True):
+                    x = integers.of(cost - self.price(op, signed, c), signed)
+                    yield 0, op, (x, np.full(len(x), at))
+        for op in [*_INTEGERS, *(self.operators & {"bitand", "bitor", "bitxor"})]:
+            if op == "mul":
+                for c, at in literal:
+                    x = integers.of(cost - self.price(op, False, c))
+                    yield 0, op, (x, np.full(len(x), at))
+            yield from self._pairs(0, op, integers, cost - self.price(op, False, False), op == "mul")
+        for op in _COMPARISONS:
+            yield from self._pairs(1, op, integers, cost - self.price(op, False, False))
+        for op in ("and", "or"):
+            yield from self._pairs(1, op, conditions, cost - self.price(op, False, False))
+        left = cost - self.price("where", False, False, False)
+        for p in range(1, left + 1):
+            for a in range(left - p + 1):
+                x, y = integers.of(a), integers.of(left - p - a)
+                condition = conditions.of(p)
+                if len(x) * len(y) * len(condition) <= MOST_AT_ONCE:
+                    grid_of = np.meshgrid(condition, x, y, indexing="ij")
+                    yield 0, "where", tuple(g.ravel() for g in grid_of)
+
+    def _pairs(
+        self, sort: int, op: str, pool: Pool, left: int, whole: bool = False
+    ) -> Iterator[tuple[int, str, tuple[NDArray[np.int64], ...]]]:
+        for a in range(left + 1):
+            if OPS[op].commutes and a > left - a:
+                break
+            x, y = pool.of(a), pool.of(left - a)
+            if whole:
+                x, y = np.setdiff1d(x, pool.literals), np.setdiff1d(y, pool.literals)
+            pairs = np.meshgrid(x, y, indexing="ij")
+            yield sort, op, (pairs[0].ravel(), pairs[1].ravel())
+
+    def candidates(self) -> list[Expr]:
+        """Terms that meet the target at all points, the cheapest first."""
+        found = sorted(self._last_steps(), key=lambda each: each[0])[:MOST_TRIED]
+        return [term for _, term in found]
+
+    def _last_steps(self) -> Iterator[tuple[int, Expr]]:
+        pool = self.pools[self.is_bool]
+        for at in pool.meeting(self.target)[:3]:
+            yield pool.costs[at], pool.term(at, self.pools)
+        yield from self._last_condition() if self.is_bool else self._last_integer(self.target, self.budget)
+
+    def _last_integer(self, target: Values, budget: int, nested: bool = False) -> Iterator[tuple[int, Expr]]:
+        integers, _ = self.pools
+        add, sub = self.price("add", False, False), self.price("sub", False, False)
+        term = lambda at: integers.term(at, self.pools)  # noqa: E731
+        # target = x*k + y, target = y - x*k
+        scales = [(1, 0), *[(c, self.price("mul", False, c)) for c in self.literals if c > 1]]
+        for k, price in scales:
+            for sign, op, last in ((1, "add", add), (-1, "sub", sub)):
+                wanted = _hash(target) - sign * k * integers.hashes
+                for x, y in integers.matching(wanted, budget - price - last):
+                    scaled = make("mul", term(x), const(k)) if k > 1 else term(x)
+                    yield integers.costs[x] + integers.costs[y] + price + last, make(op, term(y), scaled)
+        # target = x*k - y
+        for k, price in scales:
+            for x, y in integers.matching(k * integers.hashes - _hash(target), budget - price - sub):
+                scaled = make("mul", term(x), const(k)) if k > 1 else term(x)
+                yield integers.costs[x] + integers.costs[y] + price + sub, make("sub", scaled, term(y))
+        yield from self._constant_off(target, budget)
+        yield from self._selections(target, budget)
+        for op in ("floordiv", "mod"):
+            for c in self.literals:
+                if c < 2:
+                    continue
+                prices = np.array([self.price(op, False, c), self.price(op, True, c)])
+                total = integers.costs + prices[integers.signed.astype(int)]
+                rows = np.flatnonzero(total <= budget)
+                for columns in (slice(0, 6), slice(6, None)):
+                    met = _applied(op, [integers.values[rows, columns], np.int64(c)]) == target[columns]
+                    rows = rows[met.all(axis=1)]
+                for at in rows[:5]:
+                    yield total[at], make(op, term(at), const(c))
+        if nested:
+            return
+        # target = inner*k + r
+        steps = gcd(*map(int, target - target[0]))
+        for k in [c for c in range(2, 65) if steps % c == 0] + [c for c in self.literals if c > 64 and not steps % c]:
+            for r in dict.fromkeys((int(target[0]) % k, 0)):
+                if int(target[0]) % k == r:
+                    price = self.price("mul", False, k) + (add if r else 0)
+                    for cost, inner in self._last_integer((target - r) // k, budget - price, nested=True):
+                        scaled = make("mul", inner, const(k))
+                        yield cost + price, make("add", scaled, const(r)) if r else scaled
+
+    def _constant_off(self, target: Values, budget: int) -> Iterator[tuple[int, Expr]]:
+        """The target as a term and a literal, or a minimum with one."""
+        integers, _ = self.pools
+        values, costs = integers.values, integers.costs
+        for op, made, price in (
+            ("add", target - values, self.price("add", False, 1)),
+            ("sub", target + values, self.price("sub", False, False)),
+        ):
+            for at in np.flatnonzero((made == made[:, :1]).all(axis=1) & (costs + price <= budget))[:5]:
+                term, c = integers.term(at, self.pools), const(int(made[at, 0]))
+                yield costs[at] + price, make("add", term, c) if op == "add" else make("sub", c, term)
+        for op, c in (("min", int(target.max())), ("max", int(target.min()))):
+            met = (_applied(op, [values, np.int64(c)]) == target).all(axis=1)
+            for at in np.flatnonzero(met)[:5]:
+                yield costs[at] + self.price(op, False, c), make(op, integers.term(at, self.pools), const(c))
+
+    def _selections(self, target: Values, budget: int) -> Iterator[tuple[int, Expr]]:
+        """The target as a selection, a minimum or a maximum of two terms."""
+        integers, conditions = self.pools
+        extra = [const(int(c)) for c in np.unique(target)[:POINTS]]
+        everything = np.concatenate([integers.values, [np.full(POINTS, c.value, np.int64) for c in extra]])
+        costs = np.concatenate([integers.costs, np.zeros(len(extra), np.int64)])
+
+        def term(at: int) -> Expr:
+            return integers.term(at, self.pools) if at < len(integers.costs) else extra[at - len(integers.costs)]
+
+        met = _packed(everything == target)
+        rows = _best_sets(met, costs)
+        holds = _packed(conditions.values != 0)
+        price = self.price("where", False, False, False)
+        chosen = np.flatnonzero((holds != 0) & (holds != _ALL) & (conditions.costs + price <= budget))
+        then = _cheapest_covering(holds[chosen], met[rows], costs[rows])
+        other = _cheapest_covering(~holds[chosen], met[rows], costs[rows])
+        total = conditions.costs[chosen] + then[1] + other[1] + price
+        for at in np.argsort(total, kind="stable")[:10]:
+            if total[at] <= budget:
+                condition = conditions.term(chosen[at], self.pools)
+                yield total[at], make("where", condition, term(rows[then[0][at]]), term(rows[other[0][at]]))
+        for op, beyond in (("min", everything >= target), ("max", everything <= target)):
+            sides = np.flatnonzero(beyond.all(axis=1))
+            sides = sides[_best_sets(met[sides], costs[sides])]
+            partner = _cheapest_covering(~met[sides], met[sides], costs[sides])
+            total = costs[sides] + partner[1] + self.price(op, False, False)
+            for at in np.argsort(total, kind="stable")[:5]:
+                if total[at] <= budget:
+                    yield total[at], make(op, term(sides[at]), term(sides[partner[0][at]]))
+
+    def _last_condition(self) -> Iterator[tuple[int, Expr]]:
+        integers, conditions = self.pools
+        holds = self.target != 0
+        if holds.all() or not holds.any():
+            return
+        term = lambda at: integers.term(at, self.pools)  # noqa: E731
+        inside, outside = integers.values[:, holds], integers.values[:, ~holds]
+        price = self.price("lt", False, False)
+        for at in np.flatnonzero((inside.max(axis=1) < outside.min(axis=1)) & (integers.costs + price <= self.budget)):
+            for c in dict.fromkeys((int(outside[at].min()), int(inside[at].max()) + 1)):
+                yield integers.costs[at] + price, make("lt", term(at), const(c))
+        for at in np.flatnonzero((inside.min(axis=1) > outside.max(axis=1)) & (integers.costs + price <= self.budget)):
+            for c in dict.fromkeys((int(outside[at].max()), int(inside[at].min()) - 1)):
+                yield integers.costs[at] + price, make("lt", const(c), term(at))
+        for op, one, rest in (("eq", inside, outside), ("ne", outside, inside)):
+            alone = (one == one[:, :1]).all(axis=1) & (rest != one[:, :1]).all(axis=1)
+            for at in np.flatnonzero(alone):
+                yield integers.costs[at] + price, make(op, term(at), const(int(one[at, 0])))
+        yield from self._compared(price)
+        held = _packed(conditions.values != 0)
+        wanted = _packed(holds[None])[0]
+        for op, sets, goal in (("and", held, wanted), ("or", ~held, ~wanted)):
+            rows = np.flatnonzero((sets & goal) == goal)
+            # p and q: beyond the goal no point is in both
+            rows = rows[_best_sets(~sets[rows], conditions.costs[rows])]
+            partner = _cheapest_covering(sets[rows] & ~goal, ~sets[rows], conditions.costs[rows])
+            total = conditions.costs[rows] + partner[1] + self.price(op, False, False)
+            for at in np.argsort(total, kind="stable")[:5]:
+                if total[at] <= self.budget:
+                    pair = (conditions.term(rows[i], self.pools) for i in (at, partner[0][at]))
+                    yield total[at], make(op, *pair)
+
+    def _compared(self, price: int) -> Iterator[tuple[int, Expr]]:
+        """Comparisons of two terms."""
+        integers, _ = self.pools
+        hard = np.argsort(self.target, kind="stable")
+        hard = np.concatenate([hard[:4], hard[-4:]])
+        for left in range(self.budget - price + 1):
+            for a in range(left + 1):
+                x, y = integers.of(a), integers.of(left - a)
+                if len(x) * len(y) > 4 * MOST_AT_ONCE:
+                    continue
+                one, other = integers.values[x][:, hard], integers.values[y][:, hard]
+                for op in _COMPARISONS:
+                    met = np.ones((len(x), len(y)), bool)
+                    for at, place in enumerate(hard):
+                        met &= _applied(op, [one[:, None, at], other[None, :, at]]) == self.target[place]
+                    for i, j in list(zip(*np.nonzero(met), strict=True))[:200]:
+                        values = [integers.values[x[i]], integers.values[y[j]]]
+                        if (_applied(op, values) == self.target).all():
+                            terms = [integers.term(x[i], self.pools), integers.term(y[j], self.pools)]
+                            yield left + price, make(op, *terms)
+
+
+_PRICES: dict[int, dict[object, int]] = {}
+_CODES = {op: code for code, op in enumerate(OPS)}
+_NAMES = list(OPS)
+
+
+class Pool:
+    """Terms of one sort: a row of values each, what it is made of, and its cost."""
+
+    def __init__(self, leaves: Sequence[Expr], values: Values) -> None:
+        values = values.reshape(-1, POINTS)
+        _, first = np.unique(_hash(values), return_index=True)
+        first = np.sort(first)
+        self.leaves = [leaves[at] for at in first]
+        self.values = values[first]
+        self.hashes = _hash(self.values)
+        self.costs = np.zeros(len(first), np.int64)
+        self.made = np.full((len(first), 4), -1, np.int32)
+        self.signed = (self.values < 0).any(axis=1)
+        self.literals = [at for at, leaf in enumerate(self.leaves) if not leaf.args and leaf.op != "var"]
+        self._order = np.argsort(self.hashes)
+        self._by_cost: dict[int, NDArray[np.int64]] = {0: np.arange(len(first))}
+
+    def add(self, values: Values, made: NDArray[np.int32], cost: int) -> None:
+        """Take the terms of the next cost, one of each vector of values."""
+        first = np.sort(np.unique(_hash(values), return_index=True)[1])
+        self._by_cost[cost] = np.arange(len(self.costs), len(self.costs) + len(first))
+        self.values = np.concatenate([self.values, values[first]])
+        self.hashes = _hash(self.values)
+        self.costs = np.concatenate([self.costs, np.full(len(first), cost, np.int64)])
+        self.made = np.concatenate([self.made, made[first]])
+        self.signed = (self.values < 0).any(axis=1)
+        self._order = np.argsort(self.hashes)
+
+    def of(self, cost: int, signed: bool | None = None) -> NDArray[np.int64]:
+        """The rows of a cost, and of a sign."""
+        rows = self._by_cost.get(cost, np.empty(0, np.int64))
+        return rows if signed is None else rows[self.signed[rows] == signed]
+
+    def _places(self, hashes: Values) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        ordered = self.hashes[self._order]
+        at = np.minimum(np.searchsorted(ordered, hashes), len(ordered) - 1)
+        return self._order[at], ordered[at] == hashes
+
+    def knows(self, values: Values) -> NDArray[np.bool_]:
+        """Which rows of values some term has."""
+        return self._places(_hash(values))[1]
+
+    def meeting(self, target: Values) -> list[int]:
+        """The rows that have these values."""
+        at, known = self._places(_hash(target[None]))
+        return [int(at[0])] if known[0] else []
+
+    def matching(self, wanted: Values, budget: int) -> list[tuple[int, int]]:
+        """Pairs of a row and the row that has the hash wanted for it, within the budget, the cheapest first."""
+        at, known = self._places(wanted)
+        rows = np.flatnonzero(known)
+        total = self.costs[rows] + self.costs[at[rows]]
+        order = np.argsort(total, kind="stable")[:8]
+        return [(int(rows[i]), int(at[rows[i]])) for i in order if total[i] <= budget]
+
+    def term(self, at: int, pools: Sequence[Pool]) -> Expr:
+        """The term of a row."""
+        if at < len(self.leaves):
+            return self.leaves[at]
+        code, *operands = map(int, self.made[at])
+        op = _NAMES[code]
+        return make(op, *[pools[s].term(a, pools) for s, a in zip(_sorts(op), operands, strict=False)])
+
+
+def _sorts(op: str) -> list[int]:
+    return [int(letter == "b") for letter in OPS[op].takes] if op != "where" else [1, 0, 0]
+
+
+def _applied(op: str, operands: Sequence[Values]) -> Values:
+    return np.asarray(OPS[op].evaluate(*operands), dtype=np.int64)
+
+
+def _hash(values: Values) -> Values:
+    return values @ _WEIGHTS
+
+
+def _packed(rows: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    return np.packbits(rows, axis=1, bitorder="little").view(np.uint64).ravel()
+
+
+def _best_sets(sets: NDArray[np.uint64], costs: NDArray[np.int64], most: int = 1500) -> NDArray[np.int64]:
+    """The first row of each set, the cheapest and largest sets first."""
+    order = np.lexsort((-np.bitwise_count(sets).astype(int), costs))
+    _, first = np.unique(sets[order], return_index=True)
+    rows = order[np.sort(first)]
+    value = 4 * costs[rows] - np.bitwise_count(sets[rows]).astype(int)
+    return rows[np.argsort(value, kind="stable")[:most]]
+
+
+def _cheapest_covering(
+    wanted: NDArray[np.uint64], sets: NDArray[np.uint64], costs: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each wanted set the cheapest of ``sets`` that contains it, and its cost (beyond any budget if none does)."""
+    order = np.argsort(costs, kind="stable")
+    ordered = np.append(sets[order], _ALL)
+    chosen = np.empty(len(wanted), np.int64)
+    for start in range(0, len(wanted), 2000):
+        block = wanted[start : start + 2000]
+        chosen[start : start + 2000] = ((block[:, None] & ~ordered) == 0).argmax(axis=1)
+    return np.append(order, -1)[chosen], np.append(costs[order], 10**6)[chosen]
+
+
+def _literals(root: Expr, answer: Expr) -> list[int]:
+    """The literals that terms are grown with: those of the case, their neighbours, and the least."""
+    own = [int(t.value) for t in topological([answer, root]) if t.op == "const"]
+    near = [c + step for c in own for step in (-1, 1)]
+    return [c for c in dict.fromkeys([1, *own, 2, -1, *near]) if c and abs(c) < LARGEST][:MOST_LITERALS]
+
+
+def within_reach(root: Expr) -> bool:
+    """Whether terms like ``root`` are enumerated: short ones, without reductions, of one to three variables."""
+    sizes: dict[Expr, int] = {}
+    for term in topological([root]):
+        sizes[term] = 1 + sum(sizes[a] for a in term.args)
+    names = [t for t in sizes if t.op == "var"]
+    plain = all(t.op in OPS or t.op in ("var", "const", "bool") for t in sizes)
+    small = sizes[root] <= LONGEST and all(max(abs(v.vmin), abs(v.vmax)) <= LARGEST for v in names)
+    return plain and small and 1 <= len(names) <= 3 and all(v.vmin < v.vmax for v in names)

@@ -1,0 +1,122 @@
+"""Tensors of integers in MLIR, and Triton's operations that make and spread them.
+
+The term of a tensor is that of its elements. Where a value depends on the place of the element it has variables, one
+for each axis, whose names and ranges :func:`axis` gives; a scalar that is spread over a tensor keeps its term.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from eqsat.lang.expr import Expr, const, substitute, var, variables
+
+#: The types that are read: integers, and tensors of them.
+_ELEMENT = r"(?:index|i\d+)"
+TYPE = rf"({_ELEMENT}|tensor<(?:\d+x)+{_ELEMENT}>)"
+_AXIS = re.compile(r"axis(\d+)_(\d+)")
+
+
+def element_of(type_: str) -> str:
+    """The type of the elements; of a scalar its own.
+
+    >>> element_of("tensor<64x1xi32>"), element_of("i1")
+    ('i32', 'i1')
+    """
+    return type_.removeprefix("tensor<").removesuffix(">").rpartition("x")[2] if is_tensor(type_) else type_
+
+
+def is_tensor(type_: str) -> bool:
+    """Whether it is the type of a tensor.
+
+    >>> is_tensor("tensor<4xi32>"), is_tensor("i32")
+    (True, False)
+    """
+    return type_.startswith("tensor<")
+
+
+def is_condition(type_: str) -> bool:
+    """Whether it holds conditions.
+
+    >>> is_condition("tensor<4xi1>"), is_condition("i8")
+    (True, False)
+    """
+    return element_of(type_) == "i1"
+
+
+def shape_of(type_: str) -> tuple[int, ...]:
+    """The extents of a tensor; none of a scalar.
+
+    >>> shape_of("tensor<64x1xi32>"), shape_of("i32")
+    ((64, 1), ())
+    """
+    return tuple(int(n) for n in type_[len("tensor<") :].split("x")[:-1]) if is_tensor(type_) else ()
+
+
+def typed(element: str, shape: Sequence[int]) -> str:
+    """The type with elements of a type and a shape.
+
+    >>> typed("i32", (64, 1)), typed("i32", ())
+    ('tensor<64x1xi32>', 'i32')
+    """
+    return f"tensor<{''.join(f'{n}x' for n in shape)}{element}>" if shape else element
+
+
+def axis(position: int, extent: int) -> Expr:
+    """The place of an element along an axis.
+
+    >>> axis(1, 64), axis(1, 1)
+    (Expr('axis1_64'), Expr('0'))
+    """
+    return const(0) if extent == 1 else var(f"axis{position}_{extent}", 0, extent - 1)
+
+
+def axis_of(term: Expr) -> int | None:
+    """Which axis a variable stands for; None for any other term.
+
+    >>> axis_of(axis(1, 64)), axis_of(const(7))
+    (1, None)
+    """
+    found = _AXIS.fullmatch(str(term.value)) if term.op == "var" else None
+    return int(found[1]) if found else None
+
+
+def expanded(term: Expr, new: int) -> Expr:
+    """The elements of a tensor that has one more axis, of extent 1.
+
+    >>> expanded(axis(0, 64) * 8, 0)
+    Expr('axis1_64*8')
+    """
+    moved = {}
+    for variable in variables([term]):
+        position = axis_of(variable)
+        if position is not None and position >= new:
+            moved[variable] = axis(position + 1, variable.vmax + 1)
+    return substitute([term], moved)[0] if moved else term
+
+
+def least_type(term: Expr, type_: str, type_of: Callable[[Expr], str]) -> str:
+    """The smallest type from which a term is spread to a tensor's: a scalar, or with extent 1 where it is constant.
+
+    Parameters
+    ----------
+    term : Expr
+        The elements.
+    type_ : str
+        The type of the tensor.
+    type_of : callable
+        The types of the variables that stand for no axis.
+
+    >>> least_type(axis(0, 64) + 1, "tensor<64x32xi32>", str)
+    'tensor<64x1xi32>'
+    """
+    shape = shape_of(type_)
+    varying: set[int] = set()
+    is_spread = True
+    for variable in variables([term]):
+        position = axis_of(variable)
+        extents = shape_of(type_of(variable)) if position is None else ()
+        is_spread = is_spread and position is None and not extents
+        varying |= {k for k, n in enumerate(extents) if n > 1} if position is None else {position}
+    element = element_of(type_)
+    return element if is_spread else typed(element, [n if k in varying else 1 for k, n in enumerate(shape)])

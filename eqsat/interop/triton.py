@@ -1,0 +1,286 @@
+"""Triton's kernels with cheaper index arithmetic (the extra ``triton``).
+
+When Triton has made the TTIR of a kernel, before it chooses layouts, the text is rewritten as :mod:`eqsat.interop.mlir`
+does: what cannot wrap around in 32 bits as far as is known is optimised, all else stays. How many programs a kernel is
+started with is not known when it is compiled; :func:`install` can be told. Triton is imported when the integration is
+switched on, not before. No GPU is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from eqsat.egraph.engine import Budget
+from eqsat.extract.cost import CostModel, is_power_of_two, literal
+from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
+from eqsat.interop.mlir import rewriting
+from eqsat.interop.mlir_regions import KnownTerms
+from eqsat.interop.mlir_tensors import TYPE, axis_of
+from eqsat.interop.mlir_terms import fits
+from eqsat.interop.mlir_text import Value, parse
+from eqsat.lang.costs import LATENCY
+from eqsat.lang.expr import Expr, variables
+from eqsat.lang.ops import FLOORS, Bounds
+from eqsat.lang.text import numbered
+from eqsat.optimizer.front import DEFAULT_BUDGET
+
+__all__ = ["Statistics", "enabled", "install", "reset_statistics", "simplified", "statistics", "uninstall"]
+
+#: The most programs that Triton starts along an axis.
+MOST_PROGRAMS = 2**31 - 1
+#: The price of what Triton does not lower: more than all that it has instead.
+_NOT_LOWERED = 10_000
+_DIVISION = re.compile(r"\barith\.(?:floor|ceil)?(?:div|rem)[su]i\b")
+#: In the text of an assembler: no label, directive or comment.
+_INSTRUCTION = re.compile(r"^\s+(?:@!?%p\d+\s+)?[a-z]\w*(?:[.\w]*)(?:\s.*)?$", re.MULTILINE)
+_ADDPTR = re.compile(rf"%0 = tt\.addptr %1, %2 : (.*), {TYPE}(?: loc\(.*\))?")
+
+
+@dataclass(frozen=True)
+class Options:
+    """As for :func:`install`.
+
+    >>> Options((8, 1, 1), LATENCY, DEFAULT_BUDGET).programs
+    (8, 1, 1)
+    """
+
+    programs: tuple[int, int, int]
+    cost: CostModel
+    budget: Budget
+
+
+@dataclass(frozen=True)
+class _Lowered:
+    """A cost model, but for quotients that round down and Triton does not lower: those of what may be negative."""
+
+    model: CostModel
+
+    def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+        is_floor = op in FLOORS and operands[0][0] < 0 and not is_power_of_two(literal(operands[1]))
+        return _NOT_LOWERED if is_floor else self.model.price(op, operands, result)
+
+
+_DROP_IN = DropIn("Triton")
+uninstall = _DROP_IN.uninstall
+statistics = _DROP_IN.statistics
+reset_statistics = _DROP_IN.reset_statistics
+
+
+def install(
+    *,
+    programs: int | tuple[int, int, int] = MOST_PROGRAMS,
+    cost: CostModel = LATENCY,
+    budget: Budget = DEFAULT_BUDGET,
+) -> None:
+    """Make the index arithmetic of every kernel that Triton compiles from now on cheaper, in this process.
+
+    Kernels that were compiled without it, or with other options, are compiled again.
+
+    Parameters
+    ----------
+    programs : int or three of them
+        The most programs that kernels are started with along each axis of the grid, 1 to 2**31 - 1. With more the
+        results are undefined: it is for the caller to keep. By default what Triton starts at most, of which most
+        products may wrap around; a kernel says it for itself with ``tl.assume(tl.program_id(0) < n)``.
+    cost : CostModel
+        What is cheap.
+    budget : Budget
+        For each block of a kernel.
+
+    Raises
+    ------
+    ImportError
+        If Triton is not installed, or is older than 3.6.
+    ValueError
+        If ``programs`` are no such numbers.
+
+    >>> install(programs=0)
+    Traceback (most recent call last):
+    ValueError: programs=0: give the most programs along each axis, from 1 to 2147483647
+    """
+    counts = programs if isinstance(programs, tuple) else (programs,) * 3
+    if len(counts) != 3 or not all(isinstance(n, int) and 1 <= n <= MOST_PROGRAMS for n in counts):
+        raise ValueError(f"programs={programs!r}: give the most programs along each axis, from 1 to {MOST_PROGRAMS}")
+    try:
+        from triton import knobs
+        from triton._C.libtriton import ir
+
+        seam = Seam(knobs.runtime, "add_stages_inspection_hook", lambda before: _hook(before, ir.parse_mlir_module))
+        _ = knobs.runtime.add_stages_inspection_hook
+    except (ImportError, AttributeError):
+        raise ImportError("Triton 3.6 or newer is not installed: pip install 'eqsat[triton]'") from None
+    _DROP_IN.install([seam], Options(counts, cost, budget))
+
+
+@contextmanager
+def enabled(
+    *,
+    programs: int | tuple[int, int, int] = MOST_PROGRAMS,
+    cost: CostModel = LATENCY,
+    budget: Budget = DEFAULT_BUDGET,
+) -> Iterator[None]:
+    """:func:`install` for a while.
+
+    Parameters
+    ----------
+    programs, cost, budget
+        As for :func:`install`.
+
+    >>> with enabled(programs=4096):  # doctest: +SKIP
+    ...     kernel[grid](x, y, BLOCK=1024)
+    """
+    with _DROP_IN.restored():
+        install(programs=programs, cost=cost, budget=budget)
+        yield
+
+
+def _hook(before: Callable[..., Any] | None, read: Callable[[str, Any], Any]) -> Callable[..., Any]:
+    """What Triton asks for a key of its caches, and gives the stages of a compilation."""
+
+    def hook(*arguments: Any) -> Any:
+        asked = before(*arguments) if before is not None else ("", "")
+        if not arguments:
+            mark = f"{asked[0]} eqsat {version('eqsat')} {_DROP_IN.options}"
+            return mark, hashlib.sha256(f"{asked[1]} {mark}".encode()).hexdigest()
+        _, stages, options, *target = arguments
+        lowered = stages["ttir"]
+        settings = f"{options} {target[1:]}"
+        stages["ttir"] = lambda module, metadata: _improved(lowered(module, metadata), metadata, stages, settings, read)
+        return asked
+
+    return hook
+
+
+def _improved(
+    module: Any, metadata: dict[str, Any], stages: Mapping[str, Any], settings: str, read: Callable[[str, Any], Any]
+) -> Any:
+    """Triton's module, or one that is compiled to fewer instructions."""
+    text, context = str(module), module.context
+
+    def instructions(candidate: str) -> int:
+        return _instructions(_read(candidate, context, read), dict(metadata), stages)
+
+    with _DROP_IN.kernel():
+        answer = _DROP_IN.answer((text, settings), lambda: _answer(text, instructions))
+        is_changed = not isinstance(answer, Kept)
+        before = len(_DIVISION.findall(text))
+        after = len(_DIVISION.findall(answer)) if is_changed else before
+        _DROP_IN.record(["" if is_changed else str(answer)], (before, after))
+        return _read(answer, context, read) if is_changed else module
+
+
+def _answer(text: str, instructions: Callable[[str], int]) -> str | Kept:
+    """The TTIR that is compiled to the fewest instructions, or why the kernel stays."""
+    try:
+        candidates = simplified(text, _DROP_IN.options)
+        if not candidates:
+            return Kept("costs no less")
+        best = min(candidates, key=instructions)
+        return best if instructions(best) < instructions(text) else Kept("no fewer instructions")
+    except ValueError:
+        return Kept("not read")
+    except RuntimeError:
+        return Kept("not taken")
+
+
+def _instructions(module: Any, metadata: dict[str, Any], stages: Mapping[str, Any]) -> int:
+    """How many instructions there are in the assembler's text of a module."""
+    # the last stage assembles
+    for stage in list(stages.values())[list(stages).index("ttir") + 1 : -1]:
+        module = stage(module, metadata)
+    return len(_INSTRUCTION.findall(str(module)))
+
+
+def _read(text: str, context: Any, read: Callable[[str, Any], Any]) -> Any:
+    """The module of a text, which Triton's own parser has verified."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "kernel.ttir")
+        path.write_text(text)
+        module = read(str(path), context)
+    module.context = context
+    return module
+
+
+def simplified(text: str, options: Options) -> list[str]:
+    """TTIR of a kernel with cheaper index arithmetic, if there is any.
+
+    In one, sums of a scalar and the place in a block are seen through; in the other they are kept together, so that
+    Triton sees which elements are neighbours in memory. Which one is compiled to less is for Triton to say.
+
+    Parameters
+    ----------
+    text : str
+        TTIR as Triton prints it.
+    options : Options
+        As for :func:`install`.
+
+    Raises
+    ------
+    ValueError
+        If the text is not MLIR.
+    """
+    ranges = {}
+    for letter, most in zip("xyz", options.programs, strict=True):
+        ranges[f"tt.get_program_id {letter}"] = (0, most - 1)
+        ranges[f"tt.get_num_programs {letter}"] = (1, most)
+    joined = _with_joined_offsets(text, ranges)
+    found = [
+        rewriting(joined, cost=_Lowered(options.cost), budget=options.budget, ranges=ranges, atoms=atoms)
+        for atoms in (None, _is_place)
+    ]
+    texts = dict.fromkeys(rewritten.text for rewritten in found if rewritten.changed)
+    # those that Triton does not lower
+    return [t for t in texts if t.count("arith.floordivsi") <= text.count("arith.floordivsi")]
+
+
+def _is_place(term: Expr) -> bool:
+    """Whether it is a scalar plus the place along an axis."""
+    if term.op != "add":
+        return False
+    places = [axis_of(operand) is not None for operand in term.args]
+    others = [x for operand in term.args for x in variables([operand]) if axis_of(operand) is None]
+    return any(places) and all(axis_of(x) is None for x in others)
+
+
+def _with_joined_offsets(text: str, ranges: Mapping[str, Bounds]) -> str:
+    """One offset to a pointer for two that are added to it in turn, if their sum does not wrap around."""
+    while True:
+        module = parse(text)
+        terms = KnownTerms(module, ranges=ranges)
+        terms.read(module.statements)
+        taken = {piece.name for s in module.statements for piece in s.pieces if isinstance(piece, Value)}
+        name = next(numbered("%offset", taken))
+        for statement in module.statements:
+            outer = _ADDPTR.fullmatch(statement.normalised[0])
+            if outer is None:
+                continue
+            result, pointer, second = statement.normalised[1]
+            inner = _ADDPTR.fullmatch(pointer.statement.normalised[0])
+            if (
+                inner is None
+                or inner[2] != outer[2]
+                or pointer.users != [statement]
+                or pointer.block is not result.block
+            ):
+                continue
+            _, base, first = pointer.statement.normalised[1]
+            if not fits(terms.of(first, inner[2]) + terms.of(second, outer[2]), outer[2]):
+                continue
+            blanks = statement.indentation
+            statement.replacement = [
+                [f"{blanks}{name} = arith.addi ", first, ", ", second, f" : {outer[2]}\n"],
+                [blanks, result, " = tt.addptr ", base, f", {name} : {outer[1]}, {outer[2]}\n"],
+            ]
+            pointer.statement.replacement = []
+            text = str(module)
+            break
+        else:
+            return text

@@ -1,0 +1,74 @@
+"""Short sums of products by literals: their programs compute them, and cost what they say."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms, programs_by
+from eqsat.extract.cost import COST_MODELS, CostModel, Latency, OpCount, Throughput
+from eqsat.extract.select import ProductPrices
+from eqsat.optimizer.front import optimize
+
+
+def followed(programs: LinearPrograms, sum_of: Coefficients) -> tuple[Coefficients, int]:
+    """The coefficients that a program computes, and the price of its operations."""
+    program = programs[sum_of]
+    if not program.parts:
+        return sum_of, 0
+    if program.scale != 1:
+        part, price = followed(programs, program.parts[0])
+        is_product = len([k for k in sum_of if k]) == 1
+        by = programs.prices[program.scale] if is_product else programs[(program.scale,)].price
+        return tuple(k * program.scale for k in part), price + by
+    one, other = program.parts
+    sign = 1 if max(other) > 0 else -1
+    left, right = followed(programs, one), followed(programs, tuple(k * sign for k in other))
+    computed = tuple(a + sign * b for a, b in zip(left[0], right[0], strict=True))
+    return computed, left[1] + right[1] + programs.prices.addition
+
+
+@given(
+    st.lists(st.integers(-99, 99).filter(bool), min_size=1, max_size=4).filter(lambda ks: max(ks) > 0),
+    st.sampled_from([Latency(), Throughput(), OpCount(), OpCount(weights={"mul": 9})]),
+)
+def test_a_program_computes_its_sum_at_its_price(coefficients: list[int], model: CostModel) -> None:
+    programs = LinearPrograms(ProductPrices(model))
+    sum_of = tuple(coefficients)
+    assert followed(programs, sum_of) == (sum_of, programs[sum_of].price)
+    term_by_term = sum(programs.prices[abs(k)] for k in sum_of) + (len(sum_of) - 1) * programs.prices.addition
+    assert programs[sum_of].price <= term_by_term
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("x*9", "x*8 + x"),
+        ("x + x*2", "x*2 + x"),
+        ("x*2 + y*3", "(x + y)*2 + y"),
+        ("x*7 - y*9", "(x - y)*8 - (x + y)"),
+        ("(x*8 + y)*5 + 1", "(x*8 + y)*4 + (x*8 + y) + 1"),
+        ("x*11", "x*11"),
+        # a dividend whose sign is seen costs less
+        ("(x*7 + y)%10", "(x*7 + y)%10"),
+    ],
+)
+def test_sums_are_computed_by_their_programs(text: str, answer: str) -> None:
+    assert str(optimize(text, x=(0, 99), y=(0, 15)).expr) == answer
+
+
+def test_no_part_is_wider_than_its_sum() -> None:
+    assert str(optimize("x*7", x=(0, 2**31 // 7)).expr) == "x*7"
+    assert str(optimize("x*9", x=(0, 2**31 // 9)).expr) == "x*8 + x"
+
+
+def test_a_model_without_dear_products_has_none_of_it() -> None:
+    assert str(optimize("x*9 + y*2", x=(0, 99), y=(0, 15), cost=OpCount()).expr) == "x*9 + y*2"
+
+
+def test_programs_are_kept_for_models_that_do_not_change():
+    shipped = COST_MODELS["latency"]
+    assert programs_by(ProductPrices(shipped)) is programs_by(ProductPrices(shipped))
+    own = OpCount(weights={"mul": 9})
+    assert programs_by(ProductPrices(own)) is not programs_by(ProductPrices(own))
