@@ -110,7 +110,7 @@ def test_show_writes_a_file(tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     result = optimize(TEXT, **RANGES)
-    assert result.show(tmp_path / "a.html").read_text() == result.to_html()
+    assert "</html>" in result.show(tmp_path / "a.html").read_text()
     assert not opened
     path = result.show()
     assert opened == [f"file://{path}"]
