@@ -127,7 +127,7 @@ _SECONDS = click.option(
 )
 _PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
 #: What to do about a variable without a range.
-_REMEDY = "give its range, --range {name}=N or --var {name}=LOW:HIGH,"
+_REMEDY = "give its range, --range {name}=N or --var {name}=LOW:HIGH"
 #: What arrays of index expressions hold; floating-point values are for kernels.
 _ELEMENTS = ("i32", "i64", "bool", "int")
 _PROVE_SECONDS = click.option(

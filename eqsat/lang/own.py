@@ -77,8 +77,8 @@ def operator(
         How many operands it takes, 1 to 4.
     evaluate : callable
         Takes one NumPy array of integers for each operand, which are broadcast together, and returns an array of
-        integers: a value for all integers, negative ones and zero included. Arrays are of ``int32`` or ``int64``; of
-        ``object`` where values do not fit these.
+        integers: a value for all integers, negative ones and zero included. Arrays are of ``int64``; of ``object``,
+        with Python's integers, where a value has more than 62 bits, so that sums of two never wrap around.
     bounds : callable, optional
         Takes inclusive bounds ``(low, high)`` of each operand, and returns those of the value. An end may be infinite,
         as ``math.inf`` is; an end that is returned may be ``None``, for no bound. Without it there are none.
@@ -140,10 +140,7 @@ _DEFINED: dict[str, tuple[Any, ...]] = {}
 def _is_same(one: Any, other: Any) -> bool:
     """Whether two arguments are equal, or functions of the same code."""
     if isinstance(one, FunctionType) and isinstance(other, FunctionType):
-        parts = [
-            (f.__code__, f.__defaults__, [cell.cell_contents for cell in f.__closure__ or ()]) for f in (one, other)
-        ]
-        return parts[0] == parts[1]
+        return _parts(one) == _parts(other)
     return bool(one == other)
 
 
@@ -159,7 +156,7 @@ class _Values:
     evaluate: Callable[..., Any]
 
     def __call__(self, *operands: Any) -> NDArray[Any]:
-        arrays = np.broadcast_arrays(*map(_narrow, operands))
+        arrays = np.broadcast_arrays(*map(_wide, operands))
         with np.errstate(all="ignore"):
             found: NDArray[Any] = np.asarray(self.evaluate(*arrays))
         if found.dtype.kind not in "biuO" or found.shape != arrays[0].shape:
@@ -170,12 +167,11 @@ class _Values:
         return found.astype(np.int64) if found.dtype.kind in "bu" and found.dtype != np.uint64 else found
 
 
-def _narrow(array: Any) -> NDArray[Any]:
-    """``array`` as one of ``int64`` if that holds its values."""
+def _wide(array: Any) -> NDArray[Any]:
+    """``array`` as one of ``int64``, or of Python's integers where it has long ones."""
     array = np.asarray(array)
-    if array.dtype == object and all(-(2**63) <= value < 2**63 for value in array.flat):
-        return cast(NDArray[Any], array.astype(np.int64))
-    return cast(NDArray[Any], array)
+    is_long = array.size and not (array.min() > -(2**62) and array.max() < 2**62)
+    return cast(NDArray[Any], array.astype(object if is_long else np.int64))
 
 
 @dataclass(frozen=True)

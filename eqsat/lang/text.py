@@ -83,7 +83,7 @@ _OPEN, _CLOSE = ("(", "["), (")", "]")
 _Token = tuple[int, str, int]
 
 
-def parse(text: str, names: Mapping[str, Expr], remedy: str = "give its range, var({name!r}, 0, N),") -> Expr:
+def parse(text: str, names: Mapping[str, Expr], remedy: str = "give its range, var({name!r}, 0, N)") -> Expr:
     """The expression in ``text``.
 
     Parameters
@@ -260,7 +260,8 @@ class _Parser:
             return True
         if following == "(":
             if token not in _CALLS and token not in _REDUCTIONS:
-                raise self.fail(f"unknown function {token!r} (known: {', '.join([*_CALLS, *_REDUCTIONS])})")
+                known = shortened(", ".join([*_REDUCTIONS, *_CALLS]), 240)
+                raise self.fail(f"unknown function {token!r} (known: {known})")
             self.pending.append((token, 0, len(self.values)))
             # its bracket comes next and belongs to the call
             return True
@@ -270,8 +271,8 @@ class _Parser:
             self.values.append(named)
         else:
             remedy = self.remedy.format(name=token)
-            wanted = f"array {token!r}: give a buffer," if following == "[" else f"variable {token!r}: {remedy}"
-            raise self.fail(f"unknown {wanted}")
+            wanted = f"array {token!r}: give a buffer" if following == "[" else f"variable {token!r}: {remedy}"
+            raise self.fail(f"unknown {wanted},")
         return False
 
     def number(self, token: str) -> int | float:

@@ -32,7 +32,7 @@ UNKNOWN_DIVISORS = ("refuse", "keep")
 
 DEFAULT_BUDGET = Budget()
 #: What to do about a variable without a range.
-REMEDY = "give its range, {name}=(0, N),"
+REMEDY = "give its range, {name}=(0, N)"
 #: Proved by the tests, and so not checked again.
 _SHIPPED = frozenset(DEFAULT)
 

@@ -179,6 +179,14 @@ def test_a_cell_that_defines_one_may_run_again():
     assert cell() == cell()
 
 
+def test_values_do_not_wrap_around_on_the_way():
+    for most in (2**31 - 1, 2**62, 2**63 - 1, 2**70):
+        wide = var("w", -most - 1, most)
+        points = [-most - 1, -1, 0, 5, most]
+        found = WRAPPED(wide, wide + 0).evaluate({"w": np.array(points, dtype=object)})
+        assert found.tolist() == [2 * point % 8 for point in points]
+
+
 def test_unbounded_operands():
     n = var("n", None, None)
     assert (POPCOUNT(n).vmin, ADD_SAT(n, n).vmax) == (0, 255)
