@@ -106,15 +106,8 @@ def optimize(
     >>> optimize("(i*32 + j) // 32", i=(0, 63), j=range(32)).expr
     Expr('i')
     """
-    options: dict[str, object] = {
-        "gates": gates,
-        "constraints": constraints,
-        "rules": rules,
-        "cost": cost,
-        "budget": budget,
-    }
-    options |= {"engine": engine, "theory": theory, "extract": extract, "pareto": pareto, "branches": branches}
-    _refuse_ranges(options | {"unknown_divisors": unknown_divisors})
+    gates, constraints = () if gates is None else gates, () if constraints is None else constraints
+    _refuse_ranges(gates, constraints, rules, cost, budget, engine, theory, extract, pareto, branches, unknown_divisors)
     _require_one_of("engine", engine, ENGINES)
     _require_one_of("extractor", extract, EXTRACTORS)
     _require_one_of("evaluation of branches", branches, BRANCHES)
@@ -135,8 +128,8 @@ def optimize(
     roots = tuple(term_of(e, names) for e in written)
     if not roots:
         raise ValueError("there is nothing to optimise: give at least one expression")
-    facts = tuple(_fact(c, names) for c in _listed("constraints", constraints or (), "conditions"))
-    gated = tuple(None if g is None else _fact(g, names) for g in _listed("gates", gates or (), "conditions, or None"))
+    facts = tuple(_fact(c, names) for c in _listed("constraints", constraints, "conditions"))
+    gated = tuple(None if g is None else _fact(g, names) for g in _listed("gates", gates, "conditions, or None"))
     gated = gated or (None,) * len(roots)
     if len(gated) != len(roots):
         raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
@@ -161,9 +154,9 @@ def optimize(
 OPTIONS = [*signature(optimize).parameters][1:-1]
 
 
-def _refuse_ranges(options: Mapping[str, object]) -> None:
-    """Refuse the range of a variable that is named as an option."""
-    for name, given in options.items():
+def _refuse_ranges(*options: object) -> None:
+    """Refuse the range of a variable that is named as an option; ``options`` are in the order of :data:`OPTIONS`."""
+    for name, given in zip(OPTIONS, options, strict=True):
         if isinstance(given, range) or (_is_range(given) and any(end is not None for end in given)):
             raise TypeError(
                 f"{name!r} is an option, not a variable: optimize a term with a variable of that name, made by "
