@@ -46,6 +46,8 @@ class AlternativeLimits:
     chain: int = 1000
     #: Sums of up to this number of terms are computed by the cheapest program found; longer ones term by term.
     program_terms: int = 4
+    #: Programs that a process keeps by one cost model; beyond they are found anew.
+    kept_programs: int = 100_000
     #: Pairs from one look at the clock to the next, so that short sums are shared whatever it says.
     pairs_per_look: int = 1000
     #: Pairs of a condition and a sum that are compared.

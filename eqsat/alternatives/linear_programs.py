@@ -16,9 +16,6 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.cost import COST_MODELS
 from eqsat.extract.select import ProductPrices
 
-#: The number of programs from which on those of a cost model are found anew.
-MOST_KEPT = 100_000
-
 #: The coefficients of a sum, in the order of its terms; 0 for a term that a part of it does not have.
 Coefficients = tuple[int, ...]
 
@@ -100,7 +97,7 @@ def programs_by(prices: ProductPrices) -> LinearPrograms:
     if name is None:
         return LinearPrograms(prices)
     kept = _kept(name)
-    if len(kept) > MOST_KEPT:
+    if len(kept) > LIMITS.kept_programs:
         kept.clear()
     return kept
 

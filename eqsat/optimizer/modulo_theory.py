@@ -154,7 +154,7 @@ class ModuloTheory(Optimisation):
                 return choice
             best = self._reusing(chooser, choice, cost, limit)
             if without_rules and self._has_time():
-                # rules may hide what classes can share: of so many forms the cheapest are chosen one by one
+                # rules may hide what classes can share: each class takes the cheapest of its forms, whatever others take
                 other, least = chooser.choose_from(without_rules)
                 if least <= cost and other != choice:
                     best = min(best, self._reusing(chooser, other, least, limit), key=lambda end: end[1])
