@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from importlib.util import find_spec
 from typing import Any
 
-from eqsat.interop import triton as drop_in
+from eqsat.interop.triton import enabled
 
 if find_spec("triton") is not None:
     import triton
@@ -81,7 +81,7 @@ def main() -> None:
     if find_spec("triton") is None:
         raise SystemExit("Triton is not installed: pip install 'eqsat[triton]'")
     for name in KERNELS:
-        for context in (nullcontext(), drop_in.enabled(programs=PROGRAMS)):
+        for context in (nullcontext(), enabled(programs=PROGRAMS)):
             with context:
                 found = compiled(name).asm
             print(f"{name}: {divisions(found['ttir'])} divisions, {instructions(found['ptx'])} instructions")

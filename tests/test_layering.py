@@ -54,6 +54,7 @@ LAZY = {
     "eqsat.interop.inductor": {"sympy", "torch"},
     "eqsat.interop.sympy": {"sympy"},
     "eqsat.interop.tinygrad": {"tinygrad"},
+    "eqsat.interop.triton": {"triton"},
     "eqsat.prove.decide": {"z3"},
     "eqsat.prove.presburger": {"islpy"},
     "eqsat.prove.proof": {"z3"},
@@ -79,6 +80,7 @@ OUTSIDE = {
     "sympy",
     "torch",
     "tinygrad",
+    "triton",
 }
 
 

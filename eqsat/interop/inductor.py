@@ -84,6 +84,9 @@ class Printed:
         if op == "floordiv":
             return self.quotient_by_variable if literal(operands[1]) is None else self.quotient_by_constant
         if op == "mod":
+            if operands[0][0] < 0:
+                # that of C++ truncates
+                return self.other
             divisor = literal(operands[1])
             if divisor is None:
                 return self.remainder_by_variable

@@ -64,7 +64,7 @@ class _Lowered:
     model: CostModel
 
     def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
-        is_floor = op in FLOORS and operands[0][0] < 0 and not is_power_of_two(literal(operands[1]))
+        is_floor = op in FLOORS and operands[0][0] < 0 and not is_power_of_two(literal(operands[1]) or 0)
         return _NOT_LOWERED if is_floor else self.model.price(op, operands, result)
 
 
@@ -170,11 +170,10 @@ def _improved(
 
     with _DROP_IN.kernel():
         answer = _DROP_IN.answer((text, settings), lambda: _answer(text, instructions))
-        is_changed = not isinstance(answer, Kept)
-        before = len(_DIVISION.findall(text))
-        after = len(_DIVISION.findall(answer)) if is_changed else before
-        _DROP_IN.record(["" if is_changed else str(answer)], (before, after))
-        return _read(answer, context, read) if is_changed else module
+        reason, found = (str(answer), text) if isinstance(answer, Kept) else ("", answer)
+        before, after = (len(_DIVISION.findall(some)) for some in (text, found))
+        _DROP_IN.record([reason], (before, after))
+        return module if reason else _read(found, context, read)
 
 
 def _answer(text: str, instructions: Callable[[str], int]) -> str | Kept:

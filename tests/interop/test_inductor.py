@@ -22,6 +22,7 @@ from torch.utils._sympy.functions import FloorDiv, ModularIndexing, PythonMod  #
 
 from eqsat.egraph.engine import Budget  # noqa: E402
 from eqsat.interop import inductor  # noqa: E402
+from eqsat.interop.sympy import from_sympy  # noqa: E402
 
 
 def im2col(x):
@@ -220,6 +221,52 @@ def test_what_is_in_doubt_stays(index, reason):
     assert inductor.improved(indices, SIZES) == {**indices, "index1": i}
     done = inductor.statistics()
     assert (done.kernels, done.sites, done.changed, done.kept) == (1, 2, 1, {reason: 1})
+
+
+MODULAR = ModularIndexing
+#: What is asked of Inductor's simplifier, and what is left of it behind that.
+SIMPLIFIED = [
+    (FloorDiv(6 * i + j, 6), {i: 9, j: 6}, i),
+    (MODULAR(j, 1, 10) + 10 * MODULAR(j + 10 * i, 10, 2), {i: 3, j: 10}, j + 10 * MODULAR(i, 1, 2)),
+    (MODULAR(j, 1, 10) + 10 * MODULAR(j + 10 * i, 10, 2), {i: 2, j: 10}, j + 10 * i),
+    (FloorDiv(MODULAR(i, 1, 48), 6), {i: 200}, MODULAR(i, 6, 8)),
+    (FloorDiv(MODULAR(i, 1, 20), 6), {i: 200}, FloorDiv(MODULAR(i, 1, 20), 6)),
+    (FloorDiv(i + j + k, 8), {i: 9, j: 6, k: 2}, FloorDiv(i + j + k, 8)),
+    (MODULAR(i, 3, 8) + 8 * MODULAR(i, 24, 5), {i: 999}, MODULAR(i, 3, 40)),
+    (7 * FloorDiv(i, 21) + MODULAR(i, 3, 7), {i: 999}, FloorDiv(i, 3)),
+    (MODULAR(i, 1, 6) + 8 * MODULAR(i, 8, 5), {i: 999}, MODULAR(i, 1, 6) + 8 * MODULAR(i, 8, 5)),
+    # more than Inductor finds
+    (MODULAR(MODULAR(31 * i + j, 1, 60), 1, 20), {i: 13, j: 31}, MODULAR(11 * i + j, 1, 20)),
+    (MODULAR(MODULAR(i, 1, 12) + 1, 3, 4), {i: 90}, MODULAR(i + 1, 3, 4)),
+]
+
+
+@pytest.mark.parametrize(("index", "sizes", "expected"), SIMPLIFIED, ids=str)
+def test_what_inductor_has_simplified_is_as_cheap_or_cheaper(index, sizes, expected):
+    from torch._inductor.sizevars import SizeVarAllocator
+
+    theirs = SizeVarAllocator().simplify_with_ranges(index, sizes)
+    found = one(theirs, sizes)
+    assert found == expected
+    costs = [
+        inductor._printed_cost(from_sympy(e, {v: (0, n - 1) for v, n in sizes.items()}).terms[0])
+        for e in (found, theirs)
+    ]
+    assert costs[0] <= costs[1]
+    for values in product(*[range(n) for n in sizes.values()]):
+        point = dict(zip(sizes, map(sympy.Integer, values), strict=True))
+        assert found.xreplace(point) == index.xreplace(point), point
+
+
+def test_an_index_stays_where_another_has_its_quotients():
+    row, column = MODULAR(i, 17, 100), MODULAR(6 * i + j, 1, 102)
+    flat = 100 * row + 9600 * FloorDiv(i, 1700) + column
+    sizes = {i: 3400, j: 6}
+    alone = one(flat, sizes)
+    assert alone != flat
+    found = inductor.improved({"index0": row, "index1": column, "index2": flat}, sizes)
+    assert found["index2"] == flat
+    assert inductor.statistics().kept["shared"] == 1
 
 
 def test_an_error_stays_behind_the_seam(monkeypatch):
