@@ -25,6 +25,8 @@ from eqsat.lang.text import array_names, parse_program, to_program
 Record = Mapping[str, Any]
 Gates = list[Expr | None]
 Id = str | int | float
+#: The longest line that is read, in characters: of an HLO module, say.
+MAX_LINE = 10_000_000
 #: A case has been left out: takes one line that says which and why.
 LeaveOut = Callable[[str], object]
 
@@ -249,6 +251,8 @@ def _reduction(record: Record) -> Record:
 
 def load(line: str | bytes) -> dict[str, Any]:
     """The JSON object on one line of a corpus."""
+    if len(line) > MAX_LINE:
+        raise ValueError(f"a line of {len(line)} characters: give at most {MAX_LINE}, in more cases")
     try:
         text = line if isinstance(line, str) else line.decode()
         # some editors begin a file with a mark of its encoding

@@ -9,12 +9,14 @@ row; the others go on.
 
 from __future__ import annotations
 
+import os
+import resource
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, cast
 
@@ -34,7 +36,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """How to optimise and check each case, and for how long: options of the command line by name."""
+    """How to optimise and check each case, for how long and in how much memory: options of the command line by name.
+
+    ``memory`` is in megabytes for each worker; None: no limit.
+    """
 
     cost: str = "latency"
     extract: str = "dag"
@@ -48,6 +53,7 @@ class Settings:
     rules: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     unknown_divisors: str = "refuse"
+    memory: int | None = None
 
     @property
     def optimizing(self) -> dict[str, Any]:
@@ -65,14 +71,17 @@ class Settings:
 
 def run_line(line: str | bytes, number: int, settings: Settings) -> Row:
     """The row for line ``number`` of a corpus; whatever goes wrong becomes an error row."""
-    name = f"line {number}"
     try:
-        return run_record(load(line), name, settings)
+        return run_record(load(line), f"line {number}", settings)
+    except MemoryError:
+        return {"id": id_of_line(line, number), "error": "out of memory: give --memory more, or a smaller input"}
     except Exception as error:
-        return {"id": _id(line, name), "error": reason(error)}
+        return {"id": id_of_line(line, number), "error": reason(error)}
 
 
-def _id(line: str | bytes, name: str) -> Id:
+def id_of_line(line: str | bytes, number: int) -> Id:
+    """The id of the row of line ``number``."""
+    name = f"line {number}"
     try:
         return id_of(load(line), name)
     except ValueError:
@@ -133,28 +142,47 @@ def record(result: Result, check: Check, taken: Iterable[str]) -> Row:
     }
 
 
-def run(lines: Sequence[str | bytes], settings: Settings, jobs: int = 1) -> Iterator[Row]:
+def run(lines: Sequence[str | bytes], settings: Settings, jobs: int = 1, skip: int = 0) -> Generator[Row]:
     """A row for each of ``lines``, in order, from ``jobs`` worker processes; blank lines are skipped.
 
-    Workers are separate processes even for one job, so that a case that kills its process costs only its own row. They
-    are spawned, not forked: the caller may run threads (a progress bar does).
+    The first ``skip`` rows are left out: they are there already. Workers are separate processes even for one job, so
+    that a case that kills its process costs only its own row: it is tried once more while no other runs, as it may have
+    died for want of memory, and is an error row if that fails too. They are spawned, not forked: the caller may run
+    threads (a progress bar does).
     """
-    waiting = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    waiting = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()][skip:]
     order = [number for number, _ in waiting]
     names = dict(waiting)
     queue = iter(waiting)
-    workers = [_Worker(settings) for _ in range(min(jobs, len(order)))]
+    workers: list[_Worker] = []
     done: dict[int, Row] = {}
+    again: list[int] = []
     try:
-        for worker in workers:
-            worker.give(next(queue, None))
+        for _ in range(min(jobs, len(order))):
+            workers.append(_Worker(settings))
         for number in order:
             while number not in done:
+                idle = [w for w in workers if w.number is None]
+                if not again:
+                    for worker in idle:
+                        worker.give(next(queue, None))
+                elif len(idle) == len(workers):
+                    workers[0].give((again[0], names[again[0]]))
                 ready = wait([w.pipe for w in workers if w.number is not None])
                 for worker in [w for w in workers if w.pipe in ready]:
-                    assert worker.number is not None
-                    done[worker.number] = worker.take(names[worker.number])
-                    worker.give(next(queue, None))
+                    taken = worker.number
+                    assert taken is not None
+                    row = worker.take()
+                    if isinstance(row, dict):
+                        done[taken] = row
+                    elif taken not in again:
+                        again.append(taken)
+                        continue
+                    else:
+                        error = f"the worker process died twice (exit code {row}): its memory is bounded by --memory"
+                        done[taken] = {"id": id_of_line(names[taken], taken), "error": error}
+                    if taken in again:
+                        again.remove(taken)
             yield done.pop(number)
     finally:
         for worker in workers:
@@ -172,9 +200,8 @@ class _Worker:
     def start(self) -> None:
         context = get_context("spawn")
         self.pipe, far_end = context.Pipe()
-        # a daemon: it does not outlive the caller
         self.process = context.Process(target=_serve, args=(far_end, self.settings), daemon=True)
-        with _interrupts_ignored():
+        with _signals_held():
             self.process.start()
         far_end.close()
 
@@ -185,42 +212,67 @@ class _Worker:
             with suppress(BrokenPipeError):
                 self.pipe.send(task)
 
-    def take(self, line: str | bytes) -> Row:
-        """The row that the worker has ready, or an error row if it died over it."""
+    def take(self) -> Row | int | None:
+        """The row that the worker has ready, or the exit code if it died over it; then another takes its place."""
+        self.number = None
         try:
             return cast(Row, self.pipe.recv())
         except (EOFError, OSError):
             self.process.join()
             code = self.process.exitcode
             self.start()
-            return {"id": _id(line, f"line {self.number}"), "error": f"the worker process died (exit code {code})"}
+            return code
 
     def stop(self) -> None:
-        self.process.terminate()
+        self.process.kill()
         self.process.join()
         self.pipe.close()
 
 
 @contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Processes started here inherit that Ctrl-C is not for them: the caller answers it."""
+def _signals_held() -> Iterator[None]:
+    """Processes started here inherit that Ctrl-C is not for them; SIGTERM waits until they are started."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    held: list[int] = []
+    interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    terminated = signal.signal(signal.SIGTERM, lambda number, _: held.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        signal.signal(signal.SIGTERM, terminated)
+        signal.signal(signal.SIGINT, interrupted)
+        if held:
+            signal.raise_signal(held[0])
 
 
 def _serve(pipe: Connection, settings: Settings) -> None:
     """The life of a worker: lines in, rows out."""
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    if settings.memory is not None:
+        _bound_memory(settings.memory)
     # what is imported and built on first use is not at the expense of the first case
     run_line('{"vars": {"x": [0, 1]}, "exprs": ["x + 0"]}', 0, settings)
-    while True:
-        try:
+    # the caller may leave at any moment
+    with suppress(EOFError, OSError):
+        while True:
             number, line = pipe.recv()
-        except EOFError:
-            return
-        pipe.send(run_line(line, number, settings))
+            pipe.send(run_line(line, number, settings))
+
+
+def _die_with_parent() -> None:
+    """End this process when the one that started it has ended, even by SIGKILL, in the middle of a case."""
+    parent = parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
+
+
+def _bound_memory(megabytes: int) -> None:
+    """Let this process have no more memory: what asks for more fails, and is the row of its case."""
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    limit = megabytes * 2**20
+    if most != resource.RLIM_INFINITY:
+        limit = min(limit, most)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, most))

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 
 import click
 
-from eqsat.cli.cases import one_line, reason
-from eqsat.cli.corpus import Row, Settings, record, run
+from eqsat.cli.cases import load, one_line, reason
+from eqsat.cli.corpus import Row, Settings, id_of_line, record, run
 from eqsat.cli.rulesets import named, rule_set
 from eqsat.egraph.engine import Budget
 from eqsat.extract.calibrated import cost_model
@@ -394,6 +395,10 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
 @_PROVE
 @_PROVE_SECONDS
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="Worker processes.")
+@click.option(
+    "--memory", type=click.IntRange(min=1024), default=4096, show_default=True, help="Most megabytes of each worker."
+)
+@click.option("--resume", is_flag=True, help="Keep the rows that are in OUT.jsonl, and make those that are missing.")
 def corpus(
     source: Path,
     output: Path | None,
@@ -410,10 +415,13 @@ def corpus(
     prove: bool,
     prove_seconds: float,
     jobs: int,
+    memory: int,
+    resume: bool,
 ) -> None:
     """Optimise every case of a JSON Lines file; write one row each, in order.
 
     A bad case becomes a row with an "error"; the others go on. Rows are written as they are ready.
+    After an interruption --resume goes on with the same options.
     """
     # what is wrong with files of rules is said once, not in each row
     rule_set(rule_files, without)
@@ -430,23 +438,70 @@ def corpus(
         rules=rule_files,
         without=without,
         unknown_divisors=unknown_divisors,
+        memory=memory,
     )
     if output is not None and output.exists() and source.exists() and output.samefile(source):
         raise click.UsageError(f"{output} would be overwritten by its own answers: give -o another file")
     data = _standard_input() if str(source) == "-" else source.read_bytes()
     lines: list[str | bytes] = [*data.split(b"\n")]
-    errors = written = 0
-    with _opened(output) as stream, _progress(sum(1 for line in lines if line.strip())) as advance:
+    kept = _kept(output, lines) if resume else []
+    errors = sum("error" in row for row in kept)
+    written = len(kept)
+    total = sum(1 for line in lines if line.strip()) - written
+    with _opened(output, "a" if resume else "w") as stream, _progress(total) as advance:
         try:
-            for row in run(lines, settings, jobs):
-                stream.write(json.dumps(row) + "\n")
-                stream.flush()
-                written += 1
-                errors += "error" in row
-                advance()
+            with _termination_raised(), closing(run(lines, settings, jobs, skip=written)) as rows:
+                for row in rows:
+                    stream.write(json.dumps(row) + "\n")
+                    stream.flush()
+                    written += 1
+                    errors += "error" in row
+                    advance()
+        except _Terminated:
+            _fail(f"terminated after {written} rows", 143)
         except KeyboardInterrupt:
             raise click.exceptions.Abort(f"interrupted after {written} rows") from None
     click.echo(f"# {written} cases, {errors} errors", err=True)
+
+
+def _kept(output: Path | None, lines: Sequence[str | bytes]) -> list[Row]:
+    """The rows that an earlier run over ``lines`` wrote whole; what it was writing when it ended is cut off."""
+    if output is None:
+        raise click.UsageError("--resume goes on with a file: name it by -o")
+    if not output.exists():
+        return []
+    with output.open("rb+") as stream:
+        written = stream.read()
+        whole = written[: written.rfind(b"\n") + 1]
+        kept: list[Row] = []
+        cases = [(line, number) for number, line in enumerate(lines, start=1) if line.strip()]
+        for at, written_row in enumerate(whole.splitlines()):
+            try:
+                kept.append(load(written_row))
+            except ValueError:
+                raise click.UsageError(f"{output}: row {at + 1} is none of a corpus: give -o another file") from None
+            if at >= len(cases) or kept[at].get("id") != id_of_line(*cases[at]):
+                raise click.UsageError(f"{output}: row {at + 1} is of no such case of the input: give -o another file")
+        stream.truncate(len(whole))
+    return kept
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM has come."""
+
+
+@contextmanager
+def _termination_raised() -> Iterator[None]:
+    """Raise :class:`_Terminated` where SIGTERM comes, so that what was begun is ended."""
+
+    def terminate(number: int, frame: object) -> None:
+        raise _Terminated
+
+    previous = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _standard_input() -> bytes:
@@ -465,14 +520,14 @@ def _lines(data: bytes) -> list[str]:
 
 
 @contextmanager
-def _opened(output: Path | None) -> Iterator[TextIO]:
+def _opened(output: Path | None, mode: str = "w") -> Iterator[TextIO]:
     if output is None and sys.stdout is None:
         raise click.UsageError("standard output is closed: give -o a file")
     try:
         if output is None:
             yield sys.stdout
             return
-        with output.open("w", encoding="utf-8") as stream:
+        with cast(TextIO, output.open(mode, encoding="utf-8")) as stream:
             yield stream
     except OSError as error:
         # what fails to be written does not say where
@@ -780,6 +835,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(str(error) if isinstance(error, CompileError) else f"internal error: {type(error).__name__}: {error}")
 
 
-def _fail(message: str, code: int = 2) -> None:
+def _fail(message: str, code: int = 2) -> NoReturn:
     click.echo(f"eqsat: {one_line(message)}", err=True)
     sys.exit(code)

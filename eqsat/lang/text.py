@@ -46,7 +46,7 @@ from eqsat.lang.expr import (
     var,
 )
 from eqsat.lang.limits import require
-from eqsat.lang.ops import BITWISE, FLOATS, OPS, REDUCTIONS, SHIFTS, Buffer, Op, for_each_own
+from eqsat.lang.ops import BITWISE, FLOATS, MOST_BITS, OPS, REDUCTIONS, SHIFTS, Buffer, Op, for_each_own
 
 _TOKEN = re.compile(
     r"\s*(?:(0[xX][\da-fA-F_]+|0[bB][01_]+|\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|(?:inf|nan)\(\))|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>&|^~(),[\]]))"
@@ -75,8 +75,10 @@ def _add_call(op: Op) -> None:
 
 _COMPARE = 4
 _REDUCTIONS = {r.text: r.name for r in REDUCTIONS.values() if r.name[0] != "f"}
-#: The longest text, in characters.
+#: The longest text that is printed, in characters.
 MAX_LENGTH = 10_000_000
+#: The longest that is read, of one expression or of a program: some seconds.
+MAX_READ = 1_000_000
 _OPEN, _CLOSE = ("(", "["), (")", "]")
 
 #: A token: 1 for a number, 2 for a word, 3 for a sign, 4 for an index that is bound from here on; its text and place.
@@ -109,7 +111,14 @@ def parse(text: str, names: Mapping[str, Expr], remedy: str = "give its range, v
     """
     require(text, str, "an expression")
     require(names, Mapping, "the meaning of the names")
+    _refuse_long([text])
     return _Parser(text, names, remedy).run()
+
+
+def _refuse_long(texts: Iterable[str]) -> None:
+    length = sum(map(len, texts))
+    if length > MAX_READ:
+        raise ValueError(f"a text of {length} characters: give at most {MAX_READ}, in more expressions")
 
 
 class _Parser:
@@ -283,6 +292,8 @@ class _Parser:
             raise self.fail(f"misplaced '_' in the number {shortened(token, 40)!r}")
         digits = token.replace("_", "")
         if is_binary:
+            if (len(digits) - 2) * (4 if digits[1] in "xX" else 1) > MOST_BITS:
+                raise self.fail(f"a number of {len(digits) - 2} digits is too long")
             return int(digits, 0)
         if digits.isdigit():
             try:
@@ -628,7 +639,8 @@ def parse_program(lets: Iterable[tuple[str, str]], texts: Iterable[str], names: 
     ValueError
         If a text does not parse.
     """
-    known = dict(names)
+    known, lets, texts = dict(names), list(lets), list(texts)
+    _refuse_long([*[text for _, text in lets], *texts])
     for name, text in lets:
         known[name] = parse(text, known)
     return [parse(text, known) for text in texts]

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -412,6 +413,73 @@ def test_interrupting_a_corpus_keeps_what_is_done(tmp_path):
     assert err.startswith("eqsat: interrupted after ")
     assert err.count("\n") == 1
     assert all(json.loads(line)["id"] == "good" for line in target.read_text().splitlines())
+
+
+def workers_of(pid: int) -> set[int]:
+    """The processes below one, by /proc: those that run workers and what they started."""
+    found = {pid}
+    for _ in range(4):
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):
+                if int(stat.read_text().rsplit(")", 1)[1].split()[1]) in found:
+                    found.add(int(stat.parent.name))
+    return found - {pid}
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs: one that has ended may wait for somebody to ask how."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    return False
+
+
+def test_terminating_a_corpus_says_one_line(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(GOOD * 20_000)
+    run = started("corpus", str(source), "-o", str(target), "--jobs", "2")
+    wait_until(lambda: target.exists() and target.read_text().count("\n") >= 3)
+    run.terminate()
+    _, err = run.communicate(timeout=20)
+    assert run.returncode == 143
+    assert err == f"eqsat: terminated after {target.read_text().count(chr(10))} rows\n"
+
+
+def test_resuming_after_a_kill_does_the_rest_and_leaves_no_process(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    lines = [GOOD.replace("good", f"good {n}") for n in range(20_000)]
+    source.write_text("".join(lines))
+    run = started("corpus", str(source), "-o", str(target))
+    wait_until(lambda: target.exists() and target.read_text().count("\n") >= 3)
+    workers = workers_of(run.pid)
+    run.kill()
+    assert run.communicate(timeout=20)[1] == ""
+    wait_until(lambda: not any(alive(pid) for pid in workers))
+    source.write_text("".join(lines[:60]))
+    whole = target.read_text().splitlines(keepends=True)[:3]
+    target.write_text("".join(whole) + '{"id": "good 3", "out": ["i')
+    resumed = started("corpus", str(source), "-o", str(target), "--resume")
+    assert resumed.communicate(timeout=60) == ("", "# 60 cases, 0 errors\n")
+    rows = target.read_text().splitlines(keepends=True)
+    assert rows[:3] == whole
+    assert [json.loads(row)["id"] for row in rows] == [f"good {n}" for n in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ('{"id": "other"}\n', "row 1 is of no such case of the input: give -o another file"),
+        ('{"id": "good"}\n{"id": "good"}\n', "row 2 is of no such case of the input: give -o another file"),
+        ("x = 1\n", "row 1 is none of a corpus: give -o another file"),
+    ],
+)
+def test_what_cannot_be_resumed_is_left_alone(eqsat, tmp_path, written, message):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(GOOD)
+    target.write_text(written)
+    code, _, err = eqsat("corpus", str(source), "-o", str(target), "--resume")
+    assert (code, err) == (2, f"eqsat: {target}: {message}\n")
+    assert target.read_text() == written
+    assert "name it by -o" in eqsat("corpus", str(source), "--resume")[2]
 
 
 def test_proofs_of_rules_are_interrupted():

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -133,22 +135,54 @@ def test_no_lines_no_rows():
     assert list(run(["", "\n"], Settings(), 2)) == []
 
 
-def test_a_worker_that_dies_costs_only_its_row(monkeypatch):
-    take = corpus._Worker.take
+@pytest.mark.parametrize(("deaths", "jobs"), [(1, 2), (2, 1)])
+def test_a_worker_that_dies_costs_at_most_its_row_which_is_tried_twice(monkeypatch, deaths, jobs):
+    give, left = corpus._Worker.give, [deaths]
 
-    def kill_first(worker, line):
-        if "killer" in str(line):
+    def kill_over(worker, task):
+        if task and "killer" in str(task[1]) and left[0]:
+            left[0] -= 1
             worker.process.kill()
             worker.process.join()
-            worker.pipe.close()
-        return take(worker, line)
+        give(worker, task)
 
-    monkeypatch.setattr(corpus._Worker, "take", kill_first)
-    lines = [GOOD, GOOD.replace("good", "killer"), GOOD.replace("good", "next")]
-    rows = list(run(lines, Settings(), 1))
-    assert [row["id"] for row in rows] == ["good", "killer", "next"]
-    assert rows[1]["error"] == "the worker process died (exit code -9)"
-    assert "out" in rows[2]
+    monkeypatch.setattr(corpus._Worker, "give", kill_over)
+    names = ["good", "killer", "next", "last"]
+    rows = list(run([GOOD.replace("good", name) for name in names], Settings(), jobs))
+    assert [row["id"] for row in rows] == names
+    assert ["out" in row for row in rows] == [True, deaths == 1, True, True]
+    if deaths == 2:
+        assert rows[1]["error"].startswith("the worker process died twice (exit code -9)")
+
+
+def test_memory_of_workers_is_bounded():
+    program = (
+        "from eqsat.cli import corpus\n"
+        "corpus._bound_memory(1024)\n"
+        "corpus.optimize = lambda *given, **options: bytearray(2**30)\n"
+        f"print(corpus.run_line({GOOD!r}, 1, corpus.Settings())['error'])"
+    )
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert shown == "out of memory: give --memory more, or a smaller input\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (json.dumps({"vars": {"x": [0, 9]}, "exprs": ["x + " * 12_500_000 + "x"]}), "a line of 500000"),
+        (json.dumps({"vars": {"x": [0, 9]}, "exprs": ["x + " * 250_000 + "x"]}), "a text of 1000001 characters"),
+        (json.dumps({"vars": {"x": [0, 9]}, "exprs": ["x + " * 25_000 + "x"] * 11}), "a text of 1100011 characters"),
+        ('{"vars": {"x": ' + "[" * 100_000, "not a line of JSON"),
+        (json.dumps({"vars": {"x": [0, 9]}, "exprs": ["x + 0x" + "f" * 900_000]}), "cannot parse"),
+        (json.dumps({"vars": {"x": [0, 9]}, "exprs": ["x + " + "9" * 900_000]}), "cannot parse"),
+        ('{"vars": {"x": [0, ' + "9" * 900_000 + "]}}", "not a line of JSON"),
+    ],
+    ids=["line", "text", "texts", "nesting", "hexadecimal", "decimal", "bound"],
+)
+def test_long_input_is_refused_in_one_line(line, message):
+    row = run_line(line, 7, Settings())
+    assert row["error"].startswith(message)
+    assert len(row["error"]) <= 300
 
 
 @pytest.mark.parametrize("case", cases(HAND) + cases(SEEDS), ids=lambda case: case.id)
