@@ -41,6 +41,8 @@ RootTerms = dict[int, Expr]
 #: The operators of conditions on sums, and products, of variables.
 _PLAIN = COMPARISONS | SUMS | {"mul", "and", "or", "not", "var", "const", "bool"}
 
+#: The number of e-nodes up to which a second choice is looked for, from what is best without rules.
+MOST_NODES = 2000
 #: How often what was conjectured and proved leads to further conjectures.
 MAX_CONJECTURES = 8
 #: The number of terms of an input up to which a flat index is tried as one variable, if many divisions are left.
@@ -153,7 +155,7 @@ class ModuloTheory(Optimisation):
             if self.extract == "tree":
                 return choice
             best = self._reusing(chooser, choice, cost, limit)
-            if without_rules and self._has_time():
+            if without_rules and len(builder.graph) <= MOST_NODES and self._has_time():
                 # rules may hide what classes can share: each class takes the cheapest of its forms, whatever others take
                 other, least = chooser.choose_from(without_rules)
                 if least <= cost and other != choice:
