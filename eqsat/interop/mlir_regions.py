@@ -90,7 +90,8 @@ class KnownTerms(Terms):
         low, high = self._assumed_range(value, type_)
         if value.is_result:
             least, most = self._range_of_result(value, type_)
-            return max(low, least), min(high, most)
+            # what contradicts each other is not taken together
+            return (max(low, least), min(high, most)) if low <= most and least <= high else (least, most)
         for loop in self.loops(value.statement):
             if loop.index is value and (found := loop.range()):
                 return found

@@ -174,6 +174,11 @@ def test_a_kernel_promises_how_many_programs_there_are():
     assert ASSUME in found
 
 
+def test_promises_that_contradict_each_other_are_no_error():
+    text = promising(BLOCK, LIMIT, "%below = arith.cmpi sgt, %pid, %limit : i32", ASSUME)
+    assert simplified(text, 8) == text
+
+
 def test_a_promise_holds_from_where_it_is_made():
     check = '"tt.assert"(%below) : (i1) -> ()'
     for lines in ([LIMIT, BELOW], [LIMIT, BELOW, check, ASSUME]):
