@@ -156,7 +156,7 @@ class ModuloTheory(Optimisation):
                 return choice
             best = self._reusing(chooser, choice, cost, limit)
             if without_rules and len(builder.graph) <= MOST_NODES and self._has_time():
-                # rules may hide what classes can share: each class takes the cheapest of its forms, whatever others take
+                # each class takes the cheapest of the forms that rules add, whatever others could share
                 other, least = chooser.choose_from(without_rules)
                 if least <= cost and other != choice:
                     best = min(best, self._reusing(chooser, other, least, limit), key=lambda end: end[1])
