@@ -58,7 +58,6 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     found += _in_time(
         builder,
         _never_negative(builder, forms),
-        _by_binary_period(builder, forms, needed),
         _rounded_down(builder, forms),
         _of_two_values(builder, values),
         _merged(builder, conditions),
@@ -148,27 +147,6 @@ def _periods_below_zero(low: int, n: int) -> int:
     return 0 if low >= 0 or not is_finite(low) or n < 0 or is_power_of_two(n) else -(low // n) * n
 
 
-def _by_binary_period(
-    builder: Builder, forms: Iterable[tuple[int, LinearForm]], needed: Mapping[int, Node]
-) -> Iterator[tuple[int, Node]]:
-    """``A % 7`` as ``(A + A//7) % 8``, ``A % 12`` as ``(A + A//12*4) % 16``, where the quotient is there.
-
-    With ``A = n*q + r`` the sum is ``(n + step)*q + r``, and a period of a power of two needs no product.
-    """
-    for c, _ in forms:
-        for op, _, args in list(builder.graph.classes[c]):
-            divisor = cast(LinearForm, builder.values[args[1]]) if op == "mod" else None
-            n = 0 if divisor is None or divisor.terms else divisor.constant
-            step = n & -n
-            if n > step and is_power_of_two(n + step):
-                dividend = cast(LinearForm, builder.values[args[0]])
-                quotient = builder.theory.quotient_by(dividend, n)
-                if quotient in builder.classes and (q := builder.add_class(quotient)) in needed:
-                    whole = builder.add_class(dividend.plus(quotient, step), expand=False)
-                    builder.add_node(whole, sum_of([(args[0], 1), (q, step)], 0))
-                    yield c, ("mod", None, (whole, builder.add_class(number(n + step))))
-
-
 def _rounded_down(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
     """``k*n*(A//n)`` as ``k*A - k*(A % n)`` where the remainder is there."""
     for c, form in forms:
@@ -189,8 +167,9 @@ def _of_two_values(builder: Builder, values: Iterable[tuple[int, Value]]) -> Ite
         if not isinstance(form, LinearForm) or not form.terms:
             continue
         low, high = builder.graph.bounds[c]
-        is_shifted = is_power_of_two(high - low) and builder.theory.outer_minimum(form) is None
-        if not is_shifted and (found := builder.theory.two_values(form)):
+        if not is_finite(low, high) or (is_power_of_two(high - low) and builder.theory.outer_minimum(form) is None):
+            continue
+        if found := builder.theory.two_values(form):
             condition, *ends = found
             yield c, ("where", None, (builder.add_class(condition), *[builder.add_class(number(end)) for end in ends]))
 

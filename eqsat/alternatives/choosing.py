@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from eqsat.alternatives.availability import add_available
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.linear_programs import LinearPrograms
 from eqsat.alternatives.partial_sums import share_junctions, share_sums
 from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree, tree_cost
 
@@ -35,8 +36,10 @@ class Chooser:
     of_products: ProductPrices
     trees: bool
     priced: Priced = field(init=False)
+    programs: LinearPrograms = field(init=False)
 
     def __post_init__(self) -> None:
+        self.programs = LinearPrograms(self.of_products)
         self.priced = Priced(self.builder.graph, {})
         self.priced.refresh(self.of_products)
 
@@ -95,7 +98,7 @@ class Chooser:
         """
         builder = self.builder
         source = builder.enter("sharing")
-        shared = share_junctions(builder, share_sums(builder, choice, self.of_products))
+        shared = share_junctions(builder, share_sums(builder, choice, self.programs))
         builder.selections.absorb_constants(shared)
         builder.grow()
         builder.enter(source)

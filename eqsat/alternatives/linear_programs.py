@@ -48,7 +48,7 @@ class LinearPrograms(dict[Coefficients, Program]):
                 others = [Program(self[rest].price + self[(scale,)].price, (rest,), scale)]
             else:
                 others = [self._added(*split) for split in _rounded(sum_of, terms)]
-            found = min([*others, found], key=lambda program: program.price)
+            found = min([found, *others], key=lambda program: program.price)
         self[sum_of] = found
         return found
 
@@ -105,7 +105,7 @@ def _rounded(sum_of: Coefficients, terms: list[int]) -> Iterator[tuple[Coefficie
     for shift in range(1, max(map(abs, sum_of)).bit_length() + 1):
         above = tuple((k + (1 << shift >> 1)) >> shift << shift for k in sum_of)
         below = tuple(k - upper for k, upper in zip(sum_of, above, strict=True))
-        if any(above) and any(below) and sum(map(abs, above)) < 2 * sum(map(abs, sum_of)) and above != sum_of:
+        if max(map(abs, below)) == 1 and 0 < sum(map(abs, above)) < gcd(*above) * sum(map(abs, sum_of)):
             yield above, below
 
 

@@ -56,7 +56,7 @@ class Classes(Protocol):
         """Whether the time is up."""
 
 
-def share_sums(builder: Classes, choice: Choice, prices: ProductPrices) -> Choice:
+def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Choice:
     """Re-bracket the chosen sums so that they share partial sums; the new nodes are added to the graph.
 
     Greedy pair extraction, as for multiple constant multiplication (Paar 1997, Hosangadi et al. 2006): the pair of
@@ -66,6 +66,8 @@ def share_sums(builder: Classes, choice: Choice, prices: ProductPrices) -> Choic
     ----------
     choice : Choice
         What the roots need, operands before users.
+    programs : LinearPrograms
+        How short sums are computed, by the prices of products; it gains those that are looked for.
 
     Returns
     -------
@@ -82,8 +84,8 @@ def share_sums(builder: Classes, choice: Choice, prices: ProductPrices) -> Choic
     if not sums:
         return choice
     new_choice = dict(choice)
-    pairing = _Pairing(builder, prices, new_choice)
-    parts = _bodies([terms for terms, _ in sums.values()], prices)
+    pairing = _Pairing(builder, programs, new_choice)
+    parts = _bodies([terms for terms, _ in sums.values()], programs.prices)
     keys = [_key(body) for body, _ in parts]
     bodies = {key: body for key, (body, _) in zip(keys, parts, strict=True)}
     for body, scale in parts:
@@ -218,9 +220,9 @@ def _primitive(terms: dict[int, int]) -> tuple[dict[int, int], int]:
 class _Pairing:
     """Greedy pair extraction over combinations of classes."""
 
-    def __init__(self, builder: Classes, prices: ProductPrices, choice: Choice) -> None:
-        self.builder, self.choice, self.prices = builder, choice, prices
-        self.programs = LinearPrograms(prices)
+    def __init__(self, builder: Classes, programs: LinearPrograms, choice: Choice) -> None:
+        self.builder, self.choice = builder, choice
+        self.programs, self.prices = programs, programs.prices
         #: Whether each sum is part of a dividend, where a sign has its price.
         self.is_divided: list[bool] = []
         #: Whether what is built next must be seen not to be negative, if it is not.
@@ -341,7 +343,7 @@ class _Pairing:
         coefficients = tuple(terms.values())
         if len(terms) > 1 and self.programs.is_short(coefficients):
             # products that other sums have are paid by these
-            own = [self.prices[abs(k)] for c, k in terms.items() if self.products[c, abs(k)] <= 1]
+            own = [self.programs[(abs(k),)].price for c, k in terms.items() if self.products[c, abs(k)] <= 1]
             by_terms = sum(own) + (len(terms) - 1) * self.prices.addition
             if self.programs[coefficients].price < by_terms:
                 found = self._programmed(list(terms), coefficients)
@@ -374,7 +376,7 @@ class _Pairing:
         return cast(LinearForm, self.builder.values[c])
 
     def _programmed(self, classes: Sequence[int], coefficients: Coefficients) -> int | None:
-        """The class of a combination, computed by its program, or None if that makes it dearer to use.
+        """The class of a combination, computed by its program, or None if its uses would then cost more.
 
         ``x*7`` is never negative where ``x`` is not; of ``x*8 - x`` bounds do not say so, and ``x*8`` may be wide.
         """

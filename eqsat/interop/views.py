@@ -65,7 +65,7 @@ class View:
 
     >>> x, y, k = var("x", 0, 100), var("y", 0, 100), var("k", 1, 100)
     >>> View.contiguous((k, 3)).access([x, y]).optimize()
-    Access(index=Expr('x*3 + y'), valid=Expr('True'))
+    Access(index=Expr('x*2 + x + y'), valid=Expr('True'))
     >>> View.contiguous((k, 3), mask=[(1, 2), (0, 2)]).access([x, y]).optimize()
     Access(index=Expr('y + 3'), valid=Expr('x == 1 and y < 2'))
     """

@@ -15,6 +15,7 @@ from typing import cast
 
 from eqsat.alternatives.choosing import BRACKETED
 from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.linear_programs import LinearPrograms
 from eqsat.alternatives.partial_sums import share_junctions, share_sums
 from eqsat.alternatives.plain import PlainClasses
 from eqsat.egraph.engine import Budget
@@ -118,6 +119,7 @@ class Extraction(Optimisation):
     def _best(self, built: Built, graph: EGraph) -> Choice:
         """The cheapest choice found."""
         prices = ProductPrices(self.model)
+        programs = LinearPrograms(prices)
         priced = Priced(graph, {})
         priced.refresh(prices)
         everywhere = tree(priced)
@@ -140,7 +142,7 @@ class Extraction(Optimisation):
             if parts and cost <= least + LIMITS.behind and parts not in seen:
                 seen.append(parts)
                 classes = classes or PlainClasses(graph, everywhere, late)
-                brackets = share_junctions(classes, share_sums(classes, choice, prices))
+                brackets = share_junctions(classes, share_sums(classes, choice, programs))
                 priced.refresh(prices)
                 # the brackets are the latest nodes
                 rest = completed(priced, needed(brackets, graph.roots), latest=True)

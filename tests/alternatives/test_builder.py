@@ -17,6 +17,7 @@ from strategies import bool_expressions, expressions, grid
 
 from eqsat.alternatives.availability import add_available
 from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.linear_programs import LinearPrograms
 from eqsat.alternatives.partial_sums import share_sums
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.tables import Tables
@@ -828,7 +829,7 @@ def test_sharing_keeps_values_and_what_it_chooses_is_finite(terms):
     roots = terms[-3:]
     builder = spelled(roots)
     before = chosen(builder)
-    shared = share_sums(builder, before, ProductPrices(Latency()))
+    shared = share_sums(builder, before, LinearPrograms(ProductPrices(Latency())))
     order = reachable(shared, builder.graph.roots)
     place = {c: index for index, c in enumerate(order)}
     assert all(place[a] < place[c] for c in order for a in shared[c][2])
