@@ -438,15 +438,15 @@ def test_a_sum_is_spelled_without_waste(text, spelling):
 
 
 SHARED = [
-    # roots, the cost of all of them: additions 1, products by powers of two 1, others 3
+    # roots, the cost of all of them: additions 1, products by powers of two 1, by their neighbours 2, others 3
     (["a + b + c", "a + b + d"], 3),
     (["a + b + c + d", "c + d", "a + b"], 3),
     (["a + b", "a + b + 1", "a + b + 2"], 3),
     (["a - b + c", "b - a + d"], 3),
-    (["a*3 + b*5", "a*3 + b*5 + c"], 8),
-    (["a*3 + b*5 + c", "a*6 + b*10 + d"], 10),
+    (["a*3 + b*5", "a*3 + b*5 + c"], 6),
+    (["a*3 + b*5 + c", "a*6 + b*10 + d"], 7),
     (["a*8 + b*8"], 2),
-    (["a*7 + b*7 + c*7"], 5),
+    (["a*7 + b*7 + c*7"], 4),
     (["a + b", "c + d"], 2),
     # a product that a partial sum has serves another one
     (["c + b*10 + a*100", "b*8 + a*80 + d", "c*8 + a*80 + d"], 13),
@@ -470,11 +470,11 @@ _ROUNDED = {"n": (0, 60), "x": (0, 15), "y": (-40, 40)}
 #: What wraps or rounds, by what has two values, and its answer.
 ROUNDED = [
     ("n//8 + min(n%8, 1)", "(n + 7)//8"),
-    ("n//7*7 + min(n%7, 1)*7", "(n + 6)//7*7"),
+    ("n//11*11 + min(n%11, 1)*11", "(n + 10)//11*11"),
     ("n//7 + min(1, n%7) + x", "(n + 6)//7 + x"),
     ("where(n%8 == 0, n, n - n%8 + 8)", "(n + 7)//8*8"),
     ("where(y%8 == 0, y, y - y%8 + 8)", "(y + 7)//8*8"),
-    ("where(n%7 != 0, n - n%7 + 7, n)", "(n + 6)//7*7"),
+    ("where(n%11 != 0, n - n%11 + 11, n)", "(n + 10)//11*11"),
     ("x + 5 - where(x >= 11, 16, 0)", "(x + 5)%16"),
     ("y - where(x >= 11, 16, 0) + x", "y - 5 + (x + 5)%16"),
     ("min(y, 31) - min(y, 0)", "max(min(31, y), 0)"),
@@ -500,16 +500,16 @@ def test_what_has_two_values_wraps_and_rounds(text, wanted):
 SHORTER = [
     # roots, their spellings
     (["x - (x + z)//2*2"], ["(x + z)%2 - z"]),
-    (["y*5 - tdiv(y + z, 2)*10"], ["(tmod(y + z, 2) - z)*5"]),
-    (["(x + z)//8*24 - x*3 + 7"], ["(z - (x + z)%8)*3 + 7"]),
+    (["y*5 - tdiv(y + z, 2)*10"], ["(tmod(y + z, 2) - z)*4 + (tmod(y + z, 2) - z)"]),
+    (["(x + z)//8*24 - x*3 + 7"], ["7 - (((x + z)%8 - z)*2 + ((x + z)%8 - z))"]),
     (["x - (x + z)//2*4"], ["x - (x + z)//2*4"]),
     (["x - (x + y + z)//2*2"], ["x - (x + y + z)//2*2"]),
     (["where(x < 6, 3, 8) - where(x < 6, 2, 6)"], ["where(x < 6, 1, 2)"]),
     (["where(x < 6, y, 0) + where(x < 6, 0, z) + y*z + z*9"], ["where(x < 6, y, z) + (y + 9)*z"]),
     # what one branch of a selection takes away
-    (["y*9 - (x + where(z < 3, 0, 1 - x))*3 + 3"], ["y*9 - where(z < 3, x, 1)*3 + 3"]),
+    (["y*9 - (x + where(z < 3, 0, 1 - x))*3 + 3"], ["where(z < 3, y*8 + y - (x*2 + x) + 3, y*8 + y)"]),
     # a quotient of a quotient, whose common factor is gone
-    (["(x + y*4)//18*24 - y//9*47", "x < 0 or 4 < x"], ["(x + y*4)//18*24 - y//9*47", "x < 0 or 4 < x"]),
+    (["(x + y*4)//18*24 - y//9*47", "x < 0 or 4 < x"], ["((x + y*4)//18 - y//9*2)*24 + y//9", "5 <= x or x < 0"]),
     # the complement of what is written
     (["not x//32 < x%16 + 3", "x//32 + x%32*18"], ["x%16 + 3 <= x//32", "x//32 + x%32*18"]),
     (["not (x//32 < x%16 + 3 or y < 9)", "x//32 + x%32*18"], ["x%16 + 3 <= x//32 and 9 <= y", "x//32 + x%32*18"]),
@@ -519,16 +519,16 @@ SHORTER = [
     (["(x*3 + y*4 + 2)//8"], ["(x//2 + x + y*2 + 1)//4"]),
     (["(x*5 + y*8)//20"], ["(x//4 + x + y*2)//5"]),
     (["(x*5 + y*6)//20"], ["(x + y + y//5)//4"]),
-    (["(x*7 + y*4)//20"], ["(x*7 + y*4)//20"]),
+    (["(x*7 + y*4)//20"], ["(x*8 - x + y*4)//20"]),
     (["where(x < 6, 3, 8) - where(y < 6, 2, 6)"], ["where(x < 6, 3, 8) - where(y < 6, 2, 6)"]),
     # a sum by which several terms are multiplied, and near misses
     (["x*z + y*z + x*w + y*w"], ["(x + y)*(z + w)"]),
     (["x*z - y*z + y*w - x*w + 5"], ["(x - y)*(z - w) + 5"]),
-    (["x*z*2 + y*z*2 + x*w*3 + y*w*3"], ["(x + y)*(z*2 + w*3)"]),
+    (["x*z*2 + y*z*2 + x*w*3 + y*w*3"], ["(x + y)*((w + z)*2 + w)"]),
     (["x*y + x*2 + y*3 + 7 + w"], ["(x + 3)*(y + 2) + w + 1"]),
     (["x*z - y*z - x*3 + y*3 + w"], ["(x - y)*(z - 3) + w"]),
     (["x*z + y*z + x*w - y*w"], ["(w + z)*x + (z - w)*y"]),
-    (["x*z + y*z + x*3 + y*2"], ["(z + 2)*y + (z + 3)*x"]),
+    (["x*z + y*z + x*3 + y*2"], ["(x + y)*2 + x + (x + y)*z"]),
     # powers by squares
     (["(x + y)*(x + y)*(x + y)*(x + y)"], ["(x + y)*(x + y)*((x + y)*(x + y))"]),
     (["(x + y)*z*(y + x)*(x + y)*(x + y)"], ["(x + y)*(x + y)*((x + y)*(x + y))*z"]),
@@ -587,7 +587,7 @@ BESIDE_MULTIPLES = [
     ("x//63*2500 + x%63//8", "x//63*2492 + (x + x//63)//8"),
     ("x//25*25 - x%25//8*199", "x//25*622 - (x - x//25)//8*199"),
     # near misses: no multiple, and no quotient that is there
-    ("(x*3 + 3)//25", "(x*3 + 3)//25"),
+    ("(x*3 + 3)//25", "(x*2 + x + 3)//25"),
     ("(x + 1)//3", "(x + 1)//3"),
 ]
 
@@ -617,12 +617,12 @@ def _nearly(a: int, d: int, n: int, sign: int, x: int) -> bool:
 #: Sums, and what they become where a quotient takes in their constant.
 TAKEN_IN = [
     ("(i + 3)//4*4 + j - 4", "(i - 1)//4*4 + j"),
-    ("(k + 2)//3*3 + j - 3", "(k - 1)//3*3 + j"),
-    ("(i + 3)//4*12 + j*5 + 24", "(i + 11)//4*12 + j*5"),
+    ("(k + 2)//3*11 + j - 11", "(k - 1)//3*11 + j"),
+    ("(i + 3)//4*22 + j*13 + 44", "(i + 11)//4*22 + j*13"),
     # near misses: no multiple, a dividend without a constant, one that would be negative
     ("(i + 3)//4*4 + j - 3", "(i + 3)//4*4 + j - 3"),
     ("i//4*4 + j - 4", "i//4*4 + j - 4"),
-    ("(i + 2)//3*3 + j - 3", "(i + 2)//3*3 + j - 3"),
+    ("(i + 2)//3*11 + j - 11", "(i + 2)//3*11 + j - 11"),
 ]
 
 
@@ -687,11 +687,11 @@ _ENDS = {"i": (0, 3), "j": (-2, 5), "k": (1, 4), "n": (0, 40), "m": (-9, 9)}
 #: Roots, and what they become: a sum that is needed anyway has its constant already.
 BY_NEEDED = [
     (["i + 1", "n - i < 2"], ["i + 1", "n <= i + 1"]),
-    (["i*5 + 1", "2 <= n - i*5"], ["i*5 + 1", "i*5 + 1 < n"]),
+    (["i*11 + 1", "2 <= n - i*11"], ["i*11 + 1", "i*11 + 1 < n"]),
     (["n - 3", "i + 3 < n"], ["n - 3", "i < n - 3"]),
     # near misses: another constant, another multiple, an equation
     (["i + 5", "n - i < 2"], ["i + 5", "-1 <= i - n"]),
-    (["i*4 + 1", "2 <= n - i*5"], ["i*4 + 1", "2 <= n - i*5"]),
+    (["i*4 + 1", "2 <= n - i*11"], ["i*4 + 1", "2 <= n - i*11"]),
     (["i + 1", "n == i + 3"], ["i + 1", "i - n == -3"]),
 ]
 
@@ -723,7 +723,7 @@ AT_ENDS = [
     # of two terms apart, where no more than one quotient is possible
     ("i*6 + j < 20", "i < 3 or j < 2"),
     ("1 <= i*6 - j", "1 <= i or j < 0"),
-    ("i*6 + j <= 0", "i < 1 and j < 1"),
+    ("i*6 + j <= 0", "max(j, i) < 1"),
     ("18 < i*6 + j", "3 <= i and 1 <= j"),
     ("i*6 + j < 14", "i*6 + j < 14"),
     ("i*6 + j < 8", "i*6 + j < 8"),

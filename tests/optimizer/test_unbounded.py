@@ -40,7 +40,7 @@ FOUND = [
     ("n*n*n // n", {"n": SIZE}, [], "n*n"),
     ("x // n // m", {"x": ANY, "n": SIZE, "m": SIZE}, [], "x//(m*n)"),
     ("where(n < 5, n % 8, n // 2)", {"n": COUNT}, [], "where(n < 5, n, n//2)"),
-    ("sum(where(r < 5, 3, 0), r, 0, n)", {"n": COUNT}, [], "min(15, n*3)"),
+    ("sum(where(r < 5, 3, 0), r, 0, n)", {"n": COUNT}, [], "min(15, n*2 + n)"),
     ("n // 2**210 == 0", {"n": COUNT}, [], f"n < {2**210}"),
 ]
 
