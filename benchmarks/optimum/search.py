@@ -146,6 +146,7 @@ class Pools:
         cost: int,
     ) -> None:
         self.model = model
+        self._prices: dict[object, int] = {}
         self.paid = cost_of([base], model) if base is not None else 0
         #: What a term may cost at most beside the base.
         self.budget = cost - 1 - self.paid
@@ -168,10 +169,10 @@ class Pools:
     def price(self, op: str, *operands: int | bool) -> int:
         """The price over operands that are literals, or whose sign alone is known (a bool)."""
         key = (op, *[(type(x), x) for x in operands])
-        if key not in _PRICES.setdefault(id(self.model), {}):
+        if key not in self._prices:
             bounds = [((-99 if x else 0), 1000) if isinstance(x, bool) else (x, x) for x in operands]
-            _PRICES[id(self.model)][key] = self.model.price(op, bounds, (-99, 1000))
-        return _PRICES[id(self.model)][key]
+            self._prices[key] = self.model.price(op, bounds, (-99, 1000))
+        return self._prices[key]
 
     def _grow(self) -> int:
         for cost in range(1, max(1, self.budget)):
@@ -394,7 +395,6 @@ class Pools:
                             yield left + price, make(op, *terms)
 
 
-_PRICES: dict[int, dict[object, int]] = {}
 _CODES = {op: code for code, op in enumerate(OPS)}
 _NAMES = list(OPS)
 

@@ -58,7 +58,9 @@ class LinearPrograms(dict[Coefficients, Program]):
             return Program(0)
         direct = Program(self.prices[by], (_unit(sum_of, place, 1),), by)
         shift = by & -by
-        if shift == by:
+        # of the digits -1, 0 and 1 the fewest that are not 0, each but the first of them added
+        digits = (by ^ 3 * by).bit_count()
+        if digits == 1 or (digits - 1) * self.prices.addition >= direct.price:
             return direct
         if shift > 1:
             rest = _unit(sum_of, place, by // shift)
@@ -75,8 +77,9 @@ class LinearPrograms(dict[Coefficients, Program]):
         return Program(self[one].price + self[subtracted].price + self.prices.addition, (one, other))
 
     def is_short(self, sum_of: Coefficients) -> bool:
-        """Whether a program is looked for: of few terms, some coefficient of which is no power of two."""
-        return len(sum_of) <= LIMITS.program_terms and any(abs(k) & (abs(k) - 1) for k in sum_of)
+        """Whether a program is looked for: of few terms, some coefficient no power of two, none of them long."""
+        sizes = [abs(k) for k in sum_of]
+        return len(sizes) <= LIMITS.program_terms and max(sizes) < 2**16 and any(k & (k - 1) for k in sizes)
 
 
 def _unit(sum_of: Coefficients, place: int, k: int) -> Coefficients:
@@ -101,8 +104,8 @@ def _rounded(sum_of: Coefficients, terms: list[int]) -> Iterator[tuple[Coefficie
             for multiple in (k // divisor * divisor, k // divisor * divisor + divisor):
                 if multiple and abs(k - multiple) < abs(k):
                     yield _replaced(sum_of, place, multiple), _unit(sum_of, place, k - multiple)
-    # x*7 - y*9 = (x - y)*8 - (x + y): multiples of a power of two
-    for shift in range(1, max(map(abs, sum_of)).bit_length() + 1):
+    # x*7 - y*9 = (x - y)*8 - (x + y): multiples of a power of two; of 2 there would be too many
+    for shift in range(2, max(map(abs, sum_of)).bit_length() + 1):
         above = tuple((k + (1 << shift >> 1)) >> shift << shift for k in sum_of)
         below = tuple(k - upper for k, upper in zip(sum_of, above, strict=True))
         if max(map(abs, below)) == 1 and 0 < sum(map(abs, above)) < gcd(*above) * sum(map(abs, sum_of)):

@@ -63,5 +63,11 @@ def test_no_part_is_wider_than_its_sum() -> None:
     assert str(optimize("x*9", x=(0, 2**31 // 9)).expr) == "x*8 + x"
 
 
+def test_long_literals_have_no_program() -> None:
+    by = 3**300
+    assert str(optimize(f"x*{by}", x=(0, 9)).expr) == f"x*{by}"
+    assert str(optimize(f"x*{2**16 + 1}", x=(0, 9)).expr) == f"x*{2**16 + 1}"
+
+
 def test_a_model_without_dear_products_has_none_of_it() -> None:
     assert str(optimize("x*9 + y*2", x=(0, 99), y=(0, 15), cost=OpCount()).expr) == "x*9 + y*2"
