@@ -1,6 +1,9 @@
 """Settings for every test: examples are drawn the same way each time, without a clock."""
 
+import pytest
 from hypothesis import settings
+
+from eqsat.cli import main as cli
 
 settings.register_profile("eqsat", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("eqsat")
@@ -13,3 +16,16 @@ def pytest_addoption(parser):
         default=40,
         help="how many random kernels run under the sanitizers and with every compiler",
     )
+
+
+@pytest.fixture
+def eqsat(capsys):
+    """Run the command line in this process: its exit code, standard output and standard error."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as done:
+            cli.main(arguments)
+        captured = capsys.readouterr()
+        return int(done.value.code or 0), captured.out, captured.err
+
+    return call

@@ -65,7 +65,8 @@ class Chooser:
 
     def choose_from(self, start: Choice) -> tuple[Choice, int]:
         """The cheapest choice found from ``start``, and from what is cheapest for a class alone where that has none."""
-        return self._with_partial_sums({**tree(self.priced), **start})
+        whole = {**tree(self.priced), **start}
+        return self._with_partial_sums(needed(whole, self.builder.graph.roots))
 
     def reusing(self, choice: Choice, cost: int, has_time: Callable[[], bool]) -> tuple[Choice, int]:
         """The choice improved by alternatives that use what is computed anyway."""

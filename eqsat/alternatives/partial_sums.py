@@ -79,7 +79,7 @@ def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Ch
         if op == "sum":
             constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
             sums[c] = (dict(zip(args, coefficients, strict=True)), constant)
-        elif op == "mul" and (by := choice[args[1]])[0] == "const":
+        elif op == "mul" and (by := choice[args[1]])[0] == "const" and by[1]:
             sums[c] = ({args[0]: cast(int, by[1])}, 0)
     if not sums:
         return choice

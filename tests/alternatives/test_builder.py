@@ -479,7 +479,7 @@ ROUNDED = [
     ("y - where(x >= 11, 16, 0) + x", "y - 5 + (x + 5)%16"),
     ("min(y, 31) - min(y, 0)", "max(min(31, y), 0)"),
     # near misses: another divisor, one more value, one more bit, and what is not wrapped
-    ("n//8 + min(n%7, 1)", "n//8 + min(1, n%7)"),
+    ("n//8 + min(n%11, 1)", "n//8 + min(1, n%11)"),
     ("n//8 + min(n%8, 2)", "n//8 + min(2, n%8)"),
     ("n//8*2 + min(n%8, 1)", "n//8*2 + min(1, n%8)"),
     ("where(n%8 == 1, n, n - n%8 + 8)", "where(n%8 == 1, n, n - n%8 + 8)"),
