@@ -391,6 +391,7 @@ class _Search:
         self.uses = dict.fromkeys(choice, 0)
         for c in chain(self.graph.roots, *[choice[c][2] for c in order]):
             self.uses[c] += 1
+        self.needed = {c for c, count in self.uses.items() if count}
         self.total = sum([self.paid[c] for c in order])
         self._order: list[int] | None = order
 
@@ -418,6 +419,7 @@ class _Search:
             count = uses[c]
             uses[c] = count + 1
             if not count:
+                self.needed.add(c)
                 cost += self.paid[c]
                 waiting += self.choice[c][2]
         return cost
@@ -430,6 +432,7 @@ class _Search:
             count = uses[c] - 1
             uses[c] = count
             if not count:
+                self.needed.discard(c)
                 cost += self.paid[c]
                 waiting += self.choice[c][2]
         return cost
@@ -450,28 +453,41 @@ class _Search:
 
         If only some nodes are to ``fit``, the cheapest of these, even if the total rises, by less than ``rise``.
         """
-        current, paid = self.choice[c], self.paid[c]
-        # what both need is freed here, and taken again below
+        current, paid, needed = self.choice[c], self.paid[c], self.needed
+        operands = set(current[2])
         free = paid + self._release(current[2])
+        unshared = operands - needed
         least = free if fits is None else free + rise
-        best: tuple[Node, int] | None = None
-        uses = self.uses
+        # at least what each would cost: itself, and of its operands what nothing else needs; those without a finite
+        # term cost infinitely much
+        direct = sum([self.paid[a] for a in unshared])
+        candidates: list[tuple[float, Node, int, set[int], set[int]]] = []
         for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
             if price < least and node is not current:
-                taken: float = price
-                if missing := {a for a in node[2] if not uses.get(a)}:
-                    # what has no finite term is never taken
-                    taken += sum([self.paid.get(a, inf) for a in missing])
-                    if taken < least:
-                        taken = price + self._take(node[2])
-                        self._release(node[2])
+                new = set(node[2])
+                dropped = operands - new
+                new -= operands
+                bound = price + direct - sum([self.paid[a] for a in dropped if a in unshared])
+                bound += sum([self.paid.get(a, inf) for a in new if a not in needed])
+                if bound < least:
+                    candidates.append((bound, node, price, new, dropped))
+        self._take(current[2])
+        best: tuple[Node, int] | None = None
+        for bound, node, price, new, dropped in candidates:
+            if bound < least:
+                # only where the two differ: a wide sum has thousands of alternatives that share most of their operands
+                lost = [a for a in current[2] if a in dropped]
+                taken = free - paid + price + self._take(new) - self._release(lost)
+                self._take(lost)
+                self._release(new)
                 # the operands of `node` may not need `c` itself
                 if taken < least and (fits is None or fits(node)) and not reaches(self.choice, node[2], c):
                     best, least = (node, price), taken
         if best is not None:
+            self._take(best[0][2])
+            self._release(current[2])
             self._choose(c, *best)
             self.total += int(least) - free
-        self._take(self.choice[c][2])
         return best is not None
 
     def abandon(self) -> bool:
@@ -571,12 +587,12 @@ class _Search:
 
     def _may_pay(self, ways: Sequence[tuple[int, int]]) -> bool:
         """Whether nodes without these operands seem to cost less than all that giving up those with them would free."""
-        uses, paid = self.uses, self.paid
+        needed, paid = self.needed, self.paid
         freed = sum([paid[c] + self._release(self.choice[c][2]) for c, _ in ways])
         least: float = 0
         for c, operand in ways:
             others = [
-                price + sum([paid.get(a, inf) for a in node[2] if not uses.get(a)])
+                price + sum([paid.get(a, inf) for a in {*node[2]} - needed])
                 for node, price in zip(self.graph.classes[c], self.prices[c], strict=True)
                 if operand not in node[2]
             ]
