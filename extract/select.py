@@ -457,7 +457,7 @@ class _Search:
         operands = set(current[2])
         free = paid + self._release(current[2])
         unshared = operands - needed
-        least = free if fits is None else free + rise
+        least: float = free if fits is None else free + rise
         # at least what each would cost: itself, and of its operands what nothing else needs; those without a finite
         # term cost infinitely much
         direct = sum([self.paid[a] for a in unshared])
@@ -467,12 +467,12 @@ class _Search:
                 new = set(node[2])
                 dropped = operands - new
                 new -= operands
-                bound = price + direct - sum([self.paid[a] for a in dropped if a in unshared])
+                bound: float = price + direct - sum([self.paid[a] for a in dropped if a in unshared])
                 bound += sum([self.paid.get(a, inf) for a in new if a not in needed])
                 if bound < least:
                     candidates.append((bound, node, price, new, dropped))
         self._take(current[2])
-        best: tuple[Node, int] | None = None
+        best: tuple[Node, int, int] | None = None
         for bound, node, price, new, dropped in candidates:
             if bound < least:
                 # only where the two differ: a wide sum has thousands of alternatives that share most of their operands
@@ -482,13 +482,15 @@ class _Search:
                 self._release(new)
                 # the operands of `node` may not need `c` itself
                 if taken < least and (fits is None or fits(node)) and not reaches(self.choice, node[2], c):
-                    best, least = (node, price), taken
-        if best is not None:
-            self._take(best[0][2])
-            self._release(current[2])
-            self._choose(c, *best)
-            self.total += int(least) - free
-        return best is not None
+                    best, least = (node, price, taken), taken
+        if best is None:
+            return False
+        node, price, taken = best
+        self._take(node[2])
+        self._release(current[2])
+        self._choose(c, node, price)
+        self.total += taken - free
+        return True
 
     def abandon(self) -> bool:
         """Try every class that several others use, but each of them could do without; whether the total fell."""
