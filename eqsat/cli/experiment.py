@@ -31,6 +31,7 @@ from eqsat.egraph.rule import Rule
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of
+from eqsat.lang.display import Displayed, html_table
 from eqsat.lang.expr import Expr, term_count, topological
 from eqsat.lang.text import to_program
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize, term_of, variables_of
@@ -97,7 +98,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Experiment(Displayed):
     """What :func:`experiment` found.
 
     Attributes
@@ -142,6 +143,10 @@ class Experiment:
     def is_measured(self) -> bool:
         """Whether the answers were compiled and measured."""
         return any(row.nanoseconds for row in self.rows)
+
+    def _repr_html_(self) -> str:
+        lines = self.summary()
+        return html_table([*lines[0]], [[*line.values()] for line in lines])
 
     def to_csv(self, path: str | Path) -> None:
         """Write one line for each row, without the answers."""

@@ -10,7 +10,7 @@ from corpora import SAMPLE, cases
 
 from eqsat import Rule, operator, optimize, var
 from eqsat.cli.page import content
-from eqsat.extract import LoopAware, Priced, to_dot, to_egraph_serialize, tree
+from eqsat.extract import LoopAware, Priced, from_egraph_serialize, to_dot, to_egraph_serialize, tree
 from eqsat.lang.text import to_program
 from eqsat.rules import DEFAULT
 
@@ -141,6 +141,8 @@ def test_graphs_for_other_programs():
     nodes = written["nodes"]
     assert len(nodes) == len(graph)
     assert all(child in nodes for node in nodes.values() for child in node["children"])
+    read = from_egraph_serialize(json.loads(json.dumps(written)))
+    assert (read.graph, read.prices) == (graph, priced.prices)
     # what a bottom-up extractor finds costs what ours says
     best: dict[str, int] = {}
     for _ in graph.classes:
