@@ -447,7 +447,7 @@ def write_csv(rows: Sequence[Row], path: Path) -> None:
 def plot(rows: Sequence[Row], directory: Path) -> list[Path]:
     """Draw what the rows hold, each as a PNG.
 
-    ``prediction``: what models predict against time, if that was measured. ``extraction``: cost against extraction time,
+    ``prediction``: predictions against time, if that was measured. ``extraction``: cost against extraction time,
     and gaps. ``profile``: what answers cost over their inputs, case by case. ``pareto``, of several models: what the
     answers of each cost in all under the first and each other one, those on the front joined by a line.
 
