@@ -362,14 +362,14 @@ def _quotients_of(builder: Builder, sums: Iterable[int]) -> Iterator[tuple[int, 
             wanted[n][residues(dividend, n)].add(dividend.constant)
     having: dict[Expr | None, dict[int, LinearForm]] = defaultdict(dict)
     for c, form in forms.items():
-        for atom in (None, *form.terms):
-            having[atom][c] = form
+        for part in (None, *form.terms):
+            having[part][c] = form
     for n, dividends in wanted.items():
         if theory.is_late():
             return
         # they have the atoms that are left of a dividend
         able = {next(iter(left.terms), None) for left in dividends}
-        for c in sorted(set(chain.from_iterable([having[atom] for atom in able]))):
+        for c in sorted(set(chain.from_iterable([having[part] for part in able]))):
             form = forms[c]
             for constant in sorted(dividends.get(residues(form, n), ())):
                 dividend = LinearForm(form.terms, constant)
