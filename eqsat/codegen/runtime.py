@@ -41,7 +41,8 @@ from eqsat.codegen.expressions import Function, arguments, function, points_func
 from eqsat.codegen.nests import function as loop_function
 from eqsat.codegen.schedule import optimized
 from eqsat.codegen.trusted import Arrays, differs, rounds_at_will, shortened
-from eqsat.kernels.kernel import DTYPES, Kernel, flattened
+from eqsat.egraph.engine import Budget
+from eqsat.kernels.kernel import DTYPES, KERNEL_BUDGET, Kernel, flattened
 from eqsat.lang.errors import CompileError, MiscompilationWarning
 from eqsat.lang.expr import Expr, extent
 from eqsat.lang.limits import list_of, shown
@@ -693,6 +694,7 @@ def compile_kernel(
     reassociate: bool = False,
     lanes: int = 1,
     verify: bool = True,
+    budget: Budget = KERNEL_BUDGET,
 ) -> Program:
     """Compile a kernel into a function on NumPy arrays: :func:`eqsat.compile`.
 
@@ -713,6 +715,8 @@ def compile_kernel(
         Whether a new library is run on random arrays and compared with the evaluator, as :mod:`eqsat.codegen.trusted`
         says. That takes some milliseconds; the verdict is kept beside the library. What differs is compiled again with
         ``SAFE_FLAGS``.
+    budget : Budget
+        What optimising may use; the C compiler and ``verify`` take their time beside it.
 
     Warns
     -----
@@ -741,7 +745,7 @@ def compile_kernel(
         raise TypeError(f"{shown(kernel)} is no kernel: give an eqsat.Kernel")
     if "out" in {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}:
         raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
-    compiled = optimized(kernel, reassociate=reassociate) if optimize else flattened(kernel)
+    compiled = optimized(kernel, reassociate=reassociate, budget=budget) if optimize else flattened(kernel)
     unit = partial(_array_unit, parallel=parallel, reassociate=reassociate, lanes=lanes)
     text, source = unit(kernel, compiled)
     order = () if "clang" in compiler_version() else GCC_FLAGS
@@ -758,6 +762,7 @@ def compile_kernel(
         "reassociate": reassociate,
         "lanes": lanes,
         "verify": verify,
+        "budget": budget,
     }
     return Program(kernel, compiled, text, options, library)
 

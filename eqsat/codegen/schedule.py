@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from eqsat.kernels.kernel import Kernel, Store, equal_store, flattened, simplified
+from eqsat.egraph.engine import Budget
+from eqsat.kernels.kernel import KERNEL_BUDGET, Kernel, Store, equal_store, flattened, simplified
 from eqsat.kernels.ranges import fresh
 from eqsat.lang.expr import (
     FALSE,
@@ -37,11 +38,14 @@ from eqsat.theory.linear import LinearArithmetic
 #: Elements per side of a tile of a transposition: this number of rows is in the first-level cache at once.
 TILE = 8
 
+#: The share of the time for simplifying a kernel before it is split again.
+ONCE = 2 / 3
+
 #: Steps in memory, in elements, that a row of vector instructions still takes well.
 NEAR = 4
 
 
-def optimized(kernel: Kernel, *, reassociate: bool = False) -> Kernel:
+def optimized(kernel: Kernel, *, reassociate: bool = False, budget: Budget = KERNEL_BUDGET) -> Kernel:
     """What is compiled: the kernel split, simplified, split and simplified again if that helps, and arranged.
 
     It is split first, since rules that do not know of the loops would mix the digits of an index. Sums are reassociated
@@ -53,6 +57,8 @@ def optimized(kernel: Kernel, *, reassociate: bool = False) -> Kernel:
         The kernel.
     reassociate : bool
         Whether floating-point sums may be taken in another order, which rounds differently.
+    budget : Budget
+        What all of it may use together.
 
     >>> from eqsat.lang.expr import buffer, var
     >>> a, b, k = buffer("A", "f32", (4, 6)), buffer("B", "f32", (24,)), var("k", 0, 23)
@@ -61,13 +67,16 @@ def optimized(kernel: Kernel, *, reassociate: bool = False) -> Kernel:
     """
     start = split(flattened(kernel))
 
-    def simplest(reassociate: bool) -> Kernel:
-        found = simplified(start, reassociate=reassociate)
+    def simplest(reassociate: bool, end: float) -> Kernel:
+        found = simplified(start, reassociate=reassociate, budget=budget.until(end, ONCE))
         apart = split(found)
-        return arranged(found if apart is found else simplified(apart, reassociate=reassociate))
+        if apart is not found:
+            found = simplified(apart, reassociate=reassociate, budget=budget.until(end))
+        return arranged(found)
 
-    in_order = simplest(False)
-    return min([simplest(True), in_order], key=_divisions_in_sums) if reassociate else in_order
+    end = budget.ends()
+    in_order = simplest(False, budget.ends(1 / 2) if reassociate else end)
+    return min([simplest(True, end), in_order], key=_divisions_in_sums) if reassociate else in_order
 
 
 def _divisions_in_sums(kernel: Kernel) -> int:

@@ -76,6 +76,18 @@ class Budget:
         for name, least in (("nodes", 1), ("seconds", 0), ("rounds", 0)):
             refuse_below(least, getattr(self, name), name, "a budget of ")
 
+    def ends(self, share: float = 1.0) -> float:
+        """When a share of its seconds is up if it begins now, on the clock of :func:`time.perf_counter`."""
+        return time.perf_counter() + share * float(self.seconds)
+
+    def until(self, end: float, share: float = 1.0) -> Budget:
+        """The budget with no more seconds than a share of what there is until ``end``.
+
+        >>> Budget(seconds=3.0).until(0.0).seconds
+        0.0
+        """
+        return replace(self, seconds=min(self.seconds, max(0.0, share * (end - time.perf_counter()))))
+
 
 @dataclass
 class Saturation:

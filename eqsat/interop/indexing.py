@@ -354,7 +354,7 @@ class IndexingMap(Displayed):
         if own := {"constraints", "gates"}.intersection(options):
             raise TypeError(f"{min(own)} is no option here: what holds on the domain are the constraints of the map")
         options = {"extract": "tree", **options, "cost": Affine(options.get("cost", Latency()))}
-        until = _end(options)
+        until = _budget(options).ends()
         # the range of a runtime variable is that of the value, wherever the map is defined
         narrow = {v: v for v in (*self.dims, *self.symbols)}
         constraints = list(self.constraints)
@@ -443,17 +443,16 @@ def _unwrapped(text: str) -> str:
     return wrapped[1] if wrapped else text
 
 
-def _end(options: Mapping[str, Any]) -> float:
-    """When the time of the options' budget is up, from now on."""
+def _budget(options: Mapping[str, Any]) -> Budget:
+    """The budget in the options."""
     budget = options.get("budget", DEFAULT_BUDGET)
     require(budget, Budget, "the budget")
-    return time.perf_counter() + float(budget.seconds)
+    return cast(Budget, budget)
 
 
 def _in_time(options: Mapping[str, Any], until: float) -> dict[str, Any]:
     """The options with what is left of the budget's time."""
-    left = max(0.0, until - time.perf_counter())
-    return {**options, "budget": replace(options.get("budget", DEFAULT_BUDGET), seconds=left)}
+    return {**options, "budget": _budget(options).until(until)}
 
 
 def _settled_terms(
@@ -498,7 +497,7 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
     """
     if isinstance(constraints, Expr | str) or not isinstance(constraints, Iterable):
         raise TypeError(f"the constraints must be a list of conditions, not {constraints!r}")
-    return _simpler(constraints, options, _end(options))
+    return _simpler(constraints, options, _budget(options).ends())
 
 
 def _simpler(constraints: Iterable[Expr], options: Mapping[str, Any], until: float) -> list[Expr]:

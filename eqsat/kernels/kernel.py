@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel, LoopAware, refuse_other
 from eqsat.kernels.limits import LIMITS
 from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges
@@ -62,6 +63,11 @@ from eqsat.optimizer.front import optimize
 from eqsat.theory.forms import to_expr
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.solving import equated, solved_for
+
+#: What optimising a kernel may use: its loops and terms are optimised several times over.
+KERNEL_BUDGET = Budget(seconds=10.0)
+#: The share of the time after which no further loops are looked for.
+FOR_LOOPS = 1 / 2
 
 #: NumPy's type of each element type.
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -331,7 +337,9 @@ def _nothing(term: Expr) -> bool | float:
     return False if term.is_bool else 0.0 if term.element else 0
 
 
-def simplified(kernel: Kernel, *, cost: CostModel = LATENCY, reassociate: bool = False) -> Kernel:
+def simplified(
+    kernel: Kernel, *, cost: CostModel = LATENCY, reassociate: bool = False, budget: Budget = KERNEL_BUDGET
+) -> Kernel:
     """The same kernel with every address, condition and integer as cheap as it gets.
 
     Parameters
@@ -341,6 +349,8 @@ def simplified(kernel: Kernel, *, cost: CostModel = LATENCY, reassociate: bool =
     reassociate : bool
         Whether sums of floating-point values may be taken in another order, which rounds differently. A product
         with 0.0 is 0.0 then, whatever the other factor is.
+    budget : Budget
+        What all of it may use together. Where time runs out loops and terms stay as they are.
 
     Notes
     -----
@@ -354,18 +364,26 @@ def simplified(kernel: Kernel, *, cost: CostModel = LATENCY, reassociate: bool =
     """
     require(kernel, Kernel, "a kernel")
     refuse_other(cost)
-    flat = [_collapsed(s, reassociate, cost) for s in map(_flattened, kernel.stores)]
+    require(budget, Budget, "a budget")
+    end, for_loops = budget.ends(), budget.ends(FOR_LOOPS)
+    flat = [_collapsed(s, reassociate, cost, budget.until(for_loops)) for s in map(_flattened, kernel.stores)]
     taken = kernel.names
-    flat = [s for _, nest in groupby(flat, key=lambda s: s.over) for s in _in_cheapest_loops(list(nest), cost, taken)]
+    flat = [
+        s
+        for _, nest in groupby(flat, key=lambda s: s.over)
+        for s in _in_cheapest_loops(list(nest), cost, taken, budget.until(for_loops))
+    ]
     pieces = _Pieces(flat)
     loops = pieces.loops()
     model = LoopAware(loops, cost) if loops else cost
-    result = optimize(pieces.terms, gates=pieces.gates, cost=model)
+    result = optimize(pieces.terms, gates=pieces.gates, cost=model, budget=budget.until(end))
     return Kernel(kernel.name, tuple(pieces.joined(result.exprs)))
 
 
-def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str]) -> list[Store]:
+def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str], budget: Budget) -> list[Store]:
     """Stores of one loop nest in the nest that is cheapest for their addresses and conditions; names are ``taken``."""
+    if not budget.seconds:
+        return stores
     pieces = _Pieces(stores)
     over = stores[0].over
     reductions = [t for s in stores for t in topological([s.value, s.when]) if t.op in REDUCTIONS]
@@ -373,7 +391,7 @@ def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str]) -
     axes = [Axis(v, scopes=frozenset([str(n) for n, vs in enumerate(free) if v in vs])) for v in over]
     given = Nest(tuple(axes), tuple(pieces.terms), tuple(pieces.gates))
     inside = {name: trips for name, trips in pieces.loops().items() if name not in {str(v.value) for v in over}}
-    nest = cheapest(given, model, inside=inside, gain=LIMITS.least_gain, taken=taken)
+    nest = cheapest(given, model, inside=inside, gain=LIMITS.least_gain, seconds=budget.seconds, taken=taken)
     if any(_repeats(nest, variables) > _repeats(given, variables) for variables in free):
         return stores
     loops = tuple([axis.variable for axis in nest.axes])
@@ -414,27 +432,32 @@ def flattened(kernel: Kernel) -> Kernel:
     return Kernel(kernel.name, tuple(map(_flattened, kernel.stores)))
 
 
-def _collapsed(store: Store, reassociate: bool, model: CostModel) -> Store:
+def _collapsed(store: Store, reassociate: bool, model: CostModel, budget: Budget) -> Store:
     """The store with its floating-point reductions over no more than what counts.
 
     A step that adds 0.0 changes nothing (but the sign of a zero), and so one that multiplies by 1.0 or compares with an
     infinity: a condition on the index narrows the range, and an equation leaves one step. Only with ``reassociate`` do
     factors leave a sum, and is a condition as a factor one on the index.
     """
+    end = budget.ends()
+
+    def in_cheapest(term: Expr) -> Expr:
+        seconds = budget.until(end).seconds
+        return in_cheapest_ranges(term, model, LIMITS.least_gain, seconds) if seconds else term
 
     def shorter(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if term.op not in REDUCTIONS:
             return None
         whole = make(term.op, *args)
         if not term.element:
-            return in_cheapest_ranges(whole, model, LIMITS.least_gain)
+            return in_cheapest(whole)
         while whole.op in REDUCTIONS and (narrowed := _narrowed(whole)) is not None:
             whole = narrowed
         if whole.op not in REDUCTIONS:
             return whole
         whole = _out_of_the_loop(whole, reassociate)
         if whole.op in ("fmax_over", "fmin_over") or (reassociate and whole.op in REDUCTIONS):
-            return in_cheapest_ranges(whole, model, LIMITS.least_gain)
+            return in_cheapest(whole)
         return whole
 
     value = rebuild([store.value], _selected_product)[0] if reassociate else store.value

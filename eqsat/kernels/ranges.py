@@ -15,7 +15,6 @@ for nested reductions).
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from typing import Any
 
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import Value
+from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel, LoopAware, refuse_other
 from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
@@ -414,14 +414,14 @@ def reduction(op: str, body: Expr, axes: Iterable[Axis]) -> Expr:
     return body
 
 
-def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0) -> Expr:
+def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0, seconds: float = 2.0) -> Expr:
     """Nested reductions by one operator over the ranges that are cheapest for what they compute of integers.
 
     Parameters
     ----------
     term : Expr
         A reduction; of floating-point values one that may be reassociated.
-    gain : float
+    gain, seconds : float
         As for :func:`cheapest`.
 
     >>> from eqsat.lang.expr import buffer, sum_over
@@ -437,7 +437,7 @@ def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0)
             rounded.add(inner)
     parts = [a for t in topological([body]) if t in rounded for a in t.args if a not in rounded and a.op != "buffer"]
     nest = Nest(axes, tuple(map(_without_indices, dict.fromkeys(parts) if rounded else (body,))))
-    found = cheapest(nest, cost, gain=gain)
+    found = cheapest(nest, cost, gain=gain, seconds=seconds)
     return term if found.axes == axes else reduction(term.op, substitute([body], found.images)[0], found.axes)
 
 
@@ -466,7 +466,7 @@ def cheapest(
     gain : float
         A nest is changed only if that saves more than this share of the cost.
     seconds : float
-        The time after which no more nests are considered.
+        The time: half of it for considering nests, the rest for pricing what is chosen.
     taken : iterable of str, optional
         Names that new variables must not have.
 
@@ -487,13 +487,18 @@ def cheapest(
     refuse_seconds(seconds)
     # costs of long loops are integers that no float holds
     most = 1 - Fraction(float(min(gain, 1)))
-    space = _Space(nest, cost, dict(inside or {}), time.perf_counter() + seconds)
+    budget = Budget(seconds=seconds)
+    end = budget.ends()
+    space = _Space(nest, cost, dict(inside or {}), budget.ends(1 / 2))
     found = _found(nest, space, most)
     if found is nest:
         return nest
     # that price has no sums shared between terms, which may turn a narrow choice
     found = found.named_beside(nest, taken)
-    costs = [n.optimized(cost, inside).cost + space.loop_cost(n) for n in (nest, found)]
+    costs = []
+    for place, each in enumerate((nest, found)):
+        result = each.optimized(cost, inside, budget=budget.until(end, 1 / (2 - place)))
+        costs.append(result.cost + space.loop_cost(each))
     return found if costs[1] < costs[0] * most else nest
 
 

@@ -44,7 +44,7 @@ from eqsat.optimizer.snapshot import Snapshot
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.theory.conjectures import Conjecture
 from eqsat.theory.definedness import AllowedDivisions, defined, suspects, unsafe_divisions
-from eqsat.theory.facts import GRACE, Work
+from eqsat.theory.facts import Work
 from eqsat.theory.linear import LinearArithmetic
 
 #: Inputs of more terms are large: what takes long is left out, or comes later.
@@ -53,8 +53,8 @@ LARGE = 100
 FIRST_NODES, NODES_GROW = 1500, 4
 #: The share of the time after which normal forms are simplified no further; what is left is for building their e-graph.
 FOR_NORMAL_FORMS = 0.75
-#: The share of the budget's seconds after which a run ends, though what it has begun is not done.
-MOST_SHARE = 1.2
+#: The share of the budget's seconds, and seconds beside it, after which a run ends though what it has begun is not done.
+MOST_SHARE, GRACE = 1.2, 0.02
 
 
 @lru_cache
@@ -79,7 +79,7 @@ def _free_tables(rules: tuple[Rule, ...]) -> list[Tables]:
 class Spent:
     """What a run has taken so far, together with the runs within it."""
 
-    started: float = field(default_factory=time.perf_counter)
+    started: float = field(default_factory=lambda: time.perf_counter())
     rounds: int = 0
     engine_seconds: float = 0.0
     extraction_seconds: float = 0.0
