@@ -52,7 +52,10 @@ class InputNodes(KindNodes):
         ops = [term.op for term in self._input]
         self._has_few = sum([op in FLOORS for op in ops]) < LIMITS.input_divisions
         self.truncates |= "tdiv" in ops
-        for term, op in zip(self._input, ops, strict=True):
+        for place, (term, op) in enumerate(zip(self._input, ops, strict=True)):
+            if place % LIMITS.terms_per_look == 0:
+                # where it is overdue there is no answer but the input
+                self.theory.is_late()
             value = self.classes.value_of(term) if op in _WORTH_ADDING else None
             if value is not None and self._is_worth_adding(term, value):
                 self._originals.setdefault(value, []).append(term)

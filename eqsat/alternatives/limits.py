@@ -35,6 +35,8 @@ class AlternativeLimits:
     hidden_nodes: int = 4
     #: Inputs with this number of divisions are not rewritten, and no answer has them as they are written.
     input_divisions: int = 120
+    #: Terms of the input from one look at the clock to the next.
+    terms_per_look: int = 64
     #: Operators of sums, and factors of products, in which hidden laws look for a quotient, or for powers.
     hidden_operands: int = 16
     #: A sum that is divided in at least this number of ways is a flat index.

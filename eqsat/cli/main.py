@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from difflib import get_close_matches
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
@@ -399,6 +400,7 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
 @click.option(
     "--memory", type=click.IntRange(min=1024), default=4096, show_default=True, help="Most megabytes of each worker."
 )
+@click.option("--scheduler", metavar="ADDRESS", help="Let the workers of a Dask scheduler do it (extra: cluster).")
 @click.option("--resume", is_flag=True, help="Keep the rows that are in OUT.jsonl, and make those that are missing.")
 def corpus(
     source: Path,
@@ -417,6 +419,7 @@ def corpus(
     prove_seconds: float,
     jobs: int,
     memory: int,
+    scheduler: str | None,
     resume: bool,
 ) -> None:
     """Optimise every case of a JSON Lines file; write one row each, in order.
@@ -446,12 +449,18 @@ def corpus(
     data = _standard_input() if str(source) == "-" else source.read_bytes()
     lines: list[str | bytes] = [*data.split(b"\n")]
     kept = _kept(output, lines) if resume else []
+    if scheduler is None:
+        started = partial(run, jobs=jobs)
+    else:
+        from eqsat.cli import cluster
+
+        started = partial(cluster.run, address=scheduler)
     errors = sum("error" in row for row in kept)
     written = len(kept)
     total = sum(1 for line in lines if line.strip()) - written
     with _opened(output, "a" if resume else "w") as stream, _progress(total) as advance:
         try:
-            with _termination_raised(), closing(run(lines, settings, jobs, skip=written)) as rows:
+            with _termination_raised(), closing(started(lines, settings, skip=written)) as rows:
                 for row in rows:
                     stream.write(json.dumps(row) + "\n")
                     stream.flush()

@@ -29,7 +29,8 @@ def guarded_loads(
     doubtful = []
     for term in loads:
         known = facts if row is not None and mentions(term, row) else ()
-        if is_inside(LinearArithmetic(known), term):
+        place = term.args[1]
+        if (place.vmin >= 0 and place.vmax < array_of(term).size) or is_inside(LinearArithmetic(known), term):
             inside.add(term)
         else:
             doubtful.append((term, known))
@@ -52,7 +53,9 @@ def guarded_loads(
 
 
 def is_inside(theory: LinearArithmetic, term: Expr) -> bool:
-    """Whether a load is known to be inside its array."""
+    """Whether a load is known to be inside its array; not once it is late."""
+    if theory.is_late():
+        return False
     low, high = theory.bounds_of(term.args[1])
     return low >= 0 and high < array_of(term).size
 

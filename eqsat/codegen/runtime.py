@@ -48,6 +48,7 @@ from eqsat.lang.expr import Expr, extent
 from eqsat.lang.limits import list_of, shown
 from eqsat.lang.ops import Buffer
 from eqsat.lang.sampling import domain_size
+from eqsat.theory.facts import late_after
 
 #: What every library is compiled with.
 FLAGS = ("-std=c99", "-O2", "-fno-tree-vectorize", "-fno-tree-slp-vectorize")
@@ -745,9 +746,10 @@ def compile_kernel(
         raise TypeError(f"{shown(kernel)} is no kernel: give an eqsat.Kernel")
     if "out" in {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}:
         raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
-    compiled = optimized(kernel, reassociate=reassociate, budget=budget) if optimize else flattened(kernel)
     unit = partial(_array_unit, parallel=parallel, reassociate=reassociate, lanes=lanes)
-    text, source = unit(kernel, compiled)
+    with late_after(budget.ends()):
+        compiled = optimized(kernel, reassociate=reassociate, budget=budget) if optimize else flattened(kernel)
+        text, source = unit(kernel, compiled)
     order = () if "clang" in compiler_version() else GCC_FLAGS
     flags = (*ARRAY_FLAGS, *order, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
     part = shortened(compiled) if verify else None

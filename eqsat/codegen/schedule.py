@@ -9,6 +9,7 @@ floating-point sum counts.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -32,6 +33,7 @@ from eqsat.lang.expr import (
     variables,
 )
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.theory.facts import late_after
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
 
@@ -65,18 +67,19 @@ def optimized(kernel: Kernel, *, reassociate: bool = False, budget: Budget = KER
     >>> optimized(Kernel("turn", [Store(b[k], a[k % 4, k // 4], [k])])).stores
     (Store('B[k_0 + k_1*4] = A[k_0*6 + k_1] for k_1, k_0'),)
     """
-    start = split(flattened(kernel))
+    end = budget.ends()
 
     def simplest(reassociate: bool, end: float) -> Kernel:
         found = simplified(start, reassociate=reassociate, budget=budget.until(end, ONCE))
         apart = split(found)
         if apart is not found:
             found = simplified(apart, reassociate=reassociate, budget=budget.until(end))
-        return arranged(found)
+        return found if time.perf_counter() > end else arranged(found)
 
-    end = budget.ends()
-    in_order = simplest(False, budget.ends(1 / 2) if reassociate else end)
-    return min([simplest(True, end), in_order], key=_divisions_in_sums) if reassociate else in_order
+    with late_after(end):
+        start = split(flattened(kernel))
+        in_order = simplest(False, budget.ends(1 / 2) if reassociate else end)
+        return min([simplest(True, end), in_order], key=_divisions_in_sums) if reassociate else in_order
 
 
 def _divisions_in_sums(kernel: Kernel) -> int:
@@ -184,6 +187,8 @@ def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Exp
     theory = LinearArithmetic()
 
     def linear(term: Expr) -> Expr:
+        if theory.is_late():
+            return term
         form = theory.form(term)
         return to_expr(form) if form.is_affine() else term
 
@@ -201,6 +206,8 @@ def _steps(variable: Expr, terms: Iterable[Expr]) -> set[int]:
     steps = {variable: 1}
     found = set()
     for term in topological(terms):
+        if theory.is_late():
+            break
         if term.op not in DIVISIONS or term.args[1].op != "const" or term.args[1].vmin < 2:
             continue
         moving = [(steps[a], abs(c)) for a, c in theory.form(term.args[0]).terms.items() if a in steps]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from inspect import signature
@@ -106,6 +107,7 @@ def optimize(
     >>> optimize("(i*32 + j) // 32", i=(0, 63), j=range(32)).expr
     Expr('i')
     """
+    began = time.perf_counter()
     gates, constraints = () if gates is None else gates, () if constraints is None else constraints
     _refuse_ranges(gates, constraints, rules, cost, budget, engine, theory, extract, pareto, branches, unknown_divisors)
     _require_one_of("engine", engine, ENGINES)
@@ -142,6 +144,8 @@ def optimize(
     run = kind(
         hidden.roots, hidden.facts, hidden.gates, rules, checked(model), budget, extract, pareto, branches == "lazy"
     )
+    # reading text counts
+    run.spent.started = began
     if rounded := [t for t in run.order if t.element]:
         shown = brief(rounded[0])
         raise ValueError(f"{shown!r} is a floating-point value: give it as a store of a kernel (eqsat.kernels.kernel)")

@@ -53,8 +53,8 @@ LARGE = 100
 FIRST_NODES, NODES_GROW = 1500, 4
 #: The share of the time after which normal forms are simplified no further; what is left is for building their e-graph.
 FOR_NORMAL_FORMS = 0.75
-#: The share of the budget's seconds, and seconds beside it, after which a run ends though what it has begun is not done.
-MOST_SHARE, GRACE = 1.2, 0.02
+#: The share of the budget's seconds, and seconds beside it, after which a run ends though what it began is not done.
+MOST_SHARE, GRACE = 1.1, 0.01
 
 
 @lru_cache
@@ -318,7 +318,12 @@ class Optimisation(ABC):
         free = _free_tables(rules)
         with self.spent.off_the_clock():
             tables = free.pop() if free else Tables(rules)
-        yield tables
+        try:
+            yield tables
+        except Exception:
+            # unlike an interrupt, an error leaves them empty
+            free.append(tables)
+            raise
         if not tables.is_worn:
             free.append(tables)
 
@@ -337,7 +342,7 @@ class Optimisation(ABC):
             # half of the time that is left is for choosing
             least = self._seconds_left() / 2
             try:
-                found = saturate(builder, tables, self.budget, lambda: self._seconds_left() <= least, own)
+                found = saturate(builder, tables, self.budget, lambda more: self._seconds_left() - more <= least, own)
             except UnsoundUnionError as error:
                 # what is shipped is proved: it is the constraints, or else a rule of the caller's
                 if not self.facts or own:

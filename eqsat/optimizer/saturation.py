@@ -81,12 +81,13 @@ class Saturated:
 
 
 def saturate(
-    builder: Builder, tables: Tables, budget: Budget, is_late: Callable[[], bool], thorough: bool = False
+    builder: Builder, tables: Tables, budget: Budget, is_late: Callable[[float], bool], thorough: bool = False
 ) -> Saturated:
     """Let the rules of ``tables`` match all that a canonical e-graph has, until nothing changes; it gains what they
     find.
 
-    With ``thorough`` more of the ways to write one value as a sum are matched.
+    ``is_late`` says whether there is no time for what takes a number of seconds. With ``thorough`` more of the ways to
+    write one value as a sum are matched.
     """
     run = _Run(builder, tables, thorough)
     tables.begin()
@@ -140,7 +141,7 @@ class _Run:
         #: Numbers from here on are not given to egglog.
         self.largest = _LARGEST if bounded else _LARGEST_FINITE
 
-    def steps(self, budget: Budget, is_late: Callable[[], bool]) -> str:
+    def steps(self, budget: Budget, is_late: Callable[[float], bool]) -> str:
         """Insert, match and normalise until nothing changes: why that ended."""
         began = time.perf_counter()
         is_new = self.insert()
@@ -150,6 +151,9 @@ class _Run:
         for turn in range(1, budget.rounds + 1):
             if not is_new:
                 break
+            # a round cannot be interrupted: one that would take as long as the last, or as inserting, is not begun
+            if is_late(self.rounds[-1].seconds):
+                return "time"
             began, matched = time.perf_counter(), self.tables.matches.total()
             with_broad = self.thorough or self.containers < MANY_CONTAINERS
             is_whole &= with_broad or not self.tables.has_broad(self.live)
@@ -171,8 +175,6 @@ class _Run:
                 break
             if len(self.builder.graph) > budget.nodes:
                 return "nodes"
-            if is_late():
-                return "time"
         else:
             if is_new:
                 return "iterations"

@@ -561,6 +561,8 @@ def holds_in_a_period(equation: Expr) -> bool:
         if divisor <= 0 and term.op not in _PERIODIC and not (term.op == "mul" and term.args[1].op == "const"):
             return False
         steps[term] = lcm(*[steps[arg] for arg in term.args]) * (divisor or 1)
+        if steps[term] > LIMITS.periodic_points:
+            return False
     # with both ends of the period: from one to the other the sides change alike
     period = lcm(*[steps[side] for side in equation.args])
     names = [var(_name(v), 0, period) for v in variables([equation])]

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import reduce
 from math import gcd, inf
 from operator import or_
@@ -36,12 +38,25 @@ _READ = {"le": 0, "lt": 0, "eq": 1, "ne": 2}
 _IN_SUMS = frozenset({"const", "var", "mul", *SUMS})
 
 
-#: Seconds that what was begun is waited for when the time is up.
-GRACE = 0.4
+#: The share of the time, and seconds, that what was begun is waited for when the time is up.
+GRACE, LEAST_GRACE = 0.1, 0.01
 
 
 class OverdueError(Exception):
     """No normal form is waited for any longer."""
+
+
+_LATE: ContextVar[float] = ContextVar("late", default=inf)
+
+
+@contextmanager
+def late_after(until: float) -> Iterator[None]:
+    """Let theories that are made meanwhile, and given no work of their own, say less from a time on."""
+    token = _LATE.set(min(until, _LATE.get()))
+    try:
+        yield
+    finally:
+        _LATE.reset(token)
 
 
 @dataclass
@@ -54,13 +69,14 @@ class Work:
 
     contexts: int = LIMITS.contexts
     steps: int = LIMITS.shared_steps
-    until: float = inf
+    until: float = field(default_factory=_LATE.get)
     end: float = inf
 
     @classmethod
     def ending(cls, until: float) -> Self:
         """Work until a time; what was begun by then is waited for a little longer."""
-        return cls(until=until, end=until + GRACE)
+        now = time.perf_counter()
+        return cls(until=until, end=max(now, until) + GRACE * max(0.0, until - now) + LEAST_GRACE)
 
 
 class Facts(Intervals):
