@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 import click
 
 from eqsat.cli.cases import load, one_line, read_corpus, reason
-from eqsat.cli.corpus import Row, Settings, id_of_line, record, run
+from eqsat.cli.corpus import id_of_line, record, run
 from eqsat.cli.rulesets import named, rule_set
+from eqsat.cli.settings import Row, Settings
 from eqsat.egraph.engine import Budget
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import COST_MODELS, LoopAware
@@ -104,7 +105,7 @@ _WITHOUT = click.option(
     "--without",
     multiple=True,
     metavar="NAME",
-    help="Leave out the rules of this name, in which * stands for anything, or family.",
+    help="Leave out the rules of this name, in which * stands for anything, or of this family.",
 )
 _UNKNOWN_DIVISORS = click.option(
     "--unknown-divisors",
@@ -753,9 +754,9 @@ def discover(
 ) -> None:
     """Find rules that make the answers to corpora cheaper, and print them as a file for --rules.
 
-    Fragments of the answers are compared with terms by enumeration. Of each that has a cheaper one a rule is made,
-    proved by z3 (extra: check), and kept if the rules that are there do not derive it and the corpus costs less with it.
-    A comment says how it was proved and what it saves. Cases of other kinds, and those that cannot be read, are left out.
+    Fragments of the answers are compared with terms by enumeration. Of each that has a cheaper one a rule is made and
+    proved by z3 (extra: check). It is kept if the rules that are there do not derive it, and the corpus costs less with
+    it: a comment says how it was proved and what it saves. Cases that cannot be read, or of other kinds, are left out.
     """
     from eqsat.discover.discovery import Case, to_file
     from eqsat.discover.discovery import discover as search
