@@ -39,7 +39,7 @@ from eqsat.alternatives.products import ProductNodes
 from eqsat.alternatives.quotients import QuotientNodes
 from eqsat.alternatives.selections import SelectionNodes
 from eqsat.cli.cases import one_line
-from eqsat.cli.corpus import Row
+from eqsat.cli.settings import Row
 from eqsat.egraph.rule import Rule
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import cast
 
 from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.limits import LIMITS
 from eqsat.theory.forms import LinearForm, atom_form, number
 
 
@@ -97,7 +98,7 @@ class CongruentRemainders:
 
 def wider_remainders(builder: Builder, form: LinearForm) -> Iterator[tuple[LinearForm, int]]:
     """The dividends and divisors of ``k*(A % n) + r`` as ``(k*A + r) % (k*n)``, for ``r`` in ``[0, k)``."""
-    for quotient, coefficient in form.terms.items():
+    for quotient, coefficient in form.terms.items() if len(form.terms) <= LIMITS.wide_sum else ():
         if quotient.op != "floordiv" or quotient.args[1].op != "const":
             continue
         k, left = divmod(-coefficient, quotient.args[1].vmin)

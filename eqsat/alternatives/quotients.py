@@ -99,6 +99,9 @@ class QuotientNodes(KindNodes):
                 continue
             n = cast(int, atom.args[1].value)
             inner = self.theory.inner(atom.args[0])
+            if len(form.terms) > 2 * len(inner.terms) + 2:
+                # more is left than can cancel
+                continue
             rest = form.plus(atom_form(atom), -coefficient).times(n)
             dividend = rest.plus(inner, coefficient).shifted(n - 1 if coefficient < 0 else 0)
             # of a minimum the rest may cancel what one operand has

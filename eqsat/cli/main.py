@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 import click
 
 from eqsat.cli.cases import load, one_line, reason
-from eqsat.cli.corpus import Row, Settings, id_of_line, record, run
+from eqsat.cli.corpus import id_of_line, record, run
 from eqsat.cli.rulesets import named, rule_set
+from eqsat.cli.settings import Row, Settings
 from eqsat.egraph.engine import Budget
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import COST_MODELS, LoopAware

@@ -703,3 +703,12 @@ def test_the_command_line_survives(text):
     assert done.returncode in (0, 2)
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_the_time_for_a_sum_of_digits_grows_little_faster_than_the_sum():
+    def work(count: int) -> int:
+        digits = [(var(f"i{n}", 0, 63) * 32 + var(f"j{n}", 0, 31)) // (n % 30 + 2) % (n % 7 + 2) for n in range(count)]
+        return calls(lambda: optimize(sum(digits, start=const(0)), budget=Budget(seconds=LIMIT)))
+
+    # an exponent of 1.3
+    assert work(400) < 2**1.3 * work(200)
