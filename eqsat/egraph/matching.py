@@ -102,8 +102,8 @@ class Compiled:
     """A way to match a rule: its stages in order, and the constructors that the first one reads.
 
     A rule that is ``broad`` has nothing but letters under one operator: of a long product it takes every two factors.
-    What is done with the matches of one that is ``asked`` Python says. ``addends`` are the operators of the terms of sums
-    that are looked up with their operands (:func:`eqsat.egraph.program.terms_with`).
+    What is done with the matches of one that is ``asked`` Python says. ``addends`` are the operators of the terms of
+    sums that are looked up with their operands (:func:`eqsat.egraph.program.terms_with`).
     """
 
     name: str
@@ -1018,7 +1018,8 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
         matcher = _Matcher(one, pattern)
         for stages in [*matcher.run()]:
             broad = pattern.left.op in CONTAINERS and all(letter_of(m) for m in _members(pattern.left, pattern.left.op))
-            found.append(Compiled(rule.name, stages, _constructors(pattern.left), broad, None, frozenset(matcher.addends)))
+            reads, addends = _constructors(pattern.left), frozenset(matcher.addends)
+            found.append(Compiled(rule.name, stages, reads, broad, addends=addends))
     return tuple(found)
 
 

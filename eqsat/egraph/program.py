@@ -4,9 +4,9 @@ A class is an ``E``. A sum is ``(Sum terms constant)``, its terms a multiset of 
 conjunction, disjunction, minimum, maximum or bit operator is a constructor over a multiset of classes. So
 commutativity and associativity hold by representation. Rules match the sums that are ``open``: of the ways to write
 one value as a sum there are exponentially many, so Python chooses some. The tables ``at`` and ``in`` index the
-members: which sum has a multiple of a class, which multiset has a class; ``at-Div`` and the like also which node the class has. ``(A n)`` is the class with that number in
-Python; ``(nf class terms constant)`` is a class's normal form, and ``lo hi fac modulus remainder`` say what the theory
-knows of its values.
+members: which sum has a multiple of a class, which multiset has a class; ``at-Div`` and the like say which node the
+class has besides. ``(A n)`` is the class with that number in Python; ``(nf class terms constant)`` is a class's normal
+form, and ``lo hi fac modulus remainder`` say what the theory knows of its values.
 """
 
 from __future__ import annotations
@@ -184,7 +184,11 @@ def _built(with_bits: bool = True) -> Iterator[tuple[str, str, str]]:
     alone = "(let m (multiset-of (Sc 1 (A i)))) (union (A i) (Sum m 0)) (nf (A i) m 0)"
     yield "atom", "i l h f", f"{alone} {facts}"
     measures = "(set (lo (A i)) k) (set (hi (A i)) k) (set (fac (A i)) (max 1 (abs k)))"
-    yield "literal", "i k", f"(let m (multiset-of)) (union (A i) (Sum m k)) (open (A i) m k) (set (lit (A i)) k) {measures}"
+    yield (
+        "literal",
+        "i k",
+        f"(let m (multiset-of)) (union (A i) (Sum m k)) (open (A i) m k) (set (lit (A i)) k) {measures}",
+    )
     yield "condition", "i", "(A i)"
     yield "holds", "i", "(union (A i) (Yes))"
     yield "fails", "i", "(union (A i) (No))"
