@@ -387,25 +387,32 @@ class LoopAware:
         return list(accumulate(self.loops.values(), mul, initial=1))
 
 
+class PriceError(ValueError, TypeError):
+    """A cost model has no price, or none that is an integer."""
+
+
 @dataclass(frozen=True)
 class Checked:
     """Another model whose prices are looked at.
 
     Raises
     ------
-    TypeError, ValueError
-        By :meth:`price`, if a price is no integer, or below 0; the message names the operator.
+    PriceError, ValueError
+        By :meth:`price`, if the model fails, or a price is no integer, or below 0; the message names the operator.
     """
 
     model: CostModel
 
     def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
         """The other model's price."""
-        price = self.model.price(op, operands, result)
+        try:
+            price = self.model.price(op, operands, result)
+        except Exception as error:
+            raise PriceError(f"the cost model fails to price {op!r}: {type(error).__name__}: {error}") from error
         if type(price) is int and price >= 0:
             return price
         if not hasattr(price, "__index__"):
-            raise TypeError(f"the cost model prices {op!r} at {price!r}: a price must be an integer")
+            raise PriceError(f"the cost model prices {op!r} at {price!r}: a price must be an integer")
         if price < 0:
             raise ValueError(f"the cost model prices {op!r} at {price}: a price must be 0 or more")
         return price.__index__()

@@ -65,6 +65,8 @@ class Chooser:
 
     def choose_from(self, start: Choice) -> tuple[Choice, int]:
         """The cheapest choice found from ``start``, and from what is cheapest for a class alone where that has none."""
+        # a search for what is available adds classes even where it finds nothing
+        self.priced.refresh(self.of_products)
         whole = {**tree(self.priced), **start}
         return self._with_partial_sums(needed(whole, self.builder.graph.roots))
 
