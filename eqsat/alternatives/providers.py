@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from functools import wraps
-from typing import Any
+from typing import Any, Protocol, cast
 
 
 class Proof(Enum):
@@ -56,6 +56,14 @@ PROVIDERS = (
     Provider("flat index", "the answer with a sum that the input takes apart as one variable", Proof.NORMAL_FORM),
     Provider("answer read again", "the answer's own normal forms", Proof.NORMAL_FORM),
 )
+
+
+class Marking(Protocol):
+    """What marks a function, and leaves its type as it is."""
+
+    def __call__[**P, T](self, function: Callable[P, T], /) -> Callable[P, T]: ...
+
+
 _NAMES = frozenset(provider.name for provider in PROVIDERS)
 _LEFT_OUT: ContextVar[frozenset[str]] = ContextVar("left_out", default=frozenset())
 
@@ -90,15 +98,17 @@ def nothing(*_: Any, **__: Any) -> Iterator[Any]:
     return iter(())
 
 
-def provides[**P, T](name: str, otherwise: Callable[P, T] = nothing) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Mark what a provider does; ``otherwise`` is done where it is left out."""
+def provides(name: str, otherwise: Callable[..., Any] = nothing) -> Marking:
+    """Mark what a provider does; ``otherwise``, which takes the same arguments, is done where it is left out."""
     assert name in _NAMES, name
 
-    def marked(function: Callable[P, T]) -> Callable[P, T]:
+    def marked[**P, T](function: Callable[P, T]) -> Callable[P, T]:
         @wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> T:
             left_out = _LEFT_OUT.get()
-            return otherwise(*args, **kwargs) if left_out and name in left_out else function(*args, **kwargs)
+            if left_out and name in left_out:
+                return cast(T, otherwise(*args, **kwargs))
+            return function(*args, **kwargs)
 
         return called
 
