@@ -72,7 +72,7 @@ class Chooser:
 
     def reusing(self, choice: Choice, cost: int, has_time: Callable[[], bool]) -> tuple[Choice, int]:
         """The choice improved by alternatives that use what is computed anyway."""
-        source = self.builder.enter("reuse")
+        source = self.builder.enter("availability")
         together = add_available(self.builder, choice)
         self.builder.enter(source)
         if together is None:
@@ -104,7 +104,7 @@ class Chooser:
         Sharing counts each operation once: where loops repeat some, it may cost more.
         """
         builder = self.builder
-        source = builder.enter("sharing")
+        source = builder.enter("partial sums")
         shared = share_junctions(builder, share_sums(builder, choice, self.programs))
         builder.selections.absorb_constants(shared)
         builder.grow()
