@@ -15,6 +15,7 @@ from eqsat.extract.cost import CostModel, checked
 from eqsat.lang.costs import LATENCY
 from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, topological, var
 from eqsat.lang.ops import OWN
+from eqsat.lang.strength_reduction import strength_reduced
 from eqsat.lang.text import parse
 from eqsat.optimizer.kept import Input, with_divisions, with_hidden_divisions
 from eqsat.optimizer.modulo_theory import ModuloTheory
@@ -140,15 +141,14 @@ def optimize(
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
     given = Input(roots, facts, gated)
     hidden = given if unknown_divisors == "refuse" else with_hidden_divisions(given, unknown_divisors == "assume")
-    run = kind(
-        hidden.roots, hidden.facts, hidden.gates, rules, checked(model), budget, extract, pareto, branches == "lazy"
-    )
+    priced = strength_reduced(checked(model))
+    run = kind(hidden.roots, hidden.facts, hidden.gates, rules, priced, budget, extract, pareto, branches == "lazy")
     if rounded := [t for t in run.order if t.element]:
         shown = brief(rounded[0])
         raise ValueError(f"{shown!r} is a floating-point value: give it as a store of a kernel (eqsat.kernels.kernel)")
     with collection_paused():
         result = run.run(engine)
-    return result if hidden is given else with_divisions(result, given, hidden, run.model)
+    return result if hidden is given else with_divisions(result, given, hidden, result.model)
 
 
 #: What :func:`optimize` takes by name.

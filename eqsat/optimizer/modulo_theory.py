@@ -24,6 +24,7 @@ from eqsat.extract.select import Choice, Priced, ProductPrices, improved, reacha
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import FALSE, Expr, substitute, topological
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, SUMS
+from eqsat.lang.strength_reduction import reduced
 from eqsat.lang.uninterpreted import UNINTERPRETED
 from eqsat.optimizer.optimisation import FOR_NORMAL_FORMS, LARGE, Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
@@ -232,8 +233,8 @@ class ModuloTheory(Optimisation):
     def _with_answers(self, result: Result, blended: Iterable[tuple[Expr, ...]]) -> Result:
         """The result with the answers of which none is worse than another in both cost and size."""
         size = SIZES[cast(str, self.pareto)]
-        found = [result.exprs, self.roots, *blended]
-        answers = frontier(Answer(exprs, cost_of(exprs, self.model), size(exprs)) for exprs in found)
+        found = [tuple(reduced(exprs, self.model)) for exprs in (result.exprs, self.roots, *blended)]
+        answers = frontier(Answer(exprs, cost_of(exprs, result.model), size(exprs)) for exprs in found)
         if self.extract == "tree":
             return replace(result, stop=self.stop, pareto=answers)
         # a blend may happen upon something cheaper
