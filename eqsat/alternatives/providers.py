@@ -70,7 +70,12 @@ _LEFT_OUT: ContextVar[frozenset[str]] = ContextVar("left_out", default=frozenset
 
 @contextmanager
 def without(*names: str) -> Iterator[None]:
-    """Leave providers out of all runs of this thread meanwhile.
+    """Leave providers out of all runs of this thread inside a ``with`` block.
+
+    Parameters
+    ----------
+    names : str
+        Names of :data:`PROVIDERS`.
 
     Raises
     ------
