@@ -3,6 +3,7 @@
 # CORPUS="a.jsonl b.jsonl", PEERS=all and BENCH="--no-gates ..." choose what is compared. make comparison: the report in docs.
 # make docs: the documentation site in build/site, with every notebook run and every rule proved.
 # make optimum: how far answers are from the least cost, as far as enumeration tells; OPTIMUM="--each N --cost opcount".
+# make fuzz SECONDS=600: random inputs of every kind against independent evaluators; SEED=7, ONLY=expressions,kernels.
 # All first build .venv with the newest Python >= 3.12 that runs; make PYTHON=/path/to/python chooses another.
 
 SHELL := /bin/bash
@@ -27,6 +28,10 @@ optimum: $(INSTALLED)
 
 docs: $(INSTALLED)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build && echo "build/site/index.html"
+
+fuzz: $(INSTALLED)
+	@PYTHONPATH=tests/helpers nice -n 19 $(BIN)/python tests/helpers/fuzzing.py --seconds $(or $(SECONDS),600) \
+	    --seed $(or $(SEED),0) $(if $(ONLY),--only $(ONLY))
 
 test: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -1,0 +1,425 @@
+"""Random inputs of every kind, each answer compared with an evaluator that shares no code with eqsat's.
+
+    make fuzz SECONDS=600 [SEED=7] [ONLY=expressions,kernels]
+
+Prints how many were tried of each kind, by which compilers, and for each failure a test to paste. Inputs come from
+seeds: a run with the same seeds tries the same. Expressions that fail are made smaller by hypothesis first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle, product
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import mlir_evaluator
+import numpy as np
+import random_mlir
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from random_kernels import contents, random_kernel, run_in_c
+from strategies import expressions
+
+from eqsat.cli.corpus import run_line
+from eqsat.cli.settings import Settings
+from eqsat.codegen.schedule import optimized
+from eqsat.egraph.engine import Budget
+from eqsat.extract.cost import COST_MODELS
+from eqsat.interop import hlo, mlir
+from eqsat.interop.indexing import IndexingMap
+from eqsat.kernels.kernel import flattened, simplified
+from eqsat.lang.expr import Expr, variables
+from eqsat.optimizer.front import optimize
+
+#: What one answer may take, so that many are tried.
+BUDGET = Budget(seconds=0.3)
+DATA = Path(__file__).parents[1] / "data"
+
+
+class WrongAnswerError(Exception):
+    """An answer is wrong; the message is a test that shows it."""
+
+
+# ---- an evaluator of expressions: Python's own
+
+
+class _Lazily(ast.NodeTransformer):
+    """``where`` evaluates the branch that its condition chooses; a reduction binds its index."""
+
+    def visit_Call(self, call: ast.Call) -> ast.AST:
+        self.generic_visit(call)
+        name, args = call.func.id, call.args
+        if name == "where":
+            return ast.IfExp(*args)
+        if name in ("sum", "prod", "max_over", "min_over"):
+            body, index, low, high = args
+            each = ast.Lambda(ast.arguments([], [ast.arg(index.id)], None, [], [], None, []), body)
+            return ast.Call(ast.Name(f"_{name}", ast.Load()), [each, low, high], [])
+        return call
+
+
+def _truncated(x: int, y: int) -> int:
+    quotient = abs(x) // abs(y)
+    return quotient if (x < 0) == (y < 0) else -quotient
+
+
+def _product(values: Iterator[int]) -> int:
+    total = 1
+    for value in values:
+        total *= value
+    return total
+
+
+MEANING: dict[str, Any] = {
+    "tdiv": _truncated,
+    "tmod": lambda x, y: x - y * _truncated(x, y),
+    "_sum": lambda f, low, high: sum(map(f, range(low, high))),
+    "_prod": lambda f, low, high: _product(map(f, range(low, high))),
+}
+
+
+def program_of(term: Expr) -> Callable[[Mapping[str, int]], int]:
+    """A term as a function of its variables, by Python's meaning of its text."""
+    tree = ast.fix_missing_locations(_Lazily().visit(ast.parse(f"int({term})", mode="eval")))
+    code = compile(tree, "term", "eval")
+    return lambda point: eval(code, {**MEANING, **point})
+
+
+def points_of(names: Sequence[Expr], source: random.Random, most: int) -> Iterator[dict[str, int]]:
+    """Points of the domain: all, or corners and random ones."""
+    ranges = [(v.value, v.vmin, v.vmax) for v in names]
+    size = _product(high - low + 1 for _, low, high in ranges)
+    if size <= most:
+        for point in product(*[range(low, high + 1) for _, low, high in ranges]):
+            yield dict(zip([name for name, _, _ in ranges], point, strict=True))
+        return
+    for n in range(most):
+        yield {
+            name: source.choice([low, high]) if n % 4 == 0 else source.randint(low, high) for name, low, high in ranges
+        }
+
+
+def value_of(program: Callable[[Mapping[str, int]], int], point: Mapping[str, int]) -> int | None:
+    """A value; None where a division by zero leaves none."""
+    try:
+        return program(point)
+    except (ZeroDivisionError, ValueError):
+        return None
+
+
+# ---- the kinds
+
+ENGINES = [{}, {"engine": "theory"}, {"engine": "greedy"}, {"theory": False}]
+EXTRACTS = [{}, {}, {"extract": "tree"}, {"extract": "exact"}, {"branches": "lazy"}, {"pareto": "live"}]
+
+
+@st.composite
+def conditions(draw: st.DrawFn, names: list[Expr]) -> Expr:
+    """A condition on some variables."""
+    total = sum(
+        [v * draw(st.sampled_from([1, 1, -1, 2, 3])) for v in draw(st.lists(st.sampled_from(names), min_size=1))]
+    )
+    total, limit = total - draw(st.integers(total.vmin, total.vmax)), draw(st.integers(0, 3))
+    return draw(
+        st.sampled_from([total < limit, total.ne(limit), (total % (limit + 2)).eq(0), (total >= 0) | (total < -3)])
+    )
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> tuple[list[Expr], Expr | None, Expr | None, dict[str, Any]]:
+    """Roots over the same variables, a gate, a constraint, and options."""
+    max_leaves = draw(st.sampled_from([4, 8, 12, 16]))
+    first, names = draw(expressions(max_leaves))
+    beside = [first // draw(st.integers(2, 9)), first % draw(st.integers(2, 9)), *names] if names else []
+    roots = [first, *draw(st.lists(st.sampled_from(beside), max_size=2))] if beside else [first]
+    gate = draw(st.none() | conditions(names)) if names else None
+    constraint = draw(st.none() | st.none() | conditions(names)) if names else None
+    engine, extract = draw(st.sampled_from(ENGINES)), draw(st.sampled_from(EXTRACTS))
+    if "pareto" in extract and (engine.get("engine") == "greedy" or engine.get("theory") is False):
+        extract = {}
+    cost = draw(st.sampled_from(sorted(COST_MODELS)))
+    return roots, gate, constraint, {"cost": cost, **engine, **extract}
+
+
+def ask(roots: list[Expr], gate: Expr | None, constraint: Expr | None, options: dict[str, Any]) -> None:
+    """Raise :class:`WrongAnswerError` if the answer differs somewhere where it matters."""
+    given = [*roots, *[t for t in (gate, constraint) if t is not None]]
+    facts, gates = [] if constraint is None else [constraint], [] if gate is None else [gate] * len(roots)
+    try:
+        result = optimize(roots, gates=gates, constraints=facts, budget=BUDGET, **options)
+    except ValueError as error:
+        if any(word in str(error) for word in ("contradict", "may be zero", "by zero")):
+            return
+        raise
+    names = variables(given)
+    before, after = [*map(program_of, roots)], [*map(program_of, result.exprs)]
+    holds = [program_of(t) for t in (gate, constraint) if t is not None]
+    for point in points_of(names, random.Random(0), 300):
+        if all(value_of(condition, point) for condition in holds):
+            for place, (one, other) in enumerate(zip(before, after, strict=True)):
+                wanted = value_of(one, point)
+                if wanted is not None and value_of(other, point) != wanted:
+                    raise WrongAnswerError(f"root {place} becomes {result.exprs[place]}, wrong at {point}")
+
+
+def as_test(roots: list[Expr], gate: Expr | None, constraint: Expr | None, options: dict[str, Any]) -> str:
+    """A test to paste that asks the same question."""
+    given = [*roots, *[t for t in (gate, constraint) if t is not None]]
+    names = ", ".join(f"{str(v.value)!r}: var({str(v.value)!r}, {v.vmin}, {v.vmax})" for v in variables(given))
+    options = dict(options)
+    lines = [
+        "def test_found_by_fuzzing():",
+        f"    names = {{{names}}}",
+        f"    roots = [parse(text, names) for text in {[str(r) for r in roots]!r}]",
+        f"    gates = {[str(gate)] * len(roots) if gate is not None else []!r}",
+        f"    constraints = {[str(constraint)] if constraint is not None else []!r}",
+        "    gates, constraints = [[parse(text, names) for text in texts] for texts in (gates, constraints)]",
+        f"    result = optimize(roots, gates=gates, constraints=constraints, **{options!r})",
+        "    assert result.check().equal",
+    ]
+    return "\n".join(lines)
+
+
+def fuzz_expressions(number: int, count: Counter[str]) -> None:
+    """Some fifty questions of one seed; a failing one is made smaller."""
+    last: list[Any] = []
+
+    @seed(number)
+    @settings(
+        max_examples=50, deadline=None, database=None, phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck), print_blob=False, report_multiple_bugs=False,
+    )  # fmt: skip
+    @given(questions())
+    def asked(question: Any) -> None:
+        last[:] = question
+        count["expressions"] += 1
+        ask(*question)
+
+    try:
+        asked()
+    except Exception as error:
+        raise WrongAnswerError(f"# {type(error).__name__}: {error}\n{as_test(*last)}") from error
+
+
+def fuzz_maps(number: int, count: Counter[str]) -> None:
+    """Maps composed, simplified, and compared point by point."""
+    source = random.Random(number)
+
+    def some_map(name: str) -> IndexingMap:
+        sizes = [source.choice([1, 2, 3, 5, 8]) for _ in range(2)]
+        results = []
+        for _ in range(2):
+            a, b, n, m = source.randint(-3, 4), source.randint(-3, 4), source.randint(2, 7), source.randint(1, 9)
+            operator, shift = source.choice(["floordiv", "mod"]), source.randint(-4, 9)
+            results.append(f"(d0 * {a} + d1 * {b} + {shift}) {operator} {n} * {m}")
+        limit = source.randint(1, sum(sizes))
+        return IndexingMap.parse(
+            f"(d0, d1) -> ({', '.join(results)}), domain: d0 in [0, {sizes[0] - 1}], d1 in [0, {sizes[1] - 1}], "
+            f"d0 + d1 in [0, {limit}]"
+        )
+
+    one, other = some_map("one"), some_map("other")
+    both = one.then(other)
+    for before in (one, both):
+        count["maps"] += 1
+        found = before.simplify(budget=BUDGET)
+        terms, conditions = [*map(program_of, before.results)], [*map(program_of, before.constraints)]
+        after, inside = [*map(program_of, found.results)], [*map(program_of, found.constraints)]
+        ranges = {str(d.value): (d.vmin, d.vmax) for d in found.dims}
+        for point in points_of(before.dims, source, 200):
+            named = dict(zip([str(d.value) for d in found.dims], point.values(), strict=True))
+            holds = all(condition(point) for condition in conditions)
+            kept = all(low <= named[n] <= high for n, (low, high) in ranges.items()) and all(c(named) for c in inside)
+            if holds != kept or (holds and [t(point) for t in terms] != [t(named) for t in after]):
+                raise WrongAnswerError(
+                    f"def test_found_by_fuzzing():\n    given = IndexingMap.parse({str(before)!r})\n"
+                    f"    # at {point}\n    assert given.check(given.simplify()).equal"
+                )
+
+
+def fuzz_mlir(number: int, count: Counter[str]) -> None:
+    text = random_mlir.Writer(number).text()
+    count["mlir"] += 1
+    found = mlir.rewrite(text, budget=BUDGET)
+    for arguments in [(5, 3, 1), (-7, 100, 0), (2**40, -(2**31), 1)]:
+        if mlir_evaluator.run(found, arguments) != mlir_evaluator.run(text, arguments):
+            raise WrongAnswerError(
+                f"def test_found_by_fuzzing():\n    text = Writer({number}).text()\n"
+                f"    assert run(answer(text), {arguments}) == run(text, {arguments})"
+            )
+
+
+def compilers() -> list[tuple[str, list[str]]]:
+    """Every compiler here, at every level, and with the sanitizers."""
+    found = []
+    for name in ("gcc", "clang"):
+        if shutil.which(name):
+            found += [(name, ["-std=c99", level]) for level in ("-O0", "-O1", "-O2", "-O3")]
+            found.append((name, ["-std=c99", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]))
+    return found
+
+
+COMPILERS = cycle(compilers())
+LOWERED = cycle([(flattened, 1), (simplified, 1), (optimized, 1), (optimized, 4)])
+
+
+def fuzz_kernels(number: int, count: Counter[str]) -> None:
+    """Twenty kernels in one program, by the next compiler and the next way to lower them."""
+    seeds = range(20 * number, 20 * number + 20)
+    (compiler, flags), (prepare, lanes) = next(COMPILERS), next(LOWERED)
+    kernels = [random_kernel(n) for n in seeds]
+    inputs = contents()
+    with tempfile.TemporaryDirectory() as folder, patch.dict("os.environ", {"CC": compiler}):
+        found = run_in_c([prepare(k) for k in kernels], Path(folder), flags, lanes)
+    count[f"kernels, {compiler} {' '.join(flags[1:])}"] += len(kernels)
+    for n, kernel, outputs in zip(seeds, kernels, found, strict=True):
+        for name, values in kernel.reference({b.name: inputs[b.name] for b in kernel.inputs}).items():
+            if not np.array_equal(outputs[name], values.ravel()):
+                raise WrongAnswerError(
+                    f"def test_found_by_fuzzing(tmp_path):\n    kernel = {prepare.__name__}(random_kernel({n}))\n"
+                    f"    # array {name} differs by {compiler} {' '.join(flags)}\n"
+                    f"    run_in_c([kernel], tmp_path, {flags!r}, {lanes})"
+                )
+
+
+def mutated(data: bytes, source: random.Random) -> bytes:
+    """The bytes with a few changed, left out, doubled or put in."""
+    found = bytearray(data)
+    for _ in range(source.choice([1, 1, 2, 5])):
+        at = source.randrange(len(found) + 1)
+        match source.randrange(4):
+            case 0:
+                found[at : at + 1] = bytes([source.randrange(256)])
+            case 1:
+                del found[at : at + source.choice([1, 3, 20])]
+            case 2:
+                found[at:at] = found[at : at + source.choice([1, 5, 30])]
+            case _:
+                found[at:at] = source.choice([b"-1", b"9" * 30, b"[", b"{", b'"', b"//", b"null", b"inf()", b"\\u0000"])
+    return bytes(found)
+
+
+def fuzz_corpora(number: int, count: Counter[str]) -> None:
+    """Lines of corpora with bytes changed: each is a row, and no error is one of eqsat's own."""
+    source = random.Random(number)
+    lines = [*(DATA / "hand.jsonl").read_bytes().splitlines(), *_examples()]
+    for _ in range(20):
+        line = mutated(source.choice(lines), source)
+        count["corpora, bytes"] += 1
+        row = run_line(line, 1, Settings(budget=BUDGET))
+        text = json.dumps(row)
+        error = row.get("error", "")
+        if "\n" in text or error.split(":")[0].endswith("Error") or "is wrong" in error:
+            raise WrongAnswerError(
+                f"def test_found_by_fuzzing():\n    row = run_line({line!r}, 1, Settings())\n"
+                f"    # {error}\n    assert not row['error'].split(':')[0].endswith('Error')"
+            )
+
+
+def _examples() -> list[bytes]:
+    text = (Path(__file__).parents[2] / "docs" / "corpora.md").read_bytes()
+    return [line for line in text.splitlines() if line.startswith(b'{"id"') and b'"out"' not in line]
+
+
+HLO = b"""HloModule m
+
+ENTRY e {
+  p0 = f32[4,6]{1,0} parameter(0)
+  r = f32[24]{0} reshape(p0)
+  s = f32[12]{0} slice(r), slice={[0:24:2]}
+  b = f32[3,12]{1,0} broadcast(s), dimensions={1}
+  ROOT t = f32[12,3]{1,0} transpose(b), dimensions={1,0}
+}
+"""
+
+
+def fuzz_hlo(number: int, count: Counter[str]) -> None:
+    """Modules with bytes changed: each is read, or refused in one line."""
+    source = random.Random(number)
+    for _ in range(20):
+        text = mutated(HLO, source).decode(errors="replace")
+        count["hlo, bytes"] += 1
+        try:
+            hlo.parse(text)
+        except ValueError as error:
+            if "\n" in str(error):
+                raise WrongAnswerError(
+                    f"def test_found_by_fuzzing():\n    refused(lambda: hlo.parse({text!r}))"
+                ) from error
+        except Exception as error:
+            raise WrongAnswerError(
+                f"def test_found_by_fuzzing():\n    # {type(error).__name__}: {error}\n"
+                f"    refused(lambda: hlo.parse({text!r}))"
+            ) from error
+
+
+KINDS: dict[str, Callable[[int, Counter[str]], None]] = {
+    "expressions": fuzz_expressions,
+    "maps": fuzz_maps,
+    "mlir": fuzz_mlir,
+    "corpora": fuzz_corpora,
+    "hlo": fuzz_hlo,
+    "kernels": fuzz_kernels,
+}
+
+
+@dataclass
+class Report:
+    """What was tried, and what failed: a test for each."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    seeds: dict[str, list[int]] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [f"{name:32} {count:8}" for name, count in sorted(self.counts.items())]
+        lines += [f"seeds of {name}: {numbers[0]} to {numbers[-1]}" for name, numbers in self.seeds.items()]
+        return "\n".join([*self.failures, *lines, f"{sum(self.counts.values())} tried, {len(self.failures)} failed"])
+
+
+def fuzz(seconds: float, first: int = 0, kinds: Sequence[str] = tuple(KINDS), rounds: int = 10**9) -> Report:
+    """Try the kinds in turn, seed after seed, until the time is up or each had its rounds."""
+    report = Report()
+    ends = time.monotonic() + seconds
+    for number in range(first, first + rounds):
+        for kind in kinds:
+            if time.monotonic() > ends:
+                return report
+            try:
+                KINDS[kind](number, report.counts)
+            except WrongAnswerError as wrong:
+                report.failures.append(f"# {kind}, seed {number}\n{wrong}\n")
+            except Exception:
+                report.failures.append(f"# {kind}, seed {number}\n# {traceback.format_exc()}\n")
+            report.seeds.setdefault(kind, []).append(number)
+            if report.failures and "seed " + str(number) in report.failures[-1]:
+                print(report.failures[-1], file=sys.stderr, flush=True)
+    return report
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--seconds", type=float, default=600)
+    options.add_argument("--seed", type=int, default=0, help="the first")
+    options.add_argument("--only", default=",".join(KINDS), help="kinds, comma-separated")
+    chosen = options.parse_args()
+    report = fuzz(chosen.seconds, chosen.seed, chosen.only.split(","))
+    print(report)
+    sys.exit(bool(report.failures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""A few seconds of fuzzing, and that it sees what is wrong: ``make fuzz`` goes on for as long as it is told."""
+
+from collections import Counter
+
+import fuzzing
+import pytest
+
+from eqsat.lang.expr import var, where
+
+
+@pytest.mark.parametrize("kind", [kind for kind in fuzzing.KINDS if kind != "kernels"])
+def test_what_is_tried_is_right(kind):
+    report = fuzzing.fuzz(10.0, kinds=[kind], rounds=1)
+    assert report.counts
+    assert report.failures == []
+
+
+def test_a_wrong_answer_is_seen_made_small_and_written_as_a_test(monkeypatch):
+    class Result:
+        def __init__(self, exprs):
+            self.exprs = exprs
+
+    monkeypatch.setattr(fuzzing, "optimize", lambda roots, **_: Result([root + 1 for root in roots]))
+    with pytest.raises(fuzzing.WrongAnswerError, match="test_found_by_fuzzing") as caught:
+        fuzzing.fuzz_expressions(0, Counter())
+    text = str(caught.value)
+    compile(text, "found", "exec")
+    assert len(text) < 900
+
+
+def test_python_says_what_expressions_mean():
+    x = var("x", -9, 9)
+    program = fuzzing.program_of(where(x < 4, x // 2 + x % 3, 0))
+    assert [program({"x": n}) for n in (-9, 3, 5)] == [-5, 1, 0]
