@@ -403,6 +403,12 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
 @click.option(
     "--memory", type=click.IntRange(min=1024), default=4096, show_default=True, help="Most megabytes of each worker."
 )
+@click.option(
+    "--baseline",
+    metavar="OLD.jsonl",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Rows of another release: say which of these now cost more.",
+)
 @click.option("--scheduler", metavar="ADDRESS", help="Let the workers of a Dask scheduler do it (extra: cluster).")
 @click.option("--resume", is_flag=True, help="Keep the rows that are in OUT.jsonl, and make those that are missing.")
 def corpus(
@@ -422,6 +428,7 @@ def corpus(
     prove_seconds: float,
     jobs: int,
     memory: int,
+    baseline: Path | None,
     scheduler: str | None,
     resume: bool,
 ) -> None:
@@ -459,6 +466,10 @@ def corpus(
 
         started = partial(cluster.run, address=scheduler)
     errors = sum("error" in row for row in kept)
+    comparison = None if baseline is None else _Comparison(baseline)
+    if comparison:
+        for row in kept:
+            comparison.add(row)
     written = len(kept)
     total = sum(1 for line in lines if line.strip()) - written
     with _opened(output, "a" if resume else "w") as stream, _progress(total) as advance:
@@ -469,12 +480,51 @@ def corpus(
                     stream.flush()
                     written += 1
                     errors += "error" in row
+                    if comparison:
+                        comparison.add(row)
                     advance()
         except _Terminated:
             _fail(f"terminated after {written} rows", 143)
         except KeyboardInterrupt:
             raise click.exceptions.Abort(f"interrupted after {written} rows") from None
     click.echo(f"# {written} cases, {errors} errors", err=True)
+    if comparison:
+        comparison.say()
+
+
+class _Comparison:
+    """Rows beside those of an earlier release, by their ids."""
+
+    def __init__(self, path: Path) -> None:
+        rows = [load(line) for line in path.read_bytes().split(b"\n") if line.strip()]
+        self.path, self.before = path, {str(row.get("id")): row for row in rows}
+        self.worse: list[str] = []
+        self.costs = [0, 0]
+        self.less = self.compared = 0
+
+    def add(self, row: Row) -> None:
+        """Compare one more row."""
+        old = self.before.get(str(row["id"]))
+        if old is None or "error" in old:
+            return
+        self.compared += 1
+        if "error" in row:
+            self.worse.append(f"{row['id']}: {one_line(row['error'])}")
+        elif "cost" in row and "cost" in old:
+            self.costs = [self.costs[0] + old["cost"], self.costs[1] + row["cost"]]
+            self.less += row["cost"] < old["cost"]
+            if row["cost"] > old["cost"]:
+                self.worse.append(f"{row['id']}: cost {old['cost']} -> {row['cost']}")
+
+    def say(self) -> None:
+        """Say what is worse, and the sums."""
+        for line in self.worse:
+            click.echo(f"# worse: {line}", err=True)
+        count, (old, new) = len(self.worse), self.costs
+        click.echo(
+            f"# beside {self.path}: {self.compared} rows, {count} worse, {self.less} better, cost {old} -> {new}",
+            err=True,
+        )
 
 
 def _kept(output: Path | None, lines: Sequence[str | bytes]) -> list[Row]:

@@ -1,0 +1,127 @@
+"""Faults from outside: nothing is lost, nothing is wrong, and what is said is one line."""
+
+import json
+import multiprocessing
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eqsat.codegen.runtime import compile_exprs
+from eqsat.lang.expr import var
+from eqsat.optimizer.front import optimize
+
+#: Enough for two workers to be busy for a second or two.
+COUNT = 40
+LINES = [
+    json.dumps({"id": n, "vars": {"i": [0, 31], "j": [0, n]}, "exprs": [f"(i*{n + 1} + j) // {n + 1} + j % {n + 2}"]})
+    for n in range(COUNT)
+]
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "eqsat", *words]
+
+
+def is_whole(output: Path) -> bool:
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    return [row["id"] for row in rows] == [*range(COUNT)] and {tuple(row["out"]) for row in rows} == {("i",), ("i + j",)}
+
+
+@pytest.fixture
+def corpus(tmp_path) -> tuple[Path, Path]:
+    (tmp_path / "in.jsonl").write_text("\n".join(LINES))
+    return tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+
+
+def resumed(source: Path, output: Path) -> None:
+    """The rest is done afterwards, and no row is lost."""
+    subprocess.run(command("corpus", str(source), "-o", str(output), "--resume"), check=True, capture_output=True)
+    assert is_whole(output)
+
+
+def test_a_full_disk_is_one_line_and_the_rest_can_be_done_later(corpus):
+    source, output = corpus
+    done = subprocess.run(
+        command("corpus", str(source), "-o", str(output)),
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2500, 2500)),
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"eqsat: {output}: ")
+    assert done.stderr.count("\n") == 1
+    resumed(source, output)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_signals_at_any_moment_lose_no_row(corpus, number, code):
+    source, output = corpus
+    with subprocess.Popen(
+        command("corpus", str(source), "-o", str(output), "--jobs", "2"), stderr=subprocess.PIPE, text=True
+    ) as running:
+        # not before the first row, but at any moment after that
+        while running.poll() is None and not (output.exists() and output.stat().st_size):
+            time.sleep(0.01)
+        time.sleep(random.random() / 5)
+        running.send_signal(number)
+        said = running.communicate(timeout=60)[1]
+    assert running.returncode in (code, 0)
+    assert said.count("\n") == (number != signal.SIGKILL)
+    resumed(source, output)
+
+
+def test_without_a_compiler_or_a_place_to_keep_libraries(tmp_path):
+    (tmp_path / "kernel.py").write_text(
+        "from eqsat import Kernel, Store, buffer, var\n"
+        "k = var('k', 0, 9)\n"
+        "twice = Kernel('twice', [Store(buffer('B', 'i32', (10,))[k], k * 2, [k])])\n"
+    )
+    (tmp_path / "file").write_text("")
+    for changed, code in (({"CC": "/no/such/cc"}, 2), ({"XDG_CACHE_HOME": str(tmp_path / "file")}, 0)):
+        done = subprocess.run(
+            command("run", f"{tmp_path}/kernel.py", "--repeats", "1"),
+            capture_output=True,
+            text=True,
+            env=os.environ | changed,
+        )
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        assert done.stderr.count("\n") <= 1
+
+
+def test_clocks_that_jump_cost_an_answer_its_time_and_nothing_else(monkeypatch):
+    jumps, clock = random.Random(3), time.perf_counter
+    ahead = [0.0]
+
+    def jumping() -> float:
+        ahead[0] += 3600.0 * (jumps.random() < 0.001)
+        return clock() + ahead[0]
+
+    monkeypatch.setattr(time, "perf_counter", jumping)
+    i, j = var("i", 0, 31), var("j", 0, 31)
+    stops = set()
+    for n in range(30):
+        result = optimize([(i * 32 + j + n) // 8 % 4, (i + j * n) % (n + 2) // 3])
+        assert result.check().equal
+        stops.add(result.stop)
+    assert stops == {"saturated", "time"}
+
+
+def _compiled(number: int) -> bool:
+    x = var("x", 0, 99)
+    values = compile_exprs([x * 3 + number % 5, x // 7])({"x": np.arange(100)})
+    return bool((values[0] == np.arange(100) * 3 + number % 5).all())
+
+
+def test_fifty_processes_compile_at_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with multiprocessing.get_context("fork").Pool(50) as pool:
+        assert all(pool.map(_compiled, range(50), chunksize=1))
