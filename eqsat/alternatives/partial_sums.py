@@ -397,6 +397,8 @@ class _Pairing:
         result = self.builder.add_class(total, False)
         products: dict[int, int] = {}
         for c, coefficient in terms:
+            # overdue also here
+            self._is_late(16)
             product = self.scaled(c, abs(coefficient))
             products[product] = products.get(product, 0) + (1 if coefficient > 0 else -1)
         classes, coefficients = zip(*sorted(products.items()), strict=True)

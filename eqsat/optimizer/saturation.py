@@ -151,8 +151,8 @@ class _Run:
         for turn in range(1, budget.rounds + 1):
             if not is_new:
                 break
-            # a round cannot be interrupted: one that would take as long as the last, or as inserting, is not begun
-            if is_late(self.rounds[-1].seconds):
+            # a round cannot be interrupted, and may take twice as long as the last, or as inserting did
+            if is_late(2 * self.rounds[-1].seconds):
                 return "time"
             began, matched = time.perf_counter(), self.tables.matches.total()
             with_broad = self.thorough or self.containers < MANY_CONTAINERS
