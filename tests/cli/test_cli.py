@@ -560,8 +560,8 @@ def test_messages_say_what_to_do(eqsat, given, said):
 @pytest.mark.parametrize(
     ("price", "said"),
     [
-        ("raise RuntimeError('no table')", "the cost model fails to price 'mul': RuntimeError: no table"),
-        ("return 'much'", "the cost model prices 'mul' at 'much': a price must be an integer"),
+        ("raise RuntimeError('no table')", "the cost model fails to price 'add': RuntimeError: no table"),
+        ("return 'much'", "the cost model prices 'add' at 'much': a price must be an integer"),
     ],
 )
 def test_a_faulty_cost_model_of_a_file_is_no_internal_error(eqsat, tmp_path, price, said):
