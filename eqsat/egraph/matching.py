@@ -512,6 +512,9 @@ class _Matcher:
     def asking(self, state: _State, coefficient: Expr, letter: str, whole: str, left: _Left) -> tuple[_State, _Left]:
         """A bound letter as the terms of its normal form, some multiple of which the sum has, or more."""
         is_open = _open_letter(coefficient, state) is not None
+        if is_open and left.factor not in ("", "1"):
+            # the multiple is the letter's value only then
+            state = state.fact(f"(= {left.factor} 1)")
         cut, columns = len(state.facts), tuple(state.sorts)
         if is_open:
             times = str(coefficient.value)

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from eqsat.egraph.matching import Compiled, compiled
 from eqsat.egraph.patterns import has_bits
-from eqsat.egraph.program import CONTAINERS, MOST_COLUMNS, NORMAL, PLAIN, ROWS, containers, program
+from eqsat.egraph.program import CONTAINERS, MOST_COLUMNS, NORMAL, PLAIN, ROWS, container_text, containers, program
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.warm import WarmProgram
 
@@ -64,6 +64,7 @@ class Tables:
         self._run, self._egraph = self._program.run, self._program.egraph
         self._rows: dict[str, list[tuple[int, ...]]] = defaultdict(list)
         self._texts: list[str] = []
+        self._retired: list[str] = []
         self.matches: Counter[str] = Counter()
         self.seconds: Counter[str] = Counter()
 
@@ -102,6 +103,21 @@ class Tables:
         if 1 < len(members) <= MOST_COLUMNS and op in self._containers:
             self.add(f"{op}{len(members)}", c, *members)
 
+    def retire(self, op: str, payload: Any, operands: Sequence[int]) -> None:
+        """Let no rule match a node any longer."""
+        names = [f"(A {a})" for a in operands]
+        if op == "sum":
+            constant, coefficients = payload
+            members = " ".join([f"(Sc {k} {name})" for k, name in zip(coefficients, names, strict=True)])
+            text = f"(Sum (multiset-of {members}) {constant})"
+        elif op in self._containers:
+            text = container_text(op, f"(multiset-of {' '.join(names)})")
+        elif op in PLAIN:
+            text = f"({PLAIN[op][0]} {' '.join(names)})"
+        else:
+            return
+        self._retired.append(f"(subsume {text})")
+
     def _written(self, table: str, rows: Iterable[tuple[int, ...]]) -> str:
         """The path of a file with these rows."""
         file = self._files.get(table)
@@ -134,6 +150,9 @@ class Tables:
         self._rows.clear()
         self._run(f"{' '.join(script)} {' '.join(self._texts)} (run-schedule (run build) {_INDEX})")
         self._texts.clear()
+        if self._retired:
+            self._run(" ".join(self._retired))
+            self._retired.clear()
 
     def round(self, live: frozenset[str], with_broad: bool = True) -> bool:
         """Run the rules that read nodes of the constructors ``live`` alone; whether anything changed.
@@ -175,6 +194,7 @@ class Tables:
         """Empty every table."""
         self._rows.clear()
         self._texts.clear()
+        self._retired.clear()
         self._program.clear()
 
 

@@ -322,12 +322,15 @@ class Optimisation(ABC):
         if not tables.is_worn:
             free.append(tables)
 
-    def _modulo(self, builder: Builder, rules: tuple[Rule, ...]) -> Saturated:
-        """Let the rules match in egglog all that a canonical e-graph has."""
+    def _modulo(
+        self, builder: Builder, rules: tuple[Rule, ...], seconds: float = inf, nodes: float = inf
+    ) -> Saturated:
+        """Let the rules match in egglog all that a canonical e-graph has, within the budget and these bounds."""
         with self._tables(rules) as tables:
             if not tables.can_match(present(builder)):
-                CongruentRemainders(builder).add()
-                builder.grow()
+                if builder.theory.is_canonical:
+                    CongruentRemainders(builder).add()
+                    builder.grow()
                 self.spent.skip(NO_MATCH if rules else NO_RULES)
                 return Saturated("saturated", ())
             began = time.perf_counter()
@@ -335,9 +338,10 @@ class Optimisation(ABC):
             phase = self.spent.enter("saturate")
             own = self.rules is not DEFAULT and not all(map(is_shipped, rules))
             # half of the time that is left is for choosing
-            least = self._seconds_left() / 2
+            least = max(self._seconds_left() / 2, self._seconds_left() - seconds)
+            budget = replace(self.budget, nodes=int(min(nodes, self.budget.nodes)))
             try:
-                found = saturate(builder, tables, self.budget, lambda: self._seconds_left() <= least, own)
+                found = saturate(builder, tables, budget, lambda: self._seconds_left() <= least, own)
             except UnsoundUnionError as error:
                 # what is shipped is proved: it is the constraints, or else a rule of the caller's
                 if not self.facts or own:
