@@ -474,6 +474,9 @@ class _Run:
             operands = tuple([m for a in operands for m in self._members(op, a, MAX_NESTED)])
         if op != "sum" or (node != self.normal.get(c) and self._is_matched(c, node) and self._opens(c, len(operands))):
             self._row(c, op, payload, operands, OPEN)
+        elif self.demand is not None and node != self.normal.get(c):
+            # what else is that sum is equal to the class
+            self._row(c, op, payload, operands, EQUAL)
         return _CONSTRUCTOR.get(op)
 
     def _row(self, c: int, op: str, payload: Any, operands: Sequence[int], kind: str) -> None:
