@@ -20,14 +20,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
+from typing import TYPE_CHECKING
 
-from eqsat.egraph.compiling import Conjunct, alternatives, common_divisor, floor_parts
 from eqsat.egraph.patterns import (
     CONDITIONS,
     LITERALS,
     MEASURES,
     TERMS,
+    Conjunct,
     Pattern,
+    alternatives,
     binds_index,
     is_condition_letter,
     moved_letter,
@@ -36,7 +38,6 @@ from eqsat.egraph.patterns import (
     reductions_of,
 )
 from eqsat.egraph.program import CONTAINERS, PLAIN, container_text
-from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import (
     FALSE,
     Expr,
@@ -50,7 +51,11 @@ from eqsat.lang.expr import (
     var,
     variables,
 )
-from eqsat.lang.ops import OPS, REDUCTIONS
+from eqsat.lang.ops import BITWISE, OPS, REDUCTIONS
+from eqsat.lang.text import to_text
+
+if TYPE_CHECKING:
+    from eqsat.egraph.rule import Rule
 
 #: A shipped rule may take the constant of a sum that has fewer other terms left: the more there are, the more sums it
 #: would make, and the less each is worth.
@@ -661,7 +666,7 @@ class _Matcher:
             case "shl":
                 state = state.fact(f"(< {args[1]} 62)", f"(= {name} (<< {args[0]} {args[1]}))")
             case _:
-                raise self.fail(f"{term!r} cannot be computed from literals")
+                raise self.fail(f"{to_text(term)!r} cannot be computed from literals")
         return name, replace(state, numbers={**state.numbers, term: name})
 
     def measure(self, state: _State, name: str) -> tuple[str, _State]:
@@ -868,6 +873,23 @@ class _Matcher:
 _NUMBERS = count()
 
 
+def floor_parts(fresh: str, dividend: str, divisor: str) -> tuple[str, str, str]:
+    """Floor division of egglog numbers, whose ``/`` and ``%`` truncate: facts, quotient, remainder."""
+    remainder, quotient = f"{fresh}r", f"{fresh}q"
+    facts = (
+        f"(= {remainder} (% (+ (% {dividend} {divisor}) {divisor}) {divisor}))"
+        f" (= {quotient} (/ (- {dividend} {remainder}) {divisor}))"
+    )
+    return facts, quotient, remainder
+
+
+def common_divisor(left: str, right: str) -> str:
+    """The greatest common divisor of egglog numbers, ``left`` not negative; of 0 and 0 it is 0."""
+    # a fraction in lowest terms has been divided by it; a zero denominator would panic
+    larger = f"(max {left} (abs {right}))"
+    return f"(/ {larger} (denom (rational (min {left} (abs {right})) (max 1 {larger}))))"
+
+
 def _shared(left: Expr) -> dict[Expr, tuple[str, str]]:
     """The operands of a node such as ``min(x + z, y + z)``: each with the letter that both have, and its own.
 
@@ -967,6 +989,34 @@ def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
             if name and name in TERMS and name not in moved and sum(t.args.count(letter) for t in order) == 1:
                 literal = {letter: var(unused, letter.vmin, letter.vmax)}
                 yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], literal))
+
+
+#: The operators of numbers that are computed from literals and measures.
+_COMPUTED = BITWISE | {"const", "var", "floordiv", "mod", "neg", "add", "sub", "mul", "min", "max", "shl"}
+
+
+def refuse_unmatchable(rule: Rule) -> None:
+    """Raise ``ValueError`` if a guard asks what is not known, or a number is none that a match computes."""
+    pattern = pattern_of(rule)
+    right = topological([pattern.right])
+    # an array stands for a letter
+    numbers = [t for t in right if not t.is_bool and is_number(t) and t.op not in ("load", "buffer")]
+    for op, x, y in {c: None for conjuncts in alternatives(pattern.when) for c in conjuncts}:
+        if _has_terms(x) or _has_terms(y):
+            if op != "lt":
+                raise ValueError(
+                    f"rule {rule.name!r}: a guard may compare terms with < only, as in 'x < y'; "
+                    "bounds with vmin(x), vmax(x)"
+                )
+        elif str(x.value).startswith("free_") and op != "ne":
+            raise ValueError(
+                f"rule {rule.name!r}: a guard may not ask that free(...) is false: the absence of a fact proves nothing"
+            )
+        else:
+            numbers += topological([x, y])
+    for number in numbers:
+        if number.op not in _COMPUTED:
+            raise ValueError(f"rule {rule.name!r}: {to_text(number)!r} cannot be computed from literals")
 
 
 @cache

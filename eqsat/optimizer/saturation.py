@@ -384,6 +384,8 @@ class _Run:
             add("literal", c, value.constant)
         else:
             modulus, rest = self.builder.theory.alignment(value)
+            if modulus >= self.largest:
+                modulus, rest = 1, 0
             known = max(low, 1 - _LARGEST), min(high, _LARGEST - 1), max(1, gcd(modulus, rest))
             if value.single() is not None:
                 add("atom", c, *known)
@@ -441,6 +443,9 @@ class _Run:
         if self.demand is None:
             return
         for c, nodes in self.classes.items():
+            if self.values[c] in (TRUE, FALSE):
+                # guards ask for what is known
+                continue
             for node in nodes:
                 if node[2] and not self.demand.is_short(c, node) and (c, node) not in self.retired:
                     self.retired.add((c, node))

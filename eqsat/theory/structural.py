@@ -1,6 +1,6 @@
 """Terms as they are written, up to the representation of sums: what rules alone work on.
 
-A sum is a form over atoms, as in :mod:`eqsat.theory.linear`; but here every other operator is an atom, so that two terms
+A sum is a form over atoms, as in :mod:`eqsat.theory.linear`; but here every other operator makes an atom. Two terms
 have one form only if they differ in the order and nesting of what commutes and associates, in like terms, in literals,
 or in what bounds decide. Everything else is left to the rules.
 """
@@ -21,7 +21,7 @@ _COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
 #: Operators of which the operands may come in any order and nesting, beside those of sums and products.
 _CHAINS = BITWISE | {"min", "max"}
 #: Operators of which the values may be congruent.
-_ALIGNED = frozenset({"mul", "min", "max", "where", "mod", "floordiv"})
+_ALIGNED = frozenset({"mul", "min", "max", "where", "mod", "floordiv", "shl"})
 
 
 class StructuralArithmetic(LinearArithmetic):
@@ -144,10 +144,10 @@ class StructuralArithmetic(LinearArithmetic):
         elif op in COMPARISONS and not args[0].is_bool:
             result = self._compared(op, to_expr(self.forms[args[0]]), to_expr(self.forms[args[1]]))
         else:
-            result = self._joined(op, [self.conditions[a] for a in args])
+            result = self._of_conditions(op, [self.conditions[a] for a in args])
         return self.known.get(result, result)
 
-    def _joined(self, op: str, parts: Sequence[Expr]) -> Expr:
+    def _of_conditions(self, op: str, parts: Sequence[Expr]) -> Expr:
         """An operator on conditions."""
         if op in ("and", "or", "min", "max"):
             return self.junction("and" if op in ("and", "min") else "or", parts)
@@ -224,7 +224,9 @@ class StructuralArithmetic(LinearArithmetic):
         super()._assume_equal(form)
         for atom, scale in form.terms.items() if len(form.terms) == 1 else ():
             if atom.op == "mod" and abs(scale) == 1 and atom.args[1].op == "const":
-                self.residues[atom.args[0]] = atom.args[1].vmin, -form.constant * scale
+                dividend, n = self.inner(atom.args[0]), atom.args[1].vmin
+                known = dividend.shifted(-dividend.constant)
+                self.residues[to_expr(known)] = n, (-form.constant * scale - dividend.constant) % n
                 self._alignments.clear()
 
     def alignment(self, form: LinearForm) -> tuple[int, int]:
@@ -253,11 +255,13 @@ class StructuralArithmetic(LinearArithmetic):
             return gcd(m * n, m * s, n * r), r * s
         if op in ("min", "max", "where"):
             return gcd(m, n, r - s), r
-        if n or s <= 0:
+        if n or not s:
             return 1, 0
+        if op == "shl":
+            return m << s, r << s
         if op == "mod":
             return gcd(m, s), r
-        return (m // s, r // s) if m % s == 0 else (1, 0)
+        return (m // s, r // s) if s > 0 and m % s == 0 else (1, 0)
 
     def _range(self, atom: Expr) -> Bounds:
         low, high = atom.vmin, atom.vmax
