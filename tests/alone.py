@@ -17,7 +17,6 @@ from eqsat.optimizer.saturation import saturate
 from eqsat.rules import DEFAULT
 from eqsat.theory.structural import StructuralArithmetic
 
-
 BUDGET = Budget(nodes=2000)
 
 

@@ -400,6 +400,19 @@ class _Matcher:
                 yield end.bind(left.taker, f"(Sum (multiset-of (Sc -1 {text})) 0)" if left.negative else text)
             else:
                 yield end.fact(f"(= 0 (multiset-length {left.terms}))", f"(= 0 {rest})")
+        if not self.rule.modulo_theory:
+            yield from self.literal_addend(state, term, at)
+
+    def literal_addend(self, state: _State, term: Expr, at: str) -> Iterator[_State]:
+        """Of two letters below the top each in turn is the constant of the sum, the other all its terms."""
+        constant, addends = as_sum(term)
+        letters = [x for k, a in addends if k == const(1) and (x := letter_of(a)) and x not in state.letters]
+        if constant != const(0) or not len(addends) == len({*letters}) == 2:
+            return
+        whole, offset, state = self.open_sum(state, at)
+        state = state.fact(f"(!= 0 {offset})", f"(< 0 (multiset-length {whole}))")
+        for literal, other in (letters, letters[::-1]):
+            yield state.bind(other, f"(Sum {whole} 0)").bind(literal, f"(Sum (multiset-of) {offset})")
 
     def sharing(self, state: _State, term: Expr, at: str) -> Iterator[_State]:
         """One of two sums that share a letter, which takes all the terms that both have."""
