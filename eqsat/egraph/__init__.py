@@ -5,5 +5,5 @@ products, junctions and extremes are containers with an index over their members
 rules to it, and :mod:`eqsat.egraph.tables` drives egglog with rows of plain data. The right sides of rules about
 reductions are built of terms (:mod:`eqsat.egraph.reductions`).
 
-Imports ``extract`` and ``lang``.
+Imports ``lang``.
 """

@@ -416,10 +416,12 @@ class _Run:
     def _flatten(self) -> bool:
         """Add to classes their sums in which a term is written as a sum that it equals; whether there were any."""
         demand, before = cast(Demand, self.demand), self.builder.classes.size
+        source = self.builder.enter("rules")
         for c in sorted(demand.needed):
             for node in [*self.classes[c]]:
                 if node[0] == "sum" and demand.is_short(c, node):
                     self._flatten_sum(c, node)
+        self.builder.enter(source)
         return self.builder.classes.size > before
 
     def _flatten_sum(self, c: int, node: Node) -> None:
