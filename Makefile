@@ -1,6 +1,7 @@
 # make demo: optimise the bundled kernels and print what it gained. make test: every check.
 # make bench: compare with greedy rewriting and other simplifiers, and write a report. make bench QUICK=1: within 5 minutes;
 # CORPUS="a.jsonl b.jsonl", PEERS=all and BENCH="--no-gates ..." choose what is compared. make comparison: the report in docs.
+# make docs: the documentation site in build/site, with every notebook run and every rule proved.
 # make optimum: how far answers are from the least cost, as far as enumeration tells; OPTIMUM="--each N --cost opcount".
 # All first build .venv with the newest Python >= 3.12 that runs; make PYTHON=/path/to/python chooses another.
 
@@ -9,7 +10,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 TYPES := build/types/eqsat
 
-.PHONY: demo bench comparison optimum test format clean
+.PHONY: demo bench comparison optimum docs test format clean
 
 demo: $(INSTALLED)
 	@$(BIN)/python benchmarks/demo.py
@@ -23,6 +24,9 @@ comparison: $(INSTALLED)
 
 optimum: $(INSTALLED)
 	@cd benchmarks && ../$(BIN)/python -m optimum -o ../docs/optimum.md $(OPTIMUM)
+
+docs: $(INSTALLED)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build && echo "build/site/index.html"
 
 test: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -56,5 +60,5 @@ $(INSTALLED): pyproject.toml
 	fi; \
 	echo "building .venv with $$("$$found" --version)"; \
 	"$$found" -m venv --clear .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[exact,check,plots,bench,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[exact,check,plots,bench,dev,docs]'
 	@touch $@

@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from eqsat.cli.cases import one_line
-from eqsat.cli.corpus import Row
+from eqsat.cli.settings import Row
 from eqsat.codegen.runtime import cache_directory
 from eqsat.extract.calibrated import cost_model
 from eqsat.lang.errors import CompileError

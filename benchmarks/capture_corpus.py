@@ -23,7 +23,7 @@ from peers.environment import UnavailableError, environment
 from peers.spelling import from_nodes
 
 from eqsat.cli.cases import read_case
-from eqsat.cli.corpus import Row
+from eqsat.cli.settings import Row
 from eqsat.codegen.runtime import cache_directory
 from eqsat.lang.expr import Expr, topological, var
 from eqsat.lang.ops import DIVISIONS

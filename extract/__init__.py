@@ -7,7 +7,7 @@ knows expressions or egglog.
 from eqsat.extract.calibrated import Calibrated, cost_model
 from eqsat.extract.cost import COST_MODELS, GPU, CodeSize, CostModel, Latency, LoopAware, OpCount, Throughput
 from eqsat.extract.exact import Exact, exact
-from eqsat.extract.exchange import to_dot, to_egraph_serialize
+from eqsat.extract.exchange import from_egraph_serialize, to_dot, to_egraph_serialize
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, Priced, dag, reachable, reaches, total_cost, tree
 
@@ -29,6 +29,7 @@ __all__ = [
     "cost_model",
     "dag",
     "exact",
+    "from_egraph_serialize",
     "reachable",
     "reaches",
     "to_dot",

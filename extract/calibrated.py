@@ -180,7 +180,8 @@ def cost_model(name: CostModel | str) -> CostModel:
         if found not in defined:
             raise ValueError(f"{path} defines no {found!r}: name a cost model of it")
         model = defined[found]() if isinstance(defined[found], type) else defined[found]
-        refuse_other(model)
+        if not hasattr(model, "price"):
+            raise ValueError(f"{path}: {found!r} is no cost model: give it a method price(op, operands, result)")
         return cast(CostModel, model)
     if name not in COST_MODELS:
         likely = "".join(f"; did you mean {near!r}?" for near in get_close_matches(name, COST_MODELS, 1))
@@ -209,5 +210,5 @@ def _defined(path: str, written: str) -> dict[str, Any]:
     Path(path).read_bytes()
     try:
         return run_path(path)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(f"{written} fails: {type(error).__name__}: {error}") from error

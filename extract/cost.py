@@ -115,7 +115,7 @@ def is_signed(bounds: Iterable[Bounds]) -> bool:
 
 @dataclass(frozen=True)
 class OpCount:
-    """Every operation costs one; literals and variables are free. ``weights`` overrides single operators.
+    """Every operation costs ``other``, by default 1; literals and variables are free. ``weights`` overrides operators.
 
     >>> OpCount().price("floordiv", [(0, 99), (7, 7)], (0, 14))
     1
@@ -124,12 +124,13 @@ class OpCount:
     """
 
     weights: dict[str, int] = field(default_factory=dict)
+    other: int = 1
 
     def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
-        """The weight of the operator, by default 1; for a reduction, of each step."""
+        """The weight of the operator; for a reduction, of each step."""
         if not operands:
             return 0
-        return self.weights.get(op, 1) * (steps(operands) if op in _REDUCTIONS else 1)
+        return self.weights.get(op, self.other) * (steps(operands) if op in _REDUCTIONS else 1)
 
 
 @dataclass(frozen=True)
@@ -387,25 +388,32 @@ class LoopAware:
         return list(accumulate(self.loops.values(), mul, initial=1))
 
 
+class PriceError(ValueError, TypeError):
+    """A cost model has no price, or none that is an integer."""
+
+
 @dataclass(frozen=True)
 class Checked:
     """Another model whose prices are looked at.
 
     Raises
     ------
-    TypeError, ValueError
-        By :meth:`price`, if a price is no integer, or below 0; the message names the operator.
+    PriceError, ValueError
+        By :meth:`price`, if the model fails, or a price is no integer, or below 0; the message names the operator.
     """
 
     model: CostModel
 
     def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
         """The other model's price."""
-        price = self.model.price(op, operands, result)
+        try:
+            price = self.model.price(op, operands, result)
+        except Exception as error:
+            raise PriceError(f"the cost model fails to price {op!r}: {type(error).__name__}: {error}") from error
         if type(price) is int and price >= 0:
             return price
         if not hasattr(price, "__index__"):
-            raise TypeError(f"the cost model prices {op!r} at {price!r}: a price must be an integer")
+            raise PriceError(f"the cost model prices {op!r} at {price!r}: a price must be an integer")
         if price < 0:
             raise ValueError(f"the cost model prices {op!r} at {price}: a price must be 0 or more")
         return price.__index__()
@@ -422,6 +430,27 @@ def checked(model: CostModel) -> CostModel:
 def is_power_of_two(value: int) -> bool:
     """Whether ``value`` is 1, 2, 4, ..."""
     return value > 0 and value & (value - 1) == 0
+
+
+def exact_multiplier(divisor: int, most: int) -> tuple[int, int]:
+    """A multiplier ``m`` and shift ``s`` with ``n // divisor == n*m >> s`` for every ``n`` in ``[0, most]``.
+
+    They are the least if ``most >= divisor - 1``. For ``m = ceil(2**s / divisor)`` the product errs by
+    ``n*(m*divisor - 2**s)``, and is nearest to the next quotient where ``n % divisor == divisor - 1``. Source: Granlund
+    and Montgomery, Division by Invariant Integers using Multiplication (1994).
+
+    >>> exact_multiplier(7, 100)
+    (147, 10)
+    >>> all(n * 147 >> 10 == n // 7 for n in range(101))
+    True
+    """
+    critical = most - (most + 1) % divisor if most >= divisor - 1 else most
+    shift = 0
+    while True:
+        multiplier = -(-(1 << shift) // divisor)
+        if critical * (multiplier * divisor - (1 << shift)) < 1 << shift:
+            return multiplier, shift
+        shift += 1
 
 
 #: The shipped models that need no data, by name.

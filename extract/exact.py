@@ -87,6 +87,17 @@ def exact(priced: Priced, start: Choice | None = None, seconds: float = 10.0) ->
     return Exact(start, cost, min(cost, reduction.paid + least))
 
 
+def _quiet(highspy: Any) -> Any:
+    """A solver that prints nothing."""
+
+    class Quiet(highspy.Highs):  # type: ignore[misc]
+        def enableCallbacks(self) -> None:  # noqa: N802
+            # its constructor calls this, and from 1.16 on would print a banner here, before an option can be set
+            self.setOptionValue("output_flag", False)
+
+    return Quiet()
+
+
 def _solver() -> Any:
     try:
         import highspy
@@ -385,7 +396,7 @@ class _Program:
         self, highspy: Any, start: Mapping[int, _Option], seconds: float
     ) -> tuple[dict[int, _Option] | None, int]:
         """The best options found in ``seconds``, if any, and a lower bound of what they cost."""
-        solver = highspy.Highs()
+        solver = _quiet(highspy)
         # one thread and a fixed seed: the same answer every time. Prices are whole: a gap below one unit is none
         settings = {"output_flag": False, "threads": 1, "random_seed": 0, "time_limit": seconds}
         settings |= {"mip_rel_gap": 0.0, "mip_abs_gap": 0.999, "mip_feasibility_tolerance": 1e-9}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from math import inf
+from typing import Any, cast
 
-from eqsat.extract.graph import EGraph, Node
-from eqsat.extract.select import Choice
+from eqsat.extract.graph import Bounds, EGraph, Node, Payload
+from eqsat.extract.select import Choice, Priced
 
 
 def label(node: Node) -> str:
@@ -89,3 +90,76 @@ def to_egraph_serialize(graph: EGraph, prices: Mapping[int, Sequence[int]]) -> d
         "root_eclasses": list(dict.fromkeys(map(str, graph.roots))),
         "class_data": {str(c): {"low": str(low), "high": str(high)} for c, (low, high) in graph.bounds.items()},
     }
+
+
+def from_egraph_serialize(record: Mapping[str, Any]) -> Priced:
+    """The graph and the prices that a JSON object of egraph-serialize holds, as extraction-gym has them.
+
+    Classes are numbered in the order of their first nodes, or keep their names where all of these are numbers. A leaf
+    is a literal or a variable; what :func:`to_egraph_serialize` has written is read as it was.
+
+    Parameters
+    ----------
+    record : mapping
+        The object, as ``json.load`` returns it.
+
+    Raises
+    ------
+    ValueError
+        If a node is incomplete, has a child that is no node, or a cost that is no whole number of 0 or more; or if a
+        root is no class. The message names it.
+
+    >>> node = {"op": "x", "children": [], "eclass": "a", "cost": 0}
+    >>> read = from_egraph_serialize({"nodes": {"n": node}, "root_eclasses": ["a"]})
+    >>> read.graph.classes, read.prices, read.graph.roots
+    ({0: [('var', 'x', ())]}, {0: [0]}, [0])
+    """
+    written: Mapping[str, Mapping[str, Any]] = record["nodes"]
+    for name, node in written.items():
+        _refuse_wrong(name, node, written)
+    names = list(dict.fromkeys(node["eclass"] for node in written.values()))
+    are_numbers = all(name.isdecimal() for name in names)
+    number = {name: int(name) if are_numbers else place for place, name in enumerate(names)}
+    classes: dict[int, list[Node]] = {c: [] for c in number.values()}
+    prices: dict[int, list[int]] = {c: [] for c in number.values()}
+    for node in written.values():
+        c = number[node["eclass"]]
+        operands = tuple([number[written[child]["eclass"]] for child in node["children"]])
+        classes[c].append(_node(node["op"], operands))
+        prices[c].append(int(node["cost"]))
+    if unknown := [name for name in record["root_eclasses"] if name not in number]:
+        raise ValueError(f"the root {unknown[0]!r} is no class: name one that a node has as its eclass")
+    data = record.get("class_data", {})
+    bounds = {c: _bounds(data.get(name, {})) for name, c in number.items()}
+    return Priced(EGraph(classes, bounds, [number[name] for name in record["root_eclasses"]]), prices)
+
+
+def _refuse_wrong(name: str, node: Mapping[str, Any], nodes: Mapping[str, Any]) -> None:
+    if missing := [key for key in ("op", "children", "eclass", "cost") if key not in node]:
+        raise ValueError(f"node {name!r} has no {missing[0]!r}: give op, children, eclass and cost")
+    if unknown := [child for child in node["children"] if child not in nodes]:
+        raise ValueError(f"node {name!r} has the child {unknown[0]!r}, which is no node")
+    cost = node["cost"]
+    if not 0 <= cost < inf or cost != int(cost):
+        raise ValueError(f"node {name!r} costs {cost}: give whole numbers of 0 or more")
+
+
+def _node(text: str, operands: tuple[int, ...]) -> Node:
+    """The node that :func:`label` calls ``text``."""
+    op, *numbers = text.split() or [text]
+    if op == "sum" and len(numbers) == len(operands) + 1:
+        constant, *coefficients = map(int, numbers)
+        return "sum", (constant, tuple(coefficients)), operands
+    if operands:
+        return text, None, operands
+    payload: Payload = int(text) if text.removeprefix("-").isdecimal() else text
+    kind = "bool" if text in ("True", "False") else "const" if isinstance(payload, int) else "var"
+    return kind, text == "True" if kind == "bool" else payload, operands
+
+
+def _bounds(data: Mapping[str, str]) -> Bounds:
+    low, high = [
+        cast(int, float(end)) if end.endswith("inf") else int(end)
+        for end in (data.get("low", "-inf"), data.get("high", "inf"))
+    ]
+    return low, high

@@ -29,6 +29,10 @@ MAX_ROUNDS = 8
 #: All users of a class are changed at once if they are no more than this.
 MAX_USERS = 4
 
+#: A class whose nodes have more operands than this is chosen for alone, not to spare one of these: there would be as
+#: many to spare.
+WIDE = 256
+
 #: Steps of a search from one look at the clock to the next: small graphs are searched whatever it says.
 STEPS_PER_LOOK = 32
 #: Or in each step, where one may change the choice for more classes than this.
@@ -387,6 +391,7 @@ class _Search:
         classes, prices = self.graph.classes, self.prices
         # the price of the chosen node of each class
         self.paid = {c: prices[c][classes[c].index(node)] for c, node in choice.items()}
+        self.wide = {c for c, nodes in classes.items() if sum([len(node[2]) for node in nodes]) > WIDE}
         order = reachable(choice, self.graph.roots)
         self.uses = dict.fromkeys(choice, 0)
         for c in chain(self.graph.roots, *[choice[c][2] for c in order]):
@@ -529,16 +534,19 @@ class _Search:
             if self.uses[c] != 1 or len(above) != 1:
                 return None
             operand, c = c, above[0]
-        return c, operand
+        return None if c in self.wide else (c, operand)
 
     def _above(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> tuple[int, int]:
         """The class that ``c`` serves alone, and ``c``; both as they are if several use it."""
         above = users.get(c, ())
-        return (above[0], c) if self.uses[c] == 1 and len(above) == 1 else (c, operand)
+        alone = self.uses[c] == 1 and len(above) == 1 and above[0] not in self.wide
+        return (above[0], c) if alone else (c, operand)
 
     def _whole_sum(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> tuple[int, int]:
         """The longest sum that ``c`` is part of, where all serves one use, and its operand below."""
         while self.uses[c] == 1 and len(above := users.get(c, ())) == 1 and self.choice[above[0]][0] in _SUMS:
+            if above[0] in self.wide:
+                break
             operand, c = c, above[0]
         return c, operand
 
@@ -564,7 +572,7 @@ class _Search:
         changed = False
         classes = self.graph.classes
         for user in self.in_order()[::-1]:
-            if self.choice[user][0] not in _SUMS or len(classes[user]) == 1:
+            if self.choice[user][0] not in _SUMS or len(classes[user]) == 1 or user in self.wide:
                 continue
             for c in self.choice[user][2]:
                 # an earlier change may have given up the sum, or what it uses

@@ -16,6 +16,7 @@ def pytest_addoption(parser):
         default=40,
         help="how many random kernels run under the sanitizers and with every compiler",
     )
+    parser.addoption("--screenshots", metavar="DIRECTORY", help="where the browser's screenshots are written")
 
 
 @pytest.fixture

@@ -119,7 +119,7 @@ def test_a_near_miss_does_not(line: Line, example: Example, theory: bool) -> Non
 
 
 def test_the_table_is_up_to_date() -> None:
-    assert TABLE.read_text() == table(), "run python tests/requirements.py"
+    assert TABLE.read_text() == table(), "run python tests/helpers/requirements.py"
 
 
 #: Lines whose answer gets cheaper by one when it is optimised again: of a sum of products some are shifts then.

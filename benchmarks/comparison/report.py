@@ -34,8 +34,8 @@ from comparison.summary import (
     standing,
     with_best,
 )
-from eqsat.cli.corpus import Row
 from eqsat.cli.experiment import geometric_mean
+from eqsat.cli.settings import Row
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import Expr
 

@@ -25,9 +25,9 @@ import eqsat.rules
 from comparison.solvers import Solver
 from eqsat.cli.calibrate import processor
 from eqsat.cli.cases import Case, case_of, kind_of, load
-from eqsat.cli.corpus import Row
 from eqsat.cli.experiment import MOST_TERMS, measure
 from eqsat.cli.experiment import Row as Measurement
+from eqsat.cli.settings import Row
 from eqsat.codegen.runtime import compiler_version
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of

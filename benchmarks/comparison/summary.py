@@ -12,8 +12,8 @@ from statistics import median
 from typing import Any
 
 from comparison.solvers import EQSAT, OURS
-from eqsat.cli.corpus import Row
 from eqsat.cli.experiment import geometric_mean
+from eqsat.cli.settings import Row
 
 #: The cheapest answer of the peers to each case, as if they were one solver that runs them all.
 BEST = "best of the peers"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from eqsat.cli.cases import Case
-from eqsat.cli.corpus import Row
+from eqsat.cli.settings import Row
 from eqsat.extract.cost import CostModel, Latency
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, division_count, topological

@@ -22,6 +22,7 @@ from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import Value, sum_of
 from eqsat.alternatives.congruent import CongruentRemainders, residues, wider_remainders
 from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.lang.evaluation import evaluate
@@ -34,6 +35,7 @@ from eqsat.theory.forms import LinearForm, atom_form, number, read, to_expr
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
 
 
+@provides("availability", otherwise=lambda builder, needed: None)
 def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int, Node]] | None:
     """Add to the classes of ``builder`` the alternatives that use other classes of it, and what they need.
 
@@ -325,7 +327,8 @@ def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[in
             constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
             terms = dict(zip(args, coefficients, strict=True))
             shared = Counter([part for a in args for part in having.get(a, ()) if part in affine or c not in affine])
-            for part in sorted(shared, key=shared.__getitem__, reverse=True)[: LIMITS.parts]:
+            most = LIMITS.parts if len(args) <= LIMITS.wide_sum else LIMITS.parts_of_wide
+            for part in sorted(shared, key=shared.__getitem__, reverse=True)[:most]:
                 # more must vanish than the part itself and what it has besides
                 if 2 * shared[part] > len(parts[part]) + 1 and part != c and not (c in needed and part in needed[c][2]):
                     for scale, pairs in _less_multiples(terms, part, parts[part]):
@@ -353,16 +356,23 @@ def _less_multiples(
 def _quotients_of(builder: Builder, sums: Iterable[int]) -> Iterator[tuple[int, Node]]:
     """``A//n + w`` as ``B//n`` for sums ``B`` that differ from ``A`` by ``n*w`` and a constant."""
     theory = builder.theory
-    forms = {c: cast(LinearForm, builder.values[c]) for c in sums}
+    forms = {c: form for c in sums if len((form := cast(LinearForm, builder.values[c])).terms) <= LIMITS.wide_sum}
     wanted: dict[int, dict[LinearForm, set[int]]] = defaultdict(lambda: defaultdict(set))
     for atom in {a: None for form in forms.values() for a in form.terms if a.op == "floordiv"}:
         if atom.args[1].op == "const" and atom.args[1].vmin > 1:
             dividend, n = theory.inner(atom.args[0]), atom.args[1].vmin
             wanted[n][residues(dividend, n)].add(dividend.constant)
+    having: dict[Expr | None, dict[int, LinearForm]] = defaultdict(dict)
+    for c, form in forms.items():
+        for part in (None, *form.terms):
+            having[part][c] = form
     for n, dividends in wanted.items():
         if theory.is_late():
             return
-        for c, form in forms.items():
+        # they have the atoms that are left of a dividend
+        able = {next(iter(left.terms), None) for left in dividends}
+        for c in sorted(set(chain.from_iterable([having[part] for part in able]))):
+            form = forms[c]
             for constant in sorted(dividends.get(residues(form, n), ())):
                 dividend = LinearForm(form.terms, constant)
                 quotient = theory.quotient_by(dividend, n)
@@ -402,6 +412,7 @@ def _entered_extremes(
             yield base, nodes
 
 
+@provides("intervals")
 def _intervals(
     builder: Builder, conditions: Sequence[tuple[int, Expr]], there: Iterable[int]
 ) -> Iterator[tuple[int, Node]]:

@@ -22,6 +22,7 @@ from eqsat.alternatives.conditions import ConditionNodes
 from eqsat.alternatives.extremes import ExtremeNodes
 from eqsat.alternatives.inputs import InputNodes
 from eqsat.alternatives.products import ProductNodes
+from eqsat.alternatives.providers import provides
 from eqsat.alternatives.quotients import QuotientNodes
 from eqsat.alternatives.selections import SelectionNodes
 from eqsat.alternatives.sums import SumNodes
@@ -137,13 +138,13 @@ class Builder:
                     size = classes.size
         self._credited = size
         self.quotients.add_nested()
-        self._credit("nested")
+        self._credit("nested quotients")
         if self.classes.pending:
             self.grow()
         for variable, form in self.theory.solved.items():
             if form in self.classes:
                 self.add_node(self.add_class(form), next(self._atom_nodes(variable)))
-        self._credit("nested")
+        self._credit("nested quotients")
 
     def _nodes(self, value: Value) -> tuple[str, Iterator[Node]]:
         """The kind of a value, and the ways to compute it by the laws of that."""
@@ -191,6 +192,7 @@ class Builder:
         else:
             yield atom.op, None, self.operands(atom)
 
+    @provides("start from the input", otherwise=lambda self, choice: None)
     def as_written(self, choice: Choice) -> Choice | None:
         """``choice`` with the input's own nodes where it has any; ``None`` if that is nowhere."""
         return self.with_nodes(choice, self.input.nodes) if self.input.nodes else None

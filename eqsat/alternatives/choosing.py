@@ -65,12 +65,14 @@ class Chooser:
 
     def choose_from(self, start: Choice) -> tuple[Choice, int]:
         """The cheapest choice found from ``start``, and from what is cheapest for a class alone where that has none."""
+        # a search for what is available adds classes even where it finds nothing
+        self.priced.refresh(self.of_products)
         whole = {**tree(self.priced), **start}
         return self._with_partial_sums(needed(whole, self.builder.graph.roots))
 
     def reusing(self, choice: Choice, cost: int, has_time: Callable[[], bool]) -> tuple[Choice, int]:
         """The choice improved by alternatives that use what is computed anyway."""
-        source = self.builder.enter("reuse")
+        source = self.builder.enter("availability")
         together = add_available(self.builder, choice)
         self.builder.enter(source)
         if together is None:
@@ -102,7 +104,7 @@ class Chooser:
         Sharing counts each operation once: where loops repeat some, it may cost more.
         """
         builder = self.builder
-        source = builder.enter("sharing")
+        source = builder.enter("partial sums")
         shared = share_junctions(builder, share_sums(builder, choice, self.programs))
         if builder.theory.is_canonical:
             builder.selections.absorb_constants(shared)

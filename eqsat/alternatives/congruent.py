@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterator
 from typing import cast
 
 from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.providers import provides
 from eqsat.theory.forms import LinearForm, atom_form, number
 
 
@@ -22,6 +24,7 @@ class CongruentRemainders:
         self._added: set[tuple[int, int]] = set()
         self._read = 0
 
+    @provides("congruent remainders", otherwise=lambda self, there=None: False)
     def add(self, there: Collection[int] | None = None) -> bool:
         """Add the congruent remainders of those that are new; whether there were any.
 
@@ -97,7 +100,7 @@ class CongruentRemainders:
 
 def wider_remainders(builder: Builder, form: LinearForm) -> Iterator[tuple[LinearForm, int]]:
     """The dividends and divisors of ``k*(A % n) + r`` as ``(k*A + r) % (k*n)``, for ``r`` in ``[0, k)``."""
-    for quotient, coefficient in form.terms.items():
+    for quotient, coefficient in form.terms.items() if len(form.terms) <= LIMITS.wide_sum else ():
         if quotient.op != "floordiv" or quotient.args[1].op != "const":
             continue
         k, left = divmod(-coefficient, quotient.args[1].vmin)

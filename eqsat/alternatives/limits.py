@@ -20,6 +20,9 @@ class AlternativeLimits:
     long_sum: int = 24
     #: E-nodes that it gets.
     long_sums: int = 3
+    #: A sum of more terms is wide: rules take it for one value, none of its quotients is looked for in the others, and
+    #: its partial sums are no classes. Else time and nodes grow with the square of its terms.
+    wide_sum: int = 64
     #: Operands of a longer ``min`` or ``max`` that are tried as the last.
     last_operands: int = 4
     #: Up to this number of operands any may be the last; with more the parts would be thousands.
@@ -42,8 +45,6 @@ class AlternativeLimits:
     behind: int = 3
     #: Pairs of terms that are compared: all those of 1000 terms; of longer sums those that are near each other.
     pairs_of_terms: int = 500_000
-    #: What is left of longer sums is no chain, whose parts are as long again, but one node.
-    chain: int = 1000
     #: Sums of up to this number of terms are computed by the cheapest program found; longer ones term by term.
     program_terms: int = 4
     #: Programs that a process keeps by one cost model; beyond they are found anew.
@@ -54,6 +55,8 @@ class AlternativeLimits:
     condition_pairs: int = 400
     #: Parts that are tried in place of terms that a sum shares with others: those that share most.
     parts: int = 16
+    #: The same for wide sums.
+    parts_of_wide: int = 2
     #: Values of bit operators that a sum is searched for; further ones are left out.
     bit_values: int = 64
     #: What conditions may be compared by is tried for all that could use it, if these are at least this number of

@@ -6,21 +6,22 @@ what occurs in several is computed once; the new brackets are added to the graph
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heapify, heappop, heappush
-from itertools import combinations
+from itertools import chain, combinations
 from math import gcd
 from typing import Protocol, cast
 
 from eqsat.alternatives.canonical import Value
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms
+from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import DIVISIONS, width
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
-from eqsat.theory.forms import ZERO, LinearForm, number
+from eqsat.theory.forms import LinearForm, number
 
 Key = tuple[tuple[int, int], ...]
 Pair = tuple[int, int, int, int]
@@ -56,6 +57,7 @@ class Classes(Protocol):
         """Whether the time is up."""
 
 
+@provides("partial sums", otherwise=lambda builder, choice, programs: choice)
 def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Choice:
     """Re-bracket the chosen sums so that they share partial sums; the new nodes are added to the graph.
 
@@ -139,6 +141,7 @@ def _key(terms: dict[int, int]) -> Key:
     return tuple(sorted(terms.items()))
 
 
+@provides("partial conditions", otherwise=lambda builder, choice: choice)
 def share_junctions(builder: Classes, choice: Choice) -> Choice:
     """Re-bracket the chosen chains of ``and`` and of ``or`` so that they share what they can.
 
@@ -232,6 +235,8 @@ class _Pairing:
         self.where: dict[Pair, dict[int, int]] = {}
         #: Whether some bracket would use the index of a reduction outside it.
         self.has_lost = False
+        # the sums that have each class
+        self.having: dict[int, set[int]] = defaultdict(set)
         # how many sums have each product by a literal
         self.products: Counter[tuple[int, int]] = Counter()
         # the classes of literals
@@ -241,20 +246,29 @@ class _Pairing:
         """Record the pairs of sum ``index`` that contain a class of ``new``."""
         seen: set[int] = set()
         others = list(terms)
-        few = len(new) * len(others) <= 2 * LIMITS.pairs_of_terms
-        if not few and len(self.sums) == 1:
+        most = len(others)
+        if len(self.sums) == 1 and len(new) * most > 2 * LIMITS.pairs_of_terms:
             # a factor is shared by what differs by a shift
             new = others = sorted(terms, key=lambda c: (_odd_part(terms[c]), c))
+            most = LIMITS.pairs_of_terms // most
         for place, a in enumerate(new):
-            if self._is_late(len(others)) or len(self.where) > LIMITS.pairs_of_terms:
+            partners = self._partners(index, a, others) if most == len(others) else others[place + 1 : place + 1 + most]
+            if self._is_late(len(partners)) or len(self.where) > LIMITS.pairs_of_terms:
                 return
             seen.add(a)
-            for b in others if few else others[place + 1 : place + 1 + LIMITS.pairs_of_terms // len(others)]:
+            for b in partners:
                 if b not in seen:
                     pair, scale = _pair(a, terms[a], b, terms[b])
                     # in a sum without others it is a common factor that saves
                     if abs(scale) > 1 or len(self.sums) > 1:
                         self.where.setdefault(pair, {})[index] = scale
+
+    def _partners(self, index: int, c: int, terms: Collection[int]) -> Collection[int]:
+        """What a class may be paired with in a sum: in a wide one what other sums have beside it too."""
+        if len(terms) <= LIMITS.wide_sum or len(self.sums) == 1:
+            return terms
+        others = chain.from_iterable([self.sums[other] for other in self.having[c] if other != index])
+        return dict.fromkeys([other for other in others if other != c and other in self.sums[index]])
 
     def _is_late(self, pairs: int) -> bool:
         """Whether there is no time for this number of further pairs."""
@@ -288,6 +302,9 @@ class _Pairing:
     def run(self, bodies: Iterable[dict[int, int]]) -> None:
         """Extract pairs from the bodies until none saves anything; :attr:`sums` has what is left of them."""
         self.sums = [dict(body) for body in bodies]
+        for index, terms in enumerate(self.sums):
+            for c in terms:
+                self.having[c].add(index)
         for index, terms in enumerate(self.sums):
             self._count(index, list(terms), terms)
             self.products.update((c, abs(k)) for c, k in terms.items())
@@ -323,7 +340,7 @@ class _Pairing:
         for index, scale in uses.items():
             terms = self.sums[index]
             for old in (a, b):
-                for other in terms:
+                for other in self._partners(index, old, terms):
                     if other != old:
                         stale, _ = _pair(old, terms[old], other, terms[other])
                         self.where.get(stale, {}).pop(index, None)
@@ -332,7 +349,12 @@ class _Pairing:
                 self.products[c, abs(terms[c])] -= 1
             terms[c] = terms.get(c, 0) + scale * turned
             self.products[c, abs(terms[c])] += 1
-            for other in terms:
+            self.having[a].discard(index)
+            self.having[b].discard(index)
+            self.having[c].add(index)
+        for index in uses:
+            terms = self.sums[index]
+            for other in self._partners(index, c, terms):
                 if other != c:
                     touched[_pair(c, terms[c], other, terms[other])[0]] = None
             self._count(index, [c], terms)
@@ -352,7 +374,7 @@ class _Pairing:
         # dearest multipliers first would not change the cost; positive terms first avoids a negation
         ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
         # each of its parts is nearly as long
-        if len(ordered) > LIMITS.chain or self._is_late(len(ordered) ** 2):
+        if len(ordered) > LIMITS.wide_sum or self._is_late(len(ordered) ** 2):
             return self._wide(ordered)
         total: int | None = None
         for c, coefficient in ordered:
@@ -363,12 +385,21 @@ class _Pairing:
         return cast(int, total)
 
     def _wide(self, terms: Sequence[tuple[int, int]]) -> int:
-        """The class of a combination, as one node."""
-        total = ZERO
+        """The class of a combination, as one node over its products."""
+        found: dict[Expr, int] = {}
+        constant = 0
         for c, coefficient in terms:
-            total = total.plus(self._form(c), coefficient)
+            form = self._form(c)
+            constant += coefficient * form.constant
+            for atom, k in form.terms.items():
+                found[atom] = found.get(atom, 0) + coefficient * k
+        total = LinearForm({atom: k for atom, k in found.items() if k}, constant)
         result = self.builder.add_class(total, False)
-        classes, coefficients = zip(*sorted(terms), strict=True)
+        products: dict[int, int] = {}
+        for c, coefficient in terms:
+            product = self.scaled(c, abs(coefficient))
+            products[product] = products.get(product, 0) + (1 if coefficient > 0 else -1)
+        classes, coefficients = zip(*sorted(products.items()), strict=True)
         self._choose(result, ("sum", (0, coefficients), classes))
         return result
 

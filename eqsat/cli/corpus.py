@@ -15,58 +15,18 @@ import signal
 import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from eqsat.cli.cases import Case, Id, Record, case_of, id_of, kind_of, load, one_line, reason
-from eqsat.cli.rulesets import rule_set
-from eqsat.egraph.engine import Budget
-from eqsat.extract.calibrated import cost_model
+from eqsat.cli.settings import Row, Settings
 from eqsat.lang.text import to_program
-from eqsat.optimizer.front import DEFAULT_BUDGET, optimize
+from eqsat.optimizer.front import optimize
 
 if TYPE_CHECKING:
     from eqsat.optimizer.result import Result
     from eqsat.prove.verify import Check
-
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to optimise and check each case, for how long and in how much memory: options of the command line by name.
-
-    ``memory`` is in megabytes for each worker; None: no limit.
-    """
-
-    cost: str = "latency"
-    extract: str = "dag"
-    engine: str = "egraph"
-    theory: bool = True
-    gates: bool = True
-    budget: Budget = DEFAULT_BUDGET
-    prove: bool = False
-    prove_seconds: float = 10.0
-    branches: str = "eager"
-    rules: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    unknown_divisors: str = "refuse"
-    memory: int | None = None
-
-    @property
-    def optimizing(self) -> dict[str, Any]:
-        """The options of :func:`eqsat.optimize` that all kinds of cases take."""
-        cost, rules = cost_model(self.cost), rule_set(self.rules, self.without)
-        engine, theory, branches = self.engine, self.theory, self.branches
-        options = {"cost": cost, "engine": engine, "theory": theory, "budget": self.budget, "branches": branches}
-        return options if rules is None else options | {"rules": rules}
-
-    @property
-    def checking(self) -> dict[str, Any]:
-        """The options of :func:`eqsat.prove.verify.check_equal`."""
-        return {"prove": self.prove, "seconds": self.prove_seconds}
 
 
 def run_line(line: str | bytes, number: int, settings: Settings) -> Row:

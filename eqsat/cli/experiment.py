@@ -31,6 +31,7 @@ from eqsat.egraph.rule import Rule
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of
+from eqsat.lang.display import Displayed, html_table
 from eqsat.lang.expr import Expr, term_count, topological
 from eqsat.lang.text import to_program
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize, term_of, variables_of
@@ -97,7 +98,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Experiment(Displayed):
     """What :func:`experiment` found.
 
     Attributes
@@ -142,6 +143,10 @@ class Experiment:
     def is_measured(self) -> bool:
         """Whether the answers were compiled and measured."""
         return any(row.nanoseconds for row in self.rows)
+
+    def _repr_html_(self) -> str:
+        lines = self.summary()
+        return html_table([*lines[0]], [[*line.values()] for line in lines])
 
     def to_csv(self, path: str | Path) -> None:
         """Write one line for each row, without the answers."""
@@ -440,7 +445,11 @@ def write_csv(rows: Sequence[Row], path: Path) -> None:
 
 
 def plot(rows: Sequence[Row], directory: Path) -> list[Path]:
-    """Draw what the rows hold: prediction against time if that was measured, cost against extraction time, and gaps.
+    """Draw what the rows hold, each as a PNG.
+
+    ``prediction``: predictions against time, if that was measured. ``extraction``: cost against extraction time,
+    and gaps. ``profile``: what answers cost over their inputs, case by case. ``pareto``, of several models: what the
+    answers of each cost in all under the first and each other one, those on the front joined by a line.
 
     Raises
     ------
@@ -457,6 +466,9 @@ def plot(rows: Sequence[Row], directory: Path) -> list[Path]:
     if any(row.nanoseconds for row in rows):
         figures["prediction.png"] = _predictions(rows, found, models, Figure)
     figures["extraction.png"] = _efforts(found, Figure)
+    figures["profile.png"] = _profiles(found, Figure)
+    if len(models) > 1:
+        figures["pareto.png"] = _fronts(found, models, Figure)
     for name, figure in figures.items():
         figure.savefig(directory / name, dpi=90)
     return [directory / name for name in figures]
@@ -474,6 +486,38 @@ def _predictions(rows: Sequence[Row], found: Sequence[Row], models: Sequence[str
     predicted.axes[0].set_ylabel("measured ns per evaluation")
     predicted.axes[0].legend()
     return predicted
+
+
+def _profiles(found: Sequence[Row], figure: Callable[..., Any]) -> Any:
+    """For each model and extractor, what the answers cost over their inputs, case by case in rising order."""
+    drawn = figure(figsize=(6.4, 3.2), layout="constrained")
+    axes = drawn.subplots()
+    for key in dict.fromkeys((row.model, row.extract) for row in found):
+        ratios = sorted(
+            row.cost / row.cost_before for row in found if (row.model, row.extract) == key and row.cost_before
+        )
+        axes.plot(np.linspace(0, 100, len(ratios)), ratios, label=f"{Path(key[0]).stem}, {key[1]}")
+    axes.set(xlabel="% of cases", ylabel="cost of the answer, times the input's")
+    axes.legend(fontsize=8)
+    return drawn
+
+
+def _fronts(found: Sequence[Row], models: Sequence[str], figure: Callable[..., Any]) -> Any:
+    """The totals of each model's answers under the first model and each other one."""
+    drawn = figure(figsize=(3.2 * (len(models) - 1), 3.2), layout="constrained")
+    for axes, other in zip(np.atleast_1d(drawn.subplots(1, len(models) - 1)), models[1:], strict=True):
+        totals: dict[tuple[int, int], list[str]] = {}
+        for key in dict.fromkeys((row.model, row.extract) for row in found):
+            rows = [row.predicted or {} for row in found if (row.model, row.extract) == key]
+            point = sum(row[models[0]] for row in rows), sum(row[other] for row in rows)
+            totals.setdefault(point, []).append(f"{Path(key[0]).stem}, {key[1]}")
+        for point, names in totals.items():
+            axes.scatter(*point, s=12, label="\n".join(names))
+        front = [p for p in sorted(totals) if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in totals)]
+        axes.plot(*zip(*front, strict=True), color="0.7", zorder=0)
+        axes.set(xlabel=f"all answers under {Path(models[0]).stem}", ylabel=f"under {Path(other).stem}")
+        axes.legend(fontsize=6)
+    return drawn
 
 
 def _efforts(found: Sequence[Row], figure: Callable[..., Any]) -> Any:

@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eqsat.cli.cases import Record, as_conditions, ends, get, get_texts, get_variables, json_ends, number_text, variable
+from eqsat.cli.settings import Row, Settings
 from eqsat.codegen.loops import LoopHeader, check_bounds, loop_variable
 from eqsat.extract.calibrated import cost_model
 from eqsat.interop import hlo, relations
@@ -32,9 +33,6 @@ from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import parse, parse_program, to_text
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import CHECKS, Check, check_equal
-
-if TYPE_CHECKING:
-    from eqsat.cli.corpus import Row, Settings
 
 
 def _constraints(record: Record, settings: Settings) -> Row:

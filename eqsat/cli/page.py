@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
@@ -18,13 +19,17 @@ from eqsat.extract.select import Choice, Priced, tree
 from eqsat.lang.costs import prices
 from eqsat.lang.expr import Expr, brief, topological
 from eqsat.lang.ops import OPS, REDUCTIONS
+from eqsat.lang.terms import term_of_node, terms_of
 from eqsat.lang.text import to_program
+from eqsat.optimizer.greedy import Matcher, canonical_terms
 from eqsat.optimizer.result import Result
 
 #: Characters of a term in a table.
 MOST_SHOWN = 120
-#: Seconds for the derivation.
-EXPLAINING = 2.0
+#: Seconds for the derivation, and for where the rules match.
+EXPLAINING, MATCHING = 2.0, 0.5
+#: The places that are shown of each rule.
+MOST_PLACES = 5
 
 #: A part of a node's text: words, or the number of a class.
 Part = str | int
@@ -45,6 +50,7 @@ def content(result: Result) -> dict[str, Any]:
     except ValueError as error:
         c = f"none: {error}"
     laws = {rule.name: rule for rule in result.rule_set}
+    places = _places(result)
     return {
         "summary": str(result).splitlines()[-1],
         "constraints": [brief(fact, MOST_SHOWN) for fact in result.constraints],
@@ -58,7 +64,13 @@ def content(result: Result) -> dict[str, Any]:
         "phases": {name: 1000 * seconds for name, seconds in result.trace.phases.items()},
         "sources": dict(result.trace.alternatives),
         "rules": [
-            [name, use.matches, None if use.seconds is None else 1000 * use.seconds, _law(laws, name)]
+            [
+                name,
+                use.matches,
+                None if use.seconds is None else 1000 * use.seconds,
+                _law(laws, name),
+                places.get(name, []),
+            ]
             for name, use in sorted(result.trace.rules.items(), key=lambda item: -item[1].matches)
         ],
         "derivation": derivation,
@@ -111,6 +123,32 @@ def _graph(result: Result) -> dict[str, Any]:
         # those of the answer first, then the cheapest
         classes[c] = [f"[{low}, {high}]", sorted(found, key=lambda row: (not row[3], row[2]))]
     return {"roots": graph.roots, "classes": classes}
+
+
+def _places(result: Result) -> dict[str, list[tuple[int, str, str]]]:
+    """Where the e-graph has the left sides of the rules that fired: the class, a term of it, and what that becomes.
+
+    A term is an e-node over the cheapest terms of its operands, so not every match of the run is among them.
+    """
+    found: dict[str, list[tuple[int, str, str]]] = {name: [] for name in result.trace.rules}
+    if result.snapshot is None or not found:
+        return found
+    built = result.built()
+    graph = built.graph
+    cheapest = tree(Priced.of(graph, result.model))
+    terms = terms_of(graph, cheapest, cheapest, built.leaves, built.narrower.get)
+    matcher = Matcher([rule for rule in result.rule_set if rule.name in found])
+    deadline = time.monotonic() + MATCHING
+    nodes = [(c, node) for c, nodes in graph.classes.items() for node in nodes if all(a in terms for a in node[2])]
+    for c, node in nodes:
+        if time.monotonic() > deadline:
+            break
+        (term,) = canonical_terms([term_of_node(node, [terms[a] for a in node[2]], built.leaves)])
+        for name, other in matcher.rewrites(term):
+            place = (c, brief(term, MOST_SHOWN), brief(other, MOST_SHOWN))
+            if len(found[name]) < MOST_PLACES and place not in found[name]:
+                found[name].append(place)
+    return found
 
 
 def _costs(priced: Priced, chosen: Choice) -> dict[int, int]:

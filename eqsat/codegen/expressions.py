@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from eqsat.codegen.limits import CODE_LIMITS
+from eqsat.extract.cost import exact_multiplier
 from eqsat.lang.dtypes import LIMITS, select_width, widths
 from eqsat.lang.expr import Expr, brief, free_name, refuse_array, topological, tree_size, use_counts, variables
 from eqsat.lang.limits import list_of
@@ -579,27 +580,6 @@ class _RootsWriter(Writer):
         ranges = ", ".join(f"{v.value} in [{v.vmin}, {v.vmax}]" for v in self.order)
         texts = [f" *   {out} = {brief(root, 200)}" for out, root in zip(self.outputs, self.roots, strict=True)]
         return [f"/* for {ranges}:" if ranges else "/* constant:", *texts, " */"]
-
-
-def exact_multiplier(divisor: int, most: int) -> tuple[int, int]:
-    """A multiplier ``m`` and shift ``s`` with ``n // divisor == n*m >> s`` for every ``n`` in ``[0, most]``.
-
-    They are the least if ``most >= divisor - 1``. For ``m = ceil(2**s / divisor)`` the product errs by
-    ``n*(m*divisor - 2**s)``, and is nearest to the next quotient where ``n % divisor == divisor - 1``. Source: Granlund
-    and Montgomery, Division by Invariant Integers using Multiplication (1994).
-
-    >>> exact_multiplier(7, 100)
-    (147, 10)
-    >>> all(n * 147 >> 10 == n // 7 for n in range(101))
-    True
-    """
-    critical = most - (most + 1) % divisor if most >= divisor - 1 else most
-    shift = 0
-    while True:
-        multiplier = -(-(1 << shift) // divisor)
-        if critical * (multiplier * divisor - (1 << shift)) < 1 << shift:
-            return multiplier, shift
-        shift += 1
 
 
 def _log2(divisor: Expr) -> int | None:

@@ -107,7 +107,8 @@ class Compiled:
     """A way to match a rule: its stages in order, and the constructors that the first one reads.
 
     A rule that is ``broad`` has nothing but letters under one operator: of a long product it takes every two factors.
-    What is done with the matches of one that is ``asked`` Python says.
+    What is done with the matches of one that is ``asked`` Python says. ``addends`` are the operators of the terms of
+    sums that are looked up with their operands (:func:`eqsat.egraph.program.terms_with`).
     """
 
     name: str
@@ -115,6 +116,7 @@ class Compiled:
     reads: frozenset[str]
     broad: bool
     asked: AskedRule | None = None
+    addends: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,8 @@ class _State:
     #: Numbers that were computed, by what they are.
     numbers: dict[Expr, str] = field(default_factory=dict)
     asked: tuple[_Asked, ...] = ()
+    #: The sum, the term and its coefficient, of classes that are looked up together with the node that they have.
+    places: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     fresh: int = 0
 
     def fact(self, *texts: str) -> _State:
@@ -299,6 +303,8 @@ class _Matcher:
         #: The letter that each of two operands of one node adds to another, by these operands.
         self.shared = _shared(pattern.left) if rule.modulo_theory else {}
         self.reduces = binds_index(rule)
+        #: The operators of terms that are looked up with their operands.
+        self.addends: set[str] = set()
         #: The ends of ranges that are more than a letter: what is in them is found from the terms.
         self.ends = tuple(
             dict.fromkeys(e for t in reductions_of(pattern.left) for e in t.args[2:] if letter_of(e) is None)
@@ -367,7 +373,12 @@ class _Matcher:
             for _ in ordered:
                 name, now = now.name("E")
                 names.append(name)
-            now = now.fact(f"(= {at} ({PLAIN[op][0]} {' '.join(names)}))")
+            operands = " ".join(names)
+            if at in state.places:
+                whole, term_name, scale = state.places[at]
+                now = now.fact(f"(at-{PLAIN[op][0]} {whole} {term_name} {at} {scale} {operands})")
+            else:
+                now = now.fact(f"(= {at} ({PLAIN[op][0]} {operands}))")
             if op in REDUCTIONS:
                 for end, name in zip(ordered[2:], names[2:], strict=True):
                     if end in self.ends:
@@ -443,15 +454,28 @@ class _Matcher:
     def open_sum(self, state: _State, at: str) -> tuple[str, str, _State]:
         """The terms and the constant of a sum of the class ``at`` that rules match."""
         (whole, offset), state = state.named("MT", "i64")
-        return whole, offset, state.fact(f"(= {at} (Sum {whole} {offset}))", f"(open {whole})")
+        return whole, offset, state.fact(f"(open {at} {whole} {offset})")
 
-    def one_term(self, state: _State, whole: str, left: _Left, at: str = "") -> tuple[_State, _Left, str, str]:
-        """One of the terms of a sum, of the class ``at`` if that is given: what is left, its class and coefficient."""
+    def one_term(
+        self, state: _State, whole: str, left: _Left, at: str = "", op: str = ""
+    ) -> tuple[_State, _Left, str, str]:
+        """One of the terms of a sum, of the class ``at`` if that is given: what is left, its class and coefficient.
+
+        Of a term whose operator ``op`` has a fixed number of operands, its node says where it stands.
+        """
         (term, scale, rest), state = state.named("T", "i64", "MT")
         if not at:
             at, state = state.name("E")
-        state = state.fact(f"(at {whole} {term} {at} {scale})", f"(= {rest} (multiset-remove {left.terms} {term}))")
+        state = self.term_at(state, whole, term, at, scale, op)
+        state = state.fact(f"(= {rest} (multiset-remove {left.terms} {term}))")
         return state, replace(left, terms=rest), at, scale
+
+    def term_at(self, state: _State, whole: str, term: str, at: str, scale: str, op: str = "") -> _State:
+        """A term of a sum: its class and coefficient, said together with its node if it has the operator ``op``."""
+        if op not in PLAIN:
+            return state.fact(f"(at {whole} {term} {at} {scale})")
+        self.addends.add(op)
+        return replace(state, places={**state.places, at: (whole, term, scale)})
 
     def written(
         self, state: _State, addends: Sequence[tuple[Expr, Expr]], whole: str, left: _Left
@@ -461,7 +485,7 @@ class _Matcher:
             yield state, left
             return
         (coefficient, addend), *others = addends
-        state, left, atom, scale = self.one_term(state, whole, left)
+        state, left, atom, scale = self.one_term(state, whole, left, op=addend.op)
         for matched in self.match(state, addend, atom):
             found = self.coefficient(matched, coefficient, scale, left)
             if found is not None:
@@ -757,7 +781,7 @@ class _Matcher:
         [(coefficient, addend)] = as_sum(left)[1]
         state = replace(state, sorts={})
         (whole, term, atom, scale), state = state.named("MT", "T", "E", "i64")
-        state = state.fact(f"(at {whole} {term} {atom} {scale})")
+        state = self.term_at(state, whole, term, atom, scale, addend.op)
         for matched in self.match(state, addend, atom):
             found = self.coefficient(matched, coefficient, scale, _Left(whole, "1"))
             if found is not None:
@@ -1052,12 +1076,16 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
         if binds_index(one):
             for variant in _with_literals(pattern):
                 reads = _constructors(variant.left)
-                for stage, asked in _Matcher(one, variant).asked():
-                    found.append(Compiled(rule.name, (stage,), reads, False, asked))
+                matcher = _Matcher(one, variant)
+                asking = [*matcher.asked()]
+                addends = frozenset(matcher.addends)
+                found += [Compiled(rule.name, (stage,), reads, False, asked, addends) for stage, asked in asking]
             continue
-        for stages in _Matcher(one, pattern).run():
+        matcher = _Matcher(one, pattern)
+        for stages in [*matcher.run()]:
             broad = pattern.left.op in CONTAINERS and all(letter_of(m) for m in _members(pattern.left, pattern.left.op))
-            found.append(Compiled(rule.name, stages, _constructors(pattern.left), broad))
+            reads, addends = _constructors(pattern.left), frozenset(matcher.addends)
+            found.append(Compiled(rule.name, stages, reads, broad, addends=addends))
     return tuple(found)
 
 

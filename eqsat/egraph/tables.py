@@ -15,7 +15,17 @@ from typing import Any, TextIO
 
 from eqsat.egraph.matching import Compiled, compiled
 from eqsat.egraph.patterns import has_bits
-from eqsat.egraph.program import CONTAINERS, MOST_COLUMNS, NORMAL, PLAIN, ROWS, container_text, containers, program
+from eqsat.egraph.program import (
+    CONTAINERS,
+    MOST_COLUMNS,
+    NORMAL,
+    PLAIN,
+    ROWS,
+    container_text,
+    containers,
+    program,
+    terms_with,
+)
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.warm import WarmProgram
 
@@ -23,7 +33,7 @@ from eqsat.egraph.warm import WarmProgram
 MOST_SCRIPTS = 2_000_000
 
 _ZEROS = (0,) * (2 + 2 * MOST_COLUMNS)
-_INDEX = "(run fill) (run index) (run ones)"
+_INDEX = "(run fill) (run index) (run ones) (run nodes)"
 
 
 class Tables:
@@ -46,6 +56,7 @@ class Tables:
         with_bits = any(map(has_bits, rules))
         self._containers = containers(with_bits)
         lines = [program(with_bits)]
+        lines += [terms_with(*PLAIN[op]) for op in PLAIN if any(op in way.addends for way in ways)]
         numbers = count()
         for way in ways:
             names = []
@@ -95,7 +106,8 @@ class Tables:
         elif kind == NORMAL:
             members = f"(multiset-of {' '.join([f'(Sc {k} (A {a}))' for k, a in terms])})"
             self._texts.append(
-                f"(union (A {c}) (Sum {members} {constant})) (nf (A {c}) {members} {constant}) (open {members})"
+                f"(union (A {c}) (Sum {members} {constant})) (nf (A {c}) {members} {constant})"
+                f" (open (A {c}) {members} {constant})"
             )
 
     def add_container(self, op: str, c: int, members: Sequence[int]) -> None:

@@ -24,6 +24,7 @@ from eqsat.explain.links import ATTEMPTS, COARSE, Link, coarse_law
 from eqsat.explain.page import Page
 from eqsat.explain.plan import Plan, Task
 from eqsat.explain.roots import Roots, replaced_within
+from eqsat.lang.display import Displayed, formula, html_table
 from eqsat.lang.errors import UnsoundStepError
 from eqsat.lang.expr import (
     Expr,
@@ -86,7 +87,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Displayed):
     """A checked derivation of a result from its input; as text, it reads like a calculation.
 
     Attributes
@@ -123,6 +124,16 @@ class Explanation:
 
     def __str__(self) -> str:
         return "\n".join(Page(self).lines())
+
+    def _repr_html_(self) -> str:
+        page = Page(self)
+        rows = [
+            [page.definition(s.before), page.definition(s.after), s.law, self.laws.get(s.law, "")] for s in self.steps
+        ]
+        return html_table(["what", "becomes", "by", "law"], rows)
+
+    def _repr_latex_(self) -> str | None:
+        return formula(*[(s.before, " = ", s.after, rf" \quad \text{{{s.law}}}") for s in self.steps])
 
     def record(self) -> dict[str, Any]:
         """The explanation as JSON data; ``lets`` names large subterms, in order, as in the format of corpora."""

@@ -38,6 +38,7 @@ from typing import Any, cast
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel, Latency, refuse_other
 from eqsat.interop.affine import AFFINE_WORDS, AffineFunction, affine_term, affine_text
+from eqsat.lang.display import Displayed, formula
 from eqsat.lang.dtypes import LIMITS
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import (
@@ -125,7 +126,7 @@ class RuntimeVariable:
 
 
 @dataclass(frozen=True)
-class IndexingMap:
+class IndexingMap(Displayed):
     """A map between the indices of two tensors, and its domain.
 
     Attributes
@@ -250,6 +251,15 @@ class IndexingMap:
         head = f"({_listed(map(str, self.dims))}){symbols}{runtime} -> ({_listed(map(affine_text, self.results))})"
         domain = [*((v, v.vmin, v.vmax) for v in self.variables), *_intervals(self.constraints)]
         return f"{head}, domain: {_listed(map(_interval_text, domain))}" if domain else head
+
+    def _repr_latex_(self) -> str | None:
+        def between(terms: Iterable[Expr]) -> list[Expr | str]:
+            return [part for term in terms for part in (", ", term)][1:]
+
+        ends = [("", v, rf" \in [{v.vmin}, {v.vmax}]") for v in self.variables]
+        domain = [part for item in [*ends, *[("", c) for c in self.constraints]] for part in (r",\ ", *item)][1:]
+        head = ["(", *between(self.variables), r") \mapsto (", *between(self.results), ")"]
+        return formula([*head, r" \quad ", *domain])
 
     @property
     def is_empty(self) -> bool:

@@ -22,6 +22,7 @@ from eqsat.extract.cost import CostModel, LoopAware, refuse_other
 from eqsat.kernels.limits import LIMITS
 from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges
 from eqsat.lang.costs import LATENCY
+from eqsat.lang.display import Displayed, html_table
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import (
@@ -180,7 +181,7 @@ class Store:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class Kernel(Displayed):
     """Stores, done one after the other, as one function.
 
     Parameters
@@ -220,6 +221,17 @@ class Kernel:
             raise ValueError(f"kernel {self.name!r} stores nothing: give it at least one Store")
         self._check_arrays()
         self._check_loops()
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                ", ".join(f"{v} in [{v.vmin}, {v.vmax}]" for v in store.over),
+                "" if store.when is TRUE else brief(store.when),
+                f"{brief(store.target)} = {brief(store.value)}",
+            ]
+            for store in self.stores
+        ]
+        return html_table(["for", "where", "store"], rows, f"kernel {self.name}")
 
     def _check_arrays(self) -> None:
         """Raise unless each array is either loaded from or stored to, and has a shape and a name of its own."""

@@ -7,5 +7,6 @@ Imports ``extract``.
 """
 
 # they fill what terms call
+from eqsat.lang.display import formula as formula
 from eqsat.lang.evaluation import evaluate as evaluate
 from eqsat.lang.text import to_text as to_text

@@ -65,6 +65,8 @@ IntLike = SupportsIndex
 #: A term's text, and how it is pickled; :mod:`eqsat.lang.text` fills both.
 TEXT: Slot[str] = Slot()
 REDUCED: Slot[tuple[Any, ...]] = Slot()
+#: A term as a formula; :mod:`eqsat.lang.display` fills it.
+FORMULA: Slot[str | None] = Slot()
 #: The values of terms; :mod:`eqsat.lang.evaluation` fills it.
 VALUES: Slot[list[NDArray[Any]]] = Slot()
 
@@ -87,7 +89,23 @@ class _Draft:
     element: str | None
 
 
-class Expr(_Draft):
+class Displayed:
+    """What notebooks show as a table or a formula, beside its text."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str | None:
+        return None
+
+    def _repr_latex_(self) -> str | None:
+        return None
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        forms = {"text/plain": repr(self), "text/html": self._repr_html_(), "text/latex": self._repr_latex_()}
+        return {kind: form for kind, form in forms.items() if form is not None}
+
+
+class Expr(_Draft, Displayed):
     """One term of the language; build it with :func:`var`, :func:`const`, Python operators and the functions below.
 
     Attributes
@@ -140,6 +158,9 @@ class Expr(_Draft):
 
     def __str__(self) -> str:
         return TEXT.call(self)
+
+    def _repr_latex_(self) -> str | None:
+        return FORMULA.call(self)
 
     def __add__(self, other: ExprLike) -> Expr:
         return make("add", self, as_expr(other))

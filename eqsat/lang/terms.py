@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
-from eqsat.extract.graph import EGraph
+from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, is_wide, make, named_variable, shift_amount
 from eqsat.lang.ops import BITWISE, SHIFTS, Buffer
@@ -27,31 +27,34 @@ def terms_of(
     """The terms of ``choice`` for all classes that ``roots`` need; of a wide one its class's ``narrower``."""
     terms: dict[int, Expr] = {}
     for c in reachable(choice, roots):
-        op, value, args = choice[c]
-        if op == "const":
-            terms[c] = const(cast(int, value))
-        elif op == "bool":
-            terms[c] = TRUE if value else FALSE
-        elif op == "var":
-            name = cast(str, value)
-            terms[c] = named_variable(name) if name[0] == "$" else variables[name]
-        elif op == "buffer":
-            terms[c] = variables[cast(str, value)]
-        elif op == "sum":
-            constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
-            terms[c] = written_sum([(terms[a], k) for a, k in zip(args, coefficients, strict=True)], constant)
-        else:
-            operands = [terms[a] for a in args]
-            if op in SHIFTS:
-                operands[1] = shift_amount(operands[1])
-            elif op in BITWISE and operands[0].op == "const":
-                # classes come in the order in which they were needed: a literal reads better behind
-                operands.reverse()
-            terms[c] = make(op, *operands)
+        terms[c] = term_of_node(choice[c], [terms[a] for a in choice[c][2]], variables)
         if is_wide(terms[c]):
             found = narrower(c)
             terms[c] = terms[c] if found is None else found
     return terms
+
+
+def term_of_node(node: Node, operands: list[Expr], variables: Mapping[str, Expr]) -> Expr:
+    """The term of an e-node over the terms of its operands."""
+    op, value, _ = node
+    if op == "const":
+        return const(cast(int, value))
+    if op == "bool":
+        return TRUE if value else FALSE
+    if op == "var":
+        name = cast(str, value)
+        return named_variable(name) if name[0] == "$" else variables[name]
+    if op == "buffer":
+        return variables[cast(str, value)]
+    if op == "sum":
+        constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
+        return written_sum(zip(operands, coefficients, strict=True), constant)
+    if op in SHIFTS:
+        operands[1] = shift_amount(operands[1])
+    elif op in BITWISE and operands[0].op == "const":
+        # classes come in the order in which they were needed: a literal reads better behind
+        operands.reverse()
+    return make(op, *operands)
 
 
 def written_sum(terms: Iterable[tuple[Expr, int]], constant: int) -> Expr:

@@ -509,12 +509,12 @@ def pieces(term: Expr) -> Pieces:
         called = term.op == "float" and not isfinite(cast(float, term.value))
         return [str(term.value) + "()" * called], OPS["neg"].precedence if negative else 100
     if term.op == "load":
-        return [(term.args[0], 0), "[", *_listed(term.args[1:]), "]"], 100
+        return [(term.args[0], 0), "[", *listed(term.args[1:]), "]"], 100
     if term.op in REDUCTIONS:
-        return [REDUCTIONS[term.op].text, "(", *_listed(term.args), ")"], 100
+        return [REDUCTIONS[term.op].text, "(", *listed(term.args), ")"], 100
     op = OPS.get(FLOATS[term.op].integer if term.op in FLOATS else term.op) or _WRITTEN_ALONE[term.op]
     if not op.symbol:
-        return [op.name, "(", *_listed(term.args), ")"], 100
+        return [op.name, "(", *listed(term.args), ")"], 100
     if len(term.args) == 1:
         word = op.symbol + " " if op.symbol == "not" else op.symbol
         return [word, (term.args[0], 101 if term.args[0].op in ("const", "float") else op.precedence)], op.precedence
@@ -531,7 +531,8 @@ _WRITTEN_ALONE = {
 }
 
 
-def _listed(args: Iterable[Expr]) -> list[str | tuple[Expr, int]]:
+def listed(args: Iterable[Expr]) -> list[str | tuple[Expr, int]]:
+    """The pieces of operands between commas."""
     pieces: list[str | tuple[Expr, int]] = []
     for arg in args:
         pieces += [", "] * bool(pieces) + [(arg, 0)]

@@ -150,7 +150,7 @@ def rewrite(
     except ValueError:
         # a variable that is always zero divides what is never evaluated
         narrowed = {}
-    known = _canonical_terms(given[len(roots) :])
+    known = canonical_terms(given[len(roots) :])
     usable = tuple([rule for rule in rules if not _selects_divisions(rule)])
     rewriter = _Rewriter(usable, frozenset(chain(*map(_conjuncts, known))), limit, deadline)
     found = [rewriter.normal_form(root) for root in given[: len(roots)]]
@@ -209,7 +209,9 @@ def commutes(op: str) -> bool:
     return op in OPS and OPS[op].commutes
 
 
-def _canonical_terms(terms: Iterable[Expr]) -> list[Expr]:
+def canonical_terms(terms: Iterable[Expr]) -> list[Expr]:
+    """The terms as :class:`Matcher` takes them: every operator by :func:`canonical`."""
+
     def canonically(term: Expr, args: tuple[Expr, ...]) -> Expr:
         try:
             return canonical(term.op, *args) if args else term
@@ -385,7 +387,7 @@ def _conjuncts(when: Expr) -> list[Expr]:
 def _is_order(rule: Rule) -> bool:
     """Whether both sides are the same canonical term: commutativity, associativity."""
     pattern = pattern_of(rule)
-    left, right = _canonical_terms([pattern.left, pattern.right])
+    left, right = canonical_terms([pattern.left, pattern.right])
     return left is right
 
 
@@ -459,7 +461,7 @@ class Matcher:
         if pattern.op == "load":
             # `at(x, y)`
             body, place = binding[moved_letter(pattern.args[0])], self._instance(pattern.args[1], binding)
-            return _canonical_terms([instantiate(body, binding[INDEX], place)])[0]
+            return canonical_terms([instantiate(body, binding[INDEX], place)])[0]
         return canonical(pattern.op, *[self._instance(a, binding) for a in pattern.args])
 
     def _measure(self, name: str, binding: Binding) -> int:

@@ -33,6 +33,7 @@ from eqsat.lang.expr import FALSE, Expr, brief, buffers, const, is_index, topolo
 from eqsat.lang.hoist import hoist
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.lang.strength_reduction import plain, reduced
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.traversal import VariableSets
 from eqsat.lang.uninterpreted import UNINTERPRETED
@@ -181,11 +182,6 @@ class Optimisation(ABC):
     def order(self) -> list[Expr]:
         """Every term below the roots, operands first."""
         return topological(self.roots)
-
-    @cached_property
-    def cost_before(self) -> int:
-        """What the input costs."""
-        return cost_of_terms(self.order, self.model)
 
     @cached_property
     def known(self) -> list[Expr]:
@@ -423,10 +419,11 @@ class Optimisation(ABC):
         exprs = self._within_64_bits(self._defined(found, contexts), self.roots)
         if isinstance(self.model, LoopAware):
             exprs = self._cheapest(exprs, self._bracketed(exprs, self.model))
-        cost_before, cost = self.cost_before, cost_of(exprs, self.model)
+        exprs, model = reduced(exprs, self.model), plain(self.model)
+        cost_before, cost = cost_of_terms(self.order, model), cost_of(exprs, model)
         if self.extract == "tree":
-            exprs = self._cheapest(exprs, list(self.roots))
-            cost = cost_of(exprs, self.model)
+            exprs = self._cheapest(exprs, reduced(self.roots, self.model))
+            cost = cost_of(exprs, model)
         elif cost > cost_before or (cost == cost_before and operations(exprs) > operations(self.roots)):
             exprs, cost = list(self.roots), cost_before
         spent = self.spent
@@ -447,7 +444,7 @@ class Optimisation(ABC):
             extraction_milliseconds=1000 * spent.extraction_seconds,
             rules=dict(spent.matches),
             rule_set=self.rules,
-            model=self.model,
+            model=model,
             conjectures=tuple(self.conjectures),
             trace=trace,
             snapshot=snapshot,

@@ -14,6 +14,7 @@ from eqsat.egraph.trace import Trace
 from eqsat.extract.cost import CostModel
 from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, Priced
+from eqsat.lang.display import Displayed, formula, html_table
 from eqsat.lang.expr import Expr, brief
 from eqsat.lang.slots import Slot
 from eqsat.optimizer.pareto import Answer
@@ -43,7 +44,7 @@ MOST_SHOWN = 8
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Displayed):
     """What :func:`eqsat.optimize` found.
 
     Attributes
@@ -117,6 +118,14 @@ class Result:
 
     def __repr__(self) -> str:
         return f"Result({str(self).replace(chr(10), '; ')})"
+
+    def _repr_html_(self) -> str:
+        pairs = [*zip(self.before, self.exprs, strict=True)][:MOST_SHOWN]
+        rows = [[brief(before, SHORT), brief(after, SHORT)] for before, after in pairs]
+        return html_table(["input", "answer"], rows, str(self).splitlines()[-1])
+
+    def _repr_latex_(self) -> str | None:
+        return formula(*self.exprs)
 
     @property
     def expr(self) -> Expr:

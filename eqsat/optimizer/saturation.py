@@ -9,7 +9,7 @@ the theory does not know them to be equal, get each other's e-nodes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from math import gcd
 from operator import itemgetter
@@ -18,6 +18,7 @@ from typing import Any, cast
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import Value, is_affine, sum_of
 from eqsat.alternatives.congruent import CongruentRemainders
+from eqsat.alternatives.limits import LIMITS
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.program import CONTAINERS, EQUAL, NORMAL, OPEN, PLAIN
 from eqsat.egraph.tables import Tables, constructors
@@ -387,7 +388,7 @@ class _Run:
             if modulus >= self.largest:
                 modulus, rest = 1, 0
             known = max(low, 1 - _LARGEST), min(high, _LARGEST - 1), max(1, gcd(modulus, rest))
-            if value.single() is not None:
+            if value.single() is not None or self._is_wide(value.terms):
                 add("atom", c, *known)
             else:
                 atoms = [(k, self.builder.classes.add_atom(a)) for a, k in value.terms.items()]
@@ -501,9 +502,15 @@ class _Run:
     def _is_matched(self, c: int, node: Node) -> bool:
         """Whether rules match a sum: in a long one what stands for a sum itself hides no term from them."""
         operands = node[2]
+        if self._is_wide(operands):
+            return False
         if self.demand is not None and not self.demand.is_short(c, node):
             return False
         return self.thorough or len(operands) <= MOST_DERIVED or all(map(self._is_atom, operands))
+
+    def _is_wide(self, terms: Sized) -> bool:
+        """Whether a sum of these is one value to rules, unless these are a user's own or there is no theory."""
+        return self.demand is None and len(terms) > LIMITS.wide_sum and not self.thorough
 
     def _may_open(self, c: int, length: int) -> bool:
         count, shortest = self.opened.get(c, (0, length))

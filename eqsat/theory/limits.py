@@ -40,6 +40,8 @@ class TheoryLimits:
     open_searches: int = 25
     #: Terms of longer sums than this are taken for independent once the time is up.
     late_terms: int = 8
+    #: Terms of sums that are taken for independent whatever the time, or it would grow with their square.
+    wide_terms: int = 256
     #: Branches of selections in which a theory assumes their condition; further branches see the outer facts only.
     contexts: int = 1000
     #: Contexts within contexts: as deep as the stack allows for what is asked in each.

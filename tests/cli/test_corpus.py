@@ -11,7 +11,8 @@ from corpora import HAND, SAMPLE, SEEDS, cases
 
 from eqsat.cli import corpus
 from eqsat.cli.cases import read_case
-from eqsat.cli.corpus import Settings, run, run_line
+from eqsat.cli.corpus import run, run_line
+from eqsat.cli.settings import Settings
 from eqsat.extract import COST_MODELS
 from eqsat.lang.costs import cost_of
 from eqsat.lang.text import parse_program

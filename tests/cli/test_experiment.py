@@ -8,7 +8,18 @@ import pytest
 import eqsat
 from eqsat.cli import main as cli
 from eqsat.cli.cases import read_corpus
-from eqsat.cli.experiment import INPUT, answers, chosen_cases, measure, plot, predict, spearman, summary, times
+from eqsat.cli.experiment import (
+    INPUT,
+    Experiment,
+    answers,
+    chosen_cases,
+    measure,
+    plot,
+    predict,
+    spearman,
+    summary,
+    times,
+)
 from eqsat.extract import CodeSize, Latency, OpCount
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import var
@@ -221,7 +232,9 @@ def test_an_experiment_from_python(tmp_path):
     assert json.loads((tmp_path / "rows.json").read_text()) == records
     found.to_csv(tmp_path / "rows.csv")
     assert len((tmp_path / "rows.csv").read_text().splitlines()) == len(records) + 1
-    assert [path.name for path in found.plot(tmp_path)] == ["extraction.png"]
+    assert [path.name for path in found.plot(tmp_path)] == ["extraction.png", "profile.png", "pareto.png"]
+    alone = Experiment(tuple(row for row in found.rows if row.model in (INPUT, "mine")))
+    assert [path.name for path in alone.plot(tmp_path)] == ["extraction.png", "profile.png"]
 
 
 def test_an_experiment_over_expressions_is_measured_if_asked():

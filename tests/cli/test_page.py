@@ -10,7 +10,7 @@ from corpora import SAMPLE, cases
 
 from eqsat import Rule, operator, optimize, var
 from eqsat.cli.page import content
-from eqsat.extract import LoopAware, Priced, to_dot, to_egraph_serialize, tree
+from eqsat.extract import LoopAware, Priced, from_egraph_serialize, reachable, to_dot, to_egraph_serialize, tree
 from eqsat.lang.text import to_program
 from eqsat.rules import DEFAULT
 
@@ -25,26 +25,38 @@ class Element {
   get textContent() { return this.own; }
   append(...nodes) { this.children.push(...nodes); for (const n of nodes) n.parent = this; }
   replaceChildren(...nodes) { this.children = []; this.append(...nodes); }
-  get at() { return this.parent.children.indexOf(this); }
-  after(node) { node.parent = this.parent; this.parent.children.splice(this.at + 1, 0, node); }
-  remove() { this.parent.children.splice(this.at, 1); }
+  remove() { this.parent.children.splice(this.parent.children.indexOf(this), 1); }
+  setAttribute() {}
+  scrollIntoView() {}
+  getBoundingClientRect() { return {left: 0, top: 0, width: 0, bottom: 0}; }
   all(test) { return this.children.flatMap(c => [...(test(c) ? [c] : []), ...c.all(test)]); }
 }
 const places = {};
 const document = {
   createElement: tag => new Element(tag),
+  createElementNS: (space, tag) => new Element(tag),
   getElementById: id => places[id] ??= new Element("div"),
 };
 document.getElementById("data").textContent = DATA;
 """
 CLICKS = """
-const graph = places["graph"], classes = () => graph.all(e => e.className === "class").length;
-const found = [classes()];
-const button = graph.all(e => e.tag === "button")[0];
-if (button) { button.onclick(); found.push(classes()); button.onclick(); found.push(classes()); }
+const graph = places["graph"], classes = () => graph.all(e => /^class/.test(e.className)).length;
+const counts = [classes()];
+for (const close of graph.all(e => e.className === "close").slice(1)) {
+  graph.all(e => e.className === "close").at(-1).onclick();
+}
+counts.push(classes());
+graph.all(e => e.tag === "button" && !e.className)[0].onclick();
+counts.push(classes());
 places["find"].oninput({target: {value: " + "}});
-found.push(classes());
-console.log(JSON.stringify({found, summary: places["summary"].textContent, rules: places["rules"].children.length}));
+counts.push(classes());
+places["reset"].onclick();
+counts.push(classes());
+const names = places["rules"].all(e => e.tag === "button"), before = names.length;
+names[0].onclick();
+const where = places["rules"].all(e => e.tag === "button").length - before;
+const rules = places["rules"].children.length;
+console.log(JSON.stringify({counts, where, rules, summary: places["summary"].textContent}));
 """
 
 
@@ -62,9 +74,10 @@ def test_the_script_runs_and_opens_classes():
     done = subprocess.run(["node", "-"], input=program, capture_output=True, text=True, timeout=60)
     assert not done.stderr
     said = json.loads(done.stdout)
-    first, opened, closed, with_sums = said["found"]
-    assert (first, opened, closed) == (1, 2, 1)
+    first, closed, opened, with_sums, again = said["counts"]
+    assert (first, closed, opened, again) == (len(reachable(result.choice, result.graph.roots)), 1, 2, first)
     assert with_sums > 1
+    assert said["where"] > 0
     assert said["summary"].startswith(f"cost {result.cost_before} -> {result.cost}, saturated")
     assert said["rules"] == len(result.trace.rules) + 1
 
@@ -75,7 +88,7 @@ def test_a_page_needs_nothing_else_and_ends_where_it_ends():
     assert not re.search(r"https?:|src=|href=|url\(|@import|@DATA@", page)
     assert page.count("</script>") == 2
     data = json.loads(parts_of(page)[0])
-    assert any("</script><b>" in law for _, _, _, law in data["rules"])
+    assert any("</script><b>" in law for _, _, _, law, _ in data["rules"])
 
 
 @pytest.mark.parametrize("cost", ["latency", "gpu", LoopAware({"i": 64, "j": 32})], ids=str)
@@ -141,6 +154,8 @@ def test_graphs_for_other_programs():
     nodes = written["nodes"]
     assert len(nodes) == len(graph)
     assert all(child in nodes for node in nodes.values() for child in node["children"])
+    read = from_egraph_serialize(json.loads(json.dumps(written)))
+    assert (read.graph, read.prices) == (graph, priced.prices)
     # what a bottom-up extractor finds costs what ours says
     best: dict[str, int] = {}
     for _ in graph.classes:

@@ -237,7 +237,7 @@ def test_a_model_of_a_file_is_named_by_it(tmp_path):
     assert cost_model(f"{path}:Mine").price("add", [(0, 1), (0, 1)], (0, 2)) == 7
     with pytest.raises(ValueError, match=r"mine\.py defines no 'Yours': name a cost model of it"):
         cost_model(f"{path}:Yours")
-    with pytest.raises(TypeError, match="3 is no cost model"):
+    with pytest.raises(ValueError, match=r"mine\.py: 'THREE' is no cost model: give it a method price\("):
         cost_model(f"{path}:THREE")
     broken = tmp_path / "broken.py"
     broken.write_text("1 // 0\n")

@@ -1,6 +1,8 @@
 """Exact extraction: against every choice there is, and against ``dag``, on graphs made by hand and at random."""
 
+import json
 import random
+import subprocess
 import sys
 from dataclasses import replace
 from itertools import product
@@ -155,6 +157,13 @@ def test_behind_the_front_door():
     assert (unproved.bound, unproved.gap) == (None, None)
     assert optimize("x", extract="exact", x=(0, 9)).gap == 0.0
     assert replace(found, bound=21).gap == 0.25
+
+
+def test_the_solver_prints_nothing():
+    # what it prints, it prints once in a process
+    words = [sys.executable, "-m", "eqsat", "optimize", "x // n + x % n", "--range", "x=100", "--var", "n=1:9"]
+    done = subprocess.run([*words, "--extract", "exact", "--json"], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["cost"] == 29
 
 
 def test_the_command_line_names_the_extra(monkeypatch, capsys):

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 
-from eqsat.cli.corpus import Settings, run_line
+from eqsat.cli.corpus import run_line
+from eqsat.cli.settings import Settings
 from eqsat.interop import hlo, relations
 from eqsat.interop.hlo import Shape
 from eqsat.interop.indexing import IndexingMap

@@ -275,6 +275,13 @@ def test_what_is_found_late_and_in_time_may_be_met_together(seed, monkeypatch):
     answered((7 + ((7 + i * 6 + j * 12 + j * -4) * (i + 1) + i) // (i + 1) * -1) // 257)
 
 
+def test_a_search_that_the_time_ends_leaves_no_class_without_prices(monkeypatch):
+    monkeypatch.setattr(Facts, "is_late", lambda theory: True)
+    x, k, i = var("x", -4, 0), var("k", -2, 5), var("i", 0, 4)
+    answered((x + (k + x * 1 + x * 5 - 5)) % 5)
+    answered((x + 8 * i + 5 * k) // 8 + (8 * i + k) % 8)
+
+
 DEEP = [
     lambda t, n: where(t[-1] < t[max(0, n - 3)] + V, t[-1] + 1, t[max(0, n - 3)]) % 65521,
     lambda t, n: (t[-1] + t[n // 2]) // (n % 7 + 2) + V * 3,
@@ -703,3 +710,12 @@ def test_the_command_line_survives(text):
     assert done.returncode in (0, 2)
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_the_time_for_a_sum_of_digits_grows_little_faster_than_the_sum():
+    def work(count: int) -> int:
+        digits = [(var(f"i{n}", 0, 63) * 32 + var(f"j{n}", 0, 31)) // (n % 30 + 2) % (n % 7 + 2) for n in range(count)]
+        return calls(lambda: optimize(sum(digits, start=const(0)), budget=Budget(seconds=LIMIT)))
+
+    # an exponent of 1.3
+    assert work(400) < 2**1.3 * work(200)

@@ -83,7 +83,7 @@ def test_a_result_does_not_change():
         ({"i": (0, 1.5)}, "'i' is no option, and no range of a variable: (0, 1.5) is not (low, high)"),
         (
             {"i": (0, 3), "costs": OpCount()},
-            "'costs' is no option, and no range of a variable: OpCount(weights={}) is not",
+            "'costs' is no option, and no range of a variable: OpCount(weights={}, other=1) is not",
         ),
         ({"i": (0, 3), "cost": 3}, "3 is no cost model: give an object with a price"),
         ({"i": (0,)}, "(0,) is not (low, high)"),

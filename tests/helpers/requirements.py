@@ -1,6 +1,6 @@
 """The lines of ``docs/requirements.toml``, what implements each, and the table of both.
 
-python tests/requirements.py    # writes docs/requirements.md
+python tests/helpers/requirements.py    # writes docs/requirements.md
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from pathlib import Path
 
 from eqsat.rules import DEFAULT, REDUCE
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 TABLE = DOCS / "requirements.md"
 
 HEAD = """\
 # Requirements, and what implements them
 
-Made by `python tests/requirements.py` from `requirements.toml` and the rules; the tests run every example, through the
-theory and through the rules alone, and look up every name. A line that starts with A is from
+Made by `python tests/helpers/requirements.py` from `requirements.toml` and the rules; the tests run every example,
+through the theory and through the rules alone, and look up every name. A line that starts with A is from
 [Morok](https://github.com/npatsakula/morok)'s and [tinygrad](https://github.com/tinygrad/tinygrad)'s index arithmetic,
 B from their ranges and reductions, C from tinygrad's views and loops, D from
 [XLA's indexing analysis](https://openxla.org/xla/indexing), E corrects one of them.

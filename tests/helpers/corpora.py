@@ -10,7 +10,7 @@ from eqsat.cli.cases import Case, case_of, kind_of
 from eqsat.lang.expr import Expr, var
 from eqsat.lang.text import parse
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 HAND, SEEDS, GATES = [TESTS / "data" / f"{name}.jsonl" for name in ("hand", "seeds", "gates")]
 SAMPLE = TESTS.parent / "benchmarks" / "data" / "tinygrad_sample.jsonl"
 

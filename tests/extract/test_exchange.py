@@ -1,0 +1,63 @@
+"""E-graphs that other programs have written."""
+
+import json
+
+import pytest
+
+from eqsat import optimize
+from eqsat.extract import Priced, dag, from_egraph_serialize, to_egraph_serialize, total_cost
+
+#: x*2 and x << 1 in one class, as extraction-gym names nodes and classes.
+RECORD = {
+    "nodes": {
+        "x": {"op": "x", "children": [], "eclass": "x$", "cost": 1.0},
+        "two": {"op": "2", "children": [], "eclass": "two$", "cost": 1.0},
+        "mul": {"op": "*", "children": ["x", "two"], "eclass": "root$", "cost": 5.0},
+        "shl": {"op": "<<", "children": ["x", "one"], "eclass": "root$", "cost": 2.0},
+        "one": {"op": "1", "children": [], "eclass": "one$", "cost": 1.0},
+    },
+    "root_eclasses": ["root$"],
+}
+
+
+def test_a_graph_of_another_program_is_extracted_from():
+    read = from_egraph_serialize(RECORD)
+    choice = dag(read)
+    assert choice[read.graph.roots[0]][0] == "<<"
+    assert total_cost(read, choice) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "ranges"),
+    [
+        ("where(x < n, x//n, x%n*3 - 7)", {"x": (0, 99), "n": (1, 9)}),
+        ("sum(where(r < n, x, 0), r, 0, 9) + (x + n)//2", {"x": (0, 99), "n": (1, 9)}),
+        ("x*2 + y%n", {"x": (None, 5), "y": (0, None), "n": (1, 9)}),
+    ],
+)
+def test_what_is_written_is_read(text, ranges):
+    graph = optimize(text, **ranges).graph
+    prices = Priced.of(graph, optimize(text, **ranges).model).prices
+    read = from_egraph_serialize(json.loads(json.dumps(to_egraph_serialize(graph, prices))))
+    assert read.prices == prices
+    assert read.graph.classes == graph.classes
+    assert graph.bounds == read.graph.bounds
+
+
+WRONG = [
+    ({"cost": 1.5}, "node 'x' costs 1.5: give whole numbers of 0 or more"),
+    ({"cost": -1}, "node 'x' costs -1"),
+    ({"cost": float("nan")}, "node 'x' costs nan"),
+    ({"children": ["z"]}, "node 'x' has the child 'z', which is no node"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_what_is_no_graph_is_one_line(change, message):
+    node = RECORD["nodes"]["x"] | change
+    with pytest.raises(ValueError, match=message):
+        from_egraph_serialize({"nodes": RECORD["nodes"] | {"x": node}, "root_eclasses": ["root$"]})
+    with pytest.raises(ValueError, match="node 'x' has no 'op'"):
+        from_egraph_serialize({"nodes": {"x": {}}, "root_eclasses": []})
+    with pytest.raises(ValueError, match="the root 'y' is no class"):
+        from_egraph_serialize(RECORD | {"root_eclasses": ["y"]})
