@@ -25,6 +25,7 @@ from eqsat.egraph.program import (
     containers,
     program,
     terms_with,
+    without_terms,
 )
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.warm import WarmProgram
@@ -56,7 +57,10 @@ class Tables:
         with_bits = any(map(has_bits, rules))
         self._containers = containers(with_bits)
         lines = [program(with_bits)]
-        lines += [terms_with(*PLAIN[op]) for op in PLAIN if any(op in way.addends for way in ways)]
+        # the operators of which there is a table of terms, and whether these rows can be taken back
+        self._of_terms = [op for op in PLAIN if any(op in way.addends for way in ways)]
+        self._can_retire = False
+        lines += [terms_with(*PLAIN[op]) for op in self._of_terms]
         numbers = count()
         for way in ways:
             names = []
@@ -129,6 +133,8 @@ class Tables:
         else:
             return
         self._retired.append(f"(subsume {text})")
+        if op in self._of_terms:
+            self._retired.append(f"(gone-{text[1:]}")
 
     def _written(self, table: str, rows: Iterable[tuple[int, ...]]) -> str:
         """The path of a file with these rows."""
@@ -163,7 +169,10 @@ class Tables:
         self._run(f"{' '.join(script)} {' '.join(self._texts)} (run-schedule (run build) {_INDEX})")
         self._texts.clear()
         if self._retired:
-            self._run(" ".join(self._retired))
+            if not self._can_retire:
+                self._can_retire = True
+                self._run(" ".join(["(ruleset gone)", *[without_terms(*PLAIN[op]) for op in self._of_terms]]))
+            self._run(f"{' '.join(self._retired)} (run gone 1)")
             self._retired.clear()
 
     def round(self, live: frozenset[str], with_broad: bool = True) -> bool:

@@ -140,7 +140,7 @@ def test_every_e_node_has_one_source(text, sources):
 def test_without_the_theory_there_are_no_alternatives_of_laws():
     assert optimize(DIVIDED, **RANGES, engine="greedy").trace.alternatives == {}
     alone = optimize(DIVIDED, **RANGES, theory=False).trace.alternatives
-    assert {"input", "rules"} <= alone.keys() <= {"input", "rules", "sharing"}
+    assert {"input", "rules"} <= alone.keys() <= {"input", "rules", "partial sums"}
 
 
 def test_conjectures_are_counted():
