@@ -981,6 +981,7 @@ def _measured_letters(pattern: Pattern, conjuncts: Sequence[Conjunct]) -> list[s
 def by_representation(rule: Rule) -> bool:
     """Whether both sides of ``rule`` are one node of the encoding, as those of commutativity are.
 
+    >>> from eqsat.egraph.rule import Rule
     >>> by_representation(Rule("associates", "(x + y) + z", "x + (y + z)"))
     True
     >>> by_representation(Rule("distributes", "(x + y) * z", "x*z + y*z"))
