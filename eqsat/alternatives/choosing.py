@@ -75,9 +75,10 @@ class Chooser:
         source = self.builder.enter("availability")
         together = add_available(self.builder, choice)
         self.builder.enter(source)
+        # there may be new classes even where nothing is to be chosen
+        self.priced.refresh(self.of_products)
         if together is None:
             return choice, cost
-        self.priced.refresh(self.of_products)
         kept = completed(self.priced, choice)
         found = [self._improved(kept, thorough=True)]
         for nodes in together:

@@ -340,6 +340,18 @@ FIRING = [
         {"i": (0, 9), "j": (0, 9), "x": (1, 16), "y": (-8, 7)},
     ),
     Firing(
+        "where-pull-max",
+        "where(i < j, max(x, y), max(x, z))",
+        "max(x, where(i < j, y, z))",
+        {"i": (0, 9), "j": (0, 9), "x": (-8, 7), "y": (-3, 5), "z": (-9, 9)},
+    ),
+    Firing(
+        "where-pull-min",
+        "where(i < j, min(x, y), min(x, z))",
+        "min(x, where(i < j, y, z))",
+        {"i": (0, 9), "j": (0, 9), "x": (-8, 7), "y": (-3, 5), "z": (-9, 9)},
+    ),
+    Firing(
         "where-pull-div",
         "where(i < j, x//9, y//9)",
         "where(i < j, x, y)//9",
