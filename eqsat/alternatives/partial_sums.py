@@ -16,6 +16,7 @@ from typing import Protocol, cast
 from eqsat.alternatives.canonical import Value
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms
+from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import DIVISIONS, width
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
@@ -56,6 +57,7 @@ class Classes(Protocol):
         """Whether the time is up."""
 
 
+@provides("partial sums", otherwise=lambda builder, choice, programs: choice)
 def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Choice:
     """Re-bracket the chosen sums so that they share partial sums; the new nodes are added to the graph.
 
@@ -139,6 +141,7 @@ def _key(terms: dict[int, int]) -> Key:
     return tuple(sorted(terms.items()))
 
 
+@provides("partial conditions", otherwise=lambda builder, choice: choice)
 def share_junctions(builder: Classes, choice: Choice) -> Choice:
     """Re-bracket the chosen chains of ``and`` and of ``or`` so that they share what they can.
 

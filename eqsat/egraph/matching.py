@@ -22,14 +22,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
+from typing import TYPE_CHECKING
 
-from eqsat.egraph.compiling import Conjunct, alternatives, common_divisor, floor_parts
 from eqsat.egraph.patterns import (
     CONDITIONS,
     LITERALS,
     MEASURES,
     TERMS,
+    Conjunct,
     Pattern,
+    alternatives,
     binds_index,
     is_condition_letter,
     moved_letter,
@@ -38,7 +40,6 @@ from eqsat.egraph.patterns import (
     reductions_of,
 )
 from eqsat.egraph.program import CONTAINERS, PLAIN, container_text
-from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import (
     FALSE,
     Expr,
@@ -52,7 +53,11 @@ from eqsat.lang.expr import (
     var,
     variables,
 )
-from eqsat.lang.ops import OPS, REDUCTIONS
+from eqsat.lang.ops import BITWISE, OPS, REDUCTIONS
+from eqsat.lang.text import to_text
+
+if TYPE_CHECKING:
+    from eqsat.egraph.rule import Rule
 
 #: A shipped rule may take the constant of a sum that has fewer other terms left: the more there are, the more sums it
 #: would make, and the less each is worth.
@@ -104,7 +109,8 @@ class Compiled:
     """A way to match a rule: its stages in order, and the constructors that the first one reads.
 
     A rule that is ``broad`` has nothing but letters under one operator: of a long product it takes every two factors.
-    What is done with the matches of one that is ``asked`` Python says.
+    What is done with the matches of one that is ``asked`` Python says. ``addends`` are the operators of the terms of
+    sums that are looked up with their operands (:func:`eqsat.egraph.program.terms_with`).
     """
 
     name: str
@@ -112,6 +118,7 @@ class Compiled:
     reads: frozenset[str]
     broad: bool
     asked: AskedRule | None = None
+    addends: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -185,6 +192,8 @@ class _State:
     #: Numbers that were computed, by what they are.
     numbers: dict[Expr, str] = field(default_factory=dict)
     asked: tuple[_Asked, ...] = ()
+    #: The sum, the term and its coefficient, of classes that are looked up together with the node that they have.
+    places: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     fresh: int = 0
 
     def fact(self, *texts: str) -> _State:
@@ -320,6 +329,8 @@ class _Matcher:
         #: The letter that each of two operands of one node adds to another, by these operands.
         self.shared = _shared(pattern.left) if rule.modulo_theory else {}
         self.reduces = binds_index(rule)
+        #: The operators of terms that are looked up with their operands.
+        self.addends: set[str] = set()
         #: The ends of ranges that are more than a letter: what is in them is found from the terms.
         self.ends = tuple(
             dict.fromkeys(e for t in reductions_of(pattern.left) for e in t.args[2:] if letter_of(e) is None)
@@ -388,7 +399,12 @@ class _Matcher:
             for _ in ordered:
                 name, now = now.name("E")
                 names.append(name)
-            now = now.fact(f"(= {at} ({PLAIN[op][0]} {' '.join(names)}))")
+            operands = " ".join(names)
+            if at in state.places:
+                whole, term_name, scale = state.places[at]
+                now = now.fact(f"(at-{PLAIN[op][0]} {whole} {term_name} {at} {scale} {operands})")
+            else:
+                now = now.fact(f"(= {at} ({PLAIN[op][0]} {operands}))")
             if op in REDUCTIONS:
                 for end, name in zip(ordered[2:], names[2:], strict=True):
                     if end in self.ends:
@@ -421,6 +437,19 @@ class _Matcher:
                 yield end.bind(left.taker, f"(Sum (multiset-of (Sc -1 {text})) 0)" if left.negative else text)
             else:
                 yield end.fact(f"(= 0 (multiset-length {left.terms}))", f"(= 0 {rest})")
+        if not self.rule.modulo_theory:
+            yield from self.literal_addend(state, term, at)
+
+    def literal_addend(self, state: _State, term: Expr, at: str) -> Iterator[_State]:
+        """Of two letters below the top each in turn is the constant of the sum, the other all its terms."""
+        constant, addends = as_sum(term)
+        letters = [x for k, a in addends if k == const(1) and (x := letter_of(a)) and x not in state.letters]
+        if constant != const(0) or not len(addends) == len({*letters}) == 2:
+            return
+        whole, offset, state = self.open_sum(state, at)
+        state = state.fact(f"(!= 0 {offset})", f"(< 0 (multiset-length {whole}))")
+        for literal, other in (letters, letters[::-1]):
+            yield state.bind(other, f"(Sum {whole} 0)").bind(literal, f"(Sum (multiset-of) {offset})")
 
     def sharing(self, state: _State, term: Expr, at: str) -> Iterator[_State]:
         """One of two sums that share a letter, which takes all the terms that both have."""
@@ -451,15 +480,28 @@ class _Matcher:
     def open_sum(self, state: _State, at: str) -> tuple[str, str, _State]:
         """The terms and the constant of a sum of the class ``at`` that rules match."""
         (whole, offset), state = state.named("MT", "i64")
-        return whole, offset, state.fact(f"(= {at} (Sum {whole} {offset}))", f"(open {whole})")
+        return whole, offset, state.fact(f"(open {at} {whole} {offset})")
 
-    def one_term(self, state: _State, whole: str, left: _Left, at: str = "") -> tuple[_State, _Left, str, str]:
-        """One of the terms of a sum, of the class ``at`` if that is given: what is left, its class and coefficient."""
+    def one_term(
+        self, state: _State, whole: str, left: _Left, at: str = "", op: str = ""
+    ) -> tuple[_State, _Left, str, str]:
+        """One of the terms of a sum, of the class ``at`` if that is given: what is left, its class and coefficient.
+
+        Of a term whose operator ``op`` has a fixed number of operands, its node says where it stands.
+        """
         (term, scale, rest), state = state.named("T", "i64", "MT")
         if not at:
             at, state = state.name("E")
-        state = state.fact(f"(at {whole} {term} {at} {scale})", f"(= {rest} (multiset-remove {left.terms} {term}))")
+        state = self.term_at(state, whole, term, at, scale, op)
+        state = state.fact(f"(= {rest} (multiset-remove {left.terms} {term}))")
         return state, replace(left, terms=rest), at, scale
+
+    def term_at(self, state: _State, whole: str, term: str, at: str, scale: str, op: str = "") -> _State:
+        """A term of a sum: its class and coefficient, said together with its node if it has the operator ``op``."""
+        if op not in PLAIN:
+            return state.fact(f"(at {whole} {term} {at} {scale})")
+        self.addends.add(op)
+        return replace(state, places={**state.places, at: (whole, term, scale)})
 
     def written(
         self, state: _State, addends: Sequence[tuple[Expr, Expr]], whole: str, left: _Left
@@ -469,7 +511,7 @@ class _Matcher:
             yield state, left
             return
         (coefficient, addend), *others = addends
-        state, left, atom, scale = self.one_term(state, whole, left)
+        state, left, atom, scale = self.one_term(state, whole, left, op=addend.op)
         for matched in self.match(state, addend, atom):
             found = self.coefficient(matched, coefficient, scale, left)
             if found is not None:
@@ -538,6 +580,9 @@ class _Matcher:
     def asking(self, state: _State, coefficient: Expr, letter: str, whole: str, left: _Left) -> tuple[_State, _Left]:
         """A bound letter as the terms of its normal form, some multiple of which the sum has, or more."""
         is_open = _open_letter(coefficient, state) is not None
+        if is_open and left.factor not in ("", "1"):
+            # the multiple is the letter's value only then
+            state = state.fact(f"(= {left.factor} 1)")
         cut, columns = len(state.facts), tuple(state.sorts)
         if is_open:
             times = str(coefficient.value)
@@ -684,7 +729,7 @@ class _Matcher:
             case "shl":
                 state = state.fact(f"(< {args[1]} 62)", f"(= {name} (<< {args[0]} {args[1]}))")
             case _:
-                raise self.fail(f"{term!r} cannot be computed from literals")
+                raise self.fail(f"{to_text(term)!r} cannot be computed from literals")
         return name, replace(state, numbers={**state.numbers, term: name})
 
     def measure(self, state: _State, name: str) -> tuple[str, _State]:
@@ -762,7 +807,7 @@ class _Matcher:
         [(coefficient, addend)] = as_sum(left)[1]
         state = replace(state, sorts={})
         (whole, term, atom, scale), state = state.named("MT", "T", "E", "i64")
-        state = state.fact(f"(at {whole} {term} {atom} {scale})")
+        state = self.term_at(state, whole, term, atom, scale, addend.op)
         for matched in self.match(state, addend, atom):
             found = self.coefficient(matched, coefficient, scale, _Left(whole, "1"))
             if found is not None:
@@ -894,6 +939,23 @@ class _Matcher:
 _NUMBERS = count()
 
 
+def floor_parts(fresh: str, dividend: str, divisor: str) -> tuple[str, str, str]:
+    """Floor division of egglog numbers, whose ``/`` and ``%`` truncate: facts, quotient, remainder."""
+    remainder, quotient = f"{fresh}r", f"{fresh}q"
+    facts = (
+        f"(= {remainder} (% (+ (% {dividend} {divisor}) {divisor}) {divisor}))"
+        f" (= {quotient} (/ (- {dividend} {remainder}) {divisor}))"
+    )
+    return facts, quotient, remainder
+
+
+def common_divisor(left: str, right: str) -> str:
+    """The greatest common divisor of egglog numbers, ``left`` not negative; of 0 and 0 it is 0."""
+    # a fraction in lowest terms has been divided by it; a zero denominator would panic
+    larger = f"(max {left} (abs {right}))"
+    return f"(/ {larger} (denom (rational (min {left} (abs {right})) (max 1 {larger}))))"
+
+
 def _shared(left: Expr) -> dict[Expr, tuple[str, str]]:
     """The operands of a node such as ``min(x + z, y + z)``: each with the letter that both have, and its own.
 
@@ -948,6 +1010,7 @@ def _measured_letters(pattern: Pattern, conjuncts: Sequence[Conjunct]) -> list[s
 def by_representation(rule: Rule) -> bool:
     """Whether both sides of ``rule`` are one node of the encoding, as those of commutativity are.
 
+    >>> from eqsat.egraph.rule import Rule
     >>> by_representation(Rule("associates", "(x + y) + z", "x + (y + z)"))
     True
     >>> by_representation(Rule("distributes", "(x + y) * z", "x*z + y*z"))
@@ -995,6 +1058,34 @@ def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
                 yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], literal))
 
 
+#: The operators of numbers that are computed from literals and measures.
+_COMPUTED = BITWISE | {"const", "var", "floordiv", "mod", "neg", "add", "sub", "mul", "min", "max", "shl"}
+
+
+def refuse_unmatchable(rule: Rule) -> None:
+    """Raise ``ValueError`` if a guard asks what is not known, or a number is none that a match computes."""
+    pattern = pattern_of(rule)
+    right = topological([pattern.right])
+    # an array stands for a letter
+    numbers = [t for t in right if not t.is_bool and is_number(t) and t.op not in ("load", "buffer")]
+    for op, x, y in {c: None for conjuncts in alternatives(pattern.when) for c in conjuncts}:
+        if _has_terms(x) or _has_terms(y):
+            if op != "lt":
+                raise ValueError(
+                    f"rule {rule.name!r}: a guard may compare terms with < only, as in 'x < y'; "
+                    "bounds with vmin(x), vmax(x)"
+                )
+        elif str(x.value).startswith("free_") and op != "ne":
+            raise ValueError(
+                f"rule {rule.name!r}: a guard may not ask that free(...) is false: the absence of a fact proves nothing"
+            )
+        else:
+            numbers += topological([x, y])
+    for number in numbers:
+        if number.op not in _COMPUTED:
+            raise ValueError(f"rule {rule.name!r}: {to_text(number)!r} cannot be computed from literals")
+
+
 @cache
 def compiled(rule: Rule) -> tuple[Compiled, ...]:
     """The ways to match ``rule``, in each direction that it has.
@@ -1015,12 +1106,16 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
         if binds_index(one):
             for variant in _with_literals(pattern):
                 reads = _constructors(variant.left)
-                for stage, asked in _Matcher(one, variant).asked():
-                    found.append(Compiled(rule.name, (stage,), reads, False, asked))
+                matcher = _Matcher(one, variant)
+                asking = [*matcher.asked()]
+                addends = frozenset(matcher.addends)
+                found += [Compiled(rule.name, (stage,), reads, False, asked, addends) for stage, asked in asking]
             continue
-        for stages in _Matcher(one, pattern).run():
+        matcher = _Matcher(one, pattern)
+        for stages in [*matcher.run()]:
             broad = pattern.left.op in CONTAINERS and all(letter_of(m) for m in _members(pattern.left, pattern.left.op))
-            found.append(Compiled(rule.name, stages, _constructors(pattern.left), broad))
+            reads, addends = _constructors(pattern.left), frozenset(matcher.addends)
+            found.append(Compiled(rule.name, stages, reads, broad, addends=addends))
     return tuple(found)
 
 

@@ -58,6 +58,47 @@ class Seam:
     wrapped: Callable[[Any], Any]
 
 
+class Answers:
+    """The answers to the problems that were asked for last; threads may share it.
+
+    Parameters
+    ----------
+    most : int
+        Above this number the answer that was asked for longest ago is forgotten.
+
+    >>> answers = Answers()
+    >>> answers.of("x", lambda: 1), answers.of("x", lambda: 2)
+    (1, 1)
+    """
+
+    def __init__(self, most: int = MOST_KEPT) -> None:
+        self.most = most
+        self._lock = RLock()
+        self._found: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def of[Answer](
+        self, problem: Hashable, solve: Callable[[], Answer], when_known: Callable[[], None] = lambda: None
+    ) -> Answer:
+        """The answer for a problem, computed unless it is known; two threads may compute one at once."""
+        with self._lock:
+            if problem in self._found:
+                self._found.move_to_end(problem)
+                when_known()
+                known: Answer = self._found[problem]
+                return known
+        found = solve()
+        with self._lock:
+            self._found[problem] = found
+            while len(self._found) > self.most:
+                self._found.popitem(last=False)
+        return found
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._found.clear()
+
+
 class Kept(Exception):  # noqa: N818  (no error: it stays as it is)
     """Why something stays as it is."""
 
@@ -84,11 +125,10 @@ class DropIn:
     def __init__(self, name: str) -> None:
         self.name = name
         self.options: Any = None
-        self.most_kept = MOST_KEPT
         self.lock = RLock()
         self._installed: list[tuple[Seam, Any, Any]] = []
         self._after: Callable[[], None] = lambda: None
-        self._answers: OrderedDict[Hashable, Any] = OrderedDict()
+        self._answers = Answers()
         self._counts: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
         self._seconds = 0.0
@@ -182,15 +222,8 @@ class DropIn:
 
     def answer[Answer](self, problem: Hashable, solve: Callable[[], Answer]) -> Answer:
         """The answer for a problem, computed unless it is known."""
+        return self._answers.of(problem, solve, self._count_known)
+
+    def _count_known(self) -> None:
         with self.lock:
-            if problem in self._answers:
-                self._answers.move_to_end(problem)
-                self._counts["cached"] += 1
-                known: Answer = self._answers[problem]
-                return known
-        found = solve()
-        with self.lock:
-            self._answers[problem] = found
-            while len(self._answers) > self.most_kept:
-                self._answers.popitem(last=False)
-        return found
+            self._counts["cached"] += 1

@@ -1,4 +1,4 @@
-"""Rewriting MLIR's affine maps where they are applied, and the subscripts of affine loads and stores."""
+"""Rewriting MLIR's affine maps where they are applied, subscripts of affine loads and stores, and bounds of loops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eqsat.extract.cost import CostModel
 from eqsat.interop.affine import affine_text
 from eqsat.interop.indexing import Affine
 from eqsat.interop.mlir_emit import Emitted
-from eqsat.interop.mlir_regions import KnownTerms
+from eqsat.interop.mlir_regions import AFFINE_FOR, KnownTerms
 from eqsat.interop.mlir_rewrite import Program, Proposal
 from eqsat.interop.mlir_terms import MAP, NotReadError, Terms, fits
 from eqsat.interop.mlir_text import Statement, Value
@@ -19,6 +19,8 @@ from eqsat.lang.expr import Expr, chain_members, maximum, minimum, topological, 
 from eqsat.lang.ops import FLOORS, SUMS
 
 _APPLIED = re.compile(rf".*affine\.(?:apply|min|max) {MAP}.*")
+#: What :func:`_expressions` calls a loop.
+_LOOP = "for"
 _SYMBOL = re.compile(r"symbol\(%(\d+)\)")
 _VARIABLE = re.compile(r"\b(v\d+_\d+)\b")
 
@@ -65,13 +67,19 @@ class Sites:
         if answers is None or list(answers) == joined:
             return None
         parts = list(answers)
-        if kind in ("min", "max") and answers[0].op == kind:
-            parts = chain_members(answers[0], kind)
+        if kind in ("min", "max"):
+            parts = _members(answers[0], kind)
+        if kind == _LOOP:
+            bounds = [_members(a, op) for a, op in zip(answers, ("max", "min"), strict=True)]
+            parts = [part for bound in bounds for part in bound]
         # what only facts speak of may be no dim
         if not all(_is_affine(part) for part in parts) or not set(variables(parts)) <= set(variables(given)):
             raise NotReadError
         symbols = _symbols(statement, terms)
-        if kind:
+        if kind == _LOOP:
+            changed = [bound if a is not g else None for bound, a, g in zip(bounds, answers, given, strict=True)]
+            emitted, lost = _looped(statement, changed, terms)
+        elif kind:
             emitted = self._applied(statement, kind if len(parts) > 1 else "apply", parts, symbols, terms)
             lost = list(statement.operands)
         else:
@@ -102,27 +110,76 @@ class Sites:
                 return Emitted(same_as=terms.values[parts[0]])
             line: list[str | Value] = [statement.indentation, result, f" = arith.constant {parts[0].vmin} : index\n"]
             return Emitted([line])
-        leaves = [terms.values[x] for x in variables(parts)]
-        groups = [[v for v in leaves if v not in symbols], [v for v in leaves if v in symbols]]
-        names = {v: f"{letter}{k}" for letter, group in zip("ds", groups, strict=True) for k, v in enumerate(group)}
-        texts = [_VARIABLE.sub(lambda m: names[_leaf(m[1], terms, parts)], affine_text(p)) for p in parts]
-        dims, syms = ([names[v] for v in group] for group in groups)
-        head = f"({', '.join(dims)})" + (f"[{', '.join(syms)}]" if syms else "")
-        line = [statement.indentation, result, f" = affine.{kind} affine_map<{head} -> ({', '.join(texts)})>("]
-        line += [*_separated(groups[0]), ")", *(["[", *_separated(groups[1]), "]"] if syms else []), "\n"]
-        return Emitted([line], leaves)
+        line = [statement.indentation, result, f" = affine.{kind} ", *_map(parts, symbols, terms), "\n"]
+        return Emitted([line], [terms.values[x] for x in variables(parts)])
+
+
+def _members(term: Expr, op: str) -> list[Expr]:
+    """The operands of a chain of minima or maxima, or the term alone."""
+    return chain_members(term, op) if term.op == op else [term]
+
+
+def _map(parts: Sequence[Expr], symbols: set[Value], terms: Terms) -> list[str | Value]:
+    """An affine map whose results are ``parts``, and its operands."""
+    leaves = [terms.values[x] for x in variables(parts)]
+    groups = [[v for v in leaves if v not in symbols], [v for v in leaves if v in symbols]]
+    names = {v: f"{letter}{k}" for letter, group in zip("ds", groups, strict=True) for k, v in enumerate(group)}
+    texts = [_VARIABLE.sub(lambda m: names[_leaf(m[1], terms, parts)], affine_text(p)) for p in parts]
+    dims, syms = ([names[v] for v in group] for group in groups)
+    head = f"({', '.join(dims)})" + (f"[{', '.join(syms)}]" if syms else "")
+    operands: list[str | Value] = ["(", *_separated(groups[0]), ")"]
+    operands += ["[", *_separated(groups[1]), "]"] if syms else []
+    return [f"affine_map<{head} -> ({', '.join(texts)})>", *operands]
+
+
+def _looped(statement: Statement, bounds: Sequence[Sequence[Expr] | None], terms: Terms) -> tuple[Emitted, list[Value]]:
+    """An ``affine.for`` with other bounds, ``None`` for one that stays, and the values that it had in them."""
+    text, values = statement.normalised
+    found = AFFINE_FOR.fullmatch(text)
+    if found is None:
+        raise NotReadError
+    line: list[str | Value] = [statement.indentation, *_pieces(text[: found.start(2)], values)]
+    lost: list[Value] = []
+    for place, bound, word in zip((2, 3), bounds, ("max", "min"), strict=True):
+        old = _pieces(found[place], values)
+        if bound is None:
+            line += old
+        else:
+            lost += [piece for piece in old if isinstance(piece, Value)]
+            line += _bound(bound, word, terms)
+        if place == 2:
+            line.append(" to ")
+    line += [*_pieces(text[found.end(3) :], values), "\n"]
+    # the index and what the loop carries are its own
+    own = [v for v in values if v in statement.results or (v.statement is statement and not v.is_result)]
+    return Emitted([line], [piece for piece in line if isinstance(piece, Value) and piece not in own]), lost
+
+
+def _bound(parts: Sequence[Expr], word: str, terms: Terms) -> list[str | Value]:
+    """The extreme of terms, as a bound of a loop."""
+    if len(parts) == 1 and parts[0].op == "const":
+        return [str(parts[0].vmin)]
+    # a value without a map would be a symbol; what may be a symbol may be a dim
+    return [f"{word} "] * (len(parts) > 1) + _map(parts, set(), terms)
+
+
+def _pieces(text: str, values: Sequence[Value]) -> list[str | Value]:
+    """Normalised text with its values again."""
+    return [values[int(piece)] if k % 2 else piece for k, piece in enumerate(re.split(r"%(\d+)", text))]
 
 
 def _is_apply(value: Value) -> bool:
     return value.statement.normalised[0].startswith("%0 = affine.apply")
 
 
-def _expressions(statement: Statement, terms: Terms) -> tuple[str, list[Expr]]:
-    """``apply``, ``min`` or ``max`` and the terms of a map; or no name, and subscripts."""
+def _expressions(statement: Statement, terms: KnownTerms) -> tuple[str, list[Expr]]:
+    """``apply``, ``min`` or ``max`` and the terms of a map; the bounds of a loop; or no name, and subscripts."""
     if subscripts := terms.subscripts(statement):
         return "", subscripts
     if _APPLIED.fullmatch(statement.normalised[0]):
         return terms.applied(statement)
+    if AFFINE_FOR.fullmatch(statement.normalised[0]):
+        return _LOOP, [bound for loop in terms.loops(statement) for bound in (loop.first, loop.last)]
     return "", []
 
 

@@ -18,7 +18,7 @@ from eqsat.lang.ops import Bounds
 from eqsat.lang.text import split_list
 
 _RESULTS = r"(?:%.*? = )?"
-_AFFINE_FOR = re.compile(rf"{_RESULTS}affine\.for %(\d+) = (.*?) to (.*?)(?: step (\d+))?(?: iter_args.*)? \{{")
+AFFINE_FOR = re.compile(rf"{_RESULTS}affine\.for %(\d+) = (.*?) to (.*?)(?: step (\d+))?(?: iter_args.*)? \{{")
 _SCF_FOR = re.compile(rf"{_RESULTS}scf\.for %(\d+) = %(\d+) to %(\d+) step %(\d+)(?: iter_args.*?)?(?: : {TYPE})? \{{")
 _PARALLEL = re.compile(
     rf"{_RESULTS}(?:scf\.parallel|affine\.parallel|scf\.forall) "
@@ -131,7 +131,7 @@ class KnownTerms(Terms):
             If a bound is written in a way that is not known.
         """
         text, values = statement.normalised
-        if found := _AFFINE_FOR.fullmatch(text):
+        if found := AFFINE_FOR.fullmatch(text):
             first, last = self._bound(found[2], values, maximum), self._bound(found[3], values, minimum)
             return [Loop(values[int(found[1])], first, last, int(found[4] or 1))]
         if found := _SCF_FOR.fullmatch(text):

@@ -17,6 +17,7 @@ from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, variables
 from eqsat.lang.ops import Bounds
 from eqsat.lang.text import numbered
+from eqsat.lang.traversal import facts_on
 from eqsat.optimizer.front import optimize
 
 
@@ -92,7 +93,7 @@ class Program:
             facts = self.terms.facts(block) + ([] if terms is self.terms else terms.facts(block))
         except ContradictionError:
             return None
-        known = _relevant(facts, roots)
+        known = facts_on(roots, facts)
         key = (tuple(roots), tuple(known), extract)
         if key not in self._answers:
             try:
@@ -174,15 +175,6 @@ class Program:
                 result.same_as = same
                 same.users += result.users
         self.remove(proposal.dead)
-
-
-def _relevant(facts: Iterable[Expr], roots: Iterable[Expr]) -> list[Expr]:
-    """The facts that speak of what the roots depend on, by way of other facts too."""
-    reached, left = set(variables(roots)), {fact: set(variables([fact])) for fact in facts}
-    while touched := [fact for fact, names in left.items() if names & reached]:
-        for fact in touched:
-            reached |= left.pop(fact)
-    return [fact for fact in dict.fromkeys(facts) if fact not in left]
 
 
 def rewrite_arithmetic(program: Program, block: Block) -> None:

@@ -16,6 +16,7 @@ from math import lcm
 from operator import and_, or_
 from typing import Any, cast
 
+from eqsat.interop.parts import optimized
 from eqsat.lang.expr import (
     FALSE,
     TRUE,
@@ -39,9 +40,10 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.infinity import INFINITY, Infinity
 from eqsat.lang.terms import buffer_key
-from eqsat.lang.traversal import VariableSets
-from eqsat.optimizer.front import optimize
+from eqsat.lang.traversal import facts_on
+from eqsat.optimizer.front import OPTIONS
 from eqsat.theory.linear import LinearArithmetic
+from eqsat.theory.multiples import without_multiples
 
 #: The two ends of a range, both inclusive, ``None`` for no end.
 Ends = tuple[Any, Any]
@@ -120,18 +122,7 @@ def from_sympy(exprs: Any, ranges: Mapping[Any, Ends] | None = None, assume: Ite
     """
     reader = _Reader(_sympy(), _listed(assume, "what is assumed"), dict(ranges or {}))
     terms = tuple([reader.value(e) for e in _several(exprs)])
-    return Reading(terms, tuple(_that_matter(terms, reader.constraints)), reader.names)
-
-
-def _that_matter(terms: Sequence[Expr], facts: Sequence[Expr]) -> list[Expr]:
-    """The facts that share a variable with a term, or with another such fact."""
-    sets = VariableSets()
-    of_facts = {fact: sets.of(fact) for fact in facts}
-    reached, before = reduce(or_, map(sets.of, terms), 0), -1
-    while reached != before:
-        before = reached
-        reached = reduce(or_, [those for those in of_facts.values() if those & reached], reached)
-    return [fact for fact, those in of_facts.items() if those & reached or not those]
+    return Reading(terms, tuple(facts_on(terms, reader.constraints)), reader.names)
 
 
 def to_sympy(term: Expr, names: Mapping[str, Any] | None = None) -> Any:
@@ -186,10 +177,12 @@ def simplify(exprs: Any, ranges: Mapping[Any, Ends] | None = None, assume: Itera
     n
     """
     reading = from_sympy(exprs, ranges, assume)
-    settings = {"unknown_divisors": "keep", "branches": "lazy", **options}
-    result = optimize(reading.terms, constraints=reading.constraints, **settings)
+    settings = {"unknown_divisors": "assume", "branches": "lazy", **options}
+    if unknown := settings.keys() - OPTIONS | settings.keys() & {"gates", "constraints"}:
+        raise TypeError(f"simplify has no option {min(unknown)!r}: give what is known as ranges and assume")
     writer = _Writer(_sympy(), reading.names)
-    found = [writer.write(term) for term in result.exprs]
+    answers = optimized(without_multiples(reading.terms), reading.constraints, settings)
+    found = [writer.write(term) for term in answers]
     return found if isinstance(exprs, list | tuple) else found[0]
 
 
@@ -487,9 +480,11 @@ class _Reader:
         if all(isinstance(branch, Expr) for branch in branches):
             return _first(conditions, cast(list[Expr], branches))
         numbers = [self.number(branch) for branch, _ in pairs]
+        if any(x.factors != numbers[0].factors for x in numbers):
+            # a branch that is not chosen may divide by zero, so they get no divisor in common
+            below = [x.below for x in numbers]
+            return _Ratio(_first(conditions, [x.top for x in numbers]), 1, (_first(conditions, below),))
         tops, literal, factors = self._common(e, numbers)
-        if factors and any(x.factors != factors for x in numbers):
-            raise self.fail(e, "its branches have divisors that are no literals: write floor(...) around them")
         return _Ratio(_first(conditions, tops), literal, factors)
 
     # ---- conditions

@@ -278,3 +278,22 @@ class VariableSets:
         if leaf.op == "var" and is_index(leaf):
             self.index_extents[bit] = trips(leaf.vmax - leaf.vmin + 1)
         return bit
+
+
+def facts_on(terms: Iterable[Expr], facts: Iterable[Expr]) -> list[Expr]:
+    """The facts that share a variable or an array with a term, or with another such fact, and those without any.
+
+    >>> from eqsat.lang.expr import var
+    >>> x, y, z = var("x", 0, 7), var("y", 0, 7), var("z", 0, 7)
+    >>> facts_on([x + 1], [z < 3, y < z, x < y, z.ne(0)]), facts_on([x + 1], [z < 3])
+    ([Expr('z < 3'), Expr('y < z'), Expr('x < y'), Expr('z != 0')], [])
+    """
+    sets = VariableSets()
+    left = {fact: sets.of(fact) for fact in facts}
+    found, reached = dict.fromkeys(left), 0
+    for term in terms:
+        reached |= sets.of(term)
+    while touched := [fact for fact, those in left.items() if those & reached or not those]:
+        for fact in touched:
+            reached |= left.pop(fact)
+    return [fact for fact in found if fact not in left]

@@ -8,13 +8,12 @@ from inspect import signature
 from typing import TypeGuard, cast
 
 from eqsat.egraph.engine import Budget
-from eqsat.egraph.patterns import pattern_of
 from eqsat.egraph.rule import Rule, refuse_repeated
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel, checked
 from eqsat.lang.costs import LATENCY
-from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, topological, var
-from eqsat.lang.ops import OWN
+from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var
+from eqsat.lang.strength_reduction import strength_reduced
 from eqsat.lang.text import parse
 from eqsat.optimizer.kept import Input, with_divisions, with_hidden_divisions
 from eqsat.optimizer.modulo_theory import ModuloTheory
@@ -28,7 +27,7 @@ from eqsat.rules import DEFAULT
 
 ENGINES = ("egraph", "theory", "greedy")
 BRANCHES = ("eager", "lazy")
-UNKNOWN_DIVISORS = ("refuse", "keep")
+UNKNOWN_DIVISORS = ("refuse", "keep", "assume")
 
 DEFAULT_BUDGET = Budget()
 #: What to do about a variable without a range.
@@ -85,10 +84,11 @@ def optimize(
         point of the ranges and constraints, as selects and masked loads of GPUs and vectors are. The answer divides by
         nothing that is zero at such a point, unless the input has that very division. ``"lazy"``: a branch only where
         its condition chooses it, a root only where its gate holds, as ``if`` does; it may divide by zero elsewhere.
-    unknown_divisors : {"refuse", "keep"}
+    unknown_divisors : {"refuse", "keep", "assume"}
         What becomes of a division by what may be zero as far as is known. ``"keep"``: it stays, and only its operands
-        are simplified. The answer is equal wherever no such divisor is zero (``Result.constraints`` has these
-        conditions too); there is no ``Result.graph`` then.
+        are simplified. ``"assume"``: where the input divides by it at every point, whatever conditions choose, it is
+        taken not to be zero; other such divisions stay. The answer is equal wherever no such divisor is zero
+        (``Result.constraints`` has these conditions too); there is no ``Result.graph`` then.
     **ranges : (int or None, int or None), or range
         Inclusive bounds of the variables of text, ``None`` where there is none, or a ``range`` of step 1; for a
         variable that is named as an option, see :func:`eqsat.parse`.
@@ -115,7 +115,7 @@ def optimize(
         _require_one_of("size", pareto, list(SIZES), " for pareto")
         if engine == "greedy" or not theory:
             raise ValueError("several answers (pareto) need the theory: use engine 'egraph' or 'theory', with it")
-        if unknown_divisors == "keep":
+        if unknown_divisors != "refuse":
             raise ValueError("several answers (pareto) need divisors that are never zero: leave out unknown_divisors")
     _require_one_of("treatment", unknown_divisors, UNKNOWN_DIVISORS, " of unknown divisors")
     model = cost_model(cost)
@@ -134,20 +134,17 @@ def optimize(
     if len(gated) != len(roots):
         raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
     rules = DEFAULT if rules is None or rules is DEFAULT else _checked_rules(rules)
-    if not theory and engine == "egraph":
-        _refuse_own([*roots, *facts, *[g for g in gated if g is not None]], rules)
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
     given = Input(roots, facts, gated)
-    hidden = with_hidden_divisions(given) if unknown_divisors == "keep" else given
-    run = kind(
-        hidden.roots, hidden.facts, hidden.gates, rules, checked(model), budget, extract, pareto, branches == "lazy"
-    )
+    hidden = given if unknown_divisors == "refuse" else with_hidden_divisions(given, unknown_divisors == "assume")
+    priced = strength_reduced(checked(model))
+    run = kind(hidden.roots, hidden.facts, hidden.gates, rules, priced, budget, extract, pareto, branches == "lazy")
     if rounded := [t for t in run.order if t.element]:
         shown = brief(rounded[0])
         raise ValueError(f"{shown!r} is a floating-point value: give it as a store of a kernel (eqsat.kernels.kernel)")
     with collection_paused():
         result = run.run(engine)
-    return result if hidden is given else with_divisions(result, given, run.model)
+    return result if hidden is given else with_divisions(result, given, hidden, result.model)
 
 
 #: What :func:`optimize` takes by name.
@@ -212,14 +209,6 @@ def _fact(given: Expr | str, names: dict[str, Expr]) -> Expr:
 def _require_one_of(what: str, given: str, allowed: Collection[str], of: str = "") -> None:
     if given not in allowed:
         raise ValueError(f"unknown {what} {given!r}{of}: use one of {', '.join(allowed)}")
-
-
-def _refuse_own(terms: Sequence[Expr], rules: Sequence[Rule]) -> None:
-    """Refuse operators of users' own, which the e-graph of the rules alone does not have."""
-    patterns = [pattern_of(rule) for rule in rules if rule not in _SHIPPED]
-    own = [t.op for t in topological([*terms, *[p.left for p in patterns]]) if t.op in OWN]
-    if own:
-        raise ValueError(f"rules alone have no operators of one's own, such as {own[0]!r}: leave out theory=False")
 
 
 def _checked_rules(given: Iterable[Rule]) -> tuple[Rule, ...]:

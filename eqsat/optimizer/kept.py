@@ -1,15 +1,17 @@
-"""Divisions by what may be zero, kept as they are: functions of dividend and divisor that nothing is known of.
+"""Divisions by what may be zero as far as is known; the answer is equal wherever the input is defined.
 
 In the place of each such division stands a load from an array of its own, indexed by dividend and divisor: equal
-operands have equal quotients, and no other law holds. The answer has the divisions again. It is equal wherever the
-input is defined: a division that the input evaluates at some points alone, in a branch or under a gate, comes back with
-a divisor that is never zero.
+operands have equal quotients, and no other law holds. The answer has the divisions again. A division that the input
+evaluates at some points alone, in a branch or under a gate, comes back with a divisor that is never zero. On request
+the divisors of divisions that the input evaluates at every point are taken not to be zero, as a fact like others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of
@@ -40,16 +42,26 @@ class Input:
     gates: tuple[Expr | None, ...]
 
 
-def with_hidden_divisions(given: Input) -> Input:
+def with_hidden_divisions(given: Input, assume: bool) -> Input:
     """The input with loads in the place of divisions by what may be zero; itself if it has no such division.
+
+    To ``assume`` makes it a fact that a divisor is not zero, where the input divides by it at every point.
 
     >>> from eqsat.lang.expr import var
     >>> x, d = var("x", 0, 9), var("d", 0, 3)
-    >>> with_hidden_divisions(Input((x // d + x // (d + 1),), (), (None,))).roots
+    >>> given = Input((x // d + x // (d + 1),), (), (None,))
+    >>> with_hidden_divisions(given, assume=False).roots
     (Expr('@floordiv[x, d] + x//(d + 1)'),)
+    >>> with_hidden_divisions(given, assume=True).facts
+    (Expr('d != 0'),)
     """
+    assumed: set[Expr] = set()
     while unknown := _unknown_divisions(given):
-        always = _evaluated_always(given)
+        always = _evaluated_always(given, unknown)
+        if assume and not always <= assumed:
+            assumed |= always
+            given = _with_divisors(given, [division for division in unknown if division in always])
+            continue
         images = {d: load((_ALWAYS if d in always else _SOMETIMES)[d.op], *d.args) for d in unknown}
         known = [gate for gate in given.gates if gate is not None]
         gates = iter(replaced(known, images))
@@ -59,6 +71,16 @@ def with_hidden_divisions(given: Input) -> Input:
             tuple([None if gate is None else next(gates) for gate in given.gates]),
         )
     return given
+
+
+def _with_divisors(given: Input, divisions: Sequence[Expr]) -> Input:
+    """The input with the facts that divisors are not zero; itself if one always is: it is defined nowhere."""
+    facts = tuple(dict.fromkeys([*given.facts, *[division.args[1].ne(0) for division in divisions]]))
+    try:
+        LinearArithmetic(facts)
+    except ContradictionError:
+        return given
+    return replace(given, facts=facts)
 
 
 def _unknown_divisions(given: Input) -> list[Expr]:
@@ -76,25 +98,26 @@ def _unknown_divisions(given: Input) -> list[Expr]:
     return [d for d in found if not any(part in found for part in topological(d.args))]
 
 
-def _evaluated_always(given: Input) -> set[Expr]:
-    """The terms that a root without a gate needs at every point."""
-    found: set[Expr] = set()
-    stack = [root for root, gate in zip(given.roots, given.gates, strict=True) if gate is None]
-    while stack:
-        term = stack.pop()
-        if term not in found:
-            found.add(term)
-            if term.op == "where":
-                stack.append(term.args[0])
-            elif term.op in REDUCTIONS:
-                stack += term.args[2:]
-            elif term.op not in ("and", "or"):
-                stack += term.args
-    return found
+def _evaluated_always(given: Input, divisions: Sequence[Expr]) -> set[Expr]:
+    """Those by whose divisor a root without a gate divides at every point, whatever conditions choose."""
+    places: dict[Expr, int] = {}
+    bits = {division: 1 << places.setdefault(division.args[1], len(places)) for division in divisions}
+    roots = [root for root, gate in zip(given.roots, given.gates, strict=True) if gate is None]
+    needed: dict[Expr, int] = {}
+    for term in topological(roots):
+        own, parts = bits.get(term, 0), [needed[a] for a in term.args]
+        if term.op == "where":
+            needed[term] = parts[0] | parts[1] & parts[2]
+        elif term.op in ("and", "or"):
+            needed[term] = parts[0] & parts[1]
+        else:
+            needed[term] = reduce(or_, parts[2:] if term.op in REDUCTIONS else parts, own)
+    always = reduce(or_, [needed[root] for root in roots], 0)
+    return {division for division, bit in bits.items() if bit & always}
 
 
-def with_divisions(result: Result, given: Input, model: CostModel) -> Result:
-    """The result for the input ``given``, whose hidden form was optimised; the input itself if that costs less."""
+def with_divisions(result: Result, given: Input, hidden: Input, model: CostModel) -> Result:
+    """The result for the input ``given``, as ``hidden`` was optimised; the input itself if that costs less."""
     divisors: dict[Expr, None] = {}
 
     def division(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
@@ -114,6 +137,7 @@ def with_divisions(result: Result, given: Input, model: CostModel) -> Result:
     elsewhere = _evaluated_elsewhere(result)
     exprs = tuple(rebuild(result.exprs, division))
     rebuild(result.before, divisor)
+    facts = [*given.facts, *rebuild(hidden.facts, divisor)]
     before, after = cost_of(given.roots, model), cost_of(exprs, model)
     if after > before:
         exprs, after = given.roots, before
@@ -121,7 +145,7 @@ def with_divisions(result: Result, given: Input, model: CostModel) -> Result:
         result,
         before=given.roots,
         exprs=exprs,
-        constraints=(*given.facts, *[divisor.ne(0) for divisor in divisors]),
+        constraints=tuple(dict.fromkeys([*facts, *[divisor.ne(0) for divisor in divisors]])),
         gates=given.gates,
         cost_before=before,
         cost=after,

@@ -217,9 +217,10 @@ class Machine:
         if "parallel" in rest:
             return self.nest(op, rest, env)
         found = re.match(
-            r"\w+\.for (%\w+) = (\S+) to (\S+?)(?: step (\S+))?(?: iter_args\((.*?)\) .*)?(?: : \w+)? {", rest
+            r"\w+\.for (%\w+) = (.*?) to (.*?)(?: step (\S+))?(?: iter_args\((.*?)\) .*)?(?: : \w+)? {", rest
         )
-        first, last, step = (self.operand(found[k] or "1", env) for k in (2, 3, 4))
+        first, last = self.bound(found[2], max, env), self.bound(found[3], min, env)
+        step = self.operand(found[4] or "1", env)
         carried = dict(re.findall(r"(%\w+) = (%\w+)", found[5] or ""))
         values = [env[v] for v in carried.values()]
         for index in range(first, last, step):
@@ -236,6 +237,9 @@ class Machine:
         for point in points:
             self.block(op.regions[0], point)
         return []
+
+    def bound(self, text, extreme, env):
+        return extreme(self.function(text, env)) if "(" in text else self.operand(text, env)
 
     def operand(self, text, env):
         return env[text] if text.startswith("%") else int(text)

@@ -22,6 +22,7 @@ DIVISIONS = {
     "bits": (0, 0),
     "ceildiv_tiles": (6, 2),
     "im2col": (9, 6),
+    "loop_bounds": (4, 0),
     "min_tiles": (1, 1),
     "negative": (6, 3),
     "nested_ifs": (4, 0),
@@ -227,6 +228,31 @@ PLACES = {
 def test_what_is_known_where(case):
     lines, wanted = PLACES[case]
     assert stores_at(rewrite(body(*lines))) == wanted
+
+
+BOUNDS = {
+    "0 to affine_map<(d0) -> ((d0 * 4) floordiv 4)>(%i)": "0 to affine_map<(d0) -> (d0)>(%i)",
+    "max affine_map<(d0) -> (d0, 0)>(%i) to 64": "affine_map<(d0) -> (d0)>(%i) to 64",
+    "0 to min affine_map<(d0) -> (d0 mod 16, 40, d0 + 1)>(%i)": "0 to affine_map<(d0) -> (d0)>(%i)",
+    "0 to min affine_map<(d0)[s0] -> (s0, d0 + 8, 24)>(%i)[%m]": (
+        "0 to min affine_map<(d0, d1) -> (d0, d1 + 8)>(%m, %i)"
+    ),
+    "affine_map<(d0) -> (d0 floordiv 16)>(%i) to 8 step 2": "0 to 8 step 2",
+    # nothing is cheaper
+    "affine_map<(d0) -> (d0 floordiv 5)>(%i) to 8": "affine_map<(d0) -> (d0 floordiv 5)>(%i) to 8",
+    "0 to %m": "0 to %m",
+    "0 to min affine_map<(d0) -> (d0 + 3, 8)>(%i)": "0 to min affine_map<(d0) -> (d0 + 3, 8)>(%i)",
+}
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_bounds_of_loops(bounds):
+    lines = ["%m = memref.dim %a, %c0 : memref<64xf32>", "affine.for %i = 0 to 16 {", f"affine.for %j = {bounds} {{"]
+    text = body("%c0 = arith.constant 0 : index", *lines, "affine.store %x, %a[%j] : memref<64xf32>", "}", "}")
+    found = rewrite(text)
+    assert re.search(r"affine.for %j = (.*) \{", found)[1] == BOUNDS[bounds]
+    if IREE_OPT is not None:
+        verified(found)
 
 
 def test_new_names_are_free():

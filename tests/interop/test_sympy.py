@@ -16,6 +16,7 @@ from sympy import And, Eq, Function, Max, Min, Mod, Ne, Not, Or, Piecewise, Rati
 from eqsat.egraph.engine import Budget
 from eqsat.interop.sympy import from_sympy, simplify, to_sympy
 from eqsat.lang.expr import tdiv, tmod, var, where
+from eqsat.optimizer.front import optimize
 
 x, y, z = sp.symbols("x y z", integer=True)
 k, m = sp.symbols("k m", integer=True, nonnegative=True)
@@ -271,6 +272,7 @@ REFUSED = [
     (lambda: simplify(x, {x: 3}), TypeError, "the range of 'x' must be two integers"),
     (lambda: simplify("x + 1"), TypeError, "'x \\+ 1' is no SymPy expression"),
     (lambda: simplify(x + 1, assume=x > 3), TypeError, "what is assumed must be a list"),
+    (lambda: simplify(x, gates=["x > 3"]), TypeError, "simplify has no option 'gates': give what is known"),
     (lambda: simplify(And(x / y > 3, x > 1)), ValueError, "the sign of the divisor 'y' is not known"),
     (
         lambda: to_sympy(var("i", 0, 3) << var("s", 0, 3)) and simplify(x % sp.Float(2)),
@@ -347,3 +349,62 @@ def test_functions_that_are_bit_operators_are_simplified():
     for before, after in zip([e, y, mod(t, 4) + 8 * n, mod(t, 16)], found, strict=True):
         assert_equal(before, after)
     assert [found[1], found[3]] == [y, mod(t, 16)]
+
+
+def selection(limit):
+    """A selection that is large enough to be optimised by itself."""
+    group = floor(limit / 8) * 32
+    return Piecewise((Mod(k - group, Max(1, limit - 8 * floor(limit / 8))) + group, limit > 8), (Mod(k, 32), True))
+
+
+LARGE = [
+    # what no remainder needs, and what cancels
+    (floor((k + 256 * selection(m)) / 16) - 16 * selection(m), [], "floor(k/16)"),
+    (n * (128 * selection(m) + 48) / 2 - n * 64 * selection(m), [], "24*n"),
+    (floor((k * n * 64 + m) / (n * 32)), [m < 32], "2*k"),
+    (Mod(k + (2 * m + 3) * n, n), [k < n], "k"),
+    # a multiple of another number
+    (floor((12 * k + m) / 16), [m < 4], "k - floor(k/4 + 3/4)"),
+    (Mod(k * n + m, 2 * n), [k < 1, m < n], "m"),
+]
+
+
+@pytest.mark.parametrize(("e", "facts", "wanted"), LARGE, ids=[str(row[2]) for row in LARGE])
+def test_what_is_not_needed_is_left_out(e, facts, wanted):
+    assert str(simplify(e, assume=facts)) == wanted
+
+
+@pytest.mark.parametrize("use", ["add", "divide", "compare"])
+def test_large_selections_are_right_wherever_they_stand(use):
+    part = selection(m)
+    e = {"add": 3 * part + k, "divide": floor(part / 32) + part, "compare": Piecewise((part, part < 7), (1, True))}[use]
+    found = simplify(e)
+    for values in [{k: a, m: b} for a in (0, 5, 31, 32, 77, 1000) for b in (0, 7, 8, 9, 15, 16, 40)]:
+        assert value(found, values) == value(e, values)
+
+
+def test_what_was_asked_before_under_other_names_is_known():
+    asked = []
+    first = simplify([3 * selection(m) + k, selection(m)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "eqsat.interop.parts.optimize", lambda *args, **options: asked.append(args) or optimize(*args, **options)
+        )
+        again = simplify([3 * selection(m) + k, selection(m)])
+        other = simplify(
+            [e.subs(m, Symbol("q", integer=True, nonnegative=True)) for e in [3 * selection(m) + k, selection(m)]]
+        )
+        assert not asked
+        simplify([3 * selection(m) + k, selection(m)], assume=[m > 2])
+        assert asked
+    assert again == first
+    assert [e.subs(Symbol("q", integer=True, nonnegative=True), m) for e in other] == first
+
+
+def test_a_quotient_by_a_selection_is_read():
+    part = Piecewise((n, k > 3), (p, True))
+    assert str(from_sympy(floor(x / part)).term) in (
+        "x*where(3 < k, 1, 1)//where(3 < k, n, p)",
+        "x//where(3 < k, n, p)",
+    )
+    assert from_sympy(floor(Piecewise((k / n, k > 3), (k / 2, True)))).term.evaluate({"k": 9, "n": 4}) == 2

@@ -26,8 +26,8 @@ KEPT = [
     ("x//d < x//d + 1", {"x": ANY, "d": ANY}, "True"),
     # known from the context
     ("where(d > 0, x//d*d + x%d, 0)", {"x": ANY, "d": ANY}, "where(d < 1, 0, x)"),
-    # evaluated at every point of the answer, and not of the input
-    ("where(c > 0, x//d, x//d) + where(c > 5, x//d, 0)*0", {"x": ANY, "d": COUNT, "c": ANY}, "x//max(d, 1)"),
+    # in one branch or the other, it is evaluated at every point
+    ("where(c > 0, x//d, x//d) + where(c > 5, x//d, 0)*0", {"x": ANY, "d": COUNT, "c": ANY}, "x//d"),
 ]
 
 
@@ -38,6 +38,33 @@ def test_kept(text, ranges, wanted):
     assert result.check(samples=500)
 
 
+ASSUMED = [
+    ("x//d*d + x%d", {"x": ANY, "d": COUNT}, "x"),
+    ("d // d", {"d": ANY}, "1"),
+    ("(x*d*32 + y%16) // (d*16)", {"x": ANY, "y": ANY, "d": COUNT}, "x*2"),
+    ("s // (s//7) + s//7*0", {"s": COUNT}, "s//(s//7)"),
+    # whatever is chosen, the input divides
+    ("where(c > 0, x//d*d, y//d*d) + where(c > 0, x%d, y%d)", dict.fromkeys("xydc", COUNT), "where(c < 1, y, x)"),
+    # in a branch, the divisor may be zero elsewhere
+    ("where(c > 0, x//d*d + x%d, 0)", dict.fromkeys("xdc", COUNT), "where(c < 1, 0, x%d + x//d*d)"),
+    ("where(c > 0, 3//d, 4) + d//9*9 + d%9", dict.fromkeys("dc", COUNT), "where(c < 1, 4, 3//d) + d"),
+    ("x // d < 3 and y // d*d + y%d == y", dict.fromkeys("xyd", COUNT), "x < d*2 + d"),
+]
+
+
+@pytest.mark.parametrize(("text", "ranges", "wanted"), ASSUMED)
+def test_divisors_that_are_assumed_not_to_be_zero(text, ranges, wanted):
+    result = optimize(text, unknown_divisors="assume", branches="lazy", **ranges)
+    assert str(result.expr) == wanted
+    assert result.check(samples=500)
+
+
+def test_what_is_assumed_is_said():
+    assert [str(c) for c in optimize("x//d*d + x%d", unknown_divisors="assume", x=ANY, d=COUNT).constraints] == [
+        "d != 0"
+    ]
+
+
 def test_constraints_that_are_enough():
     assert str(optimize("x//d*d + x%d", unknown_divisors="keep", constraints=["d != 0"], x=ANY, d=ANY).expr) == "x"
 
@@ -45,7 +72,9 @@ def test_constraints_that_are_enough():
 def test_the_default_refuses():
     with pytest.raises(ValueError, match="the divisor 'd' of 'x//d' may be zero"):
         optimize("x // d", x=ANY, d=COUNT)
-    with pytest.raises(ValueError, match="unknown treatment 'drop' of unknown divisors: use one of refuse, keep"):
+    with pytest.raises(
+        ValueError, match="unknown treatment 'drop' of unknown divisors: use one of refuse, keep, assume"
+    ):
         optimize("x // d", unknown_divisors="drop", x=ANY, d=COUNT)
 
 
@@ -57,9 +86,9 @@ def test_equal_where_the_input_is_defined(one, other, data):
     except ValueError:
         # one name with two ranges
         roots = [one[0]]
-    branches = data.draw(st.sampled_from(["eager", "lazy"]))
+    branches, treatment = data.draw(st.sampled_from(["eager", "lazy"])), data.draw(st.sampled_from(["keep", "assume"]))
     try:
-        result = optimize(roots, unknown_divisors="keep", branches=branches, budget=SMALL)
+        result = optimize(roots, unknown_divisors=treatment, branches=branches, budget=SMALL)
     except ContradictionError:
         return
     assert result.cost <= result.cost_before

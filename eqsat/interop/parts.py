@@ -1,0 +1,103 @@
+"""Large selections inside of terms, optimised by themselves; answers are kept by structure, whatever names are.
+
+A term that adds to a large selection or scales it is optimised with a variable in the place of the selection, and so is
+the selection once for all terms that have it. Where the answer does more with the variable than to add and scale it,
+all is optimised together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from eqsat.interop.drop_in import Answers
+from eqsat.lang.expr import Expr, free_name, replaced, topological, var, variables
+from eqsat.lang.infinity import Infinity
+from eqsat.lang.ops import SUMS
+from eqsat.lang.traversal import facts_on
+from eqsat.optimizer.front import optimize
+
+#: Terms that a selection has, at least, that is optimised by itself.
+LARGE = 12
+_ANSWERS = Answers()
+
+
+def optimized(terms: Sequence[Expr], facts: Sequence[Expr], options: dict[str, Any]) -> tuple[Expr, ...]:
+    """The cheapest terms found equal to ``terms`` where ``facts`` hold.
+
+    >>> x = var("x", 0, 99)
+    >>> optimized([x*8 // 4], [], {})
+    (Expr('x*2'),)
+    """
+    large = _large_selections(terms)
+    if not large or not large.keys().isdisjoint(terms):
+        return _answer(terms, facts, options)
+    taken = {str(x.value) for x in variables([*terms, *facts])}
+    images = {part: var(free_name("part", taken), *_ends(part)) for part in large}
+    found = _answer(replaced(terms, images), facts, options)
+    used = _uses(found, set(images.values()))
+    if used is None:
+        return _answer(terms, facts, options)
+    inside = [part for part, image in images.items() if image in used]
+    answers = _answer(inside, facts, options) if inside else ()
+    return tuple(replaced(found, {images[part]: answer for part, answer in zip(inside, answers, strict=True)}))
+
+
+def _ends(term: Expr) -> list[int | None]:
+    return [None if isinstance(end, Infinity) else end for end in (term.vmin, term.vmax)]
+
+
+def _large_selections(terms: Iterable[Expr]) -> dict[Expr, None]:
+    """The outermost selections between integers that are large."""
+    found: dict[Expr, None] = {}
+    seen: set[Expr] = set()
+    stack = list(terms)
+    while stack:
+        term = stack.pop()
+        if term not in seen:
+            seen.add(term)
+            if term.op == "where" and not term.is_bool and len(topological([term])) >= LARGE:
+                found[term] = None
+            else:
+                stack += term.args
+    return found
+
+
+def _uses(terms: Iterable[Expr], images: set[Expr]) -> set[Expr] | None:
+    """Those of ``images`` that are summands of ``terms``, perhaps scaled; None if one stands elsewhere."""
+    summands: set[Expr] = set()
+    rest: list[Expr] = []
+    stack = list(terms)
+    while stack:
+        term = stack.pop()
+        if term in images:
+            summands.add(term)
+        elif term.op in SUMS:
+            stack += term.args
+        elif term.op == "mul" and not images.isdisjoint(topological(term.args[:1])):
+            stack.append(term.args[0])
+            rest.append(term.args[1])
+        else:
+            rest.append(term)
+    return None if not images.isdisjoint(topological(rest)) else summands
+
+
+def _answer(terms: Sequence[Expr], facts: Sequence[Expr], options: dict[str, Any]) -> tuple[Expr, ...]:
+    """The answer for terms under those facts that speak of what they depend on, which is kept with other names."""
+    terms = tuple(terms)
+    known = facts_on(terms, facts)
+    names = {x: var(f"v{k}", *_ends(x)) for k, x in enumerate(variables([*terms, *known]))}
+    roots, constraints = (tuple(replaced(those, names)) for those in (terms, known))
+
+    def solve() -> tuple[Expr, ...]:
+        return optimize(roots, constraints=constraints, **options).exprs
+
+    problem = roots, constraints, tuple(sorted(options.items()))
+    try:
+        hash(problem)
+    except TypeError:
+        # rules in a list, or a cost model that changes
+        found = solve()
+    else:
+        found = _ANSWERS.of(problem, solve)
+    return tuple(replaced(found, {new: old for old, new in names.items()}))
