@@ -30,35 +30,23 @@ from comparison.summary import standing
 from peers.judge import Answer, Examiner
 from rich.progress import Progress
 
-from eqsat.alternatives import choosing
-from eqsat.alternatives import inputs as input_terms
-from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.choosing import Chooser
-from eqsat.alternatives.conditions import ConditionNodes
-from eqsat.alternatives.products import ProductNodes
-from eqsat.alternatives.quotients import QuotientNodes
-from eqsat.alternatives.selections import SelectionNodes
+from eqsat.alternatives.providers import PROVIDERS, Provider
+from eqsat.alternatives.providers import without as without_providers
 from eqsat.cli.cases import one_line
 from eqsat.cli.settings import Row
 from eqsat.egraph.rule import Rule
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel
 from eqsat.lang.errors import CompileError
-from eqsat.optimizer import modulo_theory, optimisation
+from eqsat.optimizer import optimisation
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.rules import DEFAULT, FAMILIES
-from eqsat.theory.conjectures import Asserted
 
-#: A module or class, the name of something in it, and what stands in its place.
-Change = tuple[Any, str, Any]
+#: A provider that is left out; or a module or class, the name of something in it, and what stands in its place.
+Change = Provider | tuple[Any, str, Any]
 
 #: Imported by its name, which in the package is that of the function.
 FRONT_DOOR = import_module("eqsat.optimizer.front")
-
-
-def nothing(*_: object, **__: object) -> Iterator[Any]:
-    """No alternatives."""
-    return iter(())
 
 
 def with_rules(rules: tuple[Rule, ...]) -> list[Change]:
@@ -80,27 +68,10 @@ FAMILY = {
     for name, family in FAMILIES.items()
 }
 
-#: What switches off each provider: a source of alternatives that is no rule.
+#: What leaves out each provider, and the rules about reductions, which the input's reductions bring in.
 PROVIDER: dict[str, list[Change]] = {
-    "conjectures": [(modulo_theory, "find_conjectures", lambda roots, facts, *_, **__: Asserted())],
-    "all alternatives from the input": [(input_terms, "_WORTH_ADDING", frozenset())],
-    "hidden-law rewrites of the input": [(input_terms, "HIDDEN", frozenset())],
-    "a second start from the input's structure": [(Builder, "as_written", lambda self, choice: None)],
-    "other nestings of quotients": [(QuotientNodes, "add_nested", nothing)],
-    "sums taken into selections": [(SelectionNodes, "entered", nothing)],
-    "factored products": [(ProductNodes, "factored", nothing)],
-    "other forms of a comparison": [
-        (ConditionNodes, name, nothing) for name in ("_moved", "_between", "_digit_by_digit", "_multiplied")
-    ],
-    "several comparisons as one": [(ConditionNodes, "merged", nothing)],
-    "shared partial sums": [(choosing, "share_sums", lambda builder, choice, prices: choice)],
-    "shared partial conditions": [(choosing, "share_junctions", lambda builder, choice: choice)],
-    "availability": [(Chooser, "reusing", lambda self, choice, cost, has_time: (choice, cost))],
     "rules about reductions": [(ModuloTheory, "used", property(lambda self: self.rules))],
-    "a flat index as one variable": [(ModuloTheory, "_through_flat_index", lambda self, base, terms: terms)],
-    "reading the answer again": [
-        (ModuloTheory, "_read_again", lambda self, base, contexts, values, terms, nodes: terms),
-    ],
+    **{provider.name: [provider] for provider in PROVIDERS},
 }
 
 #: The engine with all its parts, which everything is compared with.
@@ -137,8 +108,10 @@ case counts in no other column if it stopped the engine of the table, with or wi
 def changed(changes: Sequence[Change]) -> Iterator[None]:
     """With the changes made; they are undone at the end."""
     with ExitStack() as made:
-        for place, name, instead in changes:
-            made.enter_context(patch.object(place, name, instead))
+        for change in changes:
+            made.enter_context(
+                without_providers(change.name) if isinstance(change, Provider) else patch.object(*change)
+            )
         yield
 
 

@@ -91,7 +91,7 @@ def literal(bounds: Bounds) -> int | None:
 
 
 def width(bounds: Iterable[Bounds]) -> int:
-    """The bits that the dearest of some values needs: 32 or 64.
+    """The bits that hold all of some values: 32 or 64.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def is_signed(bounds: Iterable[Bounds]) -> bool:
 
 @dataclass(frozen=True)
 class OpCount:
-    """Every operation costs one; literals and variables are free. ``weights`` overrides single operators.
+    """Every operation costs ``other``, by default 1; literals and variables are free. ``weights`` overrides operators.
 
     >>> OpCount().price("floordiv", [(0, 99), (7, 7)], (0, 14))
     1
@@ -124,12 +124,13 @@ class OpCount:
     """
 
     weights: dict[str, int] = field(default_factory=dict)
+    other: int = 1
 
     def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
-        """The weight of the operator, by default 1; for a reduction, of each step."""
+        """The weight of the operator; for a reduction, of each step."""
         if not operands:
             return 0
-        return self.weights.get(op, 1) * (steps(operands) if op in _REDUCTIONS else 1)
+        return self.weights.get(op, self.other) * (steps(operands) if op in _REDUCTIONS else 1)
 
 
 @dataclass(frozen=True)
@@ -429,6 +430,27 @@ def checked(model: CostModel) -> CostModel:
 def is_power_of_two(value: int) -> bool:
     """Whether ``value`` is 1, 2, 4, ..."""
     return value > 0 and value & (value - 1) == 0
+
+
+def exact_multiplier(divisor: int, most: int) -> tuple[int, int]:
+    """A multiplier ``m`` and shift ``s`` with ``n // divisor == n*m >> s`` for every ``n`` in ``[0, most]``.
+
+    They are the least if ``most >= divisor - 1``. For ``m = ceil(2**s / divisor)`` the product errs by
+    ``n*(m*divisor - 2**s)``, and is nearest to the next quotient where ``n % divisor == divisor - 1``. Source: Granlund
+    and Montgomery, Division by Invariant Integers using Multiplication (1994).
+
+    >>> exact_multiplier(7, 100)
+    (147, 10)
+    >>> all(n * 147 >> 10 == n // 7 for n in range(101))
+    True
+    """
+    critical = most - (most + 1) % divisor if most >= divisor - 1 else most
+    shift = 0
+    while True:
+        multiplier = -(-(1 << shift) // divisor)
+        if critical * (multiplier * divisor - (1 << shift)) < 1 << shift:
+            return multiplier, shift
+        shift += 1
 
 
 #: The shipped models that need no data, by name.

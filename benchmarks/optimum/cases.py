@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from eqsat.cli.cases import read_case
+from eqsat.discover.search import within_reach
 from eqsat.lang.expr import Expr, const, make, var
-from optimum.search import within_reach
 
 ROOT = Path(__file__).parents[2]
 CORPORA = {

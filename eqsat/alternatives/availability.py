@@ -22,6 +22,7 @@ from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import Value, sum_of
 from eqsat.alternatives.congruent import CongruentRemainders, residues, wider_remainders
 from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.lang.evaluation import evaluate
@@ -34,6 +35,7 @@ from eqsat.theory.forms import LinearForm, atom_form, number, read, to_expr
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
 
 
+@provides("availability", otherwise=lambda builder, needed: None)
 def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int, Node]] | None:
     """Add to the classes of ``builder`` the alternatives that use other classes of it, and what they need.
 
@@ -410,6 +412,7 @@ def _entered_extremes(
             yield base, nodes
 
 
+@provides("intervals")
 def _intervals(
     builder: Builder, conditions: Sequence[tuple[int, Expr]], there: Iterable[int]
 ) -> Iterator[tuple[int, Node]]:

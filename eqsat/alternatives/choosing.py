@@ -72,12 +72,13 @@ class Chooser:
 
     def reusing(self, choice: Choice, cost: int, has_time: Callable[[], bool]) -> tuple[Choice, int]:
         """The choice improved by alternatives that use what is computed anyway."""
-        source = self.builder.enter("reuse")
+        source = self.builder.enter("availability")
         together = add_available(self.builder, choice)
         self.builder.enter(source)
+        # there may be new classes even where nothing is to be chosen
+        self.priced.refresh(self.of_products)
         if together is None:
             return choice, cost
-        self.priced.refresh(self.of_products)
         kept = completed(self.priced, choice)
         found = [self._improved(kept, thorough=True)]
         for nodes in together:
@@ -104,9 +105,10 @@ class Chooser:
         Sharing counts each operation once: where loops repeat some, it may cost more.
         """
         builder = self.builder
-        source = builder.enter("sharing")
+        source = builder.enter("partial sums")
         shared = share_junctions(builder, share_sums(builder, choice, self.programs))
-        builder.selections.absorb_constants(shared)
+        if builder.theory.is_canonical:
+            builder.selections.absorb_constants(shared)
         builder.grow()
         builder.enter(source)
         self.priced.refresh(self.of_products)

@@ -8,6 +8,7 @@ from typing import cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
 from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.providers import provides
 from eqsat.alternatives.sums import SumNodes
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
@@ -62,6 +63,7 @@ class ConditionNodes(KindNodes):
                 rest = self.theory.junction(term.op, [member for member in members if member not in ends])
                 yield term.op, None, (self.add_class(joined), self.add_class(rest))
 
+    @provides("merged comparisons")
     def merged(self, term: Expr, alike: bool = False) -> Iterator[Node]:
         """``x < y and x < z`` is ``x < min(y, z)``, and ``0 <= x and x < 8`` is ``x//8 == 0``; so for ``or``.
 
@@ -94,6 +96,7 @@ class ConditionNodes(KindNodes):
         rest = [member for member in members if member not in pair]
         return op, None, tuple([self.add_class(self.theory.junction(op, part)) for part in (pair, rest)])
 
+    @provides("other comparisons")
     def _between(self, term: Expr) -> Iterator[Node]:
         """``A//n == k`` is ``k*n <= A and A < k*n + n``."""
         literal = next((a for a in term.args if a.op == "const"), None)
@@ -107,6 +110,7 @@ class ConditionNodes(KindNodes):
                 between = self.theory.negate(between)
             yield self._as(between)
 
+    @provides("other comparisons")
     def _multiplied(self, term: Expr) -> Iterator[Node]:
         """``x <= A//n`` is ``n*x <= A``, and ``A//n <= x`` is ``A < n*x + n``, for a divisor that is no literal.
 
@@ -132,6 +136,7 @@ class ConditionNodes(KindNodes):
             yield self._as(found)
             yield from self._moved(found)
 
+    @provides("other comparisons")
     def _digit_by_digit(self, term: Expr) -> Iterator[Node]:
         """``0 <= n*A + B`` is ``0 <= A + B//n``, where that spares products, a remainder or a constant.
 
@@ -197,6 +202,7 @@ class ConditionNodes(KindNodes):
         sides = self.add_class(LinearForm(quotient.terms, 0)), self.add_class(number(-quotient.constant))
         return ("eq" if op == "and" else "ne"), None, sides
 
+    @provides("other comparisons")
     def _moved(self, term: Expr) -> Iterator[Node]:
         """Comparisons with negative terms moved across: ``1 <= x - y`` is ``y < x``; constants of remainders too."""
         literal = next((a for a in term.args if a.op == "const"), None)

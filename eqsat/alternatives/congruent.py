@@ -11,6 +11,7 @@ from typing import cast
 
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.providers import provides
 from eqsat.theory.forms import LinearForm, atom_form, number
 
 
@@ -23,6 +24,7 @@ class CongruentRemainders:
         self._added: set[tuple[int, int]] = set()
         self._read = 0
 
+    @provides("congruent remainders", otherwise=lambda self, there=None: False)
     def add(self, there: Collection[int] | None = None) -> bool:
         """Add the congruent remainders of those that are new; whether there were any.
 

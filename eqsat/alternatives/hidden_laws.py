@@ -14,6 +14,7 @@ from functools import reduce
 from operator import mul
 
 from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.lang.expr import Expr, chain_members, const, make
 from eqsat.lang.ops import FLOORS
@@ -35,6 +36,7 @@ class HiddenLaws:
         # for each quotient by a literal, a dividend and a divisor that take in the quotients inside
         self._floors: dict[Expr, tuple[LinearForm, int]] = {}
 
+    @provides("hidden laws")
     def rewritten(self, term: Expr) -> Iterator[tuple[Expr, Expr]]:
         """Pairs of ``term``, or a quotient that its other terms use, and a term that is equal to it."""
         if term.op == "mul":

@@ -14,6 +14,7 @@ from eqsat.alternatives.bits import BitNodes
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes, Value, sum_of
 from eqsat.alternatives.hidden_laws import HIDDEN, HiddenLaws
 from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.providers import provides
 from eqsat.extract.graph import Node, Payload
 from eqsat.lang.expr import Expr, is_wide
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, REDUCTIONS, SHIFTS, SUMS
@@ -56,6 +57,8 @@ class InputNodes(KindNodes):
             value = self.classes.value_of(term) if op in _WORTH_ADDING else None
             if value is not None and self._is_worth_adding(term, value):
                 self._originals.setdefault(value, []).append(term)
+                if not self.theory.is_canonical:
+                    continue
                 if op in COMPARISONS and not term.args[0].is_bool:
                     # the complement of what is written is often what is meant
                     negated, written = map(self.theory.negate, (cast(Expr, value), term))
@@ -67,6 +70,7 @@ class InputNodes(KindNodes):
                     for before, after in self._hidden_laws.rewritten(term):
                         self._rewrites.setdefault(self.classes.value_of(before), []).append(after)
 
+    @provides("input", otherwise=lambda self, term, value: False)
     def _is_worth_adding(self, term: Expr, value: Value) -> bool:
         """Whether a term with an operator of those that are worth it says more than its normal form ``value``."""
         if term.op in REDUCTIONS:

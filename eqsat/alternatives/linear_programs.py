@@ -13,6 +13,7 @@ from itertools import combinations
 from math import gcd
 
 from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import COST_MODELS
 from eqsat.extract.select import ProductPrices
 
@@ -78,6 +79,7 @@ class LinearPrograms(dict[Coefficients, Program]):
         subtracted = tuple(-k for k in other) if max(other) <= 0 else other
         return Program(self[one].price + self[subtracted].price + self.prices.addition, (one, other))
 
+    @provides("linear programs", otherwise=lambda self, sum_of: False)
     def is_short(self, sum_of: Coefficients) -> bool:
         """Whether a program is looked for: of few terms, some coefficient no power of two, none of them long."""
         sizes = [abs(k) for k in sum_of]

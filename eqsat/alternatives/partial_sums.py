@@ -16,6 +16,7 @@ from typing import Protocol, cast
 from eqsat.alternatives.canonical import Value
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms
+from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import DIVISIONS, width
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
@@ -56,6 +57,7 @@ class Classes(Protocol):
         """Whether the time is up."""
 
 
+@provides("partial sums", otherwise=lambda builder, choice, programs: choice)
 def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Choice:
     """Re-bracket the chosen sums so that they share partial sums; the new nodes are added to the graph.
 
@@ -105,10 +107,10 @@ def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Ch
         sign = -1 if all(k < 0 for k in left.values()) else 1
         pairing.keeps_sign = key in divided
         built[key] = pairing.chain({c: k * sign for c, k in left.items()}), sign * signs[key]
-    for key, (_, scale), (_, constant) in zip(keys, parts, sums.values(), strict=True):
+    for root, key, (_, scale), (_, constant) in zip(sums, keys, parts, sums.values(), strict=True):
         c, sign = built[key]
         pairing.keeps_sign = key in divided
-        pairing.finish(c, scale * sign, constant)
+        pairing.finish(root, c, scale * sign, constant)
     return choice if pairing.has_lost else new_choice
 
 
@@ -139,6 +141,7 @@ def _key(terms: dict[int, int]) -> Key:
     return tuple(sorted(terms.items()))
 
 
+@provides("partial conditions", otherwise=lambda builder, choice: choice)
 def share_junctions(builder: Classes, choice: Choice) -> Choice:
     """Re-bracket the chosen chains of ``and`` and of ``or`` so that they share what they can.
 
@@ -456,16 +459,19 @@ class _Pairing:
         self._choose(result, ("add" if sign > 0 else "sub", None, (left, right)))
         return result
 
-    def finish(self, body: int, scale: int, constant: int) -> None:
-        """Choose ``scale*body + constant`` for its class."""
+    def finish(self, c: int, body: int, scale: int, constant: int) -> None:
+        """Choose ``scale*body + constant`` for the class ``c``."""
         # each may ask what all of the choice needs
         self._is_late(len(self.choice))
         if constant and scale < 0:
-            self.sum_of(self._number(constant), self.scaled(body, -scale), -1)
+            found = self.sum_of(self._number(constant), self.scaled(body, -scale), -1)
         elif constant:
-            self.sum_of(self.scaled(body, scale), self._number(abs(constant)), 1 if constant > 0 else -1)
+            found = self.sum_of(self.scaled(body, scale), self._number(abs(constant)), 1 if constant > 0 else -1)
         else:
-            self.scaled(body, scale)
+            found = self.scaled(body, scale)
+        if found != c:
+            # a rule has found the sum: its normal form is another than that of the class
+            self._choose(c, self.choice[found])
 
     def _choose(self, c: int, node: Node) -> None:
         """Add ``node`` and choose it, unless the class would then need itself."""

@@ -8,6 +8,7 @@ from itertools import chain
 from math import gcd
 
 from eqsat.alternatives.canonical import KindNodes
+from eqsat.alternatives.providers import provides
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, product_form, read, scale_of, without_factor
@@ -30,6 +31,7 @@ class ProductNodes(KindNodes):
         for factor in dict.fromkeys(parts):
             yield "mul", None, (self.add_class(without_factor(atom, factor)), self.add_class(read(factor)))
 
+    @provides("factored products")
     def factored(self, form: LinearForm) -> Iterator[Node]:
         """``x*z + y*z`` is ``(x + y)*z``."""
         yield from self._negated_minima(form)

@@ -8,6 +8,7 @@ from typing import cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
 from eqsat.alternatives.inputs import InputNodes
+from eqsat.alternatives.providers import provides
 from eqsat.alternatives.selections import SelectionNodes
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
@@ -144,6 +145,7 @@ class QuotientNodes(KindNodes):
             found = self._remainders[quotient] = dividend.plus(multiple, -1)
         return found
 
+    @provides("nested quotients", otherwise=lambda self: None)
     def add_nested(self) -> None:
         """Add other readings of the quotients written so far, if all that they divide is there."""
         nested, self._nested = self._nested, []

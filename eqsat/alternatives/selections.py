@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
+from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.extract.select import Choice, reachable
@@ -23,6 +24,7 @@ class SelectionNodes(KindNodes):
         # by comparison, what is zero where it holds and where it fails
         self._ends: dict[Expr, tuple[LinearForm, LinearForm]] = {}
 
+    @provides("sums in selections")
     def entered(self, form: LinearForm) -> Iterator[Node]:
         """The rest of a sum may enter a selection: ``where(c, x, y) + z`` is ``where(c, x + z, y + z)``.
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 
 import click
 
-from eqsat.cli.cases import load, one_line, reason
+from eqsat.cli.cases import load, one_line, read_corpus, reason
 from eqsat.cli.corpus import id_of_line, record, run
 from eqsat.cli.rulesets import named, rule_set
 from eqsat.cli.settings import Row, Settings
@@ -102,7 +102,10 @@ _RULES = click.option(
     help="A Python file with rules beside the shipped ones: eqsat.Rule objects, or lists of them, with global names.",
 )
 _WITHOUT = click.option(
-    "--without", multiple=True, metavar="NAME", help="Leave out the rules of this name, in which * stands for anything."
+    "--without",
+    multiple=True,
+    metavar="NAME",
+    help="Leave out the rules of this name, in which * stands for anything, or of this family.",
 )
 _UNKNOWN_DIVISORS = click.option(
     "--unknown-divisors",
@@ -721,6 +724,57 @@ def experiment(
         click.echo("# no plots: pip install 'eqsat[plots]'", err=True)
     else:
         experiments.plot(rows, output)
+
+
+@app.command()
+@click.argument("sources", nargs=-1, required=True, metavar="CORPUS.jsonl...", type=click.Path(path_type=Path))
+@click.option("-o", "--output", metavar="FILE.py", type=click.Path(path_type=Path), help="Write the rules here.")
+@_COST
+@_NO_THEORY
+@_RULES
+@_WITHOUT
+@click.option("--limit", type=click.IntRange(min=1), help="Read the first N cases of each corpus.")
+@click.option(
+    "--search-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    callback=_a_time,
+    default=60.0,
+    show_default=True,
+    help="How long to look for rules, in processor time.",
+)
+def discover(
+    sources: tuple[Path, ...],
+    output: Path | None,
+    cost: str,
+    no_theory: bool,
+    rule_files: tuple[str, ...],
+    without: tuple[str, ...],
+    limit: int | None,
+    search_seconds: float,
+) -> None:
+    """Find rules that make the answers to corpora cheaper, and print them as a file for --rules.
+
+    Fragments of the answers are compared with terms by enumeration. Of each that has a cheaper one a rule is made and
+    proved by z3 (extra: check). It is kept if the rules that are there do not derive it, and the corpus costs less with
+    it: a comment says how it was proved and what it saves. Cases that cannot be read, or of other kinds, are left out.
+    """
+    from eqsat.discover.discovery import Case, to_file
+    from eqsat.discover.discovery import discover as search
+    from eqsat.rules import DEFAULT
+
+    if find_spec("z3") is None:
+        raise click.UsageError("discover proves rules by z3: pip install 'eqsat[check]'")
+    rules = rule_set(rule_files, without) or DEFAULT
+    cases: list[Case] = []
+    for source in sources:
+        read = read_corpus(source, lambda line: click.echo(f"# left out: {line}", err=True))[:limit]
+        cases += [Case(tuple(case.exprs), tuple(case.constraints), tuple(case.gates)) for case in read]
+    found = search(cases, rules, cost=cost_model(cost), theory=not no_theory, seconds=search_seconds)
+    text = to_file(found)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8")
 
 
 @app.command()

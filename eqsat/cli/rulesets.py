@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eqsat.egraph.rule import Rule, refuse_repeated
 from eqsat.extract.calibrated import globals_of
-from eqsat.rules import DEFAULT
+from eqsat.rules import DEFAULT, FAMILIES
 
 
 def rules_of(path: str | Path) -> tuple[Rule, ...]:
@@ -50,7 +50,7 @@ def rule_set(files: Iterable[str | Path] = (), without: Sequence[str] = ()) -> t
     files : iterable of str or Path
         Python files, as for :func:`rules_of`.
     without : sequence of str
-        Names of rules to leave out, which may have ``*`` and ``?``.
+        Names of rules to leave out, which may have ``*`` and ``?``, and of families (:data:`eqsat.rules.FAMILIES`).
 
     Raises
     ------
@@ -59,6 +59,8 @@ def rule_set(files: Iterable[str | Path] = (), without: Sequence[str] = ()) -> t
 
     >>> len(DEFAULT) - len(rule_set(without=["mod-core"]))
     1
+    >>> len(DEFAULT) - len(rule_set(without=["divmod"])) == len(FAMILIES["divmod"])
+    True
     """
     if not (files or without):
         return None
@@ -66,7 +68,8 @@ def rule_set(files: Iterable[str | Path] = (), without: Sequence[str] = ()) -> t
     # a file may list shipped rules among its own
     rules += [rule for path in files for rule in rules_of(path) if rule not in DEFAULT]
     refuse_repeated(rules)
-    left_out = set(named(rules, without)) if without else set()
+    left_out = set(named(rules, [name for name in without if name not in FAMILIES]))
+    left_out.update(*[FAMILIES[name] for name in without if name in FAMILIES])
     return tuple([rule for rule in rules if rule not in left_out])
 
 

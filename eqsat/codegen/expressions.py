@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from eqsat.codegen.limits import CODE_LIMITS
+from eqsat.extract.cost import exact_multiplier
 from eqsat.lang.dtypes import LIMITS, select_width, widths
 from eqsat.lang.expr import Expr, brief, free_name, refuse_array, topological, tree_size, use_counts, variables
 from eqsat.lang.limits import list_of
@@ -447,28 +448,24 @@ class Writer:
         return self.either(term) if term.is_bool else self.helper(term, "max")
 
     def floor_div(self, term: Expr) -> Code:
-        x, y = term.args
-        shift = _log2(y)
-        if shift is not None:
-            return self.shift_right(term, str(shift))
-        by_literal = self.divide_by_literal(term, "quotient")
-        if by_literal is not None:
-            return by_literal
-        if x.vmin >= 0 and y.vmin >= 0:
-            return self.divide(term, "/")
-        return self.divide_by_helper(term, "floor_div_by_positive" if y.vmin >= 0 else "floor_div")
+        shift = _log2(term.args[1])
+        return self.floored(term, "quotient", "/", "floor_div") if shift is None else self.shift_right(term, str(shift))
 
     def floor_mod(self, term: Expr) -> Code:
         x, y = term.args
-        if _log2(y) is not None:
-            code = self.at(x, self.widths[term])
-            return Code(f"{code.within(PREFIX)} & {_digits(y.vmax - 1)}", MASK, code.width)
-        by_literal = self.divide_by_literal(term, "remainder")
-        if by_literal is not None:
-            return by_literal
+        if _log2(y) is None:
+            return self.floored(term, "remainder", "%", "floor_mod")
+        code = self.at(x, self.widths[term])
+        return Code(f"{code.within(PREFIX)} & {_digits(y.vmax - 1)}", MASK, code.width)
+
+    def floored(self, term: Expr, by_literal: str, symbol: str, helper: str) -> Code:
+        """A floor division by no power of two: by a product, by C's operator, or by the helper of such a divisor."""
+        x, y = term.args
+        if (product := self.divide_by_literal(term, by_literal)) is not None:
+            return product
         if x.vmin >= 0 and y.vmin >= 0:
-            return self.divide(term, "%")
-        return self.divide_by_helper(term, "floor_mod_by_positive" if y.vmin >= 0 else "floor_mod")
+            return self.divide(term, symbol)
+        return self.divide_by_helper(term, f"{helper}_by_positive" if y.vmin >= 0 else helper)
 
     def trunc_div(self, term: Expr) -> Code:
         by_literal = self.divide_by_literal(term, "quotient") if term.args[0].vmin >= 0 else None
@@ -579,27 +576,6 @@ class _RootsWriter(Writer):
         ranges = ", ".join(f"{v.value} in [{v.vmin}, {v.vmax}]" for v in self.order)
         texts = [f" *   {out} = {brief(root, 200)}" for out, root in zip(self.outputs, self.roots, strict=True)]
         return [f"/* for {ranges}:" if ranges else "/* constant:", *texts, " */"]
-
-
-def exact_multiplier(divisor: int, most: int) -> tuple[int, int]:
-    """A multiplier ``m`` and shift ``s`` with ``n // divisor == n*m >> s`` for every ``n`` in ``[0, most]``.
-
-    They are the least if ``most >= divisor - 1``. For ``m = ceil(2**s / divisor)`` the product errs by
-    ``n*(m*divisor - 2**s)``, and is nearest to the next quotient where ``n % divisor == divisor - 1``. Source: Granlund
-    and Montgomery, Division by Invariant Integers using Multiplication (1994).
-
-    >>> exact_multiplier(7, 100)
-    (147, 10)
-    >>> all(n * 147 >> 10 == n // 7 for n in range(101))
-    True
-    """
-    critical = most - (most + 1) % divisor if most >= divisor - 1 else most
-    shift = 0
-    while True:
-        multiplier = -(-(1 << shift) // divisor)
-        if critical * (multiplier * divisor - (1 << shift)) < 1 << shift:
-            return multiplier, shift
-        shift += 1
 
 
 def _log2(divisor: Expr) -> int | None:

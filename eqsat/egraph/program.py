@@ -4,9 +4,9 @@ A class is an ``E``. A sum is ``(Sum terms constant)``, its terms a multiset of 
 conjunction, disjunction, minimum, maximum or bit operator is a constructor over a multiset of classes. So
 commutativity and associativity hold by representation. Rules match the sums that are ``open``: of the ways to write
 one value as a sum there are exponentially many, so Python chooses some. The tables ``at`` and ``in`` index the
-members: which sum has a multiple of a class, which multiset has a class. ``(A n)`` is the class with that number in
-Python; ``(nf class terms constant)`` is a class's normal form, and ``lo hi fac modulus remainder`` say what the theory
-knows of its values.
+members: which sum has a multiple of a class, which multiset has a class; ``at-Div`` and the like say which node the
+class has besides. ``(A n)`` is the class with that number in Python; ``(nf class terms constant)`` is a class's normal
+form, and ``lo hi fac modulus remainder`` say what the theory knows of its values.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _SORTS = """
 (sort FTT (UnstableFn (T) T)) (sort FTU (UnstableFn (T) Unit)) (sort FTE (UnstableFn (T) E))
 (constructor A (i64) E) (constructor Yes () E) (constructor No () E)
 (constructor Sum (MT i64) E)
-(relation nf (E MT i64)) (relation open (MT)) (relation lone (E T))
+(relation nf (E MT i64)) (relation open (E MT i64)) (relation lone (E T))
 (function lit (E) i64 :merge (min old new))
 (function lo (E) i64 :merge (max old new)) (function hi (E) i64 :merge (min old new))
 (function fac (E) i64 :merge (max old new))
@@ -71,13 +71,13 @@ _SORTS = """
 (relation ask (MT E i64)) (relation seek (MT E)) (relation piece (MT E i64 MT i64))
 (relation covers (MT E i64 MT i64))
 (function touched (MT MT i64 T) Unit :merge old) (function left (MT MT i64 T) T :merge old)
-(ruleset build) (ruleset fill) (ruleset index) (ruleset ones)
+(ruleset build) (ruleset fill) (ruleset index) (ruleset ones) (ruleset nodes)
 (ruleset ask0) (ruleset ask1) (ruleset ask2) (ruleset ask3)
 """
 
 #: By ruleset and name, the query and the actions of the rules that keep the index, and answer what others ask.
 _KEPT = [
-    ("fill", "fill", "(open m)", '(unstable-multiset-fill-index m (unstable-fn "idx"))'),
+    ("fill", "fill", "(open e m k)", '(unstable-multiset-fill-index m (unstable-fn "idx"))'),
     ("index", "index", "(= n (idx m t)) (= t (Sc c a))", "(at m t a c)"),
     ("index", "atom-of", "(= t (Sc c a))", "(set (atom-of t) a)"),
     ("index", "index-members", "(= n (midx m a))", "(in m a)"),
@@ -158,6 +158,32 @@ def program(with_bits: bool = True) -> str:
     return "\n".join(lines)
 
 
+def terms_with(constructor: str, arity: int) -> str:
+    """The table, named after it, of the terms of sums that have a node of a constructor, with its operands.
+
+    Rules that read it join fewer tables than if they looked for terms and for nodes: each table that a query joins
+    costs, and a query of several such terms most.
+    """
+    operands = " ".join([f"x{i}" for i in range(arity)])
+    return (
+        f"(relation at-{constructor} (MT T E i64 {' '.join(['E'] * arity)}))"
+        f" (rule ((at m t a c) (= a ({constructor} {operands}))) ((at-{constructor} m t a c {operands}))"
+        f' :ruleset nodes :name "at-{constructor}")'
+    )
+
+
+def without_terms(constructor: str, arity: int) -> str:
+    """What deletes the rows of :func:`terms_with` of nodes that rules match no longer."""
+    operands = " ".join([f"x{i}" for i in range(arity)])
+    gone = f"(gone-{constructor} {operands})"
+    row = f"(at-{constructor} m t a c {operands})"
+    return (
+        f"(relation gone-{constructor} ({' '.join(['E'] * arity)}))"
+        f' (rule ({gone} {row}) ((delete {row})) :ruleset gone :name "terms-{constructor}")'
+        f' (rule ({gone}) ((delete {gone})) :ruleset gone :name "gone-{constructor}")'
+    )
+
+
 def container_text(op: str, members: str) -> str:
     """The node of an operator over a multiset; but for products and exclusive or a member counts once."""
     return f"({CONTAINERS[op]} {members if op in _COUNTED else f'(multiset-reset-counts {members})'})"
@@ -170,7 +196,11 @@ def _built(with_bits: bool = True) -> Iterator[tuple[str, str, str]]:
     alone = "(let m (multiset-of (Sc 1 (A i)))) (union (A i) (Sum m 0)) (nf (A i) m 0)"
     yield "atom", "i l h f", f"{alone} {facts}"
     measures = "(set (lo (A i)) k) (set (hi (A i)) k) (set (fac (A i)) (max 1 (abs k)))"
-    yield "literal", "i k", f"(let m (multiset-of)) (union (A i) (Sum m k)) (open m) (set (lit (A i)) k) {measures}"
+    yield (
+        "literal",
+        "i k",
+        f"(let m (multiset-of)) (union (A i) (Sum m k)) (open (A i) m k) (set (lit (A i)) k) {measures}",
+    )
     yield "condition", "i", "(A i)"
     yield "holds", "i", "(union (A i) (Yes))"
     yield "fails", "i", "(union (A i) (No))"
@@ -186,8 +216,8 @@ def _built(with_bits: bool = True) -> Iterator[tuple[str, str, str]]:
         terms = f"(multiset-of {' '.join(f'(Sc {c} (A {a}))' for c, a in pairs)})"
         built = f"(let m {terms}) (union (A i) (Sum m k))"
         yield f"{EQUAL}{n}", columns, built
-        yield f"{OPEN}{n}", columns, f"{built} (open m)"
-        yield f"{NORMAL}{n}", columns, f"{built} (open m) (nf (A i) m k)"
+        yield f"{OPEN}{n}", columns, f"{built} (open (A i) m k)"
+        yield f"{NORMAL}{n}", columns, f"{built} (open (A i) m k) (nf (A i) m k)"
     for op in containers(with_bits):
         for n in range(2, MOST_COLUMNS + 1):
             kind, columns, action = _node(op, n, container_text(op, "(multiset-of {})"))

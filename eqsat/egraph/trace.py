@@ -101,10 +101,9 @@ class Trace:
     alternatives : dict from str to int
         E-nodes of the e-graphs over normal forms by what added them; empty without the theory. ``sums``,
         ``products``, ``quotients``, ``selections``, ``extremes``, ``conditions``: the laws of that kind of normal
-        form; ``leaves``: variables, and operators without laws; ``nested``: quotients of quotients, and variables
-        that are known to equal something; ``input``: the terms of the input; ``sharing``: partial sums shared;
-        ``reuse``: what is computed anyway; ``rules``: what egglog found. A flat index and the answer normalised again
-        have e-graphs of their own, so the sum may be more than ``Result.nodes``.
+        form; ``leaves``: variables, and operators without laws; ``rules``: what egglog found; all others are the names
+        of providers (:data:`eqsat.alternatives.providers.PROVIDERS`). A flat index and the answer read again have
+        e-graphs of their own, so the sum may be more than ``Result.nodes``.
     conjectures : int
         Equalities, and bounds, that were read off sample points and proved.
     rounds : tuple of Round

@@ -17,19 +17,21 @@ from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import MANY_CLASSES, Value, is_affine
 from eqsat.alternatives.choosing import Chooser
 from eqsat.alternatives.flat import MIN_WAYS, as_variable, flat_index
+from eqsat.alternatives.providers import provides
 from eqsat.egraph.trace import WITHOUT_RULES
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, Priced, ProductPrices, improved, reachable, tree
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import FALSE, Expr, substitute, topological
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, SUMS
+from eqsat.lang.strength_reduction import reduced
 from eqsat.lang.uninterpreted import UNINTERPRETED
 from eqsat.optimizer.optimisation import FOR_NORMAL_FORMS, LARGE, Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.optimizer.relevant import relevant_rules, relevant_without_bits
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.snapshot import of_theory
-from eqsat.theory.conjectures import find_conjectures
+from eqsat.theory.conjectures import Asserted, find_conjectures
 from eqsat.theory.definedness import undefined
 from eqsat.theory.facts import OverdueError
 from eqsat.theory.forms import ZERO, LinearForm, read, to_expr, without_quotients
@@ -37,6 +39,8 @@ from eqsat.theory.linear import LinearArithmetic
 
 #: The terms of a choice for the roots' classes.
 RootTerms = dict[int, Expr]
+
+_conjectured = provides("conjectures", otherwise=lambda *_, **__: Asserted())(find_conjectures)
 
 #: The operators of conditions on sums, and products, of variables.
 _PLAIN = COMPARISONS | SUMS | {"mul", "and", "or", "not", "var", "const", "bool"}
@@ -156,11 +160,22 @@ class ModuloTheory(Optimisation):
                 return choice
             best = self._reusing(chooser, choice, cost, limit)
             if without_rules and len(builder.graph) <= MOST_NODES and self._has_time():
-                # each class takes the cheapest of the forms that rules add, whatever others could share
-                other, least = chooser.choose_from(without_rules)
-                if least <= cost and other != choice:
-                    best = min(best, self._reusing(chooser, other, least, limit), key=lambda end: end[1])
+                best = self._from(chooser, without_rules, (choice, cost), best, limit)
             return best[0]
+
+    @provides("start without rules", otherwise=lambda self, chooser, start, first, best, limit: best)
+    def _from(
+        self, chooser: Chooser, start: Choice, first: tuple[Choice, int], best: tuple[Choice, int], limit: float
+    ) -> tuple[Choice, int]:
+        """The better of ``best`` and what comes from another start, unless that costs more than the ``first`` choice.
+
+        In the first each class takes the cheapest of the forms that rules add, whatever others could share.
+        """
+        choice, cost = first
+        other, least = chooser.choose_from(start)
+        if least <= cost and other != choice:
+            best = min(best, self._reusing(chooser, other, least, limit), key=lambda end: end[1])
+        return best
 
     def _reusing(self, chooser: Chooser, choice: Choice, cost: int, limit: float) -> tuple[Choice, int]:
         """A choice improved by what it computes anyway, unless it costs more than ``limit``."""
@@ -176,6 +191,7 @@ class ModuloTheory(Optimisation):
         proved = builder.root_terms(self._exactly(builder.graph, choice))
         return min(terms, [proved[c] for c in wanted], key=lambda exprs: cost_of(exprs, self.model))
 
+    @provides("flat index", otherwise=lambda self, base, terms: terms)
     def _through_flat_index(self, base: LinearArithmetic, terms: list[Expr]) -> list[Expr]:
         """The answer with the sum that the input takes apart as one variable, if that costs less."""
         if len(self.order) > MOST_TERMS or self.has_uninterpreted or self.suspected or self.extract == "tree":
@@ -191,6 +207,7 @@ class ModuloTheory(Optimisation):
         found = inner.run("egraph" if self.with_rules else "theory", limit=cost_of(terms, self.model))
         return self._cheapest(terms, substitute(found.exprs, {index: to_expr(flat)}))
 
+    @provides("answer read again", otherwise=lambda self, base, contexts, values, terms, nodes: terms)
     def _read_again(
         self,
         base: LinearArithmetic,
@@ -216,8 +233,8 @@ class ModuloTheory(Optimisation):
     def _with_answers(self, result: Result, blended: Iterable[tuple[Expr, ...]]) -> Result:
         """The result with the answers of which none is worse than another in both cost and size."""
         size = SIZES[cast(str, self.pareto)]
-        found = [result.exprs, self.roots, *blended]
-        answers = frontier(Answer(exprs, cost_of(exprs, self.model), size(exprs)) for exprs in found)
+        found = [tuple(reduced(exprs, self.model)) for exprs in (result.exprs, self.roots, *blended)]
+        answers = frontier(Answer(exprs, cost_of(exprs, result.model), size(exprs)) for exprs in found)
         if self.extract == "tree":
             return replace(result, stop=self.stop, pareto=answers)
         # a blend may happen upon something cheaper
@@ -286,7 +303,7 @@ class ModuloTheory(Optimisation):
                 break
             unsafe = undefined(topological(terms.values()), theory) if self.divides_by_terms else ()
             self.spent.enter("conjecture")
-            found = find_conjectures(terms.values(), facts, theory.solved, unsafe)
+            found = _conjectured(terms.values(), facts, theory.solved, unsafe)
             self.spent.enter("normalise")
             if found.impossible:
                 if facts is self.facts or find_conjectures(terms.values(), self.facts, undefined=unsafe).impossible:

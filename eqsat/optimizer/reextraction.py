@@ -28,6 +28,7 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.strength_reduction import reduced, strength_reduced
 from eqsat.lang.terms import buffer_key
 from eqsat.optimizer.optimisation import Optimisation, collection_paused
 from eqsat.optimizer.result import EXTRACTED, Extractor, Result
@@ -52,7 +53,7 @@ def extracted(result: Result, cost: CostModel | str, extract: str | Extractor, s
     name = extract if isinstance(extract, str) else "dag"
     lazy = result.snapshot is not None and result.snapshot.lazy
     known = (result.before, result.constraints, result.gates, result.rule_set)
-    extraction = Extraction(*known, checked(model), Budget(seconds=seconds), name, None, lazy)
+    extraction = Extraction(*known, strength_reduced(checked(model)), Budget(seconds=seconds), name, None, lazy)
     with collection_paused():
         return extraction.of(result, own)
 
@@ -75,7 +76,7 @@ class Extraction(Optimisation):
 
     def run(self, engine: str) -> Result:
         """The answer chosen from the graph, or that of the result if it costs no more."""
-        before = [*self.result.exprs]
+        before = reduced(self.result.exprs, self.model)
         self.spent.enter("build")
         built = self.result.built()
         self.sets.read(chain(self.order, self.known))
@@ -98,7 +99,7 @@ class Extraction(Optimisation):
         exprs = self._cheapest([*result.exprs], before)
         if isinstance(self.model, LoopAware):
             exprs = self._cheapest(exprs, self._bracketed(before, self.model))
-        cost = cost_of(exprs, self.model)
+        cost = cost_of(exprs, result.model)
         bound = None if result.bound is None else min(result.bound, cost)
         return replace(result, exprs=tuple(exprs), cost=cost, bound=bound)
 

@@ -54,7 +54,7 @@ class Divisions(ABC):
         """Whether the time is up: what is said from now on is right, but less."""
 
     def has_time_for(self, form: LinearForm) -> bool:
-        """Whether the terms of a form are compared with each other: not of a wide one, nor of a long one that is late."""
+        """Whether terms of a form are compared with each other: not of a wide one, nor of a long one that is late."""
         length = len(form.terms)
         return length <= LIMITS.late_terms or (length <= LIMITS.wide_terms and not self.is_late())
 

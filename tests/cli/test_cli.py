@@ -557,11 +557,26 @@ def test_messages_say_what_to_do(eqsat, given, said):
     assert said in err
 
 
+def test_discover_prints_rules_that_a_corpus_needs(eqsat, tmp_path):
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text('{"id": 1, "vars": {"i": [0, 999]}, "exprs": ["i//3//5"]}\n{"id": 2}\n')
+    output = tmp_path / "found.py"
+    options = ["--without", "division", "--no-theory", "--search-seconds", "5"]
+    code, _, err = eqsat("discover", str(corpus), *options, "-o", str(output))
+    assert code == 0
+    assert "# left out: line 2: the key 'exprs' is missing" in err
+    assert 'Rule("found-1", "x//c//d", "x//(c*d)", "0 <= d"),' in output.read_text()
+    found = eqsat(
+        "optimize", "i//3//5", "--range", "i=99", "--without", "division", "--no-theory", "--rules", str(output)
+    )
+    assert found[:2] == (0, "i//15\n")
+
+
 @pytest.mark.parametrize(
     ("price", "said"),
     [
-        ("raise RuntimeError('no table')", "the cost model fails to price 'mul': RuntimeError: no table"),
-        ("return 'much'", "the cost model prices 'mul' at 'much': a price must be an integer"),
+        ("raise RuntimeError('no table')", "the cost model fails to price 'add': RuntimeError: no table"),
+        ("return 'much'", "the cost model prices 'add' at 'much': a price must be an integer"),
     ],
 )
 def test_a_faulty_cost_model_of_a_file_is_no_internal_error(eqsat, tmp_path, price, said):

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eqsat.codegen.expressions import WRITE, exact_multiplier, to_c
+from eqsat.codegen.expressions import WRITE, to_c
+from eqsat.extract.cost import exact_multiplier
 from eqsat.lang.expr import Expr, as_expr, buffer, const, minimum, var
 from eqsat.lang.ops import OPS, OWN
 from eqsat.lang.text import parse

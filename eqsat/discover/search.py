@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import gcd
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +24,15 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, topological, variables
 from eqsat.lang.ops import DIVISIONS, OPS
 from eqsat.lang.sampling import domain_size, grid, sample
+from eqsat.lang.strength_reduction import reduced, strength_reduced
 from eqsat.prove.verify import check_equal
 
 Values = NDArray[np.int64]
 
 #: Points at which terms are told apart: as many as a word has bits.
 POINTS = 64
-#: The most terms that a pass keeps, of integers and of conditions, and the most that one step computes at a time.
-MOST_TERMS = 30_000
-MOST_AT_ONCE = 400_000
-#: Literals that terms are grown with, and bases that are tried.
-MOST_LITERALS = 9
-MOST_BASES = 6
+#: Literals that terms are grown with.
+MOST_LITERALS = 11
 #: Larger values are not looked at, so that nothing overflows.
 LARGEST = 2**31
 #: Roots that would be written with more operators and leaves are not searched.
@@ -46,6 +45,32 @@ _WEIGHTS = np.random.default_rng(1).integers(-(2**62), 2**62, POINTS) | 1
 _ALL = np.uint64(2**64 - 1)
 _INTEGERS = ("add", "sub", "mul", "min", "max")
 _COMPARISONS = ("lt", "le", "eq", "ne")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is looked at.
+
+    Attributes
+    ----------
+    terms : int
+        The most terms that a pass keeps, of integers and of conditions.
+    at_once : int
+        The most terms that one step computes.
+    bases : int
+        The most bases that are tried.
+    growth : CostModel or None
+        By which prices terms are grown, those of as much as the answer costs by them among them; if not by those of
+        the model. By the number of operators few steps reach all short terms, whatever divisions cost.
+    """
+
+    terms: int = 30_000
+    at_once: int = 400_000
+    bases: int = 6
+    growth: CostModel | None = None
+
+
+FULL = Effort()
 
 
 @dataclass(frozen=True)
@@ -67,8 +92,17 @@ class Found:
     least: bool
 
 
-def search(root: Expr, answer: Expr, model: CostModel) -> Found:
+def search(root: Expr, answer: Expr, model: CostModel, effort: Effort = FULL) -> Found:
     """The cheapest term found that equals ``root``, which costs no more than ``answer``.
+
+    Parameters
+    ----------
+    root, answer : Expr
+        Two equal terms, within reach.
+    model : CostModel
+        What is cheap.
+    effort : Effort
+        How much is looked at.
 
     >>> from eqsat import parse, var
     >>> from eqsat.extract import Latency
@@ -77,16 +111,20 @@ def search(root: Expr, answer: Expr, model: CostModel) -> Found:
     Found(term=Expr('x + x'), cost=1, least=True)
     """
     best, cost = answer, cost_of([answer], model)
+    by_forms = strength_reduced(model)
     if not cost:
         return Found(best, cost, True)
     names = variables([root])
     points = _first_points(root, names)
     complete = 0
-    for base in _bases(root, answer, cost, model):
+    grown, most = by_forms, cost
+    if effort.growth is not None:
+        grown, most = effort.growth, cost_of([answer], effort.growth) + 1
+    for base in _bases(root, answer, most, grown)[: effort.bases + 1]:
         for _ in range(MOST_ROUNDS):
-            pools = Pools(root, answer, base, names, points, model, cost)
+            pools = Pools(root, answer, base, names, points, grown, most if effort.growth else cost, effort)
             wrong = None
-            for term in pools.candidates():
+            for term in reduced(pools.candidates(), by_forms):
                 price = cost_of([term], model)
                 if price >= cost:
                     continue
@@ -96,7 +134,7 @@ def search(root: Expr, answer: Expr, model: CostModel) -> Found:
                     break
                 if check.kind in ("exhaustive", "proved"):
                     best, cost = term, price
-            if base is None:
+            if base is None and effort.growth is None:
                 complete = max(complete, pools.complete)
             if wrong is None:
                 break
@@ -108,8 +146,8 @@ def search(root: Expr, answer: Expr, model: CostModel) -> Found:
 def _first_points(root: Expr, names: Sequence[Expr]) -> dict[str, Values]:
     """Points of the domain: all, if they are few, else corners, random ones, and those beside which the value jumps."""
     if domain_size(names) <= POINTS:
-        columns = np.broadcast_arrays(*grid(names).values())
-        return {str(v.value): np.resize(c.ravel(), POINTS) for v, c in zip(names, columns, strict=True)}
+        whole = np.broadcast_arrays(*grid(names).values())
+        return {str(v.value): np.resize(c.ravel(), POINTS) for v, c in zip(names, whole, strict=True)}
     if domain_size(names) > 2**16:
         return {name: values.astype(np.int64) for name, values in sample(names, [], POINTS, seed=0).items()}
     columns = [c.ravel() for c in np.broadcast_arrays(*grid(names).values())]
@@ -129,7 +167,7 @@ def _bases(root: Expr, answer: Expr, cost: int, model: CostModel) -> list[Expr |
         for partner in (make("floordiv", *t.args), make("mod", *t.args)):
             terms[partner] = cost_of([partner], model)
     fits = [t for t, price in terms.items() if price < cost and t not in (root, answer)]
-    return [None, *sorted(fits, key=lambda t: -terms[t])[:MOST_BASES]]
+    return [None, *sorted(fits, key=lambda t: -terms[t])]
 
 
 class Pools:
@@ -144,8 +182,9 @@ class Pools:
         points: dict[str, Values],
         model: CostModel,
         cost: int,
+        effort: Effort,
     ) -> None:
-        self.model = model
+        self.model, self.effort = model, effort
         self._prices: dict[object, int] = {}
         self.paid = cost_of([base], model) if base is not None else 0
         #: What a term may cost at most beside the base.
@@ -181,7 +220,7 @@ class Pools:
             size = 0
             for sort, op, operands in self._steps(cost):
                 size += len(operands[0])
-                if size > MOST_AT_ONCE or max(len(p.costs) for p in self.pools) > MOST_TERMS:
+                if size > self.effort.at_once or max(len(p.costs) for p in self.pools) > self.effort.terms:
                     return cost - 1
                 values = _applied(op, [self.pools[s].values[at] for s, at in zip(_sorts(op), operands, strict=True)])
                 fresh = np.flatnonzero((np.abs(values) < LARGEST).all(axis=1) & ~self.pools[sort].knows(values))
@@ -191,10 +230,10 @@ class Pools:
                 for place, at in enumerate(operands):
                     rows[:, place + 1] = at[fresh]
                 made[sort].append(rows)
-            for pool, found, rows in zip(self.pools, parts, made, strict=True):
+            for pool, found, how in zip(self.pools, parts, made, strict=True):
                 if found:
-                    pool.add(np.concatenate(found), np.concatenate(rows), cost)
-            if max(len(p.costs) for p in self.pools) > MOST_TERMS:
+                    pool.add(np.concatenate(found), np.concatenate(how), cost)
+            if max(len(p.costs) for p in self.pools) > self.effort.terms:
                 return cost
         return max(0, self.budget - 1)
 
@@ -224,7 +263,7 @@ class Pools:
             for a in range(left - p + 1):
                 x, y = integers.of(a), integers.of(left - p - a)
                 condition = conditions.of(p)
-                if len(x) * len(y) * len(condition) <= MOST_AT_ONCE:
+                if len(x) * len(y) * len(condition) <= self.effort.at_once:
                     grid_of = np.meshgrid(condition, x, y, indexing="ij")
                     yield 0, "where", tuple(g.ravel() for g in grid_of)
 
@@ -254,7 +293,7 @@ class Pools:
     def _last_integer(self, target: Values, budget: int, nested: bool = False) -> Iterator[tuple[int, Expr]]:
         integers, _ = self.pools
         add, sub = self.price("add", False, False), self.price("sub", False, False)
-        term = lambda at: integers.term(at, self.pools)  # noqa: E731
+        term = self._integer
         # target = x*k + y, target = y - x*k
         scales = [(1, 0), *[(c, self.price("mul", False, c)) for c in self.literals if c > 1]]
         for k, price in scales:
@@ -278,7 +317,7 @@ class Pools:
                 total = integers.costs + prices[integers.signed.astype(int)]
                 rows = np.flatnonzero(total <= budget)
                 for columns in (slice(0, 6), slice(6, None)):
-                    met = _applied(op, [integers.values[rows, columns], np.int64(c)]) == target[columns]
+                    met = _applied(op, [integers.values[rows, columns], np.array(c)]) == target[columns]
                     rows = rows[met.all(axis=1)]
                 for at in rows[:5]:
                     yield total[at], make(op, term(at), const(c))
@@ -294,6 +333,9 @@ class Pools:
                         scaled = make("mul", inner, const(k))
                         yield cost + price, make("add", scaled, const(r)) if r else scaled
 
+    def _integer(self, at: np.integer[Any] | int) -> Expr:
+        return self.pools[0].term(int(at), self.pools)
+
     def _constant_off(self, target: Values, budget: int) -> Iterator[tuple[int, Expr]]:
         """The target as a term and a literal, or a minimum with one."""
         integers, _ = self.pools
@@ -303,10 +345,10 @@ class Pools:
             ("sub", target + values, self.price("sub", False, False)),
         ):
             for at in np.flatnonzero((made == made[:, :1]).all(axis=1) & (costs + price <= budget))[:5]:
-                term, c = integers.term(at, self.pools), const(int(made[at, 0]))
-                yield costs[at] + price, make("add", term, c) if op == "add" else make("sub", c, term)
+                term, off = self._integer(at), const(int(made[at, 0]))
+                yield costs[at] + price, make("add", term, off) if op == "add" else make("sub", off, term)
         for op, c in (("min", int(target.max())), ("max", int(target.min()))):
-            met = (_applied(op, [values, np.int64(c)]) == target).all(axis=1)
+            met = (_applied(op, [values, np.array(c)]) == target).all(axis=1)
             for at in np.flatnonzero(met)[:5]:
                 yield costs[at] + self.price(op, False, c), make(op, integers.term(at, self.pools), const(c))
 
@@ -346,7 +388,7 @@ class Pools:
         holds = self.target != 0
         if holds.all() or not holds.any():
             return
-        term = lambda at: integers.term(at, self.pools)  # noqa: E731
+        term = self._integer
         inside, outside = integers.values[:, holds], integers.values[:, ~holds]
         price = self.price("lt", False, False)
         for at in np.flatnonzero((inside.max(axis=1) < outside.min(axis=1)) & (integers.costs + price <= self.budget)):
@@ -381,7 +423,7 @@ class Pools:
         for left in range(self.budget - price + 1):
             for a in range(left + 1):
                 x, y = integers.of(a), integers.of(left - a)
-                if len(x) * len(y) > 4 * MOST_AT_ONCE:
+                if len(x) * len(y) > 4 * self.effort.at_once:
                     continue
                 one, other = integers.values[x][:, hard], integers.values[y][:, hard]
                 for op in _COMPARISONS:
@@ -406,7 +448,7 @@ class Pool:
         values = values.reshape(-1, POINTS)
         _, first = np.unique(_hash(values), return_index=True)
         first = np.sort(first)
-        self.leaves = [leaves[at] for at in first]
+        self.leaves: list[Expr] = [leaves[at] for at in first]
         self.values = values[first]
         self.hashes = _hash(self.values)
         self.costs = np.zeros(len(first), np.int64)
@@ -502,10 +544,12 @@ def _cheapest_covering(
 
 
 def _literals(root: Expr, answer: Expr) -> list[int]:
-    """The literals that terms are grown with: those of the case, their neighbours, and the least."""
-    own = [int(t.value) for t in topological([answer, root]) if t.op == "const"]
+    """The literals that terms are grown with: those of the case, products and quotients, neighbours, the least."""
+    own = [t.vmin for t in topological([answer, root]) if t.op == "const"]
     near = [c + step for c in own for step in (-1, 1)]
-    return [c for c in dict.fromkeys([1, *own, 2, -1, *near]) if c and abs(c) < LARGEST][:MOST_LITERALS]
+    few = list(dict.fromkeys(own))[:3]
+    of_two = [n for c, d in combinations(few, 2) if c and d for n in (c * d, c // d, d // c)]
+    return [c for c in dict.fromkeys([1, *own, *of_two, 2, -1, *near]) if c and abs(c) < LARGEST][:MOST_LITERALS]
 
 
 def within_reach(root: Expr) -> bool:

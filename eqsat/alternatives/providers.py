@@ -1,0 +1,120 @@
+"""The providers: what proposes alternatives and is no rule, in one list, each with the kind of its proof.
+
+A rule is a law, and says by itself where it applies. A provider searches: it fits conditions to intervals, reads
+equalities off sample points, or chooses again from another start. What it proposes is an e-node of a class, or an
+equality of terms, and is proved in one of the ways of :class:`Proof`. :func:`provides` marks the function that does it,
+and :func:`without` leaves some out, which is how ``benchmarks/ablation.py`` measures what each is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import Enum
+from functools import wraps
+from typing import Any, Protocol, cast
+
+
+class Proof(Enum):
+    """Why what a provider proposes is true."""
+
+    NORMAL_FORM = "the theory finds that both have one normal form"
+    POINTS = "evaluation at every point, or bounds"
+    LAW = "a law, which the tests try at every point of small ranges"
+    NOTHING_NEW = "it chooses among e-nodes that are there"
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A source of alternatives that is no rule: its name, what it proposes, and how that is proved."""
+
+    name: str
+    proposes: str
+    proof: Proof
+
+
+#: All providers, in the order in which they take part in a run.
+PROVIDERS = (
+    Provider("conjectures", "equalities and bounds that sample points suggest", Proof.POINTS),
+    Provider("input", "terms of the input as they are written", Proof.NORMAL_FORM),
+    Provider("hidden laws", "divisions and products of the input by laws that normal forms hide", Proof.LAW),
+    Provider("sums in selections", "where(p, x + z, y + z) for where(p, x, y) + z", Proof.NORMAL_FORM),
+    Provider("factored products", "(y + z)*x for x*y + x*z", Proof.NORMAL_FORM),
+    Provider("nested quotients", "x//(n*k) as a quotient of a quotient that is there", Proof.NORMAL_FORM),
+    Provider("other comparisons", "comparisons with terms moved across, or digit by digit", Proof.NORMAL_FORM),
+    Provider("merged comparisons", "x < min(y, z) for x < y and x < z", Proof.NORMAL_FORM),
+    Provider("congruent remainders", "remainders of sums that are there and congruent", Proof.NORMAL_FORM),
+    Provider("partial sums", "sums bracketed so that they share parts", Proof.NORMAL_FORM),
+    Provider("linear programs", "short sums by shifts and shared parts", Proof.NORMAL_FORM),
+    Provider("partial conditions", "junctions bracketed so that they share parts", Proof.NORMAL_FORM),
+    Provider("start from the input", "a second choice, of what the input is written with", Proof.NOTHING_NEW),
+    Provider("availability", "what uses values that are computed anyway", Proof.NORMAL_FORM),
+    Provider("intervals", "conditions as intervals of sums that are there", Proof.POINTS),
+    Provider("start without rules", "a second choice, of what is best without rules", Proof.NOTHING_NEW),
+    Provider("flat index", "the answer with a sum that the input takes apart as one variable", Proof.NORMAL_FORM),
+    Provider("answer read again", "the answer's own normal forms", Proof.NORMAL_FORM),
+)
+
+
+class Marking(Protocol):
+    """What marks a function, and leaves its type as it is."""
+
+    def __call__[**P, T](self, function: Callable[P, T], /) -> Callable[P, T]: ...
+
+
+_NAMES = frozenset(provider.name for provider in PROVIDERS)
+_LEFT_OUT: ContextVar[frozenset[str]] = ContextVar("left_out", default=frozenset())
+
+
+@contextmanager
+def without(*names: str) -> Iterator[None]:
+    """Leave providers out of all runs of this thread inside a ``with`` block.
+
+    Parameters
+    ----------
+    names : str
+        Names of :data:`PROVIDERS`.
+
+    Raises
+    ------
+    ValueError
+        If there is no provider of that name.
+
+    >>> from eqsat import optimize
+    >>> with without("factored products"):
+    ...     optimize("x*z + y*z", x=(0, 9), y=(0, 9), z=(0, 9)).cost
+    7
+    >>> optimize("x*z + y*z", x=(0, 9), y=(0, 9), z=(0, 9)).cost
+    4
+    """
+    if unknown := [name for name in names if name not in _NAMES]:
+        raise ValueError(f"no provider is called {unknown[0]!r}: there are {', '.join(sorted(_NAMES))}")
+    token = _LEFT_OUT.set(_LEFT_OUT.get() | frozenset(names))
+    try:
+        yield
+    finally:
+        _LEFT_OUT.reset(token)
+
+
+def nothing(*_: Any, **__: Any) -> Iterator[Any]:
+    """No alternatives."""
+    return iter(())
+
+
+def provides(name: str, otherwise: Callable[..., Any] = nothing) -> Marking:
+    """Mark what a provider does; ``otherwise``, which takes the same arguments, is done where it is left out."""
+    assert name in _NAMES, name
+
+    def marked[**P, T](function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> T:
+            left_out = _LEFT_OUT.get()
+            if left_out and name in left_out:
+                return cast(T, otherwise(*args, **kwargs))
+            return function(*args, **kwargs)
+
+        return called
+
+    return marked

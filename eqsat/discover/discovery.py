@@ -1,0 +1,287 @@
+"""Rules that a corpus needs: found by enumeration, generalised, proved, and ranked by what they save.
+
+As Ruler (Nandi et al., 2021) and Enumo (Pal et al., 2023) do: terms that are equal become candidates, those that the
+rules already derive are dropped, what is left is proved. Here candidates come from fragments of the answers to a corpus
+(:mod:`eqsat.discover.fragments`), for each of which the cheapest equal term is sought (:mod:`eqsat.discover.search`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from eqsat.discover.fragments import fragments
+from eqsat.discover.generalise import Example, Generalised, generalise
+from eqsat.discover.search import Effort, search
+from eqsat.egraph.engine import Budget
+from eqsat.egraph.rule import Rule
+from eqsat.extract.cost import CostModel, OpCount
+from eqsat.lang.costs import LATENCY, cost_of
+from eqsat.lang.expr import Expr, topological
+from eqsat.optimizer.front import optimize
+from eqsat.rules import DEFAULT
+
+#: How much is looked at of every fragment, first and once more.
+EFFORTS = (Effort(400, 6_000, 2, OpCount()), Effort(3_000, 40_000, 4))
+#: How long one case, and one fragment, may take.
+CASE, FRAGMENT = Budget(seconds=2.0), Budget(seconds=0.5)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Roots that are optimised together, and what is known of them.
+
+    Attributes
+    ----------
+    roots : tuple of Expr
+        The roots.
+    constraints : tuple of Expr
+        Conditions that hold.
+    gates : tuple of (Expr or None)
+        Per root the condition under which its value matters; empty for none.
+
+    >>> from eqsat.lang.expr import var
+    >>> Case((var("i", 0, 9) // 4,)).roots
+    (Expr('i//4'),)
+    """
+
+    roots: tuple[Expr, ...]
+    constraints: tuple[Expr, ...] = ()
+    gates: tuple[Expr | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class FoundRule:
+    """A rule, how it was proved, and what it saves.
+
+    Attributes
+    ----------
+    rule : Rule
+        The rule.
+    proof : str
+        The kinds of its proof.
+    example : str
+        The instance that it was made from.
+    alone : int
+        What the corpus costs less with this rule beside those that were there.
+    needed : int
+        What it costs more with all that were found, but without this one.
+    cases : int
+        How many cases cost less with this rule.
+    """
+
+    rule: Rule
+    proof: str
+    example: str
+    alone: int = 0
+    needed: int = 0
+    cases: int = 0
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What was found for a corpus.
+
+    Attributes
+    ----------
+    rules : tuple of FoundRule
+        Those that save something, most first.
+    before, after : int
+        What the corpus costs by the rules that were there, and with those found.
+    fragments, pairs : int
+        How many fragments were looked at, and of how many a cheaper term was found.
+    """
+
+    rules: tuple[FoundRule, ...]
+    before: int
+    after: int
+    fragments: int
+    pairs: int
+
+
+def discover(
+    cases: Iterable[Case],
+    rules: Sequence[Rule] = DEFAULT,
+    *,
+    cost: CostModel = LATENCY,
+    theory: bool = True,
+    seconds: float = 60.0,
+    advance: Callable[[], object] = int,
+) -> Discovery:
+    """Find rules that make the answers to a corpus cheaper.
+
+    Parameters
+    ----------
+    cases : iterable of Case
+        The corpus.
+    rules : sequence of Rule
+        What is there already: what these derive is not found again.
+    cost : CostModel
+        What is cheap.
+    theory : bool
+        Whether linear arithmetic works beside the rules, as for :func:`eqsat.optimize`.
+    seconds : float
+        How long to look for candidates, in processor time. Ranking comes after that.
+    advance : callable
+        Called after each fragment.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If z3 is not installed (the extra ``check``).
+
+    >>> from eqsat.lang.text import parse
+    >>> from eqsat.lang.expr import var
+    >>> x = var("x", 0, 999)
+    >>> found = discover([Case((x // 3 // 5,)), Case((x // 7 // 2 + x,))], [], theory=False)
+    >>> [(f.rule.left, f.rule.right, f.rule.when, f.proof, f.alone) for f in found.rules]
+    [('x//c//d', 'x//(c*d)', '0 <= d', 'symbolic', 6)]
+    """
+    return _Search([*cases], tuple(rules), cost, theory, time.process_time() + seconds).run(advance)
+
+
+@dataclass
+class _Search:
+    cases: list[Case]
+    rules: tuple[Rule, ...]
+    cost: CostModel
+    theory: bool
+    until: float
+    found: tuple[FoundRule, ...] = ()
+    pairs: int = 0
+
+    def run(self, advance: Callable[[], object]) -> Discovery:
+        answers = [self.optimized(case, self.rules) for case in self.cases]
+        before = [cost_of(answer, self.cost) for answer in answers]
+        seen: set[Expr] = set()
+        for effort in EFFORTS:
+            seen_now: set[Expr] = set()
+            known = -1
+            # what is found makes other answers, which have other fragments
+            while len(self.found) > known and time.process_time() < self.until:
+                known = len(self.found)
+                waiting = fragments(chain(chain.from_iterable(answers), *[case.roots for case in self.cases]))
+                for fragment in sorted(waiting.keys() - seen_now, key=lambda term: _order(term, waiting)):
+                    if time.process_time() > self.until:
+                        break
+                    self.look_at(fragment, effort)
+                    seen_now.add(fragment)
+                    advance()
+                answers = [self.optimized(case, self.all_rules()) for case in self.cases]
+            seen |= seen_now
+        ranked = self.ranked(before)
+        after = self.costs(ranked) if ranked else before
+        return Discovery(ranked, sum(before), sum(after), len(seen), self.pairs)
+
+    def all_rules(self, found: Sequence[FoundRule] | None = None) -> tuple[Rule, ...]:
+        return (*self.rules, *[each.rule for each in (self.found if found is None else found)])
+
+    def optimized(self, case: Case, rules: tuple[Rule, ...], budget: Budget = CASE) -> tuple[Expr, ...]:
+        return optimize(
+            case.roots,
+            constraints=case.constraints,
+            gates=case.gates,
+            rules=rules,
+            cost=self.cost,
+            theory=self.theory,
+            budget=budget,
+        ).exprs
+
+    def look_at(self, fragment: Expr, effort: Effort) -> None:
+        """Find a rule for a fragment that has a cheaper term which the rules do not find."""
+        best = search(fragment, fragment, self.cost, effort)
+        if best.term is fragment or not self.is_plain(best.term):
+            return
+        (answer,) = self.optimized(Case((fragment,)), self.all_rules(), FRAGMENT)
+        least = cost_of([answer], self.cost)
+        if best.cost >= least:
+            return
+        self.pairs += 1
+        name = f"found-{len(self.found) + 1}"
+        for left in dict.fromkeys([answer, fragment]):
+            made = generalise(Example(left, best.term), name)
+            if made is not None and self.fires(made, fragment, least):
+                example = f"{left} = {best.term} for {_ranges(left)}"
+                self.found += (FoundRule(made.rule, " and ".join(made.proof.kinds), example),)
+                return
+
+    def is_plain(self, term: Expr) -> bool:
+        """Whether letters of conditions occur in a term as conditions alone, not as the numbers they compare."""
+        inside = [a for t in topological([term]) if t.op != "ne" for a in t.args]
+        return all(a.op != "var" or str(a.value) not in "pqr" for a in (*inside, term))
+
+    def fires(self, made: Generalised, fragment: Expr, least: int) -> bool:
+        """Whether the rule makes the answer for the fragment that it comes from cheaper."""
+        answer = self.optimized(Case((fragment,)), (*self.all_rules(), made.rule), FRAGMENT)
+        return cost_of(answer, self.cost) < least
+
+    def costs(self, found: Sequence[FoundRule], among: Sequence[int] | None = None) -> list[int]:
+        rules = self.all_rules(found)
+        places = range(len(self.cases)) if among is None else among
+        return [cost_of(self.optimized(self.cases[place], rules), self.cost) for place in places]
+
+    def ranked(self, before: list[int]) -> tuple[FoundRule, ...]:
+        """The rules that save something on the corpus, those first that save most."""
+        if not self.found:
+            return ()
+        together = self.costs(self.found)
+        changed = [place for place, (old, new) in enumerate(zip(before, together, strict=True)) if old != new]
+        kept = list(self.found)
+        for each in reversed(self.found):
+            # what others do as well is left out, the latest first
+            rest = [other for other in kept if other is not each]
+            if sum(self.costs(rest, changed)) <= sum(together[place] for place in changed):
+                kept = rest
+        ranked = []
+        for each in kept:
+            alone = self.costs([each], changed)
+            saved = [before[place] - new for place, new in zip(changed, alone, strict=True)]
+            rest = [other for other in kept if other is not each]
+            needed = sum(self.costs(rest, changed)) - sum(together[place] for place in changed)
+            ranked.append(replace(each, alone=sum(saved), needed=needed, cases=sum(s > 0 for s in saved)))
+        return tuple(sorted(ranked, key=lambda each: (-each.alone, -each.needed)))
+
+
+def _order(term: Expr, counts: Counter[Expr]) -> tuple[int, int, str]:
+    """Fragments of few operators first: what is true of them is true of many; of as many, those that are frequent."""
+    return sum(bool(t.args) for t in topological([term])), -counts[term], str(term)
+
+
+def _ranges(term: Expr) -> str:
+    names = [t for t in topological([term]) if t.op == "var" and str(t.value) not in "pqr"]
+    return ", ".join(f"{v.value} in [{v.vmin}, {v.vmax}]" for v in names)
+
+
+def to_file(found: Discovery) -> str:
+    """The rules as a Python file, as ``--rules`` takes it, each with its proof and what it saves.
+
+    Parameters
+    ----------
+    found : Discovery
+        What :func:`discover` returns.
+
+    >>> print(to_file(Discovery((), 10, 10, 3, 0)), end="")
+    # The corpus costs 10 without these rules, 10 with them; 3 fragments, 0 with a cheaper term.
+    from eqsat import Rule
+    <BLANKLINE>
+    FOUND = [
+    ]
+    """
+    lines = [
+        f"# The corpus costs {found.before} without these rules, {found.after} with them; "
+        f"{found.fragments} fragments, {found.pairs} with a cheaper term.",
+        "from eqsat import Rule",
+        "",
+        "FOUND = [",
+    ]
+    for each in found.rules:
+        rule = each.rule
+        lines += [
+            f"    # {each.proof}; saves {each.alone} alone, in {each.cases} cases, {each.needed} beside the others",
+            f"    # {each.example}",
+            f'    Rule("{rule.name}", "{rule.left}", "{rule.right}", "{rule.when}"),',
+        ]
+    return "\n".join([*lines, "]", ""])

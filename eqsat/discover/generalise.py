@@ -1,0 +1,333 @@
+"""A rule from one example: two equal terms over variables with bounds become patterns, and what holds there a guard.
+
+Literals become letters; those of the right side are computed from the letters and bounds of the left one. Of what is
+true of the literals and bounds in the example, the guard is the weakest part found that no random point refutes. z3
+then proves the rule, or finds a point that was missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice, permutations, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eqsat.egraph.patterns import MEASURES, is_condition_letter
+from eqsat.egraph.rule import Counterexample, Rule
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import Expr, const, make, substitute, topological, var, variables
+from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.text import to_text
+from eqsat.prove.proof import Proof, prove_rule
+
+#: Letters for literals, and how many literals may differ.
+_LITERALS = "cdnkmab"
+#: Random points by which guards are told apart, and how often a point that refutes a rule is added.
+POINTS = 6_000
+MOST_REFUTED = 6
+#: How many forms each literal of the right side may have, all right sides together, what is true of the literals, and
+#: the conjuncts of a guard.
+MOST_FORMS, MOST_RIGHTS, MOST_FACTS, MOST_CONJUNCTS = 8, 40, 30, 3
+#: A guard with one conjunct more must hold at this many times the points.
+_WORTH = 1.5
+
+Bits = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Example:
+    """Two equal terms, over variables that are named as letters of patterns."""
+
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Generalised:
+    """A rule and its proof."""
+
+    rule: Rule
+    proof: Proof
+
+
+def generalise(example: Example, name: str) -> Generalised | None:
+    """The most general rule found that has ``example`` as an instance and that z3 proves; ``None`` if there is none.
+
+    >>> x = var("x", 0, 5)
+    >>> rule = generalise(Example(x % 8, x), "found").rule
+    >>> rule.left, rule.right, rule.when
+    ('x%c', 'x', '0 <= vmin(x) and vmax(x) < c')
+    """
+    for keep in _kept_literals(example):
+        found = _Generaliser(example, keep, name).rule()
+        if found is not None:
+            return found
+    return None
+
+
+def _kept_literals(example: Example) -> Iterator[frozenset[int]]:
+    """Which literals stay as they are: none, the smallest, all."""
+    literals = _literals_of(example.left)
+    yield from dict.fromkeys(
+        [frozenset[int](), *[frozenset([n for n in literals if n in few]) for few in ((0, 1, -1), (0, 1, -1, 2, -2))]]
+    )
+    if literals:
+        yield frozenset(literals)
+
+
+def _literals_of(term: Expr) -> dict[int, None]:
+    """The literals of a term in their order, without those of the letters for conditions."""
+    found: dict[int, None] = {}
+    stack = [term]
+    while stack:
+        part = stack.pop()
+        if part.op == "const":
+            found[part.vmin] = None
+        elif not is_condition_letter(part):
+            stack += reversed(part.args)
+    return found
+
+
+class _Generaliser:
+    """What is tried for one example, with some literals kept as they are."""
+
+    def __init__(self, example: Example, keep: frozenset[int], name: str) -> None:
+        self.example, self.keep, self.name = example, keep, name
+        self.terms = [t for t in variables([example.left]) if str(t.value) not in "pqr"]
+        numbers = [number for number in _literals_of(example.left) if number not in keep]
+        #: The values in the example, by letter and by measure as ``vmin_x``.
+        self.values = dict(zip(_LITERALS, numbers, strict=False))
+        self.is_small = len(numbers) <= len(_LITERALS) and len(self.values) + 3 * len(self.terms) <= 14
+        self.literals = {letter: var(letter, -(2**15), 2**15) for letter in self.values}
+        for term in self.terms:
+            self.values |= {f"vmin_{term.value}": term.vmin, f"vmax_{term.value}": term.vmax}
+        self.names = self.literals | {name: MEASURES[name] for name in self.values if name in MEASURES}
+        self.wide = {term: var(str(term.value), -(2**15), 2**15) for term in self.terms}
+
+    def rule(self) -> Generalised | None:
+        """The rule, if one is found and proved."""
+        if not self.is_small:
+            return None
+        letter_of = {self.values[letter]: term for letter, term in self.literals.items()}
+        left = self._pattern(self.example.left, letter_of)
+        facts = [fact for fact in self._facts() if bool(self._at_example(fact))]
+        points = _Points(self, facts)
+        # the divisors of a pattern may not be zero: those are excused
+        for _ in range(MOST_REFUTED):
+            guarded = self._best(left, facts, points)
+            if guarded is None:
+                return None
+            right, guard = guarded
+            rule = Rule(self.name, _text(left), _text(right), " and ".join(_text(fact) for fact in guard))
+            proof = prove_rule(rule)
+            if proof.counterexample is None:
+                return Generalised(rule, proof)
+            points.add(proof.counterexample)
+        return None
+
+    def _best(self, left: Expr, facts: Sequence[Expr], points: _Points) -> tuple[Expr, list[Expr]] | None:
+        """The right side and the guard that hold at most points and are refuted at none."""
+        holds = points.hold(facts)
+        excused = ~points.defined(left)
+        value = points.value(left)
+        best: tuple[float, Expr, list[Expr]] | None = None
+        for right in islice(self._rights(), MOST_RIGHTS):
+            if right is left:
+                continue
+            bad = ((value != points.value(right)) | ~points.defined(right)) & ~excused
+            chosen = _weakest(holds, bad)
+            if chosen is None:
+                continue
+            coverage = float(_all(holds, chosen).mean()) / _WORTH ** len(chosen)
+            if best is None or coverage > best[0]:
+                best = coverage, right, [facts[at] for at in chosen]
+        return None if best is None else best[1:]
+
+    def _pattern(self, term: Expr, letter_of: Mapping[int, Expr]) -> Expr:
+        order = topological([term])
+        images = {t: letter_of[t.vmin] for t in order if t.op == "const" and t.vmin in letter_of}
+        # the 0 of a letter for conditions is none of the term
+        return substitute([term], images | self.wide | {t: t for t in order if is_condition_letter(t)})[0]
+
+    def _rights(self) -> Iterator[Expr]:
+        """The right side with its literals computed in all ways that give their values, the simplest first."""
+        numbers = _literals_of(self.example.right)
+        forms = {number: list(islice(self._forms(number), MOST_FORMS)) for number in numbers}
+        # few forms of each first
+        ways = product(*[range(len(found)) for found in forms.values()])
+        for way in sorted(ways, key=sum) if numbers else [()]:
+            chosen = {number: found[at] for (number, found), at in zip(forms.items(), way, strict=True)}
+            yield self._pattern(self.example.right, chosen)
+
+    def _forms(self, number: int) -> Iterator[Expr]:
+        """Terms over letters and measures that have the value ``number`` in the example."""
+        if abs(number) <= 1 or number in self.keep:
+            yield const(number)
+        seen: dict[Expr, None] = {}
+        for form in self._computed():
+            if form not in seen and self._at_example(form) == number:
+                seen[form] = None
+                yield form
+
+    def _computed(self) -> Iterator[Expr]:
+        literals = list(self.literals.values())
+        yield from literals
+        for c in literals:
+            yield from (make("neg", c), c + 1, c - 1)
+        ends = [self.names[name] for name in self.names if name in MEASURES]
+        yield from ends
+        for c, d in permutations(literals, 2):
+            yield from (c * d, c - d, c + d)
+            if self.values[str(d.value)]:
+                yield from (c // d, c % d)
+        for end in ends:
+            yield from (end + 1, end - 1, make("neg", end))
+            for c in literals:
+                if self.values[str(c.value)]:
+                    first = end // c
+                    yield from (first, first * c, first * c + c, first + 1)
+                yield from (end - c, c - end, end + c)
+
+    def _facts(self) -> Iterator[Expr]:
+        """What a guard may say."""
+        literals = list(self.literals.values())
+        for c in literals:
+            yield from (c > 0, c > 1, c >= 0, c < 0, c <= 0)
+        for c, d in permutations(literals, 2):
+            yield from (c < d, c <= d, c.eq(make("neg", d)))
+            if self.values[str(d.value)]:
+                yield (c % d).eq(0)
+        for c, d, k in permutations(literals, 3):
+            if str(d.value) < str(k.value):
+                yield c.eq(d * k)
+            yield from (c.eq(make("neg", d) * k), c.eq(d - k))
+        for term in self.terms:
+            low, high = self.names[f"vmin_{term.value}"], self.names[f"vmax_{term.value}"]
+            yield from (low >= 0, high <= 0, low > 0, high <= 1, high.eq(low + 1), low < high)
+            for c in literals:
+                yield from (high < c, high <= c, low >= c, low > c, high.eq(c), low.eq(c))
+                if self.values[str(c.value)]:
+                    yield from ((low // c).eq(high // c), (high // c).eq(low // c + 1))
+            for c, d in combinations(literals, 2):
+                yield high < c * d
+        for x, y in permutations(self.terms, 2):
+            low, high = self.names[f"vmin_{y.value}"], self.names[f"vmax_{x.value}"]
+            yield from (high < low, high <= low)
+
+    def _at_example(self, term: Expr) -> int:
+        return int(evaluate([term], self.values, total=True)[0])
+
+
+class _Points:
+    """Random values of letters and measures, many of which satisfy what is true in the example."""
+
+    def __init__(self, of: _Generaliser, facts: Sequence[Expr]) -> None:
+        random = np.random.default_rng(0)
+        self.values: dict[str, NDArray[np.int64]] = {}
+
+        def mixed(*ways: tuple[float, Any]) -> NDArray[np.int64]:
+            chances = np.array([chance for chance, _ in ways])
+            which = random.choice(len(ways), POINTS, p=chances / chances.sum())
+            return np.choose(which, [np.broadcast_to(way, POINTS) for _, way in ways]).astype(np.int64)
+
+        def between(low: int, high: int) -> NDArray[np.int64]:
+            return random.integers(low, high + 1, POINTS)
+
+        for letter in of.literals:
+            self.values[letter] = mixed(
+                (1, of.values[letter]), (4, between(-6, 12)), (2, between(1, 9)), (1, between(-40, 70))
+            )
+        for fact in facts:
+            # literals that others determine
+            if fact.op == "eq" and fact.args[0].op == "var" and str(fact.args[0].value) in of.literals:
+                letter = str(fact.args[0].value)
+                if {str(v.value) for v in variables([fact.args[1]])} <= of.literals.keys():
+                    determined = evaluate([fact.args[1]], self.values, total=True)[0]
+                    self.values[letter] = mixed((1, self.values[letter]), (1, determined))
+        literals = [self.values[letter] for letter in of.literals]
+        highest: NDArray[np.int64] | None = None
+        for term in of.terms:
+            name, example = str(term.value), (term.vmin, term.vmax)
+            near = [(0.5, literal + between(-1, 1)) for literal in literals]
+            multiples = [(0.3, literal * between(-2, 3)) for literal in literals]
+            low = mixed((4, 0), (2, example[0]), (2, between(-20, 20)), (1, between(-3, 3)), *near, *multiples)
+            if highest is not None:
+                low = mixed((3, low), (1, highest + between(0, 1)))
+            ends = [(1, literal - 1 - low) for literal in literals] + [
+                (0.5, 2 * literal - 1 - low) for literal in literals
+            ]
+            wide = mixed(
+                (2, between(0, 1)), (2, between(0, 8)), (1, between(0, 60)), (1, example[1] - example[0]), *ends
+            )
+            high = low + np.clip(wide, 0, 10_000)
+            highest = high
+            inside = low + (random.random(POINTS) * (high - low + 1)).astype(np.int64)
+            self.values |= {f"vmin_{name}": low, f"vmax_{name}": high, name: mixed((1, low), (1, high), (3, inside))}
+        for p in "pqr":
+            self.values[p] = between(0, 1)
+
+    def add(self, found: Counterexample) -> None:
+        """A point that refuted a rule."""
+        point = {re.sub(r"\((.*)\)", r"_\1", name): value for name, value in found.values.items()}
+        for term in [name for name in self.values if f"vmin_{name}" in self.values]:
+            # bounds that the rule does not ask for are those of the value
+            for end in (f"vmin_{term}", f"vmax_{term}"):
+                point.setdefault(end, point.get(term, 0))
+        self.values = {name: np.append(values, point.get(name, 0)) for name, values in self.values.items()}
+
+    def value(self, term: Expr) -> NDArray[Any]:
+        """The values of a term; of one without a value, some number."""
+        return np.broadcast_to(evaluate([term], self.values, total=True)[0], len(self.values["p"]))
+
+    def hold(self, facts: Sequence[Expr]) -> NDArray[np.bool_]:
+        """A row for each fact: where it holds, and has a value."""
+        rows = [self.value(fact) & self.defined(fact) for fact in facts]
+        return np.array(rows, dtype=bool).reshape(len(facts), len(self.values["p"]))
+
+    def defined(self, term: Expr) -> Bits:
+        """Where no divisor is zero."""
+        found = np.ones(len(self.values["p"]), dtype=bool)
+        for t in topological([term]):
+            if t.op in DIVISIONS:
+                found &= self.value(t.args[1]) != 0
+        return found
+
+
+def _all(holds: NDArray[np.bool_], chosen: Sequence[int]) -> Bits:
+    return np.logical_and.reduce(holds[list(chosen)], axis=0) if chosen else np.ones(holds.shape[1], dtype=bool)
+
+
+def _weakest(holds: NDArray[np.bool_], bad: Bits) -> tuple[int, ...] | None:
+    """The facts, few and true at many points, of which one at least fails wherever ``bad`` holds."""
+    if not bad.any():
+        return ()
+    among = np.packbits(holds[:, bad], axis=1)
+    # of facts that fail at the same bad points, what holds most often will do
+    useful: dict[bytes, int] = {}
+    for at in np.argsort(-holds.sum(axis=1), kind="stable"):
+        useful.setdefault(among[at].tobytes(), int(at))
+    facts = list(useful.values())[:MOST_FACTS]
+    best: tuple[float, tuple[int, ...]] | None = None
+    for size in range(1, MOST_CONJUNCTS + 1):
+        for rest in combinations(range(len(facts)), size - 1):
+            later = facts[rest[-1] + 1 if rest else 0 :]
+            chosen = [facts[at] for at in rest]
+            left = np.bitwise_and.reduce(among[chosen], axis=0) if chosen else np.uint8(255)
+            for at in np.flatnonzero(~(among[later] & left).any(axis=1)):
+                guard = (*chosen, later[at])
+                coverage = float(_all(holds, guard).mean()) / _WORTH**size
+                if best is None or coverage > best[0]:
+                    best = coverage, guard
+        if best is not None and size > len(best[1]):
+            break
+    return None if best is None else best[1]
+
+
+def _text(term: Expr) -> str:
+    """A side or a conjunct as rules are written."""
+    text = re.sub(r"\b(vmin|vmax)_(\w)", r"\1(\2)", to_text(term))
+    return re.sub(r"\(([pqr]) != 0\)|\b([pqr]) != 0", lambda found: found[1] or found[2], text)

@@ -1,0 +1,41 @@
+"""The enumerator: what it finds is equal and costs less, and what it proves least is."""
+
+from __future__ import annotations
+
+import pytest
+
+from eqsat.discover.search import search
+from eqsat.extract.cost import Latency, OpCount
+from eqsat.lang.costs import cost_of
+from eqsat.lang.expr import var
+from eqsat.lang.text import parse
+from eqsat.prove.verify import check_equal
+
+
+@pytest.mark.parametrize(
+    ("text", "ranges", "cost", "least"),
+    [
+        ("x%8 + x//8*8 + x", {"x": (0, 999)}, 1, True),
+        ("where(x < 3, 2, 3)", {"x": (0, 3)}, 1, True),
+        ("x < 2 and y < 2", {"x": (0, 9), "y": (0, 9)}, 2, True),
+        ("x//17*17 == x", {"x": (0, 255)}, 3, True),
+        ("x*3 + y*2", {"x": (0, 99), "y": (0, 9)}, 3, True),
+        ("where(x < y, x*16 + 5, y*16 + 5)", {"x": (0, 99), "y": (0, 99)}, 3, True),
+        ("x*4 + y", {"x": (0, 2**31 - 1), "y": (0, 3)}, 2, True),
+        ("x%7 + x//7", {"x": (0, 999)}, 8, False),
+    ],
+)
+def test_search(text: str, ranges: dict[str, tuple[int, int]], cost: int, least: bool) -> None:
+    root = parse(text, {name: var(name, *bounds) for name, bounds in ranges.items()})
+    found = search(root, root, Latency())
+    assert (found.cost, found.least) == (cost, least)
+    assert cost_of([found.term], Latency()) == cost
+    assert check_equal([root], [found.term], prove=True)
+
+
+def test_forms_of_quotients_are_found() -> None:
+    model = OpCount(weights={"floordiv": 40, "mul": 4}, other=2)
+    root = parse("x//7*7 + x%7 + x//7", {"x": var("x", 0, 99)})
+    found = search(root, root, model)
+    assert found.cost == cost_of([found.term], model) == 8
+    assert ">> 10" in str(found.term)

@@ -1,0 +1,110 @@
+"""Divisions and products by literals as shifts, masks and products: exact, and chosen where a model prefers them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from eqsat import optimize
+from eqsat.extract.cost import COST_MODELS, Checked, LoopAware, OpCount
+from eqsat.lang.costs import cost_of
+from eqsat.lang.expr import Expr, const, make, var
+from eqsat.lang.strength_reduction import StrengthReduced, plain, reduced, strength_reduced
+from eqsat.lang.text import parse
+from eqsat.prove.verify import check_equal
+
+#: A machine without a divider.
+SLOW = OpCount(weights={"floordiv": 40, "mod": 44, "tdiv": 40, "tmod": 44, "mul": 4}, other=2)
+
+FORMS = [
+    # text, range of x, the form, its cost
+    ("x*8", (-9, 99), "x << 3", 2),
+    ("x//4", (-9, 99), "x >> 2", 2),
+    ("x%16", (-9, 99), "x & 15", 2),
+    ("x//7", (0, 99), "x*147 >> 10", 6),
+    ("x//7", (-9, 99), "((x + 14)*147 >> 10) - 2", 10),
+    ("x%7", (0, 99), "x - (x*147 >> 10)*7", 12),
+    ("x//7 + x%7", (0, 99), "(x*147 >> 10) + (x - (x*147 >> 10)*7)", 14),
+    ("x*7", (0, 99), "x*7", 4),
+    # 64 bits do not hold the product
+    ("x//7", (0, 2**62), "x//7", 40),
+    ("x//7", (0, None), "x//7", 40),
+    ("x//-7", (0, 99), "x//-7", 40),
+]
+
+
+@pytest.mark.parametrize(("text", "bounds", "form", "cost"), FORMS)
+def test_forms(text: str, bounds: tuple[int, int | None], form: str, cost: int) -> None:
+    x = var("x", *bounds)
+    (found,) = reduced([parse(text, {"x": x})], StrengthReduced(SLOW))
+    assert (str(found), cost_of([found], SLOW)) == (form, cost)
+
+
+def test_forms_are_equal() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        low = int(random.integers(-200, 200))
+        x = var("x", low, low + int(random.integers(1, 5000)))
+        n = const(int(random.integers(2, 70)))
+        terms = [make(op, x, n) for op in ("mul", "floordiv", "mod")]
+        assert check_equal(terms, reduced(terms, StrengthReduced(SLOW)))
+
+
+@pytest.mark.parametrize("name", COST_MODELS)
+def test_shipped_models_know_what_compilers_do(name: str) -> None:
+    model = COST_MODELS[name]
+    assert strength_reduced(model) is model
+    # and not only because it is not asked
+    assert strength_reduced(Checked(model)) == Checked(model)
+
+
+def test_each_iteration_is_reduced() -> None:
+    loops = LoopAware({"i": 10}, SLOW)
+    inner = strength_reduced(loops)
+    assert isinstance(inner, LoopAware)
+    assert [plain(inner), plain(strength_reduced(SLOW))] == [loops, SLOW]
+    assert reduced([var("i", 0, 9) // 4], inner) == [parse("i >> 2", {"i": var("i", 0, 9)})]
+
+
+ANSWERS = [
+    # text, its cost before, and that of the answer
+    ("x//4 + x%4*4", 90, 8),
+    ("x//7", 40, 6),
+    ("x*64 + y", 6, 4),
+    ("(x*7 + y)//7", 46, 8),
+    ("where(x%16 < 3, x//16, 0)", 88, 8),
+]
+OPTIONS: list[dict[str, object]] = [
+    {},
+    {"theory": False},
+    {"extract": "tree"},
+    {"engine": "greedy"},
+    {"engine": "theory"},
+    {"pareto": "operations"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize(("text", "before", "after"), ANSWERS, ids=lambda value: str(value))
+def test_answers(text: str, before: int, after: int, options: dict[str, object]) -> None:
+    result = optimize(text, cost=SLOW, x=(0, 999), y=(0, 63), **options)  # type: ignore[arg-type]
+    assert result.cost_before == before
+    assert result.cost <= after
+    assert result.cost == cost_of(result.exprs, SLOW)
+    assert result.model is SLOW or result.model.model is SLOW  # type: ignore[attr-defined]
+    assert result.check()
+
+
+def test_another_model_is_extracted() -> None:
+    result = optimize(["x//7", "x%8"], x=(0, 99))
+    assert [str(term) for term in result.extract(SLOW).exprs] == ["x*147 >> 10", "x & 7"]
+    back = optimize("x//7", cost=SLOW, x=(0, 99)).extract("latency")
+    assert back.cost <= 5
+    assert back.check()
+
+
+def test_quotients_are_priced_before_they_are_written() -> None:
+    # a shared quotient costs less than the selections that would do without
+    x = var("x", 0, 15)
+    terms: list[Expr] = [x // 8, x % 8]
+    assert optimize(terms, cost=SLOW).cost == 4
