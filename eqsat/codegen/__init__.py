@@ -3,5 +3,5 @@
 :mod:`eqsat.codegen.expressions` writes the C of terms, :mod:`eqsat.codegen.nests` that of kernels,
 :mod:`eqsat.codegen.runtime` compiles and calls it.
 
-Imports ``extract``, ``lang``, ``theory``, ``optimizer`` and ``kernels``.
+Imports ``extract``, ``lang``, ``theory``, ``egraph``, ``optimizer`` and ``kernels``.
 """

@@ -3,5 +3,5 @@
 :mod:`eqsat.kernels.kernel` states kernels, :mod:`eqsat.kernels.ranges` splits, merges and flattens their loops,
 :mod:`eqsat.kernels.staging` computes them in several steps.
 
-Imports ``extract``, ``lang``, ``theory``, ``alternatives`` and ``optimizer``.
+Imports ``extract``, ``lang``, ``theory``, ``alternatives``, ``egraph`` and ``optimizer``.
 """
