@@ -107,7 +107,8 @@ class Chooser:
         builder = self.builder
         source = builder.enter("partial sums")
         shared = share_junctions(builder, share_sums(builder, choice, self.programs))
-        builder.selections.absorb_constants(shared)
+        if builder.theory.is_canonical:
+            builder.selections.absorb_constants(shared)
         builder.grow()
         builder.enter(source)
         self.priced.refresh(self.of_products)
