@@ -91,7 +91,7 @@ def literal(bounds: Bounds) -> int | None:
 
 
 def width(bounds: Iterable[Bounds]) -> int:
-    """The bits that the dearest of some values needs: 32 or 64.
+    """The bits that hold all of some values: 32 or 64.
 
     Parameters
     ----------

@@ -117,18 +117,18 @@ class _Option:
 
 @dataclass
 class _Reduction:
-    """A graph made smaller: classes that remain open, and what has been decided about the others.
+    """A graph made smaller: the classes that are still open, and what is decided about the others.
 
     Attributes
     ----------
     ends : float
-        When no further step is made, by ``time.perf_counter()``: each keeps an optimum by itself.
+        The time by ``time.perf_counter()`` after which no step is made; every single step keeps an optimum.
     options : dict
         The nodes to choose from, for each open class.
     needed : set of int
         The open classes that every choice needs.
     paid : int
-        What every choice costs beside the prices in ``options``.
+        What every choice costs in addition to the prices in ``options``.
     settled : dict
         The node of each class whose choice is decided.
     heirs : dict
@@ -156,7 +156,7 @@ class _Reduction:
         return perf_counter() > self.ends
 
     def _open(self) -> None:
-        """Every class that the roots can use, with the nodes that have finite terms."""
+        """Open every class that the roots can use, with its nodes that have finite terms."""
         classes, prices = self.priced.graph.classes, self.priced.prices
         finite = tree(self.priced)
         self.needed.update(self.priced.graph.roots)
@@ -180,7 +180,7 @@ class _Reduction:
         return {k for option in self.options[c] for k in option.needs}
 
     def _reduce(self, changed: Iterable[int]) -> None:
-        """Apply every step to the classes that ``changed``, and to those that this changes, until nothing does."""
+        """Apply the steps to the classes that ``changed``, then to those that this changes, until none changes."""
         self.queue.extend(changed)
         steps = 0
         while self.queue and not self.is_late():
@@ -199,7 +199,7 @@ class _Reduction:
             self._settle(c)
 
     def _drop_circles(self) -> None:
-        """Drop classes that only use each other: they would hand their prices round, a little at a time."""
+        """Drop classes that only use each other: they would pass their prices round and round, a little at a time."""
         reached = set(self.needed)
         stack = list(reached)
         while stack:
@@ -214,7 +214,7 @@ class _Reduction:
         del self.options[c]
 
     def _replace(self, c: int, options: list[_Option]) -> None:
-        """Give ``c`` other options; its former and new operands have changed with it."""
+        """Give ``c`` other options, and queue the operands that it gained or lost."""
         before = self._needs(c)
         self.options[c] = options
         after = self._needs(c)
@@ -225,7 +225,7 @@ class _Reduction:
         self.queue.extend(sorted(before ^ after))
 
     def _drop_dominated(self, c: int) -> None:
-        """Keep no node that needs its own class, nor one that needs all that a node needs and costs no more."""
+        """Drop nodes that need their own class, or all that a node which costs no more needs."""
         kept: list[_Option] = []
         for option in sorted(self.options[c], key=lambda o: (o.price, len(o.needs))):
             if c in option.needs:
@@ -240,7 +240,7 @@ class _Reduction:
             self.queue.append(c)
 
     def _pull_up(self, c: int) -> None:
-        """Let what all nodes of ``c`` cost be paid by every choice, or by the nodes of the only class that uses it."""
+        """Move the price that all nodes of ``c`` share to what every choice pays, or to the nodes of its only user."""
         options, users = self.options[c], self.users[c]
         shared = min(option.price for option in options)
         if c in self.needed:
@@ -260,7 +260,7 @@ class _Reduction:
             option.price -= shared
 
     def _settle(self, c: int) -> None:
-        """Decide a class that has a free node; what the node needs takes its place, where that does not multiply."""
+        """Decide a class with a free node: its users need what the node needs, unless there are several of both."""
         options = self.options[c]
         best = next((o for o in options if not o.price and (not o.needs or len(options) == 1)), None)
         if best is None or (len(best.needs) > 1 and len(self.users[c]) > 1 and c not in self.needed):
@@ -281,7 +281,7 @@ class _Reduction:
         self.queue.extend(sorted(best.needs))
 
     def _drop_needs(self) -> set[int]:
-        """Needing what every choice needs costs nothing, but must not close a circle: drop it between components."""
+        """Drop needs of classes that every choice needs: they cost nothing, and close no circle between components."""
         component = self.components()
         changed: set[int] = set()
         for k in self.needed:
@@ -326,7 +326,7 @@ class _Reduction:
         return found
 
     def reduced(self, choice: Mapping[int, Node]) -> dict[int, _Option]:
-        """``choice`` as options of the open classes that it needs; it costs no more than ``choice``."""
+        """``choice`` as options of the open classes that it needs; they cost no more than it."""
         found: dict[int, _Option] = {}
         stack = list(self.needed)
         while stack:
@@ -378,7 +378,7 @@ class _Program:
         self.rows.append((float(c in self.needed), 1.0, {self.columns[o]: 1 for o in self.options[c]}))
 
     def _imply(self, c: int, k: int) -> None:
-        """As much of ``k`` as the nodes of ``c`` that need it; its level is below that of ``c`` then."""
+        """At least as much of ``k`` as of the nodes of ``c`` that need it, on a level below that of ``c``."""
         using = [self.columns[o] for o in self.options[c] if k in o.needs]
         if k not in self.needed:
             supply = {self.columns[o]: 1 for o in self.options[k]}

@@ -1,8 +1,8 @@
 """Extraction: choose one node per class so that the roots are cheap.
 
-``tree`` is exact when nothing is shared: it pays a subterm once per use. ``dag`` pays every class once over all roots
-and starts from the tree's choice, then changes one choice at a time while the total falls: what a root has paid for,
-another uses for nothing. Both break ties by the order of nodes within a class, so equal graphs give equal answers.
+``tree`` pays a subterm once for each use, and is exact where nothing is shared. ``dag`` pays every class once over all
+roots: it starts from the tree's choice and changes one choice at a time while the total falls. Both break ties by the
+order of nodes within a class, so equal graphs give equal answers.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _TOO_WIDE = 1000
 
 #: What adds: a sum of several terms, or two.
 _SUMS = frozenset({"sum", "add", "sub"})
-#: How often all classes are looked at in turn.
+#: The most passes over all classes.
 MAX_ROUNDS = 8
-#: All users of a class are changed at once if they are no more than this.
+#: A class with up to this number of uses may be given up by all its users at once.
 MAX_USERS = 4
 
 #: A class whose nodes have more operands than this is chosen for alone, not to spare one of these: there would be as
 #: many to spare.
 WIDE = 256
 
-#: Steps of a search from one look at the clock to the next: small graphs are searched whatever it says.
+#: Steps of a search between two looks at the clock: a small graph is searched to the end whatever the clock says.
 STEPS_PER_LOOK = 32
-#: Or in each step, where one may change the choice for more classes than this.
+#: With more chosen classes than this the search looks at the clock in every step.
 MANY_CHOSEN = 1000
 
 #: A choice: the node for each class that some root needs.
@@ -85,7 +85,7 @@ class Priced:
     def _times(self, c: int) -> int:
         """How often a class is paid in a graph with reductions."""
         low, high = self.graph.bounds[c]
-        # sums are split in the theory, where nothing overflows: take one that a machine can hold
+        # the theory splits sums without overflow: prefer sums that a machine integer holds
         fits = (low >= _I64[0] or low == -inf) and (high <= _I64[1] or high == inf)
         return self.graph.weights.get(c, 1) * (1 if fits else _TOO_WIDE)
 
@@ -105,7 +105,7 @@ class ProductPrices(dict[int, int]):
 
 
 class _Pricer:
-    """The model applied to nodes; an n-ary sum costs its additions and its products by literals."""
+    """Prices nodes by a model; an n-ary sum costs its additions and its products by literals."""
 
     def __init__(self, graph: EGraph, of_products: ProductPrices) -> None:
         self.bounds, self.of_products, self.price_of = graph.bounds, of_products, of_products.model.price
@@ -121,7 +121,7 @@ class _Pricer:
         return cost if constant else cost + self._leading_sign(coefficients)
 
     def _leading_sign(self, coefficients: tuple[int, ...]) -> int:
-        """If there is nothing to subtract from, the first term carries its sign."""
+        """What the sign of the first term costs, if all terms are subtracted."""
         first = min(coefficients)
         return self.of_products[first] - self.of_products[-first] if max(coefficients) < 0 else 0
 
@@ -150,7 +150,7 @@ class _LoopPricer(_Pricer):
 
 
 def _levels(graph: EGraph, model: LoopAware) -> dict[int, int]:
-    """The innermost loop that each class depends on, in the notation that depends on the fewest."""
+    """The innermost loop that each class depends on, by the e-nodes for which that loop is outermost."""
 
     def level(c: int, index: int, operands: list[int]) -> int:
         op, value, _ = graph.classes[c][index]
@@ -247,7 +247,7 @@ def reaches(choice: Mapping[int, Node], start: Iterable[int], target: int, past:
 
 
 def with_nodes(graph: EGraph, choice: Choice, nodes: Mapping[int, Node]) -> Choice:
-    """``choice`` with other nodes for some of its classes, but for those that would need themselves."""
+    """``choice`` with other nodes for some of its classes, except where a class would then need itself."""
     changed = dict(choice)
     for c, node in nodes.items():
         known = node in graph.classes[c] and all(map(changed.__contains__, node[2]))
@@ -279,7 +279,7 @@ def tree(priced: Priced) -> Choice:
 
 
 def completed(priced: Priced, choice: Choice, latest: bool = False) -> Choice:
-    """``choice`` with the node of least tree cost for every other class, where what is chosen costs nothing more.
+    """``choice`` with the node of least tree cost for every other class; classes chosen already cost nothing there.
 
     Of nodes that cost the same it takes the first, or the ``latest``.
     """
@@ -362,8 +362,9 @@ def improved(
 ) -> tuple[Choice, int]:
     """A choice from ``start`` on that no single change makes cheaper, and its cost, each class paid once.
 
-    Of the classes that the roots need, operands first. If ``thorough``, nor does a class that several use, given up by
-    all at once, or computed from one of these instead. When it is ``late``, the best so far.
+    The choice holds the classes that the roots need, operands first. If ``thorough``, two more changes are tried: all
+    users of a class give it up at once, or it is computed from one of them. When it is ``late``, the best choice so far
+    is returned.
     """
     search = _searched(priced, start, thorough, late)
     return {c: search.choice[c] for c in search.in_order()}, search.total
@@ -382,7 +383,7 @@ def _searched(
 
 
 class _Search:
-    """Local search: how much the total changes is counted by reference counts, exactly."""
+    """Local search: reference counts tell exactly how much a change of one choice changes the total."""
 
     def __init__(self, priced: Priced, choice: Choice, late: Callable[[], bool]) -> None:
         self.graph, self.prices = priced.graph, priced.prices
@@ -454,17 +455,17 @@ class _Search:
         return changed
 
     def _take_cheapest(self, c: int, fits: Callable[[Node], bool] | None = None, rise: float = inf) -> bool:
-        """Choose the alternative of ``c`` with which the total is least, if it falls; whether there was one.
+        """Choose the alternative of ``c`` that makes the total least, if it falls; return whether there was one.
 
-        If only some nodes are to ``fit``, the cheapest of these, even if the total rises, by less than ``rise``.
+        With ``fits``, only the nodes that it accepts count, and the total may rise, by less than ``rise``.
         """
         current, paid, needed = self.choice[c], self.paid[c], self.needed
         operands = set(current[2])
         free = paid + self._release(current[2])
         unshared = operands - needed
         least: float = free if fits is None else free + rise
-        # at least what each would cost: itself, and of its operands what nothing else needs; those without a finite
-        # term cost infinitely much
+        # a lower bound for each: its own price and those of its operands that nothing else needs, which are infinite
+        # without a finite term
         direct = sum([self.paid[a] for a in unshared])
         candidates: list[tuple[float, Node, int, set[int], set[int]]] = []
         for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
@@ -480,7 +481,7 @@ class _Search:
         best: tuple[Node, int, int] | None = None
         for bound, node, price, new, dropped in candidates:
             if bound < least:
-                # only where the two differ: a wide sum has thousands of alternatives that share most of their operands
+                # only where both differ: a wide sum has thousands of alternatives that share most of their operands
                 lost = [a for a in current[2] if a in dropped]
                 taken = free - paid + price + self._take(new) - self._release(lost)
                 self._take(lost)
@@ -498,7 +499,7 @@ class _Search:
         return True
 
     def abandon(self) -> bool:
-        """Try every class that several others use, but each of them could do without; whether the total fell."""
+        """Try to give up every class with several users that all have alternatives; return whether the total fell."""
         few = {c for c, count in self.uses.items() if 1 < count <= MAX_USERS and self.paid[c]}
         few.difference_update(self.graph.roots)
         users: dict[int, list[int]] = {}
@@ -514,9 +515,10 @@ class _Search:
         return changed
 
     def _ways_out(self, shared: int, users: Mapping[int, Sequence[int]]) -> Iterator[list[tuple[int, int]]]:
-        """For each use of ``shared`` the nearest class that could do without, then the whole sum which that is part of.
+        """Sets of classes to change so that nothing needs ``shared``, each class with its operand that leads there.
 
-        Then the class that it serves alone, for one use and for all. Nothing if some use has none.
+        For each use: the nearest class with alternatives above it; the whole sum which that class is part of; the only
+        user of that class, for one use and for all. There are none if some use has no class with alternatives.
         """
         ways = [self._way_out(c, shared, users) for c in users[shared]]
         if None not in ways:
@@ -528,7 +530,7 @@ class _Search:
             yield from [ways for i, ways in enumerate(found) if ways not in found[:i]]
 
     def _way_out(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> tuple[int, int] | None:
-        """The first class with alternatives from ``c`` on upwards, where all serves one use, and its operand below."""
+        """The first class with alternatives from ``c`` upwards, while each has a single use; and its operand below."""
         while len(self.graph.classes[c]) == 1:
             above = users.get(c, ())
             if self.uses[c] != 1 or len(above) != 1:
@@ -537,13 +539,13 @@ class _Search:
         return None if c in self.wide else (c, operand)
 
     def _above(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> tuple[int, int]:
-        """The class that ``c`` serves alone, and ``c``; both as they are if several use it."""
+        """The only user of ``c``, and ``c``; or, if there are several users, ``c`` and its operand."""
         above = users.get(c, ())
         alone = self.uses[c] == 1 and len(above) == 1 and above[0] not in self.wide
         return (above[0], c) if alone else (c, operand)
 
     def _whole_sum(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> tuple[int, int]:
-        """The longest sum that ``c`` is part of, where all serves one use, and its operand below."""
+        """The largest sum that ``c`` is part of, while each has a single use; and its operand below."""
         while self.uses[c] == 1 and len(above := users.get(c, ())) == 1 and self.choice[above[0]][0] in _SUMS:
             if above[0] in self.wide:
                 break
@@ -551,7 +553,7 @@ class _Search:
         return c, operand
 
     def _abandoned(self, shared: int, ways: Sequence[tuple[int, int]]) -> bool:
-        """Change all choices that need ``shared`` to others, unless the total does not fall; whether it did."""
+        """Change the choices ``ways`` so that none needs ``shared``, if the total falls; return whether it did."""
         ways = [(c, operand) for c, operand in ways if self.uses[c] and operand in self.choice[c][2]]
         if not self._may_pay(ways):
             return False
@@ -568,14 +570,14 @@ class _Search:
         return self._kept(undo, total)
 
     def turn(self) -> bool:
-        """Try to compute what a sum uses, and others too, from that sum instead; whether the total fell."""
+        """Try to compute a shared operand of a sum from that sum instead; return whether the total fell."""
         changed = False
         classes = self.graph.classes
         for user in self.in_order()[::-1]:
             if self.choice[user][0] not in _SUMS or len(classes[user]) == 1 or user in self.wide:
                 continue
             for c in self.choice[user][2]:
-                # an earlier change may have given up the sum, or what it uses
+                # an earlier change may have given up the sum or its operand
                 if self.uses[c] > 1 and self.paid[c] and self.uses[user] and c in self.choice[user][2]:
                     turned = [p for node, p in zip(classes[c], self.prices[c], strict=True) if user in node[2]]
                     if turned:
@@ -585,7 +587,7 @@ class _Search:
         return changed
 
     def _turned(self, c: int, user: int, price: int) -> bool:
-        """Change ``user`` not to need ``c``, and ``c`` to use it, at least for this price; whether the total fell."""
+        """Let ``user`` do without ``c``, and ``c`` use it, for ``price`` or more; return whether the total fell."""
         total, (_, _, operands) = self.total, self.choice[c]
         saved = self.paid[c] + self._release(operands) - price
         self._take(operands)
@@ -596,7 +598,7 @@ class _Search:
         return self._kept(undo, total)
 
     def _may_pay(self, ways: Sequence[tuple[int, int]]) -> bool:
-        """Whether nodes without these operands seem to cost less than all that giving up those with them would free."""
+        """Whether nodes without these operands may cost less than giving up the nodes with them frees."""
         needed, paid = self.needed, self.paid
         freed = sum([paid[c] + self._release(self.choice[c][2]) for c, _ in ways])
         least: float = 0
@@ -612,16 +614,16 @@ class _Search:
         return least < freed
 
     def _do_without(self, c: int, operand: int, shared: int, left: Collection[int]) -> bool:
-        """Choose the cheapest alternative of ``c`` without ``operand``; whether there is one.
+        """Choose the cheapest alternative of ``c`` without ``operand``; return whether there is one.
 
-        Only classes that are ``left`` to be changed may need ``shared``.
+        It may need ``shared`` only through classes that are ``left`` to be changed.
         """
         return self._take_cheapest(
             c, lambda node: operand not in node[2] and not reaches(self.choice, node[2], shared, left)
         )
 
     def _kept(self, before: Sequence[tuple[int, Node, int]], total: int) -> bool:
-        """Whether the total has fallen below what it was; if not, the changes since are taken back, the last first."""
+        """Whether the total is less than it was; if not, undo the changes since then, the last first."""
         if self.total < total:
             return True
         for c, node, price in reversed(before):

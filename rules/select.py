@@ -32,6 +32,8 @@ SELECT = [
     Rule("where-pull-mul",     "where(p, x*y, x*z)",             "x * where(p, y, z)",             why="the branches share x", modulo_theory=True),
     Rule("where-pull-factors", "where(p, x*c, x*d)",            "where(p, c, d) * x",             why="the branches share x", modulo_theory=True),
     Rule("where-pull-scale",   "where(p, x*c, y*c)",             "where(p, x, y) * c",             both_ways=True, why="the branches share c"),
+    Rule("where-pull-max",     "where(p, max(x, y), max(x, z))", "max(x, where(p, y, z))",         why="the branches share x", modulo_theory=True),
+    Rule("where-pull-min",     "where(p, min(x, y), min(x, z))", "min(x, where(p, y, z))",         why="the branches share x", modulo_theory=True),
     Rule("where-pull-div",     "where(p, x // d, y // d)",       "where(p, x, y) // d",            why="the branches share d", modulo_theory=True),
     Rule("where-pull-mod",     "where(p, x % d, y % d)",         "where(p, x, y) % d",             why="the branches share d", modulo_theory=True),
     Rule("where-add-where",    "where(p, x, y) + where(p, z, w)", "where(p, x + z, y + w)",        why="one condition, one choice"),

@@ -21,6 +21,7 @@ from eqsat.optimizer.result import Result
 from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.theory.linear import LinearArithmetic
+from eqsat.theory.structural import StructuralArithmetic
 
 LINES = read_lines()
 EXAMPLES = [(line, example) for line in LINES for example in line.examples]
@@ -96,8 +97,15 @@ def test_an_example_comes_out(line: Line, example: Example, theory: bool) -> Non
 
 @pytest.mark.parametrize("line", [line for line in LINES if (line.rules or line.laws) and line.examples], ids=label)
 def test_its_rules_fire(line: Line) -> None:
-    matches = [run(example, theory=False).rules for example in line.examples]
-    assert any(found.get(rule) for found in matches for rule in (*line.rules, *line.laws))
+    results = [run(example, theory=False) for example in line.examples]
+    fired = any(result.rules.get(rule) for result in results for rule in (*line.rules, *line.laws))
+    assert fired or any(map(_hold_by_representation, results))
+
+
+def _hold_by_representation(result: Result) -> bool:
+    """Whether input and answer have one form without any rule."""
+    theory = StructuralArithmetic(result.constraints)
+    return list(map(theory.value, result.before)) == list(map(theory.value, result.exprs)) != list(result.before)
 
 
 @pytest.mark.parametrize("theory", [True, False], ids=["theory", "rules"])

@@ -31,7 +31,7 @@ from eqsat.extract.select import Choice, with_nodes
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.terms import buffer_key, terms_of
 from eqsat.theory.definedness import AllowedDivisions
-from eqsat.theory.forms import LinearForm
+from eqsat.theory.forms import LinearForm, atom_form, number
 from eqsat.theory.linear import LinearArithmetic
 
 #: What adds the e-nodes of an atom, by its operator.
@@ -110,7 +110,7 @@ class Builder:
     def add_roots(self, values: Iterable[Value]) -> None:
         """Make the classes of ``values`` the roots; junctions among them are also read member by member in context."""
         self.graph.roots = sorted({self.add_class(value) for value in values})
-        for c in self.graph.roots:
+        for c in self.graph.roots if self.theory.is_canonical else ():
             value = self.values[c]
             if isinstance(value, Expr) and value.op in ("and", "or"):
                 simpler = self.theory.in_context(value)
@@ -148,12 +148,37 @@ class Builder:
 
     def _nodes(self, value: Value) -> tuple[str, Iterator[Node]]:
         """The kind of a value, and the ways to compute it by the laws of that."""
+        if not self.theory.is_canonical:
+            return "input", self._as_it_is(value)
         if isinstance(value, Expr):
             return "conditions", self.conditions.nodes(value)
         atom = value.single()
         if atom is None:
             return "sums", self.sums.nodes(value)
         return _KINDS.get(atom.op, "leaves"), self._atom_nodes(atom)
+
+    def _as_it_is(self, value: Value) -> Iterator[Node]:
+        """The one node that a value is, by no law."""
+        if isinstance(value, LinearForm) and value.single() is None:
+            yield self.sum_node([(self.theory.inner(a), k) for a, k in value.terms.items()], value.constant)
+            return
+        term = value if isinstance(value, Expr) else cast(Expr, value.single())
+        if term.op in ("var", "bool"):
+            yield term.op, cast(Payload, term.value), ()
+        elif term.op == "buffer":
+            yield "buffer", buffer_key(term), ()
+        else:
+            yield term.op, None, self.operands(term)
+        if term.op == "le" and not term.args[0].is_bool:
+            # as rules write it
+            low, high = map(self.theory.inner, term.args)
+            ends = (low.shifted(-1), high) if not low.terms else (low, high.shifted(1))
+            yield "lt", None, (self.add_class(ends[0]), self.add_class(ends[1]))
+        known = self.theory.residues.get(term)
+        if known is not None:
+            # what leaves k modulo n is a multiple of n, and k
+            quotient = self.theory.quotient(atom_form(term), number(known[0]))
+            yield self.sum_node([(quotient, known[0])], known[1])
 
     def _atom_nodes(self, atom: Expr) -> Iterator[Node]:
         """The ways to compute an atom by the laws of its operator."""

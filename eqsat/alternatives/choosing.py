@@ -75,9 +75,10 @@ class Chooser:
         source = self.builder.enter("availability")
         together = add_available(self.builder, choice)
         self.builder.enter(source)
+        # there may be new classes even where nothing is to be chosen
+        self.priced.refresh(self.of_products)
         if together is None:
             return choice, cost
-        self.priced.refresh(self.of_products)
         kept = completed(self.priced, choice)
         found = [self._improved(kept, thorough=True)]
         for nodes in together:
@@ -106,7 +107,8 @@ class Chooser:
         builder = self.builder
         source = builder.enter("partial sums")
         shared = share_junctions(builder, share_sums(builder, choice, self.programs))
-        builder.selections.absorb_constants(shared)
+        if builder.theory.is_canonical:
+            builder.selections.absorb_constants(shared)
         builder.grow()
         builder.enter(source)
         self.priced.refresh(self.of_products)

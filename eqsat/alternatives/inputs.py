@@ -57,6 +57,8 @@ class InputNodes(KindNodes):
             value = self.classes.value_of(term) if op in _WORTH_ADDING else None
             if value is not None and self._is_worth_adding(term, value):
                 self._originals.setdefault(value, []).append(term)
+                if not self.theory.is_canonical:
+                    continue
                 if op in COMPARISONS and not term.args[0].is_bool:
                     # the complement of what is written is often what is meant
                     negated, written = map(self.theory.negate, (cast(Expr, value), term))

@@ -68,10 +68,8 @@ def rule_set(files: Iterable[str | Path] = (), without: Sequence[str] = ()) -> t
     # a file may list shipped rules among its own
     rules += [rule for path in files for rule in rules_of(path) if rule not in DEFAULT]
     refuse_repeated(rules)
-    names = [
-        name for given in without for name in ([r.name for r in FAMILIES[given]] if given in FAMILIES else [given])
-    ]
-    left_out = set(named(rules, names)) if names else set()
+    left_out = set(named(rules, [name for name in without if name not in FAMILIES]))
+    left_out.update(*[FAMILIES[name] for name in without if name in FAMILIES])
     return tuple([rule for rule in rules if rule not in left_out])
 
 

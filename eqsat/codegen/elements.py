@@ -26,7 +26,7 @@ class ElementWriter(Writer):
         super().__init__([t for s in kernel.stores for t in s.parts], kernel.name, kernel.parameters)
         self.kernel = kernel
         self.arrays = {b.name: self.argument_name(b.name) for b in (*kernel.inputs, *kernel.outputs)}
-        # the loads that need no test of their own
+        # the loads that are known to be inside their arrays
         self.inside = frozenset[Expr]()
 
     def parameters(self) -> list[str]:

@@ -448,28 +448,24 @@ class Writer:
         return self.either(term) if term.is_bool else self.helper(term, "max")
 
     def floor_div(self, term: Expr) -> Code:
-        x, y = term.args
-        shift = _log2(y)
-        if shift is not None:
-            return self.shift_right(term, str(shift))
-        by_literal = self.divide_by_literal(term, "quotient")
-        if by_literal is not None:
-            return by_literal
-        if x.vmin >= 0 and y.vmin >= 0:
-            return self.divide(term, "/")
-        return self.divide_by_helper(term, "floor_div_by_positive" if y.vmin >= 0 else "floor_div")
+        shift = _log2(term.args[1])
+        return self.floored(term, "quotient", "/", "floor_div") if shift is None else self.shift_right(term, str(shift))
 
     def floor_mod(self, term: Expr) -> Code:
         x, y = term.args
-        if _log2(y) is not None:
-            code = self.at(x, self.widths[term])
-            return Code(f"{code.within(PREFIX)} & {_digits(y.vmax - 1)}", MASK, code.width)
-        by_literal = self.divide_by_literal(term, "remainder")
-        if by_literal is not None:
-            return by_literal
+        if _log2(y) is None:
+            return self.floored(term, "remainder", "%", "floor_mod")
+        code = self.at(x, self.widths[term])
+        return Code(f"{code.within(PREFIX)} & {_digits(y.vmax - 1)}", MASK, code.width)
+
+    def floored(self, term: Expr, by_literal: str, symbol: str, helper: str) -> Code:
+        """A floor division by no power of two: by a product, by C's operator, or by the helper of such a divisor."""
+        x, y = term.args
+        if (product := self.divide_by_literal(term, by_literal)) is not None:
+            return product
         if x.vmin >= 0 and y.vmin >= 0:
-            return self.divide(term, "%")
-        return self.divide_by_helper(term, "floor_mod_by_positive" if y.vmin >= 0 else "floor_mod")
+            return self.divide(term, symbol)
+        return self.divide_by_helper(term, f"{helper}_by_positive" if y.vmin >= 0 else helper)
 
     def trunc_div(self, term: Expr) -> Code:
         by_literal = self.divide_by_literal(term, "quotient") if term.args[0].vmin >= 0 else None

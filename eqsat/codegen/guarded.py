@@ -1,7 +1,7 @@
-"""Which loads stay inside their arrays wherever they are evaluated, and what a branch must keep for that.
+"""Which loads stay inside their arrays wherever they are evaluated, and which terms must stay in a branch for that.
 
-A load that is inside only under the condition of a selection is written into its branch, where C evaluates it only if
-it is taken; with it stays all that stands between, which may not be computed earlier.
+Some loads are inside their array only where the condition of a selection holds. Such a load is written in that branch,
+which C evaluates only if it is taken. The terms between the selection and the load stay there too: none is hoisted.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from eqsat.theory.linear import LinearArithmetic
 def guarded_loads(
     roots: Sequence[Expr], facts: Sequence[Expr] = (), row: Expr | None = None
 ) -> tuple[frozenset[Expr], frozenset[Expr]]:
-    """The loads that are inside their array wherever they are evaluated, and the terms that may not be hoisted for it.
+    """The loads that are inside their array wherever they are evaluated, and the terms that must stay in a branch.
 
-    A load that is inside only under the condition of a selection is written into its branch, with all between. What
-    changes with ``row`` is evaluated only where ``facts`` hold; the rest may be hoisted to where they do not.
+    What changes with ``row`` is evaluated only where ``facts`` hold; the rest may be hoisted to where they do not.
     """
     loads = [t for t in topological(roots) if t.op == "load"]
     inside: set[Expr] = set()
@@ -58,7 +57,7 @@ def is_inside(theory: LinearArithmetic, term: Expr) -> bool:
 
 
 def _branches(roots: Sequence[Expr]) -> Iterator[tuple[Expr, set[Expr]]]:
-    """Every branch of every selection: its condition, and the terms that nothing outside of it uses."""
+    """Every branch of every selection: its condition, and the terms that only this branch uses."""
     users: dict[Expr, set[Expr]] = {}
     order = topological(roots)
     for term in order:
@@ -77,7 +76,7 @@ def _branches(roots: Sequence[Expr]) -> Iterator[tuple[Expr, set[Expr]]]:
 
 
 def _between(terms: set[Expr], low: Expr) -> set[Expr]:
-    """The terms of ``terms`` that need ``low``, itself among them."""
+    """``low``, and those of ``terms`` that need it."""
     found = {low}
     for term in topological(terms):
         if term in terms and any(a in found for a in term.args):

@@ -1,9 +1,9 @@
 """The interior of a row: the part of an innermost loop in which conditions hold, so that they need not be tested.
 
-A padded window, say, tests whether it is inside its image. Along one row of the output that is so from some element to
-some other, which can be computed before the row: in between the loop has no tests, which is what vector instructions
-need. Conditions over the indices of reductions are asked to hold for all of their values; a reduction whose range is
-cut short in places is one over the whole range where it is not.
+A padded window, for example, tests whether it is inside its image. In one row of the output it is inside from some
+element to another, and both can be computed before the row. Between them the loop has no tests, as vector instructions
+need it. A condition that speaks of the index of a reduction must hold for all values of the index. A reduction whose
+range ends early in places runs over its whole range in the interior.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Interior:
 
 @dataclass(frozen=True)
 class _Choice:
-    """A selection whose branch ``args[taken]`` is the value where all of ``members`` hold."""
+    """A selection that takes its operand ``args[taken]`` where all of ``members`` hold."""
 
     members: tuple[Expr, ...]
     taken: int
@@ -122,7 +122,7 @@ def interior_of(store: Store) -> Interior | None:
 
 
 def _choice(theory: LinearArithmetic, selection: Expr) -> _Choice:
-    """The conditions of a selection, or of its complement if that is the conjunction or the one that loads."""
+    """The condition of a selection, or its complement if that is a conjunction, or if only the other branch loads."""
     condition, yes, no = selection.args
     condition, taken = theory.condition(condition), 1
     loads = [any(t.op == "load" for t in topological([branch])) for branch in (yes, no)]
@@ -132,7 +132,7 @@ def _choice(theory: LinearArithmetic, selection: Expr) -> _Choice:
 
 
 def _whole_end(theory: LinearArithmetic, reduction: Expr, place: int) -> tuple[Expr, Expr]:
-    """Where an end of a range, its operand in that place, is as far out as it gets; and where that is."""
+    """When an end of a range, the operand ``place``, is as far out as it can be; and that value."""
     end = reduction.args[place]
     if place == 2:
         return theory.condition(end <= end.vmin), const(end.vmin)
@@ -140,7 +140,7 @@ def _whole_end(theory: LinearArithmetic, reduction: Expr, place: int) -> tuple[E
 
 
 def _for_all_indices(theory: LinearArithmetic, member: Expr) -> Expr | None:
-    """A comparison that holds only if ``member`` does for all values of its indices of reductions."""
+    """A comparison that implies ``member`` for all values of its indices of reductions; ``None`` if none is found."""
     terms = topological([member])
     if any(t.op == "load" or t.op in REDUCTIONS or t.op in FLOATS for t in terms):
         return None
@@ -162,7 +162,7 @@ def _for_all_indices(theory: LinearArithmetic, member: Expr) -> Expr | None:
 
 
 def _is_solved(theory: LinearArithmetic, row: Expr, condition: Expr) -> bool:
-    """Whether ``condition`` says from where to where in the row it holds, for long enough, or does not change in it."""
+    """Whether ``condition`` holds in one long enough part of the row, whose ends it gives, or in all or none of it."""
     first, beyond, rest = solved_for(theory, row, condition) or (None, None, condition)
     low, high = row.vmin, row.vmax + 1
     start = low if first is None else max(low, theory.bounds(first)[0])
@@ -173,7 +173,7 @@ def _is_solved(theory: LinearArithmetic, row: Expr, condition: Expr) -> bool:
 def _within(
     theory: LinearArithmetic, row: Expr, first: LinearForm | None, beyond: LinearForm | None, rest: Expr
 ) -> tuple[Expr, Expr]:
-    """Where the interior starts and stops: in the range of the row, and empty at its end unless ``rest`` holds."""
+    """Where the interior starts and stops, in the range of the row; it is empty, at the end, where ``rest`` fails."""
     end = const(row.vmax + 1)
     start = const(row.vmin) if first is None else minimum(maximum(to_expr(first), row.vmin), end)
     stop = end if beyond is None else maximum(minimum(to_expr(beyond), end), start)

@@ -1,9 +1,9 @@
 """C99 source for kernels: the loops around the expressions of :mod:`eqsat.codegen.expressions`.
 
-Most stores are one statement in the loops over their variables. Some are written as a whole with the innermost of these
-loops: a tile that is turned around, a row of reductions, a row with an interior, and a row in vector lanes. No element
-outside an array is ever touched: a load whose index can leave its array is either in the branch of a selection that
-keeps it inside (:mod:`eqsat.codegen.guarded`), or it carries a test of its own.
+Most stores are one statement in the loops over their variables. Four kinds are written together with their innermost
+loops: a transposed tile, a row of reductions, a row with an interior, and a row in vector lanes. No element outside an
+array is ever touched: a load whose index can leave its array is either in the branch of a selection that keeps it
+inside (:mod:`eqsat.codegen.guarded`), or it is tested by itself.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from eqsat.lang.traversal import mentions
 from eqsat.theory.definedness import settled
 from eqsat.theory.linear import LinearArithmetic
 
-#: Elements of a row whose sums are taken at a time, which vector registers hold; shorter rows are taken whole up to the
-#: second number.
+#: Elements of a row whose sums are taken together, as vector registers hold them. A row whose length is no multiple is
+#: taken whole if it has no more elements than the second number.
 STRIP, MAX_STRIP = 16, 32
 
-#: Rows whose sums are taken at a time: each sum waits for its last step, and those of other rows are taken meanwhile.
+#: Rows whose sums are taken together: while a sum waits for its last step, those of other rows go on.
 ROWS = (4, 2)
 
 
@@ -139,7 +139,7 @@ class _Nests:
             write()
 
     def _innermost(self, stores: Sequence[Store]) -> tuple[int, Callable[[], None]]:
-        """What writes the body of the loops, and how many of the innermost loops it writes itself."""
+        """How many of the innermost loops are written together with the body, and what writes them."""
         if len(stores) == 1:
             (store,) = stores
             if block := _transposed_block(store):
@@ -168,9 +168,9 @@ class _Nests:
         self.writer.emit(self.writer.call("transpose_block", 32, *places).text + ";")
 
     def _row(self, store: Store) -> None:
-        """A reduction with its loop outside the innermost one, over a whole row of the output at a time.
+        """A reduction whose loop is outside the innermost one: each step is taken for a whole row of the output.
 
-        Each element still takes its values in the same order; but a row is contiguous, and what the elements share is
+        Each element still gets its steps in the same order. A row is contiguous, and what its elements share is
         computed once.
         """
         writer, term = self.writer, store.value
@@ -186,9 +186,9 @@ class _Nests:
             writer.step(term, place, writer.need(body))
 
     def _sums(self, store: Store, rows: int, strip: int) -> None:
-        """A reduction over strips of several rows of the output at a time, those between with an interior apart.
+        """A reduction over strips of several rows of the output together, the rows inside an interior apart.
 
-        Each element still takes its values in the same order.
+        Each element still gets its steps in the same order.
         """
         writer, (outer, row) = self.writer, store.over[-2:]
         block = self._loop_of(outer, "rows", extent(outer) // rows)
@@ -196,7 +196,7 @@ class _Nests:
         parts: list[tuple[str, str, Store, tuple[Expr, ...]]] = [(first, beyond, store, ())]
         outermost = self.parallel and len(store.over) == 2 and writes_once(store)
         interior = None if outermost else interior_of(equal_store(store, store.parts, [*store.over[:-2], row, outer]))
-        # ends that are another in each column are none of blocks
+        # ends that differ from column to column are no ends of whole blocks
         if interior and not any(mentions(end, row) for end in (interior.start, interior.stop)):
             # whole blocks that are inside
             low = (interior.start + (rows - 1)) // rows
@@ -249,7 +249,7 @@ class _Nests:
                 writer.emit(f"{writer.element(store.array, writer.need(place))} = {name}[{at}];")
 
     def _in_parts(self, store: Store, interior: Interior) -> None:
-        """The innermost loop in three: where a condition may fail, where all hold and none is tested, and again."""
+        """The innermost loop in three parts: in the middle one conditions hold, in the others they are tested."""
         writer, row = self.writer, store.over[-1]
         writer.expect([interior.start, interior.stop])
         start, stop = [writer.named(end) for end in (interior.start, interior.stop)]
@@ -261,7 +261,7 @@ class _Nests:
             writer.expect(part.parts, interior.facts if part is interior.store else (), row)
             with writer.part(row, low, high):
                 writer.assign(part)
-            # what stands in a branch here may not in the next part
+            # terms that stay in a branch here may be elsewhere in the next part
             writer.forget_inline()
 
 
@@ -282,7 +282,7 @@ def _transposed_block(store: Store) -> tuple[int, int] | None:
         return None
     column, row = store.over[-2:]
     theory = LinearArithmetic()
-    # a tile is not stored in the order of the loops, which counts where an element is stored twice
+    # a tile is stored in another order than that of the loops, which matters if an element is stored twice
     if not is_inside(theory, load) or not writes_once(store):
         return None
     source, target = [theory.form(t.args[1]) for t in (load, store.target)]
@@ -326,7 +326,7 @@ def _goes_by_rows(store: Store) -> bool:
     ):
         return False
     row = store.over[-1]
-    # partial results stand in the output
+    # partial results are kept in the output, so its elements must have their type
     if extent(row) < CODE_LIMITS.row or store.array.element != (term.element or f"i{select_width(term)}"):
         return False
     theory = LinearArithmetic()

@@ -1,10 +1,10 @@
 """Compile expressions with the system's C compiler and run them.
 
 A library holds any number of kernels, so that hundreds cost one start of the compiler. It is built by the compiler that
-``CC`` names, or else the first of cc, gcc and clang, into a cache (:func:`cache_directory`) under a name made of its
-source, its flags and the compiler's version; it is loaded through cffi. It appears there by one atomic rename, so any
-number of processes may build the same library at once, and ends with a digest of itself, so that one that was damaged
-is built again. Only what this user built, where nobody else may write, is loaded.
+``CC`` names, or else the first of cc, gcc and clang, and loaded through cffi. It is kept in a cache
+(:func:`cache_directory`) under a name made of its source, its flags and the compiler's version. One atomic rename puts
+it there, so any number of processes may build the same library at once. It ends with a digest of itself, by which a
+damaged one is found and built again. A library is loaded only if this user built it where nobody else may write.
 
 By default the code is scalar (vectorisation is off): :meth:`CompiledExprs.measure` times one evaluation, not a vector
 lane.
@@ -60,7 +60,7 @@ ARRAY_FLAGS = (*VECTOR_FLAGS, "-fno-math-errno", "-fno-trapping-math", "-ffp-con
 #: What keeps gcc from changing the order of loops, which it does at the expense of vectors; clang does not.
 GCC_FLAGS = ("-fno-loop-interchange", "-fno-loop-unroll-and-jam")
 
-#: What a kernel is compiled with that comes out wrong with those: nothing that compilers have got wrong so far.
+#: What a kernel is compiled with that comes out wrong with those: no option that compilers are known to get wrong.
 SAFE_FLAGS = ("-std=c99", "-O1", "-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-ffp-contract=off")
 
 #: Points computed at a time over a domain.
@@ -72,7 +72,7 @@ SAMPLE = 2048
 #: Nanoseconds that one repetition of a measurement lasts at least.
 LEAST_NS = 1_000_000
 
-#: Seconds after which the C compiler is taken to hang.
+#: Seconds after which the C compiler is stopped, as one that hangs.
 COMPILE_SECONDS = 600
 
 #: Seconds after which a directory that a build left behind is removed: no build takes as long.
@@ -272,7 +272,7 @@ class CompiledExprs:
         count = len(columns[0]) if columns else 1
         results = self._results((count,))
         if chained:
-            # what one point stores is where the next one reads; the C code does not know, and must assume, that
+            # each point reads what the one before has stored; the C code cannot know this, so it must wait for it
             columns[0] = np.resize(columns[0], count + 1)
             results[0] = columns[0][1:]
         inputs, outputs = _pointers("const int64_t *[]", columns), _pointers("void *[]", results)
@@ -470,12 +470,12 @@ def _run(command: Sequence[str], scratch: str | None = None) -> str:
 def cache_directory() -> Path:
     """Where libraries are kept: ``EQSAT_CACHE_DIR``, or the user's cache directory. It may be deleted at any time.
 
-    Whoever can write there decides what this process runs. So what is made is private, and where other users own or may
-    write the directory, or one that it is in, it is one that is removed when the process ends, and a warning says why;
-    so it is where that of the user cannot be written, as in many containers.
+    Whoever can write there decides what this process runs. So the directory is made for this user alone. If other users
+    own it or a directory above it, or may write one of them, a temporary directory is used instead, and a warning says
+    why; so it is, without a warning, if the user's cache directory cannot be written, as in many containers.
     """
     chosen = os.environ.get("EQSAT_CACHE_DIR")
-    # the loader of libraries searches elsewhere for a name alone
+    # the loader of libraries looks for a name without a directory in other places
     wanted = Path(chosen).absolute() if chosen else Path(user_cache_dir("eqsat", appauthor=False))
     # a user without a home has a path from `~`, which is no directory
     if wanted.is_absolute():
@@ -506,7 +506,7 @@ def _warn_once(message: str) -> None:
 
 
 def _make_private(directory: Path) -> None:
-    """Make a directory, and those that it is in, for this user alone; what is there already stays as it is."""
+    """Make a directory and those above it for this user alone; those that exist stay as they are."""
     for missing in [d for d in (directory, *directory.parents) if not d.exists()][::-1]:
         missing.mkdir(mode=0o700, exist_ok=True)
 
@@ -514,7 +514,7 @@ def _make_private(directory: Path) -> None:
 def _why_not_private(directory: Path) -> str | None:
     """Who but this user and root could change what is in a directory, as a clause; None if nobody could.
 
-    ``directory`` has no links in it. In one that is sticky, as /tmp is, others cannot take away what they do not own.
+    ``directory`` has no links in it. In a sticky directory, such as /tmp, others cannot remove what they do not own.
     """
     for place in (directory, *directory.parents):
         status = place.stat()
@@ -558,7 +558,7 @@ def _build(source: str, flags: tuple[str, ...]) -> Path:
             built.write_bytes(code + _digest(code))
             built.chmod(0o700)
             if library.is_dir() and not library.is_symlink():
-                # a file does not take the place of a directory, which goes with the scratch
+                # a file cannot replace a directory: move that to the scratch, which is removed
                 with suppress(FileNotFoundError):
                     library.rename(Path(scratch, "other"))
             os.replace(built, library)
@@ -580,9 +580,9 @@ def _is_whole(library: Path) -> bool:
 
 
 def _own_file(path: Path) -> bytes:
-    """What a file holds that is this user's, and that nobody else may write; nothing if there is none."""
+    """The content of a file that belongs to this user and that nobody else may write; empty if there is none."""
     try:
-        # neither through a link, nor waiting for a writer of what is no file
+        # follow no link, and wait for no writer if it is a FIFO
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             status = os.fstat(descriptor)
@@ -594,7 +594,7 @@ def _own_file(path: Path) -> bytes:
 
 
 def _remove_abandoned(directory: Path) -> None:
-    """Remove what builds that were killed have left behind."""
+    """Remove the directories of builds that were killed."""
     for scratch in directory.glob("build-*"):
         with suppress(OSError):
             if time() - scratch.stat().st_mtime > ABANDONED_SECONDS:
@@ -646,7 +646,7 @@ class Program:
         if arguments.keys() != self._wanted:
             raise TypeError(f"kernel {self.given.name!r} {_difference(self._wanted, arguments.keys())}")
         arrays = [_of_buffer(b, _array(b.name, arguments[b.name])) for b in self.given.inputs]
-        # C knows no other bytes for conditions than 0 and 1, a view of other elements may have some
+        # C has only the bytes 0 and 1 for conditions, a view of other elements may have more
         arrays = [a.view(np.uint8) != 0 if a.dtype == bool else a for a in arrays]
         arrays = [a if a.flags.c_contiguous and a.flags.aligned else a.copy() for a in arrays]
         results = self._results({} if out is None else out, arrays)
@@ -786,7 +786,7 @@ def _trusted(
         )
         return safe
     if rounds_at_will(first.part) and not differs(first.part, first.run, second.run):
-        # two compilations agree: C's library only rounds otherwise than NumPy where that decides something
+        # two compilations agree: C's library rounds otherwise than NumPy, and a comparison depends on it
         first.note(True)
         return fast
     raise CompileError(
@@ -797,14 +797,14 @@ def _trusted(
 
 @dataclass(frozen=True)
 class _Check:
-    """What a library computes, and whether it is right: the verdict stands in a file beside it.
+    """What a library computes, and whether it is right; the verdict is kept in a file beside the library.
 
     Attributes
     ----------
     source, shorter : str
-        The library, and the one that is run to judge it.
+        The C of the library, and of the one that is run to judge it.
     owner, part : eqsat.kernels.kernel.Kernel
-        The kernels whose arguments the latter takes, and which it computes.
+        The kernel whose arguments the latter takes, and the one that it computes.
     """
 
     source: str
@@ -833,7 +833,7 @@ class _Check:
         return right
 
     def note(self, right: bool) -> None:
-        """Keep a verdict, which holds for this very library."""
+        """Keep a verdict on this very library."""
         with suppress(OSError), tempfile.TemporaryDirectory(dir=self._verdict.parent, prefix="build-") as scratch:
             file = Path(scratch, "verdict")
             file.write_bytes(self._statement(right))
@@ -886,7 +886,7 @@ def _array(name: str, given: ArrayLike) -> NDArray[Any]:
     only_dlpack = hasattr(given, "__dlpack__") and not hasattr(given, "__array__")
     try:
         return np.from_dlpack(cast(Any, given)) if only_dlpack else np.asarray(given)
-    except Exception as error:  # what an array of another library raises, as when it is on a device, is its answer
+    except Exception as error:  # other libraries raise what they like, as for an array on a device
         reason = str(error).partition("\n")[0]
         raise ValueError(f"the input {name!r} is no array ({reason}): give a NumPy array") from None
 

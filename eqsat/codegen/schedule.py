@@ -2,8 +2,8 @@
 
 :func:`split` gives the digits of a flat index loops of their own, so that its ``//`` and ``%`` disappear;
 :func:`arranged` merges loops that run through memory as one, takes the others in the order of the output, and a
-transposition in tiles. Both map kernels over flat arrays to equal ones: every element is given the same value by the
-same operations, in whatever order of elements. What the loops of a reduction do is left alone, since the order of a
+transposition in tiles. Both map kernels over flat arrays to equal ones: every element gets the same value by the same
+operations, though elements may be stored in another order. Loops of reductions stay as they are, since the order of a
 floating-point sum counts.
 """
 
@@ -42,10 +42,11 @@ NEAR = 4
 
 
 def optimized(kernel: Kernel, *, reassociate: bool = False) -> Kernel:
-    """What is compiled: the kernel split, simplified, split and simplified again if that helps, and arranged.
+    """The kernel that is compiled: split and simplified, once more if that helps, and arranged.
 
-    It is split first, since rules that do not know of the loops would mix the digits of an index. Sums are reassociated
-    only where they do not divide more often for it: a range that is cut short in places has no loops for its digits.
+    It is split first, since rules that know nothing of the loops would mix the digits of an index. Sums are
+    reassociated only if their loops then divide no more often: a range that ends early in places has no loops for its
+    digits.
 
     Parameters
     ----------
@@ -103,8 +104,8 @@ def split(kernel: Kernel) -> Kernel:
 def arranged(kernel: Kernel) -> Kernel:
     """The kernel with its loops merged, in the order of the output, and transpositions in tiles.
 
-    Stores that share loops keep them, to share what they compute; so do those that give an element several values, of
-    which the last counts.
+    Stores that share loops keep them, to share what they compute. So do stores that give an element several values, of
+    which the last must remain.
 
     >>> from eqsat.lang.expr import buffer, var
     >>> a, b, i, j = buffer("A", "f32", (512,)), buffer("B", "f32", (512,)), var("i", 0, 15), var("j", 0, 31)
@@ -122,10 +123,10 @@ def arranged(kernel: Kernel) -> Kernel:
 
 
 def sharing_loops(stores: Iterable[Store]) -> list[list[Store]]:
-    """The stores in order, those together that may share their loops: what the arrays hold at the end is the same.
+    """The stores in order, in groups that may share their loops without changing what the arrays hold at the end.
 
-    They range over the same variables, and where they store to one array it is to the same element in every iteration,
-    or never to the same one.
+    Stores of a group range over the same variables. Two that store to one array either store to the same element in
+    every iteration, or never to the same element.
 
     >>> from eqsat.lang.expr import buffer, var
     >>> b, i = buffer("B", "i32", (8,)), var("i", 0, 3)
@@ -265,15 +266,12 @@ def in_digits(stores: Sequence[Store]) -> tuple[list[Store], dict[Expr, list[Exp
 
 
 def _from_digits(digits: Sequence[tuple[Expr, int]]) -> Expr:
-    total: Expr = const(0)
-    for digit, weight in digits:
-        total = total + digit * weight
-    return total
+    return sum([digit * weight for digit, weight in digits], const(0))
 
 
 @dataclass(frozen=True)
 class _Accesses:
-    """The addresses of a store as linear forms, the target's first; and the variables that matter elsewhere."""
+    """The addresses of a store as linear forms, the target's first; and the variables that are used outside of them."""
 
     forms: list[LinearForm]
     elsewhere: frozenset[Expr]
@@ -297,7 +295,7 @@ def _has_reduction(store: Store) -> bool:
 
 
 def _in_output_order(store: Store) -> Store:
-    """The loops by their strides in the output, unless that could put what is summed up into more loops."""
+    """The loops by their strides in the output; with a reduction, which might then run more often, as they are."""
     if _has_reduction(store):
         return store
     form = LinearArithmetic().form(store.target.args[1])
@@ -306,7 +304,7 @@ def _in_output_order(store: Store) -> Store:
 
 
 def _merged(store: Store, taken: set[str]) -> Store:
-    """One loop in place of two wherever all addresses go on, from one row to the next, as they do within a row."""
+    """One loop in place of two wherever every address takes the same step from row to row as within a row."""
     place = 0
     while place + 1 < len(store.over):
         outer, inner = store.over[place : place + 2]

@@ -1,6 +1,6 @@
 """Terms in nested loops: each is computed in the outermost loop in which its variables are known.
 
-What does not change in a loop stands before it so. A reduction is a loop of its own; those over one range share it.
+So what does not change in a loop is computed before it. A reduction is a loop; reductions over one range share it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from eqsat.lang.ops import REDUCTIONS
 
 @dataclass
 class _Scope:
-    """A loop, or the function: the lines of its head, and those of its body; a name that is free again after it."""
+    """A loop, or the function: the lines of its head and of its body, and the name of a counter to free after it."""
 
     head: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -55,7 +55,7 @@ class LoopWriter(ElementWriter):
         self.depth: dict[Expr, int] = {}
         self.users: dict[Expr, int] = {}
         self.free: dict[Expr, frozenset[Expr]] = {}
-        # the terms that may not leave their place
+        # the terms that must stay in a branch
         self.inline = frozenset[Expr]()
         # the loops of an index that has more than one
         self.digits: dict[Expr, list[Expr]] = {}
@@ -70,7 +70,7 @@ class LoopWriter(ElementWriter):
         self.lines.extend(lines)
 
     def expect(self, roots: Sequence[Expr], facts: Sequence[Expr] = (), row: Expr | None = None) -> None:
-        """Make ready to write ``roots`` and no others; ``facts`` hold where what changes with ``row`` is written."""
+        """Prepare to write ``roots`` and no other terms; ``facts`` hold where terms that change with ``row`` are."""
         self.widths.update(widths(roots))
         self.users = use_counts(roots)
         self.inside, self.inline = guarded_loads(roots, facts, row)
@@ -112,7 +112,7 @@ class LoopWriter(ElementWriter):
         self.code[term] = code
 
     def forget_inline(self) -> None:
-        """Forget what may not leave its place, to write it again elsewhere."""
+        """Forget the terms that must stay in a branch, so that they are written again elsewhere."""
         self._forget(self.inline)
 
     def whole(self, variable: Expr, pragma: Sequence[str] = ()) -> AbstractContextManager[None]:
@@ -130,7 +130,7 @@ class LoopWriter(ElementWriter):
 
     @contextmanager
     def over_range(self, reduction: Expr, pragma: Sequence[str] = ()) -> Iterator[None]:
-        """The loops over the range of a reduction, whose ends are written, the innermost with the pragma."""
+        """The loops over the range of a reduction, whose ends are already written; the pragma is for the innermost."""
         index, low, high = reduction.args[1:]
         with ExitStack() as loops:
             digits = self.digits.get(index, [])
@@ -141,7 +141,7 @@ class LoopWriter(ElementWriter):
             if not digits:
                 name = free_name(f"r{index_level(index)}", self.names)
                 ends = self.code[low].text, self.code[high].within(ADD)
-                # an empty range may begin where its index never gets
+                # an empty range may begin beyond the values of its index
                 loops.enter_context(self._loop(index, name, *ends, pragma, low))
             yield
 
@@ -150,7 +150,7 @@ class LoopWriter(ElementWriter):
         self, variable: Expr, name: str, low: str, high: str, pragma: Sequence[str], *starts: Expr
     ) -> Iterator[None]:
         width = common_width(variable, variable + 1, *starts)
-        # the head is written when the loop is closed: what leaves the loop comes before it
+        # the head is written when the loop is closed: terms hoisted out of the loop come before it
         head = [*pragma, f"for (int{width}_t {name} = {low}; {name} < {high}; {name}++) {{"]
         self.scopes.append(_Scope(head, name=name if is_index(variable) else ""))
         self.bind(variable, Code(name, ATOM, width))
@@ -177,13 +177,13 @@ class LoopWriter(ElementWriter):
             self._keep(term)
 
     def _leave_loops(self, terms: Sequence[Expr], depth: int) -> None:
-        """Compute those of ``terms`` that scopes around scope ``depth`` can compute, there."""
+        """Compute those of ``terms`` that belong to scopes around scope ``depth`` in these scopes."""
         for term in terms:
             if self.depth.get(term, 0) < depth:
                 self._keep(term)
 
     def _keep(self, term: Expr) -> None:
-        """Give ``term`` a local in its own scope, unless it is a name or a literal, or may not leave its place."""
+        """Give ``term`` a local in its own scope, unless it is a name or a literal, or must stay in a branch."""
         code = self.code[term]
         if not term.args or term in self.inline or code.text.isidentifier():
             return
@@ -207,9 +207,9 @@ class LoopWriter(ElementWriter):
         return found
 
     def _write_reductions(self, term: Expr, depth: int) -> None:
-        """The loop of a reduction, which stands in scope ``depth``, and of all others over the same range there."""
+        """The loop of a reduction in scope ``depth``, which also computes the others over the same range there."""
         together = [term, *self._beside(term, depth)]
-        # what belongs to loops inside that scope waits until this one is closed
+        # terms of loops inside that scope wait until this loop is closed
         inner = self.scopes[depth + 1 :]
         del self.scopes[depth + 1 :]
         waiting = {t: (d, self.code.pop(t)) for t, d in self.depth.items() if d > depth and t in self.code}
@@ -236,7 +236,7 @@ class LoopWriter(ElementWriter):
             if other is term or other in self.code or other.args[1:] != term.args[1:] or other.op not in REDUCTIONS:
                 continue
             if not self._free_variables(other) <= self.code.keys():
-                # it belongs into a loop that is not open
+                # its loop is not open yet
                 continue
             below = set(topological([other]))
             apart = not below & {term, *found} and other not in topological([term])
@@ -252,7 +252,7 @@ class LoopWriter(ElementWriter):
         return self.literal(const(cast(int, neutral(term.op, term.args[0])))).text
 
     def step(self, term: Expr, place: str, body: str) -> None:
-        """Write the statement by which a reduction takes in one more value, at the ``place`` of its result."""
+        """Write the statement that adds one more value to the result of a reduction, at ``place``."""
         op = term.op.removeprefix("f")
         if op in ("sum_over", "prod_over"):
             self.emit(f"{place} {'+' if op == 'sum_over' else '*'}= {body};")
@@ -265,7 +265,7 @@ class LoopWriter(ElementWriter):
         self.emit(f"{place} = {place} {sign} {body} ? {body} : {place};")
 
     def _finished(self, term: Expr, name: str) -> str:
-        """The value of a reduction when its loop is done: integers have no least one to start an extreme from."""
+        """The value of a reduction after its loop; over no steps an extreme of integers has a value of its own."""
         low, high = term.args[2:]
         if term.element or term.op not in ("max_over", "min_over") or (low < high).vmin:
             return name
@@ -274,5 +274,5 @@ class LoopWriter(ElementWriter):
 
 
 def indented(lines: Sequence[str]) -> list[str]:
-    """Lines of C inside of braces; what is for the preprocessor is not moved."""
+    """Lines of C as they stand inside braces; preprocessor lines stay at the margin."""
     return [line if line.startswith("#") else "    " + line for line in lines]

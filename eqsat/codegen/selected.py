@@ -1,10 +1,10 @@
 """Loads at one of two neighbours that a selection decides, as selections between two loads.
 
 ``X[where(c, 0, 1)]`` is ``where(c, X[0], X[1])``: both loads leave the loop, and every compiler gets it right. gcc 12
-makes ``X[c ? 0 : 1]`` an access at the offset ``!c``, and its vectoriser then takes the lanes of a comparison, which
-are 0 and -1, for 0 and 1, so that it reads ``X[-1]``. It does so where nothing but a comparison and literals are added
-to the address in the loop, perhaps after it has unrolled another loop, in which the index selected that. In 32 bits
-other sums are widened as a whole; in 64 bits any sum will do.
+makes ``X[c ? 0 : 1]`` an access at the offset ``!c``. Its vectoriser then takes the lanes of a comparison, which are 0
+and -1, for 0 and 1, so that it reads ``X[-1]``. In 32 bits this happens if the address in the loop is a comparison plus
+literals, perhaps only after another loop was unrolled: other sums are widened as a whole. In 64 bits it happens in any
+sum.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _choice(condition: Expr, x: Expr, y: Expr) -> Expr:
 
 
 def _operands(root: Expr, operators: Collection[str]) -> set[Expr]:
-    """A term, its operands if it is one of these operators, and so on; of a selection what it selects among."""
+    """A term and what it joins by these operators, at any depth; of a selection its branches."""
     found: set[Expr] = set()
     waiting = [root]
     while waiting:

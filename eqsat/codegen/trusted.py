@@ -1,13 +1,14 @@
 """Whether a compiled kernel does what its terms say: it is run once on random arrays and compared with the evaluator.
 
-What is compared: every output element if evaluating them takes at most ``Limits.evaluated`` steps; otherwise, of each
-store that gives every element one value and has its array to itself, the elements at random points of its loops,
-their ends among them. What is not: stores that others overwrite in kernels beyond that, reductions so long that one
-element takes more steps, inputs that random ones do not resemble, and inputs whose elements it would divide by are
-zero. Elements beside the arrays are watched too: what is read there is arbitrary, and what is written there is seen.
+If evaluating all output elements takes at most ``Limits.evaluated`` steps, all are compared. Otherwise elements at
+random points of the loops of a store are, the ends of the loops among them, if the store is the only one to its array
+and gives each element one value. Not compared are, in such large kernels, stores that others overwrite, and reductions
+of which one element takes more steps than that; and in all kernels inputs that no random ones resemble, and inputs by
+which the kernel would divide by zero. The memory beside the arrays is filled with arbitrary values, so that reading it
+gives a wrong result, and it is looked at afterwards, so that writing it is found.
 
-Floating-point elements are exactly equal unless the kernel takes sums or products, whose order counts, or calls
-``exp`` or ``log``, of which C's library has its own.
+Floating-point elements must be exactly equal unless the kernel takes sums or products, whose order counts, or calls
+``exp`` or ``log``, which C's library computes in its own way.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def shortened(kernel: Kernel) -> Kernel | None:
 
 
 def differs(kernel: Kernel, run: Run, other: Run | None = None) -> bool:
-    """Whether a compiled kernel over flat arrays stores anything else than the evaluator says, or than another."""
+    """Whether a compiled kernel over flat arrays stores other values than the evaluator computes, or than ``other``."""
     exact, stated = not rounds_at_will(kernel), _with_tests(kernel)
     points = sample(kernel.parameters, [], ROUNDS + 1, seed=0)
     for number in range(ROUNDS if _held(kernel) <= LARGE else 1):
@@ -126,7 +127,7 @@ def differs(kernel: Kernel, run: Run, other: Run | None = None) -> bool:
             if not all(_is_close(values, expected, exact) for values, expected in pairs):
                 return True
         except ZeroDivisionError:
-            # by an element that happens to be zero: the kernel says nothing of such inputs
+            # an input element happens to be zero: the kernel has no value for such inputs
             continue
     return False
 
@@ -153,7 +154,7 @@ def _with_tests(kernel: Kernel) -> Kernel:
 
 
 def _run_beside_margins(kernel: Kernel, run: Run, inputs: Arrays, parameters: Mapping[str, int]) -> tuple[Arrays, bool]:
-    """The outputs of a kernel, and whether nothing was stored beside them."""
+    """The outputs of a kernel, and whether the memory beside them was left alone."""
     outputs: Arrays = {}
     margins = []
     for b in kernel.outputs:
@@ -169,7 +170,7 @@ def _run_beside_margins(kernel: Kernel, run: Run, inputs: Arrays, parameters: Ma
 def _expected(
     kernel: Kernel, inputs: Arrays, parameters: Mapping[str, int], found: Arrays, seed: int
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Elements that were stored, and what the evaluator says that they are."""
+    """Elements that were stored, each array with the values that the evaluator computes."""
     if sum(map(_steps, kernel.stores)) <= LIMITS.evaluated:
         for name, expected in kernel.reference(inputs, **parameters).items():
             yield found[name], expected
@@ -208,7 +209,7 @@ def _held(kernel: Kernel) -> int:
 
 
 def _random_input(array: Buffer, random: np.random.Generator) -> NDArray[Any]:
-    """Elements of an input, amid others: small multiples of 1/8, whose sums are exact; indices; any integer."""
+    """Random elements of an input with others around: multiples of 1/8, whose sums are exact, indices, any integers."""
     size = array.size + 2 * MARGIN
     count = min(size, PERIOD)
     values: NDArray[Any]

@@ -32,14 +32,14 @@ class Vectors:
         return [_declaration(element, length) for element, length in sorted(self._types)]
 
     def can_write(self, store: Store) -> bool:
-        """Whether the innermost loop of a store has ``lanes`` elements, each with a value of its own."""
+        """Whether an innermost loop has at least ``lanes`` elements, none of them a condition or a reduction."""
         if self.lanes == 1 or not store.over or store.over[-1].vmin or extent(store.over[-1]) < self.lanes:
             return False
         plain = store.when is TRUE and store.array.element != "bool"
         return plain and not any(t.op in REDUCTIONS for t in topological([store.value]))
 
     def write(self, store: Store) -> None:
-        """The innermost loop, several elements at a time, and after it the elements that are left."""
+        """The innermost loop, ``lanes`` elements at a time, and a loop over the rest."""
         writer, row = self.writer, store.over[-1]
         whole = extent(row) // self.lanes
         step = any_var(f"#{row.value}", 0, whole - 1)
@@ -63,7 +63,7 @@ class Vectors:
     def _load(self, loads: Sequence[Expr]) -> None:
         """One vector for each run of neighbours among elements that may be loaded at once."""
         writer, array = self.writer, array_of(loads[0])
-        # a lane that is not inside its array, or only in some branch, is loaded where it is needed
+        # an element that may be outside its array, or is inside only in a branch, is loaded where it is used
         safe = all(load in writer.inside and load not in writer.inline for load in loads)
         if not safe or array.element == "bool" or len(set(loads)) < len(loads):
             return

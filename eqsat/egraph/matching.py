@@ -7,7 +7,8 @@ bound elsewhere to a sum of several terms matches these terms wherever a sum has
 ``piece``).
 
 A rule that measures what no node is yet (the rest of a sum) is compiled to two: the first makes the node and remembers
-its match in a table of its own, the second goes on once something is known of the node.
+its match in a table of its own, the second goes on once something is known of the node. So do rules that ask for terms,
+in more stages where one answer decides what is asked for next.
 
 Of a rule about reductions egglog only finds where its left side matches, but for the ends of ranges: a match is a row
 of a table, :class:`AskedRule` says what is in it, and the right side is built of terms, in which an index can be
@@ -16,18 +17,21 @@ replaced.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
+from typing import TYPE_CHECKING
 
-from eqsat.egraph.compiling import Conjunct, alternatives, common_divisor, floor_parts
 from eqsat.egraph.patterns import (
     CONDITIONS,
     LITERALS,
     MEASURES,
     TERMS,
+    Conjunct,
     Pattern,
+    alternatives,
     binds_index,
     is_condition_letter,
     moved_letter,
@@ -36,7 +40,6 @@ from eqsat.egraph.patterns import (
     reductions_of,
 )
 from eqsat.egraph.program import CONTAINERS, PLAIN, container_text
-from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import (
     FALSE,
     Expr,
@@ -50,7 +53,11 @@ from eqsat.lang.expr import (
     var,
     variables,
 )
-from eqsat.lang.ops import OPS, REDUCTIONS
+from eqsat.lang.ops import BITWISE, OPS, REDUCTIONS
+from eqsat.lang.text import to_text
+
+if TYPE_CHECKING:
+    from eqsat.egraph.rule import Rule
 
 #: A shipped rule may take the constant of a sum that has fewer other terms left: the more there are, the more sums it
 #: would make, and the less each is worth.
@@ -130,6 +137,30 @@ class _Asked:
     columns: tuple[str, ...]
     #: Whether any multiple will do that cancels a term.
     is_open: bool
+
+    @property
+    def request(self) -> str:
+        """The action that asks."""
+        return (
+            f"(seek {self.whole} {self.letter})" if self.is_open else f"(ask {self.whole} {self.letter} {self.times})"
+        )
+
+    @property
+    def answer(self) -> str:
+        """The fact that something is left."""
+        return f"(piece {self.whole} {self.letter} {self.times} {self.left} {self.inside})"
+
+
+def _by_stage(asked: Sequence[_Asked]) -> list[list[_Asked]]:
+    """What is asked for in turn: what names something that an answer has decided waits for it."""
+    stages: list[list[_Asked]] = []
+    for one in asked:
+        named = re.findall(r"_\d+", f"{one.whole} {one.letter} {'' if one.is_open else one.times}")
+        if stages and set(named) <= {*stages[-1][0].columns}:
+            stages[-1].append(one)
+        else:
+            stages.append([one])
+    return stages
 
 
 @dataclass(frozen=True)
@@ -406,6 +437,19 @@ class _Matcher:
                 yield end.bind(left.taker, f"(Sum (multiset-of (Sc -1 {text})) 0)" if left.negative else text)
             else:
                 yield end.fact(f"(= 0 (multiset-length {left.terms}))", f"(= 0 {rest})")
+        if not self.rule.modulo_theory:
+            yield from self.literal_addend(state, term, at)
+
+    def literal_addend(self, state: _State, term: Expr, at: str) -> Iterator[_State]:
+        """Of two letters below the top each in turn is the constant of the sum, the other all its terms."""
+        constant, addends = as_sum(term)
+        letters = [x for k, a in addends if k == const(1) and (x := letter_of(a)) and x not in state.letters]
+        if constant != const(0) or not len(addends) == len({*letters}) == 2:
+            return
+        whole, offset, state = self.open_sum(state, at)
+        state = state.fact(f"(!= 0 {offset})", f"(< 0 (multiset-length {whole}))")
+        for literal, other in (letters, letters[::-1]):
+            yield state.bind(other, f"(Sum {whole} 0)").bind(literal, f"(Sum (multiset-of) {offset})")
 
     def sharing(self, state: _State, term: Expr, at: str) -> Iterator[_State]:
         """One of two sums that share a letter, which takes all the terms that both have."""
@@ -536,6 +580,9 @@ class _Matcher:
     def asking(self, state: _State, coefficient: Expr, letter: str, whole: str, left: _Left) -> tuple[_State, _Left]:
         """A bound letter as the terms of its normal form, some multiple of which the sum has, or more."""
         is_open = _open_letter(coefficient, state) is not None
+        if is_open and left.factor not in ("", "1"):
+            # the multiple is the letter's value only then
+            state = state.fact(f"(= {left.factor} 1)")
         cut, columns = len(state.facts), tuple(state.sorts)
         if is_open:
             times = str(coefficient.value)
@@ -682,7 +729,7 @@ class _Matcher:
             case "shl":
                 state = state.fact(f"(< {args[1]} 62)", f"(= {name} (<< {args[0]} {args[1]}))")
             case _:
-                raise self.fail(f"{term!r} cannot be computed from literals")
+                raise self.fail(f"{to_text(term)!r} cannot be computed from literals")
         return name, replace(state, numbers={**state.numbers, term: name})
 
     def measure(self, state: _State, name: str) -> tuple[str, _State]:
@@ -767,7 +814,7 @@ class _Matcher:
                 yield found[0], _Kept(of=f"(Sum (multiset-of {term}) 0)")
 
     def staged(self, state: _State, conjuncts: Sequence[Conjunct], kept: _Kept) -> tuple[Stage, ...]:
-        """The rule in one stage, or in two if what it speaks of is made, or asked for, first."""
+        """The rule in one stage, or in more if what it speaks of is made, or asked for, first."""
         measured = _measured_letters(self.pattern, conjuncts)
         made = {x: state.letters[x] for x in measured if state.letters[x].startswith("(")}
         compared = [(x, y) for _, x, y in conjuncts if _has_terms(x) or _has_terms(y)]
@@ -780,6 +827,7 @@ class _Matcher:
                 if not made.keys() & set(_measured_letters(Pattern(FALSE, FALSE, FALSE), [conjunct])):
                     state = self.guarded(state, conjunct)
                     conjuncts = [c for c in conjuncts if c is not conjunct]
+        groups = _by_stage(state.asked) or [[]]
         cut, columns = len(state.facts), [*state.sorts]
         if state.asked:
             cut, columns = state.asked[0].after, [*state.asked[0].columns]
@@ -787,20 +835,22 @@ class _Matcher:
         for x in made:
             state = state.bind(x, f"made_{x}").declare(f"made_{x}", "E")
             columns.append(f"made_{x}")
-        for asked in state.asked:
-            wanted = "seek" if asked.is_open else "ask"
-            actions.append(f"({wanted} {asked.whole} {asked.letter}{'' if asked.is_open else ' ' + asked.times})")
         for left, right in compared:
             _, one = self.build(state, left)
             _, two = self.build(state, right)
             actions.append(f"(Lt {one} {two})")
-        table = f"found{next(_NUMBERS)}"
-        row = f"({table} {' '.join(columns)})"
-        declared = f"(relation {table} ({' '.join([state.sorts[n] for n in columns])}))"
-        first = Stage(" ".join(state.facts[:cut]), " ".join([*actions, row]), declared)
-        pieces = [f"(piece {a.whole} {a.letter} {a.times} {a.left} {a.inside})" for a in state.asked]
-        facts, action = self.finish(replace(state, facts=(row, *pieces, *state.facts[cut:])), conjuncts, kept)
-        return first, Stage(" ".join(facts), action)
+        stages, facts = [], state.facts[:cut]
+        for group, following in zip(groups, [*groups[1:], []], strict=True):
+            table = f"found{next(_NUMBERS)}"
+            row = f"({table} {' '.join(columns)})"
+            declared = f"(relation {table} ({' '.join([state.sorts[n] for n in columns])}))"
+            stages.append(Stage(" ".join(facts), " ".join([*actions, *[a.request for a in group], row]), declared))
+            end = following[0].after if following else len(state.facts)
+            facts = (row, *[a.answer for a in group], *state.facts[cut:end])
+            cut, actions = end, []
+            columns += [name for a in following[:1] for name in a.columns if name not in columns]
+        facts, action = self.finish(replace(state, facts=facts), conjuncts, kept)
+        return (*stages, Stage(" ".join(facts), action))
 
     def finish(self, state: _State, conjuncts: Sequence[Conjunct], kept: _Kept) -> tuple[tuple[str, ...], str]:
         """The guard's facts, and the action."""
@@ -889,6 +939,23 @@ class _Matcher:
 _NUMBERS = count()
 
 
+def floor_parts(fresh: str, dividend: str, divisor: str) -> tuple[str, str, str]:
+    """Floor division of egglog numbers, whose ``/`` and ``%`` truncate: facts, quotient, remainder."""
+    remainder, quotient = f"{fresh}r", f"{fresh}q"
+    facts = (
+        f"(= {remainder} (% (+ (% {dividend} {divisor}) {divisor}) {divisor}))"
+        f" (= {quotient} (/ (- {dividend} {remainder}) {divisor}))"
+    )
+    return facts, quotient, remainder
+
+
+def common_divisor(left: str, right: str) -> str:
+    """The greatest common divisor of egglog numbers, ``left`` not negative; of 0 and 0 it is 0."""
+    # a fraction in lowest terms has been divided by it; a zero denominator would panic
+    larger = f"(max {left} (abs {right}))"
+    return f"(/ {larger} (denom (rational (min {left} (abs {right})) (max 1 {larger}))))"
+
+
 def _shared(left: Expr) -> dict[Expr, tuple[str, str]]:
     """The operands of a node such as ``min(x + z, y + z)``: each with the letter that both have, and its own.
 
@@ -943,6 +1010,7 @@ def _measured_letters(pattern: Pattern, conjuncts: Sequence[Conjunct]) -> list[s
 def by_representation(rule: Rule) -> bool:
     """Whether both sides of ``rule`` are one node of the encoding, as those of commutativity are.
 
+    >>> from eqsat.egraph.rule import Rule
     >>> by_representation(Rule("associates", "(x + y) + z", "x + (y + z)"))
     True
     >>> by_representation(Rule("distributes", "(x + y) * z", "x*z + y*z"))
@@ -988,6 +1056,34 @@ def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
             if name and name in TERMS and name not in moved and sum(t.args.count(letter) for t in order) == 1:
                 literal = {letter: var(unused, letter.vmin, letter.vmax)}
                 yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], literal))
+
+
+#: The operators of numbers that are computed from literals and measures.
+_COMPUTED = BITWISE | {"const", "var", "floordiv", "mod", "neg", "add", "sub", "mul", "min", "max", "shl"}
+
+
+def refuse_unmatchable(rule: Rule) -> None:
+    """Raise ``ValueError`` if a guard asks what is not known, or a number is none that a match computes."""
+    pattern = pattern_of(rule)
+    right = topological([pattern.right])
+    # an array stands for a letter
+    numbers = [t for t in right if not t.is_bool and is_number(t) and t.op not in ("load", "buffer")]
+    for op, x, y in {c: None for conjuncts in alternatives(pattern.when) for c in conjuncts}:
+        if _has_terms(x) or _has_terms(y):
+            if op != "lt":
+                raise ValueError(
+                    f"rule {rule.name!r}: a guard may compare terms with < only, as in 'x < y'; "
+                    "bounds with vmin(x), vmax(x)"
+                )
+        elif str(x.value).startswith("free_") and op != "ne":
+            raise ValueError(
+                f"rule {rule.name!r}: a guard may not ask that free(...) is false: the absence of a fact proves nothing"
+            )
+        else:
+            numbers += topological([x, y])
+    for number in numbers:
+        if number.op not in _COMPUTED:
+            raise ValueError(f"rule {rule.name!r}: {to_text(number)!r} cannot be computed from literals")
 
 
 @cache

@@ -20,7 +20,20 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from eqsat.lang.expr import TRUE, Expr, buffer, buffers, const, index_level, is_index, make, topological, var, variables
+from eqsat.lang.expr import (
+    TRUE,
+    Expr,
+    buffer,
+    buffers,
+    chain_members,
+    const,
+    index_level,
+    is_index,
+    make,
+    topological,
+    var,
+    variables,
+)
 from eqsat.lang.ops import BITWISE, MAX_SHIFT, REDUCTIONS
 from eqsat.lang.text import parse, to_text
 
@@ -229,3 +242,40 @@ def mentioned(pattern: Pattern) -> list[int]:
 def is_condition_letter(term: Expr) -> bool:
     """Whether a term of a pattern is a condition letter, which is read as ``p != 0``."""
     return term.op == "ne" and term.args[0].op == "var" and str(term.args[0].value) in CONDITIONS
+
+
+_NEGATED = {"lt": "ge", "le": "gt", "eq": "ne", "ne": "eq"}
+
+#: A comparison in a guard: its operator (also ``ge`` and ``gt``), and what it compares.
+Conjunct = tuple[str, Expr, Expr]
+
+
+def alternatives(when: Expr) -> list[list[Conjunct]]:
+    """The guard in disjunctive normal form: each alternative alone lets the rule fire."""
+    holds: dict[Expr, list[list[Conjunct]]] = {}
+    fails: dict[Expr, list[list[Conjunct]]] = {}
+    for term in topological([when]):
+        if term.op == "bool":
+            holds[term], fails[term] = [[] for _ in range(term.vmax)], [[] for _ in range(1 - term.vmax)]
+        elif term.op == "not":
+            holds[term], fails[term] = fails[term.args[0]], holds[term.args[0]]
+        elif term.op in ("and", "or"):
+            left, right = term.args
+            one, other = (holds, fails) if term.op == "and" else (fails, holds)
+            one[term] = [f + g for f in one[left] for g in one[right]]
+            other[term] = other[left] + other[right]
+        elif term.is_bool:
+            holds[term] = [[(term.op, *term.args)]]  # type: ignore[list-item]
+            fails[term] = [[(_NEGATED[term.op], *term.args)]]  # type: ignore[list-item]
+    return holds[when]
+
+
+def is_within(reduction: Expr, other: Expr) -> bool:
+    """Whether the range of a reduction, if it is not empty, is always a part of that of another over its index."""
+    _, index, low, high = reduction.args
+    _, like, least, most = other.args
+    return (
+        index_level(index) == index_level(like)
+        and least in chain_members(low, "max")
+        and most in chain_members(high, "min")
+    )

@@ -172,6 +172,18 @@ def terms_with(constructor: str, arity: int) -> str:
     )
 
 
+def without_terms(constructor: str, arity: int) -> str:
+    """What deletes the rows of :func:`terms_with` of nodes that rules match no longer."""
+    operands = " ".join([f"x{i}" for i in range(arity)])
+    gone = f"(gone-{constructor} {operands})"
+    row = f"(at-{constructor} m t a c {operands})"
+    return (
+        f"(relation gone-{constructor} ({' '.join(['E'] * arity)}))"
+        f' (rule ({gone} {row}) ((delete {row})) :ruleset gone :name "terms-{constructor}")'
+        f' (rule ({gone}) ((delete {gone})) :ruleset gone :name "gone-{constructor}")'
+    )
+
+
 def container_text(op: str, members: str) -> str:
     """The node of an operator over a multiset; but for products and exclusive or a member counts once."""
     return f"({CONTAINERS[op]} {members if op in _COUNTED else f'(multiset-reset-counts {members})'})"

@@ -2,11 +2,11 @@
 
 A :class:`Rule` says that two patterns are equal where a guard holds, in the syntax of expressions:
 :mod:`eqsat.egraph.patterns` has their language. From that line come the egglog rules
-(:mod:`eqsat.egraph.compiling`), the matcher of the greedy engine (:mod:`eqsat.optimizer.greedy`) and the proof
+(:mod:`eqsat.egraph.matching`), the matcher of the greedy engine (:mod:`eqsat.optimizer.greedy`) and the proof
 (:mod:`eqsat.prove.proof`).
 
 Rules about reductions are what :mod:`eqsat.theory.reduce` rests on; they are proved for each small range
-(:mod:`eqsat.prove.binding`). What the e-graph builds of terms for them is in :mod:`eqsat.egraph.reductions`.
+(:mod:`eqsat.prove.binding`). How their right sides are built of terms is in :mod:`eqsat.egraph.reductions`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 
-from eqsat.egraph.compiling import compile_rule
-from eqsat.egraph.patterns import CONDITIONS, TERMS, is_condition_letter, pattern_of
-from eqsat.lang.expr import Expr, topological, variables
+from eqsat.egraph.matching import refuse_unmatchable
 
 #: What egglog's text and the engine's profiles can carry as a name.
 _NAME = re.compile(r'[^"@\\\r\n]+')
@@ -80,7 +77,9 @@ class Rule:
             raise ValueError(
                 f"a rule is named {self.name!r}: give it a name without quotes, backslashes, @ and line breaks"
             )
-        compile_rule(self)
+        refuse_unmatchable(self)
+        if self.both_ways:
+            refuse_unmatchable(self.reverse())
 
     def reverse(self) -> Rule:
         """The rule from right to left."""
@@ -115,53 +114,3 @@ class Counterexample:
     def __str__(self) -> str:
         values = ", ".join(f"{name} = {value}" for name, value in self.values.items())
         return f"rule {self.rule!r} is false: with {values} the left side is {self.left}, the right side {self.right}"
-
-
-@cache
-def is_commutativity(rule: Rule) -> bool:
-    """Whether ``rule`` only swaps the operands of one operator."""
-    pattern = pattern_of(rule)
-    left, right = pattern.left, pattern.right
-    return len(left.args) == 2 and right.op == left.op and right.args == left.args[::-1]
-
-
-@cache
-def grows(rule: Rule) -> bool:
-    """Whether ``rule`` makes terms bigger: more operators, terms or conditions on the right; literals are not counted.
-
-    >>> grows(Rule("distribute", "(x + y) * z", "x*z + y*z")), grows(Rule("scales-multiply", "(x*c)*d", "x*(c*d)"))
-    (True, False)
-    """
-    pattern = pattern_of(rule)
-    left, right = _nodes(pattern.left), _nodes(pattern.right)
-    return not right <= left or (rule.both_ways and left != right)
-
-
-def _nodes(side: Expr) -> Counter[str]:
-    """How often each term and condition occurs in one side of a rule, and under ``""`` how many operators on them."""
-    found: Counter[str] = Counter()
-    stack = [side]
-    while stack:
-        term = stack.pop()
-        if is_condition_letter(term) or str(term.value) in TERMS:
-            found[str(variables([term])[0].value)] += 1
-        elif any(str(v.value) in TERMS + CONDITIONS for v in variables([term])):
-            found[""] += 1
-            stack += term.args
-    return found
-
-
-@cache
-def only_reorders(rule: Rule) -> bool:
-    """Whether both sides apply one operator to the same terms or conditions: commutativity, associativity.
-
-    >>> only_reorders(Rule("associates", "(x + y) + z", "x + (y + z)"))
-    True
-    >>> only_reorders(Rule("offset-outward", "(x + c) + y", "(x + y) + c"))
-    False
-    """
-    pattern = pattern_of(rule)
-    counts = _nodes(pattern.left)
-    ops = {t.op for t in topological([pattern.left, pattern.right]) if t.args and not is_condition_letter(t)}
-    letters = {str(v.value) for v in variables([pattern.left, pattern.right])}
-    return len(ops) == 1 and counts == _nodes(pattern.right) and {""} < counts.keys() == letters | {""}

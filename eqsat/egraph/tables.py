@@ -15,7 +15,18 @@ from typing import Any, TextIO
 
 from eqsat.egraph.matching import Compiled, compiled
 from eqsat.egraph.patterns import has_bits
-from eqsat.egraph.program import CONTAINERS, MOST_COLUMNS, NORMAL, PLAIN, ROWS, containers, program, terms_with
+from eqsat.egraph.program import (
+    CONTAINERS,
+    MOST_COLUMNS,
+    NORMAL,
+    PLAIN,
+    ROWS,
+    container_text,
+    containers,
+    program,
+    terms_with,
+    without_terms,
+)
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.warm import WarmProgram
 
@@ -46,7 +57,10 @@ class Tables:
         with_bits = any(map(has_bits, rules))
         self._containers = containers(with_bits)
         lines = [program(with_bits)]
-        lines += [terms_with(*PLAIN[op]) for op in PLAIN if any(op in way.addends for way in ways)]
+        # the operators of which there is a table of terms, and whether these rows can be taken back
+        self._of_terms = [op for op in PLAIN if any(op in way.addends for way in ways)]
+        self._can_retire = False
+        lines += [terms_with(*PLAIN[op]) for op in self._of_terms]
         numbers = count()
         for way in ways:
             names = []
@@ -65,6 +79,7 @@ class Tables:
         self._run, self._egraph = self._program.run, self._program.egraph
         self._rows: dict[str, list[tuple[int, ...]]] = defaultdict(list)
         self._texts: list[str] = []
+        self._retired: list[str] = []
         self.matches: Counter[str] = Counter()
         self.seconds: Counter[str] = Counter()
 
@@ -104,6 +119,23 @@ class Tables:
         if 1 < len(members) <= MOST_COLUMNS and op in self._containers:
             self.add(f"{op}{len(members)}", c, *members)
 
+    def retire(self, op: str, payload: Any, operands: Sequence[int]) -> None:
+        """Let no rule match a node any longer."""
+        names = [f"(A {a})" for a in operands]
+        if op == "sum":
+            constant, coefficients = payload
+            members = " ".join([f"(Sc {k} {name})" for k, name in zip(coefficients, names, strict=True)])
+            text = f"(Sum (multiset-of {members}) {constant})"
+        elif op in self._containers:
+            text = container_text(op, f"(multiset-of {' '.join(names)})")
+        elif op in PLAIN:
+            text = f"({PLAIN[op][0]} {' '.join(names)})"
+        else:
+            return
+        self._retired.append(f"(subsume {text})")
+        if op in self._of_terms:
+            self._retired.append(f"(gone-{text[1:]}")
+
     def _written(self, table: str, rows: Iterable[tuple[int, ...]]) -> str:
         """The path of a file with these rows."""
         file = self._files.get(table)
@@ -136,6 +168,12 @@ class Tables:
         self._rows.clear()
         self._run(f"{' '.join(script)} {' '.join(self._texts)} (run-schedule (run build) {_INDEX})")
         self._texts.clear()
+        if self._retired:
+            if not self._can_retire:
+                self._can_retire = True
+                self._run(" ".join(["(ruleset gone)", *[without_terms(*PLAIN[op]) for op in self._of_terms]]))
+            self._run(f"{' '.join(self._retired)} (run gone 1)")
+            self._retired.clear()
 
     def round(self, live: frozenset[str], with_broad: bool = True) -> bool:
         """Run the rules that read nodes of the constructors ``live`` alone; whether anything changed.
@@ -177,6 +215,7 @@ class Tables:
         """Empty every table."""
         self._rows.clear()
         self._texts.clear()
+        self._retired.clear()
         self._program.clear()
 
 

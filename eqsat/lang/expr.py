@@ -550,20 +550,13 @@ def prod_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Exp
 
     Parameters
     ----------
-    body : Expr or int
-        The values; it may contain ``index``.
-    index : Expr
-        A variable; its own range does not matter, and outside ``body`` it is another variable.
-    low, high : Expr or int
-        The range, ``high`` exclusive.
+    body, index, low, high
+        As those of :func:`sum_over`, and so what they raise.
 
     Raises
     ------
     ValueError
-        If reductions nest more than 64 deep, under the range of the index ``body`` is refused, or the product can
-        exceed 10,000 bits.
-    TypeError
-        If ``index`` is no variable or an operand is a condition.
+        If the product can exceed 10,000 bits.
 
     >>> i, n = var("i", 0, 99), var("n", 0, 5)
     >>> found = prod_over(i + 1, i, 0, n)
@@ -578,19 +571,8 @@ def max_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr
 
     Parameters
     ----------
-    body : Expr or int
-        The values; it may contain ``index``.
-    index : Expr
-        A variable; its own range does not matter, and outside ``body`` it is another variable.
-    low, high : Expr or int
-        The range, ``high`` exclusive.
-
-    Raises
-    ------
-    ValueError
-        If reductions nest more than 64 deep, or under the range of the index ``body`` is refused.
-    TypeError
-        If ``index`` is no variable or an operand is a condition.
+    body, index, low, high
+        As those of :func:`sum_over`, and so what they raise.
 
     >>> i, n = var("i", 0, 99), var("n", 0, 5)
     >>> found = max_over(i + 1, i, 0, n)
@@ -605,19 +587,8 @@ def min_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr
 
     Parameters
     ----------
-    body : Expr or int
-        The values; it may contain ``index``.
-    index : Expr
-        A variable; its own range does not matter, and outside ``body`` it is another variable.
-    low, high : Expr or int
-        The range, ``high`` exclusive.
-
-    Raises
-    ------
-    ValueError
-        If reductions nest more than 64 deep, or under the range of the index ``body`` is refused.
-    TypeError
-        If ``index`` is no variable or an operand is a condition.
+    body, index, low, high
+        As those of :func:`sum_over`, and so what they raise.
 
     >>> i, n = var("i", 0, 99), var("n", 0, 5)
     >>> found = min_over(i + 1, i, 0, n)

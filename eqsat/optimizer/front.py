@@ -8,13 +8,11 @@ from inspect import signature
 from typing import TypeGuard, cast
 
 from eqsat.egraph.engine import Budget
-from eqsat.egraph.patterns import pattern_of
 from eqsat.egraph.rule import Rule, refuse_repeated
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel, checked
 from eqsat.lang.costs import LATENCY
-from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, topological, var
-from eqsat.lang.ops import OWN
+from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var
 from eqsat.lang.strength_reduction import strength_reduced
 from eqsat.lang.text import parse
 from eqsat.optimizer.kept import Input, with_divisions, with_hidden_divisions
@@ -136,8 +134,6 @@ def optimize(
     if len(gated) != len(roots):
         raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
     rules = DEFAULT if rules is None or rules is DEFAULT else _checked_rules(rules)
-    if not theory and engine == "egraph":
-        _refuse_own([*roots, *facts, *[g for g in gated if g is not None]], rules)
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
     given = Input(roots, facts, gated)
     hidden = given if unknown_divisors == "refuse" else with_hidden_divisions(given, unknown_divisors == "assume")
@@ -213,14 +209,6 @@ def _fact(given: Expr | str, names: dict[str, Expr]) -> Expr:
 def _require_one_of(what: str, given: str, allowed: Collection[str], of: str = "") -> None:
     if given not in allowed:
         raise ValueError(f"unknown {what} {given!r}{of}: use one of {', '.join(allowed)}")
-
-
-def _refuse_own(terms: Sequence[Expr], rules: Sequence[Rule]) -> None:
-    """Refuse operators of users' own, which the e-graph of the rules alone does not have."""
-    patterns = [pattern_of(rule) for rule in rules if rule not in _SHIPPED]
-    own = [t.op for t in topological([*terms, *[p.left for p in patterns]]) if t.op in OWN]
-    if own:
-        raise ValueError(f"rules alone have no operators of one's own, such as {own[0]!r}: leave out theory=False")
 
 
 def _checked_rules(given: Iterable[Rule]) -> tuple[Rule, ...]:

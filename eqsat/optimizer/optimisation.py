@@ -17,7 +17,7 @@ from typing import cast
 
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.congruent import CongruentRemainders
-from eqsat.egraph.engine import Budget, Saturation, Session
+from eqsat.egraph.engine import Budget
 from eqsat.egraph.patterns import binds_index
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables
@@ -62,12 +62,6 @@ MOST_SHARE = 1.2
 def _of_default[P](prepare: Callable[[tuple[Rule, ...]], P]) -> P:
     """What is prepared for the rules of eqsat, without hashing all of them to find it."""
     return prepare(DEFAULT)
-
-
-@lru_cache(maxsize=16)
-def _free_sessions(rules: tuple[Rule, ...]) -> list[Session]:
-    """The sessions for these rules that no thread is using."""
-    return []
 
 
 @lru_cache(maxsize=16)
@@ -120,11 +114,6 @@ class Spent:
         """Note why egglog is not entered, unless it was before."""
         if self.not_entered is not None:
             self.not_entered = why
-
-    def add(self, saturation: Saturation) -> None:
-        """Count what egglog did."""
-        self.rounds += saturation.rounds
-        self.count(saturation.matches, saturation.seconds, saturation.trace)
 
     def count(self, matches: Mapping[str, int], seconds: Mapping[str, float], rounds: tuple[Round, ...]) -> None:
         """Count the matches and seconds of rules, and the rounds in which they ran."""
@@ -291,24 +280,6 @@ class Optimisation(ABC):
             return _of_default(prepare) if rules is DEFAULT else prepare(rules)
 
     @contextmanager
-    def _session(self, rules: tuple[Rule, ...]) -> Iterator[Session]:
-        """A session for this thread alone, compiled outside the clock if none is free."""
-        free = self._once(_free_sessions, rules)
-        with self.spent.off_the_clock():
-            try:
-                session = free.pop()
-            except IndexError:
-                session = Session(rules)
-        try:
-            yield session
-        except Exception:
-            # unlike an interrupt, an error leaves it empty
-            free.append(session)
-            raise
-        if not session.is_worn:
-            free.append(session)
-
-    @contextmanager
     def _tables(self, rules: tuple[Rule, ...]) -> Iterator[Tables]:
         """Tables for this thread alone, compiled outside the clock if none are free."""
         free = _free_tables(rules)
@@ -318,12 +289,13 @@ class Optimisation(ABC):
         if not tables.is_worn:
             free.append(tables)
 
-    def _modulo(self, builder: Builder, rules: tuple[Rule, ...]) -> Saturated:
-        """Let the rules match in egglog all that a canonical e-graph has."""
+    def _modulo(self, builder: Builder, rules: tuple[Rule, ...], seconds: float = inf, nodes: float = inf) -> Saturated:
+        """Let the rules match in egglog all that a canonical e-graph has, within the budget and these bounds."""
         with self._tables(rules) as tables:
             if not tables.can_match(present(builder)):
-                CongruentRemainders(builder).add()
-                builder.grow()
+                if builder.theory.is_canonical:
+                    CongruentRemainders(builder).add()
+                    builder.grow()
                 self.spent.skip(NO_MATCH if rules else NO_RULES)
                 return Saturated("saturated", ())
             began = time.perf_counter()
@@ -331,9 +303,10 @@ class Optimisation(ABC):
             phase = self.spent.enter("saturate")
             own = self.rules is not DEFAULT and not all(map(is_shipped, rules))
             # half of the time that is left is for choosing
-            least = self._seconds_left() / 2
+            least = max(self._seconds_left() / 2, self._seconds_left() - seconds)
+            budget = replace(self.budget, nodes=int(min(nodes, self.budget.nodes)))
             try:
-                found = saturate(builder, tables, self.budget, lambda: self._seconds_left() <= least, own)
+                found = saturate(builder, tables, budget, lambda: self._seconds_left() <= least, own)
             except UnsoundUnionError as error:
                 # what is shipped is proved: it is the constraints, or else a rule of the caller's
                 if not self.facts or own:
@@ -344,26 +317,6 @@ class Optimisation(ABC):
             self.spent.rounds += sum(r.number > 0 for r in found.rounds)
             self.spent.count(tables.matches, tables.seconds, found.rounds)
         return found
-
-    def _saturate_terms(
-        self,
-        rules: tuple[Rule, ...],
-        terms: Sequence[Expr],
-        facts: Sequence[Expr],
-        seconds: float,
-        nodes: int,
-        without: frozenset[str] = frozenset(),
-    ) -> Saturation:
-        budget = replace(self.budget, seconds=seconds, nodes=nodes)
-        with self._session(rules) as session:
-            began = time.perf_counter()
-            self.spent.not_entered = None
-            phase = self.spent.enter("saturate")
-            saturation = session.saturate(terms, facts, budget, without)
-            self.spent.enter(phase)
-            self.spent.engine_seconds += time.perf_counter() - began
-        self.spent.add(saturation)
-        return saturation
 
     def _has_time(self) -> bool:
         """Whether there is time left for what may improve the answer; the result says so if there is none."""

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from math import gcd
 
 from eqsat.alternatives.builder import Builder
-from eqsat.egraph.compiling import is_within
 from eqsat.egraph.matching import AskedRule, as_sum, is_number, is_sum, letter_of
-from eqsat.egraph.patterns import LITERALS, MEASURES, has_own_loops, levels_around, reductions_of
+from eqsat.egraph.patterns import LITERALS, MEASURES, has_own_loops, is_within, levels_around, reductions_of
 from eqsat.egraph.reductions import RightSide, divisors, is_accepted
 from eqsat.extract.graph import Payload
 from eqsat.lang.expr import TRUE, Expr, const, index_level, is_index, term_count, variables

@@ -29,8 +29,13 @@ def relevant_rules(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
 
 @lru_cache(maxsize=16)
 def relevant_without_bits(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """The relevant rules that an input without bit operators may need: all, if one of the user's own has such."""
-    rules = relevant_rules(rules)
+    """The relevant rules that an input without bit operators may need."""
+    return without_bits(relevant_rules(rules))
+
+
+@lru_cache(maxsize=16)
+def without_bits(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """The rules that an input without bit operators may need: all, if one of the user's own has such."""
     if any(has_bits(rule) and not is_shipped(rule) for rule in rules):
         return rules
     return tuple(rule for rule in rules if not has_bits(rule))

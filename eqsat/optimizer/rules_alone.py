@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from eqsat.egraph.reductions import scoped
-from eqsat.egraph.rule import Rule, grows, is_commutativity, only_reorders
+from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.choosing import Chooser
+from eqsat.egraph.rule import Rule
 from eqsat.egraph.trace import NO_ROOTS, ONE_BY_ONE
-from eqsat.extract.graph import EGraph
-from eqsat.extract.select import Choice, Priced, dag, tree
+from eqsat.extract.select import Choice, ProductPrices
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import Expr, term_count
-from eqsat.lang.terms import to_exprs
+from eqsat.lang.expr import Expr, term_count, topological
+from eqsat.lang.ops import BITWISE
 from eqsat.optimizer.greedy import rewrite
 from eqsat.optimizer.optimisation import FIRST_NODES, LARGE, NODES_GROW, Optimisation, dont_care
+from eqsat.optimizer.relevant import without_bits
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.snapshot import Part, Snapshot
 from eqsat.theory.definedness import without_dead_divisions
-from eqsat.theory.facts import OverdueError
+from eqsat.theory.facts import OverdueError, Work
 from eqsat.theory.linear import LinearArithmetic
+from eqsat.theory.structural import StructuralArithmetic
 
 
 @dataclass
 class _Group:
-    """Roots that matter under the same facts, for the rules alone.
+    """Roots that matter under the same facts.
 
-    ``graph`` is what was last saturated, and ``stop`` says why that ended.
+    ``stop`` says why the last saturation ended, ``part`` has its e-graph.
     """
 
     facts: tuple[Expr, ...]
     members: list[int]
-    graph: EGraph = field(default_factory=EGraph)
+    part: Part | None = None
     stop: str = "time"
-
-    def part(self) -> Part:
-        """What choosing again needs of it: each root as given and, where that differs, with fewer reductions."""
-        return Part(self.graph, tuple(zip(self.members, self.graph.roots, strict=True)))
 
 
 class RulesAlone(Optimisation):
@@ -57,10 +53,6 @@ class RulesAlone(Optimisation):
     def _saturated(self) -> Result:
         base, contexts = self._theories()
         self._check_divisors(contexts)
-        self.spent.enter("build")
-        with self._session(self.used):
-            # compiled outside the clock
-            pass
         alive = without_dead_divisions(self.roots, base) if self.suspected else self.roots
         found = [root if theory else dont_care(root) for root, theory in zip(alive, contexts, strict=True)]
         groups = self._groups(contexts)
@@ -71,21 +63,17 @@ class RulesAlone(Optimisation):
         waiting = [everything, *groups] if len(groups) > 1 else groups
         nodes = FIRST_NODES
         if term_count(found) > LARGE:
-            found = self._pulsed(everything, found, nodes, self._seconds_left() / 2, _eager(self.used))
+            found = self._one_by_one(everything, found)
         while waiting:
             for place, group in enumerate(waiting):
                 sizes = [term_count([found[i] for i in of.members]) for of in waiting[place:]]
                 found = self._pulsed(group, found, nodes, self._seconds_left() * sizes[0] / sum(sizes))
             waiting = [group for group in groups if group.stop == "nodes" and nodes < self.budget.nodes]
             nodes *= NODES_GROW
-        if self.extract == "exact":
-            for group in groups:
-                if group.graph.roots:
-                    found = self._with_best(group, found, self._exactly)
-        self.stop = next((group.stop for group in groups if group.stop != "saturated"), "saturated")
-        parts = tuple([group.part() for group in groups if group.graph.roots])
+        self.stop = next((group.stop for group in groups if group.stop != "saturated"), self.stop)
+        parts = tuple([group.part for group in groups if group.part is not None])
         snapshot = Snapshot(parts, self.lazy) if parts else None
-        return self._result(found, sum(len(group.graph) for group in groups), contexts, "egraph", snapshot)
+        return self._result(found, sum(len(part.graph) for part in parts), contexts, "egraph", snapshot)
 
     def _groups(self, contexts: Sequence[LinearArithmetic | None]) -> list[_Group]:
         """The roots by their gates, without those whose gate never holds."""
@@ -96,52 +84,85 @@ class RulesAlone(Optimisation):
                 groups.setdefault(gate, _Group(facts, [])).members.append(index)
         return list(groups.values())
 
-    def _pulsed(
-        self, group: _Group, found: list[Expr], nodes: int, seconds: float, without: frozenset[str] = frozenset()
-    ) -> list[Expr]:
+    def _theory(self, group: _Group) -> StructuralArithmetic | None:
+        """What is known of the roots of ``group``; ``None`` if they never matter."""
+        self.spent.enter("normalise")
+        try:
+            return StructuralArithmetic(group.facts, work=Work(until=self._ends(), end=self._last()))
+        except ContradictionError as error:
+            if group.facts == self.facts:
+                raise self._contradiction() from error
+            return None
+
+    def _one_by_one(self, group: _Group, found: list[Expr]) -> list[Expr]:
+        """``found`` as the rules leave it that are applied one after the other, innermost terms first."""
+        given = [found[i] for i in group.members]
+        phase = self.spent.enter("rewrite")
+        try:
+            rewritten = rewrite(given, self.used, group.facts, seconds=self._seconds_left() / 2)
+        except ContradictionError as error:
+            raise self._contradiction() from error
+        self.spent.matches.update(rewritten.matches)
+        self.spent.enter(phase)
+        return self._cheaper(group, found, rewritten.roots)
+
+    def _pulsed(self, group: _Group, found: list[Expr], nodes: int, seconds: float) -> list[Expr]:
         """``found`` with what the rules make of the roots of ``group`` in e-graphs of up to ``nodes`` nodes.
 
-        Rules that outgrow theirs start again from the best terms so far, which leave more room than those before, while
-        that pays (Caviar, CC 2022).
+        What rules find to be equal has different forms: the next e-graph starts from the best terms, while that pays
+        (Caviar, CC 2022).
         """
-        ends = time.perf_counter() + seconds
-        while (left := ends - time.perf_counter()) > 0:
+        ends = self.spent.seconds() + seconds
+        theory = self._theory(group)
+        if theory is None:
+            group.stop = "saturated"
+            return _replaced(found, group.members, [dont_care(found[i]) for i in group.members])
+        while (left := ends - self.spent.seconds()) > 0:
             given = [found[i] for i in group.members]
-            try:
-                limit = min(self.budget.nodes, max(nodes, 2 * term_count(given)))
-                saturation = self._saturate_terms(self.used, given, group.facts, left, limit, without)
-            except ContradictionError:
-                if group.facts == self.facts:
-                    raise
-                self.spent.enter("build")
-                # what was saturated before is not of these pieces
-                group.graph, group.stop = EGraph(), "saturated"
-                return _replaced(found, group.members, [dont_care(root) for root in given])
-            group.graph, group.stop = scoped(saturation.graph), saturation.stop
-            best = self._with_best(group, found, lambda _, choice: choice)
-            if best is found or group.stop in ("saturated", "time"):
+            builder, wanted = self._insert(theory, given)
+            group.stop = self._modulo(builder, self._rules(), left, max(nodes, 2 * term_count(given))).stop
+            choice, terms = self._chosen(builder, wanted)
+            group.part = Part(builder.graph, tuple(zip(group.members, wanted, strict=True)), choice)
+            best = self._cheaper(group, found, terms)
+            if best is found or group.stop == "time":
                 return best
             found = best
         group.stop = "time"
         return found
 
-    def _with_best(self, group: _Group, found: list[Expr], better: Callable[[EGraph, Choice], Choice]) -> list[Expr]:
-        """``found`` with the roots of ``group`` as extraction chooses them, unless all together cost no less."""
-        graph = group.graph
+    def _rules(self) -> tuple[Rule, ...]:
+        """All rules that the input may need."""
+        with_bits = any(term.op in BITWISE for term in (*self.order, *self.known))
+        return self.used if with_bits else self._once(without_bits, self.used)
+
+    def _insert(self, theory: StructuralArithmetic, roots: Sequence[Expr]) -> tuple[Builder, list[int]]:
+        """The e-graph of terms as they are written, and the classes of the roots."""
+        self.spent.enter("build")
+        builder = Builder(theory, self._variables(), None, self.spent.alternatives)
+        order = topological(roots)
+        theory.traverse(order)
+        values = [theory.value(root) for root in roots]
+        builder.input.add(order)
+        builder.add_roots(values)
+        builder.grow()
+        return builder, [builder.add_class(value) for value in values]
+
+    def _chosen(self, builder: Builder, wanted: Sequence[int]) -> tuple[Choice, list[Expr]]:
+        """The cheapest choice found for the roots, and their terms."""
         with self.spent.extracting():
-            priced = Priced.of(graph, self.model)
-            choice = tree(priced) if self.extract == "tree" else dag(priced)
-        variables = self._variables()
-        try:
-            best = to_exprs(graph, better(graph, choice), graph.roots, variables)
-        except ValueError:
-            # in this form a product has more digits than are accepted
-            return found
+            choice, _ = Chooser(builder, ProductPrices(self.model), self.extract == "tree").choose()
+        if self.extract == "exact":
+            choice = self._exactly(builder.graph, choice)
+        terms = builder.terms(choice, wanted)
+        return choice, [terms[c] for c in wanted]
+
+    def _cheaper(self, group: _Group, found: list[Expr], terms: Sequence[Expr]) -> list[Expr]:
+        """``found`` with these terms for the roots of ``group``, unless all together cost no less."""
 
         def costs(exprs: list[Expr]) -> tuple[int, int]:
             return cost_of(exprs, self.model), cost_of([exprs[i] for i in group.members], self.model)
 
-        replaced = _replaced(found, group.members, best)
+        replaced = _replaced(found, group.members, terms)
         if self.extract == "tree":
             cheapest = self._cheapest(found, replaced)
             return found if cheapest == found else cheapest
@@ -175,16 +196,6 @@ class RulesAlone(Optimisation):
                 self.stop = rewritten.stop
         exprs = [found[i] for i in range(len(self.roots))]
         return self._result(exprs, term_count(exprs), contexts, "greedy")
-
-
-@lru_cache(maxsize=16)
-def _eager(rules: tuple[Rule, ...]) -> frozenset[str]:
-    """The rules that make e-graphs grow fastest: those that reorder, and those that make terms bigger.
-
-    Those that take sums apart, so that their parts can cancel, are none of these.
-    """
-    found = [rule for rule in rules if grows(rule) or (only_reorders(rule) and not is_commutativity(rule))]
-    return frozenset(rule.name for rule in found) - {"distribute-scale", "div-multiple"}
 
 
 def _replaced(exprs: Sequence[Expr], places: Sequence[int], terms: Sequence[Expr]) -> list[Expr]:

@@ -28,6 +28,7 @@ from eqsat.lang.errors import TooWideError, UnsoundUnionError
 from eqsat.lang.expr import FALSE, TRUE, brief, make
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, Bounds, Op, for_each_own
+from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.reductions import Match, ReductionRules
 from eqsat.theory.forms import LinearForm, number, to_expr
 
@@ -56,6 +57,8 @@ _CONSTRUCTOR = {
     "le": "Not",
     "ne": "Not",
 }
+#: What stands below ``Not`` in a comparison that is written with it.
+_BELOW_NOT = {"le": "Lt", "ne": "Eq"}
 
 
 @for_each_own
@@ -104,7 +107,7 @@ def present(builder: Builder) -> frozenset[str]:
     """The constructors of the nodes of a canonical e-graph."""
     ops = {node[0] for nodes in builder.graph.classes.values() for node in nodes}
     return frozenset(
-        {_CONSTRUCTOR[op] for op in ops if op in _CONSTRUCTOR} | ({"Lt", "Eq"} if ops & {"le", "ne"} else set())
+        [_CONSTRUCTOR[op] for op in ops if op in _CONSTRUCTOR] + [_BELOW_NOT[op] for op in ops if op in _BELOW_NOT]
     )
 
 
@@ -126,7 +129,12 @@ class _Run:
         self.opened: dict[int, tuple[int, int]] = {}
         # the rows that were read
         self.seen: set[tuple[str, Any]] = set()
-        self.congruent = CongruentRemainders(builder)
+        self.congruent = CongruentRemainders(builder) if builder.theory.is_canonical else None
+        # what bounds the sums that rules match, and the classes whose own are not matched yet
+        self.demand = None if builder.theory.is_canonical else Demand(builder.graph)
+        self.waiting: set[int] = set()
+        self.retired: set[tuple[int, Node]] = set()
+        self.flattened: set[tuple[int, Node, Node]] = set()
         self.reductions = ReductionRules(builder)
         # the matches of rules about reductions that wait, and those that merge, split and swap loops, which wait longer
         self.matched: list[Match] = []
@@ -325,17 +333,26 @@ class _Run:
     def insert(self) -> bool:
         """Give egglog the classes and nodes that it does not have; whether rules have anything new to match."""
         self.builder.grow()
-        self.congruent.add()
-        self.builder.grow()
+        if self.congruent is not None:
+            self.congruent.add()
+            self.builder.grow()
+        if self.demand is not None:
+            self.demand.update()
+            if self._flatten():
+                self.demand.update()
         any_new = self.inserted < len(self.values) or self.has_links
         self.has_links = False
         for c in range(self.inserted, len(self.values)):
             self._class(c)
             self.held.append(set())
         self.inserted = len(self.values)
+        any_new |= self._open_needed()
+        self._retire_long()
         live = set(self.live)
         for c, nodes in self.classes.items():
             held = self.held[c]
+            if self.demand is not None and c not in self.demand.needed:
+                continue
             if len(nodes) > len(held) and not self._is_literal(c):
                 for node in nodes:
                     if node not in held:
@@ -343,6 +360,8 @@ class _Run:
                         any_new = True
                         if (constructor := self._node(c, node)) is not None:
                             live.add(constructor)
+                            if node[0] in _BELOW_NOT:
+                                live.add(_BELOW_NOT[node[0]])
         self.live = frozenset(live)
         if any_new:
             self.tables.insert()
@@ -365,18 +384,78 @@ class _Run:
         elif not value.terms:
             add("literal", c, value.constant)
         else:
-            content = value.content()
-            known = max(low, 1 - _LARGEST), min(high, _LARGEST - 1), max(1, gcd(content, value.constant))
+            modulus, rest = self.builder.theory.alignment(value)
+            if modulus >= self.largest:
+                modulus, rest = 1, 0
+            known = max(low, 1 - _LARGEST), min(high, _LARGEST - 1), max(1, gcd(modulus, rest))
             if value.single() is not None or self._is_wide(value.terms):
                 add("atom", c, *known)
             else:
                 atoms = [(k, self.builder.classes.add_atom(a)) for a, k in value.terms.items()]
                 kind = NORMAL if all(self._is_atom(a) for _, a in atoms) else OPEN
+                if self.demand is not None and c not in self.demand.needed:
+                    self.waiting.add(c)
+                    kind = EQUAL
                 self.tables.add_sum(c, value.constant, atoms, kind)
                 self.normal[c] = sum_of([(a, k) for k, a in atoms], value.constant)
                 add("known", c, *known)
-            if content > 1:
-                add("aligned", c, content, value.constant % content)
+            if modulus > 1:
+                add("aligned", c, modulus, rest)
+
+    def _open_needed(self) -> bool:
+        """Let rules match the sums of classes that are needed by now; whether there are any."""
+        if self.demand is None:
+            return False
+        found = self.waiting & self.demand.needed
+        self.waiting -= found
+        for c in sorted(found):
+            constant, coefficients = cast(tuple[int, tuple[int, ...]], self.normal[c][1])
+            terms = list(zip(coefficients, self.normal[c][2], strict=True))
+            self.tables.add_sum(c, constant, terms, NORMAL)
+        return bool(found)
+
+    def _flatten(self) -> bool:
+        """Add to classes their sums in which a term is written as a sum that it equals; whether there were any."""
+        demand, before = cast(Demand, self.demand), self.builder.classes.size
+        source = self.builder.enter("rules")
+        for c in sorted(demand.needed):
+            for node in [*self.classes[c]]:
+                if node[0] == "sum" and demand.is_short(c, node):
+                    self._flatten_sum(c, node)
+        self.builder.enter(source)
+        return self.builder.classes.size > before
+
+    def _flatten_sum(self, c: int, node: Node) -> None:
+        constant, coefficients = cast(tuple[int, tuple[int, ...]], node[1])
+        for a, k in zip(node[2], coefficients, strict=True):
+            for inner in self.classes[a]:
+                if inner[0] != "sum" or inner[1] == (0, (1,)) or (c, node, inner) in self.flattened:
+                    continue
+                self.flattened.add((c, node, inner))
+                offset, scales = cast(tuple[int, tuple[int, ...]], inner[1])
+                terms = dict(zip(node[2], coefficients, strict=True))
+                del terms[a]
+                for b, scale in zip(inner[2], scales, strict=True):
+                    terms[b] = terms.get(b, 0) + k * scale
+                flat = sum_of([(b, scale) for b, scale in terms.items() if scale], constant + k * offset)
+                if cast(Demand, self.demand).is_short(c, flat):
+                    self._add_found(c, flat[0], flat[1], flat[2]) if flat[0] == "sum" else self._add(c, flat)
+
+    def _retire_long(self) -> None:
+        """Let rules match no nodes that are much longer than the shortest of their class."""
+        if self.demand is None:
+            return
+        for c, nodes in self.classes.items():
+            if self.values[c] in (TRUE, FALSE):
+                # guards ask for what is known
+                continue
+            for node in nodes:
+                if node[2] and not self.demand.is_short(c, node) and (c, node) not in self.retired:
+                    self.retired.add((c, node))
+                    op, payload, operands = node
+                    if op in CONTAINERS:
+                        operands = tuple([m for a in operands for m in self._members(op, a, MAX_NESTED)])
+                    self.tables.retire(op, payload, operands)
 
     def _literal(self, c: int) -> int | None:
         """The number that a class is; ``None`` if it is not one."""
@@ -401,8 +480,11 @@ class _Run:
                 return None
         if op in CONTAINERS:
             operands = tuple([m for a in operands for m in self._members(op, a, MAX_NESTED)])
-        if op != "sum" or (node != self.normal.get(c) and self._is_matched(operands) and self._opens(c, len(operands))):
+        if op != "sum" or (node != self.normal.get(c) and self._is_matched(c, node) and self._opens(c, len(operands))):
             self._row(c, op, payload, operands, OPEN)
+        elif self.demand is not None and node != self.normal.get(c):
+            # what else is that sum is equal to the class
+            self._row(c, op, payload, operands, EQUAL)
         return _CONSTRUCTOR.get(op)
 
     def _row(self, c: int, op: str, payload: Any, operands: Sequence[int], kind: str) -> None:
@@ -417,15 +499,18 @@ class _Run:
         elif op in _CONSTRUCTOR:
             self.tables.add(op, c, *operands)
 
-    def _is_matched(self, operands: Sequence[int]) -> bool:
-        """Whether rules match a sum of these: in a long one what stands for a sum itself hides no term from them."""
+    def _is_matched(self, c: int, node: Node) -> bool:
+        """Whether rules match a sum: in a long one what stands for a sum itself hides no term from them."""
+        operands = node[2]
         if self._is_wide(operands):
+            return False
+        if self.demand is not None and not self.demand.is_short(c, node):
             return False
         return self.thorough or len(operands) <= MOST_DERIVED or all(map(self._is_atom, operands))
 
     def _is_wide(self, terms: Sized) -> bool:
-        """Whether a sum of these is one value to rules, unless these are a user's own."""
-        return len(terms) > LIMITS.wide_sum and not self.thorough
+        """Whether a sum of these is one value to rules, unless these are a user's own or there is no theory."""
+        return self.demand is None and len(terms) > LIMITS.wide_sum and not self.thorough
 
     def _may_open(self, c: int, length: int) -> bool:
         count, shortest = self.opened.get(c, (0, length))
@@ -592,6 +677,8 @@ class _Run:
                 pairs = [(a, k) for a, k in pairs if not self._is_literal(a)]
                 args, coefficients = tuple([a for a, _ in pairs]), tuple([k for _, k in pairs])
             if len(args) == 1 and coefficients == (1,) and not constant:
+                if args[0] != c and not self.builder.theory.is_canonical:
+                    self._equal(c, args[0])
                 return
             ends = [self.builder.graph.bounds[a] for a in args]
             low = constant + sum(k * end[k < 0] for k, end in zip(coefficients, ends, strict=True))

@@ -113,7 +113,7 @@ def proved(rule: Rule) -> bool:
     >>> proved(Rule("distributes", "sum(x + y, i, u, v)", "sum(x, i, u, v) + sum(y, i, u, v)"))
     True
     """
-    proofs = [prove_equal([i.left], [i.right], gates=[i.when]) for i in instances(rule)]
+    proofs = (prove_equal([i.left], [i.right], gates=[i.when]) for i in instances(rule))
     return all(proof.equal and proof.kind not in ("sampled", "unchecked") for proof in proofs)
 
 

@@ -25,13 +25,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.egraph.compiling import alternatives
 from eqsat.egraph.patterns import (
     CONDITIONS,
     LARGEST,
     LITERALS,
     TERMS,
     Pattern,
+    alternatives,
     binds_index,
     has_bits,
     mentioned,

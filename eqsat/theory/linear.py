@@ -16,7 +16,7 @@ quotients), :mod:`eqsat.theory.intervals` (bounds), :mod:`eqsat.theory.facts` (w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from math import gcd
 from typing import Self
 
@@ -51,6 +51,11 @@ class LinearArithmetic(Reductions):
     >>> LinearArithmetic().simplify((i*32 + j) // 32 * 32 + (i*32 + j) % 32)
     Expr('i*32 + j')
     """
+
+    #: Whether terms that are known to be equal have one normal form, however they are written.
+    is_canonical = True
+    #: By dividend the divisors and remainders that are known, where no normal form says so.
+    residues: Mapping[Expr, tuple[int, int]] = {}
 
     def form(self, root: Expr) -> LinearForm:
         """The normal form of an integer term."""
@@ -109,6 +114,11 @@ class LinearArithmetic(Reductions):
                     if other is not None:
                         found[atom] = to_expr(other)
         return found
+
+    def alignment(self, form: LinearForm) -> tuple[int, int]:
+        """A number, and what all values of a form leave modulo it; 0 and the value of a literal."""
+        content = form.content()
+        return content, form.constant % content if content else form.constant
 
     def read_as(self, term: Expr, form: LinearForm) -> None:
         """Take ``form``, which equals ``term``, for its normal form."""

@@ -575,8 +575,8 @@ def test_discover_prints_rules_that_a_corpus_needs(eqsat, tmp_path):
 @pytest.mark.parametrize(
     ("price", "said"),
     [
-        ("raise RuntimeError('no table')", "the cost model fails to price 'mul': RuntimeError: no table"),
-        ("return 'much'", "the cost model prices 'mul' at 'much': a price must be an integer"),
+        ("raise RuntimeError('no table')", "the cost model fails to price 'add': RuntimeError: no table"),
+        ("return 'much'", "the cost model prices 'add' at 'much': a price must be an integer"),
     ],
 )
 def test_a_faulty_cost_model_of_a_file_is_no_internal_error(eqsat, tmp_path, price, said):

@@ -4,6 +4,7 @@ import csv
 import json
 
 import pytest
+from corpora import HAND
 
 import eqsat
 from eqsat.cli import main as cli
@@ -235,6 +236,15 @@ def test_an_experiment_from_python(tmp_path):
     assert [path.name for path in found.plot(tmp_path)] == ["extraction.png", "profile.png", "pareto.png"]
     alone = Experiment(tuple(row for row in found.rows if row.model in (INPUT, "mine")))
     assert [path.name for path in alone.plot(tmp_path)] == ["extraction.png", "profile.png"]
+
+
+def test_choosing_for_a_model_takes_a_fraction_of_saturating():
+    models = {f"{name} {number}": name for name in ("latency", "gpu", "opcount", "codesize") for number in range(2)}
+    found = eqsat.experiment(read_corpus(HAND)[:40], models)
+    saturating, choosing, count = times(found.rows)
+    assert count == 40 * 8
+    # a fifth instead of a tenth, as other processes may run beside it
+    assert choosing / 8 < saturating / 5
 
 
 def test_an_experiment_over_expressions_is_measured_if_asked():

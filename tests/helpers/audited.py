@@ -14,7 +14,7 @@ from eqsat.lang.costs import LATENCY
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, is_index, make, topological, var
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.lang.terms import to_exprs
+from eqsat.lang.terms import to_exprs, written_sum
 
 #: The number of random points.
 POINTS = 40
@@ -29,6 +29,14 @@ def freed(term: Expr, bound: frozenset[Expr] = frozenset()) -> Expr:
         body, index, low, high = term.args
         return make(term.op, freed(body, bound | {index}), index, freed(low, bound), freed(high, bound))
     return make(term.op, *[freed(a, bound) for a in term.args]) if term.args else term
+
+
+def of_node(op: str, payload: Any, operands: list[Expr]) -> Expr:
+    """The term of a node."""
+    if op != "sum":
+        return make(op, *operands)
+    constant, coefficients = payload
+    return written_sum(list(zip(operands, coefficients, strict=True)), constant)
 
 
 def unequal_nodes(graph: EGraph, variables: Mapping[str, Expr], seed: int = 0) -> list[tuple[str, str, dict[str, int]]]:
@@ -58,11 +66,11 @@ def unequal_nodes(graph: EGraph, variables: Mapping[str, Expr], seed: int = 0) -
     found = []
     for c, nodes in graph.classes.items():
         of_class = None
-        for op, _, args in nodes:
+        for op, payload, args in nodes:
             if c not in terms or not args or not all(a in terms for a in args):
                 continue
             try:
-                node = make(op, *[terms[a] for a in args])
+                node = of_node(op, payload, [terms[a] for a in args])
             except ValueError:
                 continue
             of_class = values(terms[c]) if of_class is None else of_class

@@ -19,6 +19,7 @@ NAMES = {
     "z": var("z", -9, 9),
     "w": var("w", -9, 0),
     "A": buffer("A", "i32", (10,)),
+    **{"n": var("n", 1, 9), "q": var("q", -999, 999), "t": var("t", 0, 1), "i": var("i", 0, 63), "j": var("j", 0, 31)},
 }
 
 FOUND = [
@@ -38,8 +39,72 @@ FOUND = [
     ("where(A[x] == A[y], A[x] - A[y] + z, 7)", "", "where(A[y] == A[x], z, 7)"),
 ]
 
+#: What users, and those who maintain them, asked of other systems: the system with the number of the report or change.
+ASKED = [
+    # where, given, known, found
+    ("SymPy 15493", "q*3 % 2", "", "q % 2"),
+    ("SymPy 15493", "q*4 % 4", "", "0"),
+    ("SymPy 1997", "(z + n) % n", "", "z % n"),
+    ("SymPy 1997", "n*4 % (n*2)", "", "0"),
+    ("SymPy 1997", "x*n % (n*(x + 1))", "", "x*n"),
+    ("SymPy 27304", "((z - x) % n + (x - z) % n) % n", "", "0"),
+    ("SymPy 30300", "q//7 + ceildiv(-q, 7)", "", "0"),
+    ("SymPy 27400", "q//3//5", "", "q//15"),
+    ("SymPy 28744", "(8*(q//64 % 4) + q % 64//8) % 64", "", "q//8 % 32"),
+    ("MLIR 202", "(z*2 + 1)//2", "", "z"),
+    ("MLIR 202", "(x*8 + y*4 + s)//4", "", "x*2 + y + s//4"),
+    ("MLIR 202", "(z*4 + 1) % 2", "", "1"),
+    ("MLIR 202", "(z*2 + y*8) % 8", "", "z*2 % 8"),
+    ("PyTorch 95076", "(x*8 + y*16)//8", "", "x + y*2"),
+    ("TVM 3478", "(z*4 + 3)//4", "", "z"),
+    ("TVM 13936", "q % 2 + (q + 1) % 2", "", "1"),
+    ("TVM 13936", "(t + 1) % 2 * 8192", "", "8192 - t*8192"),
+    ("TVM 17765", "64*(n + 1) % (31*(n + 1))", "", "n*2 + 2"),
+    ("TVM 1711", "q//6*6 + q//3 % 2*3 + q % 3", "", "q"),
+    ("TVM 5922", "x - (0 - y*5)//2 - 1 + (37 + (y + 7)*-5)//2", "", "x"),
+    ("TVM 19832", "(x*10 + y) % 2", "", "y % 2"),
+    ("TVM 2722", "max(x, z) + min(x, z)", "", "x + z"),
+    ("TVM 2722", "min(x, z) - min(z, x)", "", "0"),
+    ("TVM 2722", "(q - q % 7)//7", "", "q//7"),
+    ("TVM 2722", "x*n//n + x*n % n", "", "x"),
+    ("Halide 5100", "max(where(z == -1, 1, z), 6)", "", "max(z, 6)"),
+    ("Halide 9324", "where(z < x, y, (where(z < x, s, x) + s)//3)", "", "where(z < x, y, (x + s)//3)"),
+    ("Halide 1485", "where(x < y, max(x, z), max(x, s))", "", "max(x, where(x < y, z, s))"),
+    ("Halide 1397", "min(max(min(z, 4), -4), 4)", "", "max(min(z, 4), -4)"),
+    ("Halide 1397", "max(min(max(min(z, 4), -4) + 1, 4), -4)", "", "min(max(z + 1, -3), 4)"),
+    ("Halide 1485", "where(x < y, min(x, z), min(x, s))", "", "min(x, where(x < y, z, s))"),
+    ("Halide 1485", "min(min(x, y), max(x, y))", "", "min(x, y)"),
+    ("Halide 6160", "where(z < x, 5 - y, 3) + 2", "", "where(z < x, 7 - y, 5)"),
+    ("Halide 6160", "where(x < z, y, s) + (z - where(x < z, y, 0))", "", "z + where(x < z, 0, s)"),
+    ("", "(i*32 + j)//32 % 64", "", "i"),
+    ("", "q % 64 % 8", "", "q % 8"),
+    ("", "i*32 + j < 2048", "", "True"),
+    ("", "x + 1 <= y", "", "x < y"),
+    ("", "not (x < y) and not (y < x)", "", "x == y"),
+    ("", "x < y or x == y", "", "x <= y"),
+    ("", "q//4 < 5", "", "q < 20"),
+    ("", "q*4 < 10", "", "q < 3"),
+    ("", "x - z < x - s", "", "s < z"),
+    ("", "min(x, y) <= x", "", "True"),
+    ("", "abs(-z) - abs(z)", "", "0"),
+    ("", "max(-x, -y)", "", "-min(x, y)"),
+    ("", "where(x < y, x, y)", "", "min(x, y)"),
+    ("", "where(x == y, x, y)", "", "y"),
+    ("", "where(x < y, 1, 0) == 1", "", "x < y"),
+    ("", "(x ^ y) ^ y", "", "x"),
+    ("", "(x << 3) & 7", "", "0"),
+    ("", "x & 15", "", "x"),
+    ("", "ceildiv(x*n, n)", "", "x"),
+    ("", "(x + n - 1)//n - ceildiv(x, n)", "", "0"),
+    ("", "sum(where(r == x, z, 0), r, 0, 10)", "", "z"),
+    ("", "max_over(min(r, x), r, 0, 10)", "", "x"),
+    ("", "x % n", "x < n", "x"),
+    ("", "q % 64 % 8", "q % 8 == 0", "0"),
+    ("", "max(x, y)", "x <= y", "y"),
+]
 
-@pytest.mark.parametrize(("given", "known", "found"), FOUND)
+
+@pytest.mark.parametrize(("given", "known", "found"), [*FOUND, *[row[1:] for row in ASKED]])
 def test_found(given, known, found):
     result = optimize(parse(given, NAMES), constraints=[parse(known, NAMES)] if known else [])
     assert result.check().equal

@@ -8,7 +8,6 @@ import pytest
 
 from eqsat import Budget, Rule, optimize, var
 from eqsat.alternatives.providers import PROVIDERS
-from eqsat.egraph.engine import Session
 from eqsat.egraph.trace import (
     MOST_ROUNDS,
     MOST_RULES,
@@ -21,7 +20,6 @@ from eqsat.egraph.trace import (
     RuleUse,
     Trace,
 )
-from eqsat.rules import DEFAULT
 
 X, Y = var("x", 0, 63), var("y", 0, 31)
 NESTED = "where(x < 5, where(y < 3, x, 2), 2)//4"
@@ -103,16 +101,12 @@ def test_rounds_and_rules_count_the_same_matches(way):
 
 
 def test_rounds_say_what_the_e_graph_is():
-    root = X % 4 + X // 4 * 4 + Y
-    found = Session(DEFAULT).saturate([root])
-    first, *_, last = found.trace
-    # x, y, x%4, x//4, x//4*4 and two sums
-    assert (first.number, first.nodes, first.classes, first.matches) == (0, 7, 0, 0)
-    assert [r.number for r in found.trace] == list(range(found.rounds + 1))
+    trace = optimize(X % 4 + X // 4 * 4 + Y, theory=False).trace
+    first, *_, last = [r for r in trace.rounds if r.run == 1]
+    # x, y, 4, x%4, x//4 and the sum
+    assert (first.number, first.nodes, first.classes, first.matches) == (0, 6, 6, 0)
     # nothing changes in the last round of what is saturated
-    assert (last.nodes, last.rows, last.classes) == tuple(
-        getattr(found.trace[-2], name) for name in ("nodes", "rows", "classes")
-    )
+    assert (last.nodes, last.classes) == (trace.rounds[last.number - 1].nodes, trace.rounds[last.number - 1].classes)
     # x%4 + x//4*4 is x
     assert last.classes < last.nodes <= last.rows
 
@@ -143,9 +137,10 @@ def test_every_e_node_has_one_source(text, sources):
     assert all(result.trace.alternatives.values())
 
 
-@pytest.mark.parametrize("way", WAYS[2:], ids=str)
-def test_without_the_theory_there_are_no_alternatives(way):
-    assert optimize(DIVIDED, **RANGES, **way).trace.alternatives == {}
+def test_without_the_theory_there_are_no_alternatives_of_laws():
+    assert optimize(DIVIDED, **RANGES, engine="greedy").trace.alternatives == {}
+    alone = optimize(DIVIDED, **RANGES, theory=False).trace.alternatives
+    assert {"input", "rules"} <= alone.keys() <= {"input", "rules", "partial sums"}
 
 
 def test_conjectures_are_counted():
@@ -182,7 +177,7 @@ def test_what_is_printed_is_a_few_lines():
 
 
 def test_many_rounds_and_rules_are_cut_in_print_alone():
-    (round_,) = Session(DEFAULT).saturate([X], budget=Budget(rounds=0)).trace
+    round_ = optimize(X % 4 + X // 4 * 4, theory=False).trace.rounds[0]
     trace = Trace(
         rounds=tuple(replace(round_, number=n) for n in range(40)),
         rules={f"rule-{n:02}": RuleUse(n, None) for n in range(30)},

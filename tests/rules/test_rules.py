@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from math import gcd
 from typing import Any
 
 import pytest
+from alone import saturated
 from false_rules import COUNTEREXAMPLES, FALSE_RULES
 from firing import FIRING, Firing
 from near_misses import conjuncts_of, near_miss
 
-from eqsat.egraph.compiling import compile_rule
-from eqsat.egraph.engine import Budget, Session
+from eqsat.egraph.engine import Budget
 from eqsat.egraph.rule import Rule
-from eqsat.extract.graph import EGraph
-from eqsat.lang.expr import Expr, topological, var
+from eqsat.lang.expr import Expr, var
 from eqsat.lang.ops import truncated_div
 from eqsat.lang.text import parse, to_text
 from eqsat.prove.proof import prove_rule
@@ -28,6 +26,23 @@ GUARDS = [(rule, conjunct) for rule in DEFAULT for conjunct in conjuncts_of(rule
 
 #: Rules that z3 does not prove for all integers, and what proofs they have.
 PROVED_IN_PART: dict[str, tuple[str, ...]] = {rule.name: ("bit-vectors", "exhaustive") for rule in BITS}
+
+#: Rules that the representation of terms holds, so that no match is needed.
+HELD = {
+    *["add-commutes", "add-associates", "mul-commutes", "mul-associates", "min-commutes", "min-associates"],
+    *["max-commutes", "max-associates", "and-commutes", "and-associates", "or-commutes", "or-associates"],
+    *["bitand-commutes", "bitand-associates", "bitor-commutes", "bitor-associates"],
+    *["bitxor-commutes", "bitxor-associates", "eq-commutes"],
+    # like terms, and literals
+    *["add-zero", "mul-one", "offsets-add", "scales-multiply", "offset-outward", "scale-outward"],
+    *["distribute-scale", "distribute-offset", "factor-scale", "factor-offset", "add-same", "add-like", "add-likes"],
+    *["where-true", "where-false", "and-true", "and-false", "or-false", "or-true", "not-true", "not-false"],
+    # what stands twice, and complements
+    *["min-same", "max-same", "and-same", "or-same", "not-not", "not-lt", "eq-cancel-zero"],
+    # bounds that leave one value
+    *["known-value", "div-bucket", "cancel-div-symbolic", "lt-always", "lt-never", "lt-self", "eq-never-below"],
+    "eq-self",
+}
 
 #: Conjuncts without which a rule would still be true: they keep it from firing where it gains nothing.
 FENCES = {
@@ -105,11 +120,6 @@ FENCES = {
 FENCED = {row for rows in FENCES.values() for row in rows}
 
 
-@cache
-def session() -> Session:
-    return Session(DEFAULT)
-
-
 @pytest.mark.parametrize("rule", DEFAULT, ids=lambda rule: rule.name)
 def test_proof_is_of_its_kind(rule: Rule) -> None:
     proof = prove_rule(rule)
@@ -182,24 +192,18 @@ def test_every_rule_has_a_firing_row_and_a_reason() -> None:
     assert all(rule.why for rule in DEFAULT)
 
 
-def represents(graph: EGraph, term: Expr) -> bool:
-    """Whether ``term`` is one of the terms of the root."""
-    classes = {node: number for number, nodes in graph.classes.items() for node in nodes}
-    found: dict[Expr, int | None] = {}
-    for part in topological([term]):
-        found[part] = classes.get((part.op, part.value, tuple(found[a] for a in part.args)))  # type: ignore[arg-type]
-    return found[term] == graph.roots[0]
-
-
 @pytest.mark.parametrize("row", FIRING, ids=lambda row: row.rule)
 def test_rule_is_needed(row: Firing) -> None:
     names = {name: var(name, *bounds) for name, bounds in row.ranges.items()}
     left, right = parse(row.left, names), parse(row.right, names)
     facts = [parse(fact, names) for fact in row.facts]
-    found = session().saturate([left], facts, without=row.besides)
-    assert represents(found.graph, right)
+    if row.rule in HELD:
+        assert saturated([left, right], facts, rules=()).are_one()
+        return
+    found = saturated([left, right], facts, without=row.besides)
+    assert found.are_one()
     assert found.matches[row.rule] > 0
-    assert not represents(session().saturate([left], facts, without=[row.rule, *row.besides]).graph, right)
+    assert not saturated([left, right], facts, without=[row.rule, *row.besides]).are_one()
 
 
 @pytest.mark.parametrize(("rule", "conjunct"), GUARDS, ids=lambda value: getattr(value, "name", str(value)))
@@ -209,9 +213,7 @@ def test_guard_stops_at_its_edge(rule: Rule, conjunct: Expr) -> None:
         assert miss is None, "this conjunct is needed for truth: it is no mere fence"
         return
     assert miss is not None, "the rule is true without this conjunct: drop it, or say in FENCES why it stands"
-    others = [other.name for other in DEFAULT if other is not rule]
-    graph = session().saturate([miss.left, miss.right], miss.facts, Budget(rounds=4), without=others).graph
-    assert graph.roots[0] != graph.roots[1]
+    assert not saturated([miss.left, miss.right], miss.facts, [rule], Budget(rounds=4)).are_one()
 
 
 MALFORMED = [
@@ -259,9 +261,3 @@ def test_names_that_egglog_or_profiles_cannot_carry_are_refused(name: str) -> No
     with pytest.raises(ValueError, match=r"^a rule is named .*: give it a name without quotes") as caught:
         Rule(name, "x + 0", "x")
     assert "\n" not in str(caught.value)
-
-
-def test_an_offset_may_stand_for_the_open_operand() -> None:
-    bodies = [part.body for part in compile_rule(BY_NAME["mod-multiple"])]
-    assert len(bodies) == 3
-    assert [("AddK" in body, "(Add " in body) for body in bodies] == [(False, True), (True, False), (True, True)]

@@ -1,0 +1,289 @@
+"""Terms as they are written, up to the representation of sums: what rules alone work on.
+
+A sum is a form over atoms, as in :mod:`eqsat.theory.linear`; but here every other operator makes an atom. Two terms
+have one form only if they differ in the order and nesting of what commutes and associates, in like terms, in literals,
+or in what bounds decide. Everything else is left to the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import gcd
+from typing import Self
+
+from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, make, shift_amount
+from eqsat.lang.ops import BITWISE, COMPARISONS, FLOATS, OPS, REDUCTIONS, SHIFTS, Bounds
+from eqsat.theory.facts import Work
+from eqsat.theory.forms import LinearForm, atom_form, factors, number, product, to_expr
+from eqsat.theory.linear import LinearArithmetic
+
+_COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
+#: Operators of which the operands may come in any order and nesting, beside those of sums and products.
+_CHAINS = BITWISE | {"min", "max"}
+#: Operators of which the values may be congruent.
+_ALIGNED = frozenset({"mul", "min", "max", "where", "mod", "floordiv", "shl"})
+
+
+class StructuralArithmetic(LinearArithmetic):
+    """Forms of terms under known facts, by representation alone.
+
+    >>> from eqsat.lang.expr import var
+    >>> x, y = var("x", 0, 99), var("y", 0, 99)
+    >>> StructuralArithmetic().simplify(y + x*2 + (x + 3) % 8 + y)
+    Expr('x*2 + y*2 + (x + 3)%8')
+    >>> StructuralArithmetic().simplify(x % 8 + x // 8 * 8)
+    Expr('x//8*8 + x%8')
+    """
+
+    is_canonical = False
+
+    def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
+        #: What is known of remainders: by dividend the divisor and the remainder.
+        self.residues: dict[Expr, tuple[int, int]] = {}
+        self._alignments: dict[Expr, tuple[int, int]] = {}
+        super().__init__(facts, parent, work)
+
+    # integers
+
+    def _form(self, term: Expr) -> LinearForm:
+        forms, op, args = self.forms, term.op, term.args
+        if term.vmin == term.vmax:
+            return number(term.vmin)
+        if op == "var":
+            return self._variable(term)
+        if op in ("add", "sub"):
+            return forms[args[0]].plus(forms[args[1]], 1 if op == "add" else -1)
+        if op == "neg":
+            return forms[args[0]].times(-1)
+        if op == "mul":
+            return self.times(forms[args[0]], forms[args[1]])
+        if term.element:
+            return atom_form(term)
+        if op in ("load", "buffer"):
+            return self._variable(self._loaded(term))
+        if op in _CHAINS:
+            return self._chain(op, [forms[a] for a in args])
+        operands = [self.conditions[a] if a.is_bool else to_expr(forms[a]) for a in args]
+        if op == "where" and operands[0] in (TRUE, FALSE):
+            return forms[args[1 if operands[0] is TRUE else 2]]
+        if op in REDUCTIONS:
+            # the form of an index of one value is that value, which binds nothing
+            operands[1] = args[1]
+        elif op in SHIFTS:
+            operands[1] = shift_amount(operands[1])
+        return self._made(op, *operands)
+
+    def _made(self, op: str, *operands: Expr) -> LinearForm:
+        """The form of an operator on operands in normal form."""
+        made = make(op, *operands)
+        low, high = self.range(made)
+        return number(low) if low == high else self.atom(made)
+
+    def times(self, x: LinearForm, y: LinearForm) -> LinearForm:
+        """The product of two forms: only literals are multiplied out."""
+        if not x.terms or not y.terms:
+            return y.times(x.constant) if not x.terms else x.times(y.constant)
+        scale, parts = 1, []
+        for form in (x, y):
+            common = _scale(form)
+            scale *= common
+            primitive = form.divided(common)
+            atom = primitive.single()
+            parts += [to_expr(primitive)] if atom is None else factors(atom)
+        monomial = product(parts)
+        low, high = self.range(monomial)
+        return number(low * scale) if low == high else LinearForm({monomial: scale}, 0)
+
+    def _chain(self, op: str, operands: Iterable[LinearForm]) -> LinearForm:
+        """Operands of a chain of ``op`` in the fixed order, literals among them as one."""
+        members = [m for form in operands for m in chain_members(to_expr(form), op)]
+        literals = [m for m in members if m.op == "const"]
+        others = sorted([m for m in members if m.op != "const"], key=lambda m: m.key)
+        if op != "bitxor":
+            others = list(dict.fromkeys(others))
+        if literals:
+            literal = literals[0].vmin
+            for other in literals[1:]:
+                literal = OPS[op].bounds((literal, literal), (other.vmin, other.vmin))[0]
+            others.append(to_expr(number(literal)))
+        if len(others) == 1:
+            return self.inner(others[0])
+        chain = others[0]
+        for member in others[1:-1]:
+            chain = make(op, chain, member)
+        return self._made(op, chain, others[-1])
+
+    def quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
+        """The form of ``x // divisor``."""
+        return self._made("floordiv", to_expr(x), to_expr(divisor))
+
+    def quotient_by(self, x: LinearForm, n: int) -> LinearForm:
+        """The form of ``x // n``."""
+        return self.quotient(x, number(n))
+
+    def extreme(self, op: str, operands: Iterable[LinearForm]) -> LinearForm:
+        """The form of the ``min`` or ``max`` of forms."""
+        return self._chain(op, operands)
+
+    def selection(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
+        """The form of ``where(condition, x, y)``."""
+        return self._made("where", condition, to_expr(x), to_expr(y))
+
+    # conditions
+
+    def _condition(self, term: Expr) -> Expr:
+        op, args = term.op, term.args
+        if term.vmin == term.vmax:
+            return TRUE if term.vmin else FALSE
+        if op == "buffer":
+            return term
+        if op in FLOATS:
+            result = term
+        elif op == "load":
+            result = self._loaded(term)
+        elif op in COMPARISONS and not args[0].is_bool:
+            result = self._compared(op, to_expr(self.forms[args[0]]), to_expr(self.forms[args[1]]))
+        else:
+            result = self._of_conditions(op, [self.conditions[a] for a in args])
+        return self.known.get(result, result)
+
+    def _of_conditions(self, op: str, parts: Sequence[Expr]) -> Expr:
+        """An operator on conditions."""
+        if op in ("and", "or", "min", "max"):
+            return self.junction("and" if op in ("and", "min") else "or", parts)
+        if op == "not":
+            return self.negate(parts[0])
+        if op == "where":
+            if parts[0] in (TRUE, FALSE):
+                return parts[1] if parts[0] is TRUE else parts[2]
+            return make("where", *parts)
+        x, y = sorted(parts, key=lambda part: part.key)
+        for known, other in ((x, y), (y, x)):
+            if known in (TRUE, FALSE):
+                return other if (known is TRUE) == (op == "eq") else self.negate(other)
+        return make(op, x, y)
+
+    def _compared(self, op: str, x: Expr, y: Expr) -> Expr:
+        """A comparison of forms, decided if bounds decide it."""
+        low, high = self.bounds(self.inner(y).plus(self.inner(x), -1))
+        if op in ("eq", "ne"):
+            if not low <= 0 <= high or low == high:
+                return TRUE if (low == high == 0) == (op == "eq") else FALSE
+            x, y = (y, x) if y.key < x.key else (x, y)
+        else:
+            least = 1 if op == "lt" else 0
+            if low >= least or high < least:
+                return TRUE if low >= least else FALSE
+        return make(op, x, y)
+
+    def negate(self, condition: Expr) -> Expr:
+        """The complement of a condition."""
+        if condition in (TRUE, FALSE):
+            return FALSE if condition is TRUE else TRUE
+        op, args = condition.op, condition.args
+        if op == "not":
+            return args[0]
+        if op in ("lt", "le"):
+            return make(_COMPLEMENT[op], args[1], args[0])
+        if op in ("eq", "ne"):
+            return make(_COMPLEMENT[op], *args)
+        return make("not", condition)
+
+    def junction(self, op: str, parts: Sequence[Expr]) -> Expr:
+        """A conjunction or disjunction, each of its members once."""
+        unit, zero = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
+        members = {m: None for part in parts for m in chain_members(part, op) if m is not unit}
+        if zero in members:
+            return zero
+        if not members:
+            return unit
+        first, *others = sorted(members, key=lambda m: m.key)
+        for member in others:
+            first = make(op, first, member)
+        return first
+
+    def at_least_zero(self, form: LinearForm) -> Expr:
+        """The condition ``form >= 0``."""
+        result = self._compared("le", to_expr(number(0)), to_expr(form))
+        return self.known.get(result, result)
+
+    def equal_zero(self, form: LinearForm) -> Expr:
+        """The condition ``form == 0``."""
+        result = self._compared("eq", to_expr(form), to_expr(number(0)))
+        return self.known.get(result, result)
+
+    # what is known
+
+    def _assume_literal(self, literal: Expr) -> None:
+        super()._assume_literal(literal)
+        if literal.op == "not" and literal.args[0].op == "or":
+            for member in chain_members(literal.args[0], "or"):
+                self._assume_normal(self.negate(member))
+
+    def _assume_equal(self, form: LinearForm) -> None:
+        super()._assume_equal(form)
+        for atom, scale in form.terms.items() if len(form.terms) == 1 else ():
+            if atom.op == "mod" and abs(scale) == 1 and atom.args[1].op == "const":
+                dividend, n = self.inner(atom.args[0]), atom.args[1].vmin
+                known = dividend.shifted(-dividend.constant)
+                self.residues[to_expr(known)] = n, (-form.constant * scale - dividend.constant) % n
+                self._alignments.clear()
+
+    def alignment(self, form: LinearForm) -> tuple[int, int]:
+        """A number and what is left of all values of a form modulo it; 0 and the value of a literal."""
+        modulus, rest = 0, form.constant
+        for atom, k in form.terms.items():
+            of_atom, left = self._aligned(atom)
+            modulus, rest = gcd(modulus, k * of_atom), rest + k * left
+        known = self.residues.get(to_expr(form)) if self.residues else None
+        if known is not None and known[0] > modulus > 0:
+            return known
+        return modulus, rest % modulus if modulus else rest
+
+    def _aligned(self, atom: Expr) -> tuple[int, int]:
+        found = self._alignments.get(atom)
+        if found is None:
+            found = self._alignments[atom] = self.residues.get(atom) or self._alignment_of(atom)
+        return found
+
+    def _alignment_of(self, atom: Expr) -> tuple[int, int]:
+        op, args = atom.op, atom.args
+        if op not in _ALIGNED:
+            return 1, 0
+        (m, r), (n, s) = [self.alignment(self.inner(a)) for a in args[-2:]]
+        if op == "mul":
+            return gcd(m * n, m * s, n * r), r * s
+        if op in ("min", "max", "where"):
+            return gcd(m, n, r - s), r
+        if n or not s:
+            return 1, 0
+        if op == "shl":
+            return m << s, r << s
+        if op == "mod":
+            return gcd(m, s), r
+        return (m // s, r // s) if s > 0 and m % s == 0 else (1, 0)
+
+    def _range(self, atom: Expr) -> Bounds:
+        low, high = atom.vmin, atom.vmax
+        op = OPS.get(atom.op)
+        if op is not None and atom.args and self.variables.of(atom) & self.touched:
+            ends = op.bounds(*[(a.vmin, a.vmax) if a.is_bool else self.bounds(self.inner(a)) for a in atom.args])
+            low, high = max(low, ends[0]), min(high, ends[1])
+        known_low, known_high = self.narrowed.get(atom, (low, high))
+        return max(low, known_low), min(high, known_high)
+
+    def _correlated_bounds(
+        self, form: LinearForm, depth: int, bounds: Callable[[LinearForm, int], Bounds]
+    ) -> Iterator[Bounds]:
+        """None: that a dividend is near its quotient rules say."""
+        return iter(())
+
+    def _digit_bounds(self, form: LinearForm) -> Iterator[Bounds]:
+        """None: that a dividend is near its quotient rules say."""
+        return iter(())
+
+
+def _scale(form: LinearForm) -> int:
+    """What is taken out of a factor: what all its coefficients have in common, and the sign of its first term."""
+    common = gcd(form.content(), form.constant)
+    return common if form.sign() > 0 else -common

@@ -1,0 +1,104 @@
+"""One saturation by rules alone, over terms as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from eqsat.alternatives.builder import Builder
+from eqsat.egraph.engine import Budget
+from eqsat.egraph.rule import Rule
+from eqsat.egraph.tables import Tables
+from eqsat.extract.graph import EGraph
+from eqsat.lang.expr import Expr, buffers, topological, variables
+from eqsat.lang.terms import buffer_key
+from eqsat.optimizer.saturation import saturate
+from eqsat.rules import DEFAULT
+from eqsat.theory.structural import StructuralArithmetic
+
+BUDGET = Budget(nodes=2000)
+
+
+@dataclass
+class Found:
+    """What rules made of roots: the e-graph, and which of its classes are one."""
+
+    builder: Builder
+    roots: list[int]
+    stop: str
+    matches: dict[str, int]
+
+    @property
+    def graph(self) -> EGraph:
+        return self.builder.graph
+
+    def home(self) -> dict[int, int]:
+        """For each class the least of those that are known to equal it: they have a node in common, or are linked."""
+        parent = {c: c for c in self.graph.classes}
+
+        def find(c: int) -> int:
+            while parent[c] != c:
+                c = parent[c]
+            return c
+
+        for _ in range(len(parent)):
+            before, owner = dict(parent), {}
+            for c, nodes in self.graph.classes.items():
+                for op, payload, operands in nodes:
+                    if op == "sum" and payload == (0, (1,)):
+                        other = find(operands[0])
+                    else:
+                        other = owner.setdefault((op, payload, tuple(map(find, operands))), find(c))
+                    one, two = sorted((find(c), find(other)))
+                    parent[two] = one
+            if parent == before:
+                break
+        return {c: find(c) for c in parent}
+
+    def are_one(self, one: int = 0, other: int = 1) -> bool:
+        """Whether two roots, given by their places, are in one class."""
+        home = self.home()
+        return home[self.roots[one]] == home[self.roots[other]]
+
+
+class Partial(Tables):
+    """A warm session that may leave out some of its rules."""
+
+    left_out: frozenset[str] = frozenset()
+
+    def _schedule(self, live: frozenset[str], with_broad: bool) -> str:
+        ways = self._ways
+        self._ways = [way for way in ways if way[0].name not in self.left_out]
+        # a name that is no constructor keeps the schedules apart
+        text = super()._schedule(live | self.left_out, with_broad)
+        self._ways = ways
+        return text
+
+
+@cache
+def tables(rules: tuple[Rule, ...]) -> Partial:
+    """A warm session for these rules."""
+    return Partial(rules)
+
+
+def saturated(
+    roots: Sequence[Expr],
+    facts: Sequence[Expr] = (),
+    rules: Sequence[Rule] = DEFAULT,
+    budget: Budget = BUDGET,
+    without: Collection[str] = (),
+) -> Found:
+    """The e-graph that rules make of terms, all but those ``without`` names."""
+    theory = StructuralArithmetic(facts)
+    order = topological([*roots, *facts])
+    names = {str(v.value): v for v in variables(order)} | {buffer_key(a): a for a in buffers(order)}
+    builder = Builder(theory, names)
+    builder.input.add(topological(roots))
+    values = [theory.value(root) for root in roots]
+    builder.add_roots(values)
+    builder.grow()
+    session = tables(tuple(rules))
+    session.left_out = frozenset(without)
+    found = saturate(builder, session, budget, lambda: False)
+    return Found(builder, [builder.add_class(value) for value in values], found.stop, dict(session.matches))
