@@ -14,6 +14,7 @@ from runpy import run_path
 from typing import Any
 
 from griffe import Extension, Object
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 
 from eqsat.egraph.rule import Rule
@@ -40,6 +41,7 @@ class Examples(Extension):
             obj.docstring.value = _EXAMPLE.sub("Examples\n--------\n", text, count=1)
 
 
+@event_priority(100)  # before the plugin that reads the layout
 def on_config(config: Any) -> Any:
     """Lay out the packages, and list the pages that are made."""
     LAYOUT.mkdir(parents=True, exist_ok=True)

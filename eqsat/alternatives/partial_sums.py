@@ -107,10 +107,10 @@ def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Ch
         sign = -1 if all(k < 0 for k in left.values()) else 1
         pairing.keeps_sign = key in divided
         built[key] = pairing.chain({c: k * sign for c, k in left.items()}), sign * signs[key]
-    for key, (_, scale), (_, constant) in zip(keys, parts, sums.values(), strict=True):
+    for root, key, (_, scale), (_, constant) in zip(sums, keys, parts, sums.values(), strict=True):
         c, sign = built[key]
         pairing.keeps_sign = key in divided
-        pairing.finish(c, scale * sign, constant)
+        pairing.finish(root, c, scale * sign, constant)
     return choice if pairing.has_lost else new_choice
 
 
@@ -459,16 +459,19 @@ class _Pairing:
         self._choose(result, ("add" if sign > 0 else "sub", None, (left, right)))
         return result
 
-    def finish(self, body: int, scale: int, constant: int) -> None:
-        """Choose ``scale*body + constant`` for its class."""
+    def finish(self, c: int, body: int, scale: int, constant: int) -> None:
+        """Choose ``scale*body + constant`` for the class ``c``."""
         # each may ask what all of the choice needs
         self._is_late(len(self.choice))
         if constant and scale < 0:
-            self.sum_of(self._number(constant), self.scaled(body, -scale), -1)
+            found = self.sum_of(self._number(constant), self.scaled(body, -scale), -1)
         elif constant:
-            self.sum_of(self.scaled(body, scale), self._number(abs(constant)), 1 if constant > 0 else -1)
+            found = self.sum_of(self.scaled(body, scale), self._number(abs(constant)), 1 if constant > 0 else -1)
         else:
-            self.scaled(body, scale)
+            found = self.scaled(body, scale)
+        if found != c:
+            # a rule has found the sum: its normal form is another than that of the class
+            self._choose(c, self.choice[found])
 
     def _choose(self, c: int, node: Node) -> None:
         """Add ``node`` and choose it, unless the class would then need itself."""

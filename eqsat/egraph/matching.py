@@ -7,7 +7,8 @@ bound elsewhere to a sum of several terms matches these terms wherever a sum has
 ``piece``).
 
 A rule that measures what no node is yet (the rest of a sum) is compiled to two: the first makes the node and remembers
-its match in a table of its own, the second goes on once something is known of the node.
+its match in a table of its own, the second goes on once something is known of the node. So do rules that ask for terms,
+in more stages where one answer decides what is asked for next.
 
 Of a rule about reductions egglog only finds where its left side matches, but for the ends of ranges: a match is a row
 of a table, :class:`AskedRule` says what is in it, and the right side is built of terms, in which an index can be
@@ -16,6 +17,7 @@ replaced.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -135,6 +137,30 @@ class _Asked:
     columns: tuple[str, ...]
     #: Whether any multiple will do that cancels a term.
     is_open: bool
+
+    @property
+    def request(self) -> str:
+        """The action that asks."""
+        return (
+            f"(seek {self.whole} {self.letter})" if self.is_open else f"(ask {self.whole} {self.letter} {self.times})"
+        )
+
+    @property
+    def answer(self) -> str:
+        """The fact that something is left."""
+        return f"(piece {self.whole} {self.letter} {self.times} {self.left} {self.inside})"
+
+
+def _by_stage(asked: Sequence[_Asked]) -> list[list[_Asked]]:
+    """What is asked for in turn: what names something that an answer has decided waits for it."""
+    stages: list[list[_Asked]] = []
+    for one in asked:
+        named = re.findall(r"_\d+", f"{one.whole} {one.letter} {'' if one.is_open else one.times}")
+        if stages and set(named) <= {*stages[-1][0].columns}:
+            stages[-1].append(one)
+        else:
+            stages.append([one])
+    return stages
 
 
 @dataclass(frozen=True)
@@ -788,7 +814,7 @@ class _Matcher:
                 yield found[0], _Kept(of=f"(Sum (multiset-of {term}) 0)")
 
     def staged(self, state: _State, conjuncts: Sequence[Conjunct], kept: _Kept) -> tuple[Stage, ...]:
-        """The rule in one stage, or in two if what it speaks of is made, or asked for, first."""
+        """The rule in one stage, or in more if what it speaks of is made, or asked for, first."""
         measured = _measured_letters(self.pattern, conjuncts)
         made = {x: state.letters[x] for x in measured if state.letters[x].startswith("(")}
         compared = [(x, y) for _, x, y in conjuncts if _has_terms(x) or _has_terms(y)]
@@ -801,6 +827,7 @@ class _Matcher:
                 if not made.keys() & set(_measured_letters(Pattern(FALSE, FALSE, FALSE), [conjunct])):
                     state = self.guarded(state, conjunct)
                     conjuncts = [c for c in conjuncts if c is not conjunct]
+        groups = _by_stage(state.asked) or [[]]
         cut, columns = len(state.facts), [*state.sorts]
         if state.asked:
             cut, columns = state.asked[0].after, [*state.asked[0].columns]
@@ -808,20 +835,22 @@ class _Matcher:
         for x in made:
             state = state.bind(x, f"made_{x}").declare(f"made_{x}", "E")
             columns.append(f"made_{x}")
-        for asked in state.asked:
-            wanted = "seek" if asked.is_open else "ask"
-            actions.append(f"({wanted} {asked.whole} {asked.letter}{'' if asked.is_open else ' ' + asked.times})")
         for left, right in compared:
             _, one = self.build(state, left)
             _, two = self.build(state, right)
             actions.append(f"(Lt {one} {two})")
-        table = f"found{next(_NUMBERS)}"
-        row = f"({table} {' '.join(columns)})"
-        declared = f"(relation {table} ({' '.join([state.sorts[n] for n in columns])}))"
-        first = Stage(" ".join(state.facts[:cut]), " ".join([*actions, row]), declared)
-        pieces = [f"(piece {a.whole} {a.letter} {a.times} {a.left} {a.inside})" for a in state.asked]
-        facts, action = self.finish(replace(state, facts=(row, *pieces, *state.facts[cut:])), conjuncts, kept)
-        return first, Stage(" ".join(facts), action)
+        stages, facts = [], state.facts[:cut]
+        for group, following in zip(groups, [*groups[1:], []], strict=True):
+            table = f"found{next(_NUMBERS)}"
+            row = f"({table} {' '.join(columns)})"
+            declared = f"(relation {table} ({' '.join([state.sorts[n] for n in columns])}))"
+            stages.append(Stage(" ".join(facts), " ".join([*actions, *[a.request for a in group], row]), declared))
+            end = following[0].after if following else len(state.facts)
+            facts = (row, *[a.answer for a in group], *state.facts[cut:end])
+            cut, actions = end, []
+            columns += [name for a in following[:1] for name in a.columns if name not in columns]
+        facts, action = self.finish(replace(state, facts=facts), conjuncts, kept)
+        return (*stages, Stage(" ".join(facts), action))
 
     def finish(self, state: _State, conjuncts: Sequence[Conjunct], kept: _Kept) -> tuple[tuple[str, ...], str]:
         """The guard's facts, and the action."""

@@ -22,10 +22,10 @@ from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel, is_power_of_two, literal
 from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
 from eqsat.interop.mlir import rewriting
-from eqsat.interop.mlir_regions import KnownTerms
-from eqsat.interop.mlir_tensors import TYPE, axis_of
-from eqsat.interop.mlir_terms import fits
-from eqsat.interop.mlir_text import Value, parse
+from eqsat.interop.mlir.regions import KnownTerms
+from eqsat.interop.mlir.tensors import TYPE, axis_of
+from eqsat.interop.mlir.terms import fits
+from eqsat.interop.mlir.text import Value, parse
 from eqsat.lang.costs import LATENCY
 from eqsat.lang.expr import Expr, variables
 from eqsat.lang.ops import FLOORS, Bounds

@@ -74,6 +74,21 @@ def test_answers(text, ranges, expected):
     assert same(found.expr, term, variables([term]))
 
 
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        ("(i & j)*3 + (i | j)*3", 3),
+        ("(i & j)*5 + (i | j)*5 + 7", 4),
+        ("((i & j) + (i | j))*3 + k*2", 4),
+        ("(i & j)*2 + (i | j)*2 + (k & l)*3 + (k | l)*3", 5),
+    ],
+)
+def test_sums_that_rules_find_are_computed_as_cheaply_as_others(text, cost):
+    result = optimize(text, **dict.fromkeys("ijkl", (0, 9)))
+    assert result.cost == cost
+    assert result.check().equal
+
+
 def test_facts_bound_the_bits():
     found = optimize("i | 64", i=(0, 1000), constraints=["i < 64"])
     assert str(found.expr) == "i + 64"

@@ -15,6 +15,8 @@ BINOMIAL = Rule("binomial", "x*x + x*y*2 + y*y", "(x + y)*(x + y)")
 PRODUCT = Rule("min-times-max", "min(x, y)*max(x, y)", "x*y")
 OF_SQUARE = Rule("square-below", "x*x < y*y", "x < y", "0 <= vmin(x) and 0 <= vmin(y)")
 SAME = Rule("squares-equal", "x*x == y*y", "x == y", "0 <= vmin(x) and 0 <= vmin(y)")
+OPPOSITE = Rule("no-less-than-minus-a-square", "max(x*y, (y - x)*(x - y))", "x*y")
+DISTANCE = Rule("distance-xor", "where(x < y, (y - x) ^ z, (x - y) ^ z)", "max(x - y, y - x) ^ z")
 EVEN = Rule("product-of-neighbours", "(x*x + x) % 2", "0")
 
 #: The expression, and rules without which its answer costs more.
@@ -47,6 +49,9 @@ CASES = [
     ("i*i == j*j or k == l", [SAME]),
     ("k < 3 or (l < 3 and j*j < i*i)", [OF_SQUARE]),
     ("not (i*i < j*j)", [OF_SQUARE]),
+    # two sums, of which the first decides what the second must have
+    ("max(i*j, (j - i)*(i - j))", [OPPOSITE]),
+    ("where(i < j, (j - i) ^ k, (i - j) ^ k)", [DISTANCE]),
     # inside branches and conditions of selections
     ("where(k < 3, i*i - j*j + k, l)", [SQUARES]),
     ("where(k < 3, l, i*i + i*j*2 + j*j)", [BINOMIAL]),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from eqsat.extract.cost import CostModel, is_power_of_two
-from eqsat.interop.mlir_tensors import (
+from eqsat.interop.mlir.tensors import (
     axis,
     axis_of,
     element_of,
@@ -19,8 +19,8 @@ from eqsat.interop.mlir_tensors import (
     shape_of,
     typed,
 )
-from eqsat.interop.mlir_terms import NotReadError, Terms, fits
-from eqsat.interop.mlir_text import Statement, Value
+from eqsat.interop.mlir.terms import NotReadError, Terms, fits
+from eqsat.interop.mlir.text import Statement, Value
 from eqsat.lang.expr import TRUE, Expr, const, make, topological
 from eqsat.lang.ops import COMPARISONS, FLOORS
 

@@ -9,9 +9,9 @@ from functools import reduce
 from math import inf
 from types import MappingProxyType
 
-from eqsat.interop.mlir_tensors import TYPE, is_condition
-from eqsat.interop.mlir_terms import COMPARISON, MAP, SPREAD, NotReadError, Terms, limits
-from eqsat.interop.mlir_text import Block, Module, Statement, Value
+from eqsat.interop.mlir.tensors import TYPE, is_condition
+from eqsat.interop.mlir.terms import COMPARISON, MAP, SPREAD, NotReadError, Terms, limits
+from eqsat.interop.mlir.text import Block, Module, Statement, Value
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, const, maximum, minimum
 from eqsat.lang.ops import Bounds

@@ -9,11 +9,11 @@ from functools import reduce
 from eqsat.extract.cost import CostModel
 from eqsat.interop.affine import affine_text
 from eqsat.interop.indexing import Affine
-from eqsat.interop.mlir_emit import Emitted
-from eqsat.interop.mlir_regions import AFFINE_FOR, KnownTerms
-from eqsat.interop.mlir_rewrite import Program, Proposal
-from eqsat.interop.mlir_terms import MAP, NotReadError, Terms, fits
-from eqsat.interop.mlir_text import Statement, Value
+from eqsat.interop.mlir.emit import Emitted
+from eqsat.interop.mlir.program import Program, Proposal
+from eqsat.interop.mlir.regions import AFFINE_FOR, KnownTerms
+from eqsat.interop.mlir.terms import MAP, NotReadError, Terms, fits
+from eqsat.interop.mlir.text import Statement, Value
 from eqsat.lang.costs import costs_alone
 from eqsat.lang.expr import Expr, chain_members, maximum, minimum, topological, variables
 from eqsat.lang.ops import FLOORS, SUMS

@@ -16,9 +16,9 @@ from types import MappingProxyType
 
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel, refuse_other
-from eqsat.interop.mlir_affine import Sites
-from eqsat.interop.mlir_rewrite import Program, rewrite_arithmetic
-from eqsat.interop.mlir_text import Block, Module, Statement, parse
+from eqsat.interop.mlir.affine import Sites
+from eqsat.interop.mlir.program import Program, rewrite_arithmetic
+from eqsat.interop.mlir.text import Block, Module, Statement, parse
 from eqsat.lang.costs import LATENCY
 from eqsat.lang.expr import Expr
 from eqsat.lang.limits import require

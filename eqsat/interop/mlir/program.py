@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel
-from eqsat.interop.mlir_emit import Emitted, Emitter, Typed
-from eqsat.interop.mlir_regions import KnownTerms, assumed
-from eqsat.interop.mlir_terms import NotReadError, Terms, own_terms
-from eqsat.interop.mlir_text import Block, Module, Statement, Value
+from eqsat.interop.mlir.emit import Emitted, Emitter, Typed
+from eqsat.interop.mlir.regions import KnownTerms, assumed
+from eqsat.interop.mlir.terms import NotReadError, Terms, own_terms
+from eqsat.interop.mlir.text import Block, Module, Statement, Value
 from eqsat.lang.costs import prices
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, variables

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 
 from eqsat.interop.affine import AffineFunction, affine_term
-from eqsat.interop.mlir_tensors import (
+from eqsat.interop.mlir.tensors import (
     TYPE,
     axis,
     axis_of,
@@ -23,7 +23,7 @@ from eqsat.interop.mlir_tensors import (
     shape_of,
     typed,
 )
-from eqsat.interop.mlir_text import Module, Statement, Value
+from eqsat.interop.mlir.text import Module, Statement, Value
 from eqsat.lang.expr import (
     FALSE,
     TRUE,
