@@ -2,8 +2,8 @@
 # make bench: compare with greedy rewriting and other simplifiers, and write a report. make bench QUICK=1: within 5 minutes;
 # CORPUS="a.jsonl b.jsonl", PEERS=all and BENCH="--no-gates ..." choose what is compared. make comparison: the report in docs.
 # make docs: the documentation site in build/site, with every notebook run and every rule proved.
-# make optimum: how far answers are from the least cost, as far as enumeration tells; OPTIMUM="--each N --cost opcount".
 # make fuzz SECONDS=600: random inputs of every kind against independent evaluators; SEED=7, ONLY=expressions,kernels.
+# make optimum: how far answers are from the least cost, as far as enumeration tells; OPTIMUM="--each N --costs opcount".
 # All first build .venv with the newest Python >= 3.12 that runs; make PYTHON=/path/to/python chooses another.
 
 SHELL := /bin/bash
@@ -11,7 +11,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 TYPES := build/types/eqsat
 
-.PHONY: demo bench comparison optimum docs test format clean
+.PHONY: demo bench comparison optimum docs fuzz test format clean
 
 demo: $(INSTALLED)
 	@$(BIN)/python benchmarks/demo.py

@@ -30,7 +30,7 @@ def named_in(path: Path) -> set[str]:
 
 
 def test_the_recipe_of_an_operator_lists_every_module_that_names_one() -> None:
-    listed = re.findall(r"`(eqsat|[a-z]+\.[a-z_]+)`", "".join(re.findall(r"\n(\|[^|]*)\|", recipe("An operator"))))
+    listed = re.findall(r"`(eqsat|[a-z]+(?:\.[a-z_]+)+)`", "".join(re.findall(r"\n(\|[^|]*)\|", recipe("An operator"))))
     paths = [path for folder in ("eqsat", "extract") for path in sorted((ROOT / folder).rglob("*.py"))]
     found = {path.relative_to(ROOT).with_suffix("").as_posix() for path in paths if "tmod" in named_in(path)}
     short = {name.removesuffix("/__init__").removeprefix("eqsat/").replace("/", ".") for name in found}

@@ -1,7 +1,7 @@
 """Measure how far eqsat's answers are from the least cost, on a bundled sample, and write a report.
 
-``make optimum``, or ``python -m optimum [--each N] [--cost latency] [-o FILE.md] [--rows FILE.jsonl]`` in
-``benchmarks/``. A row of the file has the case, eqsat's answer and the cheapest term found, both in text form.
+``make optimum``, or ``python -m optimum [--each N] [--costs latency,opcount] [-o FILE.md] [--rows FILE.jsonl]`` in
+``benchmarks/``. A row of the file has the model, the case, eqsat's answer and the cheapest term found, as text.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from statistics import median
 from time import process_time
@@ -21,7 +22,7 @@ from eqsat.lang.expr import topological, variables
 from eqsat.optimizer.front import optimize
 from optimum.cases import EACH, Root, bundled
 
-#: The models of ``--cost``: those that are shipped, and one of a machine without a divider.
+#: The models of ``--costs``: those that are shipped, and one of a machine without a divider.
 MODELS = COST_MODELS | {
     "divisions": OpCount(weights={"floordiv": 40, "mod": 44, "tdiv": 40, "tmod": 44, "mul": 4}, other=2)
 }
@@ -33,6 +34,7 @@ PAIRS = 6
 class Row:
     """What was found of one root."""
 
+    model: str
     name: str
     source: str
     family: str
@@ -58,7 +60,9 @@ def measured(root: Root, model_name: str) -> Row:
     outcome = "better found" if found.cost < result.cost else "proved least" if found.least else "open"
     seconds = optimized - started, process_time() - optimized
     texts = str(root.term), str(result.expr), result.cost, str(found.term), found.cost
-    return Row(root.name, root.source, family(root), ranges, *texts, outcome, *[round(s, 3) for s in seconds])
+    return Row(
+        model_name, root.name, root.source, family(root), ranges, *texts, outcome, *[round(s, 3) for s in seconds]
+    )
 
 
 def family(root: Root) -> str:
@@ -74,18 +78,31 @@ def family(root: Root) -> str:
     return next((name for name, has in families.items() if has), "sums and products")
 
 
-def report(rows: Sequence[Row], model: str) -> str:
-    """The report in Markdown."""
+def report(every: Sequence[Row]) -> str:
+    """The report in Markdown: of each model how far answers are, of the first in detail."""
+    models = list(dict.fromkeys(row.model for row in every))
+    rows = [row for row in every if row.model == models[0]]
     lines = [
         "# How far answers are from the least cost",
         "",
         f"Made by `make optimum`: {len(rows)} single roots of up to three variables, from the bundled kernels, the",
-        f"suites of the tests, and random terms, by the model `{model}`. Terms are enumerated by increasing cost",
+        f"suites of the tests, and random terms, by the model `{models[0]}`. Terms are enumerated by increasing cost",
         "(`eqsat/discover/search.py`); each that costs less than the answer is compared with the root on the whole",
         "domain, and priced by the model. *Proved least*: all terms that cost less were looked at, over the literals",
         "of the case and their neighbours, shared subterms paid each time. *Open*: none was found that costs less.",
         "",
     ]
+    if len(models) > 1:
+        lines += [
+            "| model | roots | cost | least known | cost over it | better found | proved least | open |",
+            "|---|---|---|---|---|---|---|---|",
+            *[_line(f"`{model}`", [row for row in every if row.model == model]) for model in models],
+            "",
+            "`divisions` is a machine without a divider: a division costs 40, a remainder 44, a product 4, all else 2.",
+            "",
+            f"By `{models[0]}`:",
+            "",
+        ]
     for title, key in (("source", "source"), ("family", "family")):
         groups: dict[str, list[Row]] = defaultdict(list)
         for row in rows:
@@ -133,16 +150,21 @@ def _cell(text: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--each", type=int, default=EACH, help="roots from each source (default: %(default)s)")
-    parser.add_argument("--cost", choices=MODELS, default="latency")
+    parser.add_argument(
+        "--costs", default="latency,opcount,divisions,codesize", help="comma-separated (default: %(default)s)"
+    )
     parser.add_argument("-o", type=Path, help="where the report goes (default: standard output)")
     parser.add_argument("--rows", type=Path, help="where the rows go, one JSON object a line")
     options = parser.parse_args()
+    models = options.costs.split(",")
+    if unknown := [model for model in models if model not in MODELS]:
+        parser.error(f"unknown cost model {unknown[0]!r}: use some of {', '.join(MODELS)}")
     rows = []
     with options.rows.open("w") if options.rows else open("/dev/null", "w") as file:
-        for root in bundled(options.each):
-            rows.append(measured(root, options.cost))
+        for model, root in product(models, bundled(options.each)):
+            rows.append(measured(root, model))
             print(json.dumps(asdict(rows[-1])), file=file, flush=True)
-    text = report(rows, options.cost)
+    text = report(rows)
     options.o.write_text(text) if options.o else print(text)
 
 

@@ -138,7 +138,7 @@ class ModuloTheory(Optimisation):
             found = self._modulo(builder, rules)
             if found.stop != "saturated":
                 self.stop = found.stop
-            if found.rounds and self.extract != "tree":
+            if any(r.matches for r in found.rounds) and self.extract != "tree":
                 priced = Priced.of(plain, self.model)
                 before, _ = improved(priced, tree(priced), late=builder.is_late)
         return before

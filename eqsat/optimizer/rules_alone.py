@@ -11,7 +11,7 @@ from eqsat.egraph.rule import Rule
 from eqsat.egraph.trace import NO_ROOTS, ONE_BY_ONE
 from eqsat.extract.select import Choice, ProductPrices
 from eqsat.lang.costs import cost_of
-from eqsat.lang.errors import ContradictionError
+from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import Expr, term_count, topological
 from eqsat.lang.ops import BITWISE
 from eqsat.optimizer.greedy import rewrite
@@ -119,9 +119,15 @@ class RulesAlone(Optimisation):
             return _replaced(found, group.members, [dont_care(found[i]) for i in group.members])
         while (left := ends - self.spent.seconds()) > 0:
             given = [found[i] for i in group.members]
-            builder, wanted = self._insert(theory, given)
-            group.stop = self._modulo(builder, self._rules(), left, max(nodes, 2 * term_count(given))).stop
-            choice, terms = self._chosen(builder, wanted)
+            try:
+                builder, wanted = self._insert(theory, given)
+                group.stop = self._modulo(builder, self._rules(), left, max(nodes, 2 * term_count(given))).stop
+                choice, terms = self._chosen(builder, wanted)
+            except OverdueError:
+                break
+            except TooWideError:
+                # in this form a product has more digits than are accepted
+                return found
             group.part = Part(builder.graph, tuple(zip(group.members, wanted, strict=True)), choice)
             best = self._cheaper(group, found, terms)
             if best is found or group.stop == "time":

@@ -440,8 +440,12 @@ class _Run:
                 for b, scale in zip(inner[2], scales, strict=True):
                     terms[b] = terms.get(b, 0) + k * scale
                 flat = sum_of([(b, scale) for b, scale in terms.items() if scale], constant + k * offset)
-                if cast(Demand, self.demand).is_short(c, flat):
-                    self._add_found(c, flat[0], flat[1], flat[2]) if flat[0] == "sum" else self._add(c, flat)
+                if not cast(Demand, self.demand).is_short(c, flat):
+                    continue
+                if flat[0] == "sum":
+                    self._add_found(c, *flat)
+                else:
+                    self._add(c, flat)
 
     def _retire_long(self) -> None:
         """Let rules match no nodes that are much longer than the shortest of their class."""

@@ -575,14 +575,16 @@ def test_discover_prints_rules_that_a_corpus_needs(eqsat, tmp_path):
 @pytest.mark.parametrize(
     ("price", "said"),
     [
-        ("raise RuntimeError('no table')", "the cost model fails to price 'add': RuntimeError: no table"),
-        ("return 'much'", "the cost model prices 'add' at 'much': a price must be an integer"),
+        ("raise RuntimeError('no table')", r"the cost model fails to price '\w+': RuntimeError: no table"),
+        ("return 'much'", r"the cost model prices '\w+' at 'much': a price must be an integer"),
     ],
 )
 def test_a_faulty_cost_model_of_a_file_is_no_internal_error(eqsat, tmp_path, price, said):
     path = tmp_path / "mine.py"
     path.write_text(f"class Mine:\n    def price(self, op, operands, result):\n        {price}\n")
-    assert eqsat("optimize", "x*3", "--range", "x=9", "--cost", f"{path}:Mine") == (2, "", f"eqsat: {said}\n")
+    code, out, err = eqsat("optimize", "x*3", "--range", "x=9", "--cost", f"{path}:Mine")
+    assert (code, out) == (2, "")
+    assert re.fullmatch(f"eqsat: {said}\n", err)
 
 
 def test_a_file_of_rules_that_leaves_the_process_is_named(eqsat, tmp_path):

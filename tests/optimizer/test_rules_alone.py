@@ -283,3 +283,20 @@ def test_all_terms_of_a_class_have_one_value(strategy: Callable[..., SearchStrat
             check_values(graph, {str(v.value): getattr(v, corner) for v in domain})
 
     check()
+
+
+def test_a_literal_beside_a_sum_is_not_multiplied_by_the_factor_of_a_product() -> None:
+    # (n + 1)*2 is a multiple of the factor n + 1 of the product, which is taken eight times
+    result = optimize("i + (n + 1)*2 + (n + 1)*8*j", theory=False, i=(0, 9), j=(0, 9), n=(0, 9))
+    assert result.check().equal
+
+
+#: Comparisons that are written with a negation, and what is less.
+NEGATED = [("12 <= x + 5", "7 <= x"), ("x - 3 >= 4", "7 <= x"), ("not x + 5 < 12", "7 <= x"), ("x + 5 != 9", "x != 4")]
+
+
+@pytest.mark.parametrize(("text", "answer"), NEGATED)
+def test_rules_see_what_a_negation_is_of(text: str, answer: str) -> None:
+    result = optimize(text, theory=False, x=(0, 63))
+    assert result.cost == optimize(answer, theory=False, x=(0, 63)).cost
+    assert result.check().equal
