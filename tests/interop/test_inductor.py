@@ -22,6 +22,7 @@ from torch.utils._sympy.functions import FloorDiv, ModularIndexing, PythonMod  #
 
 from eqsat.egraph.engine import Budget  # noqa: E402
 from eqsat.interop import inductor  # noqa: E402
+from eqsat.interop.drop_in import Answers  # noqa: E402
 from eqsat.interop.sympy import from_sympy  # noqa: E402
 
 
@@ -306,10 +307,11 @@ def test_kernels_of_one_structure_are_solved_once():
 
 
 def test_the_cache_is_bounded(monkeypatch):
-    monkeypatch.setattr(inductor._DROP_IN, "most_kept", 2)
-    for factor in (3, 4, 5):
+    monkeypatch.setattr(inductor._DROP_IN, "_answers", Answers(2))
+    # 3 is forgotten when 5 is asked for
+    for factor in (3, 4, 5, 5, 4, 3):
         one(FloorDiv(factor * i + j, factor))
-    assert len(inductor._DROP_IN._answers) == 2
+    assert inductor.statistics().cached == 2
 
 
 def test_threads_get_their_own_answers():
