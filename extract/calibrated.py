@@ -167,7 +167,7 @@ def cost_model(name: CostModel | str) -> CostModel:
         If the file cannot be read.
 
     >>> cost_model("opcount")
-    OpCount(weights={})
+    OpCount(weights={}, other=1)
     """
     if not isinstance(name, str):
         refuse_other(name)

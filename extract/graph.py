@@ -17,6 +17,9 @@ Payload = int | str | tuple[int, tuple[int, ...]] | None
 Node = tuple[str, Payload, tuple[int, ...]]
 Bounds = tuple[int, int]
 
+#: The operator and payload of a node that says that its class equals its operand: a sum of that alone.
+EQUALITY = ("sum", (0, (1,)))
+
 
 @dataclass
 class EGraph:

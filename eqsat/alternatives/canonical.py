@@ -147,7 +147,10 @@ def is_affine(value: Value) -> bool:
 
 def sum_of(multiples: Iterable[tuple[int, int]], constant: int) -> Node:
     """The node that adds multiples of classes, each given with its coefficient, and a constant; a literal without."""
-    pairs = sorted(multiples)
+    total: dict[int, int] = {}
+    for c, k in multiples:
+        total[c] = total.get(c, 0) + k
+    pairs = sorted([(c, k) for c, k in total.items() if k])
     if not pairs:
         return "const", constant, ()
     return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])

@@ -8,11 +8,14 @@ shortest term.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from math import inf
+from operator import itemgetter
 from typing import cast
 
-from eqsat.extract.graph import EGraph, Node
+from eqsat.extract.graph import EQUALITY, EGraph, Node
+from eqsat.lang.ops import REDUCTIONS
 
 #: A node is needed if its term has at most this number of operators and leaves more than the shortest of its class.
 SLACK = 2
@@ -30,6 +33,11 @@ class Demand:
         self._read: dict[int, int] = {}
         self._known: dict[int, set[Node]] = defaultdict(set)
         self._users: dict[int, list[tuple[int, Node]]] = defaultdict(list)
+        #: Classes of nests whose loops were merged, split or swapped: they are needed however long they are, as they
+        #: may be short once their bodies are rewritten.
+        self.nests: set[int] = set()
+        #: The classes that are reductions.
+        self.loops: set[int] = set()
         #: The classes that the roots need, as they were when last asked for.
         self.needed: set[int] = set()
 
@@ -50,7 +58,9 @@ class Demand:
 
     def is_short(self, c: int, node: Node) -> bool:
         """Whether a node is hardly longer than the shortest of its class."""
-        return self.size(node) <= self._sizes[c] + SLACK
+        return self.size(node) <= self._sizes[c] + SLACK or (
+            c in self.nests and (node[0] in REDUCTIONS or not self.loops.isdisjoint(node[2]))
+        )
 
     def update(self) -> None:
         """Read what the graph has by now."""
@@ -63,6 +73,8 @@ class Demand:
                     if node in self._known[c]:
                         continue
                     self._known[c].add(node)
+                    if node[0] in REDUCTIONS:
+                        self.loops.add(c)
                     for a in node[2]:
                         self._users[a].append((c, node))
                     if (size := self.size(node)) < sizes[c]:
@@ -77,12 +89,33 @@ class Demand:
                     if (longer := self.size(node)) < sizes[user]:
                         heappush(changed, (longer, user))
         self.needed = set()
-        pending = [*self.graph.roots]
+        pending = [*self.graph.roots, *self.nests]
         while pending:
             c = pending.pop()
-            if c not in self.needed:
-                self.needed.add(c)
-                found = [node for node in self.graph.classes[c] if self.is_short(c, node)]
-                if len(found) > MOST_NEEDED:
-                    found = sorted(found, key=self.size)[:MOST_NEEDED]
-                pending += [a for node in found for a in node[2]]
+            if c in self.needed:
+                continue
+            self.needed.add(c)
+            pending += self._shortest(c)
+
+    def _shortest(self, c: int) -> Iterator[int]:
+        """The classes that the shortest nodes of a class need: their operands, and the class that holds the node."""
+        found: list[tuple[float, int, Node]] = []
+        loops: list[tuple[int, Node]] = []
+        equal = {c: None}
+        pending = [c]
+        while pending:
+            home = pending.pop()
+            for node in self.graph.classes[home]:
+                if node[:2] == EQUALITY:
+                    if node[2][0] not in equal:
+                        equal[node[2][0]] = None
+                        pending.append(node[2][0])
+                elif node[0] in REDUCTIONS or not self.loops.isdisjoint(node[2]):
+                    loops.append((home, node))
+                elif self.is_short(home, node):
+                    found.append((self.size(node), home, node))
+        if len(found) > MOST_NEEDED:
+            found.sort(key=itemgetter(0))
+        for home, node in [*loops, *[(home, node) for _, home, node in found[:MOST_NEEDED]]]:
+            yield home
+            yield from node[2]

@@ -17,7 +17,7 @@ from eqsat.alternatives.builder import Builder
 from eqsat.egraph.matching import AskedRule, as_sum, is_number, is_sum, letter_of
 from eqsat.egraph.patterns import LITERALS, MEASURES, has_own_loops, is_within, levels_around, reductions_of
 from eqsat.egraph.reductions import RightSide, divisors, is_accepted
-from eqsat.extract.graph import Payload
+from eqsat.extract.graph import EQUALITY, Payload
 from eqsat.lang.expr import TRUE, Expr, const, index_level, is_index, term_count, variables
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.theory.forms import LinearForm, to_expr
@@ -124,14 +124,27 @@ class ReductionRules:
         bound: dict[int, Expr] = {}
         ends = [self._term(match.letters[f"end{n}"]) for n in range(len(match.rule.ends))]
         for name, c in match.letters.items():
-            term = self._term(c)
             if name[0] == "i":
-                if term.op != "var" or not is_index(term):
+                index = self._index(c)
+                if index is None:
                     return letters, None, ends
-                bound[int(name[1:])] = term
+                bound[int(name[1:])] = index
             elif not name.startswith("end"):
-                letters[name] = term
+                letters[name] = self._term(c)
         return letters, bound, ends
+
+    def _index(self, c: int) -> Expr | None:
+        """The index of a reduction that a class is, or that it was found to equal."""
+        equal = {c: None}
+        for home in (pending := [c]):
+            term = self._term(home)
+            if term.op == "var" and is_index(term):
+                return term
+            for op, payload, operands in self.builder.graph.classes[home]:
+                if (op, payload) == EQUALITY and operands[0] not in equal:
+                    equal[operands[0]] = None
+                    pending.append(operands[0])
+        return None
 
     def _is_free(self, match: Match, letters: Mapping[str, Expr], bound: Mapping[int, Expr]) -> bool:
         """Whether the letters that the guard says to be free of their indices are that."""

@@ -23,7 +23,7 @@ from eqsat.egraph.engine import Budget
 from eqsat.egraph.program import CONTAINERS, EQUAL, NORMAL, OPEN, PLAIN
 from eqsat.egraph.tables import Tables, constructors
 from eqsat.egraph.trace import Round
-from eqsat.extract.graph import Node
+from eqsat.extract.graph import EQUALITY, Node
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
 from eqsat.lang.expr import FALSE, TRUE, brief, make
 from eqsat.lang.infinity import is_finite
@@ -194,6 +194,8 @@ class _Run:
         for match in matches:
             for c in () if self._is_affine(match.whole) else self.reductions.right_sides(match, self.add):
                 self._unite(match, c)
+                if self.demand is not None and (match.reindexes or match.whole in self.demand.nests):
+                    self.demand.nests.add(c)
         matches.clear()
         self.builder.enter(source)
 
@@ -431,15 +433,13 @@ class _Run:
         constant, coefficients = cast(tuple[int, tuple[int, ...]], node[1])
         for a, k in zip(node[2], coefficients, strict=True):
             for inner in self.classes[a]:
-                if inner[0] != "sum" or inner[1] == (0, (1,)) or (c, node, inner) in self.flattened:
+                if inner[0] != "sum" or inner[:2] == EQUALITY or (c, node, inner) in self.flattened:
                     continue
                 self.flattened.add((c, node, inner))
                 offset, scales = cast(tuple[int, tuple[int, ...]], inner[1])
-                terms = dict(zip(node[2], coefficients, strict=True))
-                del terms[a]
-                for b, scale in zip(inner[2], scales, strict=True):
-                    terms[b] = terms.get(b, 0) + k * scale
-                flat = sum_of([(b, scale) for b, scale in terms.items() if scale], constant + k * offset)
+                others = [(b, scale) for b, scale in zip(node[2], coefficients, strict=True) if b != a]
+                inside = [(b, k * scale) for b, scale in zip(inner[2], scales, strict=True)]
+                flat = sum_of([*others, *inside], constant + k * offset)
                 if not cast(Demand, self.demand).is_short(c, flat):
                     continue
                 if flat[0] == "sum":
@@ -677,20 +677,26 @@ class _Run:
         """Add a node to a class; egglog has it, and if it ``is_held``, as one of that class."""
         if op == "sum":
             constant, coefficients = payload
-            pairs = list(zip(args, coefficients, strict=True))
-            if numbers := [(self.values[a], k) for a, k in pairs if self._is_literal(a)]:
-                constant += sum(cast(LinearForm, value).constant * k for value, k in numbers)
-                pairs = [(a, k) for a, k in pairs if not self._is_literal(a)]
-                args, coefficients = tuple([a for a, _ in pairs]), tuple([k for _, k in pairs])
-            if len(args) == 1 and coefficients == (1,) and not constant:
-                if args[0] != c and not self.builder.theory.is_canonical:
-                    self._equal(c, args[0])
+            multiples = list(zip(args, coefficients, strict=True))
+            numbers = [cast(LinearForm, self.values[a]).constant * k for a, k in multiples if self._is_literal(a)]
+            if numbers:
+                multiples = [(a, k) for a, k in multiples if not self._is_literal(a)]
+            node = sum_of(multiples, constant + sum(numbers))
+            if node[:2] == EQUALITY:
+                if node[2][0] != c and not self.builder.theory.is_canonical:
+                    self._equal(c, node[2][0])
                 return
-            ends = [self.builder.graph.bounds[a] for a in args]
+            if node[0] != "sum":
+                constant = cast(int, node[1])
+                self._check(c, (constant, constant))
+                self._add(c, node, is_held)
+                return
+            constant, coefficients = cast(tuple[int, tuple[int, ...]], node[1])
+            ends = [self.builder.graph.bounds[a] for a in node[2]]
             low = constant + sum(k * end[k < 0] for k, end in zip(coefficients, ends, strict=True))
             high = constant + sum(k * end[k > 0] for k, end in zip(coefficients, ends, strict=True))
             self._check(c, (low, high))
-            self._add(c, sum_of(zip(args, coefficients, strict=True), constant), is_held)
+            self._add(c, node, is_held)
         elif op not in CONTAINERS:
             self._add(c, (op, None, args), is_held)
         elif len(args) > 1:

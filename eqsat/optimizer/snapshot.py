@@ -16,7 +16,7 @@ from typing import cast
 
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.plain import bind_indices
-from eqsat.extract.graph import EGraph, Node, reachable_part
+from eqsat.extract.graph import EQUALITY, EGraph, Node, reachable_part
 from eqsat.extract.select import Choice, reachable, refuse_other_choice
 from eqsat.lang.expr import Expr, buffers, topological, variables
 from eqsat.lang.terms import buffer_key, terms_of
@@ -267,4 +267,4 @@ class _Building:
 
 def same(c: int) -> Node:
     """The node that is class ``c`` itself, and costs nothing."""
-    return "sum", (0, (1,)), (c,)
+    return (*EQUALITY, (c,))

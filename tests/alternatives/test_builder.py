@@ -45,7 +45,7 @@ def spelled(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Builder:
     values = [builder.value_of(root) for root in roots]
     builder.graph.roots = [builder.add_class(value) for value in values]
     builder.grow()
-    saturate(builder, tables(), Budget(), lambda: False)
+    saturate(builder, tables(), Budget(), lambda seconds: False)
     return builder
 
 

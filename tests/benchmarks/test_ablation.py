@@ -39,9 +39,9 @@ WORTH = [
 
 #: Families of rules, and what costs more for the rules alone without them.
 WORTH_ALONE = [
-    ("arithmetic rules", ["x + y - x"]),
+    ("arithmetic rules", ["x*(y + 1) - x"]),
     ("divmod rules", ["x % 4 + x//4*4"]),
-    ("ranges rules", ["r % 7"]),
+    ("ranges rules", ["(r + 7*x)//7"]),
     ("folding rules", ["x % 8 % 4"]),
     ("division rules", ["x // 2 // 3"]),
     ("compare rules", ["x + 3 < y + 3"]),

@@ -100,5 +100,5 @@ def saturated(
     builder.grow()
     session = tables(tuple(rules))
     session.left_out = frozenset(without)
-    found = saturate(builder, session, budget, lambda: False)
+    found = saturate(builder, session, budget, lambda seconds: False)
     return Found(builder, [builder.add_class(value) for value in values], found.stop, dict(session.matches))
