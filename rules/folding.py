@@ -7,7 +7,6 @@ from eqsat.egraph.rule import Rule
 
 FOLDING = [
     # 1 cancel_divmod: the four corner quotients agree
-    Rule("cancel-mod", "x % d", "x - d*(vmin(x)//d)", "vmin(x)//d == vmax(x)//d and vmin(x)//d != 0", "all of x lies in one bucket", source="A32"),
     Rule("cancel-div-symbolic", "x // y", "vmin(x)//vmin(y)",
          "vmin(y)*vmax(y) > 0 and vmin(x)//vmin(y) == vmax(x)//vmax(y) and vmin(x)//vmax(y) == vmax(x)//vmin(y)",
          "the quotient is monotone in x and in y, and its four corners agree", source="A32 A33"),
@@ -20,7 +19,7 @@ FOLDING = [
          "vmin(y) < vmax(y) and 0 <= vmin(x) and vmin(y) > 0 and vmax(x)//vmin(y) == vmin(x)//vmax(y) + 1", "x%y = x - y*(x//y)", modulo_theory=True),
     # 2 remove_nested_mod
     Rule("mod-of-mod", "(x % c) % d", "x % d", "c % d == 0", "x%c differs from x by a multiple of d", source="A34 A35"),
-    Rule("mod-of-mod-sum", "(x % c + y) % d", "(x + y) % d", "c % d == 0", "x%c differs from x by a multiple of d", source="A34 A35 E9"),
+    Rule("mod-of-mod-sum", "(x % c + y) % d", "(x + y) % d", "c % d == 0", "x%c differs from x by a multiple of d", source="A34 A35 E9", covered_by="mod-of-scaled-mod"),
     Rule("mod-of-scaled-mod", "((x % c)*k + y) % d", "(x*k + y) % d", "(c*k) % d == 0", "(x%c)*k differs from x*k by a multiple of d", source="A34 A35"),
     # 3 fold_binary_numerator: a variable with two values makes any function of it linear
     Rule("two-values-div", "(x*a + b) // d", "(x - vmin(x))*((vmax(x)*a + b)//d - (vmin(x)*a + b)//d) + (vmin(x)*a + b)//d",
@@ -39,7 +38,7 @@ FOLDING = [
     Rule("congruent-mod", "(x*c + y) % d", "(x*(c%d) + y) % d", "d > 0 and c % d != 0 and (c >= d or 2*c <= -d)", "c and c%d agree modulo d", source="A38 A39 A40 A42 A58 E8"),
     Rule("congruent-mod-alone", "(x*c) % d", "(x*(c%d)) % d", "d > 0 and c % d != 0 and (c >= d or 2*c <= -d)", "c and c%d agree modulo d", source="A38 A40 A58"),
     Rule("congruent-div", "(x*c + y) // d", "x*(c//d) + (x*(c%d) + y)//d", "d > 0 and c % d != 0 and (c >= d or 2*c <= -d)", "whole multiples leave the floor", source="A38 A39 A41"),
-    Rule("congruent-div-alone", "(x*c) // d", "x*(c//d) + (x*(c%d))//d", "d > 0 and c % d != 0 and (c >= d or 2*c <= -d)", "whole multiples leave the floor", source="A38 A41"),
+    Rule("congruent-div-alone", "(x*c) // d", "x*(c//d) + (x*(c%d))//d", "d > 0 and c % d != 0 and (c >= d or 2*c <= -d)", "whole multiples leave the floor", source="A38 A41", covered_by="congruent-div"),
     Rule("closest-mod", "(x*c + y) % d", "(x*(c - d) + y) % d", "c < d and d < 2*c", "c - d is closer to 0 than c", source="A38 A40"),
     Rule("closest-div", "(x*c + y) // d", "x + (x*(c - d) + y)//d", "c < d and d < 2*c", "c - d is closer to 0 than c", source="A38 A41"),
     # 5 gcd_with_remainder, and 8 nest_div_by_smallest_factor, which it makes one step

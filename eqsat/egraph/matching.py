@@ -187,8 +187,8 @@ class _State:
     terms: dict[str, tuple[str, str]] = field(default_factory=dict)
     #: The terms and constant of the first of two sums that share a letter, and its other letter, by that letter.
     first: dict[str, tuple[str, str, str]] = field(default_factory=dict)
-    #: Of the letters that are all the terms that two sums share, these terms.
-    common: dict[str, str] = field(default_factory=dict)
+    #: Of the letters that are all that two sums share, the terms and the constant.
+    common: dict[str, tuple[str, str]] = field(default_factory=dict)
     #: Numbers that were computed, by what they are.
     numbers: dict[Expr, str] = field(default_factory=dict)
     asked: tuple[_Asked, ...] = ()
@@ -452,18 +452,24 @@ class _Matcher:
             yield state.bind(other, f"(Sum {whole} 0)").bind(literal, f"(Sum (multiset-of) {offset})")
 
     def sharing(self, state: _State, term: Expr, at: str) -> Iterator[_State]:
-        """One of two sums that share a letter, which takes all the terms that both have."""
+        """One of two sums that share a letter, which takes all that both have."""
         letter, other = self.shared[term]
         whole, offset, state = self.open_sum(state, at)
         if letter not in state.first:
             yield replace(state, first={**state.first, letter: (whole, offset, other)})
             return
         first, constant, one = state.first[letter]
-        common, state = state.name("MT")
-        state = state.fact(f"(= {common} (multiset-intersection {first} {whole}))", f"(< 0 (multiset-length {common}))")
-        state = replace(state.bind(letter, f"(Sum {common} 0)"), common={**state.common, letter: common})
-        state = state.bind(one, f"(Sum (multiset-subtract {first} {common}) {constant})")
-        yield state.bind(other, f"(Sum (multiset-subtract {whole} {common}) {offset})")
+        (common, away, both), state = state.named("MT", "i64", "i64")
+        state = state.fact(
+            f"(= {common} (multiset-intersection {first} {whole}))",
+            f"(= {away} (- {constant} {offset}))",
+            # the constant if both have the same, else 0
+            f"(= {both} (* {constant} (- 1 (min 1 (max {away} (- 0 {away}))))))",
+            f"(< 0 (+ (multiset-length {common}) (max {both} (- 0 {both}))))",
+        )
+        state = replace(state.bind(letter, f"(Sum {common} {both})"), common={**state.common, letter: (common, both)})
+        state = state.bind(one, f"(Sum (multiset-subtract {first} {common}) (- {constant} {both}))")
+        yield state.bind(other, f"(Sum (multiset-subtract {whole} {common}) (- {offset} {both}))")
 
     def matched_sum(
         self, state: _State, term: Expr, at: str, at_top: bool
@@ -884,15 +890,18 @@ class _Matcher:
     def flat(self, state: _State, term: Expr, factor: str) -> tuple[_State, list[str], str]:
         """The terms of the right side as a sum, times the factor, and its constant."""
         constant, addends = as_sum(term)
+        total, state = self.times(state, constant, factor)
         terms = []
         for coefficient, addend in addends:
             number, state = self.times(state, coefficient, factor)
             if number == "1" and (common := state.common.get(letter_of(addend) or "")):
-                terms.append(common)
+                terms.append(common[0])
+                before = total
+                total, state = state.name("i64")
+                state = state.fact(f"(= {total} (+ {before} {common[1]}))")
                 continue
             state, text = self.build(state, addend)
             terms.append(f"(Sc {number} {text})")
-        total, state = self.times(state, constant, factor)
         return state, terms, total
 
     def times(self, state: _State, term: Expr, factor: str) -> tuple[str, _State]:

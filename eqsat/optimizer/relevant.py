@@ -1,4 +1,7 @@
-"""Which rules run where the theory normalises: those tagged ``modulo_theory``, and all rules of the user's own."""
+"""Which rules run in an e-graph: not those that others cover there.
+
+Where the theory normalises, those tagged ``modulo_theory`` and all rules of the user's own.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,25 @@ _LEFT_OUT = frozenset(_content(rule) for rule in DEFAULT if not rule.modulo_theo
 
 
 @lru_cache(maxsize=16)
+def uncovered(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """The rules that an e-graph needs: none that another one of them covers there."""
+    names = {rule.name for rule in rules}
+    return tuple(rule for rule in rules if rule.covered_by not in names)
+
+
+@lru_cache(maxsize=16)
+def uncovered_without_bits(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """The uncovered rules that an input without bit operators may need."""
+    return without_bits(uncovered(rules))
+
+
+@lru_cache(maxsize=16)
 def relevant_rules(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     """The rules worth running modulo the theory.
 
     Of the shipped ones the others only say that two terms have one normal form, which the theory finds without them.
     """
-    return tuple(rule for rule in rules if _content(rule) not in _LEFT_OUT)
+    return tuple(rule for rule in uncovered(rules) if _content(rule) not in _LEFT_OUT)
 
 
 @lru_cache(maxsize=16)

@@ -16,7 +16,7 @@ from eqsat.lang.expr import Expr, term_count, topological
 from eqsat.lang.ops import BITWISE
 from eqsat.optimizer.greedy import rewrite
 from eqsat.optimizer.optimisation import FIRST_NODES, LARGE, NODES_GROW, Optimisation, dont_care
-from eqsat.optimizer.relevant import without_bits
+from eqsat.optimizer.relevant import uncovered, uncovered_without_bits
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.snapshot import Part, Snapshot
 from eqsat.theory.definedness import without_dead_divisions
@@ -139,7 +139,7 @@ class RulesAlone(Optimisation):
     def _rules(self) -> tuple[Rule, ...]:
         """All rules that the input may need."""
         with_bits = any(term.op in BITWISE for term in (*self.order, *self.known))
-        return self.used if with_bits else self._once(without_bits, self.used)
+        return self._once(uncovered if with_bits else uncovered_without_bits, self.used)
 
     def _insert(self, theory: StructuralArithmetic, roots: Sequence[Expr]) -> tuple[Builder, list[int]]:
         """The e-graph of terms as they are written, and the classes of the roots."""
