@@ -9,7 +9,7 @@ DIVMOD = [
     #    name                 left                          right            guard                         reason
     Rule("mod-core",          "x % n + (x // n)*n",         "x",             why="x = (x//n)*n + x%n", source="A8 A9 A13 A18 A82 A83 A87 D48"),
     Rule("mod-core-symbolic", "x % y + (x // y)*y",         "x",             why="x = (x//y)*y + x%y", source="A8 A9"),
-    Rule("mod-core-unit",     "(x // n)*d + x",             "x % n",         "d == -n",                    "x%n = x - (x//n)*n", source="A9", covered_by="mod-part"),
+    Rule("mod-core-unit",     "(x // n)*d + x",             "x % n",         "d == -n",                    "x%n = x - (x//n)*n", source="A9"),
     Rule("mod-core-open",     "(x // y)*y*-1 + x",          "x % y",         why="x%y = x - (x//y)*y", source="A9", modulo_theory=True),
     Rule("mod-core-offset",   "((x + k) // n)*d + x",       "(x + k)%n - k", "d == -n",                    "the identity of x + k, less k", covered_by="mod-part"),
     Rule("mod-scaled",        "(x % n)*c + (x // n)*d",     "x*c",           "d == n*c",                   "c times the identity", source="A12", covered_by="mod-core"),

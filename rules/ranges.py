@@ -7,7 +7,7 @@ from eqsat.egraph.rule import Rule
 
 RANGES = [
     #    name                left            right                       guard                                      reason
-    Rule("mod-in-range",     "x % d",        "x",                        "0 <= vmin(x) and vmax(x) < d",            "0 <= x < d", source="A5 A19 D44", covered_by="cancel-mod-symbolic"),
+    Rule("mod-in-range",     "x % d",        "x",                        "0 <= vmin(x) and vmax(x) < d",            "0 <= x < d", source="A5 A19 D44"),
     Rule("mod-multiple",     "(x + y) % d",  "y % d",                    "gcd(x, d) == d",                          "d divides x", source="A20 A48 A49 A58 A86 D46"),
     Rule("div-multiple",     "(x + y) // d", "x//d + y//d",              "gcd(x, d) == d",                          "x/d is whole, so it leaves the floor", source="A21 A48 A49 A59 A60 A85 D45 D46 E7"),
     Rule("mod-congruent",    "x % d",        "remainder(x) % d",         "modulus(x) % d == 0",                     "x and its remainder agree modulo d"),
