@@ -599,8 +599,8 @@ def _opened(output: Path | None, mode: str = "w") -> Iterator[TextIO]:
 
 
 @contextmanager
-def _progress(total: int, what: str = "optimising") -> Iterator[Any]:
-    """A function to call once per step; it moves a bar if standard error is a terminal."""
+def _progress(total: int | None, what: str = "optimising") -> Iterator[Any]:
+    """A function to call once per step; it moves a bar if standard error is a terminal. The total may be unknown."""
     if not sys.stderr.isatty():
         yield lambda: None
         return
@@ -828,7 +828,15 @@ def discover(
     for source in sources:
         read = read_corpus(source, lambda line: click.echo(f"# left out: {line}", err=True))[:limit]
         cases += [Case(tuple(case.exprs), tuple(case.constraints), tuple(case.gates)) for case in read]
-    found = search(cases, rules, cost=cost_model(cost), theory=not no_theory, seconds=search_seconds)
+    with _progress(None, "fragments") as advance:
+        found = search(
+            cases, rules, cost=cost_model(cost), theory=not no_theory, seconds=search_seconds, advance=advance
+        )
+    click.echo(
+        f"# {found.fragments} fragments, {found.pairs} with a cheaper term, {len(found.rules)} rules: "
+        f"cost {found.before} -> {found.after}",
+        err=True,
+    )
     text = to_file(found)
     if output is None:
         click.echo(text, nl=False)
