@@ -14,7 +14,7 @@ from typing import cast
 from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import EGraph, Node
 from eqsat.lang.expr import Expr
-from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS
 from eqsat.theory.definedness import AllowedDivisions
 from eqsat.theory.forms import LinearForm
 from eqsat.theory.linear import LinearArithmetic
@@ -105,7 +105,17 @@ class CanonicalGraph:
             return False
         nodes.append(node)
         self.size += 1
+        if node[0] == "mul":
+            self._narrow(c, node[2])
         return True
+
+    def _narrow(self, c: int, factors: tuple[int, ...]) -> None:
+        """Bounds of a class by those of factors: of a product that is multiplied out the sign is not seen."""
+        bounds = self.graph.bounds
+        low, high = bounds[c]
+        least, most = OPS["mul"].bounds(*[bounds[a] for a in factors])
+        if low < least <= high or low <= most < high:
+            bounds[c] = max(low, least), min(high, most)
 
     def _safe(self, node: Node, allowed: AllowedDivisions) -> Node:
         dividend, divisor = [cast(LinearForm, self.values[a]) for a in node[2]]

@@ -17,10 +17,10 @@ from typing import Any, cast
 
 from eqsat.codegen.loops import expand
 from eqsat.interop.views import INVALID, Access, View, split_gate
-from eqsat.lang.expr import WORDS, Expr, bounds_of, buffer, buffers, shortened, topological, var, variables
+from eqsat.lang.expr import WORDS, Expr, bounds_of, buffer, shortened, topological, var
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import Buffer
 from eqsat.lang.text import array_names, parse_program, to_program
+from eqsat.lang.traversal import names_of
 
 Record = Mapping[str, Any]
 Gates = list[Expr | None]
@@ -200,9 +200,7 @@ def case(exprs: Iterable[Expr], *, id: Id, constraints: Iterable[Expr] = (), gat
     """
     exprs, constraints, gates = [*exprs], [*constraints], [*gates]
     terms = [*exprs, *constraints, *[gate for gate in gates if gate is not None]]
-    names = {str(v.value): v for v in variables(terms)}
-    names |= {cast(Buffer, array.value).name: array for array in buffers(terms)}
-    return Case(id, names, [], exprs, constraints, gates)
+    return Case(id, names_of(terms), [], exprs, constraints, gates)
 
 
 def case_of(record: Record, name: str = "") -> Case:

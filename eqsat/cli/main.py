@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from difflib import get_close_matches
@@ -133,6 +133,8 @@ _SECONDS = click.option(
 )
 _PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
 #: What to do about a variable without a range.
+#: The number of cases that are named in which a rule matches.
+_MOST_PLACES = 5
 _REMEDY = "give its range, --range {name}=N or --var {name}=LOW:HIGH"
 #: What arrays of index expressions hold; floating-point values are for kernels.
 _ELEMENTS = ("i32", "i64", "bool", "int")
@@ -599,8 +601,8 @@ def _opened(output: Path | None, mode: str = "w") -> Iterator[TextIO]:
 
 
 @contextmanager
-def _progress(total: int, what: str = "optimising") -> Iterator[Any]:
-    """A function to call once per step; it moves a bar if standard error is a terminal."""
+def _progress(total: int | None, what: str = "optimising") -> Iterator[Any]:
+    """A function to call once per step; it moves a bar if standard error is a terminal. The total may be unknown."""
     if not sys.stderr.isatty():
         yield lambda: None
         return
@@ -828,7 +830,15 @@ def discover(
     for source in sources:
         read = read_corpus(source, lambda line: click.echo(f"# left out: {line}", err=True))[:limit]
         cases += [Case(tuple(case.exprs), tuple(case.constraints), tuple(case.gates)) for case in read]
-    found = search(cases, rules, cost=cost_model(cost), theory=not no_theory, seconds=search_seconds)
+    with _progress(None, "fragments") as advance:
+        found = search(
+            cases, rules, cost=cost_model(cost), theory=not no_theory, seconds=search_seconds, advance=advance
+        )
+    click.echo(
+        f"# {found.fragments} fragments, {found.pairs} with a cheaper term, {len(found.rules)} rules: "
+        f"cost {found.before} -> {found.after}",
+        err=True,
+    )
     text = to_file(found)
     if output is None:
         click.echo(text, nl=False)
@@ -842,8 +852,19 @@ def discover(
 @_WITHOUT
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.option("--prove", is_flag=True, help="Prove each rule by z3, and say how (extra: check).")
+@click.option(
+    "--fires",
+    metavar="CORPUS.jsonl",
+    type=click.Path(path_type=Path, exists=True),
+    help="Optimise the cases of a corpus by all rules, and say in which of them each matches.",
+)
 def rules(
-    names: tuple[str, ...], rule_files: tuple[str, ...], without: tuple[str, ...], as_json: bool, prove: bool
+    names: tuple[str, ...],
+    rule_files: tuple[str, ...],
+    without: tuple[str, ...],
+    as_json: bool,
+    prove: bool,
+    fires: Path | None,
 ) -> None:
     """List the rules: what they rewrite, under which guard, and why they are true.
 
@@ -856,19 +877,43 @@ def rules(
     listed = [*(rule_set(rule_files, without) or DEFAULT), *REDUCE]
     listed = named(listed, names) if names else listed
     in_detail = len(names) == len(listed) == 1
+    matches = {} if fires is None else _places(fires, rule_set(rule_files, without))
     rows: list[Row] = []
     for rule in listed:
         row: Row = {key: getattr(rule, key) for key in ("name", "left", "right", "when", "why", "both_ways")}
         row |= _details(rule) if in_detail else {}
+        row |= {} if fires is None else {"fires": matches.get(rule.name, {})}
         rows.append(row | _proved(rule) if prove else row)
         if not as_json:
             shown = _shown_in_detail if in_detail else _proof_line if prove else _rule_line
-            click.echo(shown(rows[-1]))
+            places = "" if fires is None or in_detail else f"; fires {_fires(rows[-1])}"
+            click.echo(shown(rows[-1]) + places)
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     elif prove:
         kinds = Counter(" and ".join(row["proof"]) for row in rows)
         click.echo(f"# {len(rows)} rules: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}", err=True)
+
+
+def _places(corpus: Path, rules: Sequence[Rule] | None) -> dict[str, dict[str, int]]:
+    """By the names of rules, the cases of a corpus in which they match, and how often."""
+    cases = [*read_corpus(corpus, lambda line: click.echo(f"# left out: {line}", err=True))]
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    with _progress(len(cases)) as advance:
+        for case in cases:
+            result = optimise(case.exprs, gates=case.gates, constraints=case.constraints, rules=rules)
+            for name, use in result.trace.rules.items():
+                found[name][str(case.id)] = use.matches
+            advance()
+    return found
+
+
+def _fires(row: Row) -> str:
+    """Where a rule matches, most often first."""
+    often = sorted(row["fires"].items(), key=lambda place: -place[1])
+    shown = ", ".join(f"{case} ({count})" for case, count in often[:_MOST_PLACES])
+    more = f", and {len(often) - _MOST_PLACES} more" if len(often) > _MOST_PLACES else ""
+    return f"in {len(often)} cases: {shown}{more}" if often else "in no case"
 
 
 def _details(rule: Rule) -> Row:
@@ -893,6 +938,8 @@ def _shown_in_detail(row: Row) -> str:
     if example := row["example"]:
         values = ", ".join(f"{name} = {value}" for name, value in example["values"].items())
         lines["example"] = f"with {values} both sides are {example['both sides']}"
+    if "fires" in row:
+        lines["fires"] = _fires(row)
     if "proof" in row:
         lines["proof"] = f"{' and '.join(row['proof'])}: {row['how']} ({row['ms']} ms)"
     return "\n".join(f"{name:<10}{text}" for name, text in lines.items() if text)

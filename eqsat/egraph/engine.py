@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from math import inf
+from numbers import Integral
 
 from eqsat.lang.limits import refuse_below
 
@@ -36,7 +38,10 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, least in (("nodes", 1), ("seconds", 0), ("rounds", 0)):
-            refuse_below(least, getattr(self, name), name, "a budget of ")
+            given = getattr(self, name)
+            refuse_below(least, given, name, "a budget of ")
+            if name != "seconds" and not (isinstance(given, Integral) or given == inf):
+                raise TypeError(f"a budget of {given!r} {name}: give a whole number")
 
     def ends(self, share: float = 1.0) -> float:
         """When a share of its seconds is up if it begins now, on the clock of :func:`time.perf_counter`."""

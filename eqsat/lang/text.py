@@ -56,6 +56,8 @@ _TOKEN = re.compile(
 _INFIX = {OPS[n].symbol: (n, OPS[n].precedence) for n in OPS if OPS[n].symbol and len(OPS[n].takes) == 2}
 _INFIX |= {">": ("gt", 4), ">=": ("ge", 4), "**": ("pow", 12), "/": ("fdiv", 10)}
 _PREFIX = {"not": ("not", 3), "-": ("neg", 11), "+": ("plus", 11), "~": ("invert", 11)}
+#: Operators of C, and what to write in their place.
+_OF_C = {"&&": "and", "||": "or", "!": "not", "?": "a if c else b"}
 #: What is read as other operators: what each is.
 _DERIVED: dict[str, Callable[..., Expr]] = {
     "abs": lambda x: make("max", x, make("neg", x)),
@@ -156,6 +158,15 @@ class _Parser:
             raise self.fail(f"{'an else' if self.pending[-1][0] == 'if' else 'a closing bracket'} is missing")
         return self.values[0]
 
+    def unexpected(self, token: str = "") -> str:
+        """What is wrong where ``token``, or no token at all, stands at the position."""
+        # the second sign of a pair is one token too many
+        start = max(0, self.position - bool(token))
+        for of_c, ours in _OF_C.items():
+            if self.text.startswith(of_c, start):
+                return f"unexpected {of_c!r}: write {ours}"
+        return f"unexpected {token or self.text[self.position]!r}"
+
     def tokens(self) -> list[_Token]:
         found = []
         end = len(self.text.rstrip())
@@ -163,7 +174,7 @@ class _Parser:
             match = _TOKEN.match(self.text, self.position)
             if match is None or match.lastindex is None:
                 self.position += len(self.text[self.position :]) - len(self.text[self.position :].lstrip())
-                raise self.fail(f"unexpected {self.text[self.position]!r}")
+                raise self.fail(self.unexpected())
             found.append((match.lastindex, match[match.lastindex], match.start(match.lastindex)))
             self.position = match.end()
         return found
@@ -259,7 +270,7 @@ class _Parser:
             self.pending.append((token, 0, len(self.values)))
             return True
         if kind != 2 or token in ("and", "or"):
-            raise self.fail(f"unexpected {token!r}")
+            raise self.fail(self.unexpected(token))
         named = self.names.get(token)
         if named is not None and not isinstance(named, Expr):
             raise TypeError(f"the name {token!r} means {named!r}: give it a term, such as eqsat.var({token!r}, 0, 9)")

@@ -172,6 +172,13 @@ def buffers(roots: Iterable[Expr]) -> list[Expr]:
     return [found[name] for name in sorted(found)]
 
 
+def names_of(roots: Iterable[Expr]) -> dict[str, Expr]:
+    """The variables and arrays of terms by their names."""
+    order = topological(roots)
+    arrays = {cast(Buffer, array.value).name: array for array in buffers(order)}
+    return {str(v.value): v for v in variables(order)} | arrays
+
+
 def outside_addresses(roots: Iterable[Expr]) -> set[Expr]:
     """The terms below ``roots``, loads among them, but nothing that only the indices of loads contain."""
     stack = list(roots)

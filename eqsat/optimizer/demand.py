@@ -2,7 +2,8 @@
 
 A rule may add to a class terms that are longer than others there, and rules match these in turn, without end. So a sum
 is matched only if it is part of a term of the roots in which each class is written in few operators more than its
-shortest term.
+shortest term. Loops are looked at however long they are: a nest that was merged or split is short only once its body is
+rewritten.
 """
 
 from __future__ import annotations
@@ -33,11 +34,10 @@ class Demand:
         self._read: dict[int, int] = {}
         self._known: dict[int, set[Node]] = defaultdict(set)
         self._users: dict[int, list[tuple[int, Node]]] = defaultdict(list)
-        #: Classes of nests whose loops were merged, split or swapped: they are needed however long they are, as they
-        #: may be short once their bodies are rewritten.
+        #: Classes that loops were merged, split or swapped into, and what rules about reductions made of these.
         self.nests: set[int] = set()
-        #: The classes that are reductions.
-        self.loops: set[int] = set()
+        # the classes that are reductions
+        self._loops: set[int] = set()
         #: The classes that the roots need, as they were when last asked for.
         self.needed: set[int] = set()
 
@@ -57,28 +57,46 @@ class Demand:
         return total
 
     def is_short(self, c: int, node: Node) -> bool:
-        """Whether a node is hardly longer than the shortest of its class."""
-        return self.size(node) <= self._sizes[c] + SLACK or (
-            c in self.nests and (node[0] in REDUCTIONS or not self.loops.isdisjoint(node[2]))
-        )
+        """Whether a node is hardly longer than the shortest of its class, or a loop of a nest."""
+        return self.size(node) <= self._sizes[c] + SLACK or (c in self.nests and self._is_loop(node))
+
+    def _is_loop(self, node: Node) -> bool:
+        """Whether a node is a reduction, or an operation on one."""
+        return node[0] in REDUCTIONS or not self._loops.isdisjoint(node[2])
 
     def update(self) -> None:
         """Read what the graph has by now."""
-        changed: list[tuple[float, int]] = []
-        sizes = self._sizes
+        self._shorten(self._read_nodes())
+        self.needed = set()
+        pending = [*self.graph.roots, *self.nests]
+        while pending:
+            c = pending.pop()
+            if c not in self.needed:
+                self.needed.add(c)
+                pending += self._shortest(c)
+
+    def _read_nodes(self) -> list[tuple[float, int]]:
+        """Read the nodes that are new: the length and class of each that is shorter than its class was."""
+        found: list[tuple[float, int]] = []
         for c, nodes in self.graph.classes.items():
-            if len(nodes) != self._read.get(c, 0):
-                self._read[c] = len(nodes)
-                for node in nodes:
-                    if node in self._known[c]:
-                        continue
-                    self._known[c].add(node)
-                    if node[0] in REDUCTIONS:
-                        self.loops.add(c)
-                    for a in node[2]:
-                        self._users[a].append((c, node))
-                    if (size := self.size(node)) < sizes[c]:
-                        changed.append((size, c))
+            if len(nodes) == self._read.get(c, 0):
+                continue
+            self._read[c] = len(nodes)
+            for node in nodes:
+                if node in self._known[c]:
+                    continue
+                self._known[c].add(node)
+                if node[0] in REDUCTIONS:
+                    self._loops.add(c)
+                for a in node[2]:
+                    self._users[a].append((c, node))
+                if (size := self.size(node)) < self._sizes[c]:
+                    found.append((size, c))
+        return found
+
+    def _shorten(self, changed: list[tuple[float, int]]) -> None:
+        """Take these lengths of classes, and those that other classes have for that."""
+        sizes = self._sizes
         # the shortest first: each class is found once
         heapify(changed)
         while changed:
@@ -88,34 +106,24 @@ class Demand:
                 for user, node in self._users[c]:
                     if (longer := self.size(node)) < sizes[user]:
                         heappush(changed, (longer, user))
-        self.needed = set()
-        pending = [*self.graph.roots, *self.nests]
-        while pending:
-            c = pending.pop()
-            if c in self.needed:
-                continue
-            self.needed.add(c)
-            pending += self._shortest(c)
 
     def _shortest(self, c: int) -> Iterator[int]:
-        """The classes that the shortest nodes of a class need: their operands, and the class that holds the node."""
-        found: list[tuple[float, int, Node]] = []
+        """What the shortest nodes of a class need, and its loops: their operands, and the equal class that has them."""
+        short: list[tuple[float, int, Node]] = []
         loops: list[tuple[int, Node]] = []
         equal = {c: None}
-        pending = [c]
-        while pending:
-            home = pending.pop()
+        for home in (pending := [c]):
             for node in self.graph.classes[home]:
                 if node[:2] == EQUALITY:
                     if node[2][0] not in equal:
                         equal[node[2][0]] = None
                         pending.append(node[2][0])
-                elif node[0] in REDUCTIONS or not self.loops.isdisjoint(node[2]):
+                elif self._is_loop(node):
                     loops.append((home, node))
                 elif self.is_short(home, node):
-                    found.append((self.size(node), home, node))
-        if len(found) > MOST_NEEDED:
-            found.sort(key=itemgetter(0))
-        for home, node in [*loops, *[(home, node) for _, home, node in found[:MOST_NEEDED]]]:
+                    short.append((self.size(node), home, node))
+        if len(short) > MOST_NEEDED:
+            short.sort(key=itemgetter(0))
+        for home, node in [*loops, *[(home, node) for _, home, node in short[:MOST_NEEDED]]]:
             yield home
             yield from node[2]

@@ -16,6 +16,7 @@ from eqsat.lang.costs import LATENCY
 from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var
 from eqsat.lang.strength_reduction import strength_reduced
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import names_of
 from eqsat.optimizer.kept import Input, with_divisions, with_hidden_divisions
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.optimizer.optimisation import collection_paused
@@ -62,7 +63,7 @@ def optimize(
     gates : sequence of bool Expr, str or None
         Per root, the condition under which its value matters; empty for none.
     constraints : sequence of bool Expr or str
-        Conditions known to hold.
+        Conditions known to hold. Text, here and of gates, may also use the variables and arrays of ``exprs``.
     rules : sequence of Rule, optional
         The rewrite rules, :data:`eqsat.rules.DEFAULT` if none are given. Rules of one's own are checked when they are
         first given; see :class:`eqsat.Rule`.
@@ -130,8 +131,12 @@ def optimize(
     roots = tuple(term_of(e, names) for e in written)
     if not roots:
         raise ValueError("there is nothing to optimise: give at least one expression")
-    facts = tuple(_fact(c, names) for c in _listed("constraints", constraints, "conditions"))
-    gated = tuple(None if g is None else _fact(g, names) for g in _listed("gates", gates, "conditions, or None"))
+    conditions = [*_listed("constraints", constraints, "conditions")]
+    gated_by = [*_listed("gates", gates, "conditions, or None")]
+    if any(isinstance(c, str) for c in (*conditions, *gated_by)):
+        names = names_of(roots) | names
+    facts = tuple(_fact(c, names) for c in conditions)
+    gated = tuple(None if g is None else _fact(g, names) for g in gated_by)
     gated = gated or (None,) * len(roots)
     if len(gated) != len(roots):
         raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")

@@ -27,7 +27,7 @@ from eqsat.extract.graph import EQUALITY, Node
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
 from eqsat.lang.expr import FALSE, TRUE, brief, make
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import DIVISIONS, Bounds, Op, for_each_own
+from eqsat.lang.ops import DIVISIONS, OPS, Bounds, Op, for_each_own
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.reductions import Match, ReductionRules
 from eqsat.theory.forms import LinearForm, number, to_expr
@@ -301,6 +301,8 @@ class _Run:
 
         def may_be_negative(node: Node) -> bool:
             op, payload, operands = node
+            if op == "mul":
+                return OPS["mul"].bounds(*[bounds[a] for a in operands])[0] < 0
             if op != "sum":
                 return False
             constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)

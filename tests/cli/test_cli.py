@@ -565,6 +565,7 @@ def test_discover_prints_rules_that_a_corpus_needs(eqsat, tmp_path):
     code, _, err = eqsat("discover", str(corpus), *options, "-o", str(output))
     assert code == 0
     assert "# left out: line 2: the key 'exprs' is missing" in err
+    assert re.search(r"^# \d+ fragments, \d+ with a cheaper term, 1 rules: cost 10 -> 5$", err, re.MULTILINE)
     assert 'Rule("found-1", "x//c//d", "x//(c*d)", "0 <= d"),' in output.read_text()
     found = eqsat(
         "optimize", "i//3//5", "--range", "i=99", "--without", "division", "--no-theory", "--rules", str(output)

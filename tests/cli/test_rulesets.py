@@ -1,6 +1,7 @@
 """Rules of one's own on the command line, and rules left out."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,26 @@ def test_one_rule_in_detail(eqsat, mine):
     names = [line.split()[0] for line in eqsat("rules", "where-t*", "mod-core")[1].splitlines()]
     assert {"mod-core", "where-true"} < set(names)
     assert all(name.startswith(("mod-core", "where-t")) for name in names)
+
+
+def test_where_a_rule_matches(eqsat, tmp_path):
+    corpus = tmp_path / "in.jsonl"
+    cases = {
+        "mask": "where(x < 3, y, y + 2)//2",
+        "plain": "x + y",
+        "both": "where(x < 3, 4, 6)//2 + where(y < 2, x, x)",
+    }
+    rows = [{"id": id, "vars": {"x": [0, 9], "y": [0, 9]}, "exprs": [text]} for id, text in cases.items()]
+    corpus.write_text("".join([json.dumps(row) + "\n" for row in [*rows, {"id": "bad"}]]))
+    code, out, err = eqsat("rules", "where-pull-div", "--fires", str(corpus))
+    assert (code, err) == (0, "# left out: line 4: the key 'exprs' is missing\n")
+    (where,) = [line for line in out.splitlines() if line.startswith("fires")]
+    assert re.fullmatch(r"fires     in [12] cases: mask \(\d+\)(, both \(\d+\))?", where)
+    listed = eqsat("rules", "where-pull-div", "bitxor-*", "--fires", str(corpus))[1].splitlines()
+    assert sum(line.endswith("; fires in no case") for line in listed) == len(listed) - 1 > 1
+    (row,) = json.loads(eqsat("rules", "where-pull-div", "--fires", str(corpus), "--json")[1])
+    assert row["fires"]["mask"] > 0
+    assert "plain" not in row["fires"]
 
 
 def test_files_of_rules_bring_operators(eqsat, tmp_path):

@@ -1,6 +1,7 @@
 """The front door: what a Result says, what is known is used and checked, and what is refused."""
 
 import inspect
+import math
 import re
 import sys
 from dataclasses import FrozenInstanceError
@@ -18,7 +19,7 @@ from eqsat.interop.indexing import Affine
 from eqsat.lang.costs import cost_of
 from eqsat.lang.dtypes import misfits
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import Expr, const, term_count, topological, var, variables
+from eqsat.lang.expr import Expr, buffer, const, term_count, topological, var, variables
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.modulo_theory import ModuloTheory
@@ -484,6 +485,21 @@ BAD_BUDGETS = [
 def test_a_budget_below_nothing_is_refused(given, message):
     with pytest.raises(ValueError, match=f"^{message}$"):
         Budget(**given)
+
+
+@pytest.mark.parametrize("name", ["nodes", "rounds"])
+def test_what_is_counted_in_a_budget_is_a_whole_number(name):
+    with pytest.raises(TypeError, match=f"^a budget of 1.5 {name}: give a whole number$"):
+        Budget(**{name: 1.5})
+    assert Budget(**{name: math.inf}).seconds == 2.0
+
+
+def test_conditions_as_text_use_the_names_of_the_expressions():
+    array, x, y = buffer("A", "i32", (16,)), var("x", 0, 9), var("y", 0, 9)
+    assert optimize(array[x] - array[y], constraints=["A[x] == A[y]"]).cost == 0
+    assert optimize([x % 8], gates=["x < 8"]).expr is x
+    # a range that is given means the variable of that range
+    assert optimize("y % 8", constraints=["y < 8"], y=(0, 99)).cost == 0
 
 
 @every_way

@@ -183,3 +183,10 @@ def test_all_that_is_named_is_needed(text, ranges, cost, alone, names):
         assert len(others) == len(ALL) - 1
         without = optimize(term, theory=False, rules=others, budget=PATIENT)
         assert without.cost > by_rules.cost, name
+
+
+def test_a_dividend_that_is_seen_to_be_positive_is_chosen():
+    # multiplied out, or as n*(n*(n*2 - 3) + 1), it may be negative as far as bounds tell
+    result = optimize("sum(r*r, r, 0, n)", n=(1, 9))
+    assert (str(result.expr), result.cost) == ("n*(n - 1)*(n*2 - 1)//6", 14)
+    assert result.check().equal
