@@ -45,8 +45,8 @@ class Rule:
         Of a shipped rule, whether it runs modulo the theory too, because what it finds is not known there, or is
         another way to compute what is. Rules of one's own always run.
     covered_by : str
-        The name of a rule that matches in an e-graph all that this one does there, as sums and products in patterns match
-        parts of longer ones. Beside that, this one is matched only where rules apply one after the other, and cited.
+        The name of a rule that finds in an e-graph all that this one does there, as sums and products in patterns match
+        parts of longer ones. If that runs, this one is matched only where rules apply one after the other, and cited.
     check : bool
         Whether :func:`eqsat.optimize` refuses the rule if a counterexample of small values refutes it.
 
