@@ -61,7 +61,23 @@ class Chooser:
             if cost <= least + LIMITS.behind and parts not in seen:
                 seen.append(parts)
                 shared.append(self._with_partial_sums(choice))
+        if (programmed := self._by_programs()) is not None:
+            shared.append(self._with_partial_sums(programmed))
         return min([*shared, *starts], key=lambda end: end[1])
+
+    def _by_programs(self) -> Choice | None:
+        """What is cheapest for each class alone, each sum at the price of its program; ``None`` if none is cheaper."""
+        graph = self.builder.graph
+        if len(graph) > LIMITS.programmed_nodes or graph.weights:
+            return None
+        prices = {c: [*of_class] for c, of_class in self.priced.prices.items()}
+        is_new = False
+        for c, nodes in graph.classes.items():
+            for place, node in enumerate(nodes):
+                price = self.programs.price(node)
+                if price is not None and price < prices[c][place]:
+                    prices[c][place], is_new = price, True
+        return needed(tree(Priced(graph, prices)), graph.roots) if is_new else None
 
     def choose_from(self, start: Choice) -> tuple[Choice, int]:
         """The cheapest choice found from ``start``, and from what is cheapest for a class alone where that has none."""

@@ -88,6 +88,8 @@ class ConditionNodes(KindNodes):
             if len(members) == 2:
                 yield "le", None, self.operands(merged)
                 yield from self._moved(merged)
+                if f.sign() < 0 and g.sign() < 0:
+                    yield self._negated("le", LinearForm(both.terms, 0).times(-1), -both.constant, True)
             else:
                 yield self._apart(op, members, [one, other])
 

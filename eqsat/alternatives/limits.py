@@ -45,6 +45,8 @@ class AlternativeLimits:
     # the choice
     #: A choice that costs up to this much more than another is tried too: it may cost less once its sums share parts.
     behind: int = 3
+    #: The number of e-nodes up to which a choice by the prices of programs is tried too.
+    programmed_nodes: int = 500
     #: Pairs of terms that are compared: all those of 1000 terms; of longer sums those that are near each other.
     pairs_of_terms: int = 500_000
     #: Sums of up to this number of terms are computed by the cheapest program found; longer ones term by term.

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from math import gcd
+from typing import cast
 
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import COST_MODELS
+from eqsat.extract.graph import Node
 from eqsat.extract.select import ProductPrices
 
 #: The coefficients of a sum, in the order of its terms; 0 for a term that a part of it does not have.
@@ -84,6 +86,15 @@ class LinearPrograms(dict[Coefficients, Program]):
         """Whether a program is looked for: of few terms, some coefficient no power of two, none of them long."""
         sizes = [abs(k) for k in sum_of]
         return len(sizes) <= LIMITS.program_terms and max(sizes) < 2**16 and any(k & (k - 1) for k in sizes)
+
+    def price(self, node: Node) -> int | None:
+        """What a sum costs by its program; ``None`` if none is looked for."""
+        if node[0] != "sum":
+            return None
+        constant, coefficients = cast(tuple[int, Coefficients], node[1])
+        if max(coefficients) <= 0 or not self.is_short(coefficients):
+            return None
+        return self[coefficients].price + bool(constant) * self.prices.addition
 
 
 @lru_cache(maxsize=16)

@@ -100,6 +100,9 @@ class QuotientNodes(KindNodes):
                 continue
             n = cast(int, atom.args[1].value)
             inner = self.theory.inner(atom.args[0])
+            if len(form.terms) == 1:
+                for negated in self._negated(form, atom):
+                    yield self.sum_node([(negated, -1)], 0)
             if len(form.terms) > 2 * len(inner.terms) + 2:
                 # more is left than can cancel
                 continue

@@ -61,8 +61,9 @@ class Demand:
         return self.size(node) <= self._sizes[c] + SLACK or (c in self.nests and self._is_loop(node))
 
     def _is_loop(self, node: Node) -> bool:
-        """Whether a node is a reduction, or an operation on one."""
-        return node[0] in REDUCTIONS or not self._loops.isdisjoint(node[2])
+        """Whether a node is a reduction, or the sum of one and something else."""
+        op, _, operands = node
+        return op in REDUCTIONS or (op == "sum" and len(operands) == 2 and not self._loops.isdisjoint(operands))
 
     def update(self) -> None:
         """Read what the graph has by now."""

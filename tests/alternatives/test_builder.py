@@ -516,7 +516,7 @@ SHORTER = [
     # what is subtracted loses its constant
     (["-((x*3 + 7)//8) - y"], ["x*-3//8 - y"]),
     # a power of two divides before a product has to
-    (["(x*3 + y*4 + 2)//8"], ["(x//2 + x + y*2 + 1)//4"]),
+    (["(x*3 + y*4 + 2)//8"], ["((x + y)*4 - x + 2)//8"]),
     (["(x*5 + y*8)//20"], ["(x//4 + x + y*2)//5"]),
     (["(x*5 + y*6)//20"], ["(x + y + y//5)//4"]),
     (["(x*7 + y*4)//20"], ["(x*8 - x + y*4)//20"]),

@@ -598,6 +598,23 @@ def test_rules_that_outgrow_their_e_graph_start_again_from_the_best_terms(monkey
     assert in_pulses.cost <= at_once.cost
 
 
+@pytest.mark.parametrize(
+    ("text", "ranges", "cost"),
+    [
+        # a sum is chosen for what its program costs
+        ("(a*6 + b*5)//8", {"a": (0, 50), "b": (0, 50)}, 5),
+        # the constant goes into a quotient whose sign changes
+        ("tdiv(tdiv(a, 3) - 5, 4)", {"a": (-1000, 0)}, 7),
+        ("1 - (5 - a)//12", {"a": (-1000, 0)}, 7),
+        # two comparisons of variables with one literal, negated as differences
+        ("x < 2 and y < 2", {"x": (0, 100), "y": (0, 100)}, 2),
+        ("x < 2 or y < 2", {"x": (0, 100), "y": (0, 100)}, 2),
+    ],
+)
+def test_forms_that_other_simplifiers_find(text, ranges, cost):
+    assert sound(optimize(text, **ranges)).cost == cost
+
+
 def test_gated_roots_profit_from_what_holds_without_their_gates():
     exprs = [f"(x*32 + y + {n}*64)//32 + (z*8 + y)%8*{n + 1}" for n in range(4)]
     gates = [f"x < {40 - n}" for n in range(4)]
