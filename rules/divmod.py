@@ -7,7 +7,7 @@ from eqsat.egraph.rule import Rule
 
 DIVMOD = [
     #    name                 left                          right            guard                         reason
-    Rule("mod-core",          "x % n + (x // n)*n",         "x",             why="x = (x//n)*n + x%n", source="A8 A9 A13 A18 A82 A83 A87 D48"),
+    Rule("mod-core",          "x % n + (x // n)*n",         "x",             why="x = (x//n)*n + x%n", source="A8 A9 A12 A13 A18 A82 A83 A87 D48"),
     Rule("mod-core-symbolic", "x % y + (x // y)*y",         "x",             why="x = (x//y)*y + x%y", source="A8 A9"),
     Rule("mod-core-unit",     "(x // n)*d + x",             "x % n",         "d == -n",                    "x%n = x - (x//n)*n", source="A9"),
     Rule("mod-core-open",     "(x // y)*y*-1 + x",          "x % y",         why="x%y = x - (x//y)*y", source="A9", modulo_theory=True),

@@ -45,7 +45,7 @@ FOLDING = [
     Rule("gcd-div", "x // d", "(x // gcd(x, d)) // (d // gcd(x, d))", "1 < gcd(x, d) and gcd(x, d) < d", "a common divisor cancels", source="A43 A45 A50 A51 A84 E9"),
     Rule("gcd-mod", "x % d", "(x // gcd(x, d)) % (d // gcd(x, d)) * gcd(x, d)", "1 < gcd(x, d) and gcd(x, d) < d", "a common divisor moves out", source="A44 A45"),
     Rule("gcd-div-rest", "(x + y) // d", "(x//gcd(x, d) + vmin(y)//gcd(x, d)) // (d // gcd(x, d))",
-         "1 < gcd(x, d) and gcd(x, d) < d and vmin(y)//gcd(x, d) == vmax(y)//gcd(x, d)", "y stays in one bucket of the common divisor", source="A45 A50 A51 A84"),
+         "1 < gcd(x, d) and gcd(x, d) < d and vmin(y)//gcd(x, d) == vmax(y)//gcd(x, d)", "y stays in one bucket of the common divisor", source="A23 A24 A45 A50 A51 A84"),
     Rule("gcd-mod-rest", "(x + y) % d", "(x//gcd(x, d) + vmin(y)//gcd(x, d)) % (d // gcd(x, d)) * gcd(x, d) + (y - gcd(x, d)*(vmin(y)//gcd(x, d)))",
          "1 < gcd(x, d) and gcd(x, d) < d and vmin(y)//gcd(x, d) == vmax(y)//gcd(x, d)", "y stays in one bucket of the common divisor", source="A44 A45"),
     # 6 divide_by_gcd: a common factor, literal or symbolic
