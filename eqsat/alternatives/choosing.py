@@ -66,18 +66,22 @@ class Chooser:
         return min([*shared, *starts], key=lambda end: end[1])
 
     def _by_programs(self) -> Choice | None:
-        """What is cheapest for each class alone, each sum at the price of its program; ``None`` if none is cheaper."""
+        """The cheapest choice found with each sum at the price of its program; ``None`` if no program is cheaper."""
         graph = self.builder.graph
         if len(graph) > LIMITS.programmed_nodes or graph.weights:
             return None
-        prices = {c: [*of_class] for c, of_class in self.priced.prices.items()}
+        # of equal prices that of a program counts: the other start has taken what is cheapest without
+        prices = {c: [2 * price for price in of_class] for c, of_class in self.priced.prices.items()}
         is_new = False
         for c, nodes in graph.classes.items():
             for place, node in enumerate(nodes):
                 price = self.programs.price(node)
-                if price is not None and price < prices[c][place]:
-                    prices[c][place], is_new = price, True
-        return needed(tree(Priced(graph, prices)), graph.roots) if is_new else None
+                if price is not None and 2 * price < prices[c][place]:
+                    prices[c][place], is_new = 2 * price - 1, True
+        if not is_new:
+            return None
+        priced = Priced(graph, prices)
+        return improved(priced, tree(priced), late=self.builder.theory.is_late)[0]
 
     def choose_from(self, start: Choice) -> tuple[Choice, int]:
         """The cheapest choice found from ``start``, and from what is cheapest for a class alone where that has none."""
