@@ -68,16 +68,17 @@ class Chooser:
     def _by_programs(self) -> Choice | None:
         """The cheapest choice found with each sum at the price of its program; ``None`` if no program is cheaper."""
         graph = self.builder.graph
-        if len(graph) > LIMITS.programmed_nodes or graph.weights:
+        if len(graph) > LIMITS.programmed_nodes:
             return None
         # of equal prices that of a program counts: the other start has taken what is cheapest without
         prices = {c: [2 * price for price in of_class] for c, of_class in self.priced.prices.items()}
         is_new = False
         for c, nodes in graph.classes.items():
+            times = 2 * graph.weights.get(c, 1)
             for place, node in enumerate(nodes):
                 price = self.programs.price(node)
-                if price is not None and 2 * price < prices[c][place]:
-                    prices[c][place], is_new = 2 * price - 1, True
+                if price is not None and times * price < prices[c][place]:
+                    prices[c][place], is_new = times * price - 1, True
         if not is_new:
             return None
         priced = Priced(graph, prices)
