@@ -45,6 +45,7 @@ COMPARE = [
     Rule("lt-div",            "x//d < c",           "x < c*d",                 "d > 0",                    "the bucket ends at c*d", source="D49"),
     Rule("div-lt",            "c < x//d",           "(c + 1)*d - 1 < x",       "d > 0",                    "the next bucket starts at (c+1)*d", source="D49"),
     Rule("eq-div",            "x//d == c",          "c*d - 1 < x and x < c*d + d", "d > 0",                "the bucket of c", source="D49"),
+    Rule("multiple-above-power", "x % c < 1",       "x//(c - 1) == x%(c - 1)", "1 - c <= vmin(x) and vmax(x) < c*(c - 1) and 1 < c and c - 1 & c - 2 == 0", "x is x//(c - 1)*c + x%(c - 1) - x//(c - 1)", modulo_theory=True),
 
     Rule("lt-and-lt",         "x < c and x < d",    "x < min(c, d)",           why="the tighter bound", source="D50"),
     Rule("lt-or-lt",          "x < c or x < d",     "x < max(c, d)",           why="the looser bound"),
@@ -58,6 +59,7 @@ COMPARE = [
     Rule("eq-and-gt",         "x == c and d < x",   "x == c",                  "d < c",                    "equality decides"),
     Rule("eq-and-not-gt",     "x == c and d < x",   "False",                   "d >= c",                   "equality decides"),
     Rule("eq-and-eq",         "x == c and x == d",  "False",                   "c != d",                   "one value at a time"),
+    Rule("eq-or-eq",          "x == c or x == d",    "x % (d - c) == c",   "0 <= c and 2*c < d and 2*c - d < vmin(x) and vmax(x) < 2*d - c and d - c & d - c - 1 == 0", "of one remainder there are no others", modulo_theory=True),
     Rule("eq-or-lt",          "x == c or x < d",    "x < d",                   "c < d",                    "the order covers it", modulo_theory=True),
     Rule("eq-extends-lt",     "x == c or x < c",    "x < c + 1",               why="the next integer"),
 ]

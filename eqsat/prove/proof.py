@@ -42,7 +42,7 @@ from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import TRUE, Expr, const, substitute, topological, var, variables
 from eqsat.lang.limits import require
-from eqsat.lang.ops import DIVISIONS, MAX_SHIFT, OWN
+from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN
 from eqsat.prove import binding
 from eqsat.prove.smt import Quotient, Quotients, to_bit_vectors, to_z3
 
@@ -128,7 +128,7 @@ def prove_rule(rule: Rule) -> Proof:
     used: dict[str, None] = {}
     for pattern in _claims(rule):
         for name, (steps, lemmas) in _ATTEMPTS.items():
-            claim = _Claim.of(pattern, Context(), {})
+            claim = _Claim.of(_without_bits(pattern), Context(), {})
             instances = lemmas(claim.quotients)
             if not instances and lemmas is not _no_lemmas:
                 continue
@@ -141,6 +141,13 @@ def prove_rule(rule: Rule) -> Proof:
         else:
             return _partly_proved(rule)
     return Proof(rule.name, ("symbolic",), ", ".join(used))
+
+
+def _without_bits(pattern: Pattern) -> Pattern:
+    """``pattern`` without what its guard says of bits, which is no help to z3: the claim is stronger then."""
+    (conjuncts,) = alternatives(pattern.when)
+    kept = [_CONDITIONS[op](x, y) for op, x, y in conjuncts if not any(t.op in BITWISE for t in topological([x, y]))]
+    return Pattern(pattern.left, pattern.right, reduce(Expr.__and__, kept, TRUE))
 
 
 def _proved_by_bits(rule: Rule) -> Proof:
@@ -474,6 +481,13 @@ def bucket_lemma(of: Quotient, number: Any) -> Any:
     return And(below, above)
 
 
+def small_lemma(of: Quotient) -> Any:
+    """A quotient rounded toward zero is zero of a dividend that is smaller than the divisor."""
+    from z3 import And, Implies
+
+    return Implies(And(-of.divisor < of.dividend, of.dividend < of.divisor), of.quotient == 0)
+
+
 def congruence_lemma(one: Quotient, other: Quotient, number: Any) -> Any:
     """Dividends that are ``k`` divisors apart have equal remainders, and quotients that are ``k`` apart."""
     from z3 import And, Implies
@@ -494,7 +508,10 @@ def _no_lemmas(found: list[Quotient]) -> list[Any]:
 
 
 def _buckets(found: list[Quotient]) -> list[Any]:
-    return [bucket_lemma(one, other.quotient) for one, other in permutations(_floors(found), 2)]
+    pairs = [(one, other) for one, other in permutations(found, 2) if not one.truncates]
+    return [bucket_lemma(one, other.quotient) for one, other in pairs] + [
+        small_lemma(of) for of in found if of.truncates
+    ]
 
 
 def _congruences(found: list[Quotient]) -> list[Any]:

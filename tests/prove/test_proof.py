@@ -11,7 +11,15 @@ import z3
 
 from eqsat import Rule, optimize
 from eqsat.lang.ops import truncated_div
-from eqsat.prove.proof import bucket_lemma, check_rule, congruence_lemma, multiple_lemma, prove_rule, refuse_false
+from eqsat.prove.proof import (
+    bucket_lemma,
+    check_rule,
+    congruence_lemma,
+    multiple_lemma,
+    prove_rule,
+    refuse_false,
+    small_lemma,
+)
 from eqsat.prove.smt import Quotient, Quotients
 from eqsat.rules import DEFAULT
 
@@ -50,10 +58,12 @@ def test_lemmas_follow_from_the_definition_of_a_quotient() -> None:
     for dividend in (x, y):
         quotients.divide("floordiv", dividend, d)
     one, other = quotients.found
+    quotients.divide("tdiv", x, d)
     facts = [quotient.definition() for quotient in quotients.found]
     assert is_valid(bucket_lemma(one, k), *facts)
     assert is_valid(multiple_lemma(one, k), *facts)
     assert is_valid(congruence_lemma(one, other, k), *facts)
+    assert is_valid(small_lemma(quotients.found[-1]), *facts)
 
 
 EULER = "a*a*a + b*b*b == c*c*c and a*b*c != 0"
