@@ -109,8 +109,10 @@ def test_a_graph_of_5000_nodes_opens_in_two_seconds_and_stays_usable(browser, tm
     assert len(result.graph) >= 5000
     page = Page(browser, result, tmp_path / "large.html")
     times = []
+    url = browser.current_url
     for _ in range(3):
-        browser.refresh()
+        browser.get("about:blank")
+        browser.get(url)
         times.append(page.run("return performance.getEntriesByType('navigation')[0].duration"))
     assert 0 < min(times) < MOST_MS
     before = page.classes()
