@@ -69,7 +69,7 @@ wrong answer, and those stopped by a limit or failed."""
 TIME = """\
 ## Time
 
-Where eqsat's time goes: {shares} in the theory and in spelling its normal forms. The cases that take it longest, in
+Where eqsat's time goes: {shares} in the theory and in writing its normal forms. The cases that take it longest, in
 multiples of its median:"""
 
 ORDERS = """\
@@ -96,7 +96,7 @@ each peer is run.
 
 * **Answers** are checked by one checker (all points if there are few, else corners and a sample; a wrong one counts as
   no answer, and the case stays as it was) and priced by one cost model, `{cost}`, every shared subterm once. A peer
-  that can simplify in several ways counts by its cheapest right answer, root by root, and its answer is spelled with
+  that can simplify in several ways counts by its cheapest right answer, root by root, and its answer is written with
   our operators before it is priced: `x + y*-8` is `x - y*8`.
 * **Time** is CPU time of one thread in the simplifier: conversion from and to our terms is excluded, everything that
   the solver does to simplify is included, for eqsat the whole call of `optimize`. For a peer with several ways it ends
