@@ -132,9 +132,9 @@ _SECONDS = click.option(
     help="How long one optimisation may take; the best found by then is the answer.",
 )
 _PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
-#: What to do about a variable without a range.
 #: The number of cases that are named in which a rule matches.
 _MOST_PLACES = 5
+#: What to do about a variable without a range.
 _REMEDY = "give its range, --range {name}=N or --var {name}=LOW:HIGH"
 #: What arrays of index expressions hold; floating-point values are for kernels.
 _ELEMENTS = ("i32", "i64", "bool", "int")
@@ -897,7 +897,7 @@ def rules(
 
 def _places(corpus: Path, rules: Sequence[Rule] | None) -> dict[str, dict[str, int]]:
     """By the names of rules, the cases of a corpus in which they match, and how often."""
-    cases = [*read_corpus(corpus, lambda line: click.echo(f"# left out: {line}", err=True))]
+    cases = read_corpus(corpus, lambda line: click.echo(f"# left out: {line}", err=True))
     found: dict[str, dict[str, int]] = defaultdict(dict)
     with _progress(len(cases)) as advance:
         for case in cases:

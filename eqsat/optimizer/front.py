@@ -131,8 +131,8 @@ def optimize(
     roots = tuple(term_of(e, names) for e in written)
     if not roots:
         raise ValueError("there is nothing to optimise: give at least one expression")
-    conditions = [*_listed("constraints", constraints, "conditions")]
-    gated_by = [*_listed("gates", gates, "conditions, or None")]
+    conditions = _listed("constraints", constraints, "conditions")
+    gated_by = _listed("gates", gates, "conditions, or None")
     if any(isinstance(c, str) for c in (*conditions, *gated_by)):
         names = names_of(roots) | names
     facts = tuple(_fact(c, names) for c in conditions)
