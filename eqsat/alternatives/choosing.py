@@ -14,6 +14,7 @@ from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.linear_programs import LinearPrograms, programs_by
 from eqsat.alternatives.partial_sums import share_junctions, share_sums
+from eqsat.extract.graph import Node
 from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree, tree_cost
 
 #: What is bracketed to share parts: choices of the same sums and junctions share the same.
@@ -37,6 +38,7 @@ class Chooser:
     trees: bool
     priced: Priced = field(init=False)
     programs: LinearPrograms = field(init=False)
+    _bracketed: dict[frozenset[tuple[int, Node]], tuple[Choice, int]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.programs = programs_by(self.of_products)
@@ -54,13 +56,7 @@ class Chooser:
             # what the input shares may take several changes at once to see
             starts.append(self._improved(given))
         least = min(cost for _, cost in starts)
-        shared: list[tuple[Choice, int]] = []
-        seen: list[Choice] = []
-        for choice, cost in starts:
-            parts = {c: node for c, node in choice.items() if node[0] in BRACKETED}
-            if cost <= least + LIMITS.behind and parts not in seen:
-                seen.append(parts)
-                shared.append(self._with_partial_sums(choice))
+        shared = [self._with_partial_sums(choice) for choice, cost in starts if cost <= least + LIMITS.behind]
         if (programmed := self._by_programs()) is not None:
             shared.append(self._with_partial_sums(programmed))
         return min([*shared, *starts], key=lambda end: end[1])
@@ -125,6 +121,12 @@ class Chooser:
 
         Sharing counts each operation once: where loops repeat some, it may cost more.
         """
+        parts = frozenset([(c, node) for c, node in choice.items() if node[0] in BRACKETED])
+        if parts not in self._bracketed:
+            self._bracketed[parts] = self._bracket(choice)
+        return self._bracketed[parts]
+
+    def _bracket(self, choice: Choice) -> tuple[Choice, int]:
         builder = self.builder
         source = builder.enter("partial sums")
         shared = share_junctions(builder, share_sums(builder, choice, self.programs))
