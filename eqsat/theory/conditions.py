@@ -12,7 +12,7 @@ from itertools import permutations
 from typing import Self, cast
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
-from eqsat.theory.extremes import Extremes
+from eqsat.theory.digits import Digits
 from eqsat.theory.facts import Work
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, partition, scale_of, to_expr
 from eqsat.theory.limits import LIMITS
@@ -20,7 +20,7 @@ from eqsat.theory.limits import LIMITS
 _COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
 
 
-class Conditions(Extremes):
+class Conditions(Digits):
     """Comparisons, conjunctions and disjunctions in normal form."""
 
     def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
@@ -253,10 +253,9 @@ class Conditions(Extremes):
 
     def ends(self, comparison: Expr) -> tuple[LinearForm, LinearForm]:
         """What is zero where a comparison holds, and what where it fails, if there the form compared has one value."""
-        if comparison.op not in ("lt", "le") or comparison.args[0].is_bool:
+        form = self.difference(comparison)
+        if form is None or comparison.op == "eq":
             return ZERO, ZERO
-        left, right = map(self.inner, comparison.args)
-        form = right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
         low, high = self.bounds(form)
         return form if high == 0 else ZERO, form.shifted(1) if low == -1 else ZERO
 
@@ -416,9 +415,10 @@ class Conditions(Extremes):
         for member in merged:
             if self.negate(member) in found:
                 return zero
-        kept = self._read_assuming_others(op, merged)
-        if kept != merged:
-            return self.junction(op, kept)
+        for read in (self.join_digits, self.join_order, self._read_assuming_others):
+            kept = read(op, merged)
+            if kept != merged:
+                return self.junction(op, kept)
         if len(kept) > 1:
             kept = self._drop_implied(op, kept)
         return _chain(op, kept) if kept else unit
