@@ -154,6 +154,7 @@ class Latency:
     simple: int = 1
     multiply: int = 3
     divide_by_constant: int = 5
+    wide_dividend: int = 2
     sign_fix_up: int = 2
     remainder_by_variable: int = 20
     quotient_by_variable: int = 24
@@ -190,6 +191,7 @@ class Latency:
             if is_power_of_two(abs(y[0])):
                 return self.simple * (1 + (y[0] < 0)) + (self.sign_fix_up if truncates and signed else 0)
             quotient = self.divide_by_constant + (self.sign_fix_up if signed else 0)
+            quotient += self.wide_dividend if width([x]) == 64 else 0
             return quotient if op in ("floordiv", "tdiv") else quotient + self.multiply + self.simple
         cycles = self.quotient_by_variable if op == "floordiv" else self.remainder_by_variable
         if signed and not truncates:

@@ -41,6 +41,10 @@ class ConditionNodes(KindNodes):
                 yield from self._multiplied(term)
             elif term.op in ("and", "or") and not self.classes.is_crowded():
                 yield from self.merged(term)
+                members = chain_members(term, term.op)
+                shorter = self.theory.shortened(term.op, members)
+                if shorter != members:
+                    yield self._as(self.theory.junction(term.op, shorter))
 
     def at_ends(self, term: Expr) -> Iterator[Node]:
         """``x == 3 and y == 7``, where these are the most, is ``10 <= x + y``; ``x < 3 or y < 7`` is ``x + y < 10``.

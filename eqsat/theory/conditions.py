@@ -14,7 +14,7 @@ from typing import Self, cast
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
 from eqsat.theory.digits import Digits
 from eqsat.theory.facts import Work
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, partition, scale_of, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, partition, to_expr
 from eqsat.theory.limits import LIMITS
 
 _COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
@@ -259,12 +259,6 @@ class Conditions(Digits):
         low, high = self.bounds(form)
         return form if high == 0 else ZERO, form.shifted(1) if low == -1 else ZERO
 
-    @staticmethod
-    def at_end(form: LinearForm, zero: LinearForm) -> LinearForm:
-        """``form`` less the multiple of what is ``zero`` that leaves it shorter, if one does."""
-        shorter = form.plus(zero, -scale_of(zero, form))
-        return shorter if len(shorter.terms) < len(form.terms) else form
-
     def equal_zero(self, form: LinearForm) -> Expr:
         """The normal form of ``form == 0``."""
         content = form.content()
@@ -302,14 +296,19 @@ class Conditions(Digits):
     def _equal_by_parts(self, form: LinearForm) -> Expr | None:
         """The normal form of ``form == 0`` by those of its parts, where these decide it.
 
-        Multiples of ``f``, and a rest nearer to zero than ``f``, are both zero; of a product one factor is.
+        Of multiples of ``f`` and a rest that is one of them at one value alone, that says both; of a product one factor
+        is zero.
         """
         for f in sorted({abs(c) for c in form.terms.values()}, reverse=True):
             if f > 1:
                 multiples, rest = partition(form, f)
                 low, high = self.bounds(rest)
-                if -f < low and high < f:
-                    return self.junction("and", [self.equal_zero(multiples), self.equal_zero(rest)])
+                least = -(-low // f)
+                if least > high // f:
+                    return FALSE
+                if least == high // f:
+                    parts = multiples.shifted(least), rest.shifted(-least * f)
+                    return self.junction("and", [self.equal_zero(part) for part in parts])
         product = form.single()
         if product is None or product.op != "mul":
             return None

@@ -7,12 +7,14 @@ where that cancels; so ``x//6 == y and x%6 == z`` is ``x == y*6 + z``, and the o
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import permutations
 
 from eqsat.lang.expr import TRUE, Expr, chain_members
 from eqsat.theory.extremes import Extremes
 from eqsat.theory.forms import ZERO, LinearForm, factors, scale_of
+from eqsat.theory.limits import LIMITS
 
 
 class Digits(Extremes):
@@ -32,6 +34,38 @@ class Digits(Extremes):
             return None
         left, right = map(self.inner, comparison.args)
         return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
+
+    @staticmethod
+    def at_end(form: LinearForm, zero: LinearForm) -> LinearForm:
+        """``form`` less the multiple of what is ``zero`` that leaves it shorter, if one does."""
+        shorter = form.plus(zero, -scale_of(zero, form))
+        return shorter if len(shorter.terms) < len(form.terms) else form
+
+    def shortened(self, op: str, members: list[Expr]) -> list[Expr]:
+        """``x < 1 and x + y == 3`` as ``x < 1 and y == 3``: less what another member leaves to be zero.
+
+        No normal form: the longer sum may be there.
+        """
+        if not 1 < len(members) <= LIMITS.deciding:
+            return members
+        zeros = {member: zero for member in members if (zero := self._zero_beside(op, member)).terms}
+        return [self._less(member, [z for m, z in zeros.items() if m is not member]) for member in members]
+
+    def _less(self, member: Expr, zeros: Sequence[LinearForm]) -> Expr:
+        """A comparison without what is zero, if that makes it shorter."""
+        equation = self.negate(member) if member.op == "ne" else member
+        form = self.difference(equation) if zeros else None
+        if form is None:
+            return member
+        shorter = reduce(self.at_end, zeros, form)
+        found = self.equal_zero(shorter) if equation.op == "eq" else self.at_least_zero(shorter)
+        return found if equation is member else self.negate(found)
+
+    def _zero_beside(self, op: str, comparison: Expr) -> LinearForm:
+        """What is zero wherever a member of a junction leaves the others to decide."""
+        decisive = comparison if op == "and" else self.negate(comparison)
+        form = self.difference(decisive)
+        return form if form is not None and (decisive.op == "eq" or self.bounds(form)[1] == 0) else ZERO
 
     def join_digits(self, op: str, members: list[Expr]) -> list[Expr]:
         """Two equations as one; under "or", two that say that a digit differs."""
