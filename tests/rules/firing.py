@@ -373,8 +373,6 @@ FIRING = [
         "where(i < j, x + z, y + w)",
         {"i": (0, 9), "j": (0, 9), "w": (-8, 7), "x": (4, 5), "y": (0, 1), "z": (2, 6)},
     ),
-    Firing("where-step-at-end", "where(x < 3, 2, 3)", "max(x, 2)", {"x": (0, 3)}),
-    Firing("where-step-at-start", "where(x < 3, 2, 3)", "min(x, 3)", {"x": (2, 9)}),
     Firing(
         "where-mul-mask-not",
         "where(i < j, 0, 1)*x",
@@ -426,6 +424,8 @@ FIRING = [
         besides=["where-add-where"],
     ),
     Firing("where-steps", "where(x < 3, 0, 1) - where(x < 2, 0, 1)", "where(x == 2, -1, 0)", {"x": (0, 9)}),
+    Firing("where-step-at-end", "where(x < 3, 2, 3)", "max(x, 2)", {"x": (0, 3)}),
+    Firing("where-step-at-start", "where(x < 3, 2, 3)", "min(x, 3)", {"x": (2, 9)}),
     Firing("where-of-two-values", "x*y", "where(x < 1, 0, y)", {"x": (0, 1), "y": (0, 9)}),
     Firing("where-zero-min", "where(x < 1, 0, y)", "min(x, y)", {"x": (0, 9), "y": (0, 1)}),
     Firing(
