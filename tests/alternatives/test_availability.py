@@ -69,10 +69,16 @@ REUSED = [
     (["x + y*9", "(x - y*9 + 52)%63"], "(x - y*9 + 934)%63"),
     (["x + y*9", "(x - y*9)%63"], "(x - y*9 + 945)%63"),
     (["x + y*9", "(x - y*9 + 52)%64"], "(x - y*9 + 52)%64"),
+    # a sum, and what is compared, by an opposite that is there
+    (["-x", "x + y < 30", "-x - y"], "-x - y"),
+    (["-x", "x + y == 30", "-x - y"], "-x - y"),
+    (["-x", "-x - y", "x + y < 30"], "-29 <= -x - y"),
+    (["-x", "-x - y", "x + y == 30"], "-x - y == -30"),
+    (["(y - x)*w", "y < x - 3"], "y - x < -3"),
 ]
 
 
-@pytest.mark.parametrize(("texts", "wanted"), REUSED, ids=[row[0][-1] for row in REUSED])
+@pytest.mark.parametrize(("texts", "wanted"), REUSED, ids=[" ".join(row[0]) for row in REUSED])
 def test_what_is_there_is_reused(texts, wanted):
     roots = [parse(text, NAMES) for text in texts]
     result = optimize(roots)
