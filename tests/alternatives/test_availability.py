@@ -69,12 +69,6 @@ REUSED = [
     (["x + y*9", "(x - y*9 + 52)%63"], "(x - y*9 + 934)%63"),
     (["x + y*9", "(x - y*9)%63"], "(x - y*9 + 945)%63"),
     (["x + y*9", "(x - y*9 + 52)%64"], "(x - y*9 + 52)%64"),
-    # a sum, and what is compared, by an opposite that is there
-    (["-x", "x + y < 30", "-x - y"], "-x - y"),
-    (["-x", "x + y == 30", "-x - y"], "-x - y"),
-    (["-x", "-x - y", "x + y < 30"], "-29 <= -x - y"),
-    (["-x", "-x - y", "x + y == 30"], "-x - y == -30"),
-    (["(y - x)*w", "y < x - 3"], "y - x < -3"),
 ]
 
 
@@ -83,6 +77,26 @@ def test_what_is_there_is_reused(texts, wanted):
     roots = [parse(text, NAMES) for text in texts]
     result = optimize(roots)
     assert result.cost <= cost_of([*result.exprs[:-1], parse(wanted, NAMES)], Latency())
+    assert result.check().equal
+
+
+#: Programs with a sum or a comparison by what has the other sign and is there, and what they become together.
+OPPOSITES = [
+    (["-x", "-x - y", "x + y < 30"], ["-x", "-x - y", "-29 <= -x - y"]),
+    (["-x", "-x - y", "30 <= x + y"], ["-x", "-x - y", "-x - y < -29"]),
+    (["-x", "-x - y", "x + y == 30"], ["-x", "-x - y", "-x - y == -30"]),
+    (["-x", "-x - y", "x + y != 9"], ["-x", "-x - y", "-x - y != -9"]),
+    (["(y - x)*w", "y < x - 3"], ["(y - x)*w", "y - x < -3"]),
+    # not there
+    (["x", "-x - y", "x + y < 30"], ["x", "-(x + y)", "x + y < 30"]),
+    (["x + y", "-x - y", "x + y < 30"], ["x + y", "-(x + y)", "x + y < 30"]),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), OPPOSITES, ids=[" ".join(row[0]) for row in OPPOSITES])
+def test_opposites_that_are_there(texts, wanted):
+    result = optimize([parse(text, NAMES) for text in texts])
+    assert result.cost <= cost_of([parse(text, NAMES) for text in wanted], Latency())
     assert result.check().equal
 
 
