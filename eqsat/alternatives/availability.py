@@ -93,7 +93,13 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         builder.add_node(c, node)
     builder.grow()
     around = [_around(builder, needed, c) for c in compared if c not in needed]
-    return [dict(wider), dict(whole), dict(signed), *entered.values(), *[nodes for nodes in around if len(nodes) >= LIMITS.users]]
+    return [
+        dict(wider),
+        dict(whole),
+        dict(signed),
+        *entered.values(),
+        *[nodes for nodes in around if len(nodes) >= LIMITS.users],
+    ]
 
 
 def _in_time(builder: Builder, *found: Iterable[tuple[int, Node]]) -> list[tuple[int, Node]]:

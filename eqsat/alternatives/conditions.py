@@ -248,7 +248,7 @@ class ConditionNodes(KindNodes):
                     yield op, None, (self.add_class(left), self.add_class(right))
 
     def by_sum(self, term: Expr, form: LinearForm, sign: int) -> Node:
-        """The comparison of a sum with a literal as one of ``form``, which is ``sign`` times that sum and a constant."""
+        """The comparison of a sum with a literal as one of ``form``: ``sign`` times that sum, and a constant."""
         literal, total = sorted(term.args, key=lambda a: a.op != "const")
         on_left = literal is term.args[0]
         limit = literal.vmin - self.theory.inner(total).constant
