@@ -47,8 +47,9 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     Returns
     -------
     list of dict of int to Node, or None
-        Alternatives, by class, that may pay only together: wider remainders, remainders for quotients, and those that
-        use the same sum which the answer so far does without; ``None`` if nothing new was found.
+        Alternatives, by class, that may pay only together: wider remainders, remainders for quotients, sums and
+        comparisons by what has the other sign, and those that use the same sum which the answer so far does without;
+        ``None`` if nothing new was found.
     """
     values = [(c, builder.values[c]) for c in needed]
     # what divides, or has an extreme
@@ -65,6 +66,8 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         _merged(builder, conditions),
         ((c, node) for c, condition in conditions for node in builder.conditions.by_needed(condition, needed)),
     )
+    signed = [*_from_opposites(builder, needed), *_by_needed_sums(builder, conditions, needed)]
+    found += signed
     conditions = [(c, condition) for c, condition in conditions if _worth_reading(condition)]
     intervals = list(_intervals(builder, conditions, sorted(needed))) if conditions else []
     compared = dict.fromkeys(c for _, node in intervals for c in node[2] if builder.is_sum(c))
@@ -90,7 +93,13 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         builder.add_node(c, node)
     builder.grow()
     around = [_around(builder, needed, c) for c in compared if c not in needed]
-    return [dict(wider), dict(whole), *entered.values(), *[nodes for nodes in around if len(nodes) >= LIMITS.users]]
+    return [
+        dict(wider),
+        dict(whole),
+        dict(signed),
+        *entered.values(),
+        *[nodes for nodes in around if len(nodes) >= LIMITS.users],
+    ]
 
 
 def _in_time(builder: Builder, *found: Iterable[tuple[int, Node]]) -> list[tuple[int, Node]]:
@@ -502,6 +511,34 @@ def _merged(builder: Builder, conditions: Iterable[tuple[int, Expr]]) -> Iterato
                 yield c, node
         for node in builder.conditions.at_ends(condition):
             yield c, node
+
+
+def _from_opposites(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
+    """``-x - y`` as ``(-x) - y`` where ``-x`` is needed anyway."""
+    forms = [(c, value) for c in needed if isinstance(value := builder.values[c], LinearForm) and not value.constant]
+    opposites = {atom: c for c, form in forms if len(form.terms) == 1 for atom, k in form.terms.items() if k == -1}
+    for c, form in forms if opposites else ():
+        if len(form.terms) > 1 and max(form.terms.values()) < 0:
+            first = next((atom for atom, k in form.terms.items() if k == -1 and atom in opposites), None)
+            if first is not None:
+                rest = [(builder.add_class(atom_form(a)), k) for a, k in form.terms.items() if a is not first]
+                yield c, sum_of([(opposites[first], 1), *rest], 0)
+
+
+def _by_needed_sums(
+    builder: Builder, conditions: Iterable[tuple[int, Expr]], needed: Iterable[int]
+) -> Iterator[tuple[int, Node]]:
+    """``x + y < 0`` as ``0 < -x - y``, and ``x - y < 3`` as ``x - y - 3 < 0``, where that sum is needed anyway."""
+    along: dict[LinearForm, list[LinearForm]] = defaultdict(list)
+    for c in filter(builder.is_sum, needed):
+        form = cast(LinearForm, builder.values[c])
+        along[LinearForm(form.terms, 0)].append(form)
+    for c, condition in conditions if along else ():
+        for sign, direction in zip((1, -1), _direction(condition), strict=False):
+            for form in along.get(direction, ()):
+                node = builder.conditions.by_sum(condition, form, sign)
+                if node not in builder.graph.classes[c]:
+                    yield c, node
 
 
 def _worth_reading(condition: Expr) -> bool:

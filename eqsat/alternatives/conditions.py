@@ -294,6 +294,16 @@ class ConditionNodes(KindNodes):
                 if moved in self.classes and self.add_class(moved) in needed:
                     yield op, None, (self.add_class(left), self.add_class(right))
 
+    def by_sum(self, term: Expr, form: LinearForm, sign: int) -> Node:
+        """The comparison of a sum with a literal as one of ``form``: ``sign`` times that sum, and a constant."""
+        literal, total = sorted(term.args, key=lambda a: a.op != "const")
+        on_left = literal is term.args[0]
+        limit = literal.vmin - self.theory.inner(total).constant
+        if sign < 0:
+            return self._negated(term.op, form, limit - form.constant, on_left)
+        sides = self.add_class(number(limit + form.constant)), self.add_class(form)
+        return term.op, None, sides if on_left else sides[::-1]
+
     def _negated(self, op: str, form: LinearForm, limit: int, on_left: bool) -> Node:
         """The comparison of ``-form`` with a literal, ``limit``, as one of ``form``."""
         if op in ("eq", "ne"):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from math import lcm
-from operator import and_, or_
+from operator import and_, or_, xor
 from typing import Any, cast
 
 from eqsat.interop.parts import optimized
@@ -343,16 +343,19 @@ class _Reader:
             self.names[f"class {kind}"] = type(e)
         return method(self, e)
 
-    def _unknown(self, e: Any) -> _Ratio:
-        """A function of which nothing is known: an array of any integers."""
-        if e.is_integer is not True or not e.args:
+    def _unknown(self, e: Any) -> _Ratio | Expr:
+        """A function of which nothing is known: an array of any integers, or of conditions."""
+        is_condition = bool(e.is_Boolean)
+        if not (is_condition or e.is_integer is True) or not e.args:
             name = type(e).__name__
-            raise self.fail(e, f"{name} is not known to be an integer: make it by Function({name!r}, integer=True)")
+            remedy = f"make it by Function({name!r}, integer=True), or derive it from BooleanFunction"
+            raise self.fail(e, f"{name} is not known to be an integer or a condition: {remedy}")
         key = next((name for name, kind in self.names.items() if kind is e.func and name.endswith("[]")), None)
         name = key[:-2] if key else self._name(type(e).__name__)
-        array = buffer(name, "int")
+        array = buffer(name, "bool" if is_condition else "int")
         self.names[buffer_key(array)] = e.func
-        return _Ratio(load(array, *map(self.integer, e.args)))
+        value = load(array, *map(self.integer, e.args))
+        return value if is_condition else _Ratio(value)
 
     def _common(self, e: Any, numbers: Sequence[_Ratio]) -> tuple[list[Expr], int, tuple[Expr, ...]]:
         """The numerators of numbers over a divisor that they share."""
@@ -501,7 +504,7 @@ class _Reader:
 
     def _junction(self, e: Any) -> Expr:
         members = [self.condition(a) for a in sorted(e.args, key=self.sympy.default_sort_key)]
-        return reduce(and_ if type(e).__name__ == "And" else or_, members)
+        return reduce({"And": and_, "Or": or_, "Xor": xor}[type(e).__name__], members)
 
 
 def _product(operands: Sequence[Expr]) -> Expr:
@@ -580,6 +583,7 @@ _READERS: dict[str, Callable[[_Reader, Any], _Ratio | Expr]] = {
     "ITE": _Reader._where,
     "And": _Reader._junction,
     "Or": _Reader._junction,
+    "Xor": _Reader._junction,
     "Not": lambda reader, e: ~reader.condition(e.args[0]),
     "BooleanTrue": lambda reader, e: TRUE,
     "BooleanFalse": lambda reader, e: FALSE,
@@ -611,13 +615,18 @@ class _Writer:
         if term.op == "var":
             return self._symbol(term)
         if term.op == "load":
-            key = buffer_key(term.args[0])
-            function = self.names.get(key) or sympy.Function(key[:-2], integer=True)
-            return function(*[self._written[a] for a in term.args[1:]])
+            return self._function(term)(*[self._written[a] for a in term.args[1:]])
         method = _WRITERS.get(term.op)
         if method is None:
             raise ValueError(f"SymPy has no class for {term.op} in {shortened(str(term), 80)!r}")
         return method(self, term, *[self._written[a] for a in term.args])
+
+    def _function(self, term: Expr) -> Any:
+        key = buffer_key(term.args[0])
+        if key not in self.names:
+            name, boolean = key[:-2], self.sympy.logic.boolalg.BooleanFunction
+            self.names[key] = type(name, (boolean,), {}) if term.is_bool else self.sympy.Function(name, integer=True)
+        return self.names[key]
 
     def _symbol(self, variable: Expr) -> Any:
         name = str(variable.value)

@@ -467,7 +467,8 @@ def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = No
     ----------
     element : str
         The type of its elements: a key of :data:`eqsat.lang.ops.ELEMENTS`. An array of ``"int"``, integers of any size,
-        is a function of integers that nothing is known of but that equal indices have equal values; it has no C.
+        is a function of integers that nothing is known of but that equal indices have equal values; one of ``"bool"``
+        is such a condition. A function has no C.
     shape : iterable of int, optional
         The extent of each axis, at least 1; where it is left out, any indices will do.
 

@@ -170,7 +170,7 @@ def violation(condition: Expr) -> Expr:
     # per condition: how far it is from holding, and how far from failing
     far: dict[Expr, tuple[Expr, Expr]] = {}
     for term in topological([condition]):
-        if not term.is_bool:
+        if not term.is_bool or term.op == "buffer":
             continue
         measure = _MEASURES.get(term.op)
         if term.op == "not":

@@ -72,11 +72,31 @@ REUSED = [
 ]
 
 
-@pytest.mark.parametrize(("texts", "wanted"), REUSED, ids=[row[0][-1] for row in REUSED])
+@pytest.mark.parametrize(("texts", "wanted"), REUSED, ids=[" ".join(row[0]) for row in REUSED])
 def test_what_is_there_is_reused(texts, wanted):
     roots = [parse(text, NAMES) for text in texts]
     result = optimize(roots)
     assert result.cost <= cost_of([*result.exprs[:-1], parse(wanted, NAMES)], Latency())
+    assert result.check().equal
+
+
+#: Programs with a sum or a comparison by what has the other sign and is there, and what they become together.
+OPPOSITES = [
+    (["-x", "-x - y", "x + y < 30"], ["-x", "-x - y", "-29 <= -x - y"]),
+    (["-x", "-x - y", "30 <= x + y"], ["-x", "-x - y", "-x - y < -29"]),
+    (["-x", "-x - y", "x + y == 30"], ["-x", "-x - y", "-x - y == -30"]),
+    (["-x", "-x - y", "x + y != 9"], ["-x", "-x - y", "-x - y != -9"]),
+    (["(y - x)*w", "y < x - 3"], ["(y - x)*w", "y - x < -3"]),
+    # not there
+    (["x", "-x - y", "x + y < 30"], ["x", "-(x + y)", "x + y < 30"]),
+    (["x + y", "-x - y", "x + y < 30"], ["x + y", "-(x + y)", "x + y < 30"]),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), OPPOSITES, ids=[" ".join(row[0]) for row in OPPOSITES])
+def test_opposites_that_are_there(texts, wanted):
+    result = optimize([parse(text, NAMES) for text in texts])
+    assert result.cost <= cost_of([parse(text, NAMES) for text in wanted], Latency())
     assert result.check().equal
 
 

@@ -15,7 +15,7 @@ from sympy import And, Eq, Function, Max, Min, Mod, Ne, Not, Or, Piecewise, Rati
 
 from eqsat.egraph.engine import Budget
 from eqsat.interop.sympy import from_sympy, simplify, to_sympy
-from eqsat.lang.expr import tdiv, tmod, var, where
+from eqsat.lang.expr import buffer, tdiv, tmod, var, where
 from eqsat.optimizer.front import optimize
 
 x, y, z = sp.symbols("x y z", integer=True)
@@ -26,6 +26,10 @@ xor, masked = Function("xor", integer=True), Function("bitwise_and", integer=Tru
 #: Functions that are bit operators.
 BITWISE = {"xor": operator.xor, "bitwise_and": operator.and_}
 SMALL = Budget(nodes=3000, seconds=0.5, rounds=8)
+
+
+class g(sp.logic.boolalg.BooleanFunction):  # noqa: N801  (as functions are called)
+    """A condition of which nothing is known."""
 
 
 class FloorDiv(Function):
@@ -126,6 +130,10 @@ def value(e: Any, point: Mapping[Any, int]) -> Any:
             return not args[0]
         case sp.core.function.AppliedUndef() if type(e).__name__ in BITWISE:
             return Fraction(reduce(BITWISE[type(e).__name__], map(int, args)))
+        case sp.Xor():
+            return sum(args) % 2 == 1
+        case g():
+            return hash(tuple(args)) % 2 == 0
         case sp.core.function.AppliedUndef():
             return Fraction(hash((type(e).__name__, *args)) % 97 - 48)
     return RELATIONS[type(e)](*args)
@@ -170,6 +178,8 @@ READ = [
     (Eq(x / 2, y), "x == y*2"),
     (x / 2 < y / 3, "x*3 < y*2"),
     (f(x + 1) * 2, "f[x + 1]*2"),
+    (And(x < 3, g(x, y + 1)), "x < 3 and g[x, y + 1]"),
+    (sp.Xor(g(x), x < 3), "(x < 3) != g[x]"),
     (FloorDiv(x, n), "x//n"),
     (ModularIndexing(k, 4, 8), "k//4%8"),
     (PythonMod(x, 4), "x%4"),
@@ -218,6 +228,9 @@ FOUND = [
     ([floor(x / floor(k / 7))], [], [floor(x / floor(k / 7))]),
     ([floor(k / m) + 0 * k - floor(k / m) + k], [], [k]),
     ([f(x + y) - f(y + x) + 1], [], [1]),
+    ([Piecewise((x, g(x + y - y)), (y, True))], [], [Piecewise((x, g(x)), (y, True))]),
+    ([Piecewise((x, And(g(x), g(y))), (y, True))], [g(y), Not(g(x))], [y]),
+    ([Or(g(8 * floor(x / 8) + mod(x, 8)), Not(g(x)))], [], [sp.true]),
     ([Max(k, 0)], [], [k]),
     ([floor(mod(k, 64) / 16)], [], [mod(floor(k / 16), 4)]),
     ([x < x + 1], [], [sp.true]),
@@ -230,6 +243,13 @@ def test_simplified(exprs, facts, wanted):
     assert found == wanted
     for before, after in zip(exprs, found, strict=True):
         assert_equal(before, after, facts)
+
+
+def test_arrays_of_conditions_become_functions_that_are():
+    array, i = buffer("a", "bool"), var("i", 0, 9)
+    e = to_sympy(where(array[i // 2] & (i < 3), i, 0))
+    assert str(e) == "Piecewise((i, (i < 3) & a(floor(i/2))), (0, True))"
+    assert str(from_sympy(e).term) == "where(i < 3 and a[i//2], i, 0)"
 
 
 def test_ranges():
@@ -264,7 +284,11 @@ REFUSED = [
         ValueError,
         "symbol 'r' is not known to be an integer: make it with integer=True",
     ),
-    (lambda: simplify(Function("g")(x)), ValueError, "g is not known to be an integer: make it by Function"),
+    (
+        lambda: simplify(Function("g")(x)),
+        ValueError,
+        "g is not known to be an integer or a condition: make it",
+    ),
     (lambda: simplify(sp.sqrt(x)), ValueError, "an exponent must be an integer literal"),
     (lambda: simplify(sp.Integral(x, x)), ValueError, "Integral is none of the classes that are read"),
     (lambda: simplify(x * 0.5), ValueError, "Float is none of the classes that are read"),
