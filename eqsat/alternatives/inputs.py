@@ -18,6 +18,7 @@ from eqsat.alternatives.providers import provides
 from eqsat.extract.graph import Node, Payload
 from eqsat.lang.expr import Expr, is_wide
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, REDUCTIONS, SHIFTS, SUMS
+from eqsat.lang.traversal import long_partial_sums
 from eqsat.theory.forms import LinearForm
 
 _PARTS = frozenset({"floordiv", "mod", "min", "max"})
@@ -53,11 +54,12 @@ class InputNodes(KindNodes):
         ops = [term.op for term in self._input]
         self._has_few = sum([op in FLOORS for op in ops]) < LIMITS.input_divisions
         self.truncates |= "tdiv" in ops
+        parts = long_partial_sums(self._input, LIMITS.wide_sum) if self.theory.is_canonical else ()
         for place, (term, op) in enumerate(zip(self._input, ops, strict=True)):
             if place % LIMITS.terms_per_look == 0:
                 # where it is overdue there is no answer but the input
                 self.theory.is_late()
-            value = self.classes.value_of(term) if op in _WORTH_ADDING else None
+            value = self.classes.value_of(term) if op in _WORTH_ADDING and term not in parts else None
             if value is not None and self._is_worth_adding(term, value):
                 self._originals.setdefault(value, []).append(term)
                 if not self.theory.is_canonical:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from math import gcd
 from typing import Any
 
@@ -291,44 +291,50 @@ class Pools:
         yield from self._last_condition() if self.is_bool else self._last_integer(self.target, self.budget)
 
     def _last_integer(self, target: Values, budget: int, nested: bool = False) -> Iterator[tuple[int, Expr]]:
-        integers, _ = self.pools
-        add, sub = self.price("add", False, False), self.price("sub", False, False)
-        term = self._integer
-        # target = x*k + y, target = y - x*k
-        scales = [(1, 0), *[(c, self.price("mul", False, c)) for c in self.literals if c > 1]]
-        for k, price in scales:
-            for sign, op, last in ((1, "add", add), (-1, "sub", sub)):
-                wanted = _hash(target) - sign * k * integers.hashes
-                for x, y in integers.matching(wanted, budget - price - last):
-                    scaled = make("mul", term(x), const(k)) if k > 1 else term(x)
-                    yield integers.costs[x] + integers.costs[y] + price + last, make(op, term(y), scaled)
-        # target = x*k - y
-        for k, price in scales:
-            for x, y in integers.matching(k * integers.hashes - _hash(target), budget - price - sub):
-                scaled = make("mul", term(x), const(k)) if k > 1 else term(x)
-                yield integers.costs[x] + integers.costs[y] + price + sub, make("sub", scaled, term(y))
+        yield from self._sums(target, budget)
         yield from self._constant_off(target, budget)
         yield from self._selections(target, budget)
-        for op in ("floordiv", "mod"):
-            for c in self.literals:
-                if c < 2:
-                    continue
-                prices = np.array([self.price(op, False, c), self.price(op, True, c)])
-                total = integers.costs + prices[integers.signed.astype(int)]
-                rows = np.flatnonzero(total <= budget)
-                for columns in (slice(0, 6), slice(6, None)):
-                    met = _applied(op, [integers.values[rows, columns], np.array(c)]) == target[columns]
-                    rows = rows[met.all(axis=1)]
-                for at in rows[:5]:
-                    yield total[at], make(op, term(at), const(c))
-        if nested:
-            return
-        # target = inner*k + r
+        yield from self._divisions(target, budget)
+        if not nested:
+            yield from self._multiples(target, budget)
+
+    def _sums(self, target: Values, budget: int) -> Iterator[tuple[int, Expr]]:
+        """The target as ``x*k + y``, ``y - x*k`` or ``x*k - y``."""
+        integers, _ = self.pools
+        hashed, term = _hash(target), self._integer
+        prices = {op: self.price(op, False, False) for op in ("add", "sub")}
+        scales = [(1, 0), *[(c, self.price("mul", False, c)) for c in self.literals if c > 1]]
+        # the signs of the multiple and of the other term
+        ways = [(k, price, *signs) for k, price in scales for signs in ((1, 1), (-1, 1))]
+        ways += [(k, price, 1, -1) for k, price in scales]
+        for k, price, sign, other in ways:
+            op = "add" if sign == other else "sub"
+            wanted = other * (hashed - sign * k * integers.hashes)
+            for x, y in integers.matching(wanted, budget - price - prices[op]):
+                scaled = make("mul", term(x), const(k)) if k > 1 else term(x)
+                operands = (scaled, term(y)) if other < 0 else (term(y), scaled)
+                yield integers.costs[x] + integers.costs[y] + price + prices[op], make(op, *operands)
+
+    def _divisions(self, target: Values, budget: int) -> Iterator[tuple[int, Expr]]:
+        """The target as a quotient or remainder by a literal."""
+        integers, _ = self.pools
+        for op, c in product(("floordiv", "mod"), [c for c in self.literals if c > 1]):
+            prices = np.array([self.price(op, False, c), self.price(op, True, c)])
+            total = integers.costs + prices[integers.signed.astype(int)]
+            rows = np.flatnonzero(total <= budget)
+            for columns in (slice(0, 6), slice(6, None)):
+                met = _applied(op, [integers.values[rows, columns], np.array(c)]) == target[columns]
+                rows = rows[met.all(axis=1)]
+            for at in rows[:5]:
+                yield total[at], make(op, self._integer(at), const(c))
+
+    def _multiples(self, target: Values, budget: int) -> Iterator[tuple[int, Expr]]:
+        """The target as ``x*k + r``, where one more step makes ``x``."""
         steps = gcd(*map(int, target - target[0]))
         for k in [c for c in range(2, 65) if steps % c == 0] + [c for c in self.literals if c > 64 and not steps % c]:
             for r in dict.fromkeys((int(target[0]) % k, 0)):
                 if int(target[0]) % k == r:
-                    price = self.price("mul", False, k) + (add if r else 0)
+                    price = self.price("mul", False, k) + (self.price("add", False, False) if r else 0)
                     for cost, inner in self._last_integer((target - r) // k, budget - price, nested=True):
                         scaled = make("mul", inner, const(k))
                         yield cost + price, make("add", scaled, const(r)) if r else scaled

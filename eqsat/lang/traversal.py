@@ -6,6 +6,7 @@ iterative.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, cast
@@ -128,6 +129,27 @@ def use_counts(roots: Sequence[Expr]) -> dict[Expr, int]:
     for root in roots:
         counts[root] += 1
     return counts
+
+
+def long_partial_sums(order: Iterable[Expr], beyond: int) -> set[Expr]:
+    """The additions of ``order``, operands first, of more than ``beyond`` terms that only start another addition.
+
+    >>> from eqsat.lang.expr import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> long_partial_sums(topological([x + y + x * 2 + x * y]), beyond=2)
+    {Expr('x + y + x*2')}
+    """
+    lengths: dict[Expr, int] = {}
+    uses: Counter[Expr] = Counter()
+    firsts: list[Expr] = []
+    for term in order:
+        uses.update(term.args)
+        if term.op == "add":
+            first = term.args[0]
+            lengths[term] = lengths.get(first, 1) + 1
+            if lengths[term] > beyond + 1:
+                firsts.append(first)
+    return {first for first in firsts if uses[first] == 1}
 
 
 def variables(roots: Iterable[Expr]) -> list[Expr]:

@@ -17,6 +17,7 @@ from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import MANY_CLASSES, Value, is_affine
 from eqsat.alternatives.choosing import Chooser
 from eqsat.alternatives.flat import MIN_WAYS, as_variable, flat_index
+from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.egraph.trace import WITHOUT_RULES
 from eqsat.extract.cost import CostModel, LoopAware
@@ -25,6 +26,7 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import FALSE, Expr, substitute, topological
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, SUMS
 from eqsat.lang.strength_reduction import reduced
+from eqsat.lang.traversal import long_partial_sums
 from eqsat.lang.uninterpreted import UNINTERPRETED
 from eqsat.optimizer.optimisation import FOR_NORMAL_FORMS, LARGE, Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
@@ -286,8 +288,9 @@ class ModuloTheory(Optimisation):
         if theory is None:
             return nothing
         values: list[Value] = []
+        parts = long_partial_sums(order, LIMITS.wide_sum)
         for _ in range(MAX_CONJECTURES):
-            theory.traverse(order)
+            theory.traverse(order, parts)
             before, values = values, [theory.value(root) for root in roots]
             # what an array holds is not known, so evaluation proves nothing of it
             if values == before or self.has_uninterpreted:

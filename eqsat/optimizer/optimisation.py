@@ -304,7 +304,6 @@ class Optimisation(ABC):
                 self.spent.skip(NO_MATCH if rules else NO_RULES)
                 return Saturated("saturated", ())
             began = time.perf_counter()
-            self.spent.not_entered = None
             phase = self.spent.enter("saturate")
             own = self.rules is not DEFAULT and not all(map(is_shipped, rules))
             # half of the time that is left is for choosing
@@ -317,6 +316,8 @@ class Optimisation(ABC):
                 if not self.facts or own:
                     raise
                 raise self._contradiction() from error
+            if found.rounds:
+                self.spent.not_entered = None
             self.spent.enter(phase)
             self.spent.engine_seconds += time.perf_counter() - began
             self.spent.rounds += sum(r.number > 0 for r in found.rounds)

@@ -42,6 +42,8 @@ MOST_DERIVED = 3
 MANY_CONTAINERS = 500
 #: From this number of e-nodes on loops are no longer merged, split and swapped.
 MANY_NODES = 3000
+#: The seconds that inserting an e-node takes, about: there is no use in inserting what cannot be matched in time.
+SECONDS_PER_NODE = 1e-5
 #: How deep nested operators are flattened.
 MAX_NESTED = 8
 _LARGEST = 2**62
@@ -151,6 +153,8 @@ class _Run:
 
     def steps(self, budget: Budget, is_late: Callable[[float], bool]) -> str:
         """Insert, match and normalise until nothing changes: why that ended."""
+        if is_late(SECONDS_PER_NODE * len(self.builder.graph)):
+            return "time"
         began = time.perf_counter()
         is_new = self.insert()
         self.note(0, 0, began)

@@ -61,6 +61,18 @@ class LinearForm:
                 del terms[atom]
         return LinearForm(terms, self.constant + scale * other.constant)
 
+    def plus_all(self, others: Sequence[LinearForm]) -> LinearForm:
+        """The sum of this and ``others``."""
+        if len(others) == 1:
+            return self.plus(others[0])
+        terms = self.terms.copy()
+        for other in others:
+            for atom, coefficient in other.terms.items():
+                terms[atom] = terms.get(atom, 0) + coefficient
+        return LinearForm(
+            {atom: k for atom, k in terms.items() if k}, self.constant + sum([other.constant for other in others])
+        )
+
     def times(self, scale: int) -> LinearForm:
         """``scale * self``."""
         if scale == 1:

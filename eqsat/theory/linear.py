@@ -16,7 +16,7 @@ quotients), :mod:`eqsat.theory.intervals` (bounds), :mod:`eqsat.theory.facts` (w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from math import gcd
 from typing import Self
 
@@ -71,14 +71,14 @@ class LinearArithmetic(Reductions):
         self.traverse(topological_until([root], self._is_done if self.parent else self.traversed.__contains__))
         return self
 
-    def traverse(self, order: Iterable[Expr]) -> None:
-        """Normalise terms whose operands come before them."""
+    def traverse(self, order: Iterable[Expr], parts: Collection[Expr] = ()) -> None:
+        """Normalise terms whose operands come before them; ``parts`` of others get no form of their own."""
         done = self.traversed
         for place, term in enumerate(order, 1):
             if place % LIMITS.terms_per_look == 0:
                 # overdue also where no term asks
                 self.is_late()
-            if term not in done:
+            if term not in done and term not in parts:
                 if term.is_bool:
                     self.conditions[term] = self._condition(term)
                 else:
@@ -157,7 +157,7 @@ class LinearArithmetic(Reductions):
         if term.vmin == term.vmax:
             return number(term.vmin)
         if op == "add":
-            return forms[args[0]].plus(forms[args[1]])
+            return self._sum(term)
         step = _INTEGER_STEPS.get(op)
         if step is not None:
             written = _decided_by_bounds(op, *args)
@@ -177,6 +177,14 @@ class LinearArithmetic(Reductions):
             return number(own.vmin) if own.vmin == own.vmax else atom_form(own)
         # nothing is known of a rounded value
         return atom_form(term) if term.element else self._variable(self._loaded(term))
+
+    def _sum(self, term: Expr) -> LinearForm:
+        """The form of an addition, whose first operands may be additions that have none: each would copy the last."""
+        addends = []
+        while term.op == "add" and term not in self.forms:
+            addends.append(self.forms[term.args[1]])
+            term = term.args[0]
+        return self.forms[term].plus_all(addends[::-1])
 
     def _condition(self, term: Expr) -> Expr:
         op, args = term.op, term.args
