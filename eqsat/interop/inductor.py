@@ -275,12 +275,15 @@ def _problem(indices: Sequence[Any], sizes: Mapping[Any, Any]) -> tuple[_Problem
 
 
 def _of_sizes(symbols: Sequence[Any]) -> tuple[dict[Any, tuple[int | None, int | None]], list[Any]]:
-    """What PyTorch knows of sizes: bounds and relations."""
+    """What PyTorch knows of sizes: bounds and relations; nothing outside of a compilation."""
     if not symbols:
         return {}, []
     from torch._inductor.virtualized import V
 
-    env = V.graph.sizevars.shape_env
+    sizevars = getattr(V.graph, "sizevars", None)
+    if sizevars is None:
+        return {}, []
+    env = sizevars.shape_env
     ranges: dict[Any, tuple[int | None, int | None]] = {}
     for symbol in symbols:
         if symbol in env.var_to_range:

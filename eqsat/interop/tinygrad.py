@@ -22,6 +22,7 @@ from eqsat.lang.expr import Expr, as_expr, const, make, rebuild, topological, va
 from eqsat.lang.ops import Bounds
 from eqsat.lang.traversal import VariableSets
 from eqsat.optimizer.front import optimize
+from eqsat.rules.ranges import RANGES
 
 __all__ = ["Statistics", "enabled", "install", "reset_statistics", "statistics", "uninstall"]
 
@@ -63,6 +64,14 @@ _WRITTEN = {
     "where": "WHERE",
 }
 
+
+#: What C compilers take out of loops best as tinygrad writes it.
+_HOISTED = frozenset({"add", "sub", "neg", "mul"})
+#: What the cheapest of all else costs.
+_UNIT = 8
+_WIDE = 10_000
+#: Linear arithmetic finds nearly all there is; other rules, and prices of what is shared, double the time to compile.
+_SEARCH: dict[str, Any] = {"rules": RANGES, "extract": "tree", "unknown_divisors": "keep"}
 
 _DROP_IN = DropIn("tinygrad")
 uninstall = _DROP_IN.uninstall
@@ -145,13 +154,23 @@ def _modules() -> Any:
 
 
 @dataclass(frozen=True)
-class _BesideSums:
-    """A cost model without sums and products: C compilers take those out of loops best as tinygrad writes them."""
+class _InLoops:
+    """A cost model as C compilers leave it: they take sums out of loops, and products unless something else varies.
+
+    A sum costs next to nothing, and a product less than a comparison with a selection, which could take its place. What
+    does not fit 32 bits costs more than all else: tinygrad would compute with 64.
+    """
 
     model: CostModel
+    sum: int = 1
+    product: int = 12
 
     def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
-        return 0 if op in ("add", "sub", "neg", "mul") else self.model.price(op, operands, result)
+        price = _UNIT * self.model.price(op, operands, result)
+        if op in _HOISTED:
+            price = min(price, self.product if op == "mul" else self.sum)
+        is_wide = operands and (result[0] < -(2**31) or result[1] >= 2**31)
+        return price + (_WIDE if is_wide else 0)
 
 
 def _rewriting(tinygrad: Any) -> Callable[[Any], Any]:
@@ -194,31 +213,38 @@ def _divisions(sink: Any, weak: Any) -> int:
 
 def _solved(terms: tuple[Expr, ...], gates: tuple[Expr | None, ...]) -> tuple[Expr, ...] | str:
     """Terms that cost less, of tinygrad's operations alone, or why they stay."""
-    cost, budget = _DROP_IN.options
-    beside = cost_of(terms, _BesideSums(cost))
-    if not beside:
+    model, budget = _DROP_IN.options
+    cost = _InLoops(model)
+    places = [place for place, term in enumerate(terms) if not _HOISTED.issuperset(t.op for t in _operations(term))]
+    if not places:
         return "sums and products alone"
+    chosen, when = [terms[place] for place in places], [gates[place] for place in places]
     try:
-        result = optimize(terms, gates=gates, cost=cost, budget=budget, unknown_divisors="keep")
+        result = optimize(chosen, gates=when, cost=cost, budget=budget, **_SEARCH)
         answer = tuple(_of_tinygrads(result.exprs))
     except ValueError:
         return "refused"
     except Kept as why:
         return str(why)
-    if _divisions_in(answer) > _divisions_in(terms):
+    if _divisions_in(answer) > _divisions_in(chosen):
         return "divides more"
-    # what tinygrad has no operation for costs several
-    if cost_of(answer, cost) >= cost_of(terms, cost):
+    # what tinygrad has no operation for costs several; fewer sums and products alone are no gain
+    if any(cost_of(answer, each) >= cost_of(chosen, each) for each in (cost, _InLoops(model, 0, 0))):
         return "costs no less"
-    if cost_of(answer, _BesideSums(cost)) >= beside:
-        return "sums and products alone"
     # a variable of another root may be that of a loop that this one is outside of
     sets = VariableSets()
-    for term, found, gate in zip(terms, answer, gates, strict=True):
+    for term, found, gate in zip(chosen, answer, when, strict=True):
         known = sets.of(term) | (0 if gate is None else sets.of(gate))
         if sets.of(found) & ~known:
             return "other variables"
-    return answer
+    whole = list(terms)
+    for place, found in zip(places, answer, strict=True):
+        whole[place] = found
+    return tuple(whole)
+
+
+def _operations(term: Expr) -> Iterator[Expr]:
+    return (t for t in topological([term]) if t.args)
 
 
 def _is_power_of_two(value: object) -> bool:

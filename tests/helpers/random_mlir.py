@@ -16,7 +16,7 @@ BINARY = [
     "minsi",
     "maxsi",
 ]
-BINARY += ["andi", "shli", "shrsi", "shrui"]
+BINARY += ["andi", "ori", "xori", "shli", "shrsi", "shrui"]
 NUMBERS = [0, 1, 2, 3, 4, 5, 7, 8, 12, 16, -1, -3, -8]
 MAPS = ["{x} floordiv 4", "{x} mod 4", "{x} * 3 + {y}", "({x} + {y}) floordiv 3", "{x} - {y}", "{x} ceildiv 2"]
 MAPS += ["({x} floordiv 4) * 4 + {x} mod 4", "{x} + {y} mod 2", "({x} * 8 + {y}) floordiv 8"]

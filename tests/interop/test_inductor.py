@@ -209,6 +209,13 @@ def test_random_indices_are_equal_at_every_point(seed):
         assert all(base.xreplace({i: sympy.Integer(a), j: sympy.Integer(b)}) >= 0 for a in range(12) for b in range(10))
 
 
+def test_symbols_outside_of_a_compilation_have_no_bounds():
+    n = sympy.Symbol("n", integer=True)
+    inductor.reset_statistics()
+    assert inductor.improved({"index0": FloorDiv(10 * n + j, 10)}, SIZES) == {"index0": n}
+    assert inductor.statistics().kept == {}
+
+
 @pytest.mark.parametrize(
     ("index", "reason"),
     [

@@ -32,6 +32,7 @@ DIVISIONS = {
     "pixel_shuffle": (6, 4),
     "selects": (1, 0),
     "strided": (4, 0),
+    "swizzle": (3, 3),
     "symbols": (5, 1),
     "tiled_copy": (4, 0),
     "transpose": (2, 0),
@@ -190,6 +191,20 @@ PLACES = {
     ),
     "an operation over several lines": (
         ["affine.for %i = 0", "  to 8 {", "affine.store %x, %a[", "  %i mod 8", "] : memref<64xf32>", "}"],
+        ["%i"],
+    ),
+    "names inside of a generic operation are its own": (
+        [
+            "affine.for %i = 0 to 8 {",
+            '%s = "tt.reduce"(%x) <{axis = 0 : i32}> ({',
+            "^bb0(%p0: f32, %p1: f32):",
+            "%3 = arith.addf %p0, %p1 : f32",
+            "tt.reduce.return %3 : f32",
+            "}) : (f32) -> f32",
+            "%3 = arith.remui %i, %i : index",
+            "affine.store %x, %a[%i mod 8] : memref<64xf32>",
+            "}",
+        ],
         ["%i"],
     ),
     "a name that is used above its definition": (

@@ -226,8 +226,10 @@ def test_what_holds_by_a_gate_is_used_behind_it_alone():
     for places in ([gated], [gated, index], [gated, index + 1]):
         before = sink_of(*places)
         after, done = optimised(before)
+        # at all points: also where the gate does not hold
         assert_equal(before, after, DOMAIN)
-        assert done.divisions_after == len(places) - 1
+        assert done.changed == 1
+        assert not any(u.op in (Ops.FLOORDIV, Ops.FLOORMOD) for u in places_of(after)[0].toposort())
 
 
 def test_a_value_from_memory_is_one_variable_and_its_own_index_is_optimised():
@@ -264,7 +266,7 @@ def test_why_a_kernel_stays_is_counted():
     for place, reason in [
         (floordiv(OUTER, 5), "costs no less"),
         (OUTER * 8 + INNER, "sums and products alone"),
-        ((OUTER * 8 + INNER * 8) + floordiv(OUTER, 5), "sums and products alone"),
+        ((OUTER * 8 + INNER * 8) + floordiv(OUTER, 5), "costs no less"),
         (OUTER, "no index expressions"),
         (wide, "too many operations"),
     ]:
@@ -280,12 +282,12 @@ def test_an_answer_does_not_divide_more():
     after, done = optimised(before, cost=OpCount())
     assert after is before
     assert done.kept == {"divides more": 1}
-    # a remainder by a power of two is a mask
+    # a quotient by a power of two is a shift
     total = loop(0, 8) + loop(1, 8)
-    before = sink_of((total < 8).where(total, total + -8) * 3)
+    before = sink_of((total < 8).where(UOp.const(0), UOp.const(1)) * 3)
     after, done = optimised(before, cost=OpCount())
     assert (done.changed, done.divisions_after) == (1, 0)
-    assert Ops.FLOORMOD in {u.op for u in after.toposort()}
+    assert Ops.FLOORDIV in {u.op for u in after.toposort()}
 
 
 def test_a_kernel_of_the_same_structure_is_known():

@@ -235,10 +235,10 @@ def random_kernel(seed):
         x = random.choice(values[type_] or [constant])
         kind = random.random()
         if kind < 0.45:
-            op = random.choice(["divsi", "remsi", "muli", "addi", "andi"])
+            op = random.choice(["divsi", "remsi", "muli", "addi", "andi", "ori", "xori"])
             new(type_, f"arith.{op} {x}, {constant} : {type_}")
         elif kind < 0.7:
-            op = random.choice(["addi", "subi", "minsi", "maxsi"])
+            op = random.choice(["addi", "subi", "minsi", "maxsi", "xori"])
             new(type_, f"arith.{op} {x}, {random.choice(values[type_] or [constant])} : {type_}")
         elif kind < 0.8:
             condition = new("i1", f"arith.cmpi {random.choice(['slt', 'sge', 'eq'])}, {x}, {constant} : {type_}")

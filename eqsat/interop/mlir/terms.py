@@ -127,16 +127,6 @@ def _divisor(y: Expr) -> None:
         raise NotReadError
 
 
-def _mask(x: Expr, y: Expr) -> Expr:
-    """``x & y`` for a mask of low bits, or of all but those."""
-    x, y = (y, x) if x.op == "const" else (x, y)
-    if y.op == "const" and y.vmin > 0 and (y.vmin + 1).bit_count() == 1:
-        return x % (y.vmin + 1)
-    if y.op == "const" and y.vmin < 0 and (-y.vmin).bit_count() == 1:
-        return x - x % -y.vmin
-    raise NotReadError
-
-
 def _binary(op: str, x: Expr, y: Expr) -> Expr:
     """The term of ``arith.op``."""
     if op in ("divui", "remui", "ceildivui", "maxui", "minui", "shrui"):
@@ -166,7 +156,9 @@ _ARITHMETIC: dict[str, Callable[[Expr, Expr], Expr]] = {
     "shli": lambda x, y: x * _shift(x, y),
     "shrsi": lambda x, y: x // _shift(x, y),
     "shrui": lambda x, y: x // _shift(x, y),
-    "andi": _mask,
+    "andi": lambda x, y: x & y,
+    "ori": lambda x, y: x | y,
+    "xori": lambda x, y: x ^ y,
     "minsi": minimum,
     "maxsi": maximum,
     "minui": minimum,

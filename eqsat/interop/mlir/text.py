@@ -19,6 +19,7 @@ _TOKEN = re.compile(
 #: How a line begins that goes on with the operation before it.
 _CONTINUATION = re.compile(r"\s*(?:->|:|\{|iter_args\b|step\b|to\b|attributes\b|ins\s*\(|outs\s*\(|loc\s*\()")
 _RESULTS = re.compile(r"\s*%[^=(]*?=(?!=)")
+_REGIONS = re.compile(r"\(\{.*\}\)", re.DOTALL)
 _LABEL = re.compile(r"\s*\^\w+")
 _ALIAS = re.compile(r"\s*(#[\w.$-]+)\s*=\s*(affine_(?:map|set)\s*<.*>)\s*(?://.*)?")
 
@@ -252,6 +253,10 @@ class _Reader:
         head = _RESULTS.match(part)
         end = head.end() if head else 0
         position = 0
+        # the regions of the generic form are no blocks: their names are their own
+        region = _REGIONS.search(part)
+        first, behind = region.span() if region else (0, 0)
+        own: dict[str, Value] = {}
         for found in _TOKEN.finditer(part):
             if not (name := found["value"]):
                 continue
@@ -261,10 +266,12 @@ class _Reader:
                 value = Value(name, statement.block, statement)
                 statement.block.names[name] = value
                 statement.results.append(value)
-            elif (known := self._known(name, statement)) is not None:
+            elif (known := own.get(name) or self._known(name, statement)) is not None:
                 value = known
                 value.users.append(statement)
                 statement.operands.append(value)
+            elif first <= found.start() < behind:
+                value = own[name] = Value(name, statement.block, statement, is_result=False)
             else:
                 value = Value(name, arguments or statement.block, statement, is_result=False)
                 value.block.names[name] = value
