@@ -14,7 +14,7 @@ from typing import Self, cast
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
 from eqsat.theory.extremes import Extremes
 from eqsat.theory.facts import Work
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, partition, scale_of, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, partition, to_expr
 from eqsat.theory.limits import LIMITS
 
 _COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
@@ -259,12 +259,6 @@ class Conditions(Extremes):
         form = right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
         low, high = self.bounds(form)
         return form if high == 0 else ZERO, form.shifted(1) if low == -1 else ZERO
-
-    @staticmethod
-    def at_end(form: LinearForm, zero: LinearForm) -> LinearForm:
-        """``form`` less the multiple of what is ``zero`` that leaves it shorter, if one does."""
-        shorter = form.plus(zero, -scale_of(zero, form))
-        return shorter if len(shorter.terms) < len(form.terms) else form
 
     def equal_zero(self, form: LinearForm) -> Expr:
         """The normal form of ``form == 0``."""
