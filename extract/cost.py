@@ -21,6 +21,7 @@ from typing import Protocol
 from eqsat.extract.graph import Bounds
 
 _I32 = (-(2**31), 2**31 - 1)
+SUMS = frozenset({"add", "sub", "neg"})
 DIVISIONS = frozenset({"floordiv", "mod", "tdiv", "tmod"})
 
 
@@ -137,7 +138,8 @@ class OpCount:
 class Latency:
     """Cycles to evaluate one node with its operands in registers, on a recent x86-64 core.
 
-    Only ratios matter. Additions, comparisons, selections, shifts and masks take a cycle, a multiplication three.
+    Only ratios matter. Additions, comparisons, selections, shifts and masks take a cycle, a multiplication three, and
+    one more where operands of 32 bits are extended for a longer sum or product.
     Floor division and remainder by ``2**k`` are one shift or mask for either sign. By another constant a quotient is
     a widening multiplication and a shift, with a fix-up if the numerator may be negative, and one if it has 64 bits;
     the remainder multiplies back and subtracts. By a variable the divider takes 20 cycles to a remainder and 4 more to
@@ -166,15 +168,23 @@ class Latency:
         if not operands:
             return 0
         if op == "mul":
-            return min([self._multiply(x) for x in operands])
+            return min([self._multiply(x) for x in operands]) + self._extend(operands, result)
         if op in DIVISIONS:
             return self._divide(op, operands[0], operands[1])
+        if op in SUMS:
+            return self.simple + self._extend(operands, result)
         if op in _REDUCTIONS:
             step = self.multiply if op == "prod_over" else self.simple
             return (step + self.simple) * steps(operands)
         if op in OWN_PRICES:
             return self.simple * additions(op, operands, result)
         return self.store if op == "store" else self.load if op == "load" else self.simple
+
+    def _extend(self, operands: Sequence[Bounds], result: Bounds) -> int:
+        """What it takes to make operands of 32 bits wider where the result needs that."""
+        if width([result]) == 32:
+            return 0
+        return self.simple if width([x for x in operands if x[0] < x[1]]) == 32 else 0
 
     def _multiply(self, by: Bounds) -> int:
         low, high = by
