@@ -139,12 +139,12 @@ class Latency:
 
     Only ratios matter. Additions, comparisons, selections, shifts and masks take a cycle, a multiplication three.
     Floor division and remainder by ``2**k`` are one shift or mask for either sign. By another constant a quotient is
-    a widening multiplication and a shift, with a fix-up if the numerator may be negative; the remainder multiplies
-    back and subtracts. By a variable the divider takes 20 cycles to a remainder and 4 more to a floor quotient;
-    operands that may be negative need a fix-up, and 64-bit operands take twice as long. Loads are issued early, so that
-    little is waited for; a stored result is forwarded after four cycles. A step of a reduction takes its operation and
-    one cycle for the loop. Source: Agner Fog's instruction tables (2022), rounded; `docs/gallery.md` compares them with
-    measurements.
+    a widening multiplication and a shift, with a fix-up if the numerator may be negative, and one if it has 64 bits;
+    the remainder multiplies back and subtracts. By a variable the divider takes 20 cycles to a remainder and 4 more to
+    a floor quotient; operands that may be negative need a fix-up, and 64-bit operands take twice as long. Loads are
+    issued early, so that little is waited for; a stored result is forwarded after four cycles. A step of a reduction
+    takes its operation and one cycle for the loop. Source: Agner Fog's instruction tables (2022), rounded;
+    `docs/gallery.md` compares them with measurements.
 
     >>> model = Latency()
     >>> model.price("floordiv", [(0, 99), (1, 9)], (0, 99)), model.price("shr", [(0, 99), (3, 3)], (0, 12))
@@ -154,6 +154,7 @@ class Latency:
     simple: int = 1
     multiply: int = 3
     divide_by_constant: int = 5
+    wide_dividend: int = 2
     sign_fix_up: int = 2
     remainder_by_variable: int = 20
     quotient_by_variable: int = 24
@@ -190,6 +191,7 @@ class Latency:
             if is_power_of_two(abs(y[0])):
                 return self.simple * (1 + (y[0] < 0)) + (self.sign_fix_up if truncates and signed else 0)
             quotient = self.divide_by_constant + (self.sign_fix_up if signed else 0)
+            quotient += self.wide_dividend if width([x]) == 64 else 0
             return quotient if op in ("floordiv", "tdiv") else quotient + self.multiply + self.simple
         cycles = self.quotient_by_variable if op == "floordiv" else self.remainder_by_variable
         if signed and not truncates:

@@ -181,8 +181,14 @@ def _of_two_values(builder: Builder, values: Iterable[tuple[int, Value]]) -> Ite
         if not is_finite(low, high) or (is_power_of_two(high - low) and builder.theory.outer_minimum(form) is None):
             continue
         if found := builder.theory.two_values(form):
-            condition, *ends = found
-            yield c, ("where", None, (builder.add_class(condition), *[builder.add_class(number(end)) for end in ends]))
+            condition, lower, higher = found
+            selects = builder.add_class(condition)
+            part = LinearForm(form.terms, 0).divided(form.content())
+            if part != form and part in builder.classes:
+                # the normal form of the condition may divide by more
+                end = (higher - form.constant) // form.content()
+                yield selects, ("lt", None, (builder.add_class(part), builder.add_class(number(end))))
+            yield c, ("where", None, (selects, builder.add_class(number(lower)), builder.add_class(number(higher))))
 
 
 def _without_quotients(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, combinations
 from typing import cast
@@ -40,6 +41,10 @@ class ConditionNodes(KindNodes):
                 yield from self._multiplied(term)
             elif term.op in ("and", "or") and not self.classes.is_crowded():
                 yield from self.merged(term)
+                members = chain_members(term, term.op)
+                shorter = self.theory.shortened(term.op, members)
+                if shorter != members:
+                    yield self._as(self.theory.junction(term.op, shorter))
 
     def at_ends(self, term: Expr) -> Iterator[Node]:
         """``x == 3 and y == 7``, where these are the most, is ``10 <= x + y``; ``x < 3 or y < 7`` is ``x + y < 10``.
@@ -70,9 +75,13 @@ class ConditionNodes(KindNodes):
         Of comparisons that share a term, or, if ``alike``, that share nothing but a literal.
         """
         op, members = term.op, chain_members(term, term.op)
-        if len(members) > LIMITS.merged_comparisons:
+        if len(members) > LIMITS.compared_sides:
             return
         above = [(m, form) for m in sorted(members, key=lambda m: m.key) if (form := self._above_zero(m))]
+        if len(above) > 3 and not alike:
+            yield from self._all_below(op, members, above)
+        if len(members) > LIMITS.merged_comparisons:
+            return
         for (one, f), (other, g) in combinations(above, 2):
             bucket = None if alike else self._bucket(op, f, g)
             if bucket is not None:
@@ -92,6 +101,44 @@ class ConditionNodes(KindNodes):
                     yield self._negated("le", LinearForm(both.terms, 0).times(-1), -both.constant, True)
             else:
                 yield self._apart(op, members, [one, other])
+
+    def _all_below(self, op: str, members: Sequence[Expr], above: Sequence[tuple[Expr, LinearForm]]) -> Iterator[Node]:
+        """``x < z and x < w and y < z and y < w`` is ``max(x, y) < min(z, w)``; so for ``or``."""
+        # by one side and the constant that the other has more, the members by their other side
+        beyond: dict[tuple[LinearForm, int], dict[LinearForm, Expr]] = defaultdict(dict)
+        for member, form in above:
+            lower, upper = self._sides(form)
+            if lower.terms and upper.terms:
+                beyond[lower, form.constant - upper.constant + lower.constant][upper] = member
+        for (_, gap), uppers in beyond.items():
+            lowers = {x: of for (x, other), of in beyond.items() if other == gap and of.keys() >= uppers.keys()}
+            if len(uppers) < 2 or len(lowers) < 2:
+                continue
+            compared = [of[upper] for of in lowers.values() for upper in uppers]
+            if len(compared) < len(members):
+                yield self._apart(op, members, compared)
+                continue
+            most, least = ("max", "min") if op == "and" else ("min", "max")
+            left, right = self.theory.extreme(most, lowers), self.theory.extreme(least, uppers)
+            strict = int(gap < 0)
+            sides = self.add_class(left), self.add_class(right.shifted(gap + strict))
+            yield "lt" if strict else "le", None, sides
+            return
+
+    def _sides(self, form: LinearForm) -> tuple[LinearForm, LinearForm]:
+        """What a sum subtracts and what it adds beside its constant, each remainder as a whole."""
+        left, sides = LinearForm(form.terms, 0), [ZERO, ZERO]
+        for atom, coefficient in form.terms.items():
+            by_literal = atom.op == "floordiv" and atom.args[1].op == "const"
+            k, uneven = divmod(-coefficient, atom.args[1].vmin) if by_literal else (0, 0)
+            if k and not uneven:
+                remainder = self.sums.quotients.remainder_of(atom)
+                without = left.plus(remainder, -k)
+                if len(without.terms) + len(remainder.terms) == len(left.terms):
+                    left, sides[k > 0] = without, sides[k > 0].plus(remainder, abs(k))
+        for atom, k in left.terms.items():
+            sides[k > 0] = sides[k > 0].plus(atom_form(atom), abs(k))
+        return sides[0], sides[1]
 
     def _apart(self, op: str, members: Sequence[Expr], pair: Sequence[Expr]) -> Node:
         """A junction as that of a pair of its members, and the others."""
@@ -271,10 +318,7 @@ class ConditionNodes(KindNodes):
 
     def _above_zero(self, comparison: Expr) -> LinearForm | None:
         """The form that is at least zero iff the comparison holds."""
-        if comparison.op not in ("lt", "le") or comparison.args[0].is_bool:
-            return None
-        left, right = map(self.theory.inner, comparison.args)
-        return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
+        return self.theory.difference(comparison) if comparison.op in ("lt", "le") else None
 
 
 def _is_at_end(member: Expr, above: bool) -> bool:

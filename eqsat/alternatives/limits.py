@@ -27,6 +27,9 @@ class AlternativeLimits:
     last_operands: int = 4
     #: Up to this number of operands any may be the last; with more the parts would be thousands.
     parted_operands: int = 8
+    #: Members of a junction whose comparisons are merged where each of some sides is compared with each of others; in
+    #: longer ones they stay.
+    compared_sides: int = 16
     #: Members of a junction whose comparisons are merged, two by two; in longer ones they stay.
     merged_comparisons: int = 4
     #: Terms of the input that become e-nodes of one class; further ones are left out.

@@ -21,13 +21,12 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.egraph.trace import WITHOUT_RULES
 from eqsat.extract.cost import CostModel, LoopAware
-from eqsat.extract.select import Choice, Priced, ProductPrices, improved, reachable, tree
+from eqsat.extract.select import Choice, Priced, ProductPrices, improved, tree
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import FALSE, Expr, substitute, topological
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, SUMS
 from eqsat.lang.strength_reduction import reduced
 from eqsat.lang.traversal import long_partial_sums
-from eqsat.lang.uninterpreted import UNINTERPRETED
 from eqsat.optimizer.optimisation import FOR_NORMAL_FORMS, LARGE, Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.optimizer.relevant import relevant_rules, relevant_without_bits
@@ -350,13 +349,3 @@ def _plainly(value: Value, theory: LinearArithmetic, base: LinearArithmetic) -> 
 def _in_fixed_order(values: Iterable[Value]) -> list[Value]:
     """Distinct values in an order that depends on them alone."""
     return sorted(dict.fromkeys(values), key=lambda v: v.key if isinstance(v, Expr) else hash(v))
-
-
-def _with_operands_of_uninterpreted(choice: Choice, classes: Iterable[int]) -> list[int]:
-    """``classes``, and those of the indices, bodies and ranges of all loads and reductions that they need."""
-    found = dict.fromkeys(classes)
-    for c in reachable(choice, classes):
-        op, _, args = choice[c]
-        if op in UNINTERPRETED:
-            found.update(dict.fromkeys(a for a in args if choice[a][0] not in ("var", "buffer")))
-    return list(found)

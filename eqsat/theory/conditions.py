@@ -12,15 +12,15 @@ from itertools import permutations
 from typing import Self, cast
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
-from eqsat.theory.extremes import Extremes
+from eqsat.theory.digits import Digits
 from eqsat.theory.facts import Work
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, partition, scale_of, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, partition, to_expr
 from eqsat.theory.limits import LIMITS
 
 _COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
 
 
-class Conditions(Extremes):
+class Conditions(Digits):
     """Comparisons, conjunctions and disjunctions in normal form."""
 
     def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
@@ -253,18 +253,11 @@ class Conditions(Extremes):
 
     def ends(self, comparison: Expr) -> tuple[LinearForm, LinearForm]:
         """What is zero where a comparison holds, and what where it fails, if there the form compared has one value."""
-        if comparison.op not in ("lt", "le") or comparison.args[0].is_bool:
+        form = self.difference(comparison)
+        if form is None or comparison.op == "eq":
             return ZERO, ZERO
-        left, right = map(self.inner, comparison.args)
-        form = right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
         low, high = self.bounds(form)
         return form if high == 0 else ZERO, form.shifted(1) if low == -1 else ZERO
-
-    @staticmethod
-    def at_end(form: LinearForm, zero: LinearForm) -> LinearForm:
-        """``form`` less the multiple of what is ``zero`` that leaves it shorter, if one does."""
-        shorter = form.plus(zero, -scale_of(zero, form))
-        return shorter if len(shorter.terms) < len(form.terms) else form
 
     def equal_zero(self, form: LinearForm) -> Expr:
         """The normal form of ``form == 0``."""
@@ -303,14 +296,19 @@ class Conditions(Extremes):
     def _equal_by_parts(self, form: LinearForm) -> Expr | None:
         """The normal form of ``form == 0`` by those of its parts, where these decide it.
 
-        Multiples of ``f``, and a rest nearer to zero than ``f``, are both zero; of a product one factor is.
+        Of multiples of ``f`` and a rest that is one of them at one value alone, that says both; of a product one factor
+        is zero.
         """
         for f in sorted({abs(c) for c in form.terms.values()}, reverse=True):
             if f > 1:
                 multiples, rest = partition(form, f)
                 low, high = self.bounds(rest)
-                if -f < low and high < f:
-                    return self.junction("and", [self.equal_zero(multiples), self.equal_zero(rest)])
+                least = -(-low // f)
+                if least > high // f:
+                    return FALSE
+                if least == high // f:
+                    parts = multiples.shifted(least), rest.shifted(-least * f)
+                    return self.junction("and", [self.equal_zero(part) for part in parts])
         product = form.single()
         if product is None or product.op != "mul":
             return None
@@ -416,9 +414,10 @@ class Conditions(Extremes):
         for member in merged:
             if self.negate(member) in found:
                 return zero
-        kept = self._read_assuming_others(op, merged)
-        if kept != merged:
-            return self.junction(op, kept)
+        for read in (self.join_digits, self.join_order, self._read_assuming_others):
+            kept = read(op, merged)
+            if kept != merged:
+                return self.junction(op, kept)
         if len(kept) > 1:
             kept = self._drop_implied(op, kept)
         return _chain(op, kept) if kept else unit

@@ -356,12 +356,15 @@ class Facts(Intervals):
     def _solve(self, form: LinearForm) -> None:
         """``form == 0`` replaces a variable, or else an element, with coefficient 1 or -1.
 
-        ``x % 8 == 0`` makes ``x`` ``8*(x//8)``.
+        ``x % 8 == 0`` makes ``x`` ``8*(x//8)``, and ``x % n == 0`` makes it ``n*(x//n)``.
         """
         for atom, coefficient in sorted(form.sorted_terms(), key=lambda pair: pair[0].op != "var"):
             if atom.op in ("var", "load") and abs(coefficient) == 1 and atom not in self.solved:
                 rest = form.plus(atom_form(atom), -coefficient).times(-coefficient)
-                if rest.terms and all(self._quotient_of(a, atom) for a in rest.terms if mentions(a, atom)):
+                with_itself = [a for a in rest.terms if mentions(a, atom)]
+                if rest.terms and (
+                    all(self._quotient_of(a, atom) for a in with_itself) or self._is_multiple(rest, atom, with_itself)
+                ):
                     self.solved[atom] = rest
                     self._forget()
                     return
@@ -374,6 +377,19 @@ class Facts(Intervals):
             and self.inner(atom.args[0]).terms.get(variable) in (1, -1)
             and not any(a is not variable and mentions(a, variable) for a in self.inner(atom.args[0]).terms)
         )
+
+    def _is_multiple(self, form: LinearForm, variable: Expr, atoms: Sequence[Expr]) -> bool:
+        """Whether ``atoms``, the terms of ``form`` with the variable, are ``A//d*d``, of an ``A`` with it as a term."""
+        quotients = {q: None for a in atoms for q in factors(a) if q.op == "floordiv" and mentions(q, variable)}
+        if len(quotients) != 1:
+            return False
+        (quotient,) = quotients
+        dividend, divisor = map(self.inner, quotient.args)
+        if dividend.terms.get(variable) not in (1, -1) or any(mentions(a, variable) for a in divisor.terms):
+            return False
+        rest = dividend.plus(atom_form(variable), -dividend.terms[variable])
+        product = self.times(divisor, atom_form(quotient)).times(dividend.terms[variable])
+        return not any(mentions(a, variable) for a in (*rest.terms, *form.plus(product, -1).terms))
 
     def _assume_nonzero(self, form: LinearForm) -> None:
         low, high = self.bounds(form)

@@ -258,7 +258,7 @@ def _without_quotients(form: LinearForm, equations: Sequence[LinearForm]) -> Lin
     for equation in equations:
         for atom, coefficient in equation.terms.items():
             scale, uneven = divmod(form.terms.get(atom, 0), coefficient)
-            if scale and not uneven and atom.op == "floordiv":
+            if scale and not uneven and _divides(atom):
                 other = form.plus(equation, -scale)
                 if _division_order(other) < _division_order(form):
                     form = other
@@ -267,7 +267,12 @@ def _without_quotients(form: LinearForm, equations: Sequence[LinearForm]) -> Lin
 
 def _division_order(form: LinearForm) -> tuple[int, int]:
     """The fewer divisions the better; a quotient of two values needs none."""
-    return sum([a.op == "floordiv" and a.vmax - a.vmin > 1 for a in form.terms]), len(form.terms)
+    return sum([_divides(a) and a.vmax - a.vmin > 1 for a in form.terms]), len(form.terms)
+
+
+def _divides(atom: Expr) -> bool:
+    """Whether an atom is a quotient, or a multiple of one."""
+    return atom.op == "floordiv" or (atom.op == "mul" and any(factor.op == "floordiv" for factor in factors(atom)))
 
 
 @dataclass(frozen=True, slots=True)

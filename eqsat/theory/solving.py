@@ -24,17 +24,9 @@ def is_free_of(theory: Conditions, variable: Expr, *parts: LinearForm | Expr) ->
     return not any(theory.variables.of(atom) & bit for atom in atoms)
 
 
-def difference(theory: Conditions, comparison: Expr) -> LinearForm | None:
-    """What a comparison of numbers says is at least zero, or zero if it is an equation."""
-    if comparison.op not in ("lt", "le", "eq") or comparison.args[0].is_bool:
-        return None
-    left, right = [theory.inner(arg) for arg in comparison.args]
-    return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
-
-
 def equated(theory: Conditions, variable: Expr, condition: Expr) -> LinearForm | None:
     """The only value of the variable for which ``condition`` can hold, if it says which."""
-    equations = [difference(theory, m) for m in chain_members(condition, "and") if m.op == "eq"]
+    equations = [theory.difference(m) for m in chain_members(condition, "and") if m.op == "eq"]
     waiting = [equation for equation in equations if equation is not None]
     values: dict[Expr, LinearForm] = {}
     # one equation may have a quotient by the variable that another one knows
@@ -77,7 +69,7 @@ def _bounds_on(
     theory: Conditions, variable: Expr, comparison: Expr
 ) -> tuple[LinearForm | None, LinearForm | None] | None:
     """What one comparison says: ``first <= variable < beyond``, either of which may be missing."""
-    gap = difference(theory, comparison)
+    gap = theory.difference(comparison)
     if gap is None:
         return None
     if comparison.op == "eq":

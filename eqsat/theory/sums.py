@@ -20,7 +20,7 @@ from eqsat.lang.expr import TRUE, Expr, chain_members, const, instantiate, make
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.over import Range, Reducer, chosen, has_reductions, reduction, selected, with_plain_condition
-from eqsat.theory.solving import difference, equated, solved_for
+from eqsat.theory.solving import equated, solved_for
 
 
 class SumOver(Reducer):
@@ -155,7 +155,7 @@ class SumOver(Reducer):
 
     def _of_residues(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """A sum of ``where(c, x, y)`` where ``c`` compares the remainder of a dividend by a literal."""
-        compared = difference(self.theory, condition)
+        compared = self.theory.difference(condition)
         if compared is None:
             return None
         for quotient, coefficient in compared.terms.items():

@@ -513,6 +513,18 @@ SHORTER = [
     # the complement of what is written
     (["not x//32 < x%16 + 3", "x//32 + x%32*18"], ["x%16 + 3 <= x//32", "x//32 + x%32*18"]),
     (["not (x//32 < x%16 + 3 or y < 9)", "x//32 + x%32*18"], ["x%16 + 3 <= x//32 and 9 <= y", "x//32 + x%32*18"]),
+    # each of some is below each of others, and near misses
+    (["x < z and x < w and y < z and y < w"], ["max(x, y) < min(z, w)"]),
+    (["x <= z or x <= w or y <= z or y <= w"], ["min(x, y) <= max(z, w)"]),
+    (["x%8 < z and x%8 < w and y < z and y < w and w < 9"], ["max(x%8, y) < min(z, w) and w < 9"]),
+    (["x < z and x < w and y < z and y < w + 1"], ["x < min(z, w) and y < z and y <= w"]),
+    (["x < z and x < w and y < z"], ["x < min(z, w) and y < z"]),
+    # what another comparison says is zero, and a sum that is there
+    (["x < -998 and x + y == -996"], ["x < -998 and y == 3"]),
+    (["x + y == -996 or -999 < x"], ["y == 3 or -998 <= x"]),
+    (["x + y == -996 or -998 < x"], ["x + y == -996 or -997 <= x"]),
+    # a digit of two values selects
+    (["x//12%2*12 - 16"], ["where(x//12%2 < 1, -16, -4)"]),
     # what is subtracted loses its constant
     (["-((x*3 + 7)//8) - y"], ["x*-3//8 - y"]),
     # a power of two divides before a product has to

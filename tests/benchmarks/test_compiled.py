@@ -23,8 +23,9 @@ def test_times_of_answers_are_compared(
     before = write(tmp_path / "before.jsonl", {"id": "a", "out": ["x//y%7"]}, {"id": "b", "out": ["x"]})
     shared = {"id": "a", "lets": [["t0", "x + y"]], "out": ["t0*t0"]}
     after = write(tmp_path / "after.jsonl", shared, {"id": "b", "out": ["x"]}, {"id": "c", "error": "none"})
-    monkeypatch.setattr("sys.argv", ["compiled.py", corpus, before, after, "--repeats", "1"])
-    monkeypatch.setattr(compiled, "COMPILERS", ("gcc", "no-such-compiler"))
+    rows = tmp_path / "rows.jsonl"
+    options = ["--repeats", "1", "--compilers", "gcc -w", "no-such-compiler", "--rows", str(rows)]
+    monkeypatch.setattr("sys.argv", ["compiled.py", corpus, before, after, *options])
     monkeypatch.setenv("CC", "gcc")
     compiled.main()
     out, err = capsys.readouterr()
@@ -33,6 +34,7 @@ def test_times_of_answers_are_compared(
     assert len(means) == 2
     # no division is left
     assert all(float(those) < float(every) < 1 for every, those in means)
+    assert [json.loads(row)["id"] for row in rows.read_text().splitlines()] == ["a", "a"]
     assert err == "no-such-compiler is not installed: skipped\n"
 
 

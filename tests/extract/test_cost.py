@@ -66,6 +66,10 @@ LATENCY = [
     ("floordiv", [SIGNED, literal(7)], 7),
     ("mod", [BYTE, literal(7)], 9),
     ("mod", [SIGNED, literal(7)], 11),
+    # of 64 bits by another literal: the high half of a long product, often corrected
+    ("floordiv", [WIDE, literal(7)], 7),
+    ("mod", [WIDE, literal(7)], 11),
+    ("floordiv", [WIDE, literal(8)], 1),
     # by a variable: a sign costs two fix-ups, 64 bits twice as much
     ("mod", [BYTE, FREE], 20),
     ("floordiv", [BYTE, FREE], 24),

@@ -194,6 +194,7 @@ FIRING = [
     Firing("tdiv-same-sign", "tdiv(x, y)", "x//y", {"x": (8, 11), "y": (8, 11)}),
     Firing("tdiv-of-maximum", "tdiv(x, 5)", "max(x, 0)//5", {"x": (-4, 20)}),
     Firing("tdiv-to-maximum", "tdiv(x, 5)", "max(x//5, 0)", {"x": (-4, 20)}),
+    Firing("tdiv-by-floor", "tdiv(x, 8)", "(x + where(x < 0, 7, 0))//8", {"x": (-99, 99)}),
     Firing("tmod-below-zero", "tmod(x, 9)", "-(-x%9)", {"x": (-20, -5)}),
     Firing("tmod-negative", "tmod(x, -8)", "x", {"x": (0, 1)}),
     Firing("tmod-exact", "tmod(x*8, 2)", "0", {"x": (-8, 7)}),
@@ -423,6 +424,8 @@ FIRING = [
         besides=["where-add-where"],
     ),
     Firing("where-steps", "where(x < 3, 0, 1) - where(x < 2, 0, 1)", "where(x == 2, -1, 0)", {"x": (0, 9)}),
+    Firing("where-step-at-end", "where(x < 3, 2, 3)", "max(x, 2)", {"x": (0, 3)}),
+    Firing("where-step-at-start", "where(x < 3, 2, 3)", "min(x, 3)", {"x": (2, 9)}),
     Firing("where-of-two-values", "x*y", "where(x < 1, 0, y)", {"x": (0, 1), "y": (0, 9)}),
     Firing("where-zero-min", "where(x < 1, 0, y)", "min(x, y)", {"x": (0, 9), "y": (0, 1)}),
     Firing(

@@ -80,6 +80,8 @@ FENCES = {
         ("symbolic-two-periods-mod", "vmin_y < vmax_y"),
         ("where-of-two-values", "vmin_y + 1 < vmax_y"),
         ("div-takes-literal", "vmin_y < vmax_y"),
+        ("tdiv-by-floor", "vmin_x <= -d"),
+        ("tdiv-by-floor", "0 < vmax_x"),
     ],
     "of literals another rule takes the offset": [
         ("where-less-offset-then", "vmin_x < vmax_x"),

@@ -205,6 +205,8 @@ XY = {"x": (0, 99), "y": (0, 3)}
 DIGITS = {"x": (0, 47), "y": (0, 8)}
 SYMBOLIC = {"x": (-9, 9), "y": (-9, 9), "z": (0, 3), "n": (1, 4), "m": (1, 4)}
 
+SMALL_BASES = {"x": (0, 40), "y": (0, 9), "z": (0, 3)}
+
 STEPS = [
     # a term, what it becomes, ranges where it does, ranges where it must not
     # 1. one bucket
@@ -394,6 +396,19 @@ STEPS = [
     ("x//2%2 == 0", "x%4 < 2", {"x": BIG}, None),
     ("x//3%4 == 3", "9 <= x%12", {"x": BIG}, None),
     ("x%4 + x//12%2*4 < y", "True", {**DIGITS, "y": (8, 9)}, {**DIGITS, "y": (7, 9)}),
+    # digits compared one by one
+    ("x//6 == y and x%6 == z", "x == y*6 + z", {**XY, "z": (0, 5)}, {**XY, "z": (-1, 5)}),
+    ("x//6 == y and x%6 == z", "x == y*6 + z", {**XY, "z": (0, 5)}, {**XY, "z": (0, 6)}),
+    ("x//6 != y or x%6 != z", "x != y*6 + z", {**XY, "z": (0, 5)}, {**XY, "z": (0, 6)}),
+    ("x//6 == y//6 and x//2%3 == y//2%3 and x%2 == y%2", "x == y", {"x": BIG, "y": BIG}, None),
+    ("x//n == y and x%n == z", "x == y*n + z", {**SMALL_BASES, "n": (4, 9)}, {**SMALL_BASES, "n": (3, 9)}),
+    ("x%4 == 0 and x//4%4 == 0", "x%16 == 0", {"x": BIG}, None),
+    ("0 < x%4 or 0 < x//4%4", "0 < x%16", {"x": BIG}, None),
+    ("x*9 + y == 14", "x == 1 and y == 5", {"x": (-9, 9), "y": (-3, 13)}, {"x": (-9, 9), "y": (-4, 13)}),
+    ("x*9 + y == 14", "False", {"x": (-9, 9), "y": (6, 13)}, {"x": (-9, 9), "y": (5, 13)}),
+    ("x//6 < y or x//6 == y and x%6 < z", "x < y*6 + z", {**XY, "z": (0, 6)}, {**XY, "z": (0, 7)}),
+    ("x//6 < y or x//6 == y and x%6 < z", "x < y*6 + z", {**XY, "z": (0, 6)}, {**XY, "z": (-1, 6)}),
+    ("x//6 <= y and (x//6 != y or x%6 <= z)", "x <= y*6 + z", {**XY, "z": (-1, 5)}, {**XY, "z": (-1, 6)}),
 ]
 
 
@@ -426,6 +441,8 @@ def test_step(text, becomes, ranges, near):
 N8 = {"n": (0, 64), "x": (0, 99)}
 SMALL = {"x": (0, 20), "y": (0, 20), "n": (0, 20)}
 
+SMALL_DIVISOR = {"x": (0, 20), "y": (1, 9), "n": (0, 5)}
+
 FACTS = [
     # facts, ranges, a term, what it becomes, facts that do not suffice
     (["x < 8"], SMALL, "x//8", "0", ["x < 9"]),
@@ -456,6 +473,9 @@ FACTS = [
     (["n % 8 == 0"], N8, "(n + 3)//8", "n//8", ["n % 2 == 0"]),
     (["n % 8 == 0"], N8, "(n + 7)%8", "7", ["n % 8 == 1"]),
     (["n % 8 == 3"], N8, "n%4", "3", ["n % 6 == 3"]),
+    (["x % y == 0"], SMALL_DIVISOR, "x//y*y*n", "x*n", ["x % y <= 1"]),
+    (["(x + 1) % y == 0"], SMALL_DIVISOR, "(x + n*y)%y", "y - 1", ["(x + 1) % y <= 1"]),
+    (["x % (y*2) == 0"], SMALL_DIVISOR, "x % y", "0", ["x % (y*2) <= 1"]),
     (["x//8 == 3"], {"x": (0, 99)}, "x%8", "x - 24", ["x//9 == 3"]),
     (["3 <= x//8"], {"x": (0, 31)}, "x//8", "3", ["2 <= x//8"]),
     (["x < 8 or y < 8", "8 <= x"], SMALL, "y//8", "0", ["x < 8 or y < 8", "7 <= x"]),
