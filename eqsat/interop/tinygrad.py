@@ -2,9 +2,9 @@
 
 tinygrad lowers a kernel by graph rewriting, in ``full_rewrite_to_sink``. Behind its last symbolic pass, ``"extra
 symbolic"``, indices are still weak integers, which do not wrap around, and the gate of an index is still beside it.
-There all index expressions and conditions on them, but those that only add and multiply, are read as terms, optimised in
-one run and written again. What is not such an operation is a variable: a loop, a parameter, a value from memory. A kernel
-stays as it is unless its answer costs less as tinygrad writes it.
+There all index expressions and conditions on them, but those that only add and multiply, are read as terms, optimised
+in one run and written again. What is not such an operation is a variable: a loop, a parameter, a value from memory. A
+kernel stays as it is unless its answer costs less as tinygrad writes it.
 """
 
 from __future__ import annotations
