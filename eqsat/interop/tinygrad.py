@@ -2,9 +2,9 @@
 
 tinygrad lowers a kernel by graph rewriting, in ``full_rewrite_to_sink``. Behind its last symbolic pass, ``"extra
 symbolic"``, indices are still weak integers, which do not wrap around, and the gate of an index is still beside it.
-There all index expressions and conditions on them are read as terms, optimised in one run and written again. What is
-not such an operation is a variable: a loop, a parameter, a value from memory. A kernel stays as it is unless its answer
-costs less as tinygrad writes it.
+There all index expressions and conditions on them, but those that only add and multiply, are read as terms, optimised
+in one run and written again. What is not such an operation is a variable: a loop, a parameter, a value from memory. A
+kernel stays as it is unless its answer costs less as tinygrad writes it.
 """
 
 from __future__ import annotations
@@ -157,18 +157,21 @@ def _modules() -> Any:
 class _InLoops:
     """A cost model as C compilers leave it: they take sums out of loops, and products unless something else varies.
 
-    A sum costs next to nothing, and a product less than a comparison with a selection, which could take its place. What
-    does not fit 32 bits costs more than all else: tinygrad would compute with 64.
+    A sum costs next to nothing, and a product less than a comparison with a selection, which could take its place; a
+    remainder no more than what is left by the quotient. What does not fit 32 bits costs more than all else: tinygrad
+    would compute with 64.
     """
 
     model: CostModel
     sum: int = 1
-    product: int = 12
+    product: int = 14
 
     def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
         price = _UNIT * self.model.price(op, operands, result)
         if op in _HOISTED:
             price = min(price, self.product if op == "mul" else self.sum)
+        elif op == "mod" and operands[1][0] == operands[1][1]:
+            price = min(price, self.price("floordiv", operands, result) + self.product + self.sum)
         is_wide = operands and (result[0] < -(2**31) or result[1] >= 2**31)
         return price + (_WIDE if is_wide else 0)
 

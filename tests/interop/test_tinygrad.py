@@ -223,7 +223,8 @@ def test_what_holds_by_a_gate_is_used_behind_it_alone():
     index = floormod(OUTER + INNER, 7)
     gate = (OUTER + INNER) < 7
     gated = gate.where(index, UOp.const(Invalid))
-    for places in ([gated], [gated, index], [gated, index + 1]):
+    other = floormod(OUTER + INNER, 14)
+    for places in ([gated], [gated, other], [gated, other + 1]):
         before = sink_of(*places)
         after, done = optimised(before)
         # at all points: also where the gate does not hold
