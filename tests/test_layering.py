@@ -259,7 +259,7 @@ def test_the_command_line_starts_without_the_engine():
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("room", ["theory", "alternatives", "kernels", "codegen"])
+@pytest.mark.parametrize("room", ["theory", "alternatives", "optimizer", "kernels", "codegen"])
 def test_the_limits_of_a_room_are_in_one_table(room):
     table = (ROOT / "eqsat" / room / "limits.py").read_text().splitlines()
     fields = [at for at, line in enumerate(table) if re.match(r"    \w+: (int|float) = ", line)]

@@ -17,11 +17,7 @@ from typing import cast
 
 from eqsat.extract.graph import EQUALITY, EGraph, Node
 from eqsat.lang.ops import REDUCTIONS
-
-#: A node is needed if its term has at most this number of operators and leaves more than the shortest of its class.
-SLACK = 2
-#: Of a class's nodes this number is needed, the shortest first.
-MOST_NEEDED = 3
+from eqsat.optimizer.limits import LIMITS
 
 
 class Demand:
@@ -58,7 +54,7 @@ class Demand:
 
     def is_short(self, c: int, node: Node) -> bool:
         """Whether a node is hardly longer than the shortest of its class, or a loop of a nest."""
-        return self.size(node) <= self._sizes[c] + SLACK or (c in self.nests and self._is_loop(node))
+        return self.size(node) <= self._sizes[c] + LIMITS.slack or (c in self.nests and self._is_loop(node))
 
     def _is_loop(self, node: Node) -> bool:
         """Whether a node is a reduction, or the sum of one and something else."""
@@ -123,8 +119,8 @@ class Demand:
                     loops.append((home, node))
                 elif self.is_short(home, node):
                     short.append((self.size(node), home, node))
-        if len(short) > MOST_NEEDED:
+        if len(short) > LIMITS.needed:
             short.sort(key=itemgetter(0))
-        for home, node in [*loops, *[(home, node) for _, home, node in short[:MOST_NEEDED]]]:
+        for home, node in [*loops, *[(home, node) for _, home, node in short[: LIMITS.needed]]]:
             yield home
             yield from node[2]

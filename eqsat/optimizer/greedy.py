@@ -45,6 +45,7 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.limits import list_of, refuse_seconds
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OPS, REDUCTIONS
+from eqsat.optimizer.limits import LIMITS
 from eqsat.rules import DEFAULT
 from eqsat.theory.facts import Work
 from eqsat.theory.linear import LinearArithmetic
@@ -63,10 +64,6 @@ def _selects_divisions(rule: Rule) -> bool:
     pattern = pattern_of(rule)
     return pattern.left.op in DIVISIONS and any(t.op == "where" for t in topological([pattern.right]))
 
-
-#: Of a chain of up to this number of operands a rule may match any two, and each with the others; of a longer one the
-#: last with the rest.
-MAX_OPERANDS = 16
 
 #: Commutative and associative operators.
 CHAINED = frozenset({"add", "mul", "min", "max", "and", "or", *BITWISE})
@@ -495,7 +492,7 @@ class Matcher:
         if left.op in CHAINED:
             operands = _operands(left.op, term)
             # the operands before the last are final together: no two of them match
-            if 2 < len(operands) <= MAX_OPERANDS:
+            if 2 < len(operands) <= LIMITS.chained_operands:
                 last = operands.pop()
                 for at, other in enumerate(operands):
                     for pair in ((other, last), (last, other)):
@@ -531,7 +528,7 @@ class Matcher:
             found = [term.args]
             if term.op in CHAINED:
                 operands = _operands(term.op, term)
-                for at in range(len(operands) - 1 if 2 < len(operands) <= MAX_OPERANDS else 0):
+                for at in range(len(operands) - 1 if 2 < len(operands) <= LIMITS.chained_operands else 0):
                     others = joined(term.op, operands[:at] + operands[at + 1 :])
                     found += [(others, operands[at]), (operands[at], others)]
             if commutes(term.op):

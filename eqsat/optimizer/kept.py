@@ -18,6 +18,7 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import TRUE, Expr, any_buffer, chain_members, is_index, load, make, rebuild, replaced, topological
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
+from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.result import Result
 from eqsat.theory.definedness import kept_from_zero, suspects, unsafe_divisions
 from eqsat.theory.linear import LinearArithmetic
@@ -27,9 +28,6 @@ _ALWAYS = {op: any_buffer(Buffer(f"@{op}", "int")) for op in sorted(DIVISIONS)}
 _SOMETIMES = {op: any_buffer(Buffer(f"@{op}?", "int")) for op in sorted(DIVISIONS)}
 #: A path to a term: the conditions, in normal form, that choose it.
 Path = frozenset[Expr]
-#: The number of pairs of a term and a path to it above which all divisions that are not always evaluated get other
-#: divisors.
-MOST_PATHS = 10_000
 _OPERATOR = {array: op for arrays in (_ALWAYS, _SOMETIMES) for op, array in arrays.items()}
 
 
@@ -192,7 +190,7 @@ def _paths(
         term, path = stack.pop()
         if (term, path) in seen:
             continue
-        if len(seen) > MOST_PATHS:
+        if len(seen) > LIMITS.paths:
             return None
         seen.add((term, path))
         if term.op == "load" and term.args[0] in _SOMETIMES.values():

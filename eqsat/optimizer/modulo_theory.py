@@ -17,7 +17,7 @@ from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import MANY_CLASSES, Value, is_affine
 from eqsat.alternatives.choosing import Chooser
 from eqsat.alternatives.flat import MIN_WAYS, as_variable, flat_index
-from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.alternatives.providers import provides
 from eqsat.egraph.trace import WITHOUT_RULES
 from eqsat.extract.cost import CostModel, LoopAware
@@ -27,7 +27,8 @@ from eqsat.lang.expr import FALSE, Expr, substitute, topological
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, SUMS
 from eqsat.lang.strength_reduction import reduced
 from eqsat.lang.traversal import long_partial_sums
-from eqsat.optimizer.optimisation import FOR_NORMAL_FORMS, LARGE, Optimisation
+from eqsat.optimizer.limits import LIMITS
+from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.optimizer.relevant import relevant_rules, relevant_without_bits
 from eqsat.optimizer.result import Result
@@ -45,13 +46,6 @@ _conjectured = provides("conjectures", otherwise=lambda *_, **__: Asserted())(fi
 
 #: The operators of conditions on sums, and products, of variables.
 _PLAIN = COMPARISONS | SUMS | {"mul", "and", "or", "not", "var", "const", "bool"}
-
-#: The number of e-nodes up to which a second choice is looked for, from what is best without rules.
-MOST_NODES = 2000
-#: How often what was conjectured and proved leads to further conjectures.
-MAX_CONJECTURES = 8
-#: The number of terms of an input up to which a flat index is tried as one variable, if many divisions are left.
-MOST_TERMS = 130
 
 
 @dataclass
@@ -80,7 +74,7 @@ class ModuloTheory(Optimisation):
         try:
             base, theories = self._theories()
             self._check_divisors(theories)
-            base.work.until, base.work.end = self._ends(FOR_NORMAL_FORMS), self._last()
+            base.work.until, base.work.end = self._ends(LIMITS.normal_forms_share), self._last()
             values = self._values(base)
             if base.is_late():
                 self.stop = "time"
@@ -160,7 +154,7 @@ class ModuloTheory(Optimisation):
             if self.extract == "tree":
                 return choice
             best = self._reusing(chooser, choice, cost, limit)
-            if without_rules and len(builder.graph) <= MOST_NODES and self._has_time():
+            if without_rules and len(builder.graph) <= LIMITS.second_choice_nodes and self._has_time():
                 best = self._from(chooser, without_rules, (choice, cost), best, limit)
             return best[0]
 
@@ -195,7 +189,7 @@ class ModuloTheory(Optimisation):
     @provides("flat index", otherwise=lambda self, base, terms: terms)
     def _through_flat_index(self, base: LinearArithmetic, terms: list[Expr]) -> list[Expr]:
         """The answer with the sum that the input takes apart as one variable, if that costs less."""
-        if len(self.order) > MOST_TERMS or self.has_uninterpreted or self.suspected or self.extract == "tree":
+        if len(self.order) > LIMITS.flat_terms or self.has_uninterpreted or self.suspected or self.extract == "tree":
             return terms
         left = sum([term.op in FLOORS for term in topological(terms)])
         flat = flat_index(self.order, base) if left >= MIN_WAYS else None
@@ -287,14 +281,14 @@ class ModuloTheory(Optimisation):
         if theory is None:
             return nothing
         values: list[Value] = []
-        parts = long_partial_sums(order, LIMITS.wide_sum)
-        for _ in range(MAX_CONJECTURES):
+        parts = long_partial_sums(order, ALTERNATIVES.wide_sum)
+        for _ in range(LIMITS.conjecture_rounds):
             theory.traverse(order, parts)
             before, values = values, [theory.value(root) for root in roots]
             # what an array holds is not known, so evaluation proves nothing of it
             if values == before or self.has_uninterpreted:
                 break
-            if theory.is_late() and (before or len(self.order) > LARGE):
+            if theory.is_late() and (before or len(self.order) > LIMITS.large):
                 break
             # there is nothing to conjecture of sums of variables
             terms = {value: _as_term(value) for value in values if not is_affine(value)}

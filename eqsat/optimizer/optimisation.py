@@ -37,6 +37,7 @@ from eqsat.lang.strength_reduction import plain, reduced
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.traversal import VariableSets
 from eqsat.lang.uninterpreted import UNINTERPRETED
+from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import operations
 from eqsat.optimizer.relevant import is_shipped
 from eqsat.optimizer.result import Result
@@ -47,15 +48,6 @@ from eqsat.theory.conjectures import Conjecture
 from eqsat.theory.definedness import AllowedDivisions, defined, suspects, unsafe_divisions
 from eqsat.theory.facts import Work
 from eqsat.theory.linear import LinearArithmetic
-
-#: Inputs of more terms are large: what takes long is left out, or comes later.
-LARGE = 100
-#: How many e-nodes all rules together may make before they start again from the best terms, and how that number grows.
-FIRST_NODES, NODES_GROW = 1500, 4
-#: The share of the time after which normal forms are simplified no further; what is left is for building their e-graph.
-FOR_NORMAL_FORMS = 0.75
-#: The share of the budget's seconds, and seconds beside it, after which a run ends though what it began is not done.
-MOST_SHARE, GRACE = 1.1, 0.01
 
 
 @lru_cache
@@ -222,7 +214,7 @@ class Optimisation(ABC):
         # a run within another comes from a phase of that
         self.spent.enter("normalise")
         # a late theory may not see that a divisor is never zero
-        until = inf if self.suspected else self._ends(FOR_NORMAL_FORMS)
+        until = inf if self.suspected else self._ends(LIMITS.normal_forms_share)
         try:
             base = LinearArithmetic(self.facts, work=Work(until=until, end=max(until, self._last())))
         except ContradictionError as error:
@@ -340,7 +332,7 @@ class Optimisation(ABC):
 
     def _last(self) -> float:
         """When the input is given back rather than anything else waited for."""
-        return self._ends(MOST_SHARE) + GRACE
+        return self._ends(LIMITS.last_share) + LIMITS.grace
 
     def _variables(self) -> dict[str, Expr]:
         leaves = [term for term in (*self.order, *self.known) if term.op in ("var", "buffer")]

@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import Bounds
-
-#: How many blends are tried, from cost alone to size alone.
-BLENDS = 9
+from eqsat.optimizer.limits import LIMITS
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def blends(model: CostModel, cost: int, count: int) -> list[CostModel]:
     if isinstance(model, LoopAware):
         return [replace(model, model=blend) for blend in blends(model.model, cost, count)]
     each = max(1, cost // max(1, count))
-    return [Blend(model, each, share, BLENDS - 1) for share in range(BLENDS)]
+    return [Blend(model, each, share, LIMITS.blends - 1) for share in range(LIMITS.blends)]
 
 
 def frontier(answers: Iterable[Answer]) -> tuple[Answer, ...]:

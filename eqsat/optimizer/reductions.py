@@ -20,14 +20,11 @@ from eqsat.egraph.reductions import RightSide, divisors, is_accepted
 from eqsat.extract.graph import EQUALITY, Payload
 from eqsat.lang.expr import TRUE, Expr, const, index_level, is_index, term_count, variables
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.optimizer.limits import LIMITS
 from eqsat.theory.forms import LinearForm, to_expr
 
 #: Adds a node over classes: its class, or ``None`` if it is no term.
 type Add = Callable[[str, Payload, tuple[int, ...]], int | None]
-
-#: The number of nodes of a term up to which an index in it is replaced; matches with longer terms are left out, and the
-#: run is not saturated.
-MOST_MOVED = 60
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ class ReductionRules:
         self._done.add(key)
         if not self._is_free(match, letters, bound):
             return
-        if match.reindexes and term_count(letters.values()) > MOST_MOVED:
+        if match.reindexes and term_count(letters.values()) > LIMITS.moved_terms:
             self.is_cut = True
             return
         for found in divisors(pattern, letters, bound, self.sets):

@@ -17,6 +17,7 @@ from eqsat.extract.select import Choice, Priced
 from eqsat.lang.display import Displayed, formula, html_table
 from eqsat.lang.expr import Expr, brief
 from eqsat.lang.slots import Slot
+from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import Answer
 from eqsat.optimizer.snapshot import Built, Snapshot
 from eqsat.prove.verify import Check, check_equal, prove_equal
@@ -39,8 +40,6 @@ EXPLAINED: Slot[Explanation] = Slot()
 DEFAULT_SECONDS = 2.0
 #: Answers of more characters than these are cut, or printed with their shared subterms named.
 SHORT = 160
-#: The roots that a printed result shows.
-MOST_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -111,16 +110,16 @@ class Result(Displayed):
 
     def __str__(self) -> str:
         costs = f"cost {self.cost_before} -> {self.cost}, {self.stop}, {self.nodes} e-nodes"
-        answer = [brief(expr, SHORT) for expr in self.exprs[:MOST_SHOWN]]
-        if len(self.exprs) > MOST_SHOWN:
-            answer.append(f"and {len(self.exprs) - MOST_SHOWN} more roots")
+        answer = [brief(expr, SHORT) for expr in self.exprs[: LIMITS.shown_roots]]
+        if len(self.exprs) > LIMITS.shown_roots:
+            answer.append(f"and {len(self.exprs) - LIMITS.shown_roots} more roots")
         return "\n".join([*answer, f"{costs}, {self.rounds} rounds, {self.milliseconds:.1f} ms"])
 
     def __repr__(self) -> str:
         return f"Result({str(self).replace(chr(10), '; ')})"
 
     def _repr_html_(self) -> str:
-        pairs = [*zip(self.before, self.exprs, strict=True)][:MOST_SHOWN]
+        pairs = [*zip(self.before, self.exprs, strict=True)][: LIMITS.shown_roots]
         rows = [[brief(before, SHORT), brief(after, SHORT)] for before, after in pairs]
         return html_table(["input", "answer"], rows, str(self).splitlines()[-1])
 

@@ -15,7 +15,8 @@ from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import Expr, term_count, topological
 from eqsat.lang.ops import BITWISE
 from eqsat.optimizer.greedy import rewrite
-from eqsat.optimizer.optimisation import FIRST_NODES, LARGE, NODES_GROW, Optimisation, dont_care
+from eqsat.optimizer.limits import LIMITS
+from eqsat.optimizer.optimisation import Optimisation, dont_care
 from eqsat.optimizer.relevant import uncovered, uncovered_without_bits
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.snapshot import Part, Snapshot
@@ -61,15 +62,15 @@ class RulesAlone(Optimisation):
         # gates start from what all roots together come to without them
         everything = _Group(self.facts, [i for group in groups for i in group.members])
         waiting = [everything, *groups] if len(groups) > 1 else groups
-        nodes = FIRST_NODES
-        if term_count(found) > LARGE:
+        nodes = LIMITS.first_nodes
+        if term_count(found) > LIMITS.large:
             found = self._one_by_one(everything, found)
         while waiting:
             for place, group in enumerate(waiting):
                 sizes = [term_count([found[i] for i in of.members]) for of in waiting[place:]]
                 found = self._pulsed(group, found, nodes, self._seconds_left() * sizes[0] / sum(sizes))
             waiting = [group for group in groups if group.stop == "nodes" and nodes < self.budget.nodes]
-            nodes *= NODES_GROW
+            nodes *= LIMITS.nodes_grow
         self.stop = next((group.stop for group in groups if group.stop != "saturated"), self.stop)
         parts = tuple([group.part for group in groups if group.part is not None])
         snapshot = Snapshot(parts, self.lazy) if parts else None

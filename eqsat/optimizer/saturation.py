@@ -18,7 +18,7 @@ from typing import Any, cast
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import Value, is_affine, sum_of
 from eqsat.alternatives.congruent import CongruentRemainders
-from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.program import CONTAINERS, EQUAL, NORMAL, OPEN, PLAIN
 from eqsat.egraph.tables import Tables, constructors
@@ -29,23 +29,10 @@ from eqsat.lang.expr import FALSE, TRUE, brief, make
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, OPS, Bounds, Op, for_each_own
 from eqsat.optimizer.demand import Demand
+from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.reductions import Match, ReductionRules
 from eqsat.theory.forms import LinearForm, number, to_expr
 
-#: Sums of a class that rules match besides its normal form; further ones only if they are shorter than all before.
-MOST_OPEN = 3
-#: The same with rules of a user's own, which may need each other's results, for sums no longer than those before.
-MOST_SHORT = 12
-#: The number of terms up to which rules match sums that have other sums among their terms.
-MOST_DERIVED = 3
-#: From this number of products, junctions, minima and maxima on broad rules are left out.
-MANY_CONTAINERS = 500
-#: From this number of e-nodes on loops are no longer merged, split and swapped.
-MANY_NODES = 3000
-#: The seconds that inserting an e-node takes, about: there is no use in inserting what cannot be matched in time.
-SECONDS_PER_NODE = 1e-5
-#: How deep nested operators are flattened.
-MAX_NESTED = 8
 _LARGEST = 2**62
 #: Where a bound is infinite, it is about ``_LARGEST`` to egglog, and finite numbers are at most this: what a guard
 #: computes of two of them is far from infinite, and what it computes of an infinite one lies beyond them all.
@@ -119,7 +106,7 @@ class _Run:
 
     def __init__(self, builder: Builder, tables: Tables, thorough: bool) -> None:
         self.thorough = thorough
-        self.most_short = MOST_SHORT if thorough else MOST_OPEN
+        self.most_short = LIMITS.open_sums_of_own_rules if thorough else LIMITS.open_sums
         self.builder, self.tables = builder, tables
         self.classes, self.values = builder.graph.classes, builder.values
         self.live: frozenset[str] = frozenset({"Sum"})
@@ -153,7 +140,7 @@ class _Run:
 
     def steps(self, budget: Budget, is_late: Callable[[float], bool]) -> str:
         """Insert, match and normalise until nothing changes: why that ended."""
-        if is_late(SECONDS_PER_NODE * len(self.builder.graph)):
+        if is_late(LIMITS.seconds_per_node * len(self.builder.graph)):
             return "time"
         began = time.perf_counter()
         is_new = self.insert()
@@ -167,14 +154,14 @@ class _Run:
             if is_late(2 * self.rounds[-1].seconds):
                 return "time"
             began, matched = time.perf_counter(), self.tables.matches.total()
-            with_broad = self.thorough or self.containers < MANY_CONTAINERS
+            with_broad = self.thorough or self.containers < LIMITS.containers
             is_whole &= with_broad or not self.tables.has_broad(self.live)
             changed = self.tables.round(self.live, with_broad)
             if changed:
                 self.read()
                 self.apply(self.matched)
                 is_new = self.insert()
-            if self.reindexing and len(self.builder.graph) > MANY_NODES:
+            if self.reindexing and len(self.builder.graph) > LIMITS.reindexed_nodes:
                 self.reindexing.clear()
                 is_whole = False
             if self.reindexing and not (changed and is_new):
@@ -290,7 +277,7 @@ class _Run:
         value = self.values[c]
         for node in [*self.classes[c]]:
             op, payload, operands = node
-            if op == "sum" and len(operands) <= MOST_DERIVED and node != self.normal.get(c):
+            if op == "sum" and len(operands) <= LIMITS.derived_terms and node != self.normal.get(c):
                 constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
                 if constant and coefficients == (1,):
                     yield constant, operands[0]
@@ -466,7 +453,7 @@ class _Run:
                     self.retired.add((c, node))
                     op, payload, operands = node
                     if op in CONTAINERS:
-                        operands = tuple([m for a in operands for m in self._members(op, a, MAX_NESTED)])
+                        operands = tuple([m for a in operands for m in self._members(op, a, LIMITS.nested)])
                     self.tables.retire(op, payload, operands)
 
     def _literal(self, c: int) -> int | None:
@@ -491,7 +478,7 @@ class _Run:
                 # it counts only where the divisor is not zero, and a rule would take it out of there
                 return None
         if op in CONTAINERS:
-            operands = tuple([m for a in operands for m in self._members(op, a, MAX_NESTED)])
+            operands = tuple([m for a in operands for m in self._members(op, a, LIMITS.nested)])
         if op != "sum" or (node != self.normal.get(c) and self._is_matched(c, node) and self._opens(c, len(operands))):
             self._row(c, op, payload, operands, OPEN)
         elif self.demand is not None and node != self.normal.get(c):
@@ -518,15 +505,15 @@ class _Run:
             return False
         if self.demand is not None and not self.demand.is_short(c, node):
             return False
-        return self.thorough or len(operands) <= MOST_DERIVED or all(map(self._is_atom, operands))
+        return self.thorough or len(operands) <= LIMITS.derived_terms or all(map(self._is_atom, operands))
 
     def _is_wide(self, terms: Sized) -> bool:
         """Whether a sum of these is one value to rules, unless these are a user's own or there is no theory."""
-        return self.demand is None and len(terms) > LIMITS.wide_sum and not self.thorough
+        return self.demand is None and len(terms) > ALTERNATIVES.wide_sum and not self.thorough
 
     def _may_open(self, c: int, length: int) -> bool:
         count, shortest = self.opened.get(c, (0, length))
-        return count < MOST_OPEN or (count < self.most_short and length <= shortest) or length < shortest
+        return count < LIMITS.open_sums or (count < self.most_short and length <= shortest) or length < shortest
 
     def _opens(self, c: int, length: int) -> bool:
         """Whether rules match one more sum of a class: one of the first, or a shorter one than those before."""

@@ -511,7 +511,7 @@ def test_the_outermost_of_nested_minima():
 
 def test_a_run_whose_normal_forms_had_too_little_time_says_so(monkeypatch):
     for module in (modulo_theory, optimisation):
-        monkeypatch.setattr(module, "FOR_NORMAL_FORMS", 0.0)
+        monkeypatch.setattr(module, "LIMITS", replace(module.LIMITS, normal_forms_share=0.0))
     result = optimize(V * 2 // 2)
     assert (result.expr, result.stop) == (V, "time")
 

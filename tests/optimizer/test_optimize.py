@@ -3,8 +3,7 @@
 import inspect
 import math
 import re
-import sys
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, buffer, const, term_count, topological, var, variables
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
+from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.result import Result
@@ -594,7 +594,7 @@ def test_rules_that_outgrow_their_e_graph_start_again_from_the_best_terms(monkey
     monkeypatch.setattr(RulesAlone, "_insert", lambda run, *terms: begun.append(terms) or insert(run, *terms))
     at_once = sound(optimize(text, theory=False, **XYZ))
     graphs = len(begun)
-    monkeypatch.setattr(sys.modules["eqsat.optimizer.rules_alone"], "FIRST_NODES", 20)
+    monkeypatch.setattr("eqsat.optimizer.rules_alone.LIMITS", replace(LIMITS, first_nodes=20))
     in_pulses = sound(optimize(text, theory=False, **XYZ))
     assert len(begun) > 2 * graphs
     assert in_pulses.cost <= at_once.cost

@@ -1,0 +1,72 @@
+"""The limits of this room, in one table: what each bounds, and what happens beyond."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerLimits:
+    """How far a run searches before it takes what it has: each limit costs strength, never truth."""
+
+    # time
+    #: The share of the time after which normal forms are simplified no further; the rest is for building their e-graph.
+    normal_forms_share: float = 0.75
+    #: The share of the budget's seconds after which a run ends though what it began is not done.
+    last_share: float = 1.1
+    #: Seconds that it has beside that.
+    grace: float = 0.01
+    #: The seconds that inserting an e-node into egglog takes, about: what cannot be matched in time is not inserted.
+    seconds_per_node: float = 1e-5
+
+    # the input
+    #: Inputs of more terms are large: what takes long is left out, or comes later.
+    large: int = 100
+    #: How often what was conjectured and proved leads to further conjectures.
+    conjecture_rounds: int = 8
+    #: Terms of an input up to which a flat index is tried as one variable, if many divisions are left.
+    flat_terms: int = 130
+    #: Pairs of a term and a path to it above which all divisions that are not always evaluated get other divisors.
+    paths: int = 10_000
+
+    # saturation
+    #: Sums of a class that rules match besides its normal form; further ones only if they are shorter than all before.
+    open_sums: int = 3
+    #: The same with rules of a user's own, which may need each other's results, for sums no longer than those before.
+    open_sums_of_own_rules: int = 12
+    #: Terms up to which rules match sums that have other sums among their terms.
+    derived_terms: int = 3
+    #: From this number of products, junctions, minima and maxima on broad rules are left out.
+    containers: int = 500
+    #: From this number of e-nodes on loops are no longer merged, split and swapped.
+    reindexed_nodes: int = 3000
+    #: Nodes of a term up to which an index in it is replaced; matches with longer terms are left out, and the run is
+    #: not saturated.
+    moved_terms: int = 60
+    #: How deep nested operators are flattened.
+    nested: int = 8
+
+    # rules alone
+    #: E-nodes that all rules together may make before they start again from the best terms.
+    first_nodes: int = 1500
+    #: How many times as many they may make then.
+    nodes_grow: int = 4
+    #: A node is needed if its term has at most this number of operators more than the shortest of its class.
+    slack: int = 2
+    #: Of a class's nodes this number is needed, the shortest first.
+    needed: int = 3
+
+    # the answer
+    #: E-nodes up to which a second choice is looked for, from what is best without rules.
+    second_choice_nodes: int = 2000
+    #: Blends of cost and size that are tried, from cost alone to size alone.
+    blends: int = 9
+    #: Roots that a printed result shows; of others it says how many they are.
+    shown_roots: int = 8
+
+    # greedy rewriting
+    #: Of a chain of up to this number of operands a rule may match any two, and each with the others; of a longer one
+    #: the last with the rest.
+    chained_operands: int = 16
+
+
+#: The limits that are used.
+LIMITS = OptimizerLimits()
