@@ -62,7 +62,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         builder,
         _never_negative(builder, forms),
         _rounded_down(builder, forms),
-        _of_two_values(builder, values),
+        _of_two_values(builder, values, needed),
         _merged(builder, conditions),
         ((c, node) for c, condition in conditions for node in builder.conditions.by_needed(condition, needed)),
     )
@@ -172,7 +172,9 @@ def _rounded_down(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> 
                 yield c, builder.sum_node([*terms, (remainder, -k)], whole.constant)
 
 
-def _of_two_values(builder: Builder, values: Iterable[tuple[int, Value]]) -> Iterator[tuple[int, Node]]:
+def _of_two_values(
+    builder: Builder, values: Iterable[tuple[int, Value]], needed: Collection[int]
+) -> Iterator[tuple[int, Node]]:
     """``min(20 - 6*x, 6)`` as ``where(x < 3, 6, 2)``, where it has these values alone, and ``x*10 + 3`` of a bit."""
     for c, form in values:
         if not isinstance(form, LinearForm) or not form.terms:
@@ -184,7 +186,7 @@ def _of_two_values(builder: Builder, values: Iterable[tuple[int, Value]]) -> Ite
             condition, lower, higher = found
             selects = builder.add_class(condition)
             part = LinearForm(form.terms, 0).divided(form.content())
-            if part != form and part in builder.classes:
+            if part != form and part in builder.classes and builder.add_class(part) in needed:
                 # the normal form of the condition may divide by more
                 end = (higher - form.constant) // form.content()
                 yield selects, ("lt", None, (builder.add_class(part), builder.add_class(number(end))))
