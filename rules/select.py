@@ -46,7 +46,7 @@ SELECT = [
     Rule("where-less-offset-then", "where(p, x + c, d)",         "where(p, x, d - c) + c",  "vmin(x) < vmax(x)",  "a literal leaves both branches", modulo_theory=True),
     Rule("where-less-offset-else", "where(p, d, x + c)",         "where(p, d - c, x) + c",  "vmin(x) < vmax(x)",  "a literal leaves both branches", modulo_theory=True),
     Rule("where-halves",       "where(p, x, 0) + where(p, 0, y)", "where(p, x, y)",             why="one condition, one choice", modulo_theory=True),
-    Rule("where-steps",        "where(x < a, m, n) - where(x < b, c, d)", "where(x == b, m - d, n - d)", "a == b + 1 and m - c == n - d", "the steps cancel but at b", modulo_theory=True),
+    Rule("where-steps",        "where(x < a, y, z) - where(x < b, y, z)", "where(x == b, y - z, 0)",  "a == b + 1",         "the steps cancel but at b", modulo_theory=True),
     Rule("where-step-at-end",  "where(x < c, a, c)",             "max(x, a)",                      "a == c - 1 and vmax(x) == c", "x is c where it is not below", modulo_theory=True),
     Rule("where-step-at-start", "where(x < c, a, c)",            "min(x, c)",                      "a == c - 1 and vmin(x) == a", "x is c - 1 where it is below c", modulo_theory=True),
     Rule("where-of-two-values", "x * y",                         "where(x < vmax(x), y*vmin(x), y*vmax(x))", "vmax(x) == vmin(x) + 1 and vmin(y) + 1 < vmax(y)", "x has two values", modulo_theory=True),
