@@ -21,7 +21,6 @@ from typing import Protocol
 from eqsat.extract.graph import Bounds
 
 _I32 = (-(2**31), 2**31 - 1)
-SUMS = frozenset({"add", "sub", "neg"})
 DIVISIONS = frozenset({"floordiv", "mod", "tdiv", "tmod"})
 
 
@@ -138,15 +137,14 @@ class OpCount:
 class Latency:
     """Cycles to evaluate one node with its operands in registers, on a recent x86-64 core.
 
-    Only ratios matter. Additions, comparisons, selections, shifts and masks take a cycle, a multiplication three, and
-    one more where operands of 32 bits are extended for a longer sum or product.
+    Only ratios matter. Additions, comparisons, selections, shifts and masks take a cycle, a multiplication three.
     Floor division and remainder by ``2**k`` are one shift or mask for either sign. By another constant a quotient is
-    a widening multiplication and a shift, with a fix-up if the numerator may be negative, and one if it has 64 bits;
-    the remainder multiplies back and subtracts. By a variable the divider takes 20 cycles to a remainder and 4 more to
-    a floor quotient; operands that may be negative need a fix-up, and 64-bit operands take twice as long. Loads are
-    issued early, so that little is waited for; a stored result is forwarded after four cycles. A step of a reduction
-    takes its operation and one cycle for the loop. Source: Agner Fog's instruction tables (2022), rounded;
-    `docs/gallery.md` compares them with measurements.
+    a widening multiplication and a shift, with a fix-up if the numerator may be negative; the remainder multiplies
+    back and subtracts. By a variable the divider takes 20 cycles to a remainder and 4 more to a floor quotient;
+    operands that may be negative need a fix-up, and 64-bit operands take twice as long. Loads are issued early, so that
+    little is waited for; a stored result is forwarded after four cycles. A step of a reduction takes its operation and
+    one cycle for the loop. Source: Agner Fog's instruction tables (2022), rounded; `docs/gallery.md` compares them with
+    measurements.
 
     >>> model = Latency()
     >>> model.price("floordiv", [(0, 99), (1, 9)], (0, 99)), model.price("shr", [(0, 99), (3, 3)], (0, 12))
@@ -156,7 +154,6 @@ class Latency:
     simple: int = 1
     multiply: int = 3
     divide_by_constant: int = 5
-    wide_dividend: int = 2
     sign_fix_up: int = 2
     remainder_by_variable: int = 20
     quotient_by_variable: int = 24
@@ -168,23 +165,15 @@ class Latency:
         if not operands:
             return 0
         if op == "mul":
-            return min([self._multiply(x) for x in operands]) + self._extend(operands, result)
+            return min([self._multiply(x) for x in operands])
         if op in DIVISIONS:
             return self._divide(op, operands[0], operands[1])
-        if op in SUMS:
-            return self.simple + self._extend(operands, result)
         if op in _REDUCTIONS:
             step = self.multiply if op == "prod_over" else self.simple
             return (step + self.simple) * steps(operands)
         if op in OWN_PRICES:
             return self.simple * additions(op, operands, result)
         return self.store if op == "store" else self.load if op == "load" else self.simple
-
-    def _extend(self, operands: Sequence[Bounds], result: Bounds) -> int:
-        """What it takes to make operands of 32 bits wider where the result needs that."""
-        if width([result]) == 32:
-            return 0
-        return self.simple if width([x for x in operands if x[0] < x[1]]) == 32 else 0
 
     def _multiply(self, by: Bounds) -> int:
         low, high = by
@@ -201,7 +190,6 @@ class Latency:
             if is_power_of_two(abs(y[0])):
                 return self.simple * (1 + (y[0] < 0)) + (self.sign_fix_up if truncates and signed else 0)
             quotient = self.divide_by_constant + (self.sign_fix_up if signed else 0)
-            quotient += self.wide_dividend if width([x]) == 64 else 0
             return quotient if op in ("floordiv", "tdiv") else quotient + self.multiply + self.simple
         cycles = self.quotient_by_variable if op == "floordiv" else self.remainder_by_variable
         if signed and not truncates:

@@ -66,10 +66,6 @@ LATENCY = [
     ("floordiv", [SIGNED, literal(7)], 7),
     ("mod", [BYTE, literal(7)], 9),
     ("mod", [SIGNED, literal(7)], 11),
-    # of 64 bits by another literal: the high half of a long product, often corrected
-    ("floordiv", [WIDE, literal(7)], 7),
-    ("mod", [WIDE, literal(7)], 11),
-    ("floordiv", [WIDE, literal(8)], 1),
     # by a variable: a sign costs two fix-ups, 64 bits twice as much
     ("mod", [BYTE, FREE], 20),
     ("floordiv", [BYTE, FREE], 24),
@@ -85,26 +81,6 @@ LATENCY = [
 @pytest.mark.parametrize(("op", "operands", "cycles"), LATENCY)
 def test_latency(op, operands, cycles):
     assert Latency().price(op, operands, (0, 10**6)) == cycles
-
-
-#: All that 32 bits hold, signed.
-I32 = (-(2**31), 2**31 - 1)
-
-
-@pytest.mark.parametrize(
-    ("op", "operands", "result", "cycles"),
-    [
-        ("add", [I32, literal(1)], (-(2**31) + 1, 2**31), 2),
-        ("add", [I32, literal(2**31)], (0, 2**32 - 1), 2),
-        ("add", [I32, (0, 0)], I32, 1),
-        ("sub", [I32, WIDE], (-(2**41), 2**31), 1),
-        ("neg", [I32], (-(2**31) + 1, 2**31), 2),
-        ("mul", [I32, literal(3)], (-3 * 2**31, 3 * 2**31 - 3), 4),
-        ("mul", [WIDE, literal(3)], (0, 3 * 2**40), 3),
-    ],
-)
-def test_operands_of_32_bits_are_extended_for_a_longer_result(op, operands, result, cycles):
-    assert Latency().price(op, operands, result) == cycles
 
 
 def test_latency_is_what_its_fields_say():

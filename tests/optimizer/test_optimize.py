@@ -503,13 +503,6 @@ def test_conditions_as_text_use_the_names_of_the_expressions():
     assert optimize("y % 8", constraints=["y < 8"], y=(0, 99)).cost == 0
 
 
-@pytest.mark.parametrize(("text", "wanted"), [("x - x//3*3", "x%3"), ("x%3", "x%3"), ("where(y < 3, x%7, 2)", None)])
-def test_what_32_bits_hold_is_computed_in_them(text, wanted):
-    result = optimize(text, x=(-(2**31), 2**31 - 1), y=(0, 9))
-    assert str(result.expr) == (wanted or text)
-    assert all(t.vmin >= -(2**31) and t.vmax < 2**31 for t in topological(result.exprs) if not t.is_bool)
-
-
 @every_way
 @pytest.mark.parametrize("model", [OpCount({"mod": -4}), Latency(simple=-4), LoopAware({"x": 3}, OpCount({"mod": -4}))])
 def test_a_price_below_nothing_is_refused(model, options):

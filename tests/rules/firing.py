@@ -423,7 +423,9 @@ FIRING = [
         {"i": (0, 9), "j": (0, 9), "k": (0, 5)},
         besides=["where-add-where"],
     ),
-    Firing("where-steps", "where(x < 3, 0, y) - where(x < 2, 0, y)", "where(x == 2, -y, 0)", {"x": (0, 9), "y": (0, 9)}),
+    Firing(
+        "where-steps", "where(x < 3, 0, y) - where(x < 2, 0, y)", "where(x == 2, -y, 0)", {"x": (0, 9), "y": (0, 9)}
+    ),
     Firing("where-step-at-end", "where(x < 3, 2, 3)", "max(x, 2)", {"x": (0, 3)}),
     Firing("where-step-at-start", "where(x < 3, 2, 3)", "min(x, 3)", {"x": (2, 9)}),
     Firing("where-of-two-values", "x*y", "where(x < 1, 0, y)", {"x": (0, 1), "y": (0, 9)}),
