@@ -94,8 +94,12 @@ FENCES = {
     "shifts and masks cost less, or more": [
         ("multiple-above-power", "c - 1 & c - 2 == 0"),
         ("eq-or-eq", "d - c & d - c - 1 == 0"),
+        ("tdiv-by-floor", "d & d - 1 == 0"),
     ],
-    "a power of two is positive, which the proof does not know": [("multiple-above-power", "1 < c")],
+    "a power of two is positive, which the proof does not know": [
+        ("multiple-above-power", "1 < c"),
+        ("tdiv-by-floor", "1 < d"),
+    ],
     "a factor of one changes nothing": [("min-common-factor", "1 < factor_x"), ("max-common-factor", "1 < factor_x")],
     "the quotient is never positive": [("div-negated", "vmin_x < 0"), ("div-negated", "vmax_x < d")],
     "a divisor that is zero is no term": [("bitand-low-mask", "0 <= c")],
