@@ -85,7 +85,7 @@ class Chooser:
         # a search for what is available adds classes even where it finds nothing
         self.priced.refresh(self.of_products)
         whole = {**tree(self.priced), **start}
-        return self._with_partial_sums(needed(whole, self.builder.graph.roots))
+        return self._bracket(needed(whole, self.builder.graph.roots))
 
     def reusing(self, choice: Choice, cost: int, has_time: Callable[[], bool]) -> tuple[Choice, int]:
         """The choice improved by alternatives that use what is computed anyway."""
