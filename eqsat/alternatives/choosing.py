@@ -38,6 +38,7 @@ class Chooser:
     trees: bool
     priced: Priced = field(init=False)
     programs: LinearPrograms = field(init=False)
+    # by the sums and junctions of a choice, the choice in which they share parts
     _bracketed: dict[frozenset[tuple[int, Node]], tuple[Choice, int]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -85,6 +86,7 @@ class Chooser:
         # a search for what is available adds classes even where it finds nothing
         self.priced.refresh(self.of_products)
         whole = {**tree(self.priced), **start}
+        # the graph has gained parts since the same sums were bracketed
         return self._bracket(needed(whole, self.builder.graph.roots))
 
     def reusing(self, choice: Choice, cost: int, has_time: Callable[[], bool]) -> tuple[Choice, int]:
