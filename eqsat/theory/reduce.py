@@ -45,6 +45,9 @@ class Reductions(Conditions):
 
     def _reduction(self, term: Expr) -> LinearForm:
         body, index, low, high = term.args
+        if self.parent is not None and self.touched & self.variables.of(index):
+            # what is known of an index here is not about the one of that name which the reduction binds
+            return self.parent.form(term)
         over = Range(index, self.forms[low], self.forms[high])
         inside = self._inside(over)
         if inside is None:

@@ -10,11 +10,12 @@ from reductions import loop_nests, reduction_terms
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.matching import compiled
 from eqsat.egraph.rule import Rule
-from eqsat.lang.expr import Expr, buffer, buffers, topological, var, variables
+from eqsat.lang.expr import Expr, buffer, buffers, const, make, sum_over, topological, var, variables, where
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 from eqsat.rules import DEFAULT, REDUCE
+from eqsat.theory.linear import LinearArithmetic
 
 NAMES = {"n": var("n", 0, 16), "m": var("m", 0, 9), "x": var("x", -4, 9), "A": buffer("A")}
 
@@ -86,3 +87,14 @@ def test_a_rule_of_ones_own_about_reductions_meets_the_shipped_ones():
 )
 def test_a_node_that_speaks_of_another_index_is_left_out_of_an_empty_class(text):
     assert optimize(parse(text, NAMES)).check().equal
+
+
+def test_what_is_known_of_an_index_says_nothing_of_another_of_its_name():
+    # a branch where the outer index is 0 has a sum over one that shares its leaf: it was taken for 0 there
+    result = optimize("sum((p*r*3 + r*3 - 1) % 100, r, 0, 2)", p=(0, 2))
+    assert result.check().equal
+    r = var("r", 0, 1)
+    (index,) = {t.args[1] for t in topological([sum_over(r, r, 0, 2)]) if t.op == "sum_over"}
+    body = make("sum_over", index, index, const(0), const(2))
+    theory = LinearArithmetic()
+    assert theory.value(where(index < 1, body, 0)) == theory.value(where(index < 1, 1, 0))
