@@ -48,8 +48,14 @@ class Digits(Extremes):
         """
         if not 1 < len(members) <= LIMITS.deciding:
             return members
-        zeros = {member: zero for member in members if (zero := self._zero_beside(op, member)).terms}
-        return [self._less(member, [z for m, z in zeros.items() if m is not member]) for member in members]
+        found = [*members]
+        zeros = [self._zero_beside(op, member) for member in found]
+        for place, member in enumerate(found):
+            # one after the other, by what the others are by then: two may not both be shortened by each other
+            found[place] = self._less(member, [z for at, z in enumerate(zeros) if at != place and z.terms])
+            if found[place] is not member:
+                zeros[place] = self._zero_beside(op, found[place])
+        return found
 
     def _less(self, member: Expr, zeros: Sequence[LinearForm]) -> Expr:
         """A comparison without what is zero, if that makes it shorter."""

@@ -861,3 +861,16 @@ def test_an_answer_that_costs_as_much_takes_no_more_operations() -> None:
 def test_help_shows_a_signature_that_can_be_read() -> None:
     assert len(str(inspect.signature(optimize))) < 1000
     assert optimize("x//4*4 + x%4", x=(0, 99), rules=None).rule_set == DEFAULT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x + y == 0 and x + y*2 == 0",
+        "x + y != 0 or x + y*2 != 0",
+        "x + y + z == 2 and x + y - z == 2",
+        "x + y + z == 0 and x + y + w == 0 and x + y + z + w == 0",
+    ],
+)
+def test_two_equations_do_not_both_lose_what_the_other_says(text):
+    assert optimize(text, **dict.fromkeys([c for c in "wxyz" if c in text], (-3, 3))).check().equal
