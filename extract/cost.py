@@ -140,7 +140,7 @@ class Latency:
     Only ratios matter. Additions, comparisons, selections, shifts and masks take a cycle, a multiplication three.
     Floor division and remainder by ``2**k`` are one shift or mask for either sign. By another constant a quotient is
     a widening multiplication and a shift, with a fix-up if the numerator may be negative; the remainder multiplies
-    back and subtracts. By a variable the divider takes 20 cycles to a remainder and 4 more to a floor quotient;
+    back, by a shift and a sum where that is quicker, and subtracts. By a variable the divider takes 20 cycles to a remainder and 4 more to a floor quotient;
     operands that may be negative need a fix-up, and 64-bit operands take twice as long. Loads are issued early, so that
     little is waited for; a stored result is forwarded after four cycles. A step of a reduction takes its operation and
     one cycle for the loop. Source: Agner Fog's instruction tables (2022), rounded; `docs/gallery.md` compares them with
@@ -190,7 +190,9 @@ class Latency:
             if is_power_of_two(abs(y[0])):
                 return self.simple * (1 + (y[0] < 0)) + (self.sign_fix_up if truncates and signed else 0)
             quotient = self.divide_by_constant + (self.sign_fix_up if signed else 0)
-            return quotient if op in ("floordiv", "tdiv") else quotient + self.multiply + self.simple
+            if op in ("floordiv", "tdiv"):
+                return quotient
+            return quotient + min(self.multiply, self.simple * shifts_and_sums(abs(y[0]))) + self.simple
         cycles = self.quotient_by_variable if op == "floordiv" else self.remainder_by_variable
         if signed and not truncates:
             cycles += 2 * self.sign_fix_up
@@ -430,6 +432,18 @@ def checked(model: CostModel) -> CostModel:
 def is_power_of_two(value: int) -> bool:
     """Whether ``value`` is 1, 2, 4, ..."""
     return value > 0 and value & (value - 1) == 0
+
+
+def shifts_and_sums(factor: int) -> int:
+    """How many shifts and sums multiply by a positive literal: one for each digit, but no shift for the lowest one.
+
+    The digits are 1 and -1, no two of them side by side, which takes the fewest (Reitwiesner, Binary Arithmetic, 1960).
+
+    >>> shifts_and_sums(9), shifts_and_sums(7), shifts_and_sums(6), shifts_and_sums(11)
+    (2, 2, 3, 4)
+    """
+    digits = (factor ^ (3 * factor)) >> 1
+    return 2 * digits.bit_count() - 1 - (digits & 1)
 
 
 def exact_multiplier(divisor: int, most: int) -> tuple[int, int]:
