@@ -13,10 +13,10 @@ from typing import cast
 
 from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import EGraph, Node
-from eqsat.lang.expr import Expr
+from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS
-from eqsat.theory.definedness import AllowedDivisions
-from eqsat.theory.forms import LinearForm
+from eqsat.theory.definedness import AllowedDivisions, undefined
+from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
 
 #: :attr:`AlternativeLimits.classes`, for the optimiser.
@@ -47,6 +47,9 @@ class CanonicalGraph:
         # the number of values of each index of a reduction, by its bit
         self._extents = theory.variables.index_extents
         self._indices: dict[int, int] = {}
+        # whether a node divides by what may be zero, and the classes that are asked whether they do
+        self._has_suspects = False
+        self._undefined: dict[int, bool] = {}
 
     def add_class(self, value: Value, expand: bool = True) -> int:
         """The class of a normal form; it waits for its e-nodes, unless ``expand`` is false."""
@@ -96,8 +99,11 @@ class CanonicalGraph:
 
         Whether the class has the node now: an index may be used inside its reduction alone.
         """
-        if self.allowed is not None and node[0] in DIVISIONS:
-            node = self._safe(node, self.allowed)
+        if node[0] in DIVISIONS:
+            low, high = self.graph.bounds[node[2][1]]
+            self._has_suspects |= low <= 0 <= high
+            if self.allowed is not None:
+                node = self._safe(node, self.allowed)
         nodes = self.graph.classes[c]
         if node in nodes:
             return True
@@ -108,6 +114,17 @@ class CanonicalGraph:
         if node[0] == "mul":
             self._narrow(c, node[2])
         return True
+
+    def may_be_undefined(self, c: int) -> bool:
+        """Whether a class divides by what may be zero: where it does, its e-nodes may have different values."""
+        if not self._has_suspects:
+            return False
+        found = self._undefined.get(c)
+        if found is None:
+            value = self.values[c]
+            term = to_expr(value) if isinstance(value, LinearForm) else value
+            found = self._undefined[c] = term in undefined(topological([term]), self.theory)
+        return found
 
     def _narrow(self, c: int, factors: tuple[int, ...]) -> None:
         """Bounds of a class by those of factors: of a product that is multiplied out the sign is not seen."""

@@ -372,6 +372,10 @@ class _Run:
         if not isinstance(value, LinearForm):
             add("holds" if value is TRUE else "fails" if value is FALSE else "condition", c)
             return
+        if self.builder.classes.may_be_undefined(c):
+            # rules know it by its number alone: what they say of one of its nodes need not hold of the others
+            add("condition", c)
+            return
         low, high = self.builder.graph.bounds[c]
         if len(value.terms) > 1 and any(a.op == "floordiv" for a in value.terms):
             low, high = self.builder.theory.bounds(value)
@@ -472,6 +476,8 @@ class _Run:
     def _node(self, c: int, node: Node) -> str | None:
         """Insert one node: its constructor; none if rules do not read such nodes."""
         op, payload, operands = node
+        if self.builder.classes.may_be_undefined(c):
+            return None
         if op in DIVISIONS:
             low, high = self.builder.graph.bounds[operands[1]]
             if low <= 0 <= high:

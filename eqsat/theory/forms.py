@@ -14,7 +14,8 @@ from functools import lru_cache
 from itertools import pairwise
 from math import gcd
 
-from eqsat.lang.expr import Expr, const, make, rebuild
+from eqsat.lang.expr import Expr, const, make, rebuild, shift_amount, topological
+from eqsat.lang.ops import SHIFTS
 
 #: What :func:`to_expr` writes a form with.
 _FORM_OPERATORS = frozenset({"add", "sub", "mul"})
@@ -249,7 +250,13 @@ def without_quotients(term: Expr, equations: Sequence[LinearForm]) -> Expr:
 
     def replace(part: Expr, args: tuple[Expr, ...]) -> Expr | None:
         # a sum is read as a whole, where it is an operand
-        return make(part.op, *map(plain, args)) if args and part.op not in _FORM_OPERATORS else None
+        if not args or part.op in _FORM_OPERATORS:
+            return None
+        operands = [*map(plain, args)]
+        if part.op in SHIFTS:
+            # bounds may no longer show that it can be a shift
+            operands[1] = shift_amount(operands[1])
+        return make(part.op, *operands)
 
     return plain(*rebuild([term], replace))
 
@@ -260,9 +267,16 @@ def _without_quotients(form: LinearForm, equations: Sequence[LinearForm]) -> Lin
             scale, uneven = divmod(form.terms.get(atom, 0), coefficient)
             if scale and not uneven and _divides(atom):
                 other = form.plus(equation, -scale)
-                if _division_order(other) < _division_order(form):
+                if _division_order(other) < _division_order(form) and not _is_within(atom, equation):
                     form = other
     return form
+
+
+def _is_within(atom: Expr, equation: LinearForm) -> bool:
+    """Whether another atom of ``equation`` has a quotient of ``atom`` below it, so that the equation does not end it."""
+    quotients = {factor for factor in factors(atom) if factor.op == "floordiv"}
+    below = topological([operand for other in equation.terms if other is not atom for operand in other.args])
+    return not quotients.isdisjoint(below)
 
 
 def _division_order(form: LinearForm) -> tuple[int, int]:

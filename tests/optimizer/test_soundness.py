@@ -173,3 +173,25 @@ def known_terms(draw: st.DrawFn) -> tuple[list[Expr], list[Expr], list[Expr | No
 def test_where_facts_and_gates_hold(options, example):
     roots, facts, gates = example
     assert_sound(roots, options, facts, gates)
+
+@every_way
+@pytest.mark.parametrize("cost", ["latency", "codesize"])
+def test_what_a_division_by_zero_would_be_says_nothing_of_where_it_is_not_taken(options, cost):
+    # a remainder by zero would be its dividend, and the answer would not need the condition; by 1 it is zero
+    x = "(i & 6)*2 - 1"
+    root = parse(f"where({x} & 64 != 0, ({x}) % ({x} & 64), {x})", {"i": var("i", 0, 8)})
+    assert_sound([root], {**options, "cost": cost})
+
+
+@every_way
+def test_a_shift_by_what_only_a_constraint_bounds(options):
+    i = var("i", -2, 7)
+    amount = parse("min(max(i, 0), 3)", {"i": i})
+    # the constraint says that it is min(i, 0)*3 + 3, whose bounds have negative numbers
+    assert_sound([(i << amount) * 2], options, [((i + 1) % 4).eq(0)])
+
+
+@every_way
+def test_an_equation_of_a_quotient_and_what_holds_it(options):
+    part = "where(1%i != 0, 1%i//(1%i), 1%i) + 1%i"
+    assert_sound([parse(f"where(({part})*2 != 0, 0, ({part})*2)", {"i": var("i", 1, 2)})], options)
