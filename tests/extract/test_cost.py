@@ -64,8 +64,10 @@ LATENCY = [
     # by another literal: a sign costs a fix-up, a remainder multiplies back
     ("floordiv", [BYTE, literal(7)], 5),
     ("floordiv", [SIGNED, literal(7)], 7),
-    ("mod", [BYTE, literal(7)], 9),
-    ("mod", [SIGNED, literal(7)], 11),
+    ("mod", [BYTE, literal(7)], 8),
+    # times 7 is a shift and a difference, times 10 takes one operation more, as long as a multiplication
+    ("mod", [BYTE, literal(10)], 9),
+    ("mod", [SIGNED, literal(7)], 10),
     # by a variable: a sign costs two fix-ups, 64 bits twice as much
     ("mod", [BYTE, FREE], 20),
     ("floordiv", [BYTE, FREE], 24),
