@@ -273,7 +273,7 @@ def _without_quotients(form: LinearForm, equations: Sequence[LinearForm]) -> Lin
 
 
 def _is_within(atom: Expr, equation: LinearForm) -> bool:
-    """Whether another atom of ``equation`` has a quotient of ``atom`` below it, so that the equation does not end it."""
+    """Whether another atom of ``equation`` has a quotient of ``atom`` below it: solving for it would not remove it."""
     quotients = {factor for factor in factors(atom) if factor.op == "floordiv"}
     below = topological([operand for other in equation.terms if other is not atom for operand in other.args])
     return not quotients.isdisjoint(below)
