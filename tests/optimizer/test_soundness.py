@@ -174,6 +174,7 @@ def test_where_facts_and_gates_hold(options, example):
     roots, facts, gates = example
     assert_sound(roots, options, facts, gates)
 
+
 @every_way
 @pytest.mark.parametrize("cost", ["latency", "codesize"])
 def test_what_a_division_by_zero_would_be_says_nothing_of_where_it_is_not_taken(options, cost):
