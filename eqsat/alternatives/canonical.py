@@ -15,7 +15,7 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import EGraph, Node
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS
-from eqsat.theory.definedness import AllowedDivisions, undefined
+from eqsat.theory.definedness import AllowedDivisions, divides_outside_branches, undefined
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
 
@@ -123,7 +123,12 @@ class CanonicalGraph:
         if found is None:
             value = self.values[c]
             term = to_expr(value) if isinstance(value, LinearForm) else value
-            found = self._undefined[c] = term in undefined(topological([term]), self.theory)
+            if self.theory.is_canonical:
+                found = term in undefined(topological([term]), self.theory)
+            else:
+                # it does not know more in a branch
+                found = divides_outside_branches(term)
+            self._undefined[c] = found
         return found
 
     def _narrow(self, c: int, factors: tuple[int, ...]) -> None:

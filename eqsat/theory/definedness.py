@@ -73,6 +73,19 @@ def undefined(order: Sequence[Expr], theory: LinearArithmetic) -> set[Expr]:
     return found if points is None else found & undefined_somewhere(found, points)
 
 
+def divides_outside_branches(term: Expr) -> bool:
+    """Whether a division by what has a range with 0 is in no branch of a selection, and in no body of a reduction."""
+    seen, stack = set[Expr](), [term]
+    while stack:
+        part = stack.pop()
+        if may_divide_by_zero(part):
+            return True
+        if part not in seen:
+            seen.add(part)
+            stack += part.args[:1] if part.op == "where" else part.args[2:] if part.op in REDUCTIONS else part.args
+    return False
+
+
 def without_dead_divisions(roots: Sequence[Expr], theory: LinearArithmetic) -> list[Expr]:
     """``roots`` with zero in place of divisions by what is always zero, which are never evaluated.
 

@@ -196,3 +196,10 @@ def test_a_shift_by_what_only_a_constraint_bounds(options):
 def test_an_equation_of_a_quotient_and_what_holds_it(options):
     part = "where(1%i != 0, 1%i//(1%i), 1%i) + 1%i"
     assert_sound([parse(f"where(({part})*2 != 0, 0, ({part})*2)", {"i": var("i", 1, 2)})], options)
+
+
+@every_way
+def test_a_dividend_that_is_its_divisor(options):
+    x = "tmod(i, j + j) + i"
+    names = {"i": var("i", -1, 1), "j": var("j", 3, 3)}
+    assert_sound([parse(f"where({x} != 0, ({x}) % ({x}), {x})", names)], options)
