@@ -19,9 +19,10 @@ import signal
 import stat
 import subprocess
 import tempfile
+import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from hashlib import blake2b
@@ -433,27 +434,53 @@ def compiler_version() -> str:
     return _version(tuple(find_compiler())).partition("\n")[0]
 
 
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """What Ctrl-C raises in Python is raised at the end of the block, and so is what SIGTERM raises."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    raising = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in raising:
+        signal.signal(number, lambda number, _: held.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in raising.items():
+            signal.signal(number, handler)
+        if held:
+            signal.raise_signal(held[0])
+
+
+def _kill_if_failed(process: subprocess.Popen[str], failure: object, *_: object) -> None:
+    if failure is not None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 def _run(command: Sequence[str], scratch: str | None = None) -> str:
     """What the compiler prints; its own files go to the directory ``scratch``."""
     environment = os.environ if scratch is None else {**os.environ, "TMPDIR": scratch}
     try:
-        # a group of its own, so that what the compiler has started ends with it
-        with subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env=environment,
-            process_group=0,
-        ) as process:
-            try:
-                printed, complaints = process.communicate(timeout=COMPILE_SECONDS)
-            except BaseException:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                raise
+        with ExitStack() as ending:
+            # an interrupt within Popen would leave the compiler running
+            with _interrupts_held():
+                # a group of its own, so that what the compiler has started ends with it
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    errors="replace",
+                    env=environment,
+                    process_group=0,
+                )
+                ending.enter_context(process)
+                ending.push(partial(_kill_if_failed, process))
+            printed, complaints = process.communicate(timeout=COMPILE_SECONDS)
     except subprocess.TimeoutExpired:
         raise CompileError(
             f"the C compiler {command[0]!r} did not end within {COMPILE_SECONDS} seconds: check CC, or split the kernel"

@@ -10,10 +10,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -462,9 +464,17 @@ def waiting_compiler(directory: Path) -> Path:
     return script
 
 
-def is_running(started: Path) -> bool:
-    state = Path(f"/proc/{int(started.read_text())}/stat")
-    return state.exists() and state.read_text().rpartition(")")[2].split()[0] not in "ZX"
+def goes_on(started: Path) -> bool:
+    """Whether it still runs; what was killed may do so for a moment."""
+    for _ in range(1000):
+        try:
+            state = Path(f"/proc/{int(started.read_text())}/stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        if state.rpartition(")")[2].split()[0] in "ZX":
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def test_an_interrupted_compilation_leaves_nothing(tmp_path: Path) -> None:
@@ -480,7 +490,28 @@ def test_an_interrupted_compilation_leaves_nothing(tmp_path: Path) -> None:
         assert run.poll() is None
     run.send_signal(signal.SIGINT)
     assert "KeyboardInterrupt" in run.communicate(timeout=60)[1]
-    assert not is_running(started)
+    assert not goes_on(started)
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_an_interrupt_while_the_compiler_starts_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = subprocess.Popen
+    started = tmp_path / "started"
+
+    def interrupted(command: list[str], **options: Any) -> "subprocess.Popen[str]":
+        process = starts(command, **options)
+        if "--version" not in command:
+            while not started.exists():
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+        return process
+
+    monkeypatch.setenv("CC", str(waiting_compiler(tmp_path)))
+    monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        compile_exprs([const(1)])
+    assert not goes_on(started)
     assert not list((tmp_path / "cache").iterdir())
 
 
@@ -490,7 +521,7 @@ def test_a_compiler_that_hangs_is_one_line(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(runtime, "COMPILE_SECONDS", 1)
     with pytest.raises(CompileError, match=r"compiler' did not end within 1 seconds: check CC"):
         compile_exprs([const(1)])
-    assert not is_running(tmp_path / "started")
+    assert not goes_on(tmp_path / "started")
     assert not list((tmp_path / "cache").iterdir())
 
 
