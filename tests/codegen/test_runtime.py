@@ -498,7 +498,7 @@ def test_an_interrupt_while_the_compiler_starts_leaves_nothing(tmp_path: Path, m
     starts = subprocess.Popen
     started = tmp_path / "started"
 
-    def interrupted(command: list[str], **options: Any) -> "subprocess.Popen[str]":
+    def interrupted(command: list[str], **options: Any) -> subprocess.Popen[str]:
         process = starts(command, **options)
         if "--version" not in command:
             while not started.exists():
