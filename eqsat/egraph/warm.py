@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from eqsat.egraph.bindings import bindings
+
 
 class WarmProgram:
     """A running egglog program.
@@ -23,16 +25,15 @@ class WarmProgram:
     """
 
     def __init__(self, text: str, lasts: int) -> None:
-        from egglog import bindings
-
+        egglog = bindings()
         #: egglog's own object.
-        self.egraph = bindings.EGraph()
+        self.egraph: Any = egglog.EGraph()
         self._lasts = lasts
         self._scripts = 0
         try:
             self.run(text)
             self.run(self._clearing())
-        except bindings.EggSmolError as error:
+        except egglog.EggSmolError as error:
             raise ValueError(f"egglog refuses the rules: {error}") from None
         self._scripts = 0
 
@@ -44,7 +45,8 @@ class WarmProgram:
     def run(self, text: str) -> list[Any]:
         """What egglog answers to each command of a script."""
         self._scripts += len(text)
-        return self.egraph.run_program(*self.egraph.parse_program(text))
+        answers: list[Any] = self.egraph.run_program(*self.egraph.parse_program(text))
+        return answers
 
     def clear(self) -> None:
         """Empty every table: push and pop would copy all rules each time."""

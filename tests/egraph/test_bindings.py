@@ -1,0 +1,28 @@
+"""egglog's extension module is loaded alone, and whoever imports the package finds it there."""
+
+import subprocess
+import sys
+
+ANSWER = "assert str(optimize('(i*6 + j)//6', i=(0, 9), j=(0, 5), theory=False).expr) == 'i'"
+
+
+def test_an_answer_does_not_import_the_package() -> None:
+    in_a_new_process(f"import sys\nfrom eqsat import optimize\n{ANSWER}\nassert 'egglog' not in sys.modules")
+
+
+def test_the_package_can_be_imported_afterwards() -> None:
+    in_a_new_process(
+        f"from eqsat import optimize\n{ANSWER}\nimport egglog\nimport egglog.bindings as bindings\n"
+        "assert egglog.bindings is bindings\negglog.EGraph().run(1)\nbindings.EGraph()"
+    )
+
+
+def test_the_package_can_be_imported_before() -> None:
+    in_a_new_process(
+        f"import egglog\nfrom eqsat import optimize\n{ANSWER}\nfrom eqsat.egraph.bindings import bindings\n"
+        "assert bindings() is egglog.bindings"
+    )
+
+
+def in_a_new_process(script: str) -> None:
+    subprocess.run([sys.executable, "-c", script], check=True)
