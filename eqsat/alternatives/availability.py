@@ -256,7 +256,10 @@ def _shifted(builder: Builder) -> Iterator[tuple[int, Node]]:
 
 
 def _taken_in(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
-    """Sums ``k*(A//n) + k*c`` as ``k*((A + n*c)//n)``, if ``A`` has a constant to be added anyway."""
+    """Sums ``k*(A//n) + c`` as ``k*((A + n*d)//n) + (c - k*d)``, if ``A`` has a constant to be added anyway.
+
+    Either nothing is left of the constant ``c``, or the dividend is no more negative, which spares mending its sign.
+    """
     quotients = builder.quotients.of_shifted
     for c in needed if quotients else ():
         for op, payload, args in list(builder.graph.classes[c]):
@@ -265,9 +268,17 @@ def _taken_in(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, 
                 terms = dict(zip(args, coefficients, strict=True))
                 for a in quotients.keys() & terms.keys():
                     by, uneven = divmod(constant, terms[a])
-                    shifted = None if uneven else builder.quotients.shifted(quotients[a], by)
-                    if shifted is not None:
-                        yield c, sum_of([(shifted if b == a else b, k) for b, k in terms.items()], 0)
+                    for times in dict.fromkeys([0 if uneven else by, _times_below_zero(builder, quotients[a])]):
+                        shifted = builder.quotients.shifted(quotients[a], times) if times else None
+                        if shifted is not None:
+                            rest = constant - times * terms[a]
+                            yield c, sum_of([(shifted if b == a else b, k) for b, k in terms.items()], rest)
+
+
+def _times_below_zero(builder: Builder, quotient: Expr) -> int:
+    """How many divisors a dividend needs not to be negative, if its quotient is the cheaper for it."""
+    n = quotient.args[1].vmin
+    return _periods_below_zero(builder.theory.plain_bounds(builder.theory.inner(quotient.args[0]))[0], n) // n
 
 
 def _of_bits(builder: Builder, values: Sequence[tuple[int, Value]]) -> Iterator[tuple[int, Node]]:

@@ -212,3 +212,22 @@ def test_shifted_remainders_beside_each_other():
                 assert result.check().equal, (n, shift, stride)
                 if n in (3, 5, 6):
                     assert result.cost <= cost_of(roots[:1], Latency()) + 3, (n, shift, stride)
+
+
+@pytest.mark.parametrize(
+    ("text", "cost", "lifted"),
+    [
+        # from -38 on: two divisors more, and ten less outside
+        ("x + (i - j*9 + 7)//28*5 + 31", 13, True),
+        ("x - (i - j*9 + 7)//28*5 + 31", 13, True),
+        # not to be mended: no constant outside, none inside, a shift, not negative
+        ("x + (i - j*9 + 7)//28*5", 14, False),
+        ("x + (i - j*9)//28*5 + 31", 14, False),
+        ("x + (i - j*9 + 7)//32*5 + 31", 9, False),
+        ("x + (i - j*9 + 60)//28*5 + 31", 13, False),
+    ],
+)
+def test_constants_of_sums_enter_dividends_that_may_be_negative(text, cost, lifted):
+    result = optimize(text, i=(0, 40), j=(0, 5), x=(0, 9))
+    assert (result.cost, "63" in str(result.expr)) == (cost, lifted)
+    assert result.check().equal
