@@ -23,8 +23,8 @@ SELECT = [
     Rule("where-else-refuted", "where(x < c, y, where(x < d, z, w))", "where(x < c, y, w)",        "d <= c",               "outside the outer condition the inner fails"),
     Rule("where-merge-and",    "where(p, where(q, x, y), y)",    "where(p and q, x, y)",           why="both conditions are needed", modulo_theory=True),
     Rule("where-merge-or",     "where(p, x, where(q, x, y))",    "where(p or q, x, y)",            why="either condition will do", modulo_theory=True),
-    Rule("where-narrow-div",   "where(x < c, x // d, y)",        "where(x < c, 0, y)",             "0 <= vmin(x) and c <= d", "0 <= x < d where the condition holds"),
-    Rule("where-narrow-mod",   "where(x < c, x % d, y)",         "where(x < c, x, y)",             "0 <= vmin(x) and c <= d", "0 <= x < d where the condition holds"),
+    Rule("where-narrow-div",   "where(x < c, x // d, y)",        "where(x < c, 0, y)",             "0 <= vmin(x) and c <= d", "0 <= x < d where the condition holds", modulo_theory=True),
+    Rule("where-narrow-mod",   "where(x < c, x % d, y)",         "where(x < c, x, y)",             "0 <= vmin(x) and c <= d", "0 <= x < d where the condition holds", modulo_theory=True),
 
     Rule("where-pull-add",     "where(p, x + y, x + z)",         "x + where(p, y, z)",             why="the branches share x", modulo_theory=True),
     Rule("where-pull-add-one", "where(p, x + y, x)",             "x + where(p, y, 0)",             why="the branches share x"),

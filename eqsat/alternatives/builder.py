@@ -145,6 +145,7 @@ class Builder:
             if form in self.classes:
                 self.add_node(self.add_class(form), next(self._atom_nodes(variable)))
         self._credit("nested quotients")
+        classes.narrow()
 
     def _nodes(self, value: Value) -> tuple[str, Iterator[Node]]:
         """The kind of a value, and the ways to compute it by the laws of that."""

@@ -26,6 +26,10 @@ MANY_CLASSES = LIMITS.classes
 Value = LinearForm | Expr
 
 
+#: The operators whose bounds are often tighter than those of the sums that they are.
+_NARROWING = frozenset({"mod", "min", "max", "where"})
+
+
 class CanonicalGraph:
     """Classes by their values, with the nodes that compute them."""
 
@@ -47,6 +51,8 @@ class CanonicalGraph:
         # the number of values of each index of a reduction, by its bit
         self._extents = theory.variables.index_extents
         self._indices: dict[int, int] = {}
+        # how many classes have been narrowed
+        self._narrowed = 0
         # whether a node divides by what may be zero, and the classes that are asked whether they do
         self._has_suspects = False
         self._undefined: dict[int, bool] = {}
@@ -112,8 +118,16 @@ class CanonicalGraph:
         nodes.append(node)
         self.size += 1
         if node[0] == "mul":
-            self._narrow(c, node[2])
+            self._narrow(c, node)
         return True
+
+    def narrow(self) -> None:
+        """Narrow the bounds of the classes since the last time by their nodes, operands first."""
+        for c in reversed(range(self._narrowed, len(self.values))):
+            for node in self.graph.classes[c]:
+                if node[0] in _NARROWING:
+                    self._narrow(c, node)
+        self._narrowed = len(self.values)
 
     def may_be_undefined(self, c: int) -> bool:
         """Whether a class divides by what may be zero: where it does, its e-nodes may have different values."""
@@ -131,11 +145,11 @@ class CanonicalGraph:
             self._undefined[c] = found
         return found
 
-    def _narrow(self, c: int, factors: tuple[int, ...]) -> None:
-        """Bounds of a class by those of factors: of a product that is multiplied out the sign is not seen."""
+    def _narrow(self, c: int, node: Node) -> None:
+        """Bounds of a class by those of a node: of the sum that it is, the sign or the end is often not seen."""
         bounds = self.graph.bounds
         low, high = bounds[c]
-        least, most = OPS["mul"].bounds(*[bounds[a] for a in factors])
+        least, most = OPS[node[0]].bounds(*[bounds[a] for a in node[2]])
         if low < least <= high or low <= most < high:
             bounds[c] = max(low, least), min(high, most)
 

@@ -378,7 +378,8 @@ class _Run:
             return
         low, high = self.builder.graph.bounds[c]
         if len(value.terms) > 1 and any(a.op == "floordiv" for a in value.terms):
-            low, high = self.builder.theory.bounds(value)
+            least, most = self.builder.theory.bounds(value)
+            low, high = max(low, least), min(high, most)
         numbers = (value.constant, low, high, *value.terms.values())
         if max(map(abs, numbers)) >= self.largest and max(map(abs, filter(is_finite, numbers))) >= self.largest:
             add("condition", c)

@@ -617,6 +617,35 @@ def test_forms_that_other_simplifiers_find(text, ranges, cost):
     assert sound(optimize(text, **ranges)).cost == cost
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        # the sum that a remainder, an extreme or a selection is hides its ends
+        ("max(k, k)%8//3", "k%8//3"),
+        ("max(x, 8)%8//6", "where(max(x, 8)%8 < 6, 0, 1)"),
+        ("(i + min(k, 4))%16%12", "(i + min(4, k))%16 - where((i + min(4, k))%16 < 12, 0, 12)"),
+        ("min(where(x*2 < k, k - j, k%2), x)%12", "min(where(x*2 < k, k - j, k%2), x) - where(min(x, k) < 0, -12, 0)"),
+        # half a period may be subtracted as well as added
+        ("max(x, 7)*3%2", "max(x, 7)%2"),
+        ("(j + j + max(j, k))%2", "max(j, k)%2"),
+        ("max(max(i, x), k - j)%6%2", "max(x, max(i, k - j))%2"),
+        ("max(x + k, k*5)*12%8", "max(x + k, k*5)*4%8"),
+        # what a branch is divided into is small in that branch
+        ("where(x < 4, x, 8)//2//3 - x", "where(x < 4, 0, 1) - x"),
+    ],
+)
+def test_structure_that_sums_hide(text, wanted):
+    ranges = {"i": (0, 11), "j": (0, 5), "k": (-3, 8), "x": (0, 40)}
+    names = {name: var(name, *ends) for name, ends in ranges.items()}
+    result = sound(optimize(text, **{name: ends for name, ends in ranges.items() if name in text}))
+    assert result.cost <= cost_of([parse(wanted, names)], Latency())
+
+
+def test_other_parts_of_a_period_are_not_subtracted():
+    for text in ("max(x, 7)*3%4", "(x + min(0, x - 7))%3", "(x + min(0, x - 7)*3)%9"):
+        sound(optimize(text, x=(0, 40)))
+
+
 def test_gated_roots_profit_from_what_holds_without_their_gates():
     exprs = [f"(x*32 + y + {n}*64)//32 + (z*8 + y)%8*{n + 1}" for n in range(4)]
     gates = [f"x < {40 - n}" for n in range(4)]
