@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import count
+from itertools import compress, count
 from typing import TYPE_CHECKING
 
 from eqsat.egraph.patterns import (
@@ -409,8 +409,9 @@ class _Matcher:
                 for end, name in zip(ordered[2:], names[2:], strict=True):
                     if end in self.ends:
                         now = self.letter(now, f"end{self.ends.index(end)}", name)
-                ordered = [part for part in ordered if part not in self.ends]
-                names = [name for name, part in zip(names, args, strict=True) if part not in self.ends]
+                # a body, or an index, may be what is an end too
+                kept = [at < 2 or part not in self.ends for at, part in enumerate(ordered)]
+                ordered, names = list(compress(ordered, kept)), list(compress(names, kept))
             # what is written out is matched before letters, which may stand in it
             pairs = sorted(zip(ordered, names, strict=True), key=lambda pair: letter_of(pair[0]) is not None)
             yield from self.all_of(now, pairs)

@@ -87,7 +87,7 @@ class RightSide:
         return self._built(self.pattern.right, {})
 
     def built(self, part: Expr) -> Expr:
-        """A part of the guard, or of the left side outside its reductions, as a term.
+        """A part of the guard as a term.
 
         Raises
         ------
@@ -95,6 +95,16 @@ class RightSide:
             As :meth:`term`.
         """
         return self._built(part, {})
+
+    def end(self, written: Expr) -> Expr:
+        """The end of a range of the left side as a term; it may speak of the indices around it.
+
+        Raises
+        ------
+        ValueError
+            If it is refused.
+        """
+        return self._built(written, self.bound)
 
     def _built(self, pattern: Expr, scope: Mapping[int, Expr]) -> Expr:
         """A part of the right side, in reductions over the indices of ``scope``, by their levels."""

@@ -18,7 +18,6 @@ from typing import cast
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.congruent import CongruentRemainders
 from eqsat.egraph.engine import Budget
-from eqsat.egraph.patterns import binds_index
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables
 from eqsat.egraph.trace import NO_MATCH, NO_RULES, NO_TIME, Round, RuleUse, Trace
@@ -187,12 +186,14 @@ class Optimisation(ABC):
 
     @cached_property
     def used(self) -> tuple[Rule, ...]:
-        """The rules; where reductions occur, those about them come with all the shipped ones unless some are given."""
+        """The rules; where reductions occur, those about them come with all others shipped, unless some are given."""
         reduces = self.has_uninterpreted and not REDUCTIONS.keys().isdisjoint(
             [t.op for t in (*self.order, *self.known)]
         )
-        given = self.rules is not DEFAULT and (any(map(binds_index, self.rules)) or not set(DEFAULT) <= set(self.rules))
-        return self.rules if given or not reduces else (*self.rules, *REDUCE)
+        if not reduces:
+            return self.rules
+        given = set(self.rules)
+        return (*self.rules, *REDUCE) if given.issuperset(DEFAULT) and given.isdisjoint(REDUCE) else self.rules
 
     @cached_property
     def suspected(self) -> set[Expr]:

@@ -159,7 +159,7 @@ class ReductionRules:
     ) -> bool:
         """Whether the ends of ranges are what the rule writes; ``known`` gains the letters that only these bind."""
         for written, end in zip(rule.ends, ends, strict=True):
-            missing = [v for v in variables([written]) if str(v.value) not in known]
+            missing = [v for v in variables([written]) if not is_index(v) and str(v.value) not in known]
             if len(missing) > 1:
                 return False
             value = self.builder.value_of(end)
@@ -181,7 +181,7 @@ class ReductionRules:
     def _value_at(
         self, rule: AskedRule, written: Expr, known: Mapping[str, Expr], bound: Mapping[int, Expr]
     ) -> LinearForm:
-        value = self.builder.value_of(RightSide(rule.pattern, known, bound, self.sets).built(written))
+        value = self.builder.value_of(RightSide(rule.pattern, known, bound, self.sets).end(written))
         if not isinstance(value, LinearForm):
             raise ValueError(f"{written!r} is a condition")
         return value

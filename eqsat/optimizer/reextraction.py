@@ -8,7 +8,7 @@ the first run left it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import cast
@@ -109,6 +109,11 @@ class Extraction(Optimisation):
             with self.spent.extracting():
                 # nodes that it may add are none of the graph
                 choice = self.own(Priced.of(graph.copy(), self.model))
+            if not isinstance(choice, Mapping):
+                kind = type(choice).__name__
+                raise ValueError(
+                    f"the extractor gave a value of type {kind}: give a mapping of classes to nodes, or extract='exact'"
+                )
             return built.terms(choice, graph)
         with self.spent.extracting():
             choice = self._best(built, graph)

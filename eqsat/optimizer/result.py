@@ -235,7 +235,9 @@ class Result(Displayed):
             If there is none.
         """
         if self.snapshot is None:
-            raise ValueError("there is no e-graph: the engine 'greedy' has none, or time ran out before there was one")
+            raise ValueError(
+                "there is no e-graph: engine 'greedy' and unknown_divisors='assume' have none, or time ran out first"
+            )
         gates = [gate for gate in self.gates if gate is not None]
         return self.snapshot.built(self.exprs, self.gates, [*self.before, *self.constraints, *gates])
 

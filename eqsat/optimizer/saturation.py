@@ -164,7 +164,7 @@ class _Run:
             if self.reindexing and len(self.builder.graph) > LIMITS.reindexed_nodes:
                 self.reindexing.clear()
                 is_whole = False
-            if self.reindexing and not (changed and is_new):
+            while self.reindexing and not (changed and is_new):
                 # when bodies have become what the other rules make of them
                 self.reindex()
                 is_new = changed = self.insert()

@@ -159,3 +159,38 @@ def test_all_nodes_of_random_graphs_have_the_values_of_their_classes(drawn):
         # where it divides by zero anything will do
         reject()
     assert not saturated(term, nodes=200)[1]
+
+
+@pytest.mark.parametrize("theory", [True, False])
+def test_a_body_that_is_also_an_end_is_matched(theory):
+    ones = Rule("ones", "sum(1, i, 1, v)", "v - 1", "0 < v")
+    kept = optimize("sum(r*r%5, r, 1, n)", rules=[*DEFAULT, ones], theory=theory, n=(1, 9))
+    assert kept.check().equal
+    assert "ones" not in kept.rules
+    assert str(optimize("sum(1, r, 1, n)", rules=[*DEFAULT, ones], theory=theory, n=(1, 9)).expr) == "n - 1"
+
+
+@pytest.mark.parametrize("theory", [True, False])
+@pytest.mark.parametrize("text", ["sum(sum(s*s%3, s, 0, r), r, 0, n)", "sum(sum(r*s, s, 0, n), r, 0, n)"])
+def test_an_inner_range_may_end_at_the_outer_index(text, theory):
+    triangle = Rule("triangle", "sum(sum(x, j, 0, i), i, 0, v)", "sum(sum(at(x, i, j), i, j + 1, v), j, 0, v)")
+    assert optimize(text, rules=[*DEFAULT, triangle], theory=theory, n=(0, 9)).check().equal
+
+
+def test_what_cannot_merge_is_swapped_or_rewritten():
+    # the ends are no multiples: the sums do not merge, but the columns are counted
+    triangle = Rule("triangle", "sum(sum(x, j, 0, i), i, 0, v)", "sum(sum(at(x, i, j), i, j + 1, v), j, 0, v)")
+    a = buffer("A", "i32")
+    n = var("n", 0, 9)
+    text = "sum(sum(A[s], s, 0, r), r, 0, n)"
+    result = optimize(parse(text, {"A": a, "n": n}), rules=[*DEFAULT, triangle])
+    assert "triangle" in result.rules
+    assert result.cost < optimize(parse(text, {"A": a, "n": n})).cost
+
+
+@pytest.mark.parametrize("theory", [True, False])
+def test_own_rules_about_reductions_come_beside_the_shipped_ones(theory):
+    odd = Rule("odd", "sum(2*i + 1, i, 0, v)", "v*v", "0 < v + 1")
+    text = "sum(sum(where(r*8 + s < n, 1, 0), s, 0, 8), r, 0, 8)"
+    assert str(optimize(text, rules=[*DEFAULT, odd], theory=theory, n=(0, 64)).expr) == "n"
+    assert optimize("sum(2*r + 1, r, 0, n)", rules=[*DEFAULT, odd], theory=theory, n=(0, 20)).cost == 3

@@ -13,7 +13,7 @@ from strategies import bool_expressions, expressions
 
 from eqsat import Budget, Rule, buffer, optimize, var, where
 from eqsat.alternatives.plain import PlainClasses, bind_indices
-from eqsat.extract import COST_MODELS, EGraph, Latency, LoopAware, OpCount, Priced, Throughput, dag, tree
+from eqsat.extract import COST_MODELS, EGraph, Latency, LoopAware, OpCount, Priced, Throughput, dag, exact, tree
 from eqsat.extract.graph import reachable_part
 from eqsat.extract.select import refuse_other_choice
 from eqsat.lang.costs import cost_of, costs_alone
@@ -347,12 +347,19 @@ def test_without_an_e_graph_there_is_nothing_to_choose_from():
     for result in (
         optimize("i // n", engine="greedy", i=(0, 63), n=(1, 9)),
         optimize("i // n", theory=False, budget=Budget(seconds=0.0), i=(0, 63), n=(1, 9)),
+        optimize("i*n // n", unknown_divisors="assume", i=(0, 63), n=(0, 9)),
     ):
         assert result.graph is None
         with pytest.raises(ValueError, match="there is no e-graph"):
             result.extract(Latency())
         with pytest.raises(ValueError, match="there is no e-graph"):
             result.terms({})
+
+
+@pytest.mark.parametrize("own", [exact, lambda priced: None])
+def test_an_extractor_that_gives_no_choice_is_refused(own):
+    with pytest.raises(ValueError, match=r"the extractor gave a value of type \w+: give a mapping of classes to nodes"):
+        optimize("i//4*4 + i%4 + j*3//6", i=(0, 9), j=(0, 9)).extract("latency", own)
 
 
 def test_other_arguments_are_refused():
