@@ -84,7 +84,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         _shifted(builder),
         _taken_in(builder, needed),
         _of_bits(builder, values),
-        _of_products(builder),
+        of_products(builder),
     )
     is_divided = CongruentRemainders(builder).add(needed)
     if not found and not others and not is_divided:
@@ -298,7 +298,7 @@ def _of_bits(builder: Builder, values: Sequence[tuple[int, Value]]) -> Iterator[
                 yield product, ("where", None, (c, *(ends if holds_below else ends[::-1])))
 
 
-def _of_products(builder: Builder) -> Iterator[tuple[int, Node]]:
+def of_products(builder: Builder) -> Iterator[tuple[int, Node]]:
     """Sums of products by literals that are there, which cost nothing more; ``x*36`` as ``x*9*4`` beside ``x*9``."""
     forms = [(c, form) for c, form in enumerate(builder.values) if isinstance(form, LinearForm)]
     alone = [(c, form) for c, form in forms if len(form.terms) == 1 and not form.constant]

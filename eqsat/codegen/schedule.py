@@ -331,12 +331,26 @@ def _merged(store: Store, taken: set[str]) -> Store:
             name = _name_of_both(str(outer.value), str(inner.value))
             both = fresh(name, taken, extent(outer) * extent(inner))
             over = [*store.over[:place], both, *store.over[place + 2 :]]
-            store = _substituted(store, over, {outer: const(0), inner: both})
+            store = _substituted(_in_linear_forms(store), over, {outer: const(0), inner: both})
             # it may go on in the loop around it, too
             place = max(0, place - 1)
         else:
             place += 1
     return store
+
+
+def _in_linear_forms(store: Store) -> Store:
+    """The store with every address as a sum: as it is written, it may be that in the range of a loop only."""
+    theory = LinearArithmetic()
+
+    def linear(address: Expr) -> Expr:
+        return to_expr(theory.form(address))
+
+    def with_linear_address(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        return make("load", args[0], linear(args[1])) if term.op == "load" else None
+
+    place, value, when = rebuild(store.parts, with_linear_address)
+    return equal_store(store, [linear(place), value, when], store.over)
 
 
 def _name_of_both(outer: str, inner: str) -> str:

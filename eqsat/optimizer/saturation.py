@@ -15,6 +15,7 @@ from math import gcd
 from operator import itemgetter
 from typing import Any, cast
 
+from eqsat.alternatives.availability import of_products
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import Value, is_affine, sum_of
 from eqsat.alternatives.congruent import CongruentRemainders
@@ -133,6 +134,8 @@ class _Run:
         self.containers = 0
         # whether egglog is to be told what its own nodes are, and whether it has nodes that rules have not seen
         self.has_links = False
+        # whether a multiple of a term was found to equal something else
+        self.has_multiples = False
         self.has_rows = False
         bounded = all(is_finite(v.vmin, v.vmax) for v in builder.variables.values())
         #: Numbers from here on are not given to egglog.
@@ -575,6 +578,10 @@ class _Run:
         for output, constant, written in unsimplified:
             if output in home and all(a in home for _, a in written):
                 self.tables.add_sum(home[output], constant, [(k, home[a]) for k, a in written], EQUAL)
+        if self.has_multiples:
+            self.has_multiples = False
+            for c, node in list(of_products(self.builder)):
+                self.builder.add_node(c, node)
         self._read_matches(rows, home)
         self.builder.enter(source)
 
@@ -697,6 +704,12 @@ class _Run:
             high = constant + sum(k * end[k > 0] for k, end in zip(coefficients, ends, strict=True))
             self._check(c, (low, high))
             self._add(c, node, is_held)
+            if self.thorough and len(coefficients) == 1 and not constant:
+                # a term that longer sums have: what it equals may stand there
+                multiple = self.builder.add_class(cast(LinearForm, self._value(*node)))
+                if multiple != c:
+                    self._equal(c, multiple)
+                    self.has_multiples = True
         elif op not in CONTAINERS:
             self._add(c, (op, None, args), is_held)
         elif len(args) > 1:

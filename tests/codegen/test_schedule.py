@@ -290,3 +290,16 @@ def test_outputs_have_memory_of_their_own():
     a.setflags(write=False)
     with pytest.raises(ValueError, match="the output 'Y' is not contiguous, aligned and writable"):
         run(A=np.ones_like(a), out={"Y": a})
+
+
+@pytest.mark.parametrize("shape", [(4, 2, 6), (5, 2, 10), (4, 2, 12)])
+@pytest.mark.parametrize("flipped", range(3))
+def test_loops_merge_by_what_addresses_are_beyond_the_range_of_one(shape, flipped):
+    # both stores share b*6 as where(b < 1, 0, 6), which is that for two values of b alone
+    one, other = buffer("C", "i32", shape), buffer("D", "i32", shape)
+    loops = [var(name, 0, extent - 1) for name, extent in zip("abd", shape, strict=True)]
+    places = list(loops)
+    places[flipped] = shape[flipped] - 1 - loops[flipped]
+    kernel = Kernel("flip", [Store(one[*places], 1, loops), Store(other[*loops], 1, loops[::-1])])
+    for written in eqsat.compile(kernel)().values():
+        assert (written == 1).all()

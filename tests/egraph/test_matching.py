@@ -106,3 +106,19 @@ def test_a_false_rule_is_named_where_bounds_show_it(left, right):
     rule = Rule("false-one", left, right, check=False)
     with pytest.raises(UnsoundUnionError, match="false-one"):
         optimize("x//8 + y", x=(64, 99), y=(0, 3), rules=[rule])
+
+
+HALF = Rule("half", "x*(x - 1)//2*2", "x*(x - 1)")
+
+
+@pytest.mark.parametrize(("text", "cost"), [("n*(n - 1)//2*2 + m", 5), ("(n*(n - 1)//2*2 + m)//7", 11)])
+def test_a_multiple_of_one_term_is_rewritten_in_longer_sums(text, cost):
+    found = optimize(text, rules=[*DEFAULT, HALF], n=(0, 50), m=(0, 9))
+    assert found.cost <= cost < optimize(text, n=(0, 50), m=(0, 9)).cost
+    assert found.check().equal
+
+
+def test_no_other_multiple_is_rewritten_in_longer_sums():
+    found = optimize("n*(n - 1)//2*3 + m", rules=[*DEFAULT, HALF], n=(0, 50), m=(0, 9))
+    assert found.cost == optimize("n*(n - 1)//2*3 + m", n=(0, 50), m=(0, 9)).cost
+    assert found.check().equal
