@@ -281,9 +281,27 @@ class Expr(_Draft, Displayed):
                 raise TypeError(f"{shown(term)} is no term to replace: give a variable itself, not its name")
         return substitute([self], replacement)[0]
 
-    def evaluate(self, values: Mapping[str, ArrayLike]) -> NDArray[Any]:
-        """The value of this term at the given values of its variables; see :func:`eqsat.lang.evaluation.evaluate`."""
-        return VALUES.call([self], values)[0]
+    def evaluate(
+        self, values: Mapping[str, ArrayLike], contents: Mapping[str, ArrayLike] | None = None
+    ) -> NDArray[Any]:
+        """The value of this term at the given values of its variables, and of what its arrays hold by their names.
+
+        An array without contents holds fixed arbitrary elements; see :func:`eqsat.lang.evaluation.evaluate`.
+
+        Raises
+        ------
+        ValueError
+            If what an array holds is given among the variables.
+
+        >>> a, i = buffer("A", "i32", (3,)), var("i", 0, 2)
+        >>> a[i].evaluate({"i": [2, 0]}, {"A": [5, 6, 7]})
+        array([7, 5])
+        """
+        names = {v.value for v in variables([self])}
+        stray = next((a for a in map(str, buffers([self])) if a in values and a not in names), None)
+        if stray is not None:
+            raise ValueError(f"{stray!r} is an array, no variable: give what it holds as the second argument")
+        return VALUES.call([self], values, contents)[0]
 
 
 ExprLike = Expr | int | float

@@ -418,3 +418,10 @@ def test_terms_that_nothing_uses_are_forgotten():
     gc.collect()
     interning.sweep()
     assert len(interning.terms) == before
+
+
+def test_what_an_array_holds_is_no_value_of_a_variable():
+    a, i = buffer("A", "i32", (3,)), var("i", 0, 2)
+    assert a[i].evaluate({"i": 1}, {"A": [5, 6, 7]}) == 6
+    with pytest.raises(ValueError, match="'A' is an array, no variable: give what it holds as the second argument"):
+        a[i].evaluate({"i": 1, "A": [5, 6, 7]})
