@@ -166,7 +166,7 @@ class Store:
         if not value.element and not (low <= value.vmin and value.vmax <= high):
             raise ValueError(
                 f"{brief(value)!r} has range [{value.vmin}, {value.vmax}], which {array.element}, the element type of "
-                f"{array.name!r}, does not hold"
+                f"{array.name!r}, does not hold: bound it by minimum and maximum"
             )
 
     def _check_indices(self, array: Buffer) -> None:
@@ -244,7 +244,10 @@ class Kernel(Displayed):
         outputs = {b.name for b in self.outputs}
         for array in self.inputs:
             if array.name in outputs:
-                raise ValueError(f"kernel {self.name!r} loads from {array.name!r}, which it also stores to")
+                raise ValueError(
+                    f"kernel {self.name!r} loads from {array.name!r}, which it also stores to: "
+                    "load from it in a kernel of its own, to be run afterwards"
+                )
             if array.shape is None:
                 raise ValueError(f"buffer {array.name!r} has no shape: the arrays of a kernel need one")
         names = [str(v.value) for v in self.variables]
