@@ -298,9 +298,9 @@ class Expr(_Draft, Displayed):
         array([7, 5])
         """
         names = {v.value for v in variables([self])}
-        stray = next((a for a in map(str, buffers([self])) if a in values and a not in names), None)
-        if stray is not None:
-            raise ValueError(f"{stray!r} is an array, no variable: give what it holds as the second argument")
+        array = next((a for a in map(str, buffers([self])) if a in values and a not in names), None)
+        if array is not None:
+            raise ValueError(f"{array!r} is an array, no variable: give what it holds as the second argument")
         return VALUES.call([self], values, contents)[0]
 
 
