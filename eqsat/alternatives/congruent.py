@@ -68,7 +68,7 @@ class CongruentRemainders:
                 self._turned.add((c, *args))
                 dividend, divisor = (cast(LinearForm, values[a]) for a in args)
                 n = divisor.constant
-                if divisor.terms or n % 2:
+                if divisor.terms or n == 0 or n % 2:
                     continue
                 for atom, k in dividend.terms.items():
                     if atom.op == "min" and k % (n // 2) == 0:

@@ -10,7 +10,7 @@ floating-point sum counts.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
@@ -193,11 +193,17 @@ def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Exp
         form = theory.form(term)
         return to_expr(form) if form.is_affine() else term
 
-    def with_linear_address(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        return make("load", args[0], linear(args[1])) if term.op == "load" else None
+    return equal_store(store, _readdressed(substitute(store.parts, replacement), linear), over)
 
-    place, value, when = rebuild(substitute(store.parts, replacement), with_linear_address)
-    return equal_store(store, [linear(place), value, when], over)
+
+def _readdressed(parts: Sequence[Expr], written: Callable[[Expr], Expr]) -> list[Expr]:
+    """The parts of a store with every address, its own first, as it is ``written`` otherwise."""
+
+    def with_address(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        return make("load", args[0], written(args[1])) if term.op == "load" else None
+
+    place, value, when = rebuild(parts, with_address)
+    return [written(place), value, when]
 
 
 def _steps(variable: Expr, terms: Iterable[Expr]) -> set[int]:
@@ -342,15 +348,7 @@ def _merged(store: Store, taken: set[str]) -> Store:
 def _in_linear_forms(store: Store) -> Store:
     """The store with every address as a sum: as it is written, it may be that in the range of a loop only."""
     theory = LinearArithmetic()
-
-    def linear(address: Expr) -> Expr:
-        return to_expr(theory.form(address))
-
-    def with_linear_address(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        return make("load", args[0], linear(args[1])) if term.op == "load" else None
-
-    place, value, when = rebuild(store.parts, with_linear_address)
-    return equal_store(store, [linear(place), value, when], store.over)
+    return equal_store(store, _readdressed(store.parts, lambda address: to_expr(theory.form(address))), store.over)
 
 
 def _name_of_both(outer: str, inner: str) -> str:

@@ -192,8 +192,8 @@ class Optimisation(ABC):
         )
         if not reduces:
             return self.rules
-        given = set(self.rules)
-        return (*self.rules, *REDUCE) if given.issuperset(DEFAULT) and given.isdisjoint(REDUCE) else self.rules
+        comes = self.rules is DEFAULT or (set(self.rules).issuperset(DEFAULT) and set(REDUCE).isdisjoint(self.rules))
+        return (*self.rules, *REDUCE) if comes else self.rules
 
     @cached_property
     def suspected(self) -> set[Expr]:

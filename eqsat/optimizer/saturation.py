@@ -134,9 +134,9 @@ class _Run:
         self.containers = 0
         # whether egglog is to be told what its own nodes are, and whether it has nodes that rules have not seen
         self.has_links = False
+        self.has_rows = False
         # whether a multiple of a term was found to equal something else
         self.has_multiples = False
-        self.has_rows = False
         bounded = all(is_finite(v.vmin, v.vmax) for v in builder.variables.values())
         #: Numbers from here on are not given to egglog.
         self.largest = _LARGEST if bounded else _LARGEST_FINITE
