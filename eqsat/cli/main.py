@@ -478,9 +478,11 @@ def corpus(
         try:
             with _termination_raised(), closing(started(lines, settings, skip=written)) as rows:
                 for row in rows:
-                    stream.write(json.dumps(row) + "\n")
-                    stream.flush()
+                    text = json.dumps(row) + "\n"
+                    # counted before a signal can come: what is begun of a row is ended when the file is closed
                     written += 1
+                    stream.write(text)
+                    stream.flush()
                     errors += "error" in row
                     if comparison:
                         comparison.add(row)

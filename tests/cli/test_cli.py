@@ -9,10 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -442,6 +443,31 @@ def test_terminating_a_corpus_says_one_line(tmp_path):
     _, err = run.communicate(timeout=20)
     assert run.returncode == 143
     assert err == f"eqsat: terminated after {target.read_text().count(chr(10))} rows\n"
+
+
+@pytest.mark.parametrize("method", ["write", "flush"])
+def test_a_row_that_is_written_when_the_signal_comes_is_counted(method, tmp_path, monkeypatch, capsys):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(GOOD * 3)
+    opened = cli._opened
+
+    @contextmanager
+    def terminated_after_one(*given):
+        with opened(*given) as stream:
+
+            def once(*text):
+                getattr(stream, method)(*text)
+                signal.raise_signal(signal.SIGTERM)
+
+            both = {"write": stream.write, "flush": stream.flush, method: once}
+            yield SimpleNamespace(**both)
+
+    monkeypatch.setattr(cli, "_opened", terminated_after_one)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["corpus", str(source), "-o", str(target)])
+    assert ended.value.code == 143
+    assert capsys.readouterr().err == "eqsat: terminated after 1 rows\n"
+    assert target.read_text().count("\n") == 1
 
 
 def test_resuming_after_a_kill_does_the_rest_and_leaves_no_process(tmp_path):
