@@ -189,7 +189,8 @@ class Conditions(Digits):
                 low, high = self.bounds(rest)
                 if low // f == high // f:
                     return multiples.shifted(low // f)
-        return self._unit_coefficients(form)
+        by_factor = self.by_factor(form)
+        return self._unit_coefficients(form) if by_factor is None else by_factor[0]
 
     def _clear_truncated(self, dividend: LinearForm, n: int, form: LinearForm) -> LinearForm:
         """``tdiv(A, n) >= k`` is ``A >= n*k``, or for ``k`` up to 0 ``A > n*(k - 1)``; ``<=`` is its mirror image."""
@@ -296,8 +297,8 @@ class Conditions(Digits):
     def _equal_by_parts(self, form: LinearForm) -> Expr | None:
         """The normal form of ``form == 0`` by those of its parts, where these decide it.
 
-        Of multiples of ``f`` and a rest that is one of them at one value alone, that says both; of a product one factor
-        is zero.
+        Of multiples of ``f`` and a rest that is one of them at one value alone, that says both, and so it does of a
+        quotient and its remainder; of a product one factor is zero.
         """
         for f in sorted({abs(c) for c in form.terms.values()}, reverse=True):
             if f > 1:
@@ -311,7 +312,10 @@ class Conditions(Digits):
                     return self.junction("and", [self.equal_zero(part) for part in parts])
         product = form.single()
         if product is None or product.op != "mul":
-            return None
+            by_factor = self.by_factor(form) or self.by_factor(form.times(-1))
+            if by_factor is None:
+                return None
+            return self.junction("and", [self.equal_zero(part) for part in by_factor])
         return self.junction("or", [self.equal_zero(self.inner(factor)) for factor in factors(product)])
 
     def _never_zero(self, form: LinearForm) -> bool:

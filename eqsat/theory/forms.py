@@ -325,6 +325,19 @@ def partition(form: LinearForm, f: int) -> tuple[LinearForm, LinearForm]:
     return LinearForm(multiples, form.constant // f), LinearForm(rest, form.constant % f)
 
 
+def partition_by(form: LinearForm, monomial: Expr, scale: int = 1) -> tuple[LinearForm, LinearForm]:
+    """``form = scale*monomial*multiples + rest``: the terms that a product of atoms divides, and the others."""
+    below = factors(monomial)
+    multiples, rest = number(0), {}
+    for atom, coefficient in form.terms.items():
+        left = without(factors(atom), below)
+        if left is None or coefficient % scale:
+            rest[atom] = coefficient
+        else:
+            multiples = multiples.plus(product_form(left), coefficient // scale)
+    return multiples, LinearForm(rest, form.constant)
+
+
 def scale_of(part: LinearForm, form: LinearForm) -> int:
     """The multiple of ``part`` in ``form``: the smallest that one of its terms has there; 0 if there is none."""
     best = 0

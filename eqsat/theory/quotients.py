@@ -22,6 +22,7 @@ from eqsat.theory.forms import (
     factors,
     number,
     partition,
+    partition_by,
     product,
     product_form,
     scale_of,
@@ -332,6 +333,29 @@ class Quotients(Facts):
                         return multiple, rest
         return None
 
+    def by_factor(self, x: LinearForm) -> tuple[LinearForm, LinearForm] | None:
+        """``whole`` and ``rest`` of ``x = f*whole + rest`` with a factor ``f`` of its terms and ``rest`` in ``[0, f)``.
+
+        ``None`` if there is none. ``x`` is below zero where ``whole`` is, and zero where both are. A factor is a
+        multiple of a product of atoms, or that and a literal.
+        """
+        products = [factors(a) for a in x.terms if a.op == "mul"]
+        if not products or self.is_late():
+            return None
+        shared = common_factors(products)
+        monomials = {f for parts in products for f in parts} | ({product(shared)} if len(shared) > 1 else set())
+        for monomial in sorted(monomials, key=lambda m: m.key):
+            whole, rest = partition_by(x, monomial)
+            scale = gcd(whole.content(), whole.constant)
+            whole, divisor = whole.divided(scale), LinearForm({monomial: scale}, 0)
+            beside = scale_of(whole, rest)
+            for f, r in ((divisor, rest), (divisor.shifted(beside), rest.plus(whole, -beside))):
+                for k in (0, -1) if self.bounds(f)[0] > 0 else ():
+                    moved = r.plus(f, -k)
+                    if self._is_proper_remainder(moved, f):
+                        return whole.shifted(k), moved
+        return None
+
     def _is_proper_remainder(self, x: LinearForm, divisor: LinearForm) -> bool:
         return self.bounds(x)[0] >= 0 and self.is_never_negative(divisor.plus(x, -1).shifted(-1))
 
@@ -345,15 +369,7 @@ class Quotients(Facts):
 
     def _monomial_quotient(self, x: LinearForm, monomial: Expr, scale: int) -> LinearForm:
         """``x // (scale*monomial)``: divisible terms leave the floor, common factors cancel."""
-        below = factors(monomial)
-        whole = ZERO
-        rest = ZERO.shifted(x.constant)
-        for atom, coefficient in x.terms.items():
-            left = without(factors(atom), below)
-            if left is not None and coefficient % scale == 0:
-                whole = whole.plus(product_form(left), coefficient // scale)
-            else:
-                rest = rest.plus(LinearForm({atom: coefficient}, 0))
+        whole, rest = partition_by(x, monomial, scale)
         divisor = LinearForm({monomial: scale}, 0)
         if not rest.terms and not rest.constant:
             return whole

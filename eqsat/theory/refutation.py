@@ -25,12 +25,21 @@ Alternative = tuple[list[LinearForm], list[Expr]]
 
 @dataclass
 class _Case:
-    """Rows and open choices; ``seen`` are the atoms and facts that have brought theirs."""
+    """Rows and open choices; ``seen`` are the atoms and facts that have brought theirs.
+
+    ``of_products`` are the rows that products have brought, which may speak of further products.
+    """
 
     rows: list[LinearForm] = field(default_factory=list)
     choices: list[list[Alternative]] = field(default_factory=list)
     seen: set[Expr | LinearForm] = field(default_factory=set)
+    of_products: set[LinearForm] = field(default_factory=set)
     impossible: bool = False
+
+    def without_further_products(self) -> list[LinearForm]:
+        """The rows, without those of products that speak of others than all the rest do."""
+        products = {a for row in self.rows if row not in self.of_products for a in row.terms if a.op == "mul"}
+        return [row for row in self.rows if all(a in products for a in row.terms if a.op == "mul")]
 
 
 class Refutations(Bits):
@@ -49,7 +58,12 @@ class Refutations(Bits):
         """Whether ``form >= 0`` was proved."""
         if self.bounds(form)[0] >= 0:
             return True
-        return self.is_coupled(form) and self.cannot_hold((), [form.times(-1).shifted(-1)])
+        if not self.is_coupled(form):
+            return False
+        by_factor = self.by_factor(form)
+        if by_factor is not None:
+            return self.is_never_negative(by_factor[0])
+        return self.cannot_hold((), [form.times(-1).shifted(-1)])
 
     def _is_witnessed(self, conditions: Sequence[Expr], rows: Sequence[LinearForm]) -> bool:
         """Whether the conditions and rows hold together at some sample point."""
@@ -79,18 +93,24 @@ class Refutations(Bits):
         self._close(case)
         if case.impossible:
             return True
-        rows = Rows(case.rows, self.range)
-        clash = rows.clash()
-        work.steps -= rows.combined
-        if clash or not case.choices:
-            return clash
+        few = case.without_further_products() if case.of_products else case.rows
+        if self._clash(few) or (len(few) < len(case.rows) and self._clash(case.rows)):
+            return True
+        if not case.choices:
+            return False
         choice, *others = case.choices
         for alternative in choice:
-            narrower = _Case(list(case.rows), list(others), set(case.seen))
+            narrower = _Case(list(case.rows), list(others), set(case.seen), set(case.of_products))
             self._extend(narrower, alternative)
             if not self._is_refuted(narrower, left):
                 return False
         return True
+
+    def _clash(self, given: Iterable[LinearForm]) -> bool:
+        rows = Rows(given, self.range)
+        clash = rows.clash()
+        self.work.steps -= rows.combined
+        return clash
 
     def _extend(self, case: _Case, alternative: Alternative) -> None:
         rows, stack = alternative[0], list(alternative[1])
@@ -164,7 +184,9 @@ class Refutations(Bits):
                 ]
             )
         elif op == "mul":
-            case.rows += [*self._product_rows(atom), *self._scaled_facts(atom)]
+            rows = [*self._product_rows(atom), *self._scaled_facts(atom)]
+            case.rows += rows
+            case.of_products.update(rows)
 
     def _product_rows(self, atom: Expr) -> list[LinearForm]:
         """The products of the distances of two factors from the ends of their ranges, which are not negative."""

@@ -1,0 +1,110 @@
+"""Flat indices over sizes that are no literals: their bounds are those of the digits.
+
+Each answer is compared with its input at every point of small ranges; the property test evaluates the one lemma,
+``Quotients.by_factor``, at every point where its facts hold.
+"""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eqsat import Budget, optimize
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import const, var
+from eqsat.lang.text import parse
+from eqsat.theory.forms import to_expr
+from eqsat.theory.linear import LinearArithmetic
+
+RANGES = {"i": (0, 4), "j": (0, 4), "k": (0, 2), "m": (1, 4), "n": (1, 4), "p": (1, 3), "x": (-3, 3), "y": (-3, 3)}
+NAMES = {name: var(name, *bounds) for name, bounds in RANGES.items()}
+
+BUDGET = Budget(seconds=30)
+
+DECIDED = [
+    ("i*n + j < m*n", "i < m and j < n", "True"),
+    ("m*n <= i*n + j", "i < m and j < n", "False"),
+    ("0 <= i*n + j and i*n + j < m*n", "i < m and j < n", "True"),
+    ("(i*n + j)*p + k < m*n*p", "i < m and j < n and k < p", "True"),
+    ("i*n*4 + j < m*n*4", "i < m and j < n*4", "True"),
+    ("i*(n + 2) + j < m*(n + 2)", "i < m and j < n + 2", "True"),
+    ("i*(n*2 - 1) + j < m*(n*2 - 1)", "i < m and j < n*2 - 1", "True"),
+    ("i*((n + 3)//4) + j < m*((n + 3)//4)", "i < m and j < (n + 3)//4", "True"),
+    ("i*n + j//4 < m*n", "i < m and j < n*4", "True"),
+    ("i*n*p + j < m*n*p", "i < m and j < n*p", "True"),
+    ("(i*n + j)//p < (m*n + p - 1)//p", "i < m and j < n", "True"),
+    ("(i*n + j)//4 < (m*n + 3)//4", "i < m and j < n", "True"),
+    ("i*n + j < n", "j < n", "i < 1"),
+    ("i*n + j < n*3", "j < n", "i < 3"),
+    ("i*n + j < m*n", "j < n", "i < m"),
+    ("i*n + j < m*n", "i <= m and j < n", "i < m"),
+    ("n <= i*n + j", "j < n", "1 <= i"),
+    ("x*n < y*n", "True", "x < y"),
+    ("x*n <= y*n", "True", "x <= y"),
+    ("x*n == y*n", "True", "x == y"),
+    ("i*n + j == k*n + j", "True", "i == k"),
+    ("i*n + j == x*n", "j < n", "i == x and j == 0"),
+    ("x*n - j == i*n", "j < n", "x == i and j == 0"),
+]
+
+
+@pytest.mark.parametrize(("condition", "known", "expected"), DECIDED)
+def test_flat_indices_are_compared_by_their_digits(condition, known, expected):
+    found, simple = [
+        optimize(f"where({text}, x, y)", constraints=[known], budget=BUDGET, **RANGES) for text in (condition, expected)
+    ]
+    assert found.check().kind == "exhaustive"
+    assert found.check().equal
+    assert found.cost == simple.cost
+
+
+#: The same with one fact that just fails: the digits do not decide.
+UNDECIDED = [
+    ("i*n + j < m*n", "i < m and j <= n"),
+    ("(i*n + j)*p + k < m*n*p", "i < m and j < n and k <= p"),
+    ("i*n*4 + j < m*n*4", "i < m and j <= n*4"),
+    ("i*(n + 2) + j < m*(n + 2)", "i < m and j <= n + 2"),
+    ("x*n + j < y*n", "j <= n"),
+    ("x*n - j < y*n", "j < n"),
+    ("x*n + j == i*n", "j <= n"),
+    # a factor that may be zero, or below it
+    ("x*(n - 1) < y*(n - 1)", "True"),
+    ("x*(n - 2) < y*(n - 2)", "True"),
+    ("x*(n - 1) == y*(n - 1)", "True"),
+]
+
+
+@pytest.mark.parametrize(("condition", "known"), UNDECIDED)
+def test_digits_that_do_not_decide(condition, known):
+    found = optimize(f"where({condition}, 1, 0)", constraints=[known], budget=BUDGET, **RANGES)
+    assert found.check().kind == "exhaustive"
+    assert found.check().equal
+    assert found.cost > optimize("where(x < y, 1, 0)", **RANGES).cost
+
+
+def test_a_clamp_of_a_flat_index_is_idle():
+    facts = ["i < m", "j < n"]
+    assert optimize("min(i*n + j, m*n - 1)", constraints=facts, **RANGES).cost == 4
+    assert optimize("min(i*n + j, m*n - 2)", constraints=facts, **RANGES).cost > 4
+
+
+ATOMS = ["i", "m", "n", "i*n", "m*n", "j", "j*m"]
+
+
+@given(st.dictionaries(st.sampled_from(ATOMS), st.integers(-3, 3), min_size=2, max_size=5), st.integers(-4, 4))
+def test_a_form_has_the_sign_of_the_multiple_of_its_factor(coefficients, constant):
+    facts = [parse("i < m", NAMES), parse("j < n", NAMES)]
+    theory = LinearArithmetic(facts)
+    term = sum((parse(atom, NAMES) * c for atom, c in coefficients.items()), const(constant))
+    found = theory.by_factor(theory.form(term))
+    if found is None:
+        return
+    names = ["i", "j", "m", "n"]
+    for point in product(*[range(low, high + 1) for low, high in map(RANGES.get, names)]):
+        values = dict(zip(names, point, strict=True))
+        if all(evaluate(facts, values)):
+            value, whole, rest = evaluate([term, *map(to_expr, found)], values)
+            assert rest >= 0
+            assert (value < 0) == (whole < 0)
+            assert (value == 0) == (whole == rest == 0)
