@@ -24,7 +24,7 @@ from eqsat.lang.traversal import topological_until
 from eqsat.optimizer.greedy import Matcher, canonical, joined, presentable
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.rules.arithmetic import ARITHMETIC
-from eqsat.theory.conjectures import Conjecture
+from eqsat.theory.conjectures import Conjecture, constant_remainder
 from eqsat.theory.forms import LinearForm, read
 from eqsat.theory.linear import LinearArithmetic
 
@@ -107,6 +107,7 @@ READINGS = {
     "unroll": "the values of the index, one after the other",
     "solve": "a known equation replaces a variable",
     "decided": "what is known decides the condition",
+    "residues": "the remainder is the same whatever those of the variables are",
     "choice": "a condition is whether it holds",
     "dead-branch": "the condition of the other branch cannot hold",
     "implied": "the other conditions decide it",
@@ -259,6 +260,7 @@ class Laws(Matcher):
         yield from self.rewrites(term, self.only)
         if term in self._conjectures:
             yield "conjecture", self._conjectures[term]
+        yield from self._residues(term)
         if term in self.theory.solved:
             yield "solve", self.theory.simplify(term)
         if term.op in ("lt", "eq") and not term.args[0].is_bool:
@@ -288,6 +290,19 @@ class Laws(Matcher):
             if member.op != "const":
                 others = [self.read(other - member) for other in members]
                 yield "shift", canonical("add", joined(term.op, others), member)
+
+    def _residues(self, term: Expr) -> Iterator[tuple[str, Expr]]:
+        """A remainder that is the same for all values, or a multiple of the quotient beside it."""
+        quotient, scale = term.args if term.op == "mul" else (term, const(1))
+        if quotient.op not in ("mod", "floordiv") or {scale.op, quotient.args[1].op} != {"const"}:
+            return
+        dividend, n = quotient.args[0], quotient.args[1].vmin
+        if quotient.op == "floordiv" and scale.vmin % n:
+            return
+        remainder = constant_remainder(self.theory.form(dividend), n) if n > 1 else None
+        if remainder is not None:
+            is_whole = quotient.op == "floordiv"
+            yield "residues", (dividend - remainder) * (scale // n) if is_whole else const(remainder) * scale
 
     def _dead_branches(self, term: Expr) -> Iterator[tuple[str, Expr]]:
         holds = self.theory.condition(term.args[0])

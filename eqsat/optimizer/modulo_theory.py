@@ -33,7 +33,7 @@ from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.optimizer.relevant import relevant_rules, relevant_without_bits
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.snapshot import of_theory
-from eqsat.theory.conjectures import Asserted, find_conjectures
+from eqsat.theory.conjectures import Asserted, constant_remainders, find_conjectures
 from eqsat.theory.definedness import undefined
 from eqsat.theory.facts import OverdueError
 from eqsat.theory.forms import ZERO, LinearForm, read, to_expr, without_quotients
@@ -270,6 +270,16 @@ class ModuloTheory(Optimisation):
             under[condition] = iter(values if theory is None else [_plainly(value, theory, base) for value in values])
         return [next(under[condition]) for condition in known]
 
+    def _assume_remainders(self, theory: LinearArithmetic, terms: Iterable[Expr]) -> bool:
+        """Let a theory know remainders in ``terms`` that are the same for all values; whether it did not."""
+        known, before = theory.equations(), len(self.conjectures)
+        for conjecture in constant_remainders(terms):
+            equation = read(conjecture.before).shifted(-conjecture.after.vmin)
+            if equation not in known:
+                theory.assume_zero(equation)
+                self.conjectures.append(conjecture)
+        return len(self.conjectures) > before
+
     def _normal_forms(
         self, theory: LinearArithmetic | None, facts: Sequence[Expr], roots: Sequence[Expr], order: Sequence[Expr] = ()
     ) -> list[Value]:
@@ -285,14 +295,19 @@ class ModuloTheory(Optimisation):
         for _ in range(LIMITS.conjecture_rounds):
             theory.traverse(order, parts)
             before, values = values, [theory.value(root) for root in roots]
-            # what an array holds is not known, so evaluation proves nothing of it
-            if values == before or self.has_uninterpreted:
+            if values == before:
                 break
             if theory.is_late() and (before or len(self.order) > LIMITS.large):
                 break
             # there is nothing to conjecture of sums of variables
             terms = {value: _as_term(value) for value in values if not is_affine(value)}
             if not terms:
+                break
+            more = self._assume_remainders(theory, terms.values())
+            # what an array holds is not known, so evaluation proves nothing of it
+            if self.has_uninterpreted:
+                if more:
+                    continue
                 break
             if self.divides_by_terms and not self.is_bounded:
                 # of most such terms points prove nothing, and it takes long to find out what they divide by

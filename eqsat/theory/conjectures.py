@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from math import gcd, lcm, sqrt
-from operator import or_
+from operator import mul, or_
 from typing import Any, cast
 
 import numpy as np
@@ -23,7 +23,7 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, extent, mak
 from eqsat.lang.ops import COMPARISONS, SUMS
 from eqsat.lang.sampling import Points, all_hold, domain_size, grid, select
 from eqsat.lang.traversal import Simplicity
-from eqsat.theory.forms import LinearForm, atom_form, read, scale_of, to_expr
+from eqsat.theory.forms import LinearForm, atom_form, factors, read, scale_of, to_expr
 from eqsat.theory.limits import LIMITS
 
 Array = NDArray[Any]
@@ -548,6 +548,39 @@ def _balanced(value: int, modulus: int) -> int:
     """The number congruent to ``value`` that is closest to 0."""
     residue = value % modulus
     return residue - modulus if 2 * residue > modulus else residue
+
+
+def constant_remainders(roots: Iterable[Expr]) -> Iterator[Conjecture]:
+    """The remainders of sums of products by literals, in terms in normal form, that are the same for all values.
+
+    >>> from eqsat.lang.expr import var
+    >>> n = var("n", 0, 99)
+    >>> for conjecture in constant_remainders([(n * n + n) // 2]):
+    ...     print(conjecture.before, "is", conjecture.after)
+    n + n*n - (n + n*n)//2*2 is 0
+    """
+    for term in topological(roots):
+        if term.op == "floordiv" and term.args[1].op == "const" and term.args[1].vmin > 1:
+            dividend, n = read(term.args[0]), term.args[1].vmin
+            remainder = constant_remainder(dividend, n)
+            if remainder is not None:
+                yield Conjecture(to_expr(dividend.plus(atom_form(term), -n)), const(remainder), ())
+
+
+def constant_remainder(form: LinearForm, n: int) -> int | None:
+    """The remainder of a sum of products by ``n > 1``, if it is the same whatever its factors are modulo ``n``."""
+    parts = [factors(atom) for atom in form.terms]
+    if all(len(part) < 2 for part in parts):
+        return None
+    residues = {atom: var(f"v{k}", 0, n - 1) for k, atom in enumerate(dict.fromkeys(a for part in parts for a in part))}
+    if n ** len(residues) > LIMITS.periodic_points:
+        return None
+    total = const(form.constant % n)
+    for part, coefficient in zip(parts, form.terms.values(), strict=True):
+        total += reduce(mul, [residues[atom] for atom in part], const(coefficient % n))
+    values = evaluate([total % n], grid(list(residues.values())), total=True)[0]
+    low, high = int(values.min()), int(values.max())
+    return low if low == high else None
 
 
 def holds_in_a_period(equation: Expr) -> bool:

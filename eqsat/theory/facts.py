@@ -160,6 +160,11 @@ class Facts(Intervals):
         """Add a condition that is known to hold."""
         self._assume_normal(self.condition(fact))
 
+    def assume_zero(self, form: LinearForm) -> None:
+        """Add that a form is zero, of the atoms that it has, as the caller has proved."""
+        self.touched |= self.variables.of(to_expr(form))
+        self._assume_equal(form)
+
     def _assume_normal(self, condition: Expr) -> None:
         """Add a condition that is in normal form already."""
         self.touched |= self.variables.of(condition)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import combinations
+from operator import mul
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eqsat.lang.expr import Expr, topological, var, variables
+from eqsat.lang.costs import LATENCY, cost_of
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import Expr, buffer, const, topological, var, variables
 from eqsat.lang.text import parse, to_text
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
-from eqsat.theory.conjectures import find_conjectures, holds_in_a_period
+from eqsat.theory.conjectures import constant_remainder, find_conjectures, holds_in_a_period
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.linear import LinearArithmetic
 
@@ -337,3 +341,47 @@ def test_of_equal_quotients_that_with_smaller_literals_is_kept() -> None:
     large = "(i1*33301 + i0*32436 + i2*16218 + i3*-89091)//194400"
     _, equalities = asserted_by_theory([small, large], i0=(0, 24), i1=(0, 8), i2=(0, 1), i3=(0, 1))
     assert [(to_text(before), to_text(after)) for before, after in equalities] == [(large, small)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("(n*n + n)%2", "0"),
+        ("(n*n - n + 7)%2", "1"),
+        ("n*(n + 1)//2*2", "n*n + n"),
+        ("n*(n - 1)//2*2 + m", "n*n - n + m"),
+        ("n*(n + 1)*(n + 2)%6", "0"),
+        ("(n*n*n - n + 2)%3", "2"),
+        ("(n*m*(n + m))%2", "0"),
+        ("(A[n]*A[n] + A[n])%2", "0"),
+        ("sum(i*2, i, 0, n)", "n*n - n"),
+        ("sum(i*2 + 1, i, 0, n)", "n*n"),
+    ],
+)
+def test_remainders_of_products_that_are_the_same_for_all_values(text, expected):
+    names = {"n": var("n", 0, 40), "m": var("m", 0, 9), "i": var("i", 0, 40), "A": buffer("A")}
+    result = optimize(parse(text, names))
+    assert result.check().equal
+    assert result.cost <= cost_of([parse(expected, names)], LATENCY)
+
+
+#: The same with a term, or a divisor, for which there are several remainders.
+@pytest.mark.parametrize("text", ["(n*n + n)%4", "(n*n + m)%2", "(n*n*n - n)%4", "n*(n + 2)%6", "n*m%2", "(n*n + n)%3"])
+def test_remainders_of_products_that_are_not(text):
+    n, m = var("n", -40, 40), var("m", 0, 9)
+    term = parse(text, {"n": n, "m": m})
+    assert constant_remainder(LinearArithmetic().form(term.args[0]), term.args[1].vmin) is None
+    result = optimize(term)
+    assert result.check().equal
+    assert result.cost > 0
+
+
+@given(st.lists(st.integers(-6, 6), min_size=2, max_size=5), st.integers(2, 7))
+def test_constant_remainders_are_those_at_every_point(coefficients, n):
+    x = var("x", -20, 20)
+    term = sum((reduce(mul, [x] * k, const(c)) for k, c in enumerate(coefficients)), const(0))
+    found = constant_remainder(LinearArithmetic().form(term), n)
+    values = {int(v) % n for v in evaluate([term], {"x": np.arange(-20, 21)})[0].ravel()}
+    assert found is None or values == {found}
+    # sums of multiples alone are left to the theory
+    assert found is not None or len(values) > 1 or not any(coefficients[2:])
