@@ -264,12 +264,26 @@ def without_quotients(term: Expr, equations: Sequence[LinearForm]) -> Expr:
 def _without_quotients(form: LinearForm, equations: Sequence[LinearForm]) -> LinearForm:
     for equation in equations:
         for atom, coefficient in equation.terms.items():
-            scale, uneven = divmod(form.terms.get(atom, 0), coefficient)
-            if scale and not uneven and _divides(atom):
-                other = form.plus(equation, -scale)
-                if _division_order(other) < _division_order(form) and not _is_within(atom, equation):
-                    form = other
+            if not _divides(atom) or _is_within(atom, equation):
+                continue
+            for term in [t for t in form.terms if t is atom or t.op == "mul"]:
+                beside = without(factors(term), factors(atom))
+                scale, uneven = divmod(form.terms.get(term, 0), coefficient)
+                if beside is not None and scale and not uneven:
+                    other = form.plus(_multiplied(equation, beside), -scale)
+                    if _division_order(other) < _division_order(form):
+                        form = other
     return form
+
+
+def _multiplied(form: LinearForm, atoms: Sequence[Expr]) -> LinearForm:
+    """A form times a product of atoms."""
+    if not atoms:
+        return form
+    total = product_form(atoms).times(form.constant)
+    for atom, coefficient in form.terms.items():
+        total = total.plus(product_form([*factors(atom), *atoms]), coefficient)
+    return total
 
 
 def _is_within(atom: Expr, equation: LinearForm) -> bool:

@@ -141,7 +141,7 @@ CASES = [
     (
         "sum((r//4)*x + r%4, r, 0, 4*n)",
         {"n": (0, 6), "x": (0, 9)},
-        13,
+        9,
         12,
         ("sum-split-multiple", "sum-distributes", "sum-factor", "sum-index"),
     ),

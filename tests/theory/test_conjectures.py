@@ -350,6 +350,7 @@ def test_of_equal_quotients_that_with_smaller_literals_is_kept() -> None:
         ("(n*n - n + 7)%2", "1"),
         ("n*(n + 1)//2*2", "n*n + n"),
         ("n*(n - 1)//2*2 + m", "n*n - n + m"),
+        ("n*(n - 1)//2*m*2", "(n*n - n)*m"),
         ("n*(n + 1)*(n + 2)%6", "0"),
         ("(n*n*n - n + 2)%3", "2"),
         ("(n*m*(n + m))%2", "0"),
