@@ -20,7 +20,9 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import cycle, product
+from operator import and_, mul
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -41,7 +43,7 @@ from eqsat.extract.cost import COST_MODELS
 from eqsat.interop import hlo, mlir
 from eqsat.interop.indexing import IndexingMap
 from eqsat.kernels.kernel import flattened, simplified
-from eqsat.lang.expr import Expr, variables
+from eqsat.lang.expr import Expr, const, maximum, minimum, var, variables, where
 from eqsat.optimizer.front import optimize
 
 #: What one answer may take, so that many are tried.
@@ -154,8 +156,10 @@ def questions(draw: st.DrawFn) -> tuple[list[Expr], Expr | None, Expr | None, di
     return roots, gate, constraint, {"cost": cost, **engine, **extract}
 
 
-def ask(roots: list[Expr], gate: Expr | None, constraint: Expr | None, options: dict[str, Any]) -> None:
-    """Raise :class:`WrongAnswerError` if the answer differs somewhere where it matters."""
+def ask(
+    roots: list[Expr], gate: Expr | None, constraint: Expr | None, options: dict[str, Any], points: int = 300
+) -> None:
+    """Raise :class:`WrongAnswerError` if the answer differs at one of some points where it matters."""
     given = [*roots, *[t for t in (gate, constraint) if t is not None]]
     facts, gates = [] if constraint is None else [constraint], [] if gate is None else [gate] * len(roots)
     try:
@@ -167,7 +171,7 @@ def ask(roots: list[Expr], gate: Expr | None, constraint: Expr | None, options: 
     names = variables(given)
     before, after = [*map(program_of, roots)], [*map(program_of, result.exprs)]
     holds = [program_of(t) for t in (gate, constraint) if t is not None]
-    for point in points_of(names, random.Random(0), 300):
+    for point in points_of(names, random.Random(0), points):
         if all(value_of(condition, point) for condition in holds):
             for place, (one, other) in enumerate(zip(before, after, strict=True)):
                 wanted = value_of(one, point)
@@ -212,6 +216,40 @@ def fuzz_expressions(number: int, count: Counter[str]) -> None:
         asked()
     except Exception as error:
         raise WrongAnswerError(f"# {type(error).__name__}: {error}\n{as_test(*last)}") from error
+
+
+def _flat(indices: Sequence[Expr], extents: Sequence[Expr], some: Callable[[list[Any]], Any]) -> Expr:
+    total = const(some([0, 0, 0, 1, -1]))
+    for j, n in zip(indices, extents, strict=True):
+        total = total * n + some([j, j, j, j // 2, n - 1 - j, -j])
+    return total
+
+
+def fuzz_sizes(number: int, count: Counter[str]) -> None:
+    """Flat indices over sizes that are no literals, of which it is known, or nearly, that they are in range."""
+    source = random.Random(number)
+    for _ in range(20):
+        some = source.choice
+        levels = range(some([1, 2, 2, 3]))
+        sizes = [var(f"n{k}", low := some([-1, 0, 1, 1, 1]), low + some([1, 2, 3])) for k in levels]
+        indices = [var(f"j{k}", low := some([-1, 0, 0, 0]), low + some([1, 2, 3])) for k in levels]
+        extents = [some([size, size, size * some([2, 3]), size + some([-1, 1, 2])]) for size in sizes]
+        facts = [j < n + some([0, 0, 0, 0, 1, -1]) for j, n in zip(indices, extents, strict=True) if some([1, 1, 1, 0])]
+
+        whole = some([extents[0], extents[-1], reduce(mul, extents)])
+        one, beside = [_flat(indices, extents, some) for _ in range(2)]
+        other = some([whole, whole, whole * 2, beside]) + some([0, 0, 1, -1])
+        divisor = maximum(whole, 1)
+        roots = [
+            where(some([one < other, one.eq(other), other <= one, one // 4 < (other + 3) // 4]), 1, 0),
+            some([minimum(one, other), maximum(one, 0), one // divisor, one % divisor, one * (one + 1) % 2]),
+        ]
+        count["symbolic sizes"] += 1
+        question = roots, None, reduce(and_, facts) if facts else None, {"cost": "latency", **some(ENGINES)}
+        try:
+            ask(*question, points=2000)
+        except Exception as error:
+            raise WrongAnswerError(f"# {type(error).__name__}: {error}\n{as_test(*question)}") from error
 
 
 def fuzz_maps(number: int, count: Counter[str]) -> None:
@@ -368,6 +406,7 @@ def fuzz_hlo(number: int, count: Counter[str]) -> None:
 
 KINDS: dict[str, Callable[[int, Counter[str]], None]] = {
     "expressions": fuzz_expressions,
+    "sizes": fuzz_sizes,
     "maps": fuzz_maps,
     "mlir": fuzz_mlir,
     "corpora": fuzz_corpora,
