@@ -188,6 +188,25 @@ def places_of_letters(side: Expr) -> dict[str, list[tuple[int, ...]]]:
 
 
 @cache
+def moved_out_of_branches(pattern: Pattern) -> frozenset[str]:
+    """The letters that the right side evaluates always, the left side in a branch alone.
+
+    Such a letter must be defined where the branch is not evaluated too: a rule may assume that no divisor of its left
+    side is zero only where the left side divides.
+    """
+    return _always_evaluated(pattern.right) - _always_evaluated(pattern.left)
+
+
+def _always_evaluated(side: Expr) -> frozenset[str]:
+    """The letters that a side of a rule evaluates whatever its conditions are."""
+    if side.op == "var":
+        return frozenset() if is_index(side) else frozenset([str(side.value)])
+    if side.op == "load":
+        return frozenset([moved_letter(side.args[0])]).union(*map(_always_evaluated, side.args[1:]))
+    parts = [_always_evaluated(arg) for arg in side.args]
+    return parts[0] | (parts[1] & parts[2]) if side.op == "where" else frozenset().union(*parts)
+
+
 def reindexes(rule: Rule) -> bool:
     """Whether the right side of ``rule`` has loops of its own, over other indices than the left: splits and merges."""
     return has_own_loops(pattern_of(rule))

@@ -18,6 +18,7 @@ from typing import cast
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.congruent import CongruentRemainders
 from eqsat.egraph.engine import Budget
+from eqsat.egraph.patterns import moved_out_of_branches, pattern_of
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables
 from eqsat.egraph.trace import NO_MATCH, NO_RULES, NO_TIME, Round, RuleUse, Trace
@@ -186,14 +187,19 @@ class Optimisation(ABC):
 
     @cached_property
     def used(self) -> tuple[Rule, ...]:
-        """The rules; where reductions occur, those about them come with all others shipped, unless some are given."""
+        """The rules that are applied.
+
+        Where reductions occur, those about them come with all others shipped, unless some are given. Where a divisor
+        may be zero, what a rule of the caller's would take out of branches could divide by it.
+        """
+        rules = self.rules
+        if self.suspected and rules is not DEFAULT:
+            rules = tuple([r for r in rules if is_shipped(r) or not moved_out_of_branches(pattern_of(r))])
         reduces = self.has_uninterpreted and not REDUCTIONS.keys().isdisjoint(
             [t.op for t in (*self.order, *self.known)]
         )
-        if not reduces:
-            return self.rules
-        comes = self.rules is DEFAULT or (set(self.rules).issuperset(DEFAULT) and set(REDUCE).isdisjoint(self.rules))
-        return (*self.rules, *REDUCE) if comes else self.rules
+        comes = rules is DEFAULT or (set(rules).issuperset(DEFAULT) and set(REDUCE).isdisjoint(rules))
+        return (*rules, *REDUCE) if reduces and comes else rules
 
     @cached_property
     def suspected(self) -> set[Expr]:

@@ -15,7 +15,15 @@ from math import gcd
 
 from eqsat.alternatives.builder import Builder
 from eqsat.egraph.matching import AskedRule, as_sum, is_number, is_sum, letter_of
-from eqsat.egraph.patterns import LITERALS, MEASURES, has_own_loops, is_within, levels_around, reductions_of
+from eqsat.egraph.patterns import (
+    LITERALS,
+    MEASURES,
+    has_own_loops,
+    is_within,
+    levels_around,
+    moved_out_of_branches,
+    reductions_of,
+)
 from eqsat.egraph.reductions import RightSide, divisors, is_accepted
 from eqsat.extract.graph import EQUALITY, Payload
 from eqsat.lang.expr import TRUE, Expr, const, index_level, is_index, term_count, variables
@@ -88,7 +96,7 @@ class ReductionRules:
         if key in self._done:
             return
         self._done.add(key)
-        if not self._is_free(match, letters, bound):
+        if not self._is_free(match, letters, bound) or not self._is_defined(match):
             return
         if match.reindexes and term_count(letters.values()) > LIMITS.moved_terms:
             self.is_cut = True
@@ -153,6 +161,12 @@ class ReductionRules:
             ):
                 return False
         return True
+
+    def _is_defined(self, match: Match) -> bool:
+        """Whether what the rule takes out of branches divides by nothing that may be zero."""
+        classes = self.builder.classes
+        moved_out = moved_out_of_branches(match.rule.pattern) & match.letters.keys()
+        return not any(classes.may_be_undefined(match.letters[letter]) for letter in moved_out)
 
     def _read_ends(
         self, rule: AskedRule, ends: Sequence[Expr], known: dict[str, Expr], bound: Mapping[int, Expr]

@@ -435,16 +435,29 @@ class LinearArithmetic(Reductions):
         return self.truncated(dividend, divisor) if x == rounded_up else None
 
     def _as_extreme(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
-        """``where(x < y, x, y)`` is ``min(x, y)``, and so on."""
+        """``where(x < y, x, y)`` is ``min(x, y)``, and so on; so is any selection of the lesser term."""
         difference = x.plus(y, -1)
         compared = next((a for a in condition.args if a.op != "const"), None) if condition.op in ("lt", "le") else None
         if compared is None or self.inner(compared).terms.keys() != difference.terms.keys():
             # comparisons of quotients and of extremes are read as others
             rewritten = x.terms and y.terms and any(atom.op in ("floordiv", "min") for atom in difference.terms)
             if not rewritten or self.variables.of(condition) != self.variables.of(to_expr(difference)):
-                return None
+                return self._as_extreme_by_bounds(condition, x, y) if compared is not None else None
         for op, above in (("max", difference), ("min", difference.times(-1))):
             if condition in (self.at_least_zero(above), self.at_least_zero(above.shifted(-1))):
+                return self.extreme(op, [x, y])
+        return self._as_extreme_by_bounds(condition, x, y)
+
+    def _as_extreme_by_bounds(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
+        """``where(x < 0, 0, min(x, 7))`` is ``max(0, min(x, 7))``: by bounds the greater is chosen in both cases."""
+        difference = x.plus(y, -1)
+        if not difference.terms or not self.variables.of(to_expr(difference)) & self.variables.of(condition):
+            return None
+        there, elsewhere = self.assuming(condition), self.assuming(self.negate(condition))
+        if there is None or elsewhere is None or not all(self.is_defined(to_expr(form)) for form in (x, y)):
+            return None
+        for op, above in (("max", difference), ("min", difference.times(-1))):
+            if there.bounds(above)[0] >= 0 and elsewhere.bounds(above)[1] <= 0:
                 return self.extreme(op, [x, y])
         return None
 

@@ -4,6 +4,7 @@ import pytest
 
 from eqsat import Budget, Rule, optimize
 from eqsat.egraph.matching import by_representation, compiled
+from eqsat.egraph.patterns import moved_out_of_branches, pattern_of
 from eqsat.lang.errors import UnsoundUnionError
 from eqsat.rules import DEFAULT
 
@@ -12,7 +13,7 @@ RANGES = dict.fromkeys("ijkl", (-3, 9))
 SQUARES = Rule("squares", "x*x - y*y", "(x + y)*(x - y)")
 TRIPLE = Rule("triple", "x*x*2 + y*y*3", "y*y*3 + 2*x*x + 0*(x//7)", check=False)
 PRODUCT = Rule("product", "min(x, y)*max(x, y)", "x*y")
-NEIGHBOURS = Rule("neighbours", "(x*x + x) % 2", "0")
+PARITY = Rule("parity", "(x*x + x*3) % 4", "x//2 % 2 * 2")
 REST = Rule("rest", "(x*x + y) % 2", "(x + y) % 2")
 ABOVE = Rule("above", "x*x + c", "x*x + c + 0*(x//7)", "c > 5", check=False)
 MULTIPLE = Rule("multiple", "(x*n + y) % n", "y % n")
@@ -34,8 +35,8 @@ MATCHED = [
     # letters for products
     (SQUARES, "i*i*j*j - k*k"),
     # the same letter twice, in a product of two members and of more
-    (NEIGHBOURS, "(i*i + i) % 2"),
-    (NEIGHBOURS, "(j + j*j) % 2 + k"),
+    (PARITY, "(i*i + i*3) % 4"),
+    (PARITY, "(j*3 + j*j) % 4 + k"),
     # below the top a letter takes all that is left
     (REST, "(i*i + j + k*l + 3) % 2"),
     (MULTIPLE, "(i//5*7 + j + k//3) % 7"),
@@ -59,9 +60,9 @@ NOT_MATCHED = [
     (TRIPLE, "i*i*4 + j*j*7"),
     (LIKE, "(i*3 + k*j) % 7"),
     (ALIKE, "i*3 + j*5"),
-    (NEIGHBOURS, "(i*i + j) % 2"),
-    (NEIGHBOURS, "(i*i + i) % 3"),
-    (NEIGHBOURS, "(i*i + i + j*k) % 2"),
+    (PARITY, "(i*i + j*3) % 4"),
+    (PARITY, "(i*i + i*3) % 5"),
+    (PARITY, "(i*i + i*3 + j*k) % 4"),
     (PRODUCT, "k*min(i, j)*l*max(j, k)"),
     (ABOVE, "i*i + 5"),
     (ABOVE, "i*i + j*6"),
@@ -108,17 +109,32 @@ def test_a_false_rule_is_named_where_bounds_show_it(left, right):
         optimize("x//8 + y", x=(64, 99), y=(0, 3), rules=[rule])
 
 
-HALF = Rule("half", "x*(x - 1)//2*2", "x*(x - 1)")
+QUARTER = Rule("quarter", "(x*x + 2)//4*4", "x*x - x%2")
 
 
-@pytest.mark.parametrize(("text", "cost"), [("n*(n - 1)//2*2 + m", 5), ("(n*(n - 1)//2*2 + m)//7", 11)])
+@pytest.mark.parametrize(("text", "cost"), [("(n*n + 2)//4*4 + m", 6), ("max((n*n + 2)//4*4 + m, 30)", 7)])
 def test_a_multiple_of_one_term_is_rewritten_in_longer_sums(text, cost):
-    found = optimize(text, rules=[*DEFAULT, HALF], n=(0, 50), m=(0, 9))
+    found = optimize(text, rules=[*DEFAULT, QUARTER], n=(0, 50), m=(0, 9))
     assert found.cost <= cost < optimize(text, n=(0, 50), m=(0, 9)).cost
     assert found.check().equal
 
 
 def test_no_other_multiple_is_rewritten_in_longer_sums():
-    found = optimize("n*(n - 1)//2*3 + m", rules=[*DEFAULT, HALF], n=(0, 50), m=(0, 9))
-    assert found.cost == optimize("n*(n - 1)//2*3 + m", n=(0, 50), m=(0, 9)).cost
+    found = optimize("(n*n + 2)//4*3 + m", rules=[*DEFAULT, QUARTER], n=(0, 50), m=(0, 9))
+    assert found.cost == optimize("(n*n + 2)//4*3 + m", n=(0, 50), m=(0, 9)).cost
     assert found.check().equal
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ("where(p, x, y)", "where(p, x - y, 0) + y", {"y"}),
+        ("where(p, x, y)", "where(not p, y, x)", set()),
+        ("where(p, x + z, y + z)", "where(p, x, y) + z", set()),
+        ("where(p, where(q, x, y), x)", "where(q, x, y)", {"q"}),
+        ("sum(where(p, x, y), i, u, v)", "sum(where(p, x - y, 0), i, u, v) + y*max(v - u, 0)", {"y"}),
+        ("sum(where(p, x, 0), i, u, v)", "where(at(p, u), at(x, u), 0)", set()),
+    ],
+)
+def test_letters_that_a_rule_takes_out_of_branches(left, right, expected):
+    assert moved_out_of_branches(pattern_of(Rule("own", left, right))) == expected

@@ -8,10 +8,12 @@ from index_terms import index_programs
 from strategies import bool_expressions, expressions, grid
 
 from eqsat.egraph.engine import Budget
+from eqsat.egraph.rule import Rule
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import TRUE, Expr, buffer, var, variables
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
+from eqsat.rules import DEFAULT
 
 WAYS = {"theory and rules": {}, "theory": {"engine": "theory"}, "rules": {"theory": False}}
 every_way = pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
@@ -203,3 +205,30 @@ def test_a_dividend_that_is_its_divisor(options):
     x = "tmod(i, j + j) + i"
     names = {"i": var("i", -1, 1), "j": var("j", 3, 3)}
     assert_sound([parse(f"where({x} != 0, ({x}) % ({x}), {x})", names)], options)
+
+
+GUARDED = [
+    "sum(where(z != 0, n % z, n), r, 0, 3)",
+    "sum(where(z == 0, n, n % z), r, 0, 3)",
+    "sum(where(z != 0, n % z - n, 0), r, 0, 3) + n*3",
+    "sum(where(z != 0, n // z, 0), r, 0, n)",
+    "sum(where(r < z, n // z, n), r, 0, 3)",
+    "max_over(where(z != 0, n // z, 0), r, 0, n)",
+]
+
+
+@every_way
+@pytest.mark.parametrize("text", GUARDED)
+def test_no_rule_takes_a_division_out_of_the_branch_that_guards_it(text, options):
+    result = optimize(text, z=(-2, 2), n=(1, 4), **options)
+    assert result.check().kind == "exhaustive"
+    assert result.check().equal
+
+
+@pytest.mark.parametrize("theory", [True, False])
+@pytest.mark.parametrize("text", ["where(z != 0, n%z, n) + 1", "where(z != 0, n%z - n, 0)*3 + n*3"])
+def test_nor_does_a_rule_of_ones_own(text, theory):
+    apart = Rule("apart", "where(p, x, y)", "where(p, x - y, 0) + y")
+    result = optimize(text, z=(-2, 2), n=(1, 4), rules=[apart, *DEFAULT], theory=theory)
+    assert result.check().equal
+    assert "apart" not in result.trace.rules

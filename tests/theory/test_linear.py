@@ -313,6 +313,10 @@ STEPS = [
     ("where(0 <= x, x, y)", "x", {"x": (0, 9), "y": (0, 9)}, {"x": (-1, 9), "y": (0, 9)}),
     ("where(x < y, x + 3, x + 3)", "x + 3", {"x": (0, 9), "y": (0, 9)}, None),
     ("where(3 <= x, y, x)", "where(x < 3, x, y)", {"x": (0, 9), "y": (0, 9)}, None),
+    # bounds say which branch is the lesser: a clamp
+    ("where(x < 0, 0, where(7 < x, 7, x))", "max(min(x, 7), 0)", {"x": (-9, 19)}, None),
+    ("where(x < 3, 2, min(x, 6))", "max(min(x, 6), 2)", {"x": (-9, 9)}, None),
+    ("where(x < 0, 5, min(x*3 + 5, 26))", "max(min(x*3 + 5, 26), 5)", {"x": (-9, 9)}, None),
     # of the compared: these are extremes, however the comparison is read
     ("where(x//4 < y//4, y//4, x//4)", "max(x, y)//4", {"x": BIG, "y": BIG}, None),
     ("where(x//4 <= y//4, x//4, y//4)", "min(x, y)//4", {"x": BIG, "y": BIG}, None),
@@ -410,6 +414,15 @@ STEPS = [
     ("x//6 < y or x//6 == y and x%6 < z", "x < y*6 + z", {**XY, "z": (0, 6)}, {**XY, "z": (-1, 6)}),
     ("x//6 <= y and (x//6 != y or x%6 <= z)", "x <= y*6 + z", {**XY, "z": (-1, 5)}, {**XY, "z": (-1, 6)}),
 ]
+
+
+@pytest.mark.parametrize(
+    "text", ["where(x < 3, 1, min(x, 6))", "where(x < 3, 4, min(x, 6))", "where(x < 0, 0, min(x, 7)//max(x, 0))"]
+)
+def test_selections_that_are_no_clamps(text):
+    x = var("x", -9, 9)
+    (atom,) = [a for a in LinearArithmetic().form(parse(text, {"x": x})).terms if a is not x]
+    assert atom.op == "where"
 
 
 @pytest.mark.parametrize("condition", ["x//4 < y//4 - 1", "x//4 < y//4 + 2", "x//4 <= y//2", "x//4 < n//4"])
