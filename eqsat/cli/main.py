@@ -501,6 +501,8 @@ class _Comparison:
 
     def __init__(self, path: Path) -> None:
         rows = [load(line) for line in path.read_bytes().split(b"\n") if line.strip()]
+        if not any("cost" in row or "error" in row for row in rows):
+            raise click.UsageError(f"{path} has no rows of 'eqsat corpus', which have a cost: give what -o wrote")
         self.path, self.before = path, {str(row.get("id")): row for row in rows}
         self.worse: list[str] = []
         self.costs = [0, 0]
@@ -832,20 +834,18 @@ def discover(
     for source in sources:
         read = read_corpus(source, lambda line: click.echo(f"# left out: {line}", err=True))[:limit]
         cases += [Case(tuple(case.exprs), tuple(case.constraints), tuple(case.gates)) for case in read]
-    with _progress(None, "fragments") as advance:
-        found = search(
-            cases, rules, cost=cost_model(cost), theory=not no_theory, seconds=search_seconds, advance=advance
+    # opened first: a file that cannot be written is said before the search
+    with _opened(output) as stream:
+        with _progress(None, "fragments") as advance:
+            found = search(
+                cases, rules, cost=cost_model(cost), theory=not no_theory, seconds=search_seconds, advance=advance
+            )
+        click.echo(
+            f"# {found.fragments} fragments, {found.pairs} with a cheaper term, {len(found.rules)} rules: "
+            f"cost {found.before} -> {found.after}",
+            err=True,
         )
-    click.echo(
-        f"# {found.fragments} fragments, {found.pairs} with a cheaper term, {len(found.rules)} rules: "
-        f"cost {found.before} -> {found.after}",
-        err=True,
-    )
-    text = to_file(found)
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        output.write_text(text, encoding="utf-8")
+        stream.write(to_file(found))
 
 
 @app.command()
@@ -977,6 +977,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     warnings.showwarning = lambda message, *_: click.echo(f"eqsat: warning: {one_line(message)}", err=True)
     try:
+        if sys.stdout is None and not _writes_files(arguments[0]):
+            raise click.UsageError("standard output is closed: the answer would be lost")
         sys.exit(app.main(args=arguments, prog_name="eqsat", standalone_mode=False))
     except click.exceptions.Abort as abort:
         # what was half built when the signal came may say that it cannot be dropped
@@ -996,6 +998,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(f"out of memory: {str(error) or 'give a smaller input'}")
     except Exception as error:
         _fail(str(error) if isinstance(error, CompileError) else f"internal error: {type(error).__name__}: {error}")
+
+
+def _writes_files(name: str) -> bool:
+    """Whether a command can be told a file to write to; it says so itself if it needs one."""
+    command = app.commands.get(name)
+    return command is not None and any("-o" in option.opts for option in command.params)
 
 
 def _fail(message: str, code: int = 2) -> NoReturn:

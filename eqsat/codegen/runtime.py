@@ -46,7 +46,7 @@ from eqsat.egraph.engine import Budget
 from eqsat.kernels.kernel import DTYPES, KERNEL_BUDGET, Kernel, flattened
 from eqsat.lang.errors import CompileError, MiscompilationWarning
 from eqsat.lang.expr import Expr, extent
-from eqsat.lang.limits import list_of, shown
+from eqsat.lang.limits import list_of, require, shown
 from eqsat.lang.ops import Buffer
 from eqsat.lang.sampling import domain_size
 from eqsat.theory.facts import late_after
@@ -773,6 +773,7 @@ def compile_kernel(
         raise TypeError(f"{shown(kernel)} is no kernel: give an eqsat.Kernel")
     if "out" in {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}:
         raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
+    require(budget, Budget, "a budget")
     unit = partial(_array_unit, parallel=parallel, reassociate=reassociate, lanes=lanes)
     with late_after(budget.ends()):
         compiled = optimized(kernel, reassociate=reassociate, budget=budget) if optimize else flattened(kernel)

@@ -296,7 +296,7 @@ def _is_one_term(term: Expr) -> bool:
 
 
 def _open_letter(term: Expr, state: _State) -> str | None:
-    """The literal letter, or its negative, that a coefficient or constant binds; none if all in it is known."""
+    """A literal letter that a coefficient or constant speaks of and that is not bound; none if all in it is known."""
     found = [t for t in topological([term]) if _is_literal_letter(t) and str(t.value) not in state.sorts]
     return str(found[0].value) if found else None
 
@@ -529,8 +529,10 @@ class _Matcher:
         if letter := _open_letter(wanted, state):
             if left.factor not in ("", "1"):
                 state = state.fact(f"(= {left.factor} 1)")
-            sign = "" if _is_literal_letter(wanted) else "-"
-            text = f"(- 0 {scale})" if sign else scale
+            is_negative = wanted.op == "mul" and const(-1) in wanted.args and any(map(_is_literal_letter, wanted.args))
+            if not is_negative and not _is_literal_letter(wanted):
+                return None
+            text = f"(- 0 {scale})" if is_negative else scale
             return self.literal(state, letter, text), replace(left, factor="1")
         number, state = self.number(state, wanted)
         if left.factor == "1":
@@ -1062,6 +1064,9 @@ def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
     unused = next(x for x in LITERALS if x not in {str(v.value) for v in variables([pattern.left, pattern.right])})
     for term in order:
         for letter in dict.fromkeys(term.args) if term.op == "mul" and term not in ends else ():
+            if all(is_number(other) for other in term.args if other is not letter):
+                # it is a multiple as it is
+                continue
             name = letter_of(letter)
             if name and name in TERMS and name not in moved and sum(t.args.count(letter) for t in order) == 1:
                 literal = {letter: var(unused, letter.vmin, letter.vmax)}
@@ -1072,9 +1077,45 @@ def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
 _COMPUTED = BITWISE | {"const", "var", "floordiv", "mod", "neg", "add", "sub", "mul", "min", "max", "shl"}
 
 
+def _numbers_in(left: Expr) -> Iterator[tuple[Expr, bool]]:
+    """The numbers that the left side of a rule is matched by, and whether each is an operand and no part of a sum."""
+    ends = {end for t in reductions_of(left) for end in t.args[2:]}
+    stack = [left]
+    while stack:
+        term = stack.pop()
+        if is_number(term):
+            yield term, True
+        elif is_sum(term):
+            constant, addends = as_sum(term)
+            yield constant, False
+            for coefficient, addend in addends:
+                yield coefficient, False
+                stack += _members(addend, "mul") if addend.op == "mul" else [addend]
+        else:
+            stack += [a for a in term.args if a not in ends]
+
+
+def _refuse_unbound(rule: Rule, left: Expr) -> None:
+    """Raise ``ValueError`` if an operand on the left side is computed from a letter that stands nowhere alone."""
+    numbers = [*_numbers_in(left)]
+    alone = {number for number, _ in numbers if _is_literal_letter(number)}
+    for number, is_operand in numbers:
+        unbound = [v for v in variables([number]) if is_operand and v not in alone]
+        if unbound:
+            raise ValueError(
+                f"rule {rule.name!r}: {to_text(number)!r} on the left is computed from {str(unbound[0])!r}, "
+                "which stands nowhere alone: write one letter for all of it"
+            )
+
+
 def refuse_unmatchable(rule: Rule) -> None:
-    """Raise ``ValueError`` if a guard asks what is not known, or a number is none that a match computes."""
+    """Raise ``ValueError`` if a guard asks what is not known, or a number is none that a match computes or binds."""
     pattern = pattern_of(rule)
+    for left in (pattern.left, pattern.right) if rule.both_ways else (pattern.left,):
+        _refuse_unbound(rule, left)
+    for term in topological([pattern.left, pattern.right, pattern.when]):
+        if term.op == "const" and abs(term.vmin) >= 2**63:
+            raise ValueError(f"rule {rule.name!r}: {term.vmin} is beyond the 64 bits that literals in rules have")
     right = topological([pattern.right])
     # an array stands for a letter
     numbers = [t for t in right if not t.is_bool and is_number(t) and t.op not in ("load", "buffer")]

@@ -267,6 +267,8 @@ class StructuralArithmetic(LinearArithmetic):
         low, high = atom.vmin, atom.vmax
         op = OPS.get(atom.op)
         if op is not None and atom.args and self.variables.of(atom) & self.touched:
+            # an equation may bound an operand by this atom: what asks for its range meanwhile sees the plain one
+            self._ranges[atom] = low, high
             ends = op.bounds(*[(a.vmin, a.vmax) if a.is_bool else self.bounds(self.inner(a)) for a in atom.args])
             low, high = max(low, ends[0]), min(high, ends[1])
         known_low, known_high = self.narrowed.get(atom, (low, high))

@@ -363,8 +363,29 @@ def test_a_model_that_is_too_deep_is_one_line(eqsat, tmp_path):
     assert f"'{model}' is not a cost model" in err
 
 
+def test_a_baseline_of_cases_is_refused(eqsat, tmp_path):
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text(GOOD)
+    code, _, err = eqsat("corpus", str(cases), "-o", str(tmp_path / "out.jsonl"), "--baseline", str(cases))
+    assert (code, err.count("\n")) == (2, 1)
+    assert str(cases) in err
+    assert "give what -o wrote" in err
+
+
+def test_discover_says_before_its_search_what_it_cannot_write(eqsat, tmp_path):
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text(GOOD)
+    target = tmp_path / "missing" / "rules.py"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("eqsat.discover.discovery.discover", None)
+        code, _, err = eqsat("discover", str(cases), "-o", str(target))
+    assert (code, err) == (2, f"eqsat: {target}: No such file or directory\n")
+
+
 CLOSED = [
     ("corpus - <&-", "eqsat: standard input is closed: give it a file, or name one\n"),
+    ("optimize x%3 --range x=9 >&-", "eqsat: standard output is closed: the answer would be lost\n"),
+    ("rules >&-", "eqsat: standard output is closed: the answer would be lost\n"),
     ("corpus IN >&-", "eqsat: standard output is closed: give -o a file\n"),
     ("corpus IN -o /dev/full", "eqsat: /dev/full: No space left on device\n"),
 ]

@@ -23,11 +23,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import bool_expressions, expressions, grid
 
+from eqsat import Kernel, Store
 from eqsat.codegen import runtime
-from eqsat.codegen.runtime import FLAGS, cache_directory, compile_exprs, compile_many, find_compiler
+from eqsat.codegen.runtime import FLAGS, cache_directory, compile_exprs, compile_kernel, compile_many, find_compiler
 from eqsat.lang.errors import CompileError
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, const, var, variables
+from eqsat.lang.expr import Expr, buffer, const, var, variables
 from eqsat.lang.text import parse
 
 #: Options added to every compilation of a property test: how the sanitizer's run is asked for.
@@ -645,3 +646,9 @@ def test_a_cache_whose_name_is_no_text_is_one_line(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("EQSAT_CACHE_DIR", os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
     with pytest.raises(CompileError, match=r"cannot load .*surrogates not allowed: .*set CC or EQSAT_CACHE_DIR"):
         compile_exprs([const(1)])
+
+
+def test_what_is_no_budget_is_refused() -> None:
+    k, y = var("k", 0, 3), buffer("Y", "i32", (4,))
+    with pytest.raises(TypeError, match="budget"):
+        compile_kernel(Kernel("k", [Store(y[k], k, [k])]), budget=3)  # type: ignore[arg-type]

@@ -6,6 +6,8 @@ from eqsat import Budget, Rule, optimize
 from eqsat.egraph.matching import by_representation, compiled
 from eqsat.egraph.patterns import moved_out_of_branches, pattern_of
 from eqsat.lang.errors import UnsoundUnionError
+from eqsat.lang.expr import buffer, var
+from eqsat.lang.text import parse
 from eqsat.rules import DEFAULT
 
 RANGES = dict.fromkeys("ijkl", (-3, 9))
@@ -138,3 +140,38 @@ def test_no_other_multiple_is_rewritten_in_longer_sums():
 )
 def test_letters_that_a_rule_takes_out_of_branches(left, right, expected):
     assert moved_out_of_branches(pattern_of(Rule("own", left, right))) == expected
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "word"),
+    [
+        ("x & (c - 1)", "x % c", "'c - 1'"),
+        ("x % (c + 1)", "x", "'c \\+ 1'"),
+        ("x // -c", "-x//c", "'-c'"),
+        ("x // (1 << s)", "x >> s", "'1 << s'"),
+        ("x < c + d", "x - c < d", "'c \\+ d'"),
+        ("where(p, c*d, 0)", "where(p, c, 0)*d", "'c\\*d'"),
+        ("(x*c)//(d*c)", "x//d", "'d\\*c'"),
+        ("x % 9223372036854775808", "x & 9223372036854775807", "64 bits"),
+        ("x & 9223372036854775807", "x % 9223372036854775808", "64 bits"),
+    ],
+)
+def test_literals_that_no_match_can_find_are_refused_with_their_rule(left, right, word):
+    with pytest.raises(ValueError, match=f"^rule 'own': .*{word}"):
+        Rule("own", left, right, check=False)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "when", "text"),
+    [
+        ("(x*c)//(c*2)", "x//2", "c > 0", "i*5//10"),
+        ("x*(c*d)", "x*d*c", "", "i*15 + j"),
+        ("sum(x*c, i, u, v)", "sum(x, i, u, v)*c", "", "sum(A[r]*3, r, 0, 4)"),
+        ("max_over(x*c, i, u, v)", "max_over(x, i, u, v)*c", "c > 0 and u < v", "max_over(A[r]*3, r, 0, 4)"),
+    ],
+)
+@pytest.mark.parametrize("theory", [True, False])
+def test_literals_that_are_computed_from_bound_ones_are_taken(left, right, when, text, theory):
+    rule = Rule("own", left, right, when)
+    term = parse(text, {"A": buffer("A"), "i": var("i", -9, 9), "j": var("j", 0, 9), "r": var("r", 0, 3)})
+    assert optimize(term, rules=[rule], theory=theory).check().equal

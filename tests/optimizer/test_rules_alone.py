@@ -300,3 +300,8 @@ def test_rules_see_what_a_negation_is_of(text: str, answer: str) -> None:
     result = optimize(text, theory=False, x=(0, 63))
     assert result.cost == optimize(answer, theory=False, x=(0, 63)).cost
     assert result.check().equal
+
+
+def test_equations_that_bound_the_terms_of_each_other_end():
+    facts = ["p == n*m", "n + m == p"]
+    assert str(optimize("p", constraints=facts, theory=False, p=(1, 4), n=(1, 6), m=(1, 2)).expr) == "p"
