@@ -55,8 +55,10 @@ class Conditions(Digits):
         parts = [self.conditions[a] for a in term.args]
         if term.op == "where":
             c, x, y = parts
+            if x is y:
+                return x
             if self._is_repeated([c], parts):
-                return x if x is y else make("where", c, x, y)
+                return make("where", c, x, y)
             return self.junction("or", [self.junction("and", [c, x]), self.junction("and", [self.negate(c), y])])
         if term.op in ("min", "max"):
             return self.junction("and" if term.op == "min" else "or", parts)
@@ -147,7 +149,7 @@ class Conditions(Digits):
         if form not in self._decisions:
             fails = form.times(-1).shifted(-1)
             self._decisions[form] = (
-                TRUE if self.cannot_hold((), [fails]) else FALSE if self.cannot_hold((), [form]) else None
+                TRUE if self.is_never_negative(form) else FALSE if self.is_never_negative(fails) else None
             )
         return self._decisions[form]
 
@@ -219,8 +221,10 @@ class Conditions(Digits):
         if self.bounds(divisor)[0] <= 0:
             return None
         low, high = self.range(quotient)
-        if high - low > 1 and divisor.terms and self._is_proper_remainder(dividend, divisor.times(2)):
-            low, high = 0, 1
+        if high - low > 1 and divisor.terms:
+            for k in (0, -1):
+                if self._is_proper_remainder(dividend.plus(divisor, -k), divisor.times(2)):
+                    low, high = k, k + 1
         if high - low != 1:
             return None
         condition = self.at_least_zero(divisor.times(high).plus(dividend, -1).shifted(-1))

@@ -70,6 +70,8 @@ class TheoryLimits:
     steps_of_case: int = 20
     #: Atoms that bring rows of their own; further ones bring none.
     refutation_atoms: int = 40
+    #: Quotients by what is no literal that a form is multiplied by the divisors of, to see its sign, one after another.
+    multiplied_quotients: int = 2
     #: Rows that elimination keeps; where it would keep more it stops.
     rows: int = 40
 

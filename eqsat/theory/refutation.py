@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import gcd
 
 from eqsat.lang.expr import FALSE, Expr, chain_members
 from eqsat.lang.infinity import is_finite
 from eqsat.theory.bits import Bits
 from eqsat.theory.elimination import Rows
-from eqsat.theory.forms import LinearForm, atom_form, factors, product, product_form
+from eqsat.theory.forms import LinearForm, atom_form, factors, partition, partition_by, product, product_form
 from eqsat.theory.limits import LIMITS
 
 #: What one alternative of a choice says: rows that are at least zero, and conditions.
@@ -45,6 +46,9 @@ class _Case:
 class Refutations(Bits):
     """Conditions that contradict each other, or the facts."""
 
+    #: Quotients that forms are being multiplied by the divisors of, one within the other.
+    _multiplied = 0
+
     def cannot_hold(self, conditions: Iterable[Expr], rows: Iterable[LinearForm] = ()) -> bool:
         """Whether ``conditions``, in normal form, and ``rows``, forms that are at least zero, were refuted."""
         rows, conditions = list(rows), list(conditions)
@@ -63,7 +67,45 @@ class Refutations(Bits):
         by_factor = self.by_factor(form)
         if by_factor is not None:
             return self.is_never_negative(by_factor[0])
+        if self._multiplied < LIMITS.multiplied_quotients:
+            self._multiplied += 1
+            try:
+                if any(map(self.is_never_negative, self._without_quotient_by_term(form))):
+                    return True
+            finally:
+                self._multiplied -= 1
         return self.cannot_hold((), [form.times(-1).shifted(-1)])
+
+    def _without_quotient_by_term(self, form: LinearForm) -> Iterator[LinearForm]:
+        """Forms without a quotient by what is no literal and is positive: ``form`` is not negative if one of them is.
+
+        ``c - A//d`` is not where ``(c + 1)*d - 1 - A`` is not, and ``c - k*(A//(k*d))`` where ``c - A//d`` is not.
+        """
+        content = gcd(form.content(), form.constant) or 1
+        for atom, coefficient in form.ordered().terms.items():
+            parts = factors(atom)
+            quotient = next((part for part in parts if part.op == "floordiv" and part.args[1].op != "const"), None)
+            if quotient is None or self.is_late():
+                continue
+            dividend, divisor = map(self.inner, quotient.args)
+            if self.bounds(divisor)[0] <= 0:
+                continue
+            rest = form.plus(LinearForm({atom: coefficient}, 0), -1)
+            if atom is quotient and abs(coefficient) == content:
+                rest = rest.divided(content)
+                if coefficient > 0:
+                    yield dividend.plus(self.times(rest, divisor))
+                else:
+                    yield self.times(rest.shifted(1), divisor).plus(dividend, -1).shifted(-1)
+            elif coefficient < 0:
+                beside = [part for part in parts if part is not quotient]
+                smaller, left = (
+                    partition_by(divisor, product(beside), -coefficient)
+                    if beside
+                    else (partition(divisor, -coefficient))
+                )
+                if not left.terms and not left.constant and self.bounds(smaller)[0] > 0:
+                    yield rest.plus(self.quotient(dividend, smaller), -1)
 
     def _is_witnessed(self, conditions: Sequence[Expr], rows: Sequence[LinearForm]) -> bool:
         """Whether the conditions and rows hold together at some sample point."""

@@ -158,6 +158,20 @@ FIRING = [
     Firing(
         "symbolic-two-periods-mod", "x%y", "x - where(x < y, 0, y)", {"x": (0, 31), "y": (1, 16)}, facts=["x < y + y"]
     ),
+    Firing(
+        "symbolic-period-below-div",
+        "x//y",
+        "where(x < 0, -1, 0)",
+        {"x": (-16, 15), "y": (1, 16)},
+        facts=["x < y", "0 < y + x + 1"],
+    ),
+    Firing(
+        "symbolic-period-below-mod",
+        "x%y",
+        "x + where(x < 0, y, 0)",
+        {"x": (-16, 15), "y": (1, 16)},
+        facts=["x < y", "0 < y + x + 1"],
+    ),
     # division
     Firing("div-one", "x//1", "x", {"x": (0, 99)}),
     Firing("div-div", "x//3//2", "x//6", {"x": (0, 99)}, besides=["div-div-symbolic", "div-div-literal"]),

@@ -9,8 +9,10 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import grid
 
 from eqsat import Budget, optimize
+from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import const, var
 from eqsat.lang.text import parse
@@ -87,6 +89,51 @@ def test_a_clamp_of_a_flat_index_is_idle():
     facts = ["i < m", "j < n"]
     assert optimize("min(i*n + j, m*n - 1)", constraints=facts, **RANGES).cost == 4
     assert optimize("min(i*n + j, m*n - 2)", constraints=facts, **RANGES).cost > 4
+
+
+#: What quotients by sizes leave: the input, what is known of it, the answer, and what is not enough for that.
+QUOTIENTS = [
+    ("where(x//(8*n)*8 < m, 1, 0)", ["x < m*n"], "1", ["x < m*n + n"]),
+    ("where(x//(k*n)*k < m, 1, 0)", ["x < m*n"], "1", ["x < m*n + n"]),
+    ("min(m - x//(8*n)*8, 8)", ["x < m*n", "m%8 == 0"], "8", ["x < m*n", "m%4 == 0"]),
+    ("min(m - x//(k*n)*k, k)", ["x < m*n", "m%k == 0"], "k", ["x < m*n"]),
+    ("min(x//n, m - 1)", ["x < m*n"], "x//n", ["x < m*n + n"]),
+    ("max(x//n, y//n)", ["x <= y"], "y//n", ["x <= y + 1"]),
+    ("min(x//n, x//m)", ["m <= n"], "x//n", ["m <= n + 1"]),
+    ("min(y*m//n, m - 1)", ["y < n"], "y*m//n", ["y <= n"]),
+    ("(y - j)%n", ["y < n", "j < n"], "y - j + where(y < j, n, 0)", ["y < n", "j <= n + 1"]),
+    ("(y - j)//n", ["y < n", "j < n"], "where(y < j, -1, 0)", ["y <= n", "j <= n + 1"]),
+]
+LARGE = {"x": (0, 600), "y": (0, 40), "j": (0, 40), "k": (1, 9), "m": (1, 24), "n": (1, 24)}
+LARGE_NAMES = {name: var(name, *bounds) for name, bounds in LARGE.items()}
+
+
+@pytest.mark.parametrize(("text", "facts", "expected", "fewer"), QUOTIENTS)
+def test_quotients_by_sizes_are_bounded_by_products(text, facts, expected, fewer):
+    cost = cost_of([parse(expected, LARGE_NAMES)], LATENCY)
+    found, other = [optimize(parse(text, LARGE_NAMES), constraints=known, budget=BUDGET) for known in (facts, fewer)]
+    assert found.check().equal
+    assert other.check().equal
+    assert found.cost <= cost < other.cost
+
+
+def test_the_grouped_order_of_programs_has_no_remainder_by_what_is_left_of_a_group():
+    group = "min(m - x//(8*n)*8, 8)"
+    roots = [parse(f"x//(8*n)*8 + x%(8*n)%{group}", LARGE_NAMES), parse(f"x%(8*n)//{group}", LARGE_NAMES)]
+    result = optimize(roots, constraints=["x < m*n", "m%8 == 0"])
+    assert result.check().equal
+    assert result.cost <= 32
+
+
+@given(st.integers(-3, 3), st.integers(1, 4), st.integers(-3, 3), st.integers(0, 5))
+def test_forms_without_a_quotient_say_no_more(coefficient, inside, other, constant):
+    theory = LinearArithmetic()
+    a, n, m = var("a", -9, 9), var("n", 1, 4), var("m", 1, 3)
+    for term in (a // (n * inside) * coefficient, a // (n * m * inside) * m * coefficient):
+        form = theory.form(term + m * other + constant)
+        for found in theory._without_quotient_by_term(form):
+            before, after = evaluate([to_expr(form), to_expr(found)], grid([a, n, m]))
+            assert not ((after >= 0) & (before < 0)).any()
 
 
 ATOMS = ["i", "m", "n", "i*n", "m*n", "j", "j*m"]
