@@ -57,9 +57,7 @@ def content(result: Result) -> dict[str, Any]:
         "gates": [None if gate is None else brief(gate, MOST_SHOWN) for gate in result.gates],
         "input": _priced(result.before, result.model),
         "answer": _priced(result.exprs, result.model),
-        "rounds": [
-            [r.run, r.number, r.nodes, r.classes, r.rows, r.matches, 1000 * r.seconds] for r in result.trace.rounds
-        ],
+        "rounds": [[r.run, r.number, r.nodes, r.classes, r.matches, 1000 * r.seconds] for r in result.trace.rounds],
         "not_entered": result.trace.not_entered,
         "phases": {name: 1000 * seconds for name, seconds in result.trace.phases.items()},
         "sources": dict(result.trace.alternatives),

@@ -27,9 +27,7 @@ LEAST_SECONDS = 5e-6
 
 @dataclass(frozen=True)
 class Round:
-    """One round of saturation: all analyses, then all rules.
-
-    egglog counts neither unions nor the rows that a round changes; the growth of ``rows`` is what there is of that.
+    """One round of saturation: the rules match all that is there, then the theory names the values of what they make.
 
     Attributes
     ----------
@@ -39,13 +37,10 @@ class Round:
         Which round of that run, from 1; 0 is the insertion of the terms.
     nodes : int
         E-nodes after the round.
-    rows : int
-        Rows of all of egglog's tables after the round: the e-nodes, and what the analyses know of their classes.
     classes : int
-        Classes after the round that the analyses have reached: those that its rules made count from the next round on.
-        The last round of a run that saturates has them all.
+        Classes after the round.
     matches : int
-        Matches of rules in the round; those of the analyses are not counted.
+        Matches of rules in the round.
     seconds : float
         Its time.
     """
@@ -53,7 +48,6 @@ class Round:
     run: int
     number: int
     nodes: int
-    rows: int
     classes: int
     matches: int
     seconds: float
@@ -91,9 +85,7 @@ class Trace:
         * ``build``: the e-graph over normal forms; of the rules alone, terms taken apart for egglog and put together;
         * ``extract``: the choice among e-nodes, with partial sums shared;
         * ``reuse``: alternatives that use what is computed anyway, and the choice among them;
-        * ``match``: which terms a rule may match;
-        * ``saturate``: egglog, with the insertion of terms and the export of its e-graph;
-        * ``import``: what the rules found, normalised and added;
+        * ``saturate``: egglog, with the insertion of rows, and what the rules found, normalised and added;
         * ``flat index``: whether to try a sum as one variable; that run counts under the phases that it has;
         * ``again``: the answer normalised once more;
         * ``rewrite``: rules applied one by one;
@@ -150,12 +142,12 @@ def _ms(seconds: float) -> str:
 
 def _table(rounds: Sequence[Round]) -> Iterable[str]:
     """A line for each round; where they are many, for the first and the last."""
-    yield f"egglog    {'round':>7} {'e-nodes':>8} {'classes':>8} {'rows':>8} {'matches':>8} {'ms':>9}"
+    yield f"egglog    {'round':>7} {'e-nodes':>8} {'classes':>8} {'matches':>8} {'ms':>9}"
     half = MOST_ROUNDS // 2
     for at, r in enumerate(rounds):
         if len(rounds) <= MOST_ROUNDS or not half <= at < len(rounds) - half:
             name = f"{r.run}.{r.number}"
-            yield f"{name:>17} {r.nodes:>8} {r.classes:>8} {r.rows:>8} {r.matches:>8} {1000 * r.seconds:>9.2f}"
+            yield f"{name:>17} {r.nodes:>8} {r.classes:>8} {r.matches:>8} {1000 * r.seconds:>9.2f}"
         elif at == half:
             yield f"{'...':>17} {len(rounds) - 2 * half} more"
 

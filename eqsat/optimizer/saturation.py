@@ -234,7 +234,7 @@ class _Run:
     def note(self, number: int, matches: int, began: float) -> None:
         """Trace the round that has just ended."""
         nodes, classes = len(self.builder.graph), len(self.values)
-        self.rounds.append(Round(1, number, nodes, nodes, classes, matches, time.perf_counter() - began))
+        self.rounds.append(Round(1, number, nodes, classes, matches, time.perf_counter() - began))
 
     def share_terms(self) -> None:
         """Add sums the multiples of their atoms that have a node besides the product: ``where(p, 0, 3)*4``."""

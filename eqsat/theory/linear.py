@@ -9,9 +9,11 @@ operands.
 Its parts, each a layer on the one before: :mod:`eqsat.theory.forms` (sums), :mod:`eqsat.theory.divisions` (atoms as
 quotients), :mod:`eqsat.theory.intervals` (bounds), :mod:`eqsat.theory.facts` (what is known),
 :mod:`eqsat.theory.quotients` (floor division), :mod:`eqsat.theory.bits` (bit operators),
-:mod:`eqsat.theory.refutation` (what cannot hold),
-:mod:`eqsat.theory.extremes` (``min`` and ``max``), :mod:`eqsat.theory.conditions`, :mod:`eqsat.theory.reduce`
-(reductions), and here the traversal of terms.
+:mod:`eqsat.theory.refutation` (what cannot hold), :mod:`eqsat.theory.extremes` (``min`` and ``max``),
+:mod:`eqsat.theory.digits` (digits compared one by one), :mod:`eqsat.theory.conditions`, :mod:`eqsat.theory.reduce`
+(reductions), and here the traversal of terms. What a lower layer asks of a higher one is declared in
+:mod:`eqsat.theory.facts`. Reading the facts that a theory starts with needs all layers: each sets its own fields before
+it initialises the one below.
 """
 
 from __future__ import annotations
