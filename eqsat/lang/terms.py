@@ -58,9 +58,16 @@ def term_of_node(node: Node, operands: list[Expr], variables: Mapping[str, Expr]
 
 
 def written_sum(terms: Iterable[tuple[Expr, int]], constant: int) -> Expr:
-    """A sum written term by term, positive terms first."""
+    """A sum written term by term, positive terms first, without literals and like terms among them."""
+    together: dict[Expr, int] = {}
+    for term, k in terms:
+        if term.op == "const":
+            constant += k * term.vmin
+        else:
+            together[term] = together.get(term, 0) + k
+    kept = [(term, k) for term, k in together.items() if k]
     total: Expr | None = None
-    for term, k in sorted(terms, key=lambda item: (item[1] < 0, -abs(item[1]), item[0].key)):
+    for term, k in sorted(kept, key=lambda item: (item[1] < 0, -abs(item[1]), item[0].key)):
         scaled = term if abs(k) == 1 else make("mul", term, const(abs(k)))
         if total is None and k < 0 and constant:
             total, constant = const(constant), 0

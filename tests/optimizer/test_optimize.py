@@ -19,6 +19,7 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.dtypes import misfits
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, buffer, const, term_count, topological, var, variables
+from eqsat.lang.terms import written_sum
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.limits import LIMITS
@@ -903,3 +904,10 @@ def test_help_shows_a_signature_that_can_be_read() -> None:
 )
 def test_two_equations_do_not_both_lose_what_the_other_says(text):
     assert optimize(text, **dict.fromkeys([c for c in "wxyz" if c in text], (-3, 3))).check().equal
+
+
+def test_sums_are_written_without_like_terms_and_literals_among_them():
+    x, y = var("x", 0, 9), var("y", 0, 9)
+    assert str(written_sum([(x, 1), (const(4), 2), (y, 3), (x, -1)], 1)) == "y*3 + 9"
+    assert str(written_sum([(x, 1), (x, -1)], 0)) == "0"
+    assert str(written_sum([(x * 2, 1), (x, 1)], 0)) == "x*2 + x"
