@@ -11,7 +11,17 @@ from eqsat.alternatives.canonical import KindNodes
 from eqsat.alternatives.providers import provides
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, product_form, read, scale_of, without_factor
+from eqsat.theory.forms import (
+    ZERO,
+    LinearForm,
+    atom_form,
+    factors,
+    product_form,
+    read,
+    scale_of,
+    without,
+    without_factor,
+)
 
 
 class ProductNodes(KindNodes):
@@ -30,6 +40,10 @@ class ProductNodes(KindNodes):
         # all ways to take it apart are as many as its different factors have subsets
         for factor in dict.fromkeys(parts):
             yield "mul", None, (self.add_class(without_factor(atom, factor)), self.add_class(read(factor)))
+        for product in self._products:
+            left = without(parts, factors(product))
+            if left:
+                yield "mul", None, (self.add_class(product_form(left)), self.add_class(atom_form(product)))
 
     @provides("factored products")
     def factored(self, form: LinearForm) -> Iterator[Node]:
@@ -98,6 +112,12 @@ class ProductNodes(KindNodes):
         multiples = [form for form in self.theory.solved.values() if len(form.terms) == 1 and not form.constant]
         return dict(chain(*[form.terms.items() for form in multiples]))
 
+    @cached_property
+    def _products(self) -> list[Expr]:
+        """Products that are variables: ``n//m*m`` where that is known to be ``n``."""
+        products = [form.single() for form in self.theory.solved.values()]
+        return [product for product in products if product is not None and product.op == "mul"]
+
     def _product_with(self, factor: Expr, rest: LinearForm) -> Node:
         """``rest*factor``, by the variable that is a multiple of ``factor`` if there is one."""
         step = self._steps.get(factor, 1)
@@ -118,10 +138,10 @@ class ProductNodes(KindNodes):
                 if atom is factor or not step or coefficient % step:
                     continue
                 part = LinearForm({atom: step}, 0)
-                if part == form:
+                if len(form.terms) == 1 and not form.constant:
                     left = factors(atom)
                     left.remove(factor)
-                    yield self._product_with(factor, product_form(left).times(step))
+                    yield self._product_with(factor, product_form(left).times(coefficient))
                 else:
                     others = [(atom_form(a), k) for a, k in form.terms.items() if a is not atom]
                     yield self.sum_node([*others, (part, coefficient // step)], form.constant)

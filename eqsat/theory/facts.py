@@ -370,9 +370,19 @@ class Facts(Intervals):
                 if rest.terms and (
                     all(self._quotient_of(a, atom) for a in with_itself) or self._is_multiple(rest, atom, with_itself)
                 ):
+                    low, _ = self.range(atom)
                     self.solved[atom] = rest
                     self._forget()
+                    if low > 0:
+                        self._assume_positive_factors(rest)
                     return
+
+    def _assume_positive_factors(self, product: LinearForm) -> None:
+        """Of a positive product in which but one factor is seen to be positive that one is too."""
+        term = product.single()
+        unseen = [f for f in factors(term) if self.range(f)[0] <= 0] if term is not None else []
+        if len(unseen) == 1:
+            self._narrow(atom_form(unseen[0]), (1, None))
 
     def _quotient_of(self, atom: Expr, variable: Expr) -> bool:
         """Whether ``atom`` is a quotient whose numerator has ``variable`` as a plain term."""

@@ -60,6 +60,11 @@ class Intervals(Divisions):
             divisor = cast(int, atom.args[1].value)
             ends = [end // divisor for end in self._bounds_without_known_sums(self.inner(atom.args[0]))]
             low, high = min(ends), max(ends)
+        elif op == "floordiv":
+            dividend, divisor = [self._stated_bounds(self.inner(a)) for a in atom.args]
+            if divisor[0] > 0:
+                least, most = OPS[op].bounds(dividend, divisor)
+                low, high = max(low, least), min(high, most)
         elif op == "mul":
             low, high = self._product_range(atom)
         elif op == "where":
@@ -188,6 +193,16 @@ class Intervals(Divisions):
         if depth and len(form.terms) > 1 and self.has_time_for(form):
             for other_low, other_high in self._correlated_bounds(form, depth, self._bounds_without_known_sums):
                 low, high = max(low, other_low), min(high, other_high)
+        return low, high
+
+    def _stated_bounds(self, form: LinearForm) -> Bounds:
+        """As :meth:`_bounds_without_known_sums`, with what facts say of just this sum."""
+        low, high = self._bounds_without_known_sums(form)
+        for direction, (least, most) in self.directions:
+            for sign in (1, -1):
+                if direction.times(sign).terms == form.terms:
+                    ends = sorted((sign * least, sign * most))
+                    low, high = max(low, ends[0] + form.constant), min(high, ends[1] + form.constant)
         return low, high
 
     def _correlated_bounds(

@@ -104,17 +104,39 @@ QUOTIENTS = [
     ("(y - j)%n", ["y < n", "j < n"], "y - j + where(y < j, n, 0)", ["y < n", "j <= n + 1"]),
     ("(y - j)//n", ["y < n", "j < n"], "where(y < j, -1, 0)", ["y <= n", "j <= n + 1"]),
 ]
+#: What a size that another divides leaves.
+DIVIDED = [
+    ("x//k%(n//k)", ["n%k == 0", "x < n"], "x//k", ["n%k == 0", "x <= n"]),
+    ("x//k//(n//k)", ["n%k == 0"], "x//n", ["k <= n"]),
+    ("x//k*k//n", ["n%k == 0"], "x//n", ["0 < n"]),
+    ("x//k%(n//k)*k + x%k", ["n%k == 0"], "x%n", ["k <= n"]),
+    ("(m//k)*(n//k)*k*k", ["m%k == 0", "n%k == 0"], "m*n", ["m%k == 0"]),
+    ("(m//4)*(n//4)*16", ["m%4 == 0", "n%4 == 0"], "m*n", ["m%4 == 0"]),
+    ("x//((m//k)*(n//k)*k*k)", ["m%k == 0", "n%k == 0"], "x//(m*n)", ["m%k == 0", "k <= n"]),
+    ("max((m - k + 3)//n, 0)", ["k <= m"], "(m - k + 3)//n", ["k <= m + 5"]),
+]
 LARGE = {"x": (0, 600), "y": (0, 40), "j": (0, 40), "k": (1, 9), "m": (1, 24), "n": (1, 24)}
 LARGE_NAMES = {name: var(name, *bounds) for name, bounds in LARGE.items()}
 
 
-@pytest.mark.parametrize(("text", "facts", "expected", "fewer"), QUOTIENTS)
+@pytest.mark.parametrize(("text", "facts", "expected", "fewer"), [*QUOTIENTS, *DIVIDED])
 def test_quotients_by_sizes_are_bounded_by_products(text, facts, expected, fewer):
     cost = cost_of([parse(expected, LARGE_NAMES)], LATENCY)
     found, other = [optimize(parse(text, LARGE_NAMES), constraints=known, budget=BUDGET) for known in (facts, fewer)]
     assert found.check().equal
     assert other.check().equal
     assert found.cost <= cost < other.cost
+
+
+def test_divisors_that_are_positive_by_a_fact_are_taken():
+    names = {"x": (0, 300), "h": (1, 9), "w": (1, 9), "k": (1, 5), "s": (1, 3)}
+    for text, facts in [
+        ("x//((h - k)//s + 1)%((w - k)//s + 1)", ["k <= h", "k <= w"]),
+        ("x//((h//k)*(w//k))", ["h%k == 0", "w%k == 0"]),
+    ]:
+        assert optimize(text, constraints=facts, **names).check().equal
+        with pytest.raises(ValueError, match="may be zero"):
+            optimize(text, constraints=facts[:1], **names)
 
 
 def test_the_grouped_order_of_programs_has_no_remainder_by_what_is_left_of_a_group():
