@@ -61,9 +61,9 @@ class Intervals(Divisions):
             ends = [end // divisor for end in self._bounds_without_known_sums(self.inner(atom.args[0]))]
             low, high = min(ends), max(ends)
         elif op == "floordiv":
-            dividend, divisor = [self._stated_bounds(self.inner(a)) for a in atom.args]
-            if divisor[0] > 0:
-                least, most = OPS[op].bounds(dividend, divisor)
+            over, under = [self._stated_bounds(self.inner(a)) for a in atom.args]
+            if under[0] > 0:
+                least, most = OPS[op].bounds(over, under)
                 low, high = max(low, least), min(high, most)
         elif op == "mul":
             low, high = self._product_range(atom)
