@@ -27,7 +27,7 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, extent, topologica
 from eqsat.lang.ops import SUMS
 from eqsat.lang.sampling import Points, all_hold, domain_size, grid
 from eqsat.lang.traversal import Simplicity, mentions
-from eqsat.theory.forms import Division, LinearForm, atom_form, factors, number, read, to_expr
+from eqsat.theory.forms import Division, LinearForm, atom_form, factors, number, read, to_expr, without
 from eqsat.theory.intervals import Intervals
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.witnesses import Witnesses
@@ -79,6 +79,15 @@ class Work:
         return cls(until=until, end=max(now, until) + GRACE * max(0.0, until - now) + LEAST_GRACE)
 
 
+@dataclass(frozen=True)
+class EqualProducts:
+    """The product of the ``parts`` is ``scale`` times that of the ``others``."""
+
+    parts: list[Expr]
+    others: list[Expr]
+    scale: int
+
+
 class Facts(Intervals):
     """Known facts, and what is said under them; all answers are memoised, and forgotten when a fact is added.
 
@@ -95,6 +104,8 @@ class Facts(Intervals):
         self.traversed: set[Expr] = set()
         # facts, beside bounds: solved variables, sums that are not zero, decided conditions
         self.solved: dict[Expr, LinearForm] = dict(parent.solved) if parent else {}
+        # products of variables, each with the multiple of a product that it equals
+        self.equal_products: list[EqualProducts] = list(parent.equal_products) if parent else []
         self.nonzero: set[LinearForm] = set(parent.nonzero) if parent else set()
         self.known: dict[Expr, Expr] = dict(parent.known) if parent else {}
         # conditions said otherwise, by bounds of their variables
@@ -376,6 +387,22 @@ class Facts(Intervals):
                     if low > 0:
                         self._assume_positive_factors(rest)
                     return
+
+        self._solve_product(form)
+
+    def _solve_product(self, form: LinearForm) -> None:
+        """``form == 0`` of two products of variables makes the larger one a multiple of the other."""
+        if form.constant or len(form.terms) != 2:
+            return
+        monomials = sorted(form.terms, key=lambda atom: (-len(factors(atom)), -atom.key))
+        for whole, other in (monomials, monomials[::-1]):
+            scale, uneven = divmod(-form.terms[other], form.terms[whole])
+            parts, others = factors(whole), factors(other)
+            is_plain = all(factor.op == "var" for factor in (*parts, *others))
+            if whole.op == "mul" and not uneven and is_plain and without(others, parts) is None:
+                self.equal_products.append(EqualProducts(parts, others, scale))
+                self._forget()
+                return
 
     def _assume_positive_factors(self, product: LinearForm) -> None:
         """Of a positive product in which but one factor is seen to be positive that one is too."""

@@ -96,6 +96,8 @@ class TheoryLimits:
     enumerated_values: int = 64
     #: Operands of a minimum whose quotient is read case by case.
     minimum_cases: int = 8
+    #: How often a product is replaced by one that is known to equal it, where several are.
+    equal_products: int = 8
     #: How often quotients by what is no literal are rewritten in one go; what takes more leads on and on.
     laws: int = 24
     #: Quotients of a dividend that is taken apart; where each holds those before it, there would be no end of them.

@@ -72,9 +72,36 @@ class Quotients(Facts):
                     continue
                 # 0 and 1 are their squares
                 is_bit = atom is other and self.range(atom) == (0, 1)
-                monomial = atom if is_bit else product([*factors(atom), *factors(other)])
-                total = total.plus(LinearForm({monomial: coefficient * scale}, 0))
+                monomial = atom_form(atom) if is_bit else self._monomial([*factors(atom), *factors(other)])
+                total = total.plus(monomial, coefficient * scale)
         return total
+
+    def _monomial(self, parts: list[Expr]) -> LinearForm:
+        """The form of a product of atoms, where it has a product that equals another with that one in its place."""
+        scale = 1
+        for _ in range(LIMITS.equal_products if self.equal_products else 0):
+            for equal in self.equal_products:
+                left = without(parts, equal.parts)
+                if left is not None:
+                    parts, scale = [*left, *equal.others], scale * equal.scale
+                    break
+            else:
+                break
+        return LinearForm({product(parts): scale}, 0)
+
+    def _as_multiples(self, x: LinearForm, monomial: Expr) -> LinearForm:
+        """``x`` with products of which equal ones are multiples of a monomial in their place."""
+        for atom, coefficient in x.terms.items():
+            for equal in self.equal_products:
+                left = without(factors(atom), equal.others)
+                if left is None or coefficient % equal.scale or without(factors(atom), factors(monomial)) is not None:
+                    continue
+                written = [*left, *equal.parts]
+                if without(written, factors(monomial)) is not None:
+                    multiple = LinearForm({product(written): coefficient // equal.scale}, 0)
+                    x = x.plus(LinearForm({atom: coefficient}, 0), -1).plus(multiple)
+                    break
+        return x
 
     def quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
         """The normal form of ``x // divisor``."""
@@ -369,7 +396,7 @@ class Quotients(Facts):
 
     def _monomial_quotient(self, x: LinearForm, monomial: Expr, scale: int) -> LinearForm:
         """``x // (scale*monomial)``: divisible terms leave the floor, common factors cancel."""
-        whole, rest = partition_by(x, monomial, scale)
+        whole, rest = partition_by(self._as_multiples(x, monomial) if self.equal_products else x, monomial, scale)
         divisor = LinearForm({monomial: scale}, 0)
         if not rest.terms and not rest.constant:
             return whole

@@ -16,6 +16,7 @@ from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import const, var
 from eqsat.lang.text import parse
+from eqsat.optimizer.result import Result
 from eqsat.theory.forms import to_expr
 from eqsat.theory.linear import LinearArithmetic
 
@@ -126,6 +127,50 @@ def test_quotients_by_sizes_are_bounded_by_products(text, facts, expected, fewer
     assert found.check().equal
     assert other.check().equal
     assert found.cost <= cost < other.cost
+
+
+#: Reshapes: what an equation of products leaves.
+RESHAPED = [
+    ("m*n//q", ["m*n == p*q"], "p"),
+    ("p*q//n", ["m*n == p*q"], "m"),
+    ("m*n//n", ["m*n == p*q"], "m"),
+    ("m*n%q", ["m*n == p*q"], "0"),
+    ("m*n - p*q", ["m*n == p*q"], "0"),
+    ("x//(m*n) - x//(p*q)", ["m*n == p*q"], "0"),
+    ("(y*(m*n) + x)//(p*q)", ["m*n == p*q", "x < p*q"], "y"),
+    ("(y*(p*q) + x)//(m*n)", ["m*n == p*q", "x < m*n"], "y"),
+    ("(x + y*m*n)//q%p", ["m*n == p*q", "x < m*n"], "x//q"),
+    ("x//n%m*n + x%n", ["m*n == p*q", "x < p*q"], "x"),
+    ("m*n//6", ["m*n == p*6"], "p"),
+    ("m*n//p", ["m*n == p*6"], "6"),
+    ("where(x//q < p, 1, 0)", ["m*n == p*q", "x < m*n"], "1"),
+]
+SIZES = {name: var(name, 1, 6) for name in "mnpq"} | {"x": var("x", 0, 36), "y": var("y", 0, 2)}
+
+
+def under(text: str, *facts: str) -> Result:
+    return optimize(parse(text, SIZES), constraints=[parse(fact, SIZES) for fact in facts], budget=BUDGET)
+
+
+@pytest.mark.parametrize(("text", "facts", "expected"), RESHAPED)
+def test_products_that_are_equal_stand_for_each_other(text, facts, expected):
+    found = under(text, *facts)
+    assert found.check().kind == "exhaustive"
+    assert found.check().equal
+    assert found.cost <= cost_of([parse(expected, SIZES)], LATENCY)
+
+
+@pytest.mark.parametrize("text", ["m*n//q", "m*n%q", "x//(m*n) - x//(p*q)"])
+@pytest.mark.parametrize("fact", ["m*n <= p*q", "m*n + 1 == p*q", "m*n == p*q + y"])
+def test_products_that_are_not_equal_do_not(text, fact):
+    found = under(text, fact)
+    assert found.check().equal
+    assert found.cost > under(text, "m*n == p*q").cost
+
+
+def test_equations_of_products_that_lead_on_and_on_end():
+    for text in ("m*n//x", "m*n*n//(p*q)", "(m*n + p)//m"):
+        assert under(text, "m*n == p*q*2", "p*q == m*x", "0 < x").check().equal
 
 
 def test_divisors_that_are_positive_by_a_fact_are_taken():
