@@ -235,14 +235,21 @@ def fuzz_sizes(number: int, count: Counter[str]) -> None:
         indices = [var(f"j{k}", low := some([-1, 0, 0, 0]), low + some([1, 2, 3])) for k in levels]
         extents = [some([size, size, size * some([2, 3]), size + some([-1, 1, 2])]) for size in sizes]
         facts = [j < n + some([0, 0, 0, 0, 1, -1]) for j, n in zip(indices, extents, strict=True) if some([1, 1, 1, 0])]
-
-        whole = some([extents[0], extents[-1], reduce(mul, extents)])
+        if some([0, 0, 1]):
+            facts.append((sizes[0] % maximum(sizes[-1], 1)).eq(0))
+        reshaped = [var("p", 1, 3), var("q", 1, 4)] if some([0, 0, 1]) else sizes
+        if reshaped is not sizes:
+            facts.append(reduce(mul, reshaped).eq(reduce(mul, sizes)))
+        whole = some([extents[0], extents[-1], reduce(mul, extents), reshaped[0], reduce(mul, reshaped)])
         one, beside = [_flat(indices, extents, some) for _ in range(2)]
         other = some([whole, whole, whole * 2, beside]) + some([0, 0, 1, -1])
-        divisor = maximum(whole, 1)
+        divisor = some([maximum(whole, 1), maximum(sizes[0], 1), maximum(sizes[0] // maximum(sizes[-1], 1), 1)])
+        quotient = one // divisor
         roots = [
             where(some([one < other, one.eq(other), other <= one, one // 4 < (other + 3) // 4]), 1, 0),
-            some([minimum(one, other), maximum(one, 0), one // divisor, one % divisor, one * (one + 1) % 2]),
+            some(
+                [minimum(one, other), maximum(one, 0), quotient, one % divisor, quotient * whole, one * (one + 1) % 2]
+            ),
         ]
         count["symbolic sizes"] += 1
         question = roots, None, reduce(and_, facts) if facts else None, {"cost": "latency", **some(ENGINES)}
