@@ -142,6 +142,6 @@ class ProductNodes(KindNodes):
                     left = factors(atom)
                     left.remove(factor)
                     yield self._product_with(factor, product_form(left).times(coefficient))
-                else:
+                if part != form:
                     others = [(atom_form(a), k) for a, k in form.terms.items() if a is not atom]
                     yield self.sum_node([*others, (part, coefficient // step)], form.constant)
