@@ -1114,7 +1114,7 @@ def refuse_unmatchable(rule: Rule) -> None:
     for left in (pattern.left, pattern.right) if rule.both_ways else (pattern.left,):
         _refuse_unbound(rule, left)
     for term in topological([pattern.left, pattern.right, pattern.when]):
-        if term.op == "const" and abs(term.vmin) >= 2**63:
+        if term.op == "const" and not -(2**63) <= term.vmin < 2**63:
             raise ValueError(f"rule {rule.name!r}: {term.vmin} is beyond the 64 bits that literals in rules have")
     right = topological([pattern.right])
     # an array stands for a letter

@@ -557,7 +557,7 @@ def constant_remainders(roots: Iterable[Expr]) -> Iterator[Conjecture]:
     >>> n = var("n", 0, 99)
     >>> for conjecture in constant_remainders([(n * n + n) // 2]):
     ...     print(conjecture.before, "is", conjecture.after)
-    n + n*n - (n + n*n)//2*2 is 0
+    n*n + n + (n*n + n)//2*-2 is 0
     """
     for term in topological(roots):
         if term.op == "floordiv" and term.args[1].op == "const" and term.args[1].vmin > 1:
