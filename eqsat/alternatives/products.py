@@ -107,15 +107,19 @@ class ProductNodes(KindNodes):
                 yield self.sum_node([*others, (part, 1)], left.constant)
 
     @cached_property
+    def _multiples(self) -> list[LinearForm]:
+        """What variables are known to be, where that is a multiple of one atom."""
+        return [form for form in self.theory.solved.values() if len(form.terms) == 1 and not form.constant]
+
+    @cached_property
     def _steps(self) -> dict[Expr, int]:
         """Atoms of which a multiple is a variable, with that multiple: 4 for ``n//4`` where ``n`` is ``n//4*4``."""
-        multiples = [form for form in self.theory.solved.values() if len(form.terms) == 1 and not form.constant]
-        return dict(chain(*[form.terms.items() for form in multiples]))
+        return dict(chain(*[form.terms.items() for form in self._multiples]))
 
     @cached_property
     def _products(self) -> list[Expr]:
         """Products that are variables: ``n//m*m`` where that is known to be ``n``."""
-        products = [form.single() for form in self.theory.solved.values()]
+        products = [form.single() for form in self._multiples]
         return [product for product in products if product is not None and product.op == "mul"]
 
     def _product_with(self, factor: Expr, rest: LinearForm) -> Node:
@@ -139,9 +143,7 @@ class ProductNodes(KindNodes):
                     continue
                 part = LinearForm({atom: step}, 0)
                 if len(form.terms) == 1 and not form.constant:
-                    left = factors(atom)
-                    left.remove(factor)
-                    yield self._product_with(factor, product_form(left).times(coefficient))
+                    yield self._product_with(factor, without_factor(atom, factor).times(coefficient))
                 if part != form:
                     others = [(atom_form(a), k) for a, k in form.terms.items() if a is not atom]
                     yield self.sum_node([*others, (part, coefficient // step)], form.constant)

@@ -1052,6 +1052,11 @@ def _shape(term: Expr) -> object:
     return (term.op, term.value, tuple(map(_shape, term.args))) if term.args else term
 
 
+def _ends_in(left: Expr) -> set[Expr]:
+    """The ends of the ranges of reductions, which are read off normal forms and not matched."""
+    return {end for t in reductions_of(left) for end in t.args[2:]}
+
+
 def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
     """The pattern of a rule about reductions, and its copies in which a factor is a literal.
 
@@ -1060,7 +1065,7 @@ def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
     yield pattern
     order = topological([pattern.left])
     moved = {moved_letter(array) for array in buffers([pattern.right])}
-    ends = {end for t in reductions_of(pattern.left) for end in t.args[2:]}
+    ends = _ends_in(pattern.left)
     unused = next(x for x in LITERALS if x not in {str(v.value) for v in variables([pattern.left, pattern.right])})
     for term in order:
         for letter in dict.fromkeys(term.args) if term.op == "mul" and term not in ends else ():
@@ -1079,7 +1084,7 @@ _COMPUTED = BITWISE | {"const", "var", "floordiv", "mod", "neg", "add", "sub", "
 
 def _numbers_in(left: Expr) -> Iterator[tuple[Expr, bool]]:
     """The numbers that the left side of a rule is matched by, and whether each is an operand and no part of a sum."""
-    ends = {end for t in reductions_of(left) for end in t.args[2:]}
+    ends = _ends_in(left)
     stack = [left]
     while stack:
         term = stack.pop()
@@ -1173,7 +1178,7 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
 def _constructors(left: Expr) -> frozenset[str]:
     """The constructors of nodes that the left side of a rule needs."""
     found: set[str] = set()
-    ends = {end for t in reductions_of(left) for end in t.args[2:]}
+    ends = _ends_in(left)
     for term in topological([left]):
         if term in ends:
             continue

@@ -207,6 +207,7 @@ def _always_evaluated(side: Expr) -> frozenset[str]:
     return parts[0] | (parts[1] & parts[2]) if side.op == "where" else frozenset().union(*parts)
 
 
+@cache
 def reindexes(rule: Rule) -> bool:
     """Whether the right side of ``rule`` has loops of its own, over other indices than the left: splits and merges."""
     return has_own_loops(pattern_of(rule))

@@ -387,7 +387,6 @@ class Facts(Intervals):
                     if low > 0:
                         self._assume_positive_factors(rest)
                     return
-
         self._solve_product(form)
 
     def _solve_product(self, form: LinearForm) -> None:

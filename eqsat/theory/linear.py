@@ -440,15 +440,14 @@ class LinearArithmetic(Reductions):
         """``where(x < y, x, y)`` is ``min(x, y)``, and so on; so is any selection of the lesser term."""
         difference = x.plus(y, -1)
         compared = next((a for a in condition.args if a.op != "const"), None) if condition.op in ("lt", "le") else None
-        if compared is None or self.inner(compared).terms.keys() != difference.terms.keys():
+        is_compared = compared is not None and self.inner(compared).terms.keys() == difference.terms.keys()
+        if not is_compared and x.terms and y.terms and any(a.op in ("floordiv", "min") for a in difference.terms):
             # comparisons of quotients and of extremes are read as others
-            rewritten = x.terms and y.terms and any(atom.op in ("floordiv", "min") for atom in difference.terms)
-            if not rewritten or self.variables.of(condition) != self.variables.of(to_expr(difference)):
-                return self._as_extreme_by_bounds(condition, x, y) if compared is not None else None
-        for op, above in (("max", difference), ("min", difference.times(-1))):
+            is_compared = self.variables.of(condition) == self.variables.of(to_expr(difference))
+        for op, above in (("max", difference), ("min", difference.times(-1))) if is_compared else ():
             if condition in (self.at_least_zero(above), self.at_least_zero(above.shifted(-1))):
                 return self.extreme(op, [x, y])
-        return self._as_extreme_by_bounds(condition, x, y)
+        return self._as_extreme_by_bounds(condition, x, y) if is_compared or compared is not None else None
 
     def _as_extreme_by_bounds(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """``where(x < 0, 0, min(x, 7))`` is ``max(0, min(x, 7))``: by bounds the greater is chosen in both cases."""

@@ -376,7 +376,8 @@ class Quotients(Facts):
             scale = gcd(whole.content(), whole.constant)
             whole, divisor = whole.divided(scale), LinearForm({monomial: scale}, 0)
             beside = scale_of(whole, rest)
-            for f, r in ((divisor, rest), (divisor.shifted(beside), rest.plus(whole, -beside))):
+            for literal in (0, beside) if beside else (0,):
+                f, r = divisor.shifted(literal), rest.plus(whole, -literal)
                 for k in (0, -1) if self.bounds(f)[0] > 0 else ():
                     moved = r.plus(f, -k)
                     if self._is_proper_remainder(moved, f):

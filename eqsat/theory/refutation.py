@@ -98,12 +98,8 @@ class Refutations(Bits):
                 else:
                     yield self.times(rest.shifted(1), divisor).plus(dividend, -1).shifted(-1)
             elif coefficient < 0:
-                beside = [part for part in parts if part is not quotient]
-                smaller, left = (
-                    partition_by(divisor, product(beside), -coefficient)
-                    if beside
-                    else (partition(divisor, -coefficient))
-                )
+                beside, k = [part for part in parts if part is not quotient], -coefficient
+                smaller, left = partition_by(divisor, product(beside), k) if beside else partition(divisor, k)
                 if not left.terms and not left.constant and self.bounds(smaller)[0] > 0:
                     yield rest.plus(self.quotient(dividend, smaller), -1)
 
