@@ -57,6 +57,8 @@ class Chooser:
             # what the input shares may take several changes at once to see
             starts.append(self._improved(given))
         least = min(cost for _, cost in starts)
+        if len(everywhere) > LIMITS.late_choice and self.builder.theory.is_late():
+            return min(starts, key=lambda end: end[1])
         shared = [self._with_partial_sums(choice) for choice, cost in starts if cost <= least + LIMITS.behind]
         if (programmed := self._by_programs()) is not None:
             shared.append(self._with_partial_sums(programmed))

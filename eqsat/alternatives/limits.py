@@ -48,6 +48,8 @@ class AlternativeLimits:
     # the choice
     #: A choice that costs up to this much more than another is tried too: it may cost less once its sums share parts.
     behind: int = 3
+    #: Parts of sums are shared once the time is up too, unless the choice has more than this number of e-nodes.
+    late_choice: int = 2000
     #: The number of e-nodes up to which a choice by the prices of programs is tried too.
     programmed_nodes: int = 500
     #: Pairs of terms that are compared: all those of 1000 terms; of longer sums those that are near each other.
