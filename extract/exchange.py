@@ -106,14 +106,17 @@ def from_egraph_serialize(record: Mapping[str, Any]) -> Priced:
     Raises
     ------
     ValueError
-        If a node is incomplete, has a child that is no node, or a cost that is no whole number of 0 or more; or if a
-        root is no class. The message names it.
+        If nodes or roots are missing; if a node is incomplete, has a child that is no node, or a cost that is no
+        whole number of 0 or more; or if a root is no class. The message names it.
 
     >>> node = {"op": "x", "children": [], "eclass": "a", "cost": 0}
     >>> read = from_egraph_serialize({"nodes": {"n": node}, "root_eclasses": ["a"]})
     >>> read.graph.classes, read.prices, read.graph.roots
     ({0: [('var', 'x', ())]}, {0: [0]}, [0])
     """
+    for key, kind in (("nodes", Mapping), ("root_eclasses", Sequence)):
+        if not isinstance(record, Mapping) or not isinstance(record.get(key), kind):
+            raise ValueError(f"an e-graph has no {key!r}: give an object with 'nodes' and 'root_eclasses'")
     written: Mapping[str, Mapping[str, Any]] = record["nodes"]
     for name, node in written.items():
         _refuse_wrong(name, node, written)

@@ -9,6 +9,13 @@ import pytest
 
 import eqsat
 import eqsat.extract
+from eqsat import var
+from eqsat.cli.cases import read_case
+from eqsat.interop.sympy import to_sympy
+from eqsat.lang.display import to_latex
+from eqsat.lang.dtypes import widths
+from eqsat.lang.expr import substitute
+from eqsat.lang.text import to_program, to_text
 
 ROOT = Path(__file__).parent.parent
 TABLE = re.findall(r"^\| `(eqsat[\w.]*)` \| (.*) \|$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
@@ -43,3 +50,22 @@ def test_a_public_name_is_documented(module, name):
         parameters = inspect.signature(found).parameters if inspect.isfunction(found) else {}
         assert not parameters or "Parameters\n----" in text, "the parameters are not said"
         assert "->" not in text.split("\n")[0]
+
+
+@pytest.mark.parametrize("given", [3, "i//2", None, [3], {"i": 1}], ids=repr)
+@pytest.mark.parametrize(
+    "call", [to_text, to_latex, to_sympy, lambda given: to_program([given]), lambda given: widths([given]), to_program]
+)
+def test_what_is_no_term_is_named(call, given):
+    with pytest.raises(TypeError, match=r"(is|are) given as .*: give"):
+        call(given)
+
+
+def test_what_replaces_terms_is_named():
+    x = var("x", 0, 9)
+    with pytest.raises(TypeError, match="what replaces subterms is given as 3"):
+        substitute([x], 3)
+    with pytest.raises(TypeError, match="the terms to replace in are given as 3"):
+        substitute(3, {x: 1})
+    with pytest.raises(TypeError, match="a line of a corpus is given as 3: give its text"):
+        read_case(3)

@@ -19,6 +19,7 @@ from eqsat.codegen.loops import expand
 from eqsat.interop.views import INVALID, Access, View, split_gate
 from eqsat.lang.expr import WORDS, Expr, bounds_of, buffer, shortened, topological, var
 from eqsat.lang.infinity import is_finite
+from eqsat.lang.limits import shown
 from eqsat.lang.text import array_names, parse_program, to_program
 from eqsat.lang.traversal import names_of
 
@@ -249,6 +250,8 @@ def _reduction(record: Record) -> Record:
 
 def load(line: str | bytes) -> dict[str, Any]:
     """The JSON object on one line of a corpus."""
+    if not isinstance(line, str | bytes):
+        raise TypeError(f"a line of a corpus is given as {shown(line)}: give its text")
     if len(line) > MAX_LINE:
         raise ValueError(f"a line of {len(line)} characters: give at most {MAX_LINE}, in more cases")
     try:

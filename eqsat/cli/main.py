@@ -280,7 +280,8 @@ def optimize(
         raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(map(to_text, result.exprs))}")
     derivation = result.explain(prove=prove) if explain else None
     if html is not None:
-        result.show(html)
+        with _named(html):
+            result.show(html)
     if as_json:
         found = _record(result, check, names, as_c, derivation)
         click.echo(json.dumps(found | ({"trace": result.trace.record()} if stats else {})))
@@ -582,7 +583,7 @@ def _standard_input() -> bytes:
 def _lines(data: bytes) -> list[str]:
     """The lines of standard input that are not blank."""
     try:
-        lines = [line.strip() for line in data.decode().splitlines()]
+        lines = [line.strip() for line in data.decode("utf-8-sig").splitlines()]
     except UnicodeDecodeError:
         raise ValueError("standard input is no text in UTF-8: give expressions, one a line") from None
     return [line for line in lines if line]
@@ -592,14 +593,20 @@ def _lines(data: bytes) -> list[str]:
 def _opened(output: Path | None, mode: str = "w") -> Iterator[TextIO]:
     if output is None and sys.stdout is None:
         raise click.UsageError("standard output is closed: give -o a file")
-    try:
+    with _named(output):
         if output is None:
             yield sys.stdout
             return
         with cast(TextIO, output.open(mode, encoding="utf-8")) as stream:
             yield stream
+
+
+@contextmanager
+def _named(output: Path | None) -> Iterator[None]:
+    """Errors name the file that is written: what fails to be written does not say where."""
+    try:
+        yield
     except OSError as error:
-        # what fails to be written does not say where
         error.filename = error.filename or str(output or "standard output")
         raise
 
@@ -991,7 +998,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         _fail(error.format_message())
     except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        _fail(f"{error.filename or 'standard output'}: {error.strerror}" if error.strerror else str(error))
     except ValueError as error:
         _fail(str(error))
     except MemoryError as error:

@@ -39,6 +39,7 @@ from eqsat.lang.expr import (
     where,
 )
 from eqsat.lang.infinity import INFINITY, Infinity
+from eqsat.lang.limits import require
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.traversal import facts_on
 from eqsat.optimizer.front import OPTIONS
@@ -146,6 +147,7 @@ def to_sympy(term: Expr, names: Mapping[str, Any] | None = None) -> Any:
     >>> to_sympy(var("i", 0, 63) // 8 * 8)
     8*floor(i/8)
     """
+    require(term, Expr, "the term to write")
     refuse_array(term)
     return _Writer(_sympy(), dict(names or {})).write(term)
 

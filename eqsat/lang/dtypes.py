@@ -16,6 +16,7 @@ from collections.abc import Iterable
 
 from eqsat.lang.expr import Expr, array_of, brief, outside_addresses, topological, variables, with_users
 from eqsat.lang.infinity import is_finite
+from eqsat.lang.limits import list_of
 from eqsat.lang.ops import OWN, SHIFTS
 
 #: Inclusive bounds of the two's complement integers of each width.
@@ -146,7 +147,7 @@ def widths(roots: Iterable[Expr]) -> dict[Expr, int]:
     """
     own: dict[Expr, int] = {}
     computed: dict[Expr, int] = {}
-    for term in topological(roots):
+    for term in topological(list_of(Expr, roots, "the terms to compute")):
         # floating-point values and arrays have no width
         own[term] = 32 if term.element or term.op == "buffer" else select_width(term)
         far_shift = term.op in SHIFTS and term.args[1].vmax >= 32

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.infinity import INFINITY, bits, is_finite
 from eqsat.lang.interning import Identity, interned, known, terms
-from eqsat.lang.limits import shown
+from eqsat.lang.limits import list_of, require, shown
 from eqsat.lang.ops import (
     BITWISE,
     DIVISIONS,
@@ -1294,6 +1294,8 @@ def substitute(roots: Iterable[Expr], replacement: Mapping[Expr, ExprLike]) -> l
     >>> substitute([i * 2], {i: 3})
     [Expr('3*2')]
     """
+    require(replacement, Mapping, "what replaces subterms")
+    roots = list_of(Expr, roots, "the terms to replace in")
     images = {term: as_expr(image) for term, image in replacement.items()}
     return rebuild(roots, lambda term, args: images[term] if term in images else with_operands(term, args))
 

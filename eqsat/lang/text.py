@@ -45,7 +45,7 @@ from eqsat.lang.expr import (
     use_counts,
     var,
 )
-from eqsat.lang.limits import require
+from eqsat.lang.limits import list_of, require
 from eqsat.lang.ops import BITWISE, FLOATS, MOST_BITS, OPS, REDUCTIONS, SHIFTS, Buffer, Op, for_each_own
 
 _TOKEN = re.compile(
@@ -475,6 +475,7 @@ def to_text(
     >>> to_text(var("i", 0, 7) // 2)
     'i//2'
     """
+    require(root, Expr, "the term to print")
     names = names or {}
     pieces_of = pieces_of or pieces
     indices: dict[int, str] = {}
@@ -578,7 +579,7 @@ def to_program(roots: Sequence[Expr], taken: Iterable[str] = ()) -> tuple[list[t
     >>> to_program([q + 1, q * q])
     ([('t0', '(i*3 + 1)//2')], ['t0 + 1', 't0*t0'])
     """
-    users = use_counts(roots)
+    users = use_counts(list_of(Expr, roots, "the terms to print"))
     order = list(users)
     used = set(taken) | {str(t) for t in order if t.op in ("var", "buffer")}
     inside = _open_terms(order)

@@ -388,6 +388,8 @@ CLOSED = [
     ("rules >&-", "eqsat: standard output is closed: the answer would be lost\n"),
     ("corpus IN >&-", "eqsat: standard output is closed: give -o a file\n"),
     ("corpus IN -o /dev/full", "eqsat: /dev/full: No space left on device\n"),
+    ("optimize x%3 --range x=9 --html /dev/full", "eqsat: /dev/full: No space left on device\n"),
+    ("optimize x%3 --range x=9 >/dev/full", "eqsat: standard output: No space left on device\n"),
 ]
 
 

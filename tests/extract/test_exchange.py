@@ -57,6 +57,9 @@ def test_what_is_no_graph_is_one_line(change, message):
     node = RECORD["nodes"]["x"] | change
     with pytest.raises(ValueError, match=message):
         from_egraph_serialize({"nodes": RECORD["nodes"] | {"x": node}, "root_eclasses": ["root$"]})
+    for missing in RECORD:
+        with pytest.raises(ValueError, match=f"an e-graph has no '{missing}'"):
+            from_egraph_serialize({key: value for key, value in RECORD.items() if key != missing})
     with pytest.raises(ValueError, match="node 'x' has no 'op'"):
         from_egraph_serialize({"nodes": {"x": {}}, "root_eclasses": []})
     with pytest.raises(ValueError, match="the root 'y' is no class"):
