@@ -28,9 +28,8 @@ from eqsat.extract.graph import Node
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, extent, is_index, make, may_divide_by_zero, topological, variables
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import COMPARISONS
+from eqsat.lang.ops import COMPARISONS, UNINTERPRETED
 from eqsat.lang.sampling import domain_size, grid
-from eqsat.lang.uninterpreted import UNINTERPRETED
 from eqsat.theory.forms import LinearForm, atom_form, number, read, to_expr
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, Value
@@ -80,17 +81,20 @@ class Builder:
             "tdiv": self.quotients.truncated,
             "min": self.extremes.nodes,
         }
-        #: Selections of answers that stand for quotients.
-        self.seen_through: set[Expr] = set()
         self.added: Counter[str] = Counter() if added is None else added
         # what adds e-nodes outside ``grow``, and how many are in ``added`` already
         self._source, self._credited = "conditions", 0
 
-    def enter(self, source: str) -> str:
-        """Count e-nodes from now on as those of ``source``, but for those that ``grow`` adds; the source before."""
+    @contextmanager
+    def adding(self, source: str) -> Iterator[None]:
+        """Count e-nodes that are added here as those of ``source``, but for those that ``grow`` adds."""
         self._credit(self._source)
         before, self._source = self._source, source
-        return before
+        try:
+            yield
+        finally:
+            self._credit(source)
+            self._source = before
 
     def _credit(self, source: str) -> None:
         """Count what has been added since the last time as e-nodes of ``source``."""
@@ -209,7 +213,6 @@ class Builder:
             value = self.values[c]
             if term.op == "where" and isinstance(value, LinearForm) and all(atom.op != "where" for atom in value.terms):
                 self.theory.read_as(term, value)
-                self.seen_through.add(term)
         return {root: terms[root] for root in self.graph.roots}
 
     def terms(self, choice: Choice, classes: Iterable[int]) -> dict[int, Expr]:
@@ -218,4 +221,4 @@ class Builder:
         Where one would be wider than a term of the input with the same values, that stands for it: without
         remainders, products could grow beyond what is accepted.
         """
-        return terms_of(self.graph, choice, classes, self.variables, self.input.narrower)
+        return terms_of(choice, classes, self.variables, self.input.narrower)

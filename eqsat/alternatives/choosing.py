@@ -93,9 +93,8 @@ class Chooser:
 
     def reusing(self, choice: Choice, cost: int, has_time: Callable[[], bool]) -> tuple[Choice, int]:
         """The choice improved by alternatives that use what is computed anyway."""
-        source = self.builder.enter("availability")
-        together = add_available(self.builder, choice)
-        self.builder.enter(source)
+        with self.builder.adding("availability"):
+            together = add_available(self.builder, choice)
         # there may be new classes even where nothing is to be chosen
         self.priced.refresh(self.of_products)
         if together is None:
@@ -132,12 +131,11 @@ class Chooser:
 
     def _bracket(self, choice: Choice) -> tuple[Choice, int]:
         builder = self.builder
-        source = builder.enter("partial sums")
-        shared = share_junctions(builder, share_sums(builder, choice, self.programs))
-        if builder.theory.is_canonical:
-            builder.selections.absorb_constants(shared)
-        builder.grow()
-        builder.enter(source)
+        with builder.adding("partial sums"):
+            shared = share_junctions(builder, share_sums(builder, choice, self.programs))
+            if builder.theory.is_canonical:
+                builder.selections.absorb_constants(shared)
+            builder.grow()
         self.priced.refresh(self.of_products)
         # the brackets are the latest alternatives
         rest = completed(self.priced, needed(shared, builder.graph.roots), latest=True)

@@ -21,7 +21,6 @@ from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, REDUCTIONS, SHIFTS, SUM
 from eqsat.lang.traversal import long_partial_sums
 from eqsat.theory.forms import LinearForm
 
-_PARTS = frozenset({"floordiv", "mod", "min", "max"})
 #: Conjunctions and disjunctions of the input have no notation that the normal form has not.
 _WORTH_ADDING = SUMS | frozenset(
     {"floordiv", "mod", "tdiv", "tmod", "mul", "where", "min", "max", *BITWISE, *SHIFTS, *COMPARISONS, *REDUCTIONS}

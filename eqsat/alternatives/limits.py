@@ -14,12 +14,6 @@ class AlternativeLimits:
     late_classes: int = 100
 
     # e-nodes of one class
-    #: E-nodes of one sum; further ones are not added.
-    sums: int = 8
-    #: A sum of this number of terms, or any sum of a large graph, gets fewer e-nodes.
-    long_sum: int = 24
-    #: E-nodes that it gets.
-    long_sums: int = 3
     #: A sum of more terms is wide: rules take it for one value, none of its quotients is looked for in the others, and
     #: its partial sums are no classes. Else time and nodes grow with the square of its terms.
     wide_sum: int = 64

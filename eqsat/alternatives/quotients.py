@@ -15,8 +15,6 @@ from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, number
 
-_REMAINDERS = {"floordiv": "mod", "tdiv": "tmod"}
-
 
 class QuotientNodes(KindNodes):
     """The e-nodes of quotients, alone and in sums."""
@@ -46,7 +44,7 @@ class QuotientNodes(KindNodes):
             return
         dividend, divisor = map(self.theory.inner, atom.args)
         yield "floordiv", None, (self.add_class(dividend), self.add_class(divisor))
-        yield from self.selections.by_either("floordiv", dividend, divisor)
+        yield from self.selections.by_either(dividend, divisor)
         n = gcd(divisor.content(), divisor.constant)
         smaller = divisor.divided(n)
         if n > 1 and self.theory.bounds(smaller)[0] > 0:

@@ -22,7 +22,6 @@ class SelectionNodes(KindNodes):
         # by atom, what is known of the factor of two values in it
         self._quotients: dict[Expr, tuple[Expr, int, Expr] | None] = {}
         # by comparison, what is zero where it holds and where it fails
-        self._ends: dict[Expr, tuple[LinearForm, LinearForm]] = {}
 
     @provides("sums in selections")
     def entered(self, form: LinearForm) -> Iterator[Node]:
@@ -78,11 +77,11 @@ class SelectionNodes(KindNodes):
             self._quotients[atom] = found[0] if found else None
         return self._quotients[atom]
 
-    def by_either(self, op: str, dividend: LinearForm, divisor: LinearForm) -> Iterator[Node]:
-        """A division by what has two values as a selection between divisions by literals."""
+    def by_either(self, dividend: LinearForm, divisor: LinearForm) -> Iterator[Node]:
+        """A quotient by what has two values as a selection between quotients by literals."""
         values = self.theory.two_values(divisor) if divisor.terms else None
         if values is not None and values[1] > 0:
-            by_lower, by_higher = [make(op, to_expr(dividend), const(n)) for n in values[1:]]
+            by_lower, by_higher = [make("floordiv", to_expr(dividend), const(n)) for n in values[1:]]
             selected = self.classes.value_of(make("where", values[0], by_lower, by_higher))
             yield self.sum_node([(cast(LinearForm, selected), 1)], 0)
             lower, higher = [self.add_class(self.classes.value_of(quotient)) for quotient in (by_lower, by_higher)]

@@ -134,7 +134,7 @@ def _places(result: Result) -> dict[str, list[tuple[int, str, str]]]:
     built = result.built()
     graph = built.graph
     cheapest = tree(Priced.of(graph, result.model))
-    terms = terms_of(graph, cheapest, cheapest, built.leaves, built.narrower.get)
+    terms = terms_of(cheapest, cheapest, built.leaves, built.narrower.get)
     matcher = Matcher([rule for rule in result.rule_set if rule.name in found])
     deadline = time.monotonic() + MATCHING
     nodes = [(c, node) for c, nodes in graph.classes.items() for node in nodes if all(a in terms for a in node[2])]

@@ -40,6 +40,8 @@ LONGEST = 120
 #: How many terms of one pass are compared with the target, and how often a pass begins anew.
 MOST_TRIED = 40
 MOST_ROUNDS = 8
+#: Sets of points that are combined, the cheapest and largest first.
+MOST_SETS = 1500
 
 _WEIGHTS = np.random.default_rng(1).integers(-(2**62), 2**62, POINTS) | 1
 _ALL = np.uint64(2**64 - 1)
@@ -527,13 +529,13 @@ def _packed(rows: NDArray[np.bool_]) -> NDArray[np.uint64]:
     return np.packbits(rows, axis=1, bitorder="little").view(np.uint64).ravel()
 
 
-def _best_sets(sets: NDArray[np.uint64], costs: NDArray[np.int64], most: int = 1500) -> NDArray[np.int64]:
+def _best_sets(sets: NDArray[np.uint64], costs: NDArray[np.int64]) -> NDArray[np.int64]:
     """The first row of each set, the cheapest and largest sets first."""
     order = np.lexsort((-np.bitwise_count(sets).astype(int), costs))
     _, first = np.unique(sets[order], return_index=True)
     rows = order[np.sort(first)]
     value = 4 * costs[rows] - np.bitwise_count(sets[rows]).astype(int)
-    return rows[np.argsort(value, kind="stable")[:most]]
+    return rows[np.argsort(value, kind="stable")[:MOST_SETS]]
 
 
 def _cheapest_covering(

@@ -17,11 +17,11 @@ class Budget:
     Attributes
     ----------
     nodes : int
-        E-nodes, 1 or more.
+        E-nodes of one e-graph, 1 or more; an optimisation may build several, such as one of its answer.
     seconds : float
-        Seconds, 0 or more.
+        Seconds of all, 0 or more.
     rounds : int
-        Rounds of saturation, 0 or more.
+        Rounds of saturation of one e-graph, 0 or more.
 
     Raises
     ------

@@ -43,7 +43,7 @@ class Rule:
         What it implements: ids of lines in ``docs/requirements.md``, such as ``"A9 A13"``, or a publication.
     modulo_theory : bool
         Of a shipped rule, whether it runs modulo the theory too, because what it finds is not known there, or is
-        another way to compute what is. Rules of one's own always run.
+        another way to compute what is. Rules of one's own run, unless they say what a shipped one says.
     covered_by : str
         The name of a rule that finds in an e-graph all that this one does there, as sums and products in patterns match
         parts of longer ones. If that runs, this one is matched only where rules apply one after the other, and cited.

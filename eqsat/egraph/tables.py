@@ -115,7 +115,7 @@ class Tables:
             )
 
     def add_container(self, op: str, c: int, members: Sequence[int]) -> None:
-        """A node over a multiset for the class ``c``; a very long one, or one that no rule reads, is left out."""
+        """A node over a multiset for the class ``c``; very long ones are left out, and bits if no rule reads them."""
         if 1 < len(members) <= MOST_COLUMNS and op in self._containers:
             self.add(f"{op}{len(members)}", c, *members)
 

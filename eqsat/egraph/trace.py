@@ -91,7 +91,7 @@ class Trace:
         * ``rewrite``: rules applied one by one;
         * ``finish``: divisions made safe, widths, the final cost.
     alternatives : dict from str to int
-        E-nodes of the e-graphs over normal forms by what added them; empty without the theory. ``sums``,
+        E-nodes of the e-graphs by what added them. ``sums``,
         ``products``, ``quotients``, ``selections``, ``extremes``, ``conditions``: the laws of that kind of normal
         form; ``leaves``: variables, and operators without laws; ``rules``: what egglog found; all others are the names
         of providers (:data:`eqsat.alternatives.providers.PROVIDERS`). A flat index and the answer read again have

@@ -492,6 +492,8 @@ def add_own(op: Op) -> None:
         add(op)
 
 
+#: The operators whose values rules and arithmetic take as they are.
+UNINTERPRETED = frozenset({"load", *REDUCTIONS})
 #: The operators that add.
 SUMS = frozenset({"add", "sub", "neg"})
 #: Division that rounds down, and what it leaves.

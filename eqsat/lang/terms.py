@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
-from eqsat.extract.graph import EGraph, Node
+from eqsat.extract.graph import Node
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, is_wide, make, named_variable, shift_amount
 from eqsat.lang.ops import BITWISE, SHIFTS, Buffer
 
 
-def to_exprs(graph: EGraph, choice: Choice, roots: Sequence[int], variables: Mapping[str, Expr]) -> list[Expr]:
-    """The terms of ``choice`` for ``roots``."""
-    terms = terms_of(graph, choice, roots, variables)
-    return [terms[root] for root in roots]
-
-
 def terms_of(
-    graph: EGraph,
     choice: Choice,
     roots: Iterable[int],
     variables: Mapping[str, Expr],

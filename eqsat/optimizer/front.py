@@ -90,7 +90,7 @@ def optimize(
         What becomes of a division by what may be zero as far as is known. ``"keep"``: it stays, and only its operands
         are simplified. ``"assume"``: where the input divides by it at every point, whatever conditions choose, it is
         taken not to be zero; other such divisions stay. The answer is equal wherever no such divisor is zero
-        (``Result.constraints`` has these conditions too); there is no ``Result.graph`` then.
+        (``Result.constraints`` has these conditions too). With such a division there is no ``Result.graph``.
     **ranges : (int or None, int or None), or range
         Inclusive bounds of the variables of text, ``None`` where there is none, or a ``range`` of step 1; for a
         variable that is named as an option, see :func:`eqsat.parse`.

@@ -39,9 +39,6 @@ from eqsat.theory.facts import OverdueError
 from eqsat.theory.forms import ZERO, LinearForm, read, to_expr, without_quotients
 from eqsat.theory.linear import LinearArithmetic
 
-#: The terms of a choice for the roots' classes.
-RootTerms = dict[int, Expr]
-
 _conjectured = provides("conjectures", otherwise=lambda *_, **__: Asserted())(find_conjectures)
 
 #: The operators of conditions on sums, and products, of variables.
@@ -113,14 +110,13 @@ class ModuloTheory(Optimisation):
 
     def _insert(self, base: LinearArithmetic, written: Sequence[Expr], values: Sequence[Value]) -> Builder:
         """The canonical e-graph of normal forms, and of terms as they are written that have these values."""
-        phase = self.spent.enter("build")
-        builder = Builder(base, self._variables(), self.allowed, self.spent.alternatives)
-        if not all(map(_is_plain, values)):
-            # the input adds nothing to sums of variables
-            builder.input.add(written)
-        builder.add_roots(_in_fixed_order(values))
-        builder.grow()
-        self.spent.enter(phase)
+        with self.spent.during("build"):
+            builder = Builder(base, self._variables(), self.allowed, self.spent.alternatives)
+            if not all(map(_is_plain, values)):
+                # the input adds nothing to sums of variables
+                builder.input.add(written)
+            builder.add_roots(_in_fixed_order(values))
+            builder.grow()
         return builder
 
     def _saturate(self, builder: Builder) -> Choice:
@@ -175,9 +171,8 @@ class ModuloTheory(Optimisation):
     def _reusing(self, chooser: Chooser, choice: Choice, cost: int, limit: float) -> tuple[Choice, int]:
         """A choice improved by what it computes anyway, unless it costs more than ``limit``."""
         if cost <= limit and self._has_time():
-            self.spent.enter("reuse")
-            choice, cost = chooser.reusing(choice, cost, self._has_time)
-            self.spent.enter("extract")
+            with self.spent.during("reuse"):
+                choice, cost = chooser.reusing(choice, cost, self._has_time)
         return choice, cost
 
     def _best_of_all(self, builder: Builder, choice: Choice, wanted: Sequence[int], terms: list[Expr]) -> list[Expr]:
@@ -313,9 +308,8 @@ class ModuloTheory(Optimisation):
                 # of most such terms points prove nothing, and it takes long to find out what they divide by
                 break
             unsafe = undefined(topological(terms.values()), theory) if self.divides_by_terms else ()
-            self.spent.enter("conjecture")
-            found = _conjectured(terms.values(), facts, theory.solved, unsafe)
-            self.spent.enter("normalise")
+            with self.spent.during("conjecture"):
+                found = _conjectured(terms.values(), facts, theory.solved, unsafe)
             if found.impossible:
                 if facts is self.facts or find_conjectures(terms.values(), self.facts, undefined=unsafe).impossible:
                     raise self._contradiction()

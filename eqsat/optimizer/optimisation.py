@@ -32,11 +32,10 @@ from eqsat.lang.errors import ContradictionError, UnsoundUnionError
 from eqsat.lang.expr import FALSE, Expr, brief, buffers, const, is_index, topological, variables
 from eqsat.lang.hoist import hoist
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.lang.ops import DIVISIONS, REDUCTIONS, UNINTERPRETED
 from eqsat.lang.strength_reduction import plain, reduced
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.traversal import VariableSets
-from eqsat.lang.uninterpreted import UNINTERPRETED
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import operations
 from eqsat.optimizer.relevant import is_shipped
@@ -86,11 +85,20 @@ class Spent:
     def __post_init__(self) -> None:
         self.laps = [("", self.started)]
 
-    def enter(self, phase: str) -> str:
-        """Count the time from now on as that of ``phase``; the phase before."""
-        before, self.phase = self.phase, phase
-        self.laps.append((before, time.perf_counter()))
-        return before
+    def enter(self, phase: str) -> None:
+        """Count the time from now on as that of ``phase``."""
+        self.laps.append((self.phase, time.perf_counter()))
+        self.phase = phase
+
+    @contextmanager
+    def during(self, phase: str) -> Iterator[None]:
+        """Count the time here as that of ``phase``."""
+        before = self.phase
+        self.enter(phase)
+        try:
+            yield
+        finally:
+            self.enter(before)
 
     def phases(self) -> dict[str, float]:
         """Seconds by phase until now."""
@@ -129,18 +137,22 @@ class Spent:
     @contextmanager
     def off_the_clock(self) -> Iterator[None]:
         """What does not count: it is done once per process."""
-        before, began = self.enter(""), time.perf_counter()
-        yield
-        self.started += time.perf_counter() - began
-        self.enter(before)
+        began = time.perf_counter()
+        try:
+            with self.during(""):
+                yield
+        finally:
+            self.started += time.perf_counter() - began
 
     @contextmanager
     def extracting(self) -> Iterator[None]:
         """What chooses among the terms found."""
-        before, began = self.enter("extract"), time.perf_counter()
-        yield
-        self.extraction_seconds += time.perf_counter() - began
-        self.enter(before)
+        began = time.perf_counter()
+        try:
+            with self.during("extract"):
+                yield
+        finally:
+            self.extraction_seconds += time.perf_counter() - began
 
     def seconds(self) -> float:
         """How long it has taken."""
@@ -303,21 +315,22 @@ class Optimisation(ABC):
                 self.spent.skip(NO_MATCH if rules else NO_RULES)
                 return Saturated("saturated", ())
             began = time.perf_counter()
-            phase = self.spent.enter("saturate")
-            own = self.rules is not DEFAULT and not all(map(is_shipped, rules))
-            # half of the time that is left is for choosing
-            least = max(self._seconds_left() / 2, self._seconds_left() - seconds)
-            budget = replace(self.budget, nodes=int(min(nodes, self.budget.nodes)))
-            try:
-                found = saturate(builder, tables, budget, lambda more: self._seconds_left() - more <= least, own)
-            except UnsoundUnionError as error:
-                # what is shipped is proved: it is the constraints, or else a rule of the caller's
-                if not self.facts or own:
-                    raise
-                raise self._contradiction() from error
-            if found.rounds:
-                self.spent.not_entered = None
-            self.spent.enter(phase)
+            with self.spent.during("saturate"):
+                has_own_rules = self.rules is not DEFAULT and not all(map(is_shipped, rules))
+                # half of the time that is left is for choosing
+                least = max(self._seconds_left() / 2, self._seconds_left() - seconds)
+                budget = replace(self.budget, nodes=int(min(nodes, self.budget.nodes)))
+                try:
+                    found = saturate(
+                        builder, tables, budget, lambda more: self._seconds_left() - more <= least, has_own_rules
+                    )
+                except UnsoundUnionError as error:
+                    # what is shipped is proved: it is the constraints, or else a rule of the caller's
+                    if not self.facts or has_own_rules:
+                        raise
+                    raise self._contradiction() from error
+                if found.rounds:
+                    self.spent.not_entered = None
             self.spent.engine_seconds += time.perf_counter() - began
             self.spent.rounds += sum(r.number > 0 for r in found.rounds)
             self.spent.count(tables.matches, tables.seconds, found.rounds)

@@ -1,6 +1,7 @@
 """Which rules run in an e-graph: not those that others cover there.
 
-Where the theory normalises, those tagged ``modulo_theory`` and all rules of the user's own.
+Where the theory normalises, those tagged ``modulo_theory`` and the rules of the user's own, but for those that say what
+a shipped rule says that is not tagged.
 """
 
 from __future__ import annotations

@@ -158,7 +158,8 @@ class Result(Displayed):
         is class ``c`` itself. A load is ``("load", None, (buffer, *indices))``, a reduction ``("sum_over", None, (body,
         index, low, high))``; :attr:`leaves` has what the nodes ``"var"`` and ``"buffer"`` name, but for the index of a
         reduction, whose name says its range. It is made when first asked for, and holds all nodes of the answer
-        (:attr:`choice`). ``None`` from the engine ``"greedy"``, and where time ran out before there was one.
+        (:attr:`choice`). ``None`` from the engine ``"greedy"``, where ``unknown_divisors`` kept or assumed a division,
+        and where time ran out before there was one.
 
         >>> from eqsat import optimize
         >>> graph = optimize(["x // n", "x % n"], x=(0, 99), n=(1, 9)).graph
@@ -236,7 +237,8 @@ class Result(Displayed):
         """
         if self.snapshot is None:
             raise ValueError(
-                "there is no e-graph: engine 'greedy' and unknown_divisors='assume' have none, or time ran out first"
+                "there is no e-graph: engine 'greedy' has none, nor has an answer for which unknown_divisors kept or "
+                "assumed a division, or time ran out first"
             )
         gates = [gate for gate in self.gates if gate is not None]
         return self.snapshot.built(self.exprs, self.gates, [*self.before, *self.constraints, *gates])

@@ -98,13 +98,12 @@ class RulesAlone(Optimisation):
     def _one_by_one(self, group: _Group, found: list[Expr]) -> list[Expr]:
         """``found`` as the rules leave it that are applied one after the other, innermost terms first."""
         given = [found[i] for i in group.members]
-        phase = self.spent.enter("rewrite")
-        try:
-            rewritten = rewrite(given, self.used, group.facts, seconds=self._seconds_left() / 2)
-        except ContradictionError as error:
-            raise self._contradiction() from error
-        self.spent.matches.update(rewritten.matches)
-        self.spent.enter(phase)
+        with self.spent.during("rewrite"):
+            try:
+                rewritten = rewrite(given, self.used, group.facts, seconds=self._seconds_left() / 2)
+            except ContradictionError as error:
+                raise self._contradiction() from error
+            self.spent.matches.update(rewritten.matches)
         return self._cheaper(group, found, rewritten.roots)
 
     def _pulsed(self, group: _Group, found: list[Expr], nodes: int, seconds: float) -> list[Expr]:

@@ -74,15 +74,16 @@ class Saturated:
 
 
 def saturate(
-    builder: Builder, tables: Tables, budget: Budget, is_late: Callable[[float], bool], thorough: bool = False
+    builder: Builder, tables: Tables, budget: Budget, is_late: Callable[[float], bool], has_own_rules: bool = False
 ) -> Saturated:
     """Let the rules of ``tables`` match all that a canonical e-graph has, until nothing changes; it gains what they
     find.
 
-    ``is_late`` says whether there is no time for what takes a number of seconds. With ``thorough`` more of the ways to
-    write one value as a sum are matched.
+    ``is_late`` says whether there is no time for what takes a number of seconds. What keeps the graph small for the
+    shipped rules does not hold where a caller ``has_own_rules``: they match wide sums and sums that rules have made,
+    and rules of letters under one operator match always.
     """
-    run = _Run(builder, tables, thorough)
+    run = _Run(builder, tables, has_own_rules)
     tables.begin()
     try:
         stop = run.steps(budget, is_late)
@@ -105,9 +106,9 @@ def present(builder: Builder) -> frozenset[str]:
 class _Run:
     """One saturation of a canonical e-graph."""
 
-    def __init__(self, builder: Builder, tables: Tables, thorough: bool) -> None:
-        self.thorough = thorough
-        self.most_short = LIMITS.open_sums_of_own_rules if thorough else LIMITS.open_sums
+    def __init__(self, builder: Builder, tables: Tables, has_own_rules: bool) -> None:
+        self.has_own_rules = has_own_rules
+        self.most_short = LIMITS.open_sums_of_own_rules if has_own_rules else LIMITS.open_sums
         self.builder, self.tables = builder, tables
         self.classes, self.values = builder.graph.classes, builder.values
         self.live: frozenset[str] = frozenset({"Sum"})
@@ -157,7 +158,7 @@ class _Run:
             if is_late(2 * self.rounds[-1].seconds):
                 return "time"
             began, matched = time.perf_counter(), self.tables.matches.total()
-            with_broad = self.thorough or self.containers < LIMITS.containers
+            with_broad = self.has_own_rules or self.containers < LIMITS.containers
             is_whole &= with_broad or not self.tables.has_broad(self.live)
             changed = self.tables.round(self.live, with_broad)
             if changed:
@@ -184,14 +185,13 @@ class _Run:
 
     def apply(self, matches: list[Match]) -> None:
         """Unite the left sides of matches of rules about reductions with their right sides."""
-        source = self.builder.enter("rules")
-        for match in matches:
-            for c in () if self._is_affine(match.whole) else self.reductions.right_sides(match, self.add):
-                self._unite(match, c)
-                if self.demand is not None and (match.reindexes or match.whole in self.demand.nests):
-                    self.demand.nests.add(c)
-        matches.clear()
-        self.builder.enter(source)
+        with self.builder.adding("rules"):
+            for match in matches:
+                for c in () if self._is_affine(match.whole) else self.reductions.right_sides(match, self.add):
+                    self._unite(match, c)
+                    if self.demand is not None and (match.reindexes or match.whole in self.demand.nests):
+                        self.demand.nests.add(c)
+            matches.clear()
 
     def _is_affine(self, c: int) -> bool:
         """Whether a class is known to be a sum of variables: no reduction can be better."""
@@ -238,29 +238,27 @@ class _Run:
 
     def share_terms(self) -> None:
         """Add sums the multiples of their atoms that have a node besides the product: ``where(p, 0, 3)*4``."""
-        source = self.builder.enter("rules")
-        for c, nodes in self.classes.items():
-            for op, payload, operands in [*nodes]:
-                if op == "sum" and len(operands) > 1:
-                    constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
-                    terms = [self._shared_term(a, k) for a, k in zip(operands, coefficients, strict=True)]
-                    if any(a != b for (a, _), b in zip(terms, operands, strict=True)):
-                        self._add(c, sum_of(terms, constant))
-        self.builder.enter(source)
+        with self.builder.adding("rules"):
+            for c, nodes in self.classes.items():
+                for op, payload, operands in [*nodes]:
+                    if op == "sum" and len(operands) > 1:
+                        constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
+                        terms = [self._shared_term(a, k) for a, k in zip(operands, coefficients, strict=True)]
+                        if any(a != b for (a, _), b in zip(terms, operands, strict=True)):
+                            self._add(c, sum_of(terms, constant))
 
     def move_terms(self) -> None:
         """Add to comparisons with a literal those with a constant, or one of two terms, on the other side.
 
         ``x%8 - 3 < 1`` is ``x%8 < 4``, and ``x - y < 0`` is ``x < y``. As rules these would make sums without end.
         """
-        source = self.builder.enter("rules")
-        for c, nodes in [*self.classes.items()]:
-            for op, _, operands in [*nodes]:
-                if op in ("lt", "le"):
-                    for place in (0, 1):
-                        self._move(c, op, place, operands[place], self._literal(operands[1 - place]))
-        self.builder.grow()
-        self.builder.enter(source)
+        with self.builder.adding("rules"):
+            for c, nodes in [*self.classes.items()]:
+                for op, _, operands in [*nodes]:
+                    if op in ("lt", "le"):
+                        for place in (0, 1):
+                            self._move(c, op, place, operands[place], self._literal(operands[1 - place]))
+            self.builder.grow()
 
     def _move(self, c: int, op: str, place: int, compared: int, limit: int | None) -> None:
         """Move terms of ``compared``, at a place of a comparison with ``limit``."""
@@ -422,12 +420,11 @@ class _Run:
     def _flatten(self) -> bool:
         """Add to classes their sums in which a term is written as a sum that it equals; whether there were any."""
         demand, before = cast(Demand, self.demand), self.builder.classes.size
-        source = self.builder.enter("rules")
-        for c in sorted(demand.needed):
-            for node in [*self.classes[c]]:
-                if node[0] == "sum" and demand.is_short(c, node):
-                    self._flatten_sum(c, node)
-        self.builder.enter(source)
+        with self.builder.adding("rules"):
+            for c in sorted(demand.needed):
+                for node in [*self.classes[c]]:
+                    if node[0] == "sum" and demand.is_short(c, node):
+                        self._flatten_sum(c, node)
         return self.builder.classes.size > before
 
     def _flatten_sum(self, c: int, node: Node) -> None:
@@ -478,7 +475,7 @@ class _Run:
         return isinstance(value, LinearForm) and value.single() is not None
 
     def _node(self, c: int, node: Node) -> str | None:
-        """Insert one node: its constructor; none if rules do not read such nodes."""
+        """Insert one node, if rules may match it: its constructor, if there is one for such nodes."""
         op, payload, operands = node
         if self.builder.classes.may_be_undefined(c):
             return None
@@ -515,11 +512,11 @@ class _Run:
             return False
         if self.demand is not None and not self.demand.is_short(c, node):
             return False
-        return self.thorough or len(operands) <= LIMITS.derived_terms or all(map(self._is_atom, operands))
+        return self.has_own_rules or len(operands) <= LIMITS.derived_terms or all(map(self._is_atom, operands))
 
     def _is_wide(self, terms: Sized) -> bool:
         """Whether a sum of these is one value to rules, unless these are a user's own or there is no theory."""
-        return self.demand is None and len(terms) > ALTERNATIVES.wide_sum and not self.thorough
+        return self.demand is None and len(terms) > ALTERNATIVES.wide_sum and not self.has_own_rules
 
     def _may_open(self, c: int, length: int) -> bool:
         count, shortest = self.opened.get(c, (0, length))
@@ -544,46 +541,45 @@ class _Run:
 
     def read(self) -> None:
         """Add the canonical e-graph what egglog has beyond it."""
-        source = self.builder.enter("rules")
-        rows = self.tables.rows()
-        self.live |= constructors(rows)
-        integer = self.tables.integer
-        home: dict[Any, int] = {}
-        for c, value in sorted((integer(row.inputs[0]), row.output) for row in rows["A"]):
-            other = home.setdefault(value, c)
-            if other != c:
-                self._equal(other, c)
-        known = set(home)
-        unsimplified: list[tuple[Any, int, list[tuple[int, Any]]]] = []
-        waiting = list(self._nodes(rows, unsimplified))
-        while waiting:
-            are_ready = [all(map(home.__contains__, row[3])) for row in waiting]
-            ready = [row for row, is_ready in zip(waiting, are_ready, strict=True) if is_ready]
-            if not ready:
-                break
-            # egglog's order of rows depends on what the session did before
-            found = [_sorted(op, payload, [home[a] for a in args], output) for output, op, payload, args in ready]
-            for op, payload, args, output in sorted(found, key=itemgetter(0, 1, 2)):
-                c = home.get(output)
-                if c is None:
-                    value = self._value(op, payload, args)
-                    if value is None:
-                        continue
-                    c = home[output] = self.builder.add_class(value)
-                    # egglog does not know yet what it has there
-                    self._row(c, op, payload, args, EQUAL)
-                    self.has_links = True
-                self._add_found(c, op, payload, args, output in known)
-            waiting = [row for row, is_ready in zip(waiting, are_ready, strict=True) if not is_ready]
-        for output, constant, written in unsimplified:
-            if output in home and all(a in home for _, a in written):
-                self.tables.add_sum(home[output], constant, [(k, home[a]) for k, a in written], EQUAL)
-        if self.has_multiples:
-            self.has_multiples = False
-            for c, node in list(of_products(self.builder)):
-                self.builder.add_node(c, node)
-        self._read_matches(rows, home)
-        self.builder.enter(source)
+        with self.builder.adding("rules"):
+            rows = self.tables.rows()
+            self.live |= constructors(rows)
+            integer = self.tables.integer
+            home: dict[Any, int] = {}
+            for c, value in sorted((integer(row.inputs[0]), row.output) for row in rows["A"]):
+                other = home.setdefault(value, c)
+                if other != c:
+                    self._equal(other, c)
+            known = set(home)
+            unsimplified: list[tuple[Any, int, list[tuple[int, Any]]]] = []
+            waiting = list(self._nodes(rows, unsimplified))
+            while waiting:
+                are_ready = [all(map(home.__contains__, row[3])) for row in waiting]
+                ready = [row for row, is_ready in zip(waiting, are_ready, strict=True) if is_ready]
+                if not ready:
+                    break
+                # egglog's order of rows depends on what the session did before
+                found = [_sorted(op, payload, [home[a] for a in args], output) for output, op, payload, args in ready]
+                for op, payload, args, output in sorted(found, key=itemgetter(0, 1, 2)):
+                    c = home.get(output)
+                    if c is None:
+                        value = self._value(op, payload, args)
+                        if value is None:
+                            continue
+                        c = home[output] = self.builder.add_class(value)
+                        # egglog does not know yet what it has there
+                        self._row(c, op, payload, args, EQUAL)
+                        self.has_links = True
+                    self._add_found(c, op, payload, args, output in known)
+                waiting = [row for row, is_ready in zip(waiting, are_ready, strict=True) if not is_ready]
+            for output, constant, written in unsimplified:
+                if output in home and all(a in home for _, a in written):
+                    self.tables.add_sum(home[output], constant, [(k, home[a]) for k, a in written], EQUAL)
+            if self.has_multiples:
+                self.has_multiples = False
+                for c, node in list(of_products(self.builder)):
+                    self.builder.add_node(c, node)
+            self._read_matches(rows, home)
 
     def _read_matches(self, rows: Mapping[str, Any], home: Mapping[Any, int]) -> None:
         """Read the matches of rules about reductions that were not read before, of classes that are known."""
@@ -704,7 +700,7 @@ class _Run:
             high = constant + sum(k * end[k > 0] for k, end in zip(coefficients, ends, strict=True))
             self._check(c, (low, high))
             self._add(c, node, is_held)
-            if self.thorough and len(coefficients) == 1 and not constant:
+            if self.has_own_rules and len(coefficients) == 1 and not constant:
                 # a term that longer sums have: what it equals may stand there
                 multiple = self.builder.add_class(cast(LinearForm, self._value(*node)))
                 if multiple != c:

@@ -78,7 +78,7 @@ class Built:
         """The terms of a choice for the roots of the graph, or of one that has gained classes since."""
         graph = self.graph if graph is None else graph
         refuse_other_choice(graph, choice)
-        terms = terms_of(graph, choice, graph.roots, self.leaves, self.narrower.get)
+        terms = terms_of(choice, graph.roots, self.leaves, self.narrower.get)
         return [terms[root] for root in graph.roots]
 
 
@@ -179,7 +179,7 @@ class _Building:
             wanted.setdefault(place, []).append(c + first)
         if part.choice:
             roots = [c for _, c in part.wanted]
-            found = terms_of(graph, part.choice, roots, self.leaves, part.narrower.get)
+            found = terms_of(part.choice, roots, self.leaves, part.narrower.get)
             self.term_of |= {c + first: term for c, term in found.items()}
             self.chosen |= {c + first: moved(part.choice[c]) for c in found}
 

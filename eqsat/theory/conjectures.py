@@ -44,14 +44,11 @@ class Conjecture:
         Terms in normal form, both integers or both conditions; ``after`` is not larger than ``before``.
     facts : tuple of Expr
         The conditions under which they are equal.
-    proof : str
-        How that was decided: ``"exhaustive"``, by evaluation at every point, or at every one of a period.
     """
 
     before: Expr
     after: Expr
     facts: tuple[Expr, ...]
-    proof: str = "exhaustive"
 
 
 @dataclass
@@ -80,7 +77,7 @@ def find_conjectures(
         Terms in normal form.
     facts : sequence of bool Expr
         Conditions known to hold.
-    solved : mapping of Expr to Form, optional
+    solved : mapping of Expr to LinearForm, optional
         Variables that are known in terms of others: combinations are written with the quotients in those instead.
     undefined : collection of Expr
         Terms that may divide by zero where the facts hold: their values there say nothing, so they are on neither side

@@ -132,7 +132,7 @@ class AllowedDivisions:
         The input.
     suspected : collection of Expr
         The :func:`suspects` among its terms.
-    theory : Theory
+    theory : LinearArithmetic
         What the ranges and constraints say: no gates.
     """
 

@@ -10,7 +10,6 @@ from eqsat.extract.cost import Latency
 from eqsat.extract.select import Priced, tree
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import var
-from eqsat.lang.terms import to_exprs
 from eqsat.lang.text import parse
 from eqsat.prove.verify import check_equal
 from eqsat.theory.linear import LinearArithmetic
@@ -144,7 +143,7 @@ def test_sums_are_offered_of_products_that_are_there():
         nodes = [node for node in builder.graph.classes[c] if node[0] == "sum" and product in node[2]]
         assert nodes
         for node in nodes:
-            (term,) = to_exprs(builder.graph, {**choice, c: node}, [c], NAMES)
+            term = builder.terms({**choice, c: node}, [c])[c]
             assert check_equal([root], [term]).kind == "exhaustive"
             assert check_equal([root], [term]).equal
 

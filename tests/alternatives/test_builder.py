@@ -26,7 +26,6 @@ from eqsat.extract.select import ProductPrices, needed
 from eqsat.lang.costs import cost_of
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, const, make, maximum, minimum, shift_amount, topological, var, variables
-from eqsat.lang.terms import to_exprs
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.relevant import relevant_rules
@@ -432,7 +431,7 @@ def test_a_sum_is_spelled_without_waste(text, spelling):
     term = read(text, {"x": (-9, 9)})
     builder = spelled([term])
     choice = tree(Priced.of(builder.graph, Latency()))
-    (found,) = to_exprs(builder.graph, choice, builder.graph.roots, builder.variables)
+    (found,) = terms_of_roots(builder, choice)
     assert str(found) == spelling
     assert_equal_values([term], [found])
 
@@ -831,6 +830,11 @@ def test_a_remainder_is_not_negated_to_be_compared(text, wanted):
     assert result.cost <= cost_of([read(text, LETTERS) for text in ("a*3 + b", wanted)], Latency())
 
 
+def terms_of_roots(builder, choice):
+    terms = builder.terms(choice, builder.graph.roots)
+    return [terms[root] for root in builder.graph.roots]
+
+
 def chosen(builder: Builder) -> Choice:
     return dag(Priced.of(builder.graph, Latency()))
 
@@ -845,7 +849,7 @@ def test_sharing_keeps_values_and_what_it_chooses_is_finite(terms):
     order = reachable(shared, builder.graph.roots)
     place = {c: index for index, c in enumerate(order)}
     assert all(place[a] < place[c] for c in order for a in shared[c][2])
-    assert_equal_values(roots, to_exprs(builder.graph, shared, builder.graph.roots, builder.variables))
+    assert_equal_values(roots, terms_of_roots(builder, shared))
 
 
 @settings(max_examples=200)
@@ -854,7 +858,7 @@ def test_terms_cost_no_more_operations_than_their_classes(terms):
     builder = spelled(terms[-3:])
     priced = Priced.of(builder.graph, OpCount())
     choice = dag(priced)
-    found = to_exprs(builder.graph, choice, builder.graph.roots, builder.variables)
+    found = terms_of_roots(builder, choice)
     # fewer if two classes become one term
     assert cost_of(found, OpCount()) <= total_cost(priced, choice)
 

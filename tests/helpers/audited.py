@@ -14,7 +14,7 @@ from eqsat.lang.costs import LATENCY
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, is_index, make, topological, var
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.lang.terms import to_exprs, written_sum
+from eqsat.lang.terms import terms_of, written_sum
 
 #: The number of random points.
 POINTS = 40
@@ -46,7 +46,7 @@ def unequal_nodes(graph: EGraph, variables: Mapping[str, Expr], seed: int = 0) -
     for c in graph.classes:
         if c in choice:
             try:
-                (terms[c],) = to_exprs(graph, choice, [c], variables)
+                terms[c] = terms_of(choice, [c], variables)[c]
             except ValueError:
                 # a product of too many digits
                 continue
