@@ -11,7 +11,7 @@ its match in a table of its own, the second goes on once something is known of t
 in more stages where one answer decides what is asked for next.
 
 Of a rule about reductions egglog only finds where its left side matches, but for the ends of ranges: a match is a row
-of a table, :class:`AskedRule` says what is in it, and the right side is built of terms, in which an index can be
+of a table, :class:`ReductionQuery` says what is in it, and the right side is built of terms, in which an index can be
 replaced.
 """
 
@@ -22,48 +22,40 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import compress, count
-from typing import TYPE_CHECKING
 
 from eqsat.egraph.patterns import (
-    CONDITIONS,
     LITERALS,
     MEASURES,
     TERMS,
     Conjunct,
     Pattern,
     alternatives,
-    binds_index,
     is_condition_letter,
     moved_letter,
-    pattern_of,
     places_of_letters,
     reductions_of,
 )
 from eqsat.egraph.program import CONTAINERS, PLAIN, container_text
-from eqsat.lang.expr import (
-    FALSE,
-    Expr,
-    buffers,
-    const,
-    index_level,
-    is_index,
-    make,
-    substitute,
-    topological,
-    var,
-    variables,
+from eqsat.egraph.rule import Rule
+from eqsat.egraph.shapes import (
+    as_sum,
+    ends_in,
+    has_terms,
+    is_literal_letter,
+    is_number,
+    is_sum,
+    letter_of,
+    operands_of,
 )
-from eqsat.lang.ops import BITWISE, OPS, REDUCTIONS
+from eqsat.lang.expr import FALSE, Expr, buffers, const, index_level, is_index, substitute, topological, var, variables
+from eqsat.lang.ops import OPS, REDUCTIONS
 from eqsat.lang.text import to_text
-
-if TYPE_CHECKING:
-    from eqsat.egraph.rule import Rule
 
 #: A shipped rule may take the constant of a sum that has fewer other terms left: the more there are, the more sums it
 #: would make, and the less each is worth.
 MOST_LEFT = 5
 
-_SUMS = frozenset({"add", "sub", "neg"})
+
 _FACTS = {"lt": "<", "le": "<=", "eq": "=", "ne": "!=", "ge": ">=", "gt": ">"}
 
 
@@ -77,7 +69,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class AskedRule:
+class ReductionQuery:
     """How the matches of a rule about reductions are written.
 
     Attributes
@@ -109,7 +101,7 @@ class Compiled:
     """A way to match a rule: its stages in order, and the constructors that the first one reads.
 
     A rule that is ``broad`` has nothing but letters under one operator: of a long product it takes every two factors.
-    What is done with the matches of one that is ``asked`` Python says. ``addends`` are the operators of the terms of
+    What is done with the matches of one that has a ``query`` Python says. ``addends`` are the operators of the terms of
     sums that are looked up with their operands (:func:`eqsat.egraph.program.terms_with`).
     """
 
@@ -117,12 +109,12 @@ class Compiled:
     stages: tuple[Stage, ...]
     reads: frozenset[str]
     broad: bool
-    asked: AskedRule | None = None
+    query: ReductionQuery | None = None
     addends: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _SubsumRequest:
     """A letter whose terms a sum is asked for: what is left then, and the constant of the letter's normal form.
 
     ``after`` facts and ``columns`` names came before.
@@ -139,27 +131,27 @@ class _Asked:
     is_open: bool
 
     @property
-    def request(self) -> str:
+    def action(self) -> str:
         """The action that asks."""
         return (
             f"(seek {self.whole} {self.letter})" if self.is_open else f"(ask {self.whole} {self.letter} {self.times})"
         )
 
     @property
-    def answer(self) -> str:
+    def fact(self) -> str:
         """The fact that something is left."""
         return f"(piece {self.whole} {self.letter} {self.times} {self.left} {self.inside})"
 
 
-def _by_stage(asked: Sequence[_Asked]) -> list[list[_Asked]]:
-    """What is asked for in turn: what names something that an answer has decided waits for it."""
-    stages: list[list[_Asked]] = []
-    for one in asked:
-        named = re.findall(r"_\d+", f"{one.whole} {one.letter} {'' if one.is_open else one.times}")
+def _by_stage(requests: Sequence[_SubsumRequest]) -> list[list[_SubsumRequest]]:
+    """The requests in turn: one that names what an answer has decided waits for it."""
+    stages: list[list[_SubsumRequest]] = []
+    for request in requests:
+        named = re.findall(r"_\d+", f"{request.whole} {request.letter} {'' if request.is_open else request.times}")
         if stages and set(named) <= {*stages[-1][0].columns}:
-            stages[-1].append(one)
+            stages[-1].append(request)
         else:
-            stages.append([one])
+            stages.append([request])
     return stages
 
 
@@ -171,7 +163,7 @@ class _Left:
     factor: str = ""
     taker: str = ""
     negative: bool = False
-    asked: _Asked | None = None
+    request: _SubsumRequest | None = None
 
 
 @dataclass(frozen=True)
@@ -191,7 +183,7 @@ class _State:
     common: dict[str, tuple[str, str]] = field(default_factory=dict)
     #: Numbers that were computed, by what they are.
     numbers: dict[Expr, str] = field(default_factory=dict)
-    asked: tuple[_Asked, ...] = ()
+    requests: tuple[_SubsumRequest, ...] = ()
     #: The sum, the term and its coefficient, of classes that are looked up together with the node that they have.
     places: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     fresh: int = 0
@@ -221,74 +213,6 @@ class _State:
         return replace(self, sorts={**self.sorts, name: sort})
 
 
-def _is_literal_letter(term: Expr) -> bool:
-    return term.op == "var" and str(term.value) in LITERALS
-
-
-@cache
-def is_number(term: Expr) -> bool:
-    """Whether a part of a pattern is computed from literals and measures."""
-    if term.is_bool:
-        return False
-    return all(t.op != "var" or str(t.value) in LITERALS or str(t.value) in MEASURES for t in topological([term]))
-
-
-def as_sum(term: Expr) -> tuple[Expr, list[tuple[Expr, Expr]]]:
-    """A pattern as a sum: its constant, and (coefficient, addend) pairs."""
-    constant: Expr = const(0)
-    found: list[tuple[Expr, Expr]] = []
-    stack: list[tuple[Expr, Expr]] = [(const(1), term)]
-    while stack:
-        scale, part = stack.pop()
-        if is_number(part):
-            constant = _plus(constant, _times(scale, part))
-        elif part.op == "add":
-            stack += [(scale, part.args[1]), (scale, part.args[0])]
-        elif part.op == "sub":
-            stack += [(_times(scale, const(-1)), part.args[1]), (scale, part.args[0])]
-        elif part.op == "neg":
-            stack.append((_times(scale, const(-1)), part.args[0]))
-        elif part.op == "mul":
-            numbers = [f for f in _members(part, "mul") if is_number(f)]
-            others = [f for f in _members(part, "mul") if not is_number(f)]
-            for number in numbers:
-                scale = _times(scale, number)
-            if len(others) == 1 and (numbers or others[0].op in _SUMS):
-                stack.append((scale, others[0]))
-            else:
-                product = others[0]
-                for other in others[1:]:
-                    product = make("mul", product, other)
-                found.append((scale, product))
-        else:
-            found.append((scale, part))
-    return constant, found
-
-
-def _plus(x: Expr, y: Expr) -> Expr:
-    if x.op == "const" and y.op == "const":
-        return const(x.vmin + y.vmin)
-    return y if x.op == "const" and x.vmin == 0 else x if y.op == "const" and y.vmin == 0 else make("add", x, y)
-
-
-def _times(x: Expr, y: Expr) -> Expr:
-    if x.op == "const" and y.op == "const":
-        return const(x.vmin * y.vmin)
-    return y if x.op == "const" and x.vmin == 1 else x if y.op == "const" and y.vmin == 1 else make("mul", x, y)
-
-
-def _members(term: Expr, op: str) -> list[Expr]:
-    """The operands of a nest of one operator."""
-    if term.op != op:
-        return [term]
-    return [m for arg in term.args for m in _members(arg, op)]
-
-
-def is_sum(term: Expr) -> bool:
-    """Whether a part of a pattern is matched as a sum: multiples of one term are."""
-    return term.op in _SUMS or (term.op == "mul" and any(is_number(f) for f in _members(term, "mul")))
-
-
 def _is_one_term(term: Expr) -> bool:
     """Whether a sum in a pattern is a multiple of one term with an operator."""
     constant, addends = as_sum(term)
@@ -297,15 +221,8 @@ def _is_one_term(term: Expr) -> bool:
 
 def _open_letter(term: Expr, state: _State) -> str | None:
     """A literal letter that a coefficient or constant speaks of and that is not bound; none if all in it is known."""
-    found = [t for t in topological([term]) if _is_literal_letter(t) and str(t.value) not in state.sorts]
+    found = [t for t in topological([term]) if is_literal_letter(t) and str(t.value) not in state.sorts]
     return str(found[0].value) if found else None
-
-
-def letter_of(term: Expr) -> str | None:
-    """The letter of a term or condition that a part of a pattern is, if it is one."""
-    if is_condition_letter(term):
-        return str(term.args[0].value)
-    return str(term.value) if term.op == "var" and str(term.value) in TERMS else None
 
 
 @dataclass(frozen=True)
@@ -328,7 +245,7 @@ class _Matcher:
         self.pattern = pattern
         #: The letter that each of two operands of one node adds to another, by these operands.
         self.shared = _shared(pattern.left) if rule.modulo_theory else {}
-        self.reduces = binds_index(rule)
+        self.reduces = pattern.binds_index
         #: The operators of terms that are looked up with their operands.
         self.addends: set[str] = set()
         #: The ends of ranges that are more than a letter: what is in them is found from the terms.
@@ -348,7 +265,7 @@ class _Matcher:
             yield self.letter(state, letter, at)
         elif term.op == "var" and is_index(term):
             yield self.letter(state, f"i{index_level(term)}", at)
-        elif term.op == "const" or _is_literal_letter(term):
+        elif term.op == "const" or is_literal_letter(term):
             yield self.number_at(state, term, at)
         elif is_number(term):
             number, state = self.number(state, term)
@@ -529,8 +446,8 @@ class _Matcher:
         if letter := _open_letter(wanted, state):
             if left.factor not in ("", "1"):
                 state = state.fact(f"(= {left.factor} 1)")
-            is_negative = wanted.op == "mul" and const(-1) in wanted.args and any(map(_is_literal_letter, wanted.args))
-            if not is_negative and not _is_literal_letter(wanted):
+            is_negative = wanted.op == "mul" and const(-1) in wanted.args and any(map(is_literal_letter, wanted.args))
+            if not is_negative and not is_literal_letter(wanted):
                 return None
             text = f"(- 0 {scale})" if is_negative else scale
             return self.literal(state, letter, text), replace(left, factor="1")
@@ -560,8 +477,8 @@ class _Matcher:
             found = self.again(state, coefficient, letter, whole, left)
             if found is not None:
                 yield from self.lettered(found[0], others, whole, found[1], at_top)
-            if not others and (left.factor or _is_literal_letter(coefficient)):
-                yield self.asking(state, coefficient, state.letters[letter], whole, left)
+            if not others and (left.factor or is_literal_letter(coefficient)):
+                yield self.requested(state, coefficient, state.letters[letter], whole, left)
             return
         left = replace(left, factor=left.factor or "1")
         # each letter in turn takes all the rest; at the top that is kept instead
@@ -586,7 +503,7 @@ class _Matcher:
         state = state.fact(f"(= 0 (% {scale} {times}))", f"(= {share} (/ {scale} {times}))")
         return self.coefficient(state, coefficient, share, left)
 
-    def asking(self, state: _State, coefficient: Expr, letter: str, whole: str, left: _Left) -> tuple[_State, _Left]:
+    def requested(self, state: _State, coefficient: Expr, letter: str, whole: str, left: _Left) -> tuple[_State, _Left]:
         """A bound letter as the terms of its normal form, some multiple of which the sum has, or more."""
         is_open = _open_letter(coefficient, state) is not None
         if is_open and left.factor not in ("", "1"):
@@ -601,12 +518,12 @@ class _Matcher:
             cut, columns = len(state.facts), tuple(state.sorts)
         (rest, inside, taken), state = state.named("MT", "i64", "MT")
         # what was matched before is not in the letter's terms
-        asked = _Asked(whole, letter, times, rest, inside, cut, columns, is_open)
+        request = _SubsumRequest(whole, letter, times, rest, inside, cut, columns, is_open)
         matched = f"(multiset-subtract {whole} {left.terms})"
         # subtraction leaves out what is not there: all that was matched must be left
         removed = f"(= {taken} (multiset-subtract {rest} {matched}))", f"(= {rest} (multiset-sum {taken} {matched}))"
-        state = replace(state.fact(*removed), asked=(*state.asked, asked))
-        return state, replace(left, terms=taken, asked=asked, factor=left.factor or "1")
+        state = replace(state.fact(*removed), requests=(*state.requests, request))
+        return state, replace(left, terms=taken, request=request, factor=left.factor or "1")
 
     def terms(
         self, state: _State, addends: Sequence[tuple[Expr, str]], whole: str, left: _Left
@@ -623,7 +540,7 @@ class _Matcher:
             return
         state, left, atom, scale = self.one_term(state, whole, left)
         if (open_letter := _open_letter(coefficient, state)) is not None:
-            if left.factor != "1" or not _is_literal_letter(coefficient):
+            if left.factor != "1" or not is_literal_letter(coefficient):
                 return
             state = self.literal(state, open_letter, scale).bind(letter, atom)
         else:
@@ -640,7 +557,7 @@ class _Matcher:
         factor = left.factor or "1"
         kept = offset
         if (letter := _open_letter(constant, state)) is not None:
-            if not _is_literal_letter(constant) or left.asked is not None:
+            if not is_literal_letter(constant) or left.request is not None:
                 return None
             if factor != "1":
                 state = state.fact(f"(= {factor} 1)")
@@ -650,15 +567,15 @@ class _Matcher:
         elif constant.op != "const" or constant.vmin:
             times, state = self.times(state, constant, factor)
             state, kept = state.fact(f"(= {offset} {times})"), "0"
-        if left.asked is not None:
+        if left.request is not None:
             whole, state = state.name("i64")
-            state = state.fact(f"(= {whole} (- {kept} (* {left.asked.times} {left.asked.inside})))")
+            state = state.fact(f"(= {whole} (- {kept} (* {left.request.times} {left.request.inside})))")
             kept = whole
         return state, kept
 
     def container(self, state: _State, term: Expr, at: str, at_top: bool) -> Iterator[tuple[_State, str]]:
         """A product, junction, minimum or maximum against the class ``at``, and what is left if no letter takes it."""
-        members = _members(term, term.op)
+        members = operands_of(term, term.op)
         whole, state = state.name("ME")
         state = state.fact(f"(= {at} ({CONTAINERS[term.op]} {whole}))")
         written = [m for m in members if letter_of(m) is None]
@@ -770,7 +687,7 @@ class _Matcher:
             for state, head in self.top(left):
                 yield self.staged(state, conjuncts, head)
 
-    def asked(self) -> Iterator[tuple[Stage, AskedRule]]:
+    def reduction_queries(self) -> Iterator[tuple[Stage, ReductionQuery]]:
         """Every way to match the left side of a rule about reductions: a query that writes rows, what is in them."""
         for state, kept in self.top(self.pattern.left):
             made = {x: text for x, text in state.letters.items() if text.startswith("(")}
@@ -783,13 +700,13 @@ class _Matcher:
             elif kept.op:
                 columns.append(("members", "ME"))
                 values.append(kept.members)
-            table = f"asked{next(_NUMBERS)}"
+            table = f"match{next(_NUMBERS)}"
             actions = [f"(let made_{x} {text})" for x, text in made.items()]
             head = f"{' '.join(actions)} ({table} {' '.join([kept.of, *values])})"
             declared = f"(relation {table} ({' '.join(['E', *[sort for _, sort in columns]])}))"
             yield (
                 Stage(" ".join(state.facts), head, declared),
-                AskedRule(table, self.pattern, tuple(columns), self.ends, kept.op),
+                ReductionQuery(table, self.pattern, tuple(columns), self.ends, kept.op),
             )
 
     def top(self, left: Expr) -> Iterator[tuple[_State, _Kept]]:
@@ -826,20 +743,20 @@ class _Matcher:
         """The rule in one stage, or in more if what it speaks of is made, or asked for, first."""
         measured = _measured_letters(self.pattern, conjuncts)
         made = {x: state.letters[x] for x in measured if state.letters[x].startswith("(")}
-        compared = [(x, y) for _, x, y in conjuncts if _has_terms(x) or _has_terms(y)]
-        if not made and not state.asked and not compared:
+        compared = [(x, y) for _, x, y in conjuncts if has_terms(x) or has_terms(y)]
+        if not made and not state.requests and not compared:
             facts, action = self.finish(state, conjuncts, kept)
             return (Stage(" ".join(facts), action),)
-        if not state.asked:
+        if not state.requests:
             # what decides before anything is made
             for conjunct in [c for c in conjuncts if c[1:] not in compared]:
                 if not made.keys() & set(_measured_letters(Pattern(FALSE, FALSE, FALSE), [conjunct])):
                     state = self.guarded(state, conjunct)
                     conjuncts = [c for c in conjuncts if c is not conjunct]
-        groups = _by_stage(state.asked) or [[]]
+        groups = _by_stage(state.requests) or [[]]
         cut, columns = len(state.facts), [*state.sorts]
-        if state.asked:
-            cut, columns = state.asked[0].after, [*state.asked[0].columns]
+        if state.requests:
+            cut, columns = state.requests[0].after, [*state.requests[0].columns]
         actions = [f"(let made_{x} {text})" for x, text in made.items()]
         for x in made:
             state = state.bind(x, f"made_{x}").declare(f"made_{x}", "E")
@@ -853,9 +770,11 @@ class _Matcher:
             table = f"found{next(_NUMBERS)}"
             row = f"({table} {' '.join(columns)})"
             declared = f"(relation {table} ({' '.join([state.sorts[n] for n in columns])}))"
-            stages.append(Stage(" ".join(facts), " ".join([*actions, *[a.request for a in group], row]), declared))
+            stages.append(
+                Stage(" ".join(facts), " ".join([*actions, *[request.action for request in group], row]), declared)
+            )
             end = following[0].after if following else len(state.facts)
-            facts = (row, *[a.answer for a in group], *state.facts[cut:end])
+            facts = (row, *[request.fact for request in group], *state.facts[cut:end])
             cut, actions = end, []
             columns += [name for a in following[:1] for name in a.columns if name not in columns]
         facts, action = self.finish(replace(state, facts=facts), conjuncts, kept)
@@ -864,7 +783,7 @@ class _Matcher:
     def finish(self, state: _State, conjuncts: Sequence[Conjunct], kept: _Kept) -> tuple[tuple[str, ...], str]:
         """The guard's facts, and the action."""
         for op, x, y in conjuncts:
-            if _has_terms(x) or _has_terms(y):
+            if has_terms(x) or has_terms(y):
                 state, one = self.build(state, x)
                 state, two = self.build(state, y)
                 state = state.fact(f"(= (Yes) (Lt {one} {two}))")
@@ -931,7 +850,7 @@ class _Matcher:
             return state, f"(Sum {_gathered(terms)} {constant})"
         if term.op in CONTAINERS:
             texts = []
-            for member in _members(term, term.op):
+            for member in operands_of(term, term.op):
                 state, text = self.build(state, member)
                 texts.append(text)
             return state, container_text(term.op, f"(multiset-of {' '.join(texts)})")
@@ -1001,10 +920,6 @@ def _gathered(terms: Sequence[str], members: str = "") -> str:
     return text
 
 
-def _has_terms(term: Expr) -> bool:
-    return any(str(v.value) in TERMS + CONDITIONS for v in variables([term]))
-
-
 def _measured_letters(pattern: Pattern, conjuncts: Sequence[Conjunct]) -> list[str]:
     """The letters that the guard or the right side measure, and those that the guard compares."""
     found: dict[str, None] = {}
@@ -1028,9 +943,9 @@ def by_representation(rule: Rule) -> bool:
     >>> by_representation(Rule("distributes", "(x + y) * z", "x*z + y*z"))
     False
     """
-    if binds_index(rule):
+    pattern = rule.pattern
+    if pattern.binds_index:
         return False
-    pattern = pattern_of(rule)
     return _shape(pattern.left) == _shape(pattern.right)
 
 
@@ -1048,13 +963,8 @@ def _shape(term: Expr) -> object:
             return "sum", constant, tuple(sorted(total.items()))
         return "sum", constant, tuple(sorted((repr(c), repr(shape)) for c, shape in numbers))
     if term.op in CONTAINERS:
-        return term.op, tuple(sorted(repr(_shape(m)) for m in _members(term, term.op)))
+        return term.op, tuple(sorted(repr(_shape(m)) for m in operands_of(term, term.op)))
     return (term.op, term.value, tuple(map(_shape, term.args))) if term.args else term
-
-
-def _ends_in(left: Expr) -> set[Expr]:
-    """The ends of the ranges of reductions, which are read off normal forms and not matched."""
-    return {end for t in reductions_of(left) for end in t.args[2:]}
 
 
 def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
@@ -1065,7 +975,7 @@ def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
     yield pattern
     order = topological([pattern.left])
     moved = {moved_letter(array) for array in buffers([pattern.right])}
-    ends = _ends_in(pattern.left)
+    ends = ends_in(pattern.left)
     unused = next(x for x in LITERALS if x not in {str(v.value) for v in variables([pattern.left, pattern.right])})
     for term in order:
         for letter in dict.fromkeys(term.args) if term.op == "mul" and term not in ends else ():
@@ -1076,70 +986,6 @@ def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
             if name and name in TERMS and name not in moved and sum(t.args.count(letter) for t in order) == 1:
                 literal = {letter: var(unused, letter.vmin, letter.vmax)}
                 yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], literal))
-
-
-#: The operators of numbers that are computed from literals and measures.
-_COMPUTED = BITWISE | {"const", "var", "floordiv", "mod", "neg", "add", "sub", "mul", "min", "max", "shl"}
-
-
-def _numbers_in(left: Expr) -> Iterator[tuple[Expr, bool]]:
-    """The numbers that the left side of a rule is matched by, and whether each is an operand and no part of a sum."""
-    ends = _ends_in(left)
-    stack = [left]
-    while stack:
-        term = stack.pop()
-        if is_number(term):
-            yield term, True
-        elif is_sum(term):
-            constant, addends = as_sum(term)
-            yield constant, False
-            for coefficient, addend in addends:
-                yield coefficient, False
-                stack += _members(addend, "mul") if addend.op == "mul" else [addend]
-        else:
-            stack += [a for a in term.args if a not in ends]
-
-
-def _refuse_unbound(rule: Rule, left: Expr) -> None:
-    """Raise ``ValueError`` if an operand on the left side is computed from a letter that stands nowhere alone."""
-    numbers = [*_numbers_in(left)]
-    alone = {number for number, _ in numbers if _is_literal_letter(number)}
-    for number, is_operand in numbers:
-        unbound = [v for v in variables([number]) if is_operand and v not in alone]
-        if unbound:
-            raise ValueError(
-                f"rule {rule.name!r}: {to_text(number)!r} on the left is computed from {str(unbound[0])!r}, "
-                "which stands nowhere alone: write one letter for all of it"
-            )
-
-
-def refuse_unmatchable(rule: Rule) -> None:
-    """Raise ``ValueError`` if a guard asks what is not known, or a number is none that a match computes or binds."""
-    pattern = pattern_of(rule)
-    for left in (pattern.left, pattern.right) if rule.both_ways else (pattern.left,):
-        _refuse_unbound(rule, left)
-    for term in topological([pattern.left, pattern.right, pattern.when]):
-        if term.op == "const" and not -(2**63) <= term.vmin < 2**63:
-            raise ValueError(f"rule {rule.name!r}: {term.vmin} is beyond the 64 bits that literals in rules have")
-    right = topological([pattern.right])
-    # an array stands for a letter
-    numbers = [t for t in right if not t.is_bool and is_number(t) and t.op not in ("load", "buffer")]
-    for op, x, y in {c: None for conjuncts in alternatives(pattern.when) for c in conjuncts}:
-        if _has_terms(x) or _has_terms(y):
-            if op != "lt":
-                raise ValueError(
-                    f"rule {rule.name!r}: a guard may compare terms with < only, as in 'x < y'; "
-                    "bounds with vmin(x), vmax(x)"
-                )
-        elif str(x.value).startswith("free_") and op != "ne":
-            raise ValueError(
-                f"rule {rule.name!r}: a guard may not ask that free(...) is false: the absence of a fact proves nothing"
-            )
-        else:
-            numbers += topological([x, y])
-    for number in numbers:
-        if number.op not in _COMPUTED:
-            raise ValueError(f"rule {rule.name!r}: {to_text(number)!r} cannot be computed from literals")
 
 
 @cache
@@ -1156,20 +1002,22 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
     directions = [rule, rule.reverse()] if rule.both_ways else [rule]
     found = []
     for one in directions:
-        pattern = pattern_of(one)
+        pattern = one.pattern
         if letter_of(pattern.left) is not None:
             continue
-        if binds_index(one):
+        if pattern.binds_index:
             for variant in _with_literals(pattern):
                 reads = _constructors(variant.left)
                 matcher = _Matcher(one, variant)
-                asking = [*matcher.asked()]
+                queries = [*matcher.reduction_queries()]
                 addends = frozenset(matcher.addends)
-                found += [Compiled(rule.name, (stage,), reads, False, asked, addends) for stage, asked in asking]
+                found += [Compiled(rule.name, (stage,), reads, False, query, addends) for stage, query in queries]
             continue
         matcher = _Matcher(one, pattern)
         for stages in [*matcher.run()]:
-            broad = pattern.left.op in CONTAINERS and all(letter_of(m) for m in _members(pattern.left, pattern.left.op))
+            broad = pattern.left.op in CONTAINERS and all(
+                letter_of(m) for m in operands_of(pattern.left, pattern.left.op)
+            )
             reads, addends = _constructors(pattern.left), frozenset(matcher.addends)
             found.append(Compiled(rule.name, stages, reads, broad, addends=addends))
     return tuple(found)
@@ -1178,7 +1026,7 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
 def _constructors(left: Expr) -> frozenset[str]:
     """The constructors of nodes that the left side of a rule needs."""
     found: set[str] = set()
-    ends = _ends_in(left)
+    ends = ends_in(left)
     for term in topological([left]):
         if term in ends:
             continue
@@ -1189,7 +1037,7 @@ def _constructors(left: Expr) -> frozenset[str]:
         elif is_sum(term):
             found.add("Sum")
             if any(
-                len([f for f in _members(a, "mul") if not is_number(f)]) > 1
+                len([f for f in operands_of(a, "mul") if not is_number(f)]) > 1
                 for _, a in as_sum(term)[1]
                 if a.op == "mul"
             ):

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
+from functools import cache, cached_property
 
 from eqsat.lang.expr import (
     TRUE,
@@ -36,9 +35,6 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.ops import BITWISE, MAX_SHIFT, REDUCTIONS
 from eqsat.lang.text import parse, to_text
-
-if TYPE_CHECKING:
-    from eqsat.egraph.rule import Rule
 
 LITERALS = "abcdkmns"
 TERMS = "uvwxyz"
@@ -81,6 +77,10 @@ _BINDING = {
 }
 
 
+#: A reduction in the text of a pattern.
+_REDUCTION = re.compile(r"\b(sum|prod|max_over|min_over)\(")
+
+
 @dataclass(frozen=True)
 class Pattern:
     """A rule's three parts as terms over letters."""
@@ -89,60 +89,72 @@ class Pattern:
     right: Expr
     when: Expr
 
+    @cached_property
+    def binds_index(self) -> bool:
+        """Whether the left side has reductions."""
+        return _reduces(self.left)
+
+    @cached_property
+    def has_bits(self) -> bool:
+        """Whether a side has bit operators."""
+        return any(term.op in BITWISE for term in topological([self.left, self.right]))
+
+    @cached_property
+    def has_own_loops(self) -> bool:
+        """Whether the right side loops over other indices than the left: splits and merges do."""
+        loads = [t for t in topological([self.right]) if t.op == "load"]
+        return any(index.op != "var" or is_index(index) for load in loads for index in load.args[1:])
+
+    @cached_property
+    def moved_out_of_branches(self) -> frozenset[str]:
+        """The letters that the right side evaluates always, the left side in a branch alone.
+
+        Such a letter must be defined where the branch is not evaluated too: a rule may assume that no divisor of its
+        left side is zero only where the left side divides.
+        """
+        return _always_evaluated(self.right) - _always_evaluated(self.left)
+
 
 @cache
-def pattern_of(rule: Rule) -> Pattern:
-    """The parts of ``rule`` parsed.
+def parsed(left: str, right: str, when: str) -> Pattern:
+    """The parts of a rule parsed.
 
     Raises
     ------
     ValueError
-        If a part does not parse or a letter is unbound; one line that names the rule.
+        If a part does not parse or a letter is unbound; one line.
     """
-    try:
-        binds = binds_index(rule)
-        left = parse(rule.left, _NARROW if binds else _LETTERS, _REMEDY)
-        right = _parse_measured(rule.right, binds)
-        when = _parse_measured(rule.when, binds) if rule.when else TRUE
-    except ValueError as error:
-        raise ValueError(f"rule {rule.name!r}: {error}") from None
-    if left.is_bool is not right.is_bool:
-        raise ValueError(f"rule {rule.name!r}: one side is a condition, the other a number")
-    if is_condition_letter(left) or (left.op == "var" and right.args):
-        raise ValueError(f"rule {rule.name!r}: the left side is a letter, which matches all terms: give it an operator")
-    if not binds and _reduces(right):
-        raise ValueError(f"rule {rule.name!r}: the right side has a reduction, the left side {rule.left!r} none")
-    if binds and rule.both_ways and not _reduces(right):
-        raise ValueError(f"rule {rule.name!r}: both ways the right side {rule.right!r} needs a reduction too")
-    if _reduces(when):
-        raise ValueError(f"rule {rule.name!r}: the guard {rule.when!r} has a reduction: measure letters instead")
-    if left is right:
-        raise ValueError(f"rule {rule.name!r}: both sides are {to_text(left)!r}")
-    if not when.is_bool:
-        raise ValueError(f"rule {rule.name!r}: the guard {rule.when!r} is no condition: compare it, as in 'c > 0'")
-    bound = {v.value for v in variables([left])}
+    binds = _REDUCTION.search(left) is not None
+    found = Pattern(
+        parse(left, _NARROW if binds else _LETTERS, _REMEDY),
+        _parse_measured(right, binds),
+        _parse_measured(when, binds) if when else TRUE,
+    )
+    if found.left.is_bool is not found.right.is_bool:
+        raise ValueError("one side is a condition, the other a number")
+    if is_condition_letter(found.left) or (found.left.op == "var" and found.right.args):
+        raise ValueError("the left side is a letter, which matches all terms: give it an operator")
+    if not binds and _reduces(found.right):
+        raise ValueError(f"the right side has a reduction, the left side {left!r} none")
+    if _reduces(found.when):
+        raise ValueError(f"the guard {when!r} has a reduction: measure letters instead")
+    if found.left is found.right:
+        raise ValueError(f"both sides are {to_text(found.left)!r}")
+    if not found.when.is_bool:
+        raise ValueError(f"the guard {when!r} is no condition: compare it, as in 'c > 0'")
+    _refuse_unbound(found)
+    return found
+
+
+def _refuse_unbound(pattern: Pattern) -> None:
+    """Raise ``ValueError`` if the right side or the guard has a letter that the left side has not."""
     # a guard may find the literals that a body divides by
-    bound |= {divisor for _, divisor in divided(Pattern(left, right, when))}
-    for array in buffers([right]):
-        if (letter := moved_letter(array)) not in bound:
-            raise ValueError(f"rule {rule.name!r}: the left side does not bind {letter!r}")
-    for term in variables([right, when]):
-        for letter in _letters_of(str(term.value)):
-            if letter not in bound:
-                raise ValueError(f"rule {rule.name!r}: the left side does not bind {letter!r}")
-    return Pattern(left, right, when)
-
-
-@cache
-def has_bits(rule: Rule) -> bool:
-    """Whether the patterns of ``rule`` have bit operators."""
-    pattern = pattern_of(rule)
-    return any(term.op in BITWISE for term in topological([pattern.left, pattern.right]))
-
-
-def binds_index(rule: Rule) -> bool:
-    """Whether the patterns of ``rule`` have reductions."""
-    return re.search(r"\b(sum|prod|max_over|min_over)\(", rule.left) is not None
+    bound = {v.value for v in variables([pattern.left])} | {divisor for _, divisor in divided(pattern)}
+    letters = [moved_letter(array) for array in buffers([pattern.right])]
+    for term in variables([pattern.right, pattern.when]):
+        letters += _letters_of(str(term.value))
+    if unbound := [letter for letter in letters if letter not in bound]:
+        raise ValueError(f"the left side does not bind {unbound[0]!r}")
 
 
 def moved_letter(array: Expr) -> str:
@@ -187,16 +199,6 @@ def places_of_letters(side: Expr) -> dict[str, list[tuple[int, ...]]]:
     return found
 
 
-@cache
-def moved_out_of_branches(pattern: Pattern) -> frozenset[str]:
-    """The letters that the right side evaluates always, the left side in a branch alone.
-
-    Such a letter must be defined where the branch is not evaluated too: a rule may assume that no divisor of its left
-    side is zero only where the left side divides.
-    """
-    return _always_evaluated(pattern.right) - _always_evaluated(pattern.left)
-
-
 def _always_evaluated(side: Expr) -> frozenset[str]:
     """The letters that a side of a rule evaluates whatever its conditions are."""
     if side.op == "var":
@@ -205,19 +207,6 @@ def _always_evaluated(side: Expr) -> frozenset[str]:
         return frozenset([moved_letter(side.args[0])]).union(*map(_always_evaluated, side.args[1:]))
     parts = [_always_evaluated(arg) for arg in side.args]
     return parts[0] | (parts[1] & parts[2]) if side.op == "where" else frozenset().union(*parts)
-
-
-@cache
-def reindexes(rule: Rule) -> bool:
-    """Whether the right side of ``rule`` has loops of its own, over other indices than the left: splits and merges."""
-    return has_own_loops(pattern_of(rule))
-
-
-@cache
-def has_own_loops(pattern: Pattern) -> bool:
-    """As :func:`reindexes`, of the parts of a rule."""
-    loads = [t for t in topological([pattern.right]) if t.op == "load"]
-    return any(index.op != "var" or is_index(index) for load in loads for index in load.args[1:])
 
 
 def reductions_of(side: Expr) -> list[Expr]:

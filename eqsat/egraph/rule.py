@@ -13,10 +13,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from eqsat.egraph.matching import refuse_unmatchable
+from eqsat.egraph.patterns import Pattern, alternatives, parsed, reductions_of
+from eqsat.egraph.shapes import as_sum, ends_in, has_terms, is_literal_letter, is_number, is_sum, operands_of
+from eqsat.lang.expr import Expr, topological, variables
+from eqsat.lang.ops import BITWISE
+from eqsat.lang.text import to_text
 
 #: What egglog's text and the engine's profiles can carry as a name.
 _NAME = re.compile(r'[^"@\\\r\n]+')
@@ -81,9 +85,19 @@ class Rule:
             raise ValueError(
                 f"a rule is named {self.name!r}: give it a name without quotes, backslashes, @ and line breaks"
             )
-        refuse_unmatchable(self)
+        try:
+            if self.both_ways and self.pattern.binds_index and not reductions_of(self.pattern.right):
+                raise ValueError(f"both ways the right side {self.right!r} needs a reduction too")
+            _refuse_unmatchable(self.pattern)
+        except ValueError as error:
+            raise ValueError(f"rule {self.name!r}: {error}") from None
         if self.both_ways:
-            refuse_unmatchable(self.reverse())
+            self.reverse()
+
+    @property
+    def pattern(self) -> Pattern:
+        """Its parts as terms over letters."""
+        return parsed(self.left, self.right, self.when)
 
     def reverse(self) -> Rule:
         """The rule from right to left."""
@@ -118,3 +132,56 @@ class Counterexample:
     def __str__(self) -> str:
         values = ", ".join(f"{name} = {value}" for name, value in self.values.items())
         return f"rule {self.rule!r} is false: with {values} the left side is {self.left}, the right side {self.right}"
+
+
+#: The operators of numbers that are computed from literals and measures.
+_COMPUTED = BITWISE | {"const", "var", "floordiv", "mod", "neg", "add", "sub", "mul", "min", "max", "shl"}
+
+
+def _numbers_in(left: Expr) -> Iterator[tuple[Expr, bool]]:
+    """The numbers that the left side of a rule is matched by, and whether each is an operand and no part of a sum."""
+    ends = ends_in(left)
+    stack = [left]
+    while stack:
+        term = stack.pop()
+        if is_number(term):
+            yield term, True
+        elif is_sum(term):
+            constant, addends = as_sum(term)
+            yield constant, False
+            for coefficient, addend in addends:
+                yield coefficient, False
+                stack += operands_of(addend, "mul") if addend.op == "mul" else [addend]
+        else:
+            stack += [a for a in term.args if a not in ends]
+
+
+def _refuse_unmatchable(pattern: Pattern) -> None:
+    """Raise ``ValueError`` if a guard asks what is not known, or a number is none that a match computes or binds."""
+    left = [*_numbers_in(pattern.left)]
+    alone = {number for number, _ in left if is_literal_letter(number)}
+    for number, is_operand in left:
+        unbound = [v for v in variables([number]) if is_operand and v not in alone]
+        if unbound:
+            raise ValueError(
+                f"{to_text(number)!r} on the left is computed from {str(unbound[0])!r}, which stands nowhere alone: "
+                "write one letter for all of it"
+            )
+    for term in topological([pattern.left, pattern.right, pattern.when]):
+        if term.op == "const" and not -(2**63) <= term.vmin < 2**63:
+            raise ValueError(f"{term.vmin} is beyond the 64 bits that literals in rules have")
+    # an array stands for a letter
+    numbers = [
+        t for t in topological([pattern.right]) if not t.is_bool and is_number(t) and t.op not in ("load", "buffer")
+    ]
+    for op, x, y in {c: None for conjuncts in alternatives(pattern.when) for c in conjuncts}:
+        if has_terms(x) or has_terms(y):
+            if op != "lt":
+                raise ValueError("a guard may compare terms with < only, as in 'x < y'; bounds with vmin(x), vmax(x)")
+        elif str(x.value).startswith("free_") and op != "ne":
+            raise ValueError("a guard may not ask that free(...) is false: the absence of a fact proves nothing")
+        else:
+            numbers += topological([x, y])
+    for number in numbers:
+        if number.op not in _COMPUTED:
+            raise ValueError(f"{to_text(number)!r} cannot be computed from literals")

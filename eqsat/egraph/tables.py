@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from eqsat.egraph.matching import Compiled, compiled
-from eqsat.egraph.patterns import has_bits
 from eqsat.egraph.program import (
     CONTAINERS,
     MOST_COLUMNS,
@@ -51,10 +50,10 @@ class Tables:
         self._files: dict[str, TextIO] = {}
         ways = [way for rule in rules for way in compiled(rule)]
         #: The rules about reductions whose matches are rows of tables.
-        self.asking = tuple([way.asked for way in ways if way.asked is not None])
-        self._read = ("A", "Sc", *sorted(_constructors()), *[asked.table for asked in self.asking])
+        self.queries = tuple([way.query for way in ways if way.query is not None])
+        self._read = ("A", "Sc", *sorted(_constructors()), *[query.table for query in self.queries])
         self._ways: list[tuple[Compiled, tuple[str, ...]]] = []
-        with_bits = any(map(has_bits, rules))
+        with_bits = any(rule.pattern.has_bits for rule in rules)
         self._containers = containers(with_bits)
         lines = [program(with_bits)]
         # the operators of which there is a table of terms, and whether these rows can be taken back
@@ -207,7 +206,7 @@ class Tables:
     def rows(self) -> dict[str, Any]:
         """The rows of nodes, of their parts and of matches by tables, as egglog gives them, but for empty tables."""
         functions = self._egraph.freeze().functions
-        # the others are not asked for theirs: each asking copies them
+        # the others are not asked for theirs: each read copies them
         found = ((name, functions[name].rows) for name in self._read if name in functions)
         return {name: rows for name, rows in found if rows}
 

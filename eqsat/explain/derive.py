@@ -15,7 +15,7 @@ from itertools import count
 from math import gcd
 from typing import NamedTuple
 
-from eqsat.egraph.patterns import TERMS, pattern_of
+from eqsat.egraph.patterns import TERMS
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, instantiate, make, rebuild, term_count, topological
 from eqsat.lang.ops import OPS, REDUCTIONS, SUMS
@@ -143,7 +143,7 @@ def laws_with(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     named = {rule.name: rule for rule in (*own, *shipped) if rule.name not in _LEFT_OUT}
 
     def generality(rule: Rule) -> tuple[int, int]:
-        terms = topological([pattern_of(rule).left])
+        terms = topological([rule.pattern.left])
         return -sum(bool(t.args) for t in terms), sum(t.op == "var" and str(t.value) in TERMS for t in terms)
 
     return tuple(sorted(named.values(), key=generality))

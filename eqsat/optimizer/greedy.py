@@ -24,7 +24,7 @@ from math import gcd
 from types import MappingProxyType
 from typing import NamedTuple, cast
 
-from eqsat.egraph.patterns import LITERALS, is_condition_letter, moved_letter, pattern_of, reindexes
+from eqsat.egraph.patterns import LITERALS, is_condition_letter, moved_letter
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import (
     FALSE,
@@ -61,7 +61,7 @@ UNDOES = {
 @cache
 def _selects_divisions(rule: Rule) -> bool:
     """Whether a rule makes a selection of a division."""
-    pattern = pattern_of(rule)
+    pattern = rule.pattern
     return pattern.left.op in DIVISIONS and any(t.op == "where" for t in topological([pattern.right]))
 
 
@@ -366,14 +366,14 @@ def _compiled(rules: tuple[Rule, ...]) -> dict[str, list[_Compiled]]:
     compiled = []
     for rule in rules:
         # loops split would be merged again: which is cheaper is for extraction to say
-        if rule.name not in undone and not _is_order(rule) and not reindexes(rule):
+        if rule.name not in undone and not _is_order(rule) and not rule.pattern.has_own_loops:
             compiled.append(_compile(rule))
             undone |= {UNDOES.get(rule.name), *[other for other, name in UNDOES.items() if name == rule.name]}
     return {op: [c for c in compiled if c.left.op in ("", op)] for op in [*OPS, *REDUCTIONS, "var"]}
 
 
 def _compile(rule: Rule) -> _Compiled:
-    pattern = pattern_of(rule)
+    pattern = rule.pattern
     return _Compiled(rule.name, _shape(pattern.left), tuple(_conjuncts(pattern.when)), pattern.right)
 
 
@@ -383,7 +383,7 @@ def _conjuncts(when: Expr) -> list[Expr]:
 
 def _is_order(rule: Rule) -> bool:
     """Whether both sides are the same canonical term: commutativity, associativity."""
-    pattern = pattern_of(rule)
+    pattern = rule.pattern
     left, right = canonical_terms([pattern.left, pattern.right])
     return left is right
 

@@ -18,7 +18,6 @@ from typing import cast
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.congruent import CongruentRemainders
 from eqsat.egraph.engine import Budget
-from eqsat.egraph.patterns import moved_out_of_branches, pattern_of
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables
 from eqsat.egraph.trace import NO_MATCH, NO_RULES, NO_TIME, Round, RuleUse, Trace
@@ -206,7 +205,7 @@ class Optimisation(ABC):
         """
         rules = self.rules
         if self.suspected and rules is not DEFAULT:
-            rules = tuple([r for r in rules if is_shipped(r) or not moved_out_of_branches(pattern_of(r))])
+            rules = tuple([r for r in rules if is_shipped(r) or not r.pattern.moved_out_of_branches])
         reduces = self.has_uninterpreted and not REDUCTIONS.keys().isdisjoint(
             [t.op for t in (*self.order, *self.known)]
         )

@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from math import gcd
 
 from eqsat.alternatives.builder import Builder
-from eqsat.egraph.matching import AskedRule, as_sum, is_number, is_sum, letter_of
+from eqsat.egraph.matching import ReductionQuery
 from eqsat.egraph.patterns import (
     LITERALS,
     MEASURES,
-    has_own_loops,
     is_within,
     levels_around,
-    moved_out_of_branches,
     reductions_of,
 )
 from eqsat.egraph.reductions import RightSide, divisors, is_accepted
+from eqsat.egraph.shapes import as_sum, is_number, is_sum, letter_of
 from eqsat.extract.graph import EQUALITY, Payload
 from eqsat.lang.expr import TRUE, Expr, const, index_level, is_index, term_count, variables
 from eqsat.lang.ops import REDUCTIONS
@@ -41,7 +40,7 @@ class Match:
 
     Attributes
     ----------
-    rule : AskedRule
+    rule : ReductionQuery
         The rule.
     whole : int
         The class of the left side, or of what has it as a part.
@@ -56,7 +55,7 @@ class Match:
         Of a sum its constant, and what the left side is multiplied by in it.
     """
 
-    rule: AskedRule
+    rule: ReductionQuery
     whole: int
     letters: Mapping[str, int]
     literals: Mapping[str, int]
@@ -65,9 +64,9 @@ class Match:
     factor: int = 1
 
     @property
-    def reindexes(self) -> bool:
+    def has_own_loops(self) -> bool:
         """Whether the right side has loops of its own: it merges, splits or swaps."""
-        return has_own_loops(self.rule.pattern)
+        return self.rule.pattern.has_own_loops
 
     @property
     def merges(self) -> bool:
@@ -98,7 +97,7 @@ class ReductionRules:
         self._done.add(key)
         if not self._is_free(match, letters, bound) or not self._is_defined(match):
             return
-        if match.reindexes and term_count(letters.values()) > LIMITS.moved_terms:
+        if match.has_own_loops and term_count(letters.values()) > LIMITS.moved_terms:
             self.is_cut = True
             return
         for found in divisors(pattern, letters, bound, self.sets):
@@ -165,11 +164,11 @@ class ReductionRules:
     def _is_defined(self, match: Match) -> bool:
         """Whether what the rule takes out of branches divides by nothing that may be zero."""
         classes = self.builder.classes
-        moved_out = moved_out_of_branches(match.rule.pattern) & match.letters.keys()
+        moved_out = match.rule.pattern.moved_out_of_branches & match.letters.keys()
         return not any(classes.may_be_undefined(match.letters[letter]) for letter in moved_out)
 
     def _read_ends(
-        self, rule: AskedRule, ends: Sequence[Expr], known: dict[str, Expr], bound: Mapping[int, Expr]
+        self, rule: ReductionQuery, ends: Sequence[Expr], known: dict[str, Expr], bound: Mapping[int, Expr]
     ) -> bool:
         """Whether the ends of ranges are what the rule writes; ``known`` gains the letters that only these bind."""
         for written, end in zip(rule.ends, ends, strict=True):
@@ -193,7 +192,7 @@ class ReductionRules:
         return True
 
     def _value_at(
-        self, rule: AskedRule, written: Expr, known: Mapping[str, Expr], bound: Mapping[int, Expr]
+        self, rule: ReductionQuery, written: Expr, known: Mapping[str, Expr], bound: Mapping[int, Expr]
     ) -> LinearForm:
         value = self.builder.value_of(RightSide(rule.pattern, known, bound, self.sets).end(written))
         if not isinstance(value, LinearForm):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from eqsat.egraph.patterns import has_bits
 from eqsat.egraph.rule import Rule
 from eqsat.rules import DEFAULT, REDUCE
 
@@ -53,9 +52,9 @@ def relevant_without_bits(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
 @lru_cache(maxsize=16)
 def without_bits(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     """The rules that an input without bit operators may need: all, if one of the user's own has such."""
-    if any(has_bits(rule) and not is_shipped(rule) for rule in rules):
+    if any(rule.pattern.has_bits and not is_shipped(rule) for rule in rules):
         return rules
-    return tuple(rule for rule in rules if not has_bits(rule))
+    return tuple(rule for rule in rules if not rule.pattern.has_bits)
 
 
 def is_shipped(rule: Rule) -> bool:

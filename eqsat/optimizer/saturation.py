@@ -173,7 +173,7 @@ class _Run:
                 self.reindex()
                 is_new = changed = self.insert()
             self.note(turn, self.tables.matches.total() - matched, began)
-            if not changed or (self.tables.asking and all(map(self._is_affine, self.builder.graph.roots))):
+            if not changed or (self.tables.queries and all(map(self._is_affine, self.builder.graph.roots))):
                 # sums of variables have no loops left that could go
                 break
             if len(self.builder.graph) > budget.nodes:
@@ -189,7 +189,7 @@ class _Run:
             for match in matches:
                 for c in () if self._is_affine(match.whole) else self.reductions.right_sides(match, self.add):
                     self._unite(match, c)
-                    if self.demand is not None and (match.reindexes or match.whole in self.demand.nests):
+                    if self.demand is not None and (match.has_own_loops or match.whole in self.demand.nests):
                         self.demand.nests.add(c)
             matches.clear()
 
@@ -585,15 +585,15 @@ class _Run:
         """Read the matches of rules about reductions that were not read before, of classes that are known."""
         integer, members = self.tables.integer, self.tables.members
         terms: dict[Any, Any] = {}
-        for asked in self.tables.asking:
-            for row in rows.get(asked.table, ()):
-                key = (asked.table, *row.inputs)
+        for query in self.tables.queries:
+            for row in rows.get(query.table, ()):
+                key = (query.table, *row.inputs)
                 whole, *values = row.inputs
                 if key in self.seen or whole not in home:
                     continue
                 terms = terms or {term.output: term.inputs for term in rows.get("Sc", ())}
                 letters, literals, rest, numbers = {}, {}, [], {"constant": 0, "factor": 1}
-                for (name, sort), value in zip(asked.columns, values, strict=True):
+                for (name, sort), value in zip(query.columns, values, strict=True):
                     if sort == "E":
                         letters[name] = home.get(value)
                     elif sort == "MT":
@@ -608,14 +608,14 @@ class _Run:
                     continue
                 self.seen.add(key)
                 match = Match(
-                    asked,
+                    query,
                     home[whole],
                     cast(dict[str, int], letters),
                     literals,
                     tuple(cast(list[tuple[int, int]], rest)),
                     **numbers,
                 )
-                (self.reindexing if match.reindexes else self.matched).append(match)
+                (self.reindexing if match.has_own_loops else self.matched).append(match)
 
     def _nodes(
         self, rows: Mapping[str, Any], unsimplified: list[tuple[Any, int, list[tuple[int, Any]]]]

@@ -24,7 +24,6 @@ from eqsat.egraph.patterns import (
     levels_around,
     mentioned,
     moved_letter,
-    pattern_of,
     shown,
 )
 from eqsat.egraph.rule import Counterexample, Rule
@@ -65,7 +64,7 @@ class Instance:
 
 def instances(rule: Rule) -> Iterator[Instance]:
     """``rule`` for every small range and every small value of its literals."""
-    pattern = pattern_of(rule)
+    pattern = rule.pattern
     inside, ends = _inside(pattern), _ends(pattern)
     arrays = {
         letter: (buffer(letter.upper(), "bool" if letter in CONDITIONS else "i32"), levels)

@@ -32,10 +32,7 @@ from eqsat.egraph.patterns import (
     TERMS,
     Pattern,
     alternatives,
-    binds_index,
-    has_bits,
     mentioned,
-    pattern_of,
     shown,
 )
 from eqsat.egraph.rule import Counterexample, Rule
@@ -119,11 +116,11 @@ def prove_rule(rule: Rule) -> Proof:
     except ModuleNotFoundError:
         raise ModuleNotFoundError("proofs of rules need z3: pip install 'eqsat[check]'") from None
 
-    if binds_index(rule):
+    if rule.pattern.binds_index:
         if not all(map(binding.proved, _ways(rule))):
             return Proof(rule.name, ("exhaustive",), "one content of the arrays for each small range")
         return Proof(rule.name, ("small ranges",), "by z3 for each small range, whatever the elements")
-    if has_bits(rule):
+    if rule.pattern.has_bits:
         return _proved_by_bits(rule)
     used: dict[str, None] = {}
     for pattern in _claims(rule):
@@ -236,7 +233,7 @@ def _ways(rule: Rule) -> list[Rule]:
 
 def _claims(rule: Rule) -> list[Pattern]:
     """The rule in each direction and for each alternative of its guard, which alone must suffice."""
-    pattern = pattern_of(rule)
+    pattern = rule.pattern
     ways = [(pattern.left, pattern.right), (pattern.right, pattern.left)]
     guards = [
         reduce(Expr.__and__, [_CONDITIONS[op](x, y) for op, x, y in conjuncts], TRUE)
@@ -262,7 +259,7 @@ def check_rule(rule: Rule) -> Counterexample | None:
     """
     require(rule, Rule, "a rule")
     found: Iterable[Counterexample | None]
-    if binds_index(rule):
+    if rule.pattern.binds_index:
         found = map(binding.check, _ways(rule))
     else:
         found = (_search(rule.name, pattern) for pattern in _claims(rule))
@@ -304,7 +301,7 @@ def instance(rule: Rule) -> Instance | None:
     >>> instance(Rule("mod-small", "x % d", "x", "0 <= vmin(x) and vmax(x) < d"))
     Instance(values={'d': 3, 'vmax(x)': 2, 'vmin(x)': 2, 'x': 2}, value='2')
     """
-    if binds_index(rule):
+    if rule.pattern.binds_index:
         return None
     for pattern in map(_widened, _claims(rule)):
         values, allowed = _grid(pattern)

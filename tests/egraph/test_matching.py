@@ -4,7 +4,6 @@ import pytest
 
 from eqsat import Budget, Rule, optimize
 from eqsat.egraph.matching import by_representation, compiled
-from eqsat.egraph.patterns import moved_out_of_branches, pattern_of
 from eqsat.lang.errors import UnsoundUnionError
 from eqsat.lang.expr import buffer, var
 from eqsat.lang.text import parse
@@ -139,7 +138,7 @@ def test_no_other_multiple_is_rewritten_in_longer_sums():
     ],
 )
 def test_letters_that_a_rule_takes_out_of_branches(left, right, expected):
-    assert moved_out_of_branches(pattern_of(Rule("own", left, right))) == expected
+    assert Rule("own", left, right).pattern.moved_out_of_branches == expected
 
 
 @pytest.mark.parametrize(

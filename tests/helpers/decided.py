@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from math import gcd
 
-from eqsat.egraph.patterns import CONDITIONS, LITERALS, pattern_of
+from eqsat.egraph.patterns import CONDITIONS, LITERALS
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import Expr, const, substitute, var, variables, where
 from eqsat.theory.linear import LinearArithmetic
@@ -33,7 +33,7 @@ def decides_most(decided: list[bool]) -> bool:
 
 def rule_instances(rule: Rule) -> Iterator[tuple[Expr, Expr]]:
     """Both sides of ``rule`` over variables with small ranges, for literals and ranges that its guard admits."""
-    pattern = pattern_of(rule)
+    pattern = rule.pattern
     letters = {str(v.value): v for v in variables([pattern.left, pattern.right, pattern.when])}
     source = random.Random(0)
     found = 0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.egraph.patterns import CONDITIONS, LITERALS, TERMS, pattern_of
+from eqsat.egraph.patterns import CONDITIONS, LITERALS, TERMS
 from eqsat.egraph.rule import Rule
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, const, make, substitute, topological, var, variables
@@ -34,7 +34,7 @@ class NearMiss:
 def conjuncts_of(rule: Rule) -> list[Expr]:
     """The conjuncts of the guard."""
     found: list[Expr] = []
-    stack = [pattern_of(rule).when]
+    stack = [rule.pattern.when]
     while stack:
         term = stack.pop()
         if term.op == "and":
@@ -62,7 +62,7 @@ def near_miss(rule: Rule, conjunct: Expr) -> NearMiss | None:
 def _draw(rule: Rule) -> dict[str, NDArray[Any]]:
     """Random literals, ranges, factors and congruences, the same each time."""
     source = np.random.default_rng(1)
-    pattern = pattern_of(rule)
+    pattern = rule.pattern
     names = [str(v.value) for v in variables([pattern.left, pattern.right, pattern.when])]
     drawn: dict[str, NDArray[Any]] = {}
     for name in names:
@@ -99,7 +99,7 @@ def _defined(term: Expr, values: dict[str, NDArray[Any]]) -> NDArray[Any]:
 
 def _instance(rule: Rule, drawn: dict[str, int], conjunct: Expr) -> Iterator[tuple[Expr, Expr, tuple[Expr, ...]]]:
     """The sides of ``rule`` for one draw, if they are terms."""
-    pattern = pattern_of(rule)
+    pattern = rule.pattern
     image: dict[Expr, Expr] = {}
     for letter in variables([pattern.left, pattern.right, pattern.when]):
         name = str(letter.value)
