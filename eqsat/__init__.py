@@ -35,7 +35,7 @@ from eqsat.optimizer.result import EXPLAINED, SHOWN, Result
 if TYPE_CHECKING:
     from eqsat.cli.experiment import experiment
     from eqsat.codegen.runtime import compile_kernel as compile
-    from eqsat.explain.derivation import Explanation
+    from eqsat.prove.explanation import Explanation
 
     __version__: str
 else:

@@ -43,9 +43,9 @@ from eqsat.optimizer.result import SHORT
 
 if TYPE_CHECKING:
     from eqsat.egraph.rule import Rule
-    from eqsat.explain.derivation import Explanation
     from eqsat.optimizer.pareto import Answer
     from eqsat.optimizer.result import Result
+    from eqsat.prove.explanation import Explanation
     from eqsat.prove.verify import Check
 
 

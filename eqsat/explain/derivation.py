@@ -14,17 +14,15 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eqsat.egraph.rule import Rule
 from eqsat.explain.derive import READINGS, laws_with
-from eqsat.explain.links import ATTEMPTS, COARSE, Link, coarse_law
-from eqsat.explain.page import Page
+from eqsat.explain.links import ATTEMPTS, Link, coarse_law
 from eqsat.explain.plan import Plan, Task
-from eqsat.explain.roots import Roots, replaced_within
-from eqsat.lang.display import Displayed, formula, html_table
+from eqsat.explain.roots import Roots
 from eqsat.lang.errors import UnsoundStepError
 from eqsat.lang.expr import (
     Expr,
@@ -36,128 +34,15 @@ from eqsat.lang.expr import (
     variables,
 )
 from eqsat.lang.limits import refuse_seconds
+from eqsat.optimizer.result import Result
+from eqsat.prove.explanation import COARSE, Explanation, Step
 from eqsat.prove.verify import Check, check_equal, prove_equal
-
-if TYPE_CHECKING:
-    from eqsat.optimizer.result import Result
 
 #: Steps are checked at every point if there are no more than this, else at chosen ones.
 MAX_POINTS = 2**18
 SAMPLES = 2000
 #: The share of the time after which laws are dropped no more.
 SPARING = 0.8
-
-
-@dataclass(frozen=True)
-class Step:
-    """One application of one law.
-
-    Attributes
-    ----------
-    roots : tuple of int
-        The roots that it changes.
-    before, after : Expr
-        ``before`` becomes ``after`` wherever it occurs in them, inside the branches that ``given`` names.
-    given : tuple of bool Expr
-        The conditions of enclosing selections that are used, outermost first; ``not c`` names the other branch of
-        ``where(c, ...)``. Empty if the step holds wherever the constraints, and the gate of its roots, do.
-    law : str
-        The name of a rule, of a lemma of :mod:`eqsat.explain.derive`, or of a coarse step
-        (:data:`eqsat.explain.links.COARSE`).
-    why : str
-        The law's reason.
-    instance : tuple of two Expr, or None
-        The part of ``before`` to which the law was applied, and what it became, if that is not all of it.
-    check : Check
-        How both sides were compared.
-    """
-
-    roots: tuple[int, ...]
-    before: Expr
-    after: Expr
-    given: tuple[Expr, ...]
-    law: str
-    why: str
-    instance: tuple[Expr, Expr] | None
-    check: Check
-
-    def apply(self, root: Expr) -> Expr:
-        """``root`` after the step."""
-        return replaced_within(root, self.before, self.after, self.given)
-
-
-@dataclass(frozen=True)
-class Explanation(Displayed):
-    """A checked derivation of a result from its input; as text, it reads like a calculation.
-
-    Attributes
-    ----------
-    before, exprs : tuple of Expr
-        The roots at the start and at the end.
-    constraints, gates
-        The known facts under which they are equal.
-    steps : tuple of Step
-        Made in order, they turn ``before`` into ``exprs``.
-    laws : dict from str to str
-        The laws that the steps cite, in the order of first use, and what they say.
-    minimal : bool
-        Whether every law is needed: without any one of them the search finds no derivation. False if time ran out.
-    """
-
-    before: tuple[Expr, ...]
-    exprs: tuple[Expr, ...]
-    constraints: tuple[Expr, ...]
-    gates: tuple[Expr | None, ...]
-    steps: tuple[Step, ...]
-    laws: dict[str, str]
-    minimal: bool
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        """The names of the laws that the steps cite."""
-        return tuple(self.laws)
-
-    @property
-    def coarse(self) -> int:
-        """How many steps are larger than one application of a law."""
-        return sum(step.law in COARSE for step in self.steps)
-
-    def __str__(self) -> str:
-        return "\n".join(Page(self).lines())
-
-    def _repr_html_(self) -> str:
-        page = Page(self)
-        rows = [
-            [page.definition(s.before), page.definition(s.after), s.law, self.laws.get(s.law, "")] for s in self.steps
-        ]
-        return html_table(["what", "becomes", "by", "law"], rows)
-
-    def _repr_latex_(self) -> str | None:
-        return formula(*[(s.before, " = ", s.after, rf" \quad \text{{{s.law}}}") for s in self.steps])
-
-    def record(self) -> dict[str, Any]:
-        """The explanation as JSON data; ``lets`` names large subterms, in order, as in the format of corpora."""
-        page = Page(self)
-        return {
-            "steps": [
-                {
-                    "roots": list(step.roots),
-                    "before": page.text(step.before),
-                    "after": page.text(step.after),
-                    "given": [page.text(condition) for condition in step.given],
-                    "law": step.law,
-                    "why": step.why,
-                    "instance": step.instance and [page.text(part) for part in step.instance],
-                    "checked": step.check.kind,
-                    "points": step.check.points,
-                }
-                for step in self.steps
-            ],
-            "lets": [[name, page.definition(term)] for term, name in page.names.items()],
-            "laws": self.laws,
-            "minimal": self.minimal,
-            "coarse": self.coarse,
-        }
 
 
 def explain(

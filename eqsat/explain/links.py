@@ -12,12 +12,6 @@ from eqsat.lang.expr import Expr, make
 from eqsat.lang.traversal import topological_until
 from eqsat.theory.linear import LinearArithmetic
 
-#: Laws for steps between which no chain of smaller ones was found.
-COARSE = {
-    "normal-form": "both have the same normal form in linear integer arithmetic",
-    "unexplained": "no laws were found that lead from one to the other; both sides were only compared",
-}
-
 
 class Attempt(NamedTuple):
     """One search: whether large operands are uninterpreted, whether it is deep, how many states it may look at."""

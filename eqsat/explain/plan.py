@@ -9,22 +9,20 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from eqsat.alternatives.canonical import Value
 from eqsat.explain.derive import LINEAR, Laws
-from eqsat.explain.links import AT_ONCE, ATTEMPTS, COARSE, Link, coarse_law
+from eqsat.explain.links import AT_ONCE, ATTEMPTS, Link, coarse_law
 from eqsat.lang.expr import Expr, const, make, topological, use_counts, var, with_operands
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.lang.traversal import Simplicity
 from eqsat.optimizer.greedy import CHAINED
+from eqsat.optimizer.result import Result
+from eqsat.prove.explanation import COARSE
 from eqsat.theory.definedness import live_branches, undefined
 from eqsat.theory.facts import Work
 from eqsat.theory.forms import to_expr, without_quotients
 from eqsat.theory.linear import LinearArithmetic
-
-if TYPE_CHECKING:
-    from eqsat.optimizer.result import Result
 
 #: Terms of up to this number of nodes are tried at once.
 MAX_AT_ONCE = 40

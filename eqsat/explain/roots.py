@@ -4,30 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from eqsat.lang.expr import Expr, make, rebuild, substitute, with_operands
+from eqsat.lang.expr import Expr, with_operands
 from eqsat.lang.traversal import topological_until
-
-
-def replaced_within(root: Expr, before: Expr, after: Expr, given: tuple[Expr, ...]) -> Expr:
-    """``root`` with ``after`` for ``before`` wherever that is in the branches that the conditions ``given`` name."""
-    if not given:
-        return substitute([root], {before: after})[0]
-
-    def enter(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        branch = _branch(term.op, args, given[0])
-        if not branch:
-            return None
-        changed = replaced_within(args[branch], before, after, given[1:])
-        return make(term.op, *args[:branch], changed, *args[branch + 1 :])
-
-    return rebuild([root], enter)[0]
-
-
-def _branch(op: str, args: tuple[Expr, ...], condition: Expr) -> int:
-    """Which operand a selection takes where ``condition``, its own or its complement, holds; 0 if it is neither."""
-    if op != "where":
-        return 0
-    return 1 if args[0] is condition else 2 if condition.op == "not" and args[0] is condition.args[0] else 0
+from eqsat.prove.explanation import branch_under, replaced_within
 
 
 class Roots:
@@ -49,7 +28,9 @@ class Roots:
         first = given[0]
         conditions = [first, first.args[0]] if first.op == "not" else [first]
         selections = [user for condition in conditions for user in self._users.get(condition, ())]
-        found = {s: replaced_within(s, before, after, tuple(given)) for s in selections if _branch(s.op, s.args, first)}
+        found = {
+            s: replaced_within(s, before, after, tuple(given)) for s in selections if branch_under(s.op, s.args, first)
+        }
         return self._exchange({old: new for old, new in found.items() if old is not new})
 
     def _exchange(self, new: dict[Expr, Expr]) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.trace import Trace
@@ -20,11 +20,9 @@ from eqsat.lang.slots import Slot
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import Answer
 from eqsat.optimizer.snapshot import Built, Snapshot
+from eqsat.prove.explanation import Explanation
 from eqsat.prove.verify import Check, check_equal, prove_equal
 from eqsat.theory.conjectures import Conjecture
-
-if TYPE_CHECKING:
-    from eqsat.explain.derivation import Explanation
 
 #: An extractor of one's own: from a graph with the prices of its nodes to a node for each class that the roots need.
 Extractor = Callable[[Priced], Choice]

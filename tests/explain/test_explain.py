@@ -12,7 +12,7 @@ from reductions import reduction_terms
 
 from eqsat.egraph.rule import Rule
 from eqsat.explain import plan
-from eqsat.explain.derivation import Explanation, explain
+from eqsat.explain.derivation import explain
 from eqsat.explain.derive import LEMMAS, laws_with
 from eqsat.lang.errors import UnsoundStepError
 from eqsat.lang.evaluation import evaluate
@@ -20,6 +20,7 @@ from eqsat.lang.expr import Expr, buffer, substitute, var, variables, where
 from eqsat.lang.text import parse, parse_program
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
+from eqsat.prove.explanation import Explanation
 from eqsat.prove.proof import prove_rule
 from eqsat.rules import DEFAULT
 
