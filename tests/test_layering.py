@@ -181,10 +181,10 @@ def test_every_room_has_a_place_a_door_and_nothing_stands_outside():
 
 
 def test_no_module_imports_itself_by_way_of_others():
+    # for the type checker neither
     graph = {
-        name_of(path): at_import(tree) | in_functions(tree)
-        for path, tree in modules("eqsat") + modules("rules") + modules("extract")
-    }
+        name_of(path): imports(tree) for path, tree in modules("eqsat") + modules("rules") + modules("extract")
+    } | {"eqsat": at_import(ast.parse((ROOT / "eqsat" / "__init__.py").read_text()))}
     done: set[str] = set()
     while ready := [name for name, needed in graph.items() if name not in done and not needed & graph.keys() - done]:
         done.update(ready)

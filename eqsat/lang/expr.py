@@ -19,13 +19,14 @@ from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from math import isinf
 from typing import Any, NoReturn, Self, SupportsIndex, cast
+from weakref import ref
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.infinity import INFINITY, bits, is_finite
-from eqsat.lang.interning import Identity, interned, known, terms
+from eqsat.lang.interning import Identity, Term, interned, known, terms
 from eqsat.lang.limits import list_of, require, shown
 from eqsat.lang.ops import (
     BITWISE,
@@ -74,21 +75,6 @@ VALUES: Slot[list[NDArray[Any]]] = Slot()
 MAX_POWER = 1000
 
 
-class _Draft:
-    """An Expr while it is being built: the same slots, still writable."""
-
-    __slots__ = ("__weakref__", "args", "element", "is_bool", "key", "op", "value", "vmax", "vmin")
-
-    op: str
-    args: tuple[Expr, ...]
-    value: int | float | str | Buffer | None
-    vmin: int
-    vmax: int
-    is_bool: bool
-    key: int
-    element: str | None
-
-
 class Displayed:
     """What notebooks show as a table or a formula, beside its text."""
 
@@ -105,7 +91,7 @@ class Displayed:
         return {kind: form for kind, form in forms.items() if form is not None}
 
 
-class Expr(_Draft, Displayed):
+class Expr(Term, Displayed):
     """One term of the language; build it with :func:`var`, :func:`const`, Python operators and the functions below.
 
     Attributes
@@ -341,7 +327,8 @@ def _new(
     key: int,
     element: str | None = None,
 ) -> Expr:
-    draft = _Draft()
+    # built where its slots can be written
+    draft = Term()
     draft.element = element
     draft.op = op
     draft.args = args
@@ -376,7 +363,7 @@ def const(value: IntLike) -> Expr:
     except (AttributeError, TypeError):
         raise TypeError(f"{shown(value)} is no integer: give an int, or a term by eqsat.parse") from None
     identity = ("const", number)
-    term = known(identity)
+    term: Expr | None = known(identity)
     if term is None:
         term = _new(identity, "const", (), number, number, number, False, hash((_OP_KEYS["const"], number)))
     return term
@@ -384,7 +371,7 @@ def const(value: IntLike) -> Expr:
 
 def _literal_bool(value: bool) -> Expr:
     identity = ("bool", value)
-    term = known(identity)
+    term: Expr | None = known(identity)
     if term is None:
         number = int(value)
         term = _new(identity, "bool", (), value, number, number, True, hash((_OP_KEYS["bool"], number)))
@@ -425,7 +412,7 @@ def var(name: str, vmin: IntLike | None, vmax: IntLike | None) -> Expr:
     """
     low, high = bounds_of(name, vmin, vmax)
     identity = ("var", name, low, high)
-    term = known(identity)
+    term: Expr | None = known(identity)
     if term is not None:
         return term
     _check_name(name, "variable")
@@ -461,7 +448,7 @@ def _check_name(name: str, kind: str) -> None:
 
 def any_var(name: str, low: int, high: int) -> Expr:
     """As :func:`var`, for names of bound indices too."""
-    term = known(("var", name, low, high))
+    term: Expr | None = known(("var", name, low, high))
     return _new_variable(name, low, high) if term is None else term
 
 
@@ -517,7 +504,7 @@ def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = No
 def any_buffer(value: Buffer) -> Expr:
     """As :func:`buffer`, for names that no user can give too."""
     identity = ("buffer", value)
-    term = known(identity)
+    term: Expr | None = known(identity)
     if term is None:
         low, high = ELEMENTS[value.element]
         digits = int.from_bytes(blake2b(repr(value).encode(), digest_size=7).digest())
@@ -672,7 +659,7 @@ def make(name: str, *args: Expr) -> Expr:
         If an operand has the wrong sort, or there are too few or too many.
     """
     identity = (name, *args)
-    found = terms.get(identity)
+    found: ref[Expr] | None = terms.get(identity)
     if found is not None and (term := found()) is not None:
         return term
     op = OPS.get(name)
@@ -802,7 +789,7 @@ def literal_float(value: float, element: str = "f64") -> Expr:
 def any_float(value: float, element: str) -> Expr:
     """As :func:`literal_float`, with all its digits: an ``f32`` literal is rounded when it becomes an operand."""
     identity = ("float", element, repr(value))
-    term = known(identity)
+    term: Expr | None = known(identity)
     if term is None:
         key = hash((_OP_KEYS["float"], int.from_bytes(blake2b(repr(identity).encode(), digest_size=7).digest())))
         term = _new(identity, "float", (), value, *ELEMENTS[element], False, key, element)
@@ -899,7 +886,7 @@ def _float(name: str, *args: Expr) -> Expr:
     element = None if op.gives == "b" else op.element or ("f64" if "f64" in [a.element for a in args] else "f32")
     low, high = (0, 1) if op.gives == "b" else ELEMENTS[cast(str, element)]
     key = hash((_OP_KEYS[name], *[a.key for a in args]))
-    found = known((name, *args))
+    found: Expr | None = known((name, *args))
     return _new((name, *args), name, args, None, low, high, op.gives == "b", key, element) if found is None else found
 
 

@@ -1,4 +1,4 @@
-"""The table of terms in use: equal terms are one object, in all threads.
+"""Terms as data, and the table of those in use: equal terms are one object, in all threads.
 
 A term is known by its identity: its operator and its operands, or what tells a leaf from others. The table keeps no
 term in use.
@@ -7,17 +7,32 @@ term in use.
 from __future__ import annotations
 
 from threading import RLock
-from typing import TYPE_CHECKING, cast
+from typing import Any, Self, cast
 from weakref import ref
 
-if TYPE_CHECKING:
-    from eqsat.lang.expr import Expr
+from eqsat.lang.ops import Buffer
 
 Identity = tuple[object, ...]
 
+
+class Term:
+    """What a term consists of; :class:`eqsat.lang.expr.Expr` is one that does not change any more."""
+
+    __slots__ = ("__weakref__", "args", "element", "is_bool", "key", "op", "value", "vmax", "vmin")
+
+    op: str
+    args: tuple[Self, ...]
+    value: int | float | str | Buffer | None
+    vmin: int
+    vmax: int
+    is_bool: bool
+    key: int
+    element: str | None
+
+
 #: Every term in use, and some that are not: these are swept out when the table has grown by half, which is cheaper than
 #: a callback for each.
-terms: dict[Identity, ref[Expr]] = {}
+terms: dict[Identity, ref[Any]] = {}
 #: The table is swept when it has more entries than this, or half as many again as it had left, whichever is more.
 MIN_SWEPT = 1 << 14
 _sweep_at = [MIN_SWEPT]
@@ -25,13 +40,13 @@ _sweep_at = [MIN_SWEPT]
 _table_lock = RLock()
 
 
-def known(identity: Identity) -> Expr | None:
-    """The term with this identity, if it is in use."""
+def known(identity: Identity) -> Any:
+    """The term with this identity, if it is in use, else ``None``."""
     found = terms.get(identity)
     return None if found is None else found()
 
 
-def interned(identity: Identity, term: Expr) -> Expr:
+def interned[T: Term](identity: Identity, term: T) -> T:
     """``term``, just made, or the one with this identity where another thread was faster."""
     if len(terms) > _sweep_at[0]:
         sweep()
@@ -39,14 +54,14 @@ def interned(identity: Identity, term: Expr) -> Expr:
     return term if terms.setdefault(identity, own) is own else _entered(identity, own)
 
 
-def _entered(identity: Identity, own: ref[Expr]) -> Expr:
+def _entered[T: Term](identity: Identity, own: ref[T]) -> T:
     """The term that another thread has entered, else ``own``, in place of what is not in use."""
     with _table_lock:
-        other = known(identity)
+        other: T | None = known(identity)
         if other is not None:
             return other
         terms[identity] = own
-        return cast("Expr", own())
+        return cast(T, own())
 
 
 def sweep() -> None:

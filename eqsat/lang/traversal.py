@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import inf
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from eqsat.extract.cost import trips
+from eqsat.lang.interning import Term
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
 
-if TYPE_CHECKING:
-    from eqsat.lang.expr import Expr
 
-
-def topological(roots: Iterable[Expr]) -> list[Expr]:
+def topological[T: Term](roots: Iterable[T]) -> list[T]:
     """Every distinct term below ``roots``, operands before their users, in an order fixed by the roots' order.
 
     Parameters
@@ -30,10 +28,10 @@ def topological(roots: Iterable[Expr]) -> list[Expr]:
     >>> topological([var("i", 0, 7) * 2 + var("i", 0, 7)])
     [Expr('i'), Expr('2'), Expr('i*2'), Expr('i*2 + i')]
     """
-    found: dict[Expr, None] = {}
+    found: dict[T, None] = {}
     # the operands still to visit of a term, or the roots, and those of the terms above it
     user, operands = None, iter(roots)
-    above: list[tuple[Expr | None, Iterator[Expr]]] = []
+    above: list[tuple[T | None, Iterator[T]]] = []
     while True:
         for term in operands:
             if term not in found:
@@ -49,10 +47,10 @@ def topological(roots: Iterable[Expr]) -> list[Expr]:
             user, operands = above.pop()
 
 
-def topological_until(roots: Iterable[Expr], done: Callable[[Expr], bool]) -> Iterator[Expr]:
+def topological_until[T: Term](roots: Iterable[T], done: Callable[[T], bool]) -> Iterator[T]:
     """The terms below ``roots`` not yet ``done``, operands first; each must be done before the next is asked for."""
     stack = list(roots)[::-1]
-    opened: set[Expr] = set()
+    opened: set[T] = set()
     while stack:
         term = stack.pop()
         if term in opened:
@@ -68,17 +66,17 @@ def topological_until(roots: Iterable[Expr], done: Callable[[Expr], bool]) -> It
                 yield term
 
 
-def mentions(term: Expr, variable: Expr) -> bool:
+def mentions(term: Term, variable: Term) -> bool:
     """Whether ``variable`` occurs in ``term``."""
     return any(t is variable for t in topological([term]))
 
 
-def evaluated_operands(term: Expr) -> tuple[Expr, ...]:
+def evaluated_operands[T: Term](term: T) -> tuple[T, ...]:
     """The operands to evaluate before ``term``: no body, which is evaluated per value of its index, and no array."""
     return term.args[2:] if term.op in REDUCTIONS else term.args[1:] if term.op == "load" else term.args
 
 
-def chain_members(term: Expr, op: str, most: float = inf) -> list[Expr]:
+def chain_members[T: Term](term: T, op: str, most: float = inf) -> list[T]:
     """What a chain of the operator ``op`` joins, from the last to the first; the term itself if it is none.
 
     Of a chain of more than ``most`` members some stay chains.
@@ -88,7 +86,7 @@ def chain_members(term: Expr, op: str, most: float = inf) -> list[Expr]:
     >>> chain_members((x < 5) & (y < 5) & (x < y), "and")
     [Expr('x < y'), Expr('y < 5'), Expr('x < 5')]
     """
-    found: list[Expr] = []
+    found: list[T] = []
     stack = [term]
     while stack:
         part = stack.pop()
@@ -99,7 +97,7 @@ def chain_members(term: Expr, op: str, most: float = inf) -> list[Expr]:
     return found
 
 
-def with_users(wanted: Collection[Expr], terms: Iterable[Expr]) -> set[Expr]:
+def with_users[T: Term](wanted: Collection[T], terms: Iterable[T]) -> set[T]:
     """Those of ``terms``, operands first, that are ``wanted`` or have operands, at any depth, that are.
 
     >>> from eqsat.lang.expr import var
@@ -107,14 +105,14 @@ def with_users(wanted: Collection[Expr], terms: Iterable[Expr]) -> set[Expr]:
     >>> sorted(map(str, with_users({x}, topological([(x + 1) * 2, y + 1]))))
     ['(x + 1)*2', 'x', 'x + 1']
     """
-    found: set[Expr] = set()
+    found: set[T] = set()
     for term in terms:
         if term in wanted or not found.isdisjoint(term.args):
             found.add(term)
     return found
 
 
-def use_counts(roots: Sequence[Expr]) -> dict[Expr, int]:
+def use_counts[T: Term](roots: Sequence[T]) -> dict[T, int]:
     """For each term below ``roots``, operands first, how many roots and operands of terms it is.
 
     >>> from eqsat.lang.expr import var
@@ -131,7 +129,7 @@ def use_counts(roots: Sequence[Expr]) -> dict[Expr, int]:
     return counts
 
 
-def long_partial_sums(order: Iterable[Expr], beyond: int) -> set[Expr]:
+def long_partial_sums[T: Term](order: Iterable[T], beyond: int) -> set[T]:
     """The additions of ``order``, operands first, of more than ``beyond`` terms that only start another addition.
 
     >>> from eqsat.lang.expr import var
@@ -139,9 +137,9 @@ def long_partial_sums(order: Iterable[Expr], beyond: int) -> set[Expr]:
     >>> long_partial_sums(topological([x + y + x * 2 + x * y]), beyond=2)
     {Expr('x + y + x*2')}
     """
-    lengths: dict[Expr, int] = {}
-    uses: Counter[Expr] = Counter()
-    firsts: list[Expr] = []
+    lengths: dict[T, int] = {}
+    uses: Counter[T] = Counter()
+    firsts: list[T] = []
     for term in order:
         uses.update(term.args)
         if term.op == "add":
@@ -152,7 +150,7 @@ def long_partial_sums(order: Iterable[Expr], beyond: int) -> set[Expr]:
     return {first for first in firsts if uses[first] == 1}
 
 
-def variables(roots: Iterable[Expr]) -> list[Expr]:
+def variables[T: Term](roots: Iterable[T]) -> list[T]:
     """The distinct free variables of ``roots``, sorted by name: those that no reduction binds.
 
     Raises
@@ -160,7 +158,7 @@ def variables(roots: Iterable[Expr]) -> list[Expr]:
     ValueError
         If one name occurs with two ranges.
     """
-    found: dict[str, Expr] = {}
+    found: dict[str, T] = {}
     for term in topological(roots):
         if term.op == "var" and not is_index(term):
             name = cast(str, term.value)
@@ -172,12 +170,12 @@ def variables(roots: Iterable[Expr]) -> list[Expr]:
     return [found[name] for name in sorted(found)]
 
 
-def is_index(variable: Expr) -> bool:
+def is_index(variable: Term) -> bool:
     """Whether ``variable`` is the index of a reduction."""
     return cast(str, variable.value)[0] == "$"
 
 
-def buffers(roots: Iterable[Expr]) -> list[Expr]:
+def buffers[T: Term](roots: Iterable[T]) -> list[T]:
     """The distinct arrays that ``roots`` load from, sorted by name.
 
     Raises
@@ -185,7 +183,7 @@ def buffers(roots: Iterable[Expr]) -> list[Expr]:
     ValueError
         If one name occurs with two types or shapes.
     """
-    found: dict[str, Expr] = {}
+    found: dict[str, T] = {}
     for term in topological(roots):
         if term.op == "buffer":
             name = cast(Buffer, term.value).name
@@ -194,14 +192,14 @@ def buffers(roots: Iterable[Expr]) -> list[Expr]:
     return [found[name] for name in sorted(found)]
 
 
-def names_of(roots: Iterable[Expr]) -> dict[str, Expr]:
+def names_of[T: Term](roots: Iterable[T]) -> dict[str, T]:
     """The variables and arrays of terms by their names."""
     order = topological(roots)
     arrays = {cast(Buffer, array.value).name: array for array in buffers(order)}
     return {str(v.value): v for v in variables(order)} | arrays
 
 
-def outside_addresses(roots: Iterable[Expr]) -> set[Expr]:
+def outside_addresses[T: Term](roots: Iterable[T]) -> set[T]:
     """The terms below ``roots``, loads among them, but nothing that only the indices of loads contain."""
     stack = list(roots)
     seen = set(stack)
@@ -213,7 +211,7 @@ def outside_addresses(roots: Iterable[Expr]) -> set[Expr]:
     return seen
 
 
-def term_count(roots: Iterable[Expr]) -> int:
+def term_count(roots: Iterable[Term]) -> int:
     """How many distinct terms there are below ``roots``, themselves among them.
 
     >>> from eqsat.lang.expr import var
@@ -224,12 +222,12 @@ def term_count(roots: Iterable[Expr]) -> int:
     return len(topological(roots))
 
 
-def division_count(roots: Iterable[Expr]) -> int:
+def division_count(roots: Iterable[Term]) -> int:
     """How many distinct divisions and remainders there are below ``roots``."""
     return sum(term.op in DIVISIONS for term in topological(roots))
 
 
-def tree_size(term: Expr) -> int:
+def tree_size(term: Term) -> int:
     """How many operators and leaves ``term`` has, written out.
 
     >>> from eqsat.lang.expr import var
@@ -237,13 +235,13 @@ def tree_size(term: Expr) -> int:
     >>> tree_size((x + 1) * (x + 1))
     7
     """
-    sizes: dict[Expr, int] = {}
+    sizes: dict[Term, int] = {}
     for part in topological([term]):
         sizes[part] = 1 + sum([sizes[a] for a in part.args])
     return sizes[term]
 
 
-class Simplicity(dict["Expr", tuple[int, int, int]]):
+class Simplicity(dict[Term, tuple[int, int, int]]):
     """An order on terms, each measured once: by size (:func:`tree_size`), by the largest literal, by key.
 
     >>> from eqsat.lang.expr import var
@@ -252,7 +250,7 @@ class Simplicity(dict["Expr", tuple[int, int, int]]):
     Expr('x*2')
     """
 
-    def __missing__(self, term: Expr) -> tuple[int, int, int]:
+    def __missing__(self, term: Term) -> tuple[int, int, int]:
         for part in topological_until([term], self.__contains__):
             size, literal = 1, abs(part.vmin) if part.op == "const" else 0
             for below, other, _ in [self[arg] for arg in part.args]:
@@ -260,7 +258,7 @@ class Simplicity(dict["Expr", tuple[int, int, int]]):
             self[part] = size, literal, part.key
         return self[term]
 
-    def size(self, term: Expr) -> int:
+    def size(self, term: Term) -> int:
         """How many operators and leaves ``term`` has, written out."""
         return self[term][0]
 
@@ -269,12 +267,12 @@ class VariableSets:
     """The free variables and the buffers of terms, as bit sets."""
 
     def __init__(self) -> None:
-        self._sets: dict[Expr, int] = {}
+        self._sets: dict[Term, int] = {}
         self._count = 0
         #: The number of values of each index that has occurred, by its bit.
         self.index_extents: dict[int, int] = {}
 
-    def of(self, term: Expr) -> int:
+    def of(self, term: Term) -> int:
         """The set of ``term``."""
         found = self._sets.get(term)
         if found is None:
@@ -282,7 +280,7 @@ class VariableSets:
             found = self._sets[term]
         return found
 
-    def read(self, terms: Iterable[Expr]) -> None:
+    def read(self, terms: Iterable[Term]) -> None:
         """Find the sets of terms whose operands come before them."""
         sets = self._sets
         for term in terms:
@@ -299,7 +297,7 @@ class VariableSets:
                     total |= sets[arg]
                 sets[term] = total
 
-    def _set_of_leaf(self, leaf: Expr) -> int:
+    def _set_of_leaf(self, leaf: Term) -> int:
         if leaf.op not in ("var", "buffer"):
             return 0
         bit = 1 << self._count
@@ -309,7 +307,7 @@ class VariableSets:
         return bit
 
 
-def facts_on(terms: Iterable[Expr], facts: Iterable[Expr]) -> list[Expr]:
+def facts_on[T: Term](terms: Iterable[T], facts: Iterable[T]) -> list[T]:
     """The facts that share a variable or an array with a term, or with another such fact, and those without any.
 
     >>> from eqsat.lang.expr import var
