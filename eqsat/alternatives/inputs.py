@@ -46,9 +46,15 @@ class InputNodes(KindNodes):
         self._narrow: dict[Value, Expr] | None = None
         # whether the input has so few divisions that they are rewritten, and taken as they are written
         self._has_few = True
+        # whether terms are added that say no more than their normal forms
+        self._all_terms = False
 
-    def add(self, terms: Iterable[Expr]) -> None:
-        """Let terms of the input, normalised before, write the classes that they belong to; operands come first."""
+    def add(self, terms: Iterable[Expr], all_terms: bool = False) -> None:
+        """Let terms of the input, normalised before, write the classes that they belong to; operands come first.
+
+        With ``all_terms`` those too that say no more than their normal forms.
+        """
+        self._all_terms = all_terms
         self._input = list(terms)
         ops = [term.op for term in self._input]
         self._has_few = sum([op in FLOORS for op in ops]) < LIMITS.input_divisions
@@ -58,7 +64,8 @@ class InputNodes(KindNodes):
             if place % LIMITS.terms_per_look == 0:
                 # where it is overdue there is no answer but the input
                 self.theory.is_late()
-            value = self.classes.value_of(term) if op in _WORTH_ADDING and term not in parts else None
+            is_wanted = op in _WORTH_ADDING or (all_terms and op == "not")
+            value = self.classes.value_of(term) if is_wanted and term not in parts else None
             if value is not None and self._is_worth_adding(term, value):
                 self._originals.setdefault(value, []).append(term)
                 if not self.theory.is_canonical:
@@ -77,6 +84,8 @@ class InputNodes(KindNodes):
     @provides("input", otherwise=lambda self, term, value: False)
     def _is_worth_adding(self, term: Expr, value: Value) -> bool:
         """Whether a term with an operator of those that are worth it says more than its normal form ``value``."""
+        if self._all_terms:
+            return True
         if term.op in REDUCTIONS:
             # the form of an index with one value is that value, which binds nothing
             return term.args[1].vmin < term.args[1].vmax

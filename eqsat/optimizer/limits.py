@@ -30,8 +30,8 @@ class OptimizerLimits:
     # saturation
     #: Sums of a class that rules match besides its normal form; further ones only if they are shorter than all before.
     open_sums: int = 3
-    #: The same with rules of a user's own, which may need each other's results, for sums no longer than those before.
-    open_sums_of_own_rules: int = 12
+    #: The same with rules of a user's own, which may need each other's results.
+    open_sums_of_own_rules: int = 40
     #: Terms up to which rules match sums that have other sums among their terms.
     derived_terms: int = 3
     #: From this number of products, junctions, minima and maxima on broad rules are left out.

@@ -112,7 +112,10 @@ class ModuloTheory(Optimisation):
         """The canonical e-graph of normal forms, and of terms as they are written that have these values."""
         with self.spent.during("build"):
             builder = Builder(base, self._variables(), self.allowed, self.spent.alternatives)
-            if not all(map(_is_plain, values)):
+            # a rule of the caller's may match anything as it is written
+            if self.has_own_rules and self.with_rules:
+                builder.input.add(written, all_terms=True)
+            elif not all(map(_is_plain, values)):
                 # the input adds nothing to sums of variables
                 builder.input.add(written)
             builder.add_roots(_in_fixed_order(values))

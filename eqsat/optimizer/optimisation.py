@@ -197,6 +197,11 @@ class Optimisation(ABC):
         return not UNINTERPRETED.isdisjoint([term.op for term in (*self.order, *self.known)])
 
     @cached_property
+    def has_own_rules(self) -> bool:
+        """Whether a rule is the caller's own."""
+        return self.rules is not DEFAULT and not all(map(is_shipped, self.rules))
+
+    @cached_property
     def used(self) -> tuple[Rule, ...]:
         """The rules that are applied.
 
@@ -315,17 +320,16 @@ class Optimisation(ABC):
                 return Saturated("saturated", ())
             began = time.perf_counter()
             with self.spent.during("saturate"):
-                has_own_rules = self.rules is not DEFAULT and not all(map(is_shipped, rules))
                 # half of the time that is left is for choosing
                 least = max(self._seconds_left() / 2, self._seconds_left() - seconds)
                 budget = replace(self.budget, nodes=int(min(nodes, self.budget.nodes)))
                 try:
                     found = saturate(
-                        builder, tables, budget, lambda more: self._seconds_left() - more <= least, has_own_rules
+                        builder, tables, budget, lambda more: self._seconds_left() - more <= least, self.has_own_rules
                     )
                 except UnsoundUnionError as error:
                     # what is shipped is proved: it is the constraints, or else a rule of the caller's
-                    if not self.facts or has_own_rules:
+                    if not self.facts or self.has_own_rules:
                         raise
                     raise self._contradiction() from error
                 if found.rounds:

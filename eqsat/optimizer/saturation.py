@@ -8,6 +8,7 @@ the theory does not know them to be equal, get each other's e-nodes.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
@@ -26,9 +27,10 @@ from eqsat.egraph.tables import Tables, constructors
 from eqsat.egraph.trace import Round
 from eqsat.extract.graph import EQUALITY, Node
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
-from eqsat.lang.expr import FALSE, TRUE, brief, make
+from eqsat.lang.expr import FALSE, TRUE, Expr, brief, make, substitute, topological
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, OPS, Bounds, Op, for_each_own
+from eqsat.lang.traversal import mentions
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.reductions import Match, ReductionRules
@@ -108,7 +110,7 @@ class _Run:
 
     def __init__(self, builder: Builder, tables: Tables, has_own_rules: bool) -> None:
         self.has_own_rules = has_own_rules
-        self.most_short = LIMITS.open_sums_of_own_rules if has_own_rules else LIMITS.open_sums
+        self.most_open = LIMITS.open_sums_of_own_rules if has_own_rules else LIMITS.open_sums
         self.builder, self.tables = builder, tables
         self.classes, self.values = builder.graph.classes, builder.values
         self.live: frozenset[str] = frozenset({"Sum"})
@@ -138,6 +140,11 @@ class _Run:
         self.has_rows = False
         # whether a multiple of a term was found to equal something else
         self.has_multiples = False
+        # what rules found atoms to equal, and with how many of these equations each class was rewritten
+        self.equations: dict[tuple[Expr, Value], None] = {}
+        self.rewritten: dict[int, int] = {}
+        # the nodes that say so, which egglog is not given
+        self.apart: set[tuple[int, Node]] = set()
         bounded = all(is_finite(v.vmin, v.vmax) for v in builder.variables.values())
         #: Numbers from here on are not given to egglog.
         self.largest = _LARGEST if bounded else _LARGEST_FINITE
@@ -226,10 +233,8 @@ class _Run:
             )
         elif kept in CONTAINERS and match.rest:
             self._add_found(match.whole, kept, None, (*[a for a, _ in match.rest], c))
-        elif c != match.whole:
-            self._equal(match.whole, c)
-            self.tables.add_sum(match.whole, 0, [(1, c)], EQUAL)
-            self.has_links = True
+        else:
+            self._link(match.whole, c)
 
     def note(self, number: int, matches: int, began: float) -> None:
         """Trace the round that has just ended."""
@@ -334,6 +339,8 @@ class _Run:
         if self.congruent is not None:
             self.congruent.add()
             self.builder.grow()
+        if self.has_own_rules:
+            self._add_multiples()
         if self.demand is not None:
             self.demand.update()
             if self._flatten():
@@ -366,6 +373,21 @@ class _Run:
         any_new |= self.has_rows
         self.has_rows = False
         return any_new
+
+    def _add_multiples(self) -> None:
+        """Add to sums that are multiples of others, or of what is there negated, that they are: ``x*8`` may match."""
+        for c in range(self.inserted, len(self.values)):
+            value = self.values[c]
+            if isinstance(value, LinearForm) and len(value.terms) + bool(value.constant) > 1:
+                scale = gcd(value.constant, *value.terms.values())
+                part = LinearForm({atom: k // scale for atom, k in value.terms.items()}, value.constant // scale)
+                if (opposite := part.times(-1)) in self.builder.classes and part not in self.builder.classes:
+                    part, scale = opposite, -scale
+                elif scale == 1 and opposite in self.builder.classes:
+                    part, scale = opposite, -1
+                if scale != 1:
+                    self._add(c, sum_of([(self.builder.add_class(part), scale)], 0))
+        self.builder.grow()
 
     def _class(self, c: int) -> None:
         """A row for a class, with what is known of its values."""
@@ -477,7 +499,7 @@ class _Run:
     def _node(self, c: int, node: Node) -> str | None:
         """Insert one node, if rules may match it: its constructor, if there is one for such nodes."""
         op, payload, operands = node
-        if self.builder.classes.may_be_undefined(c):
+        if self.builder.classes.may_be_undefined(c) or (c, node) in self.apart:
             return None
         if op in DIVISIONS:
             low, high = self.builder.graph.bounds[operands[1]]
@@ -520,7 +542,7 @@ class _Run:
 
     def _may_open(self, c: int, length: int) -> bool:
         count, shortest = self.opened.get(c, (0, length))
-        return count < LIMITS.open_sums or (count < self.most_short and length <= shortest) or length < shortest
+        return count < self.most_open or length < shortest
 
     def _opens(self, c: int, length: int) -> bool:
         """Whether rules match one more sum of a class: one of the first, or a shorter one than those before."""
@@ -580,6 +602,78 @@ class _Run:
                 for c, node in list(of_products(self.builder)):
                     self.builder.add_node(c, node)
             self._read_matches(rows, home)
+            self._rewrite()
+
+    def _learn(self, c: int, other: Value | None) -> None:
+        """Note what rules found a class to equal, if it is an atom and that does not follow from what is known."""
+        value = self.values[c]
+        atom = value.single() if isinstance(value, LinearForm) else value
+        if atom is None or not atom.args or other is None or other == value or (atom, other) in self.equations:
+            return
+        if self._simplified(value) != self._simplified(other) and not mentions(_term(other), atom):
+            self.equations[atom, other] = None
+
+    def _rewrite(self) -> None:
+        """Let classes be chosen as their values in which atoms are written as what rules found them to equal.
+
+        In a sum around such an atom terms may cancel then, and a comparison may lose one on either side. To egglog
+        these are classes of their own: of a sum that equals another, or zero, rules would make sums without end.
+        """
+        equations = [*self.equations]
+        pairs: list[tuple[int, int]] = []
+        for c in range(len(self.values) if equations else 0):
+            done = self.rewritten.get(c, 0)
+            if done == len(equations) or self.builder.classes.may_be_undefined(c):
+                continue
+            self.rewritten[c] = len(equations)
+            value = self.values[c]
+            below = set(topological([_term(value)]))
+            new = [(atom, other) for atom, other in equations[done:] if atom in below]
+            found = [self._replaced(value, {atom: other}) for atom, other in new]
+            for written in (*found, self._simplified(value)) if new else ():
+                count, other = len(self.values), self.builder.add_class(written)
+                if other == count:
+                    # what comes of this is not rewritten in turn
+                    self.rewritten[other] = sys.maxsize
+                if other != c:
+                    pairs.append((c, other))
+        self.builder.grow()
+        for c, other in pairs:
+            self._check(c, self.builder.graph.bounds[other])
+            value = self.values[other]
+            if not isinstance(value, LinearForm):
+                for node in [*self.classes[other]]:
+                    self._add(c, node)
+                continue
+            node = sum_of([(other, 1)] if value.terms else [], 0 if value.terms else value.constant)
+            self._add(c, node)
+            self.apart.add((c, node))
+
+    def _simplified(self, value: Value) -> Value:
+        """A value in which each atom is written as what it was first found to equal."""
+        images = dict(reversed(self.equations))
+        for _ in range(LIMITS.nested):
+            written = self._replaced(value, images)
+            if written == value:
+                break
+            value = written
+        return value
+
+    def _replaced(self, value: Value, images: Mapping[Expr, Value]) -> Value:
+        """A value with other values for atoms; the value itself where that is no term."""
+        try:
+            (term,) = substitute([_term(value)], {atom: _term(other) for atom, other in images.items()})
+            return self.builder.value_of(term)
+        except (TooWideError, TypeError, ValueError):
+            return value
+
+    def _link(self, c: int, other: int) -> None:
+        """Unite two classes, in egglog too."""
+        if c != other:
+            self._equal(c, other)
+            if isinstance(self.values[c], LinearForm):
+                self.tables.add_sum(c, 0, [(1, other)], EQUAL)
+            self.has_links = True
 
     def _read_matches(self, rows: Mapping[str, Any], home: Mapping[Any, int]) -> None:
         """Read the matches of rules about reductions that were not read before, of classes that are known."""
@@ -667,7 +761,7 @@ class _Run:
             for value, k in zip(values, coefficients, strict=True):
                 total = total.plus(cast(LinearForm, value), k)
             return total
-        terms = [to_expr(v) if isinstance(v, LinearForm) else v for v in values]
+        terms = [*map(_term, values)]
         try:
             term = terms[0] if op in CONTAINERS else make(op, *terms)
             for other in terms[1:] if op in CONTAINERS else ():
@@ -678,6 +772,8 @@ class _Run:
 
     def _add_found(self, c: int, op: str, payload: Any, args: tuple[int, ...], is_held: bool = False) -> None:
         """Add a node to a class; egglog has it, and if it ``is_held``, as one of that class."""
+        if self.has_own_rules and self.demand is None:
+            self._learn(c, self._value(op, payload, args))
         if op == "sum":
             constant, coefficients = payload
             multiples = list(zip(args, coefficients, strict=True))
@@ -746,7 +842,7 @@ class _Run:
         known = self.builder.graph.bounds[c]
         if known[1] < bounds[0] or bounds[1] < known[0]:
             value = self.values[c]
-            term = brief(to_expr(value) if isinstance(value, LinearForm) else value)
+            term = brief(_term(value))
             fired = ", ".join(name for name, count in self.tables.matches.items() if count) or "none"
             raise UnsoundUnionError(
                 f"{term} lies in {[*known]}, and in {[*bounds]} by a false rule; rules that fired: {fired}"
@@ -763,6 +859,10 @@ class _Run:
         for x, y in ((c, other), (other, c)):
             for node in [*self.classes[y]]:
                 self._add(x, node)
+
+
+def _term(value: Value) -> Expr:
+    return to_expr(value) if isinstance(value, LinearForm) else value
 
 
 def _sorted(op: str, payload: Any, operands: Sequence[int], output: Any) -> tuple[str, Any, tuple[int, ...], Any]:

@@ -5,9 +5,10 @@ They match addends of longer sums, forms that are not the cheapest, and terms in
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
-from eqsat import Rule, buffer, optimize, parse, var
+from eqsat import Rule, buffer, operator, optimize, parse, var
 from eqsat.rules import DEFAULT
 
 SQUARES = Rule("difference-of-squares", "x*x - y*y", "(x + y)*(x - y)")
@@ -76,12 +77,91 @@ CASES = [
 A = buffer("A", "i32", (512,))
 
 
+def _products(x, y):
+    return [a * b for a in x for b in y]
+
+
+operator("own_distance", 2, lambda x, y: abs(x - y), bounds=lambda x, y: (0, max(x[1] - y[0], y[1] - x[0])), price=1)
+operator("own_bits", 1, lambda x: np.bitwise_count(np.abs(x)), bounds=lambda x: (0, 64), price=3)
+operator(
+    "own_fma",
+    3,
+    lambda x, y, z: x * y + z,
+    bounds=lambda x, y, z: (min(_products(x, y)) + z[0], max(_products(x, y)) + z[1]),
+    price=3,
+)
+operator("own_hash", 1, lambda x: (x * 7 + 3) % 11, bounds=lambda x: (0, 10), price=2)
+
+SIGN = Rule("sign", "where(x < 0, -1, where(0 < x, 1, 0))", "max(-1, min(1, x))")
+NO_SQUARES = Rule("no-squares", "x*x + y*y == 0", "x == 0 and y == 0")
+NO_PRODUCT = Rule("no-product", "x*y == 0", "x == 0 or y == 0")
+FAR = Rule("far", "3 < x*x", "1 < max(x, -x)")
+POSITIVE = Rule("positive", "where(x != 0 and 0 < y, x*y, 0)", "max(y, 0)*x")
+HASHED = [
+    Rule(f"hash-{left}", f"where({left}, own_hash(y), own_hash(z))", f"own_hash(where({right}, y, z))")
+    for left, right in [("x == c", "x == c"), ("x <= c", "x <= c"), ("c < x", "c < x"), ("x != c", "x != c")]
+]
+SWAPPED = Rule("hash-not", "where(not p, own_hash(y), own_hash(z))", "own_hash(where(p, z, y))")
+TO_DISTANCE = Rule("to-distance", "max(x, y) - min(x, y)", "own_distance(x, y)")
+FROM_DISTANCE = Rule("from-distance", "own_distance(x, y)", "max(x, y) - min(x, y)")
+FMA = Rule("fma", "own_fma(x, y, z)", "x*y + z")
+FMA_SUM = Rule("fma-sum", "own_fma(x, y, z + w)", "own_fma(x, y, z) + w")
+EITHER = Rule("either", "x | y", "x + y - (x & y)")
+DOUBLED = Rule("bits-of-double", "own_bits(x*2)", "own_bits(x)")
+OF_8 = Rule("bits-of-8", "own_bits(x*8)", "own_bits(x)")
+SHIFTED = Rule("bits-shifted", "own_bits(x << s)", "own_bits(x)")
+ABSOLUTE = Rule("square-of-absolute", "max(x, -x)*max(x, -x)", "x*x")
+OPPOSITES = Rule("opposites", "tdiv(-x, y) + tdiv(x, y)", "0")
+LOWEST = Rule("without-lowest-bit", "x - (x & -x)", "x & (x - 1)")
+
+#: What is written as the normal form does not have it, and terms that cancel once a rule has found what an atom equals.
+HIDDEN = [
+    # comparisons, complements and shifts as they are written
+    ("where(g < 0, -1, where(0 < g, 1, 0))", [SIGN]),
+    ("g*g + h*h == 0", [NO_SQUARES]),
+    ("(g - 1)*(h + 2) == 0", [NO_PRODUCT]),
+    ("3 < g*g", [FAR]),
+    ("where(g != 0 and 0 < h, g*h, 0)", [POSITIVE]),
+    ("where(i == 0, own_hash(g), own_hash(h))", HASHED),
+    ("where(i == 9, own_hash(g), own_hash(h))", HASHED),
+    ("where(i <= 3, own_hash(g), own_hash(h))", HASHED),
+    ("where(3 < i, own_hash(g), own_hash(h)) + i", HASHED),
+    ("where(i != 4, own_hash(g), own_hash(h))", HASHED),
+    ("where(not 0 < g, own_hash(h), own_hash(i))", [SWAPPED]),
+    ("where(not (i < 3 and k < 4), own_hash(g), own_hash(h))", [SWAPPED]),
+    ("own_bits(g << 3) + h", [SHIFTED]),
+    # terms that cancel
+    ("(g | h) - g + (g & h)", [EITHER]),
+    ("min(g, h) + own_distance(g, h) - max(g, h)", [FROM_DISTANCE]),
+    ("own_fma(g, h, i) == own_fma(g, h, k)", [FMA]),
+    ("own_fma(g, h, i) < own_fma(g, h, k) + 1", [FMA]),
+    ("own_fma(g, h, i) - i", [FMA]),
+    ("own_fma(g, h, i)*2 - i*2 + k", [FMA]),
+    ("max(own_fma(g, h, i) - i, 0)", [FMA]),
+    ("where(k < 3, own_fma(g, h, i) - i, 0)", [FMA]),
+    ("own_fma(g, h, i + k) - k", [FMA_SUM]),
+    ("sum(max(own_fma(r, g, i) - i, h), r, 0, k)", [FMA]),
+    # multiples of sums
+    ("own_bits((g + h)*8)", [OF_8]),
+    ("own_bits(g*16 + h*8)", [OF_8]),
+    ("own_bits(tmod(g, i + 1)*8)", [OF_8]),
+    ("own_bits(min(g, h)*8)", [OF_8]),
+    ("max(g - h, h - g)*max(g - h, h - g)", [ABSOLUTE]),
+    ("tdiv(h - g, i + 1) + tdiv(g - h, i + 1) + k", [OPPOSITES]),
+    ("g + h - ((g + h) & -(g + h))", [LOWEST]),
+    ("prod(own_bits(2*r + 2), r, 0, k)", [DOUBLED]),
+    ("max_over(own_bits(2*r + 2*k), r, 0, 9)", [DOUBLED]),
+    # a sum of which there are many forms
+    ("g*h + max(g, h) - min(g, h)", [TO_DISTANCE]),
+]
+
+
 def answer(text, rules, theory):
-    names = {n: var(n, 0, 9) for n in "ijkl"} | {"A": A}
+    names = {n: var(n, 0, 9) for n in "ijkl"} | {n: var(n, -6, 6) for n in "gh"} | {"A": A}
     return optimize(parse(text, names), rules=[*DEFAULT, *rules], theory=theory)
 
 
-@pytest.mark.parametrize(("text", "rules"), CASES, ids=[text for text, _ in CASES])
+@pytest.mark.parametrize(("text", "rules"), CASES + HIDDEN, ids=[text for text, _ in CASES + HIDDEN])
 def test_the_default_finds_what_the_rules_alone_find(text, rules):
     default, alone, without = answer(text, rules, True), answer(text, rules, False), answer(text, [], True)
     assert default.cost <= alone.cost
