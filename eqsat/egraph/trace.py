@@ -91,17 +91,19 @@ class Trace:
         * ``rewrite``: rules applied one by one;
         * ``finish``: divisions made safe, widths, the final cost.
     alternatives : dict from str to int
-        E-nodes of the e-graphs by what added them. ``sums``,
-        ``products``, ``quotients``, ``selections``, ``extremes``, ``conditions``: the laws of that kind of normal
-        form; ``leaves``: variables, and operators without laws; ``rules``: what egglog found; all others are the names
-        of providers (:data:`eqsat.alternatives.providers.PROVIDERS`). A flat index and the answer read again have
-        e-graphs of their own, so the sum may be more than ``Result.nodes``.
+        E-nodes of the e-graphs by what added them. ``sums``, ``products``, ``quotients``, ``selections``,
+        ``extremes``, ``conditions``: the laws of that kind of normal form; ``leaves``: variables, and operators
+        without laws; ``rules``: what egglog found; all others are the names of providers
+        (:data:`eqsat.alternatives.providers.PROVIDERS`). A flat index and the answer read again have e-graphs
+        of their own, so the sum may be more than ``Result.nodes``.
     conjectures : int
         Equalities, and bounds, that were read off sample points and proved.
     rounds : tuple of Round
         The rounds of saturation in order.
     rules : dict from rule name to RuleUse
         The rules that matched.
+    unmatched : tuple of str
+        The caller's own rules that matched nothing.
     not_entered : str or None
         Why egglog was not entered; ``None`` if it was.
 
@@ -114,6 +116,7 @@ class Trace:
     conjectures: int = 0
     rounds: tuple[Round, ...] = ()
     rules: Mapping[str, RuleUse] = field(default_factory=dict)
+    unmatched: tuple[str, ...] = ()
     not_entered: str | None = None
 
     def record(self) -> dict[str, Any]:
@@ -133,6 +136,10 @@ class Trace:
             lines += _table(self.rounds)
         if self.rules:
             lines.append(f"rules     {', '.join(_uses(self.rules))}")
+        if self.unmatched:
+            more = len(self.unmatched) - MOST_RULES
+            names = [*self.unmatched[:MOST_RULES], *([f"{more} more"] if more > 0 else [])]
+            lines.append(f"no match  {', '.join(names)}")
         return "\n".join(lines)
 
 

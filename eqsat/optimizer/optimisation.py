@@ -6,7 +6,7 @@ import gc
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, reduce
@@ -121,8 +121,8 @@ class Spent:
             self.rule_seconds[rule] = self.rule_seconds.get(rule, 0.0) + spent
         self.traces.append(rounds)
 
-    def trace(self, conjectures: int) -> Trace:
-        """What has been done until now."""
+    def trace(self, conjectures: int, own: Iterable[str]) -> Trace:
+        """What has been done until now, with rules of these names of the caller's own."""
         seconds = self.rule_seconds
         return Trace(
             self.phases(),
@@ -130,6 +130,7 @@ class Spent:
             conjectures,
             tuple([replace(r, run=run) for run, rounds in enumerate(self.traces, start=1) for r in rounds]),
             {name: RuleUse(count, seconds.get(name)) for name, count in self.matches.items()},
+            tuple([name for name in own if name not in self.matches]),
             self.not_entered,
         )
 
@@ -448,7 +449,8 @@ class Optimisation(ABC):
         elif cost > cost_before or (cost == cost_before and operations(exprs) > operations(self.roots)):
             exprs, cost = list(self.roots), cost_before
         spent = self.spent
-        trace = spent.trace(len(self.conjectures))
+        own = self.rules if self.has_own_rules and engine != "theory" else ()
+        trace = spent.trace(len(self.conjectures), [rule.name for rule in own if not is_shipped(rule)])
         return Result(
             before=self.roots,
             exprs=tuple(exprs),

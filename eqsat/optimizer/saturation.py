@@ -604,7 +604,7 @@ class _Run:
             self._read_matches(rows, home)
             self._rewrite()
 
-    def _learn(self, c: int, other: Value | None) -> None:
+    def _assert_equation(self, c: int, other: Value | None) -> None:
         """Note what rules found a class to equal, if it is an atom and that does not follow from what is known."""
         value = self.values[c]
         atom = value.single() if isinstance(value, LinearForm) else value
@@ -773,7 +773,7 @@ class _Run:
     def _add_found(self, c: int, op: str, payload: Any, args: tuple[int, ...], is_held: bool = False) -> None:
         """Add a node to a class; egglog has it, and if it ``is_held``, as one of that class."""
         if self.has_own_rules and self.demand is None:
-            self._learn(c, self._value(op, payload, args))
+            self._assert_equation(c, self._value(op, payload, args))
         if op == "sum":
             constant, coefficients = payload
             multiples = list(zip(args, coefficients, strict=True))

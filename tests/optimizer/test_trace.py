@@ -187,3 +187,21 @@ def test_many_rounds_and_rules_are_cut_in_print_alone():
     assert f"... {40 - MOST_ROUNDS} more" in str(trace)
     assert lines[-1].startswith("rules     rule-29 29, rule-28 28")
     assert lines[-1].endswith(f"{30 - MOST_RULES} more")
+
+
+@pytest.mark.parametrize("way", [{}, {"theory": False}, {"engine": "greedy"}], ids=str)
+def test_own_rules_that_match_nothing_are_named(way):
+    rules = [Rule("squares", "x*x - y*y", "(x + y)*(x - y)"), Rule("cubes", "x*x*x", "x*(x*x) + 0*(x//7)", check=False)]
+    trace = optimize("x*x - y*y", rules=rules, **RANGES, **way).trace
+    assert trace.unmatched == ("cubes",)
+    assert str(trace).splitlines()[-1] == "no match  cubes"
+
+
+@pytest.mark.parametrize("options", [{"engine": "theory"}, {"rules": ()}, {}])
+def test_shipped_rules_are_not_named(options):
+    assert optimize("x*x - y*y", **RANGES, **options).trace.unmatched == ()
+
+
+def test_many_rules_that_match_nothing_are_cut():
+    names = tuple(f"r{number}" for number in range(MOST_RULES + 2))
+    assert str(Trace(unmatched=names)).endswith(f", r{MOST_RULES - 1}, 2 more")
