@@ -29,8 +29,7 @@ from eqsat.extract.graph import EQUALITY, Node
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
 from eqsat.lang.expr import FALSE, TRUE, Expr, brief, make, substitute, topological
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import DIVISIONS, OPS, Bounds, Op, for_each_own
-from eqsat.lang.traversal import mentions
+from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS, Bounds, Op, for_each_own
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.reductions import Match, ReductionRules
@@ -110,6 +109,8 @@ class _Run:
 
     def __init__(self, builder: Builder, tables: Tables, has_own_rules: bool) -> None:
         self.has_own_rules = has_own_rules
+        #: Whether what rules found is carried to what is around it: those that are shipped gain nothing by that.
+        self.equates = has_own_rules and builder.theory.is_canonical
         self.most_open = LIMITS.open_sums_of_own_rules if has_own_rules else LIMITS.open_sums
         self.builder, self.tables = builder, tables
         self.classes, self.values = builder.graph.classes, builder.values
@@ -610,7 +611,11 @@ class _Run:
         atom = value.single() if isinstance(value, LinearForm) else value
         if atom is None or not atom.args or other is None or other == value or (atom, other) in self.equations:
             return
-        if self._simplified(value) != self._simplified(other) and not mentions(_term(other), atom):
+        below = topological([_term(other)])
+        # other loops would stand between an index and its reduction
+        if atom in below or not REDUCTIONS.keys().isdisjoint([term.op for term in below]):
+            return
+        if self._simplified(value) != self._simplified(other):
             self.equations[atom, other] = None
 
     def _rewrite(self) -> None:
@@ -772,7 +777,7 @@ class _Run:
 
     def _add_found(self, c: int, op: str, payload: Any, args: tuple[int, ...], is_held: bool = False) -> None:
         """Add a node to a class; egglog has it, and if it ``is_held``, as one of that class."""
-        if self.has_own_rules and self.demand is None:
+        if self.equates:
             self._assert_equation(c, self._value(op, payload, args))
         if op == "sum":
             constant, coefficients = payload
@@ -852,6 +857,9 @@ class _Run:
         """Two classes that the rules found equal add each other's nodes."""
         one, two = self.values[c], self.values[other]
         self._check(c, self.builder.graph.bounds[other])
+        if self.equates:
+            self._assert_equation(c, two)
+            self._assert_equation(other, one)
         if isinstance(one, LinearForm) and isinstance(two, LinearForm):
             self._add(c, sum_of([(other, 1)] if two.terms else [], two.constant if not two.terms else 0))
             self._add(other, sum_of([(c, 1)] if one.terms else [], one.constant if not one.terms else 0))
