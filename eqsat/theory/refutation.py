@@ -17,7 +17,7 @@ from eqsat.lang.expr import FALSE, Expr, chain_members
 from eqsat.lang.infinity import is_finite
 from eqsat.theory.bits import Bits
 from eqsat.theory.elimination import Rows
-from eqsat.theory.forms import LinearForm, atom_form, factors, partition, partition_by, product, product_form
+from eqsat.theory.forms import LinearForm, atom_form, factors, partition, partition_by, product, product_form, without
 from eqsat.theory.limits import LIMITS
 
 #: What one alternative of a choice says: rows that are at least zero, and conditions.
@@ -98,7 +98,7 @@ class Refutations(Bits):
                 else:
                     yield self.times(rest.shifted(1), divisor).plus(dividend, -1).shifted(-1)
             elif coefficient < 0:
-                beside, k = [part for part in parts if part is not quotient], -coefficient
+                beside, k = without(parts, [quotient]) or [], -coefficient
                 smaller, left = partition_by(divisor, product(beside), k) if beside else partition(divisor, k)
                 if not left.terms and not left.constant and self.bounds(smaller)[0] > 0:
                     yield rest.plus(self.quotient(dividend, smaller), -1)

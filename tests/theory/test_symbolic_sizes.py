@@ -5,7 +5,9 @@ Each answer is compared with its input at every point of small ranges; the prope
 """
 
 from itertools import product
+from math import prod
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -196,7 +198,9 @@ def test_the_grouped_order_of_programs_has_no_remainder_by_what_is_left_of_a_gro
 def test_forms_without_a_quotient_say_no_more(coefficient, inside, other, constant):
     theory = LinearArithmetic()
     a, n, m = var("a", -9, 9), var("n", 1, 4), var("m", 1, 3)
-    for term in (a // (n * inside) * coefficient, a // (n * m * inside) * m * coefficient):
+    q = a // (n * inside)
+    products = [q, q * q, q * n, q * (a // m), q * q * n, a // (n * m * inside) * m, a // (n * n) * n * n]
+    for term in [p * coefficient for p in products]:
         form = theory.form(term + m * other + constant)
         for found in theory._without_quotient_by_term(form):
             before, after = evaluate([to_expr(form), to_expr(found)], grid([a, n, m]))
@@ -222,3 +226,28 @@ def test_a_form_has_the_sign_of_the_multiple_of_its_factor(coefficients, constan
             assert rest >= 0
             assert (value < 0) == (whole < 0)
             assert (value == 0) == (whole == rest == 0)
+
+
+FACTORS = ["x//n", "y//n", "x//(m*n)", "x%n", "x", "y", "m", "n", "n*n"]
+
+
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.lists(st.sampled_from(FACTORS), min_size=1, max_size=3)), max_size=3),
+    st.integers(-3, 3),
+    st.sampled_from([[], ["x%n == 0"], ["y%n == 0", "x < m*n"], ["m*n == p*n"]]),
+)
+def test_comparisons_of_products_of_quotients_keep_their_values(terms, constant, known):
+    facts = [parse(fact, NAMES) for fact in known]
+    theory = LinearArithmetic(facts)
+    total = sum((prod([parse(f, NAMES) for f in factors], start=const(c)) for c, factors in terms), const(constant))
+    conditions = [total < 1, total.eq(0)]
+    points = grid([NAMES[name] for name in "xymnp"])
+    inside = np.logical_and.reduce([*evaluate(facts, points), points["x"] <= 3])
+    for before, after in zip(
+        evaluate(conditions, points), evaluate([theory.condition(c) for c in conditions], points), strict=True
+    ):
+        assert not ((before != after) & inside).any()
+
+
+def test_a_square_of_a_quotient_has_the_quotient_left():
+    assert optimize("x*x", constraints=["x%n == 0"], x=(-1, 0), n=(1, 3)).check().equal
