@@ -124,6 +124,8 @@ def parsed(left: str, right: str, when: str) -> Pattern:
     ValueError
         If a part does not parse or a letter is unbound; one line.
     """
+    if loading := next((text for text in (left, right, when) if "[" in text), None):
+        raise ValueError(f"{loading!r} has an array: a letter stands for any integer term, a load among them")
     binds = _REDUCTION.search(left) is not None
     found = Pattern(
         parse(left, _NARROW if binds else _LETTERS, _REMEDY),

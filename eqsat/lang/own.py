@@ -157,8 +157,14 @@ class _Values:
 
     def __call__(self, *operands: Any) -> NDArray[Any]:
         arrays = np.broadcast_arrays(*map(_wide, operands))
-        with np.errstate(all="ignore"):
-            found: NDArray[Any] = np.asarray(self.evaluate(*arrays))
+        try:
+            with np.errstate(all="ignore"):
+                found: NDArray[Any] = np.asarray(self.evaluate(*arrays))
+        except Exception as error:
+            raise TypeError(
+                f"operator {self.name!r} fails for arrays of {arrays[0].dtype} and shape {arrays[0].shape} "
+                f"({type(error).__name__}: {error}): let evaluate take any such"
+            ) from error
         if found.dtype.kind not in "biuO" or found.shape != arrays[0].shape:
             raise TypeError(
                 f"operator {self.name!r} evaluates to an array of {found.dtype} and shape {found.shape} for shape "

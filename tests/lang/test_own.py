@@ -149,6 +149,7 @@ WRONG = [
     (("one", 1, lambda x: x.max()), TypeError, r"operator 'one' evaluates to an array of int64 and shape \(\)"),
     (("one", 1, count, lambda x: (0, 0)), ValueError, r"operator 'one' is 1 at \(-999\), beyond its bounds \[0, 0\]"),
     (("one", 1, count, lambda x: (1, 0)), ValueError, r"the bounds of operator 'one' are \[1, 0\] for"),
+    (("one", 1, lambda x: x.foo(), None), TypeError, r"operator 'one' fails for arrays of .* \(AttributeError: .*foo"),
     (("one", 1, count, lambda x: x[2]), TypeError, "the bounds of operator 'one' fail for"),
     (("one", 1, count, None, -1), TypeError, "the price of operator 'one' is -1"),
 ]

@@ -278,6 +278,7 @@ MALFORMED = [
     ("x + i", "x", "", "unknown variable 'i': the letters of literals are abcdkmns"),
     ("x*c", "x * c", "", "both sides are 'x*c'"),
     ("x // c", "x", "foo(x) < 1", "unknown function 'foo'"),
+    ("F[x] + F[y]", "F[x + y]", "", "'F[x] + F[y]' has an array: a letter stands for any integer term"),
     ("x // c", "x", "vmin(y) < 1", "does not bind 'y'"),
     ("x // c", "x", "vmin(x + 1) < 1", "'vmin(x + 1)' is no measure: measure one of uvwxyz as in vmin(x)"),
     ("x // c", "x", "0 < vmin(c)", "cannot parse '0 < vmin(c)': 'vmin(c)' is no measure"),
